@@ -30,7 +30,7 @@ from drctl.engine.kind import Trait
 from drctl.engine.run_state import RunState
 from drctl.model.errors import ConfigError, Unreachable
 from drctl.model.typed_json import read_as
-from drctl.plans.failback import MIRRORED, is_failback
+from drctl.plans.failback import OFFSET_PRESERVING, is_failback
 from drctl.reconcile.policy import Action
 from drctl.reconcile.prechecks import Precheck
 from drctl.steps import commit_offsets
@@ -105,7 +105,7 @@ class FailbackReader(ClusterLinkReader):
         """
         # A dataclass with slots is another class than the one that `super()` looks for.
         found = ClusterLinkReader.translated(self)
-        if self.link.settings.replicator.kind == MIRRORED:
+        if self.link.settings.replicator.kind == OFFSET_PRESERVING:
             # A copy has the same offset on both clusters.
             return found
         return found._replace(wanted=self._held_back(found.wanted))

@@ -237,12 +237,12 @@ def _see_none_passed_on(link: "Link", first: "GapEvidence", seen: "Situation") -
     from drctl.failback.observers.copies import forwarded_headers
     from drctl.failback.situation import rebuild_command
     from drctl.formats.provenance import HEADER
-    from drctl.plans.failback import MIRRORED
+    from drctl.plans.failback import OFFSET_PRESERVING
 
     source, target = seen.facts.on_source, seen.facts.on_target
     if not isinstance(source, Cluster) or not isinstance(target, Cluster):
         return
-    if link.settings.replicator.kind == MIRRORED:
+    if link.settings.replicator.kind == OFFSET_PRESERVING:
         return
     source_partitions = {each.copy: each.place for each in first.partitions}
     with adapters.both_readers(link) as (_, reader):

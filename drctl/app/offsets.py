@@ -261,11 +261,13 @@ def undoable(config: "Config", run: str | None, link: str | None, cluster: str |
 def _applied(reader: "JournalReader", run: str) -> str | None:
     """The run, where it is one of `offsets apply` that may have changed something."""
     from drctl.engine.run_state import read_run
-    from drctl.plans.offsets import APPLY
+    from drctl.plans.single_step import OFFSETS_APPLY
 
     with suppress(DrctlError):
         state = read_run(reader.entries(run))
-        if state.plan.name == APPLY and any(each.intent.get("lines") for each in state.effects):
+        if state.plan.name == OFFSETS_APPLY and any(
+            each.intent.get("lines") for each in state.effects
+        ):
             return run
     return None
 

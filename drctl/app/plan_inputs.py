@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from drctl.app.link_reader import ClusterLinkReader
     from drctl.config.link import Link
     from drctl.engine.ports import LinkReader
-    from drctl.plans.inputs import Circumstances
+    from drctl.plans.inputs import PlanInputs
 
 _UNREACHABLE = "does not answer"
 
 
-def configured(link: "Link") -> "Circumstances":
+def configured(link: "Link") -> "PlanInputs":
     """The inputs that drctl.yaml has for a link, without contacting any cluster."""
     unknown = {f"cluster {name}": "" for name in (link.source, link.target)}
     return _with(link, unknown, {})
 
 
-def look_at(link: "Link", reader: "LinkReader", overrides: Mapping[str, str]) -> "Circumstances":
+def look_at(link: "Link", reader: "LinkReader", overrides: Mapping[str, str]) -> "PlanInputs":
     """The inputs for a plan; an unreachable cluster is recorded as such."""
     with notices().task("checking both clusters"):
         observed = basis(link, reader, (*connector_names(link), *_reverse(link)))
@@ -46,13 +46,13 @@ def _reverse(link: "Link") -> tuple[str, ...]:
     return reverse.connectors.named if reverse and reverse.after_failover else ()
 
 
-def _with(link: "Link", basis: Mapping[str, str], overrides: Mapping[str, str]) -> "Circumstances":
+def _with(link: "Link", basis: Mapping[str, str], overrides: Mapping[str, str]) -> "PlanInputs":
     from drctl.config.endpoints import entrance_of
-    from drctl.plans.inputs import Circumstances, FenceMethod
+    from drctl.plans.inputs import FenceMethod, PlanInputs
     from drctl.steps.first_records import FIELDS
 
     settings, fence = link.settings, link.settings.fence
-    return Circumstances(
+    return PlanInputs(
         link.configured,
         link.source,
         link.target,
@@ -62,8 +62,8 @@ def _with(link: "Link", basis: Mapping[str, str], overrides: Mapping[str, str]) 
         basis,
         overrides,
         reverse=_reverse(link),
-        leaving=tuple(endpoint.leaving for endpoint in settings.endpoints),
-        entrances=tuple(n for n, each in enumerate(settings.endpoints) if entrance_of(each)),
+        redirects=tuple(endpoint.leaving for endpoint in settings.endpoints),
+        probed_endpoints=tuple(n for n, each in enumerate(settings.endpoints) if entrance_of(each)),
         fence_method=FenceMethod(fence.method),
         fence_command=tuple(fence.command),
         fence_undo=tuple(fence.undo),

@@ -374,7 +374,7 @@ def _names(kind: str, told: Json, allowed: Permitted) -> Iterator[str]:
     for name in (*one, *told.get("connectors", ()), *told.get("reverse", ())):
         yield from _connector(name, allowed)
     numbers = [told["number"]] if "number" in told else []
-    for number in (*numbers, *told.get("entrances", ())):
+    for number in (*numbers, *told.get("probed_endpoints", ())):
         if not _is_index(number, allowed):
             yield _no("endpoint", number)
     if "argv" in told:

@@ -27,7 +27,7 @@ from drctl.model.errors import ExitCode, Interrupted, Unreachable
 from drctl.model.groups import OFFSETS_TOPIC
 from drctl.model.plan import Plan, parse_overrides
 from drctl.model.topology import TopicPartition
-from drctl.plans.elections import election
+from drctl.plans.single_step import election_plan
 from drctl.views.elections import plan_table, result_table, show_table
 from drctl.views.plan_text import plan_document as engine_document
 from drctl.views.text import plural
@@ -257,7 +257,7 @@ def _elect(
     execute = command_line(["elect", kind.value, *words_of(given), "--execute"])
     with OVER_LINK.reader(config, link, NoPrompts(), False) as reader:
         found = planned(reader, cluster)
-        plan = without_secrets(election(found, link.name))
+        plan = without_secrets(election_plan(found, link.name))
         plan_files(plan, engine_document(plan, (), (), execute), given)
         if not given.execute:
             return _show(found, execute)

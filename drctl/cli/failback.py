@@ -24,8 +24,9 @@ from drctl.cli.grammar import (
 from drctl.cli.running import MakePlan, plan_or_execute, plan_over_link
 from drctl.cli.settings import configuration, neither_responds
 from drctl.model.errors import ConfigError, UsageError
-from drctl.plans.failback import SEEDED, FailbackInputs, rebuild, turned
+from drctl.plans.failback import MIRROR_MAKER, rebuild, reverse_inputs
 from drctl.plans.failback import failback as sequence
+from drctl.plans.inputs import FailbackInputs
 from drctl.reconcile.policy import POLICIES, Action, Policies, parse_policies
 from drctl.views.failback import failback_table
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.model.plan import Plan
-    from drctl.plans.inputs import Circumstances
+    from drctl.plans.inputs import PlanInputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +176,7 @@ def either_direction(
     return plan_or_execute(given, words, look, HOME, lost=lost)
 
 
-def with_failback(config: "Config", link: "Link", seen: "Circumstances") -> "Circumstances":
+def with_failback(config: "Config", link: "Link", seen: "PlanInputs") -> "PlanInputs":
     """Add the settings for a failback from drctl.yaml; contacts no cluster."""
     from drctl.config.reverse_link import reversed_link
 
@@ -183,7 +184,9 @@ def with_failback(config: "Config", link: "Link", seen: "Circumstances") -> "Cir
         reverse = reversed_link(link, map(config.link, config.links))
     except ConfigError:
         return seen
-    return replace(seen, failback=turned(seen, reverse.settings.replicator.connectors.named))
+    return replace(
+        seen, failback=reverse_inputs(seen, reverse.settings.replicator.connectors.named)
+    )
 
 
 def _policies(given: Failback) -> Policies:
@@ -203,7 +206,7 @@ def _policies(given: Failback) -> Policies:
 
 
 def _inputs(
-    reader: "ClusterLinkReader", passed: Mapping[str, str], timeout_s: float, grace_s: float
+    reader: "ClusterLinkReader", passed: Mapping[str, str], timeout_s: float, drain_window_s: float
 ) -> FailbackInputs:
     """Read both clusters for a failback plan, without policies for records.
 
@@ -218,14 +221,14 @@ def _inputs(
         link=forward_reader.link.name,
         basis={**forward.basis, **reverse.basis},
         timeout_s=timeout_s,
-        grace_s=grace_s,
+        drain_window_s=drain_window_s,
     )
     return FailbackInputs(
         reverse,
         forward,
         _source_connector(reader.link),
         _source_connector(forward_reader.link),
-        at_most=reader.config.policy.max_lag_records,
+        max_in_flight=reader.config.policy.max_lag_records,
     )
 
 
@@ -236,7 +239,7 @@ def _source_connector(link: "Link") -> str:
         ConfigError: drctl.yaml does not name it.
     """
     replicator = link.settings.replicator
-    if replicator.kind != SEEDED:
+    if replicator.kind != MIRROR_MAKER:
         return ""
     if not replicator.connect or not replicator.connectors.source:
         raise ConfigError(

@@ -20,7 +20,7 @@ from drctl.model.loss import Mode
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
     from drctl.model.plan import Plan
-    from drctl.plans.inputs import Circumstances
+    from drctl.plans.inputs import PlanInputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,12 +51,14 @@ def failover(given: Failover) -> int:
     """
     from drctl.cli.running import plan_over_link
 
-    timeout_s, grace_s = drain_times(given.timeout, given.wait_for_consumers)
+    timeout_s, drain_window_s = drain_times(given.timeout, given.wait_for_consumers)
 
-    def make(_config: "Config", seen: "Circumstances") -> "Plan":
+    def make(_config: "Config", seen: "PlanInputs") -> "Plan":
         from drctl.plans.failover import failover as sequence
 
-        return sequence(given.mode, replace(seen, timeout_s=timeout_s, grace_s=grace_s))
+        return sequence(
+            given.mode, replace(seen, timeout_s=timeout_s, drain_window_s=drain_window_s)
+        )
 
     shown = ("mode", "timeout", "wait_for_consumers")
     words = words_of(given, *shown, link=None, override=(), answer=())

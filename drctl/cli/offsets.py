@@ -485,7 +485,7 @@ def apply(given: Apply) -> int:
     """
     from drctl.cli.running import OVER_LINK
     from drctl.offsets.documents import read_document
-    from drctl.plans.offsets import APPLY
+    from drctl.plans.single_step import OFFSETS_APPLY
 
     words = ["offsets", "apply", *words_of(given)]
     overrides, source = _overrides(given), given.source
@@ -504,7 +504,7 @@ def apply(given: Apply) -> int:
             else:
                 origin = translated(reader, wanted)
             found = planned(reader, chosen.target, origin, overrides)
-        return _show_or_commit(given, words, reader, APPLY, origin, found)
+        return _show_or_commit(given, words, reader, OFFSETS_APPLY, origin, found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -541,7 +541,7 @@ def undo(given: Undo) -> int:
         130: interrupted; `drctl resume` continues
     """
     from drctl.cli.running import OVER_LINK
-    from drctl.plans.offsets import UNDO
+    from drctl.plans.single_step import OFFSETS_UNDO
 
     overrides = _overrides(given)
     config = configuration()
@@ -552,7 +552,7 @@ def undo(given: Undo) -> int:
         with console().task(f"reading {undone.cluster}"):
             of = undone.cluster, undone.origin, overrides, undone.cluster_id
             found = planned(reader, *of)
-        return _show_or_commit(given, words, reader, UNDO, undone.origin, found, undone)
+        return _show_or_commit(given, words, reader, OFFSETS_UNDO, undone.origin, found, undone)
 
 
 def _overrides(given: PlanRequest) -> Mapping[str, str]:
@@ -587,7 +587,7 @@ def _show_or_commit(
     from drctl.cli import running
     from drctl.cli.resume import abandon_run
     from drctl.offsets import results
-    from drctl.plans.offsets import offsets_plan
+    from drctl.plans.single_step import offsets_plan
     from drctl.views import plan_text
 
     execute, unproven = command_line([*words, "--execute"]), reader.config.policy.commits_unproven

@@ -25,7 +25,7 @@ from drctl.engine.kind import Status
 from drctl.model.errors import Interrupted, Refused, ResumeRequired, Unknown, UsageError
 from drctl.model.plan import parse_overrides
 from drctl.model.text import option
-from drctl.plans.reconcile import reconcile_plan
+from drctl.plans.single_step import reconcile_plan
 from drctl.reconcile.documents import document
 from drctl.reconcile.policy import Action
 from drctl.reconcile.prechecks import OVERRIDABLE

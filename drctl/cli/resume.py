@@ -48,9 +48,9 @@ from drctl.model.errors import DamagedJournal, ExitCode, Refused, UsageError
 from drctl.model.text import lines as meant
 from drctl.model.text import quote
 from drctl.offsets.applying import OVERRIDABLE
-from drctl.plans.failback import is_failback, rebuilds
-from drctl.plans.reconcile import NAME as RECONCILE_PLAN
+from drctl.plans.failback import is_failback, is_rebuild
 from drctl.plans.repair import NAME as REPAIR
+from drctl.plans.single_step import RECONCILE as RECONCILE_PLAN
 from drctl.steps.questions import answers
 from drctl.steps.registry import KINDS
 
@@ -358,7 +358,7 @@ def _must_have_enabled_writes(state: RunState, overrides: Mapping[str, str]) -> 
 def _operation_of(plan: "Plan") -> Operation:
     if plan.name in (REPAIR, RECONCILE_PLAN):
         return FIX if plan.name == REPAIR else RECONCILE
-    if rebuilds(plan.steps):
+    if is_rebuild(plan.steps):
         return REBUILD
     return HOME if is_failback(plan.steps) else OVER_LINK
 

@@ -16,7 +16,7 @@ from drctl.model.text import lines as meant
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
     from drctl.model.plan import Plan
-    from drctl.plans.inputs import Circumstances
+    from drctl.plans.inputs import PlanInputs
     from drctl.runbook.allowlist import Allowlist
 
 app = typer.Typer(
@@ -180,7 +180,7 @@ def run(given: RunRequest) -> int:
     runbook = find(given.name, configuration().runbooks)
     given_values(runbook.file.parameters, values)
 
-    def make(config: "Config", seen: "Circumstances") -> "Plan":
+    def make(config: "Config", seen: "PlanInputs") -> "Plan":
         return build(runbook, values, seen, _allowlist(config))
 
     typed = option_words({"--set": tuple(f"{name}={value}" for name, value in values.items())})

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from drctl.engine.ports import Clock, Watcher
     from drctl.engine.run_state import RunState
     from drctl.model.journal import Entry, HeldJournal
-    from drctl.plans.inputs import Circumstances
+    from drctl.plans.inputs import PlanInputs
     from drctl.views.plan_text import PlanDocument
     from drctl.views.run_data import ReportData
     from drctl.views.view import View
@@ -53,7 +53,7 @@ _BACKGROUND_S = 60.0
 
 _ALL_OF_IT = "run it without --execute for details"
 
-MakePlan = Callable[["Config", "Circumstances"], Plan]
+MakePlan = Callable[["Config", "PlanInputs"], Plan]
 
 LookAndPlan = Callable[[ClusterLinkReader, Mapping[str, str]], Plan]
 """Reads the clusters and makes the plan, given the overrides."""

@@ -14,7 +14,7 @@ from drctl.model.errors import Refused
 from drctl.model.loss import Mode
 from drctl.model.plan import Plan, Step
 from drctl.plans.failover import failover
-from drctl.plans.inputs import Circumstances
+from drctl.plans.inputs import PlanInputs
 from drctl.steps.fences import FENCE_CONSUMERS
 from drctl.steps.registry import KINDS
 
@@ -158,7 +158,7 @@ def overrides(fenced: bool) -> Mapping[str, str]:
     return passed if fenced else {**passed, "fence-not-possible": _NO_FENCE}
 
 
-def rehearsal(mode: Mode, seen: Circumstances, readers: tuple[str, ...]) -> Rehearsal:
+def rehearsal(mode: Mode, seen: PlanInputs, readers: tuple[str, ...]) -> Rehearsal:
     """Validate the plan of the real failover, then drop the steps that drills skip.
 
     Args:

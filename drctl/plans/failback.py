@@ -1,17 +1,17 @@
-"""Failback of a link's clients once its source is back: which steps, in which order.
+"""The plans of a failback, once the lost cluster is back, and of a rebuild.
 
-The plan's direction is from the surviving cluster to the one that was lost and is back. Steps about
-the link as it was before have the opposite direction. A rebuild is a failback to a cluster that is
-emptied and filled again.
+The plan's direction is from the surviving cluster to the returned one; steps about the link as it
+was before the loss have the opposite direction. A rebuild is a failback to a cluster that the
+operator empties first, so that replication fills it again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from drctl.model.loss import Mode
 from drctl.model.plan import Duty, Plan, Step
-from drctl.plans import step_builders
-from drctl.plans.inputs import Circumstances, FenceMethod
+from drctl.plans import failover as builders
+from drctl.plans.inputs import FailbackInputs, FenceMethod, PlanInputs
 from drctl.steps import commit_offsets
 from drctl.steps.commands import COMMAND_FENCE, COMMAND_STOP_REPLICATION
 from drctl.steps.commit_offsets import VerifyGroups
@@ -68,98 +68,69 @@ from drctl.steps.waiting import CatchUpSettings, Drain, DrainSettings, WaitForCa
 NAME = "failback"
 REBUILD_NAME = "rebuild"
 
-SEEDED = "mirrormaker2"
-"""The kind of replicator whose offsets drctl sets itself."""
+MIRROR_MAKER = "mirrormaker2"
+"""The kind of replicator whose source offsets drctl sets itself."""
+
+OFFSET_PRESERVING = "offset-preserving"
+"""The kind of replicator that mirrors offsets: where logs differ, the target is truncated first."""
 
 IN_FLIGHT = 1_000
-"""So many records may be in flight when clients are moved; once writes are fenced, none may."""
+"""Records that may be in flight when clients are moved; none may be once writes are fenced."""
 
-_COPIES = "wait-for-catch-up compares by content; copies that are left out count as lag"
-_BY_A_PERSON = "a person keeps producers from it, and its logs have to stand still: fence-producers"
-_OLD = "positions that were committed there before it was lost"
+_LAG_IS_COMPARED = "wait-for-catch-up compares by content; excluded copies would count as lag"
+_MANUAL_FENCE = "the operator blocks producers, and fence-producers verifies stable end offsets"
+_OLD_OFFSETS = "these offsets were committed there before the loss"
 
-_BY_HAND = (
-    "start the replication from {source} to {target} at {boundary}, so that {why}: set its position"
-    " while it is stopped{how}"
-)
-_HOW = {
-    "confluent-replicator": (
+_REPLICATOR = "confluent-replicator"
+_SET_POSITIONS = {
+    _REPLICATOR: (
         ": PATCH /connectors/NAME/offsets; or offset.start=consumer with the src.consumer.group.id"
-        " of the other direction, and provenance.header.enable=true in both"
+        " of the other direction. Set provenance.header.enable=true in both directions"
+    )
+}
+_RESET_POSITIONS = {
+    _REPLICATOR: (
+        ": DELETE /connectors/NAME/offsets. With offset.start=consumer, use another"
+        " src.consumer.group.id than the other direction. Set provenance.header.filter.overrides so"
+        " that records that came from {target} are not filtered out"
     )
 }
 
-_REBUILD_HOW = {
-    "confluent-replicator": (
-        ": DELETE /connectors/NAME/offsets; with offset.start=consumer another"
-        " src.consumer.group.id than that of the other direction; and"
-        " provenance.header.filter.overrides for what once came from there, else it leaves all of"
-        " that out"
-    )
-}
 _EMPTY = (
-    "empty the link's topics on {cluster}: kafka-topics.sh --delete --topic TOPIC for each of them"
-    " (replication makes them anew where it keeps names), or kafka-delete-records.sh. What is"
-    " nowhere else is saved by drctl gap truncation --link {link} --scope full --export DIR"
+    "empty the link's topics on {cluster}: delete each of them with kafka-topics.sh --delete"
+    " --topic TOPIC (replication recreates topics that keep their names), or empty them with"
+    " kafka-delete-records.sh. To save the records that exist nowhere else, first run: drctl gap"
+    " truncation --link {link} --scope full --export DIR"
 )
-
-MIRRORED = "offset-preserving"
-"""The kind of replicator that appends nothing to what differs: the other end is cut first."""
-
-_MIRROR = (
-    "let {target} mirror {source} from where both part: what {target} holds behind that is cut off,"
-    " and what was reconciled comes back from {source} (Cluster Linking: confluent kafka mirror"
-    " truncate-and-restore TOPIC --link LINK, with --dry-run first)"
+_TRUNCATE_AND_MIRROR = (
+    "truncate {target} to where it diverged from {source}, then mirror {source} from there: later"
+    " records on {target} are deleted, and reconciled records come back from {source} (Cluster"
+    " Linking: confluent kafka mirror truncate-and-restore TOPIC --link LINK; run it with --dry-run"
+    " first)"
 )
 _MIRROR_AGAIN = (
-    "let {target} mirror {source} again, from where {source} ended when it was opened (Cluster"
-    " Linking: confluent kafka mirror reverse-and-start TOPIC --link LINK)"
+    "mirror {source} to {target} again, from the end offsets that {source} had before its writes"
+    " were enabled (Cluster Linking: confluent kafka mirror reverse-and-start TOPIC --link LINK)"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class FailbackInputs:
-    """What a failback is planned from.
-
-    Attributes:
-        reverse: from the surviving cluster to the one that was lost.
-        forward: the link as it was, and will be again.
-        seeded: the connector of the reverse replication; empty where a person starts it.
-        reseeded: the one that copied before, and will again; likewise.
-        policy: what becomes of the records that only the returned cluster has; None where nobody
-            said.
-        topics: `TOPIC=POLICY`, for some of them.
-        conflicting: what becomes of those of which the surviving cluster has something newer.
-        at_most: records that may be on their way when clients are moved.
-    """
-
-    reverse: Circumstances
-    forward: Circumstances
-    seeded: str = ""
-    reseeded: str = ""
-    policy: str | None = None
-    topics: tuple[str, ...] = ()
-    conflicting: str = "refuse"
-    at_most: int = 0
 
 
 def is_failback(steps: Iterable[Step]) -> bool:
-    """Whether they are those of a failback, by themselves or within a runbook."""
+    """Whether the steps are those of a failback, also within a runbook."""
     return any(step.kind == FailbackOrder.name for step in steps)
 
 
-def rebuilds(steps: Iterable[Step]) -> bool:
-    """Whether they are those of a failback to a cluster that is emptied and filled again."""
+def is_rebuild(steps: Iterable[Step]) -> bool:
+    """Whether the steps are those of a rebuild: a failback to a cluster that is emptied first."""
     return any(step.kind == EmptyReturned.name for step in steps)
 
 
-def turned(forward: Circumstances, connectors: tuple[str, ...] = ()) -> FailbackInputs:
-    """The inputs of a failback, as far as the link itself tells.
+def reverse_inputs(forward: PlanInputs, connectors: tuple[str, ...] = ()) -> FailbackInputs:
+    """The inputs of a failback, derived from the link alone.
 
     Args:
-        connectors: of the reverse replication, the one that copies first.
+        connectors: of the reverse replication, the one that replicates records first.
     """
-    # A user-supplied command is written for one cluster, and for one direction of replication.
+    # User-supplied commands are written for one cluster and one direction of replication.
     acl = forward.fence_method is FenceMethod.ACL
     reverse = replace(
         forward,
@@ -173,77 +144,76 @@ def turned(forward: Circumstances, connectors: tuple[str, ...] = ()) -> Failback
         source_answers=forward.target_answers,
         target_answers=forward.source_answers,
     )
-    known = forward.replicator == SEEDED and bool(connectors and forward.connectors)
-    seeded = (connectors[0], forward.connectors[0]) if known else ("", "")
-    return FailbackInputs(reverse, forward, *seeded)
+    known = forward.replicator == MIRROR_MAKER and bool(connectors and forward.connectors)
+    names = (connectors[0], forward.connectors[0]) if known else ("", "")
+    return FailbackInputs(reverse, forward, *names)
 
 
 def failback(inputs: FailbackInputs) -> Plan:
-    """The plan; the same inputs give the same plan."""
+    """Build the plan of a failback; the same inputs always give the same plan."""
     steps = (
-        *_closed(inputs),
-        *_decided(inputs),
-        *_replicated(inputs),
-        *_moved(inputs),
-        *_restored(inputs),
+        *_isolate(inputs),
+        *_reconcile(inputs),
+        *_replicate(inputs),
+        *_move_clients(inputs),
+        *_restore(inputs),
     )
     return _plan(NAME, inputs.reverse, steps)
 
 
 def rebuild(inputs: FailbackInputs, *, empty: bool) -> Plan:
-    """The plan of a rebuild; the same inputs give the same plan.
+    """Build the plan of a rebuild; the same inputs always give the same plan.
 
     Args:
-        empty: whether the returned cluster holds nothing of the link already.
+        empty: whether the link's topics on the returned cluster are empty already.
     """
     steps = (
-        *_closed(inputs, rebuild=True),
-        *_decided(inputs, rebuild=True),
-        _emptied(inputs, empty),
-        *_replicated(inputs, rebuild=True),
-        *_moved(inputs),
-        *_restored(inputs, rebuild=True),
+        *_isolate(inputs, rebuild=True),
+        *_reconcile(inputs, rebuild=True),
+        _empty_returned(inputs, empty),
+        *_replicate(inputs, rebuild=True),
+        *_move_clients(inputs),
+        *_restore(inputs, rebuild=True),
     )
     return _plan(REBUILD_NAME, inputs.reverse, steps)
 
 
-def _plan(name: str, reverse: Circumstances, steps: tuple[Step, ...]) -> Plan:
+def _plan(name: str, reverse: PlanInputs, steps: tuple[Step, ...]) -> Plan:
     return Plan(
         name, reverse.link, reverse.source, reverse.target, steps, reverse.basis, reverse.overrides
     )
 
 
-def _closed(inputs: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
-    """a, b: nothing is written to the cluster that is back, and nothing is copied from it."""
+def _isolate(inputs: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
+    """Steps a and b: fence the returned cluster, and stop replication from it."""
     reverse, forward = inputs.reverse, inputs.forward
     order = OrderSettings(reverse.target, reverse.overrides, REBUILDING if rebuild else ASKED_FOR)
     yield FailbackOrder().step("order", order, 60)
-    yield step_builders.stock(reverse)
-    yield _close(
-        inputs, step_builders.fence(forward, Duty.REQUIRED, f"fence-{reverse.target}"), rebuild
-    )
-    stop = step_builders.stop(forward, "stop-forward-replication")
-    yield replace(stop, kind=_KEEPS[stop.kind])
+    yield builders.snapshot_state(reverse)
+    fence = builders.fence_producers(forward, Duty.REQUIRED, f"fence-{reverse.target}")
+    yield _fence_returned(fence, reverse.connectors, rebuild=rebuild)
+    stop = builders.stop_replication(forward, "stop-forward-replication")
+    yield replace(stop, kind=_KEEP_STOPPED[stop.kind])
 
 
-def _close(inputs: FailbackInputs, fence: Step, rebuild: bool) -> Step:
-    """The fence of the returned cluster, which stays."""
-    reverse, duty = inputs.reverse.connectors, fence.duty
+def _fence_returned(fence: Step, reverse: tuple[str, ...], *, rebuild: bool) -> Step:
+    """The same fence as a step that is never rolled back."""
+    timeout_s, duty = fence.timeout_s, fence.duty
     if fence.kind == MANUAL_FENCE.name:
-        asked = MANUAL_FENCE.read_settings(fence.settings)
-        asked = replace(asked, undo="", reverse=reverse, made_anew=rebuild)
-        return MANUAL_FENCE_RETURNED.step(fence.id, asked, fence.timeout_s, duty)
+        manual = MANUAL_FENCE.read_settings(fence.settings)
+        manual = replace(manual, undo="", reverse=reverse, rebuild=rebuild)
+        return MANUAL_FENCE_RETURNED.step(fence.id, manual, timeout_s, duty)
     if fence.kind == COMMAND_FENCE.name:
         command = COMMAND_FENCE.read_settings(fence.settings)
-        command = replace(command, reverse=reverse, made_anew=rebuild)
-        return COMMAND_FENCE_RETURNED.step(fence.id, command, fence.timeout_s, duty)
+        command = replace(command, reverse=reverse, rebuild=rebuild)
+        return COMMAND_FENCE_RETURNED.step(fence.id, command, timeout_s, duty)
     acls = FENCE_PRODUCERS.read_settings(fence.settings)
-    acls = replace(acls, reverse=reverse, made_anew=rebuild)
-    return FENCE_RETURNED.step(fence.id, acls, fence.timeout_s, duty)
+    acls = replace(acls, reverse=reverse, rebuild=rebuild)
+    return FENCE_RETURNED.step(fence.id, acls, timeout_s, duty)
 
 
-def _decided(inputs: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
-    """c, d, e: what only the cluster has that is back is found, judged and decided on."""
+def _reconcile(inputs: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
+    """Steps c, d, e: find, classify and reconcile records that only the returned cluster has."""
     source, target = inputs.reverse.source, inputs.reverse.target
     decided = DecideSettings(source, target, inputs.policy, inputs.topics, inputs.conflicting)
     yield FindMissing().step("find-missing", FindSettings(source, target, rebuild), 0)
@@ -251,181 +221,171 @@ def _decided(inputs: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]
     yield Reconcile().step("reconcile", decided, 30)
 
 
-def _emptied(inputs: FailbackInputs, empty: bool) -> Step:
-    """A person empties the returned cluster, unless it is empty already."""
+def _empty_returned(inputs: FailbackInputs, empty: bool) -> Step:
+    """Ask the operator to empty the returned cluster, unless it is empty already."""
     reverse = inputs.reverse
     identity = f"empty-{reverse.target}"
-    settings = EmptySettings(reverse.target, reverse.source, inputs.seeded)
+    settings = EmptySettings(reverse.target, reverse.source, inputs.reverse_connector)
     if not empty:
         text = _EMPTY.format(cluster=reverse.target, link=reverse.link)
         settings = replace(settings, question=identity, text=text)
     return EmptyReturned().step(identity, settings, 600)
 
 
-def _replicated(inputs: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
-    """f, g, h: what is new is replicated, and nothing else; all of it, where a rebuild begins."""
-    reverse = inputs.reverse
-    if inputs.seeded:
+def _replicate(inputs: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
+    """Steps f, g, h: replicate only new records to the returned cluster; in a rebuild, all."""
+    reverse, source = inputs.reverse, inputs.reverse.source
+    connector = inputs.reverse_connector
+    identity = "start-reverse-replication"
+    if connector:
         filtering = INCLUDE_RECONCILED if rebuild else EXCLUDE_RECONCILED
-        yield filtering.step(filtering.name, FilterSettings(inputs.seeded), 30)
-        seeds = SeedSettings(reverse.source, reverse.target, inputs.seeded)
-        if rebuild:
-            seeding = SetStartOffsetsEarliest.name
-            yield SetStartOffsetsEarliest().step("set-start-offsets", seeds, 30)
-        else:
-            seeding = SET_START_OFFSETS.name
-            yield SET_START_OFFSETS.step("set-start-offsets", seeds, 30)
-        yield StartReplication().step("start-reverse-replication", _starts(reverse, seeding), 180)
+        yield filtering.step(filtering.name, FilterSettings(connector), 30)
+        seeds = SeedSettings(source, reverse.target, connector)
+        seeding = SetStartOffsetsEarliest() if rebuild else SET_START_OFFSETS
+        yield seeding.step("set-start-offsets", seeds, 30)
+        yield StartReplication().step(identity, _start_settings(reverse, seeding.name), 180)
     elif rebuild:
-        boundary, why = "the first record of each partition", "everything is copied"
-        yield _by_hand(
-            reverse, "start-reverse-replication", boundary, why, _REBUILD_HOW, begins=START
-        )
-    elif reverse.replicator == MIRRORED:
-        yield _asked_to_start(reverse, "start-reverse-replication", BOUNDARY, _MIRROR, mirrors=True)
+        where = "the first record of each partition, so that every record is replicated"
+        yield _manual_start(reverse, identity, where, START, how=_RESET_POSITIONS)
+    elif reverse.replicator == OFFSET_PRESERVING:
+        yield _ask_to_start(reverse, identity, BOUNDARY, _TRUNCATE_AND_MIRROR, mirrors=True)
     else:
-        boundary = "the first record that was written there since (step find-missing), without"
-        told = f"{boundary} what reconcile copied"
-        yield _by_hand(
-            reverse, "start-reverse-replication", told, "nothing is copied twice", begins=BOUNDARY
+        where = (
+            f"the first record that was written to {source} after the loss (found by step"
+            " find-missing), except records that step reconcile copied, so that no record is"
+            " replicated twice"
         )
-    scope, connectors = (
-        "tail" if reverse.connectors else "full",
-        (inputs.seeded,) if inputs.seeded else (),
-    )
-    at_most = max(inputs.at_most, IN_FLIGHT)
-    caught_up = CatchUpSettings(reverse.source, reverse.target, scope, at_most, connectors)
+        yield _manual_start(reverse, identity, where, BOUNDARY)
+    scope = "tail" if reverse.connectors else "full"
+    at_most = max(inputs.max_in_flight, IN_FLIGHT)
+    connectors = (connector,) if connector else ()
+    caught_up = CatchUpSettings(source, reverse.target, scope, at_most, connectors)
     yield WaitForCatchUp().step("wait-for-catch-up", caught_up, reverse.timeout_s)
     if rebuild:
-        # All of it is compared before anybody waits for it.
-        whole = CatchUpSettings(reverse.source, reverse.target, "full", at_most)
+        # The full comparison takes long: it runs while clients still use the surviving cluster.
+        whole = CatchUpSettings(source, reverse.target, "full", at_most)
         yield WaitForCatchUp().step("compare-all", whole, max(300, reverse.timeout_s))
 
 
-def _moved(inputs: FailbackInputs) -> Iterator[Step]:
-    """i: the planned switchover; and where the old replication will resume."""
-    passed = {"replication-lag": _COPIES}
+def _move_clients(inputs: FailbackInputs) -> Iterator[Step]:
+    """Step i: a planned switchover, which also sets where forward replication will resume."""
+    overrides = {"replication-lag": _LAG_IS_COMPARED}
     if inputs.reverse.fence_method is FenceMethod.NONE:
-        passed["fence-not-possible"] = _BY_A_PERSON
-    reverse = replace(inputs.reverse, overrides={**passed, **inputs.reverse.overrides})
-    yield step_builders.preflight(reverse, Mode.PLANNED)
-    yield step_builders.stock(reverse, "snapshot-state-again")
-    yield step_builders.fence(reverse, Duty.REQUIRED)
+        overrides["fence-not-possible"] = _MANUAL_FENCE
+    reverse = replace(inputs.reverse, overrides={**overrides, **inputs.reverse.overrides})
+    yield builders.preflight(reverse, Mode.PLANNED)
+    yield builders.snapshot_state(reverse, "snapshot-state-again")
+    yield builders.fence_producers(reverse, Duty.REQUIRED)
     yield Drain().step("drain", DrainSettings(reverse.target), reverse.timeout_s)
-    yield from step_builders.quiet(reverse)
-    yield step_builders.stop(reverse)
-    yield step_builders.groups(reverse)
-    forward = {"moves-backwards": _OLD, **reverse.overrides}
-    yield step_builders.offsets(
-        replace(reverse, overrides=forward), leave_out=reverse.leaves_groups_out
-    )
-    yield step_builders.skipping(reverse)
-    if inputs.reseeded:
-        settings = SeedSettings(inputs.forward.source, inputs.forward.target, inputs.reseeded)
+    yield from builders.quiesce_consumers(reverse)
+    yield builders.stop_replication(reverse)
+    yield builders.prepare_groups(reverse)
+    to_older = replace(reverse, overrides={"moves-backwards": _OLD_OFFSETS, **reverse.overrides})
+    yield builders.commit_offsets(to_older, leave_out=reverse.leaves_groups_out)
+    yield builders.advance_producer_ids(reverse)
+    if inputs.forward_connector:
+        settings = SeedSettings(
+            inputs.forward.source, inputs.forward.target, inputs.forward_connector
+        )
         seeding = SetStartOffsets(SET_START_OFFSETS_LATEST, from_search=False)
         yield seeding.step("set-forward-start-offsets", settings, 30)
     else:
-        yield RecordEndOffsets().step("record-end-offsets", step_builders.ends(inputs.forward), 30)
-    yield step_builders.opening(reverse)
-    yield from _let_in(inputs.forward)
-    yield from step_builders.switches(reverse)
-    yield step_builders.clients(reverse)
+        yield RecordEndOffsets().step(
+            "record-end-offsets", builders.both_clusters(inputs.forward), 30
+        )
+    yield builders.enable_writes(reverse)
+    yield from _lift_fence(inputs.forward)
+    yield from builders.switch_endpoints(reverse)
+    yield builders.verify_clients(reverse)
 
 
-def _let_in(forward: Circumstances) -> Iterator[Step]:
-    """What closed the returned cluster opens it again; rules of ACLs go when it is opened."""
+def _lift_fence(forward: PlanInputs) -> Iterator[Step]:
+    """Lift the fence of the returned cluster; enable-writes has already removed ACL rules."""
     if forward.fence_method is FenceMethod.ACL:
         return
     if forward.fence_method is FenceMethod.COMMAND and forward.fence_undo:
-        yield step_builders.by_command(forward, "lift-fence", forward.fence_undo)
+        yield builders.run_command(forward, "lift-fence", forward.fence_undo)
         return
-    text = step_builders.LIFT.format(source=forward.source)
+    text = builders.LIFT_FENCE.format(source=forward.source)
     yield MANUAL.step("lift-fence", ManualSettings(question="lift-fence", text=text, undo=""), 60)
 
 
-def _restored(inputs: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
-    """j, k: the old replication resumes, everything is proven, and nothing is outstanding."""
+def _restore(inputs: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
+    """Steps j and k: resume forward replication, verify both clusters, resolve actions."""
     reverse, forward = inputs.reverse, inputs.forward
-    # What was emptied has no record left that is to stay away; nor has a mirror that was cut off.
-    emptied = rebuild or reverse.replicator == MIRRORED
-    if inputs.reseeded:
-        step = StartReplication().step(
-            "restart-forward-replication", _starts(forward, SET_START_OFFSETS_LATEST), 180
-        )
+    mirrored = forward.replicator == OFFSET_PRESERVING
+    identity = "restart-forward-replication"
+    if inputs.forward_connector:
+        settings = _start_settings(forward, SET_START_OFFSETS_LATEST)
+        step = StartReplication().step(identity, settings, 180)
         yield replace(step, kind=RESTART_REPLICATION)
     else:
-        if forward.replicator == MIRRORED:
-            step = _asked_to_start(
-                forward, "restart-forward-replication", END, _MIRROR_AGAIN, mirrors=True
-            )
+        if mirrored:
+            step = _ask_to_start(forward, identity, END, _MIRROR_AGAIN, mirrors=True)
         else:
-            told = f"where {forward.source} ended when it was opened"
-            step = _by_hand(
-                forward, "restart-forward-replication", told, "nothing is copied twice", begins=END
+            where = (
+                f"the end offsets that {forward.source} had before its writes were enabled, so that"
+                " no record is replicated twice"
             )
+            step = _manual_start(forward, identity, where, END)
         yield replace(step, kind="manual-restart-replication")
-    proof = VerifySettings(reverse.source, reverse.target, old_way=False)
+    proof = VerifySettings(reverse.source, reverse.target, forward=False)
     yield VerifyCopies().step("verify-primary", proof, 300)
-    proof = VerifySettings(forward.source, forward.target, old_way=True, emptied=emptied)
+    # Emptying or truncating the returned cluster deleted the records that may be missing elsewhere.
+    emptied = rebuild or reverse.replicator == OFFSET_PRESERVING
+    proof = VerifySettings(forward.source, forward.target, forward=True, emptied=emptied)
     yield replace(VerifyCopies().step("verify-secondary", proof, 300), kind=VERIFY_FORWARD_COPIES)
     yield VerifyGroups().step("verify-groups", commit_offsets.VerifySettings(reverse.target), 60)
-    settling = ResolveSettings(reverse.source, reverse.target, "resolve-outstanding")
-    yield ResolveOutstanding().step("resolve-outstanding", settling, 30)
+    resolve = ResolveSettings(reverse.source, reverse.target, "resolve-outstanding")
+    yield ResolveOutstanding().step("resolve-outstanding", resolve, 30)
 
 
-_KEEPS = {
+_KEEP_STOPPED = {
     StopReplication.name: KEEP_STOPPED,
     COMMAND_STOP_REPLICATION.name: "command-keep-stopped",
     MANUAL_STOP_REPLICATION.name: "manual-keep-stopped",
 }
 
 
-def _starts(seen: Circumstances, seeded_by: str) -> StartSettings:
-    """What a start of connectors needs to know.
-
-    Args:
-        seeded_by: the kind of the step that told them where to begin.
-    """
-    passed = WRITES in seen.overrides
-    return StartSettings(seen.source, seen.target, seen.connectors, seeded_by, passed)
+def _start_settings(inputs: PlanInputs, seeded_by: str) -> StartSettings:
+    overridden = WRITES in inputs.overrides
+    return StartSettings(inputs.source, inputs.target, inputs.connectors, seeded_by, overridden)
 
 
-def _by_hand(
-    seen: Circumstances,
+def _manual_start(
+    inputs: PlanInputs,
     identity: str,
-    boundary: str,
-    why: str,
-    hows: Mapping[str, str] = _HOW,
-    *,
+    where: str,
     begins: str,
+    how: Mapping[str, str] = _SET_POSITIONS,
 ) -> Step:
-    """Ask a person to start what copies, where drctl cannot.
+    """Ask the operator to set positions and start a replicator that drctl cannot control.
 
     Args:
-        boundary: where it begins, in words.
-        hows: by the kind of the replicator, what it takes.
-        begins: the same as `drctl.steps.start_replication` has it.
+        where: in words, where replication starts, and why.
+        begins: `BOUNDARY`, `END` or `START` of `drctl.steps.start_replication`.
+        how: how to set positions, by kind of replicator.
     """
-    text = _BY_HAND.replace("{how}", hows.get(seen.replicator, ""))
-    told = text.replace("{boundary}", boundary).replace("{why}", why)
-    return _asked_to_start(seen, identity, begins, told)
+    text = (
+        f"start replication from {{source}} to {{target}} at {where}. Before you start it,"
+        f" set its position{how.get(inputs.replicator, '')}"
+    )
+    return _ask_to_start(inputs, identity, begins, text)
 
 
-def _asked_to_start(
-    seen: Circumstances, identity: str, begins: str, text: str, *, mirrors: bool = False
+def _ask_to_start(
+    inputs: PlanInputs, identity: str, begins: str, text: str, *, mirrors: bool = False
 ) -> Step:
-    told = text.format(source=seen.source, target=seen.target)
-    undo = f"stop the replication from {seen.source} to {seen.target} again"
     settings = ManualStartSettings(
         question=identity,
-        text=told,
-        undo=undo,
-        source=seen.source,
-        target=seen.target,
+        text=text.format(source=inputs.source, target=inputs.target),
+        undo=f"stop replication from {inputs.source} to {inputs.target} again",
+        source=inputs.source,
+        target=inputs.target,
         begins=begins,
         mirrors=mirrors,
-        fields=seen.fields,
-        connect=seen.replicator in _HOW,
+        fields=inputs.fields,
+        connect=inputs.replicator == _REPLICATOR,
     )
-    # What an answer says beforehand is still to be done when it is asked for.
-    return MANUAL_START_REPLICATION.step(identity, settings, max(120, seen.timeout_s))
+    # With --answer given in advance, the operator starts replication only during this step.
+    return MANUAL_START_REPLICATION.step(identity, settings, max(120, inputs.timeout_s))

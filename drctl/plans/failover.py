@@ -1,85 +1,370 @@
-"""The two failovers: which steps, in which order."""
+"""The plans of a planned and an unplanned failover, and the builders of their steps.
 
+`failover` lists the steps in order. Each builder after it makes one step, or a few, with
+the settings that a link needs; failback plans and runbooks use the same builders.
+"""
+
+import math
 from collections.abc import Iterator
+from dataclasses import replace
 
+from drctl.engine.kind import BothClusters
+from drctl.engine.source_fence import ALIVE
 from drctl.model.errors import Refused
 from drctl.model.loss import Mode
 from drctl.model.plan import Duty, Plan, Step
 from drctl.model.text import put
-from drctl.plans import step_builders
-from drctl.plans.inputs import Circumstances
-from drctl.steps.stop_replication import STOPPED, MeasureLoss
+from drctl.plans.inputs import FenceMethod, PlanInputs
+from drctl.steps.commands import (
+    COMMAND,
+    COMMAND_FENCE,
+    COMMAND_STOP_REPLICATION,
+    CommandFenceSettings,
+    CommandSettings,
+)
+from drctl.steps.commit_offsets import CommitOffsets, CommitSettings
+from drctl.steps.enable_writes import EnableSettings, EnableWrites
+from drctl.steps.fences import FENCE_CONSUMERS, FENCE_PRODUCERS, AclFenceSettings
+from drctl.steps.groups import PrepareGroups, Quiesce, QuiesceSettings
+from drctl.steps.manual import (
+    MANUAL_CHANGE,
+    MANUAL_FENCE,
+    MANUAL_STOP_REPLICATION,
+    ManualFenceSettings,
+    ManualSettings,
+)
+from drctl.steps.prechecks import Preflight, PreflightSettings, SnapshotSettings, SnapshotState
+from drctl.steps.producer_ids import AdvanceProducerIds, AdvanceSettings
+from drctl.steps.set_start_offsets import SET_START_OFFSETS_LATEST, SeedSettings, SetStartOffsets
+from drctl.steps.start_replication import RESTART_REPLICATION, StartReplication, StartSettings
+from drctl.steps.stop_replication import (
+    STOPPED,
+    ConfirmSettings,
+    ConfirmStop,
+    MeasureLoss,
+    RequestStop,
+    StopReplication,
+    StopSettings,
+)
+from drctl.steps.switch_endpoint import SwitchEndpoint, SwitchSettings
+from drctl.steps.verify_clients import ClientsSettings, VerifyClients
 from drctl.steps.waiting import Drain, DrainSettings
 
-_SETTLE_S = 0.5
-"""Records that a broker had let in before it denied writes are appended within 0.1 s."""
+LIFT_FENCE = "let producers write to {source} again: remove the block, or restart them"
+RESUME_REPLICATION = "resume replication from {source} to {target} as it ran before"
+
+_PLANNED_SETTLE_S = 0.5
+"""Brokers append a record that they accepted before the fence within 0.1 s."""
+
+_STOP_S = 180
+"""A task that waits for a dead source stops only after its own timeouts."""
 
 
-def failover(mode: Mode, seen: Circumstances) -> Plan:
-    """The plan for these circumstances; the same ones give the same plan.
+def failover(mode: Mode, inputs: PlanInputs) -> Plan:
+    """Build the plan; the same inputs always give the same plan.
 
     Raises:
-        Refused: the reverse replication runs already, or its state is not known.
+        Refused: a connector of the reverse replication runs, or its state is unknown.
     """
-    _refuse_if_reversed(seen, mode)
-    steps = _planned(seen) if mode is Mode.PLANNED else _unplanned(seen)
-    name = f"failover-{mode.value}"
-    return Plan(name, seen.link, seen.source, seen.target, tuple(steps), seen.basis, seen.overrides)
+    if mode is Mode.PLANNED:
+        _refuse_if_reversed(inputs)
+        steps = tuple(_planned(inputs))
+    else:
+        steps = tuple(_unplanned(inputs))
+    name, source, target = f"failover-{mode.value}", inputs.source, inputs.target
+    return Plan(name, inputs.link, source, target, steps, inputs.basis, inputs.overrides)
 
 
-def _refuse_if_reversed(seen: Circumstances, mode: Mode) -> None:
-    if mode is not Mode.PLANNED:
-        return
-    for name in seen.reverse:
-        state = seen.basis.get(f"connector {name}", STOPPED)
+def _refuse_if_reversed(inputs: PlanInputs) -> None:
+    for name in inputs.reverse:
+        state = inputs.basis.get(f"connector {name}", STOPPED)
         if state != STOPPED:
             raise Refused(
-                f"connector {name}, which is to copy from {seen.target} to {seen.source} after the"
-                f" failover, is not stopped: {state}",
-                f"stop it, that it can be told where to begin: "
-                f"{put('', name, 'stop')}; or take `after_failover` from `reverse`",
+                f"connector {name}, which the failover starts to replicate from {inputs.target} to"
+                f" {inputs.source}, is not stopped: {state}",
+                f"stop it, so that its start offsets can be set: {put('', name, 'stop')}; or remove"
+                " `after_failover` from `reverse`",
             )
 
 
-def _planned(seen: Circumstances) -> Iterator[Step]:
-    yield step_builders.preflight(seen, Mode.PLANNED)
-    yield step_builders.stock(seen)
-    # Before the target opens these ends are looked at again: they are proven to stand once.
-    yield step_builders.fence(seen, Duty.REQUIRED, settle_s=_SETTLE_S)
-    yield Drain().step("drain", DrainSettings(seen.target), seen.timeout_s)
-    yield from step_builders.quiet(seen, ahead=True)
-    yield step_builders.groups(seen)
-    yield step_builders.skipping(seen)
-    yield step_builders.stop(seen, rest_later=True)
-    yield step_builders.offsets(seen, leave_out=seen.leaves_groups_out)
-    yield from _opening(seen, Mode.PLANNED)
-    yield from step_builders.confirm_stop(seen, lost=False)
-    yield step_builders.clients(seen)
-    if seen.reverse:
-        yield step_builders.replicate_back(seen)
+def _planned(inputs: PlanInputs) -> Iterator[Step]:
+    yield preflight(inputs, Mode.PLANNED)
+    yield snapshot_state(inputs)
+    # A short wait is enough: enable-writes compares the end offsets with these again.
+    yield fence_producers(inputs, Duty.REQUIRED, settle_s=_PLANNED_SETTLE_S)
+    yield Drain().step("drain", DrainSettings(inputs.target), inputs.timeout_s)
+    yield from quiesce_consumers(inputs, translate_ahead=True)
+    yield prepare_groups(inputs)
+    yield advance_producer_ids(inputs)
+    yield stop_replication(inputs, rest_later=True)
+    yield commit_offsets(inputs, leave_out=inputs.leaves_groups_out)
+    if inputs.reverse:
+        yield set_reverse_start_offsets(inputs)
+    yield enable_writes(inputs, mode=Mode.PLANNED)
+    yield from switch_endpoints(inputs)
+    yield from confirm_stop(inputs, lost=False)
+    yield verify_clients(inputs)
+    if inputs.reverse:
+        yield start_reverse_replication(inputs)
 
 
-def _unplanned(seen: Circumstances) -> Iterator[Step]:
-    yield step_builders.preflight(seen, Mode.UNPLANNED)
-    yield step_builders.stock(seen)
-    # The dead cannot be fenced: what could not be done is owed before it may return.
-    yield step_builders.fence(seen, Duty.BEST_EFFORT)
-    # Tasks take seconds to end: they do while the rest is looked at.
-    yield from step_builders.request_stop(seen)
-    yield step_builders.groups(seen)
-    yield step_builders.skipping(seen)
-    # It asks Connect, which answers once those tasks have ended.
-    yield MeasureLoss().step("measure-loss", step_builders.ends(seen), 30)
-    yield step_builders.stop(seen, tasks_only=True)
-    # At 3 a.m. one group without evidence must not keep the others: it is named, and owed.
-    yield step_builders.offsets(seen, leave_out=True, lost=True)
-    yield from _opening(seen, Mode.UNPLANNED)
-    yield from step_builders.confirm_stop(seen, lost=True)
-    yield step_builders.clients(seen)
+def _unplanned(inputs: PlanInputs) -> Iterator[Step]:
+    yield preflight(inputs, Mode.UNPLANNED)
+    yield snapshot_state(inputs)
+    # A dead source cannot be fenced: the fence stays outstanding until the source is back.
+    yield fence_producers(inputs, Duty.BEST_EFFORT)
+    # Tasks take seconds to stop: they do so during the next steps.
+    yield from request_stop(inputs)
+    yield prepare_groups(inputs)
+    yield advance_producer_ids(inputs)
+    # Asks Connect, which responds only once those tasks have stopped.
+    yield MeasureLoss().step("measure-loss", both_clusters(inputs), 30)
+    yield stop_replication(inputs, tasks_only=True)
+    # One group without evidence must not delay all others: it is reported as outstanding.
+    yield commit_offsets(inputs, leave_out=True, lost=True)
+    yield enable_writes(inputs, mode=Mode.UNPLANNED)
+    yield from switch_endpoints(inputs)
+    yield from confirm_stop(inputs, lost=True)
+    yield verify_clients(inputs)
 
 
-def _opening(seen: Circumstances, mode: Mode) -> Iterator[Step]:
-    if mode is Mode.PLANNED and seen.reverse:
-        yield step_builders.begin_back(seen)
-    yield step_builders.opening(seen, mode=mode)
-    yield from step_builders.switches(seen)
+def preflight(inputs: PlanInputs, mode: Mode, identity: str = "preflight") -> Step:
+    """Run all prechecks of the mode."""
+    return Preflight().step(identity, PreflightSettings(mode.value, inputs.overrides), 30)
+
+
+def snapshot_state(inputs: PlanInputs, identity: str = "snapshot-state") -> Step:
+    """Record the state of both clusters."""
+    settings = SnapshotSettings((inputs.source, inputs.target), inputs.connectors)
+    return SnapshotState().step(identity, settings, 30)
+
+
+def fence_producers(
+    inputs: PlanInputs, duty: Duty, identity: str = "fence-producers", settle_s: float = math.inf
+) -> Step:
+    """Fence producers on the source by ACLs, by the configured command, or by the operator.
+
+    Args:
+        settle_s: an upper limit for how long end offsets must be stable; applies to ACLs, which
+            brokers confirm.
+    """
+    timeout_s = 120 if duty is Duty.REQUIRED else 15
+    if inputs.fence_method is FenceMethod.ACL:
+        settings = acl_fence(replace(inputs, settle_s=min(inputs.settle_s, settle_s)))
+        return FENCE_PRODUCERS.step(identity, settings, timeout_s, duty)
+    if inputs.fence_method is FenceMethod.COMMAND:
+        command = CommandFenceSettings(
+            question=identity,
+            argv=inputs.fence_command,
+            undo=inputs.fence_undo,
+            verify=inputs.fence_verify,
+            env={},
+            timeout_seconds=inputs.command_timeout_s,
+            cluster=inputs.source,
+            settle_seconds=inputs.settle_s,
+        )
+        return COMMAND_FENCE.step(identity, command, timeout_s, duty)
+    manual = ManualFenceSettings(
+        question=identity,
+        text=f"block all producers of {inputs.source} (at the network), or stop them",
+        undo=LIFT_FENCE.format(source=inputs.source),
+        cluster=inputs.source,
+        settle_seconds=inputs.settle_s,
+    )
+    return MANUAL_FENCE.step(identity, manual, timeout_s, duty)
+
+
+def acl_fence(inputs: PlanInputs) -> AclFenceSettings:
+    """The settings of a fence by ACLs."""
+    return AclFenceSettings(
+        link=inputs.link,
+        cluster=inputs.source,
+        principals=inputs.principals,
+        settle_seconds=inputs.settle_s,
+    )
+
+
+def quiesce_consumers(inputs: PlanInputs, *, translate_ahead: bool = False) -> Iterator[Step]:
+    """Wait until no group is active on the source; fence consumers or ask the operator first.
+
+    Args:
+        translate_ahead: whether to translate offsets in the background meanwhile.
+    """
+    quiesce = QuiesceSettings(inputs.source, translate_ahead=translate_ahead)
+    if inputs.fence_method is FenceMethod.ACL:
+        drain = replace(quiesce, drain_window=True)
+        window_s = inputs.drain_window_s
+        yield Quiesce().step("wait-for-consumers", drain, window_s, Duty.OPTIONAL)
+        yield FENCE_CONSUMERS.step("fence-consumers", acl_fence(inputs), 60)
+        yield Quiesce().step("quiesce-consumers", quiesce, 60)
+        return
+    if inputs.fence_method is FenceMethod.NONE:
+        question = ManualSettings(
+            question="stop-consumers",
+            text=f"stop all consumers of the link's topics on {inputs.source}",
+            undo=f"restart the consumers on {inputs.source} that you stopped",
+        )
+        yield MANUAL_CHANGE.step("stop-consumers", question, 60)
+    yield Quiesce().step("quiesce-consumers", quiesce, 60 + inputs.drain_window_s)
+
+
+def request_stop(inputs: PlanInputs, identity: str = "request-stop") -> Iterator[Step]:
+    """Request the stop of the connector that replicates records; no step without connectors.
+
+    Later steps run while its tasks stop. Requests for the others would wait for these tasks.
+    """
+    if inputs.connectors:
+        settings = StopSettings(inputs.connectors[:1], translate_ahead=True)
+        yield RequestStop().step(identity, settings, 60)
+
+
+def confirm_stop(
+    inputs: PlanInputs, identity: str = "confirm-stop", *, lost: bool
+) -> Iterator[Step]:
+    """Stop the remaining connectors and verify that all have stopped; clients are already served.
+
+    Args:
+        lost: whether the source is lost and must not have come back.
+    """
+    if inputs.connectors[0 if lost else 1 :]:
+        settings = ConfirmSettings(inputs.connectors, inputs.source if lost else "")
+        yield ConfirmStop().step(identity, settings, 120, Duty.BEST_EFFORT)
+
+
+def stop_replication(
+    inputs: PlanInputs,
+    identity: str = "stop-replication",
+    *,
+    tasks_only: bool = False,
+    rest_later: bool = False,
+) -> Step:
+    """Stop replication: the link's connectors, by the configured command, or by the operator.
+
+    Args:
+        tasks_only: whether to wait only for the tasks that write records or offsets.
+        rest_later: whether to leave connectors that write neither to `confirm_stop`.
+    """
+    if inputs.connectors:
+        settings = StopSettings(inputs.connectors, tasks_only, rest_later)
+        return StopReplication().step(identity, settings, _STOP_S)
+    if inputs.stop_command:
+        command = CommandSettings(
+            question=identity,
+            argv=inputs.stop_command,
+            undo=inputs.start_command,
+            verify=inputs.stopped_command,
+            env={},
+            timeout_seconds=inputs.command_timeout_s,
+        )
+        return COMMAND_STOP_REPLICATION.step(identity, command, 120)
+    source, target = inputs.source, inputs.target
+    question = ManualSettings(
+        question=identity,
+        text=f"stop replication from {source} to {target}, and make sure that nothing restarts it",
+        undo=RESUME_REPLICATION.format(source=source, target=target),
+    )
+    return MANUAL_STOP_REPLICATION.step(identity, question, 60)
+
+
+def prepare_groups(inputs: PlanInputs, identity: str = "prepare-groups") -> Step:
+    """Create the link's KIP-848 groups on the target: without their group, members fail."""
+    return PrepareGroups().step(identity, both_clusters(inputs), 30, Duty.BEST_EFFORT)
+
+
+def commit_offsets(
+    inputs: PlanInputs, *, leave_out: bool, lost: bool = False, identity: str = "commit-offsets"
+) -> Step:
+    """Commit translated offsets for the link's groups on the target.
+
+    Args:
+        leave_out: whether to continue without groups that have no offset to resume from.
+        lost: whether the source is lost, so that `policy.unproven_offsets` applies.
+    """
+    settings = CommitSettings(
+        inputs.link,
+        inputs.target,
+        dict(inputs.offset_overrides),
+        leave_out,
+        inputs.unproven_offsets if lost else None,
+    )
+    return CommitOffsets().step(identity, settings, 30)
+
+
+def advance_producer_ids(
+    inputs: PlanInputs, timeout_s: float = 30, identity: str = "advance-producer-ids"
+) -> Step:
+    """Advance the target's producer ids; if time runs out, producers have to be restarted."""
+    settings = AdvanceSettings(inputs.source, inputs.target, timeout_s)
+    return AdvanceProducerIds().step(identity, settings, timeout_s, Duty.BEST_EFFORT)
+
+
+def enable_writes(
+    inputs: PlanInputs, identity: str = "enable-writes", mode: Mode = Mode.PLANNED
+) -> Step:
+    """Enable writes on the target, unless the source has changed since the steps before."""
+    lost, given_up = mode is Mode.UNPLANNED, ALIVE in inputs.overrides
+    settings = EnableSettings(
+        cluster=inputs.target,
+        principals=inputs.principals,
+        link=inputs.link,
+        source=inputs.source,
+        must_be_silent=lost and not given_up,
+        given_up=lost and given_up,
+    )
+    return EnableWrites().step(identity, settings, 60)
+
+
+def switch_endpoints(inputs: PlanInputs, prefix: str = "switch-endpoint") -> Iterator[Step]:
+    """Point each endpoint to the target, one step per endpoint."""
+    for number, kind in enumerate(inputs.endpoints):
+        settings = SwitchSettings(
+            number,
+            kind,
+            inputs.target,
+            inputs.source if inputs.redirects else "",
+            inputs.redirects[number] if inputs.redirects else None,
+            probed=number in inputs.probed_endpoints,
+        )
+        yield SwitchEndpoint().step(f"{prefix}-{number + 1}", settings, 120)
+
+
+def verify_clients(inputs: PlanInputs, identity: str = "verify-clients") -> Step:
+    """Verify that clients have moved to the target and consume there."""
+    settings = ClientsSettings(inputs.source, inputs.target, tuple(inputs.probed_endpoints))
+    return VerifyClients().step(identity, settings, 120)
+
+
+def run_command(inputs: PlanInputs, identity: str, argv: tuple[str, ...]) -> Step:
+    """Run a user-supplied command that counts as done when it exits with 0."""
+    settings = CommandSettings(
+        question=identity,
+        argv=argv,
+        undo=(),
+        verify=(),
+        env={},
+        timeout_seconds=inputs.command_timeout_s,
+    )
+    return COMMAND.step(identity, settings, 120)
+
+
+def set_reverse_start_offsets(
+    inputs: PlanInputs, identity: str = "set-reverse-start-offsets"
+) -> Step:
+    """Set the reverse connector to start at the target's end offsets, before writes are enabled."""
+    settings = SeedSettings(inputs.target, inputs.source, inputs.reverse[0])
+    return SetStartOffsets(SET_START_OFFSETS_LATEST, from_search=False).step(identity, settings, 30)
+
+
+def start_reverse_replication(
+    inputs: PlanInputs, identity: str = "start-reverse-replication"
+) -> Step:
+    """Start the reverse replication; a failure is outstanding but does not fail the run."""
+    target, source = inputs.target, inputs.source
+    settings = StartSettings(target, source, inputs.reverse, SET_START_OFFSETS_LATEST)
+    step = StartReplication().step(identity, settings, 180, Duty.BEST_EFFORT)
+    return replace(step, kind=RESTART_REPLICATION)
+
+
+def both_clusters(inputs: PlanInputs) -> BothClusters:
+    """The names of source and target, as settings of a step."""
+    return BothClusters(inputs.source, inputs.target)

@@ -1,57 +1,55 @@
-"""What a plan is built from: the link, and what was observed of it."""
+"""What a plan is built from: the link's configuration and its observed state."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from drctl.model.endpoints import ClientRedirect
 from drctl.offsets.applying import OVERRIDABLE
 from drctl.steps.commit_offsets import LEFT_OUT
 from drctl.steps.first_records import FIELDS
 
-if TYPE_CHECKING:
-    from drctl.plans.failback import FailbackInputs
-
 
 class FenceMethod(StrEnum):
-    """How producers are kept from the source; the words of drctl.yaml."""
+    """How producers are fenced on the source; the values of `fence.method` in drctl.yaml."""
 
     ACL = "acl"
     COMMAND = "command"
     NONE = "none"
-    """A person does it."""
+    """The operator does it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
-    """A link on which somebody wants to fail over.
+class PlanInputs:
+    """A link as configured in drctl.yaml, and as observed when the plan is made.
 
     Attributes:
-        principals: that write to the source's topics; empty where nothing fences them.
-        connectors: that replicate the link; empty where drctl does not know any.
-        endpoints: the kinds of its endpoints, in their order.
-        leaving: how clients leave the source by each of them; empty where it is not configured.
-        entrances: numbers of those by which drctl can come as clients do, counted from 0.
-        basis: what was observed, each part in words that change when it does.
-        overrides: precheck to the reason why it is overridden.
-        settle_s: for how long end offsets must be unchanged once writes are fenced.
-        grace_s: for how long consumers may finish by themselves.
-        timeout_s: for how long replication may take to catch up.
-        fence_command: with method command: sets the fence; argv, as the next two.
-        fence_undo: lifts it; empty where a person does.
-        fence_verify: ends with 0 where it is set; empty where nothing tells.
+        principals: that write to the source's topics; empty if no fence is configured.
+        connectors: that replicate the link; empty if drctl.yaml names none.
+        endpoints: the kind of each endpoint, in configured order.
+        redirects: for each endpoint, how clients leave the source; empty if not configured.
+        probed_endpoints: numbers, from 0, of the endpoints through which drctl can connect.
+        reverse: connectors of the reverse replication that a planned failover starts, the one that
+            replicates records first; empty if they stay stopped.
+        basis: what was observed: a short text per item, which changes when the item changes.
+        overrides: overridden prechecks, each with its reason.
+        settle_s: how long end offsets must be stable once writes are fenced.
+        drain_window_s: how long consumers may finish before they are fenced.
+        timeout_s: how long replication may take to catch up.
+        fence_command: with method command: the argv that sets the fence.
+        fence_undo: the argv that lifts it; empty if the operator does it.
+        fence_verify: the argv that exits with 0 if the fence is set; empty if there is none.
         command_timeout_s: for each user-supplied command.
-        replicator: its kind, in the words of drctl.yaml.
-        stop_command: where drctl knows no connectors: stops replication; empty where a person does.
-        start_command: resumes it; empty where a person does.
-        stopped_command: ends with 0 where it is stopped; empty where nothing tells.
-        source_answers: whether it did when it was looked at; likewise the target.
-        reverse: connectors of the reverse replication, to start once the target is open, the one
-            that copies first; empty where they are to stay stopped.
-        fields: of key, value and timestamp those by which a record is known again on the target.
-        unproven_offsets: `commit` or `refuse`, as drctl.yaml has it.
-        way_back: the inputs of a failback over the link, where they were collected.
+        replicator: its kind in drctl.yaml.
+        stop_command: the argv that stops replication without connectors; empty if the operator
+            does it.
+        start_command: the argv that resumes it; empty if the operator does it.
+        stopped_command: the argv that exits with 0 if it is stopped; empty if there is none.
+        source_answers: whether the source responded.
+        target_answers: whether the target responded.
+        fields: which of key, value and timestamp identify a record on the target.
+        unproven_offsets: `commit` or `refuse`: `policy.unproven_offsets` of drctl.yaml.
+        failback: the inputs of a failback over the link, if they were collected.
     """
 
     link: str
@@ -60,13 +58,13 @@ class Circumstances:
     principals: tuple[str, ...] = ()
     connectors: tuple[str, ...] = ()
     endpoints: tuple[str, ...] = ()
-    leaving: tuple[ClientRedirect, ...] = field(default=(), kw_only=True)
-    entrances: tuple[int, ...] = field(default=(), kw_only=True)
+    redirects: tuple[ClientRedirect, ...] = field(default=(), kw_only=True)
+    probed_endpoints: tuple[int, ...] = field(default=(), kw_only=True)
     reverse: tuple[str, ...] = field(default=(), kw_only=True)
     basis: Mapping[str, str] = field(default_factory=dict)
     overrides: Mapping[str, str] = field(default_factory=dict)
     settle_s: float = 2
-    grace_s: float = 20
+    drain_window_s: float = 20
     timeout_s: float = 600
     fence_method: FenceMethod = FenceMethod.ACL
     fence_command: tuple[str, ...] = ()
@@ -85,10 +83,36 @@ class Circumstances:
 
     @property
     def offset_overrides(self) -> Mapping[str, str]:
-        """Those of the prechecks of single offsets."""
+        """The overrides that concern single offsets."""
         return {name: why for name, why in self.overrides.items() if name in OVERRIDABLE}
 
     @property
     def leaves_groups_out(self) -> bool:
-        """Whether the target is opened although groups have no offset to resume from."""
+        """Whether to continue although groups have no offset to resume from."""
         return LEFT_OUT in self.overrides
+
+
+@dataclass(frozen=True, slots=True)
+class FailbackInputs:
+    """What a failback is planned from.
+
+    Attributes:
+        reverse: replication from the surviving cluster to the returned one.
+        forward: the link as it was before the loss, and will be again.
+        reverse_connector: the connector that replicates records in reverse; empty if the operator
+            starts the reverse replication.
+        forward_connector: the connector that replicates records forward; likewise.
+        policy: what to do with records that only the returned cluster has; None if not chosen.
+        topics: `TOPIC=POLICY` for topics with a policy of their own.
+        conflicting: the policy for records that the surviving cluster has newer versions of.
+        max_in_flight: how many records may be in flight when clients are moved.
+    """
+
+    reverse: PlanInputs
+    forward: PlanInputs
+    reverse_connector: str = ""
+    forward_connector: str = ""
+    policy: str | None = None
+    topics: tuple[str, ...] = ()
+    conflicting: str = "refuse"
+    max_in_flight: int = 0

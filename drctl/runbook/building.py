@@ -16,7 +16,7 @@ from drctl.engine.kind import Kind, Trait
 from drctl.model.errors import UsageError
 from drctl.model.plan import Duty, Plan, Step
 from drctl.plans.failback import is_failback
-from drctl.plans.inputs import Circumstances
+from drctl.plans.inputs import PlanInputs
 from drctl.runbook.allowlist import Allowlist
 from drctl.runbook.reading import Runbook
 from drctl.runbook.schema import ACTION_KEYS, StepConfig
@@ -150,7 +150,7 @@ class PreparedStep:
         """The path of the step in the file."""
         return ("steps", self.number)
 
-    def steps(self, inputs: Circumstances) -> tuple[Step, ...]:
+    def steps(self, inputs: PlanInputs) -> tuple[Step, ...]:
         """The steps of a link's plan that this step becomes.
 
         Raises:
@@ -162,7 +162,7 @@ class PreparedStep:
 def build(
     runbook: Runbook,
     given: Mapping[str, str],
-    inputs: Circumstances,
+    inputs: PlanInputs,
     allowlist: Allowlist | None = None,
 ) -> Plan:
     """Build the plan of a runbook; the same inputs result in the same plan.
@@ -202,7 +202,7 @@ def prepare_steps(
 
 
 def make_plan(
-    runbook: Runbook, prepared: tuple[PreparedStep, ...], inputs: Circumstances
+    runbook: Runbook, prepared: tuple[PreparedStep, ...], inputs: PlanInputs
 ) -> tuple[Plan, Mapping[str, Path], list[Problem]]:
     """The plan, the path in the file of each of its steps, and what does not fit the link."""
     facts = observed(inputs)

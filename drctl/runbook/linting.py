@@ -12,7 +12,7 @@ from drctl.config.document import Scalar, file_text
 from drctl.config.problems import Problem, dotted, located
 from drctl.config.schema_errors import at_value
 from drctl.model.errors import ConfigError
-from drctl.plans.inputs import Circumstances
+from drctl.plans.inputs import PlanInputs
 from drctl.runbook.allowlist import Allowlist
 from drctl.runbook.building import PreparedStep, facts_used, make_plan, prepare_steps, rule_problems
 from drctl.runbook.reading import Runbook, parse_runbook
@@ -113,7 +113,7 @@ def _constant_conditions(runbook: Runbook, cases: Sequence[Facts]) -> Iterator[P
 
 
 def _broken_rules(
-    runbook: Runbook, steps: tuple[PreparedStep, ...], cases: Sequence[Circumstances]
+    runbook: Runbook, steps: tuple[PreparedStep, ...], cases: Sequence[PlanInputs]
 ) -> Iterator[Problem]:
     used = facts_used(runbook)
     mismatches: dict[Problem, list[Facts]] = {}

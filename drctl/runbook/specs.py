@@ -14,10 +14,10 @@ from drctl.config.setting import parts_of
 from drctl.engine.kind import S, StepKind
 from drctl.model.loss import Mode
 from drctl.model.plan import Duty, Step
-from drctl.plans import step_builders
-from drctl.plans.failback import NAME, failback, turned
+from drctl.plans import failover as builders
+from drctl.plans.failback import NAME, failback, reverse_inputs
 from drctl.plans.failover import failover
-from drctl.plans.inputs import Circumstances, FenceMethod
+from drctl.plans.inputs import FenceMethod, PlanInputs
 from drctl.runbook.values import Duration, holds_secret_reference
 from drctl.steps import commands, manual, prechecks, records, waiting
 from drctl.steps.commands import COMMAND, COMMAND_FENCE, COMMAND_STOP_REPLICATION, Command
@@ -203,7 +203,7 @@ class StepOptions:
         return replace(step, timeout_s=timeout_s, duty=self.duty or step.duty)
 
 
-Make = Callable[[Any, Circumstances, StepOptions], Iterator[Step]]
+Make = Callable[[Any, PlanInputs, StepOptions], Iterator[Step]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,90 +219,88 @@ class Spec:
     make: Make
 
 
-def _built(builder: Callable[[Circumstances, str], Step]) -> Spec:
+def _built(builder: Callable[[PlanInputs, str], Step]) -> Spec:
     """A kind without settings, built as in drctl's given sequences."""
 
-    def make(_: NoSettings, inputs: Circumstances, options: StepOptions) -> Iterator[Step]:
+    def make(_: NoSettings, inputs: PlanInputs, options: StepOptions) -> Iterator[Step]:
         yield options.applied_to(builder(inputs, options.id))
 
     return Spec(NoSettings, make)
 
 
 def _plain(
-    kind: StepKind[S],
-    settings: Callable[[Circumstances], S],
-    timeout_s: Callable[[Circumstances], float],
+    kind: StepKind[S], settings: Callable[[PlanInputs], S], timeout_s: Callable[[PlanInputs], float]
 ) -> Spec:
     """A kind without settings, made from the link alone."""
 
-    def make(_: NoSettings, inputs: Circumstances, options: StepOptions) -> Iterator[Step]:
+    def make(_: NoSettings, inputs: PlanInputs, options: StepOptions) -> Iterator[Step]:
         yield options.step(kind, settings(inputs), timeout_s(inputs))
 
     return Spec(NoSettings, make)
 
 
 def _preflight(
-    given: PreflightSettings, inputs: Circumstances, options: StepOptions
+    given: PreflightSettings, inputs: PlanInputs, options: StepOptions
 ) -> Iterator[Step]:
-    yield options.applied_to(step_builders.preflight(inputs, Mode(given.mode), options.id))
+    yield options.applied_to(builders.preflight(inputs, Mode(given.mode), options.id))
 
 
-def _fence(given: FenceSettings, inputs: Circumstances, options: StepOptions) -> Iterator[Step]:
+def _fence(given: FenceSettings, inputs: PlanInputs, options: StepOptions) -> Iterator[Step]:
     if given.principals and inputs.fence_method is not FenceMethod.ACL:
         text = f"goes with fence method acl, not {inputs.fence_method.value}"
         raise SettingMismatch("principals", text)
     here = _with_fence_settings(given, inputs)
-    yield options.applied_to(step_builders.fence(here, options.duty or Duty.REQUIRED, options.id))
-
-
-def _consumer_fence(
-    given: FenceSettings, inputs: Circumstances, options: StepOptions
-) -> Iterator[Step]:
-    yield options.step(
-        FENCE_CONSUMERS, step_builders.by_acls(_with_fence_settings(given, inputs)), 60
+    yield options.applied_to(
+        builders.fence_producers(here, options.duty or Duty.REQUIRED, options.id)
     )
 
 
-def _with_fence_settings(given: FenceSettings, inputs: Circumstances) -> Circumstances:
+def _consumer_fence(
+    given: FenceSettings, inputs: PlanInputs, options: StepOptions
+) -> Iterator[Step]:
+    yield options.step(FENCE_CONSUMERS, builders.acl_fence(_with_fence_settings(given, inputs)), 60)
+
+
+def _with_fence_settings(given: FenceSettings, inputs: PlanInputs) -> PlanInputs:
     principals = given.principals or inputs.principals
     return replace(inputs, principals=principals, settle_s=_settle_s(given.settle, inputs))
 
 
-def _stop(given: StopSettings, inputs: Circumstances, options: StepOptions) -> Iterator[Step]:
+def _stop(given: StopSettings, inputs: PlanInputs, options: StepOptions) -> Iterator[Step]:
     yield options.applied_to(
-        step_builders.stop(
+        builders.stop_replication(
             replace(inputs, connectors=given.connectors or inputs.connectors), options.id
         )
     )
 
 
-def _offsets(given: OffsetsSettings, inputs: Circumstances, options: StepOptions) -> Iterator[Step]:
+def _offsets(given: OffsetsSettings, inputs: PlanInputs, options: StepOptions) -> Iterator[Step]:
     leave_out = given.leave_out or inputs.leaves_groups_out
     lost = not inputs.source_answers
     yield options.applied_to(
-        step_builders.offsets(inputs, leave_out=leave_out, lost=lost, identity=options.id)
+        builders.commit_offsets(inputs, leave_out=leave_out, lost=lost, identity=options.id)
     )
 
 
-def _producer_ids(_: NoSettings, inputs: Circumstances, options: StepOptions) -> Iterator[Step]:
+def _producer_ids(_: NoSettings, inputs: PlanInputs, options: StepOptions) -> Iterator[Step]:
     # The timeout limits the allocation itself, not only its verification.
-    default = step_builders.skipping(inputs, identity=options.id)
+    default = builders.advance_producer_ids(inputs, identity=options.id)
     timeout_s = default.timeout_s if options.timeout_s is None else options.timeout_s
-    yield options.applied_to(step_builders.skipping(inputs, timeout_s, options.id))
+    yield options.applied_to(builders.advance_producer_ids(inputs, timeout_s, options.id))
 
 
-def _switch(given: EndpointSettings, inputs: Circumstances, options: StepOptions) -> Iterator[Step]:
+def _switch(given: EndpointSettings, inputs: PlanInputs, options: StepOptions) -> Iterator[Step]:
     if given.endpoint is None:
-        yield from map(options.applied_to, step_builders.switches(inputs, options.id))
+        yield from map(options.applied_to, builders.switch_endpoints(inputs, options.id))
         return
     if given.endpoint > len(inputs.endpoints):
         raise SettingMismatch("endpoint", "is not the number of an endpoint of the link")
-    chosen = list(step_builders.switches(inputs, options.id))[given.endpoint - 1]
+    chosen = list(builders.switch_endpoints(inputs, options.id))[given.endpoint - 1]
     yield options.applied_to(replace(chosen, id=options.id))
 
 
 def _manual(kind: Manual) -> Spec:
-    def make(given: ManualSettings, inputs: Circumstances, options: StepOptions) -> Iterator[Step]:
+    def make(given: ManualSettings, inputs: PlanInputs, options: StepOptions) -> Iterator[Step]:
         yield options.step(
             kind, manual.ManualSettings(**_question_settings(given.text, None, options)), 0
         )
@@ -313,7 +311,7 @@ def _manual(kind: Manual) -> Spec:
 def _change(kind: Manual, undo: str = "") -> Spec:
     """A change by a person; `undo` is the default rollback text."""
 
-    def make(given: ChangeSettings, inputs: Circumstances, options: StepOptions) -> Iterator[Step]:
+    def make(given: ChangeSettings, inputs: PlanInputs, options: StepOptions) -> Iterator[Step]:
         rollback = given.undo or undo.format(source=inputs.source, target=inputs.target)
         yield options.step(
             kind, manual.ManualSettings(**_question_settings(given.text, rollback, options)), 0
@@ -322,13 +320,13 @@ def _change(kind: Manual, undo: str = "") -> Spec:
     return Spec(ChangeSettings, make)
 
 
-def _start(given: ChangeSettings, inputs: Circumstances, options: StepOptions) -> Iterator[Step]:
+def _start(given: ChangeSettings, inputs: PlanInputs, options: StepOptions) -> Iterator[Step]:
     values = _question_settings(given.text, given.undo or "stop that replication again", options)
     yield options.step(MANUAL_START_REPLICATION, ManualStartSettings(**values), 0)
 
 
 def _manual_fence(
-    given: ManualFenceSettings, inputs: Circumstances, options: StepOptions
+    given: ManualFenceSettings, inputs: PlanInputs, options: StepOptions
 ) -> Iterator[Step]:
     settings = manual.ManualFenceSettings(
         **_question_settings(given.text, given.undo, options),
@@ -343,7 +341,7 @@ def _question_settings(text: str, undo: str | None, options: StepOptions) -> dic
 
 
 def _command(kind: Command, timeout_s: float) -> Spec:
-    def make(given: CommandSettings, inputs: Circumstances, options: StepOptions) -> Iterator[Step]:
+    def make(given: CommandSettings, inputs: PlanInputs, options: StepOptions) -> Iterator[Step]:
         # Without `verify` there is nothing to poll.
         settings = commands.CommandSettings(**_command_settings(given, options))
         yield options.step(kind, settings, timeout_s if given.verify else 0)
@@ -352,7 +350,7 @@ def _command(kind: Command, timeout_s: float) -> Spec:
 
 
 def _command_fence(
-    given: CommandFenceSettings, inputs: Circumstances, options: StepOptions
+    given: CommandFenceSettings, inputs: PlanInputs, options: StepOptions
 ) -> Iterator[Step]:
     settings = commands.CommandFenceSettings(
         **_command_settings(given, options),
@@ -373,34 +371,32 @@ def _command_settings(given: CommandSettings, options: StepOptions) -> dict[str,
     }
 
 
-def _wait(given: WaitSettings, inputs: Circumstances, options: StepOptions) -> Iterator[Step]:
+def _wait(given: WaitSettings, inputs: PlanInputs, options: StepOptions) -> Iterator[Step]:
     settings = waiting.WaitSettings(
         inputs.source, inputs.target, given.condition, inputs.connectors
     )
     yield options.step(Wait(), settings, given.at_most)
 
 
-def _check(given: CheckSettings, inputs: Circumstances, options: StepOptions) -> Iterator[Step]:
+def _check(given: CheckSettings, inputs: PlanInputs, options: StepOptions) -> Iterator[Step]:
     mode = Mode.PLANNED if inputs.source_answers else Mode.UNPLANNED
     settings = prechecks.CheckSettings(given.prechecks, mode.value, inputs.overrides)
     yield options.step(RunPrechecks(), settings, 30)
 
 
-def _gap(given: GapSettings, inputs: Circumstances, options: StepOptions) -> Iterator[Step]:
+def _gap(given: GapSettings, inputs: PlanInputs, options: StepOptions) -> Iterator[Step]:
     settings = records.GapSettings(inputs.source, inputs.target, given.scope, given.at_most)
     yield options.step(FindGap(), settings, 0)
 
 
-def _sequence(
-    given: SequenceSettings, inputs: Circumstances, options: StepOptions
-) -> Iterator[Step]:
+def _sequence(given: SequenceSettings, inputs: PlanInputs, options: StepOptions) -> Iterator[Step]:
     for step in _sequence_steps(given, inputs):
         identity = f"{options.id}.{step.id}"
         asks = {"question": identity} if "question" in step.settings else {}
         yield replace(step, id=identity, settings={**step.settings, **asks})
 
 
-def _sequence_steps(given: SequenceSettings, inputs: Circumstances) -> Iterator[Step]:
+def _sequence_steps(given: SequenceSettings, inputs: PlanInputs) -> Iterator[Step]:
     if given.name != NAME:
         if given.policy is not None:
             raise SettingMismatch(
@@ -408,20 +404,22 @@ def _sequence_steps(given: SequenceSettings, inputs: Circumstances) -> Iterator[
             )
         yield from failover(Mode(given.name.removeprefix("failover-")), inputs).steps
         return
-    back = inputs.failback or turned(inputs, tuple(f"{name}-BACK" for name in inputs.connectors))
+    back = inputs.failback or reverse_inputs(
+        inputs, tuple(f"{name}-BACK" for name in inputs.connectors)
+    )
     yield from failback(replace(back, policy=given.policy, conflicting=given.conflicting)).steps
 
 
-def _settle_s(given: float | None, inputs: Circumstances) -> float:
+def _settle_s(given: float | None, inputs: PlanInputs) -> float:
     return inputs.settle_s if given is None else given
 
 
 SPECS: Mapping[str, Spec] = {
     "preflight": Spec(PreflightSettings, _preflight),
-    "snapshot-state": _built(step_builders.stock),
+    "snapshot-state": _built(builders.snapshot_state),
     "fence-producers": Spec(FenceSettings, _fence),
     "fence-consumers": Spec(FenceSettings, _consumer_fence),
-    "measure-loss": _plain(MeasureLoss(), step_builders.ends, lambda _: 30),
+    "measure-loss": _plain(MeasureLoss(), builders.both_clusters, lambda _: 30),
     "drain": _plain(
         Drain(), lambda inputs: DrainSettings(inputs.target), lambda inputs: inputs.timeout_s
     ),
@@ -429,16 +427,16 @@ SPECS: Mapping[str, Spec] = {
         Quiesce(), lambda inputs: QuiesceSettings(inputs.source), lambda _: 60
     ),
     "stop-replication": Spec(StopSettings, _stop),
-    "prepare-groups": _built(step_builders.groups),
+    "prepare-groups": _built(builders.prepare_groups),
     "commit-offsets": Spec(OffsetsSettings, _offsets),
     "advance-producer-ids": Spec(NoSettings, _producer_ids),
-    "enable-writes": _built(step_builders.opening),
+    "enable-writes": _built(builders.enable_writes),
     "switch-endpoint": Spec(EndpointSettings, _switch),
-    "verify-clients": _built(step_builders.clients),
+    "verify-clients": _built(builders.verify_clients),
     "manual": _manual(MANUAL),
     "manual-check": _manual(MANUAL_CHECK),
     "manual-fence": Spec(ManualFenceSettings, _manual_fence),
-    "manual-stop-replication": _change(MANUAL_STOP_REPLICATION, step_builders.START),
+    "manual-stop-replication": _change(MANUAL_STOP_REPLICATION, builders.RESUME_REPLICATION),
     "manual-start-replication": Spec(ChangeSettings, _start),
     "manual-reconcile": _change(MANUAL_RECONCILE),
     "manual-change": _change(MANUAL_CHANGE),

@@ -10,7 +10,7 @@ from drctl.config.problems import Path, did_you_mean, escaped, one_of, quoted
 from drctl.config.schema_errors import one_of_these
 from drctl.model.errors import UsageError
 from drctl.model.text import lines
-from drctl.plans.inputs import Circumstances
+from drctl.plans.inputs import PlanInputs
 from drctl.runbook.schema import ParameterConfig, ParameterType
 
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -106,7 +106,7 @@ def from_yaml(parameter: ParameterConfig, value: Any) -> Value:
     return value if isinstance(value, bool) else _TYPES[parameter.type](parameter, str(value))
 
 
-def link_names(inputs: Circumstances) -> Values:
+def link_names(inputs: PlanInputs) -> Values:
     """The values of `LINK_NAMES`."""
     return dict(zip(LINK_NAMES, (inputs.link, inputs.source, inputs.target), strict=True))
 

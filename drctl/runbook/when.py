@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any
 
 from drctl.config.problems import did_you_mean, one_of, quoted
-from drctl.plans.inputs import Circumstances, FenceMethod
+from drctl.plans.inputs import FenceMethod, PlanInputs
 
 Value = str | int
 Facts = Mapping[str, Value]
@@ -44,7 +44,7 @@ FACTS: Mapping[str, Fact] = {
 }
 
 
-def observed(inputs: Circumstances) -> dict[str, Value]:
+def observed(inputs: PlanInputs) -> dict[str, Value]:
     """The facts of a link."""
     return {
         "source": REACHABLE if inputs.source_answers else UNREACHABLE,
@@ -56,7 +56,7 @@ def observed(inputs: Circumstances) -> dict[str, Value]:
     }
 
 
-def all_cases(compared: Mapping[str, frozenset[Value]]) -> Iterator[Circumstances]:
+def all_cases(compared: Mapping[str, frozenset[Value]]) -> Iterator[PlanInputs]:
     """Every combination of values of facts that can result in different plans.
 
     The fence and the numbers of connectors and endpoints always vary, because steps depend on them.
@@ -73,7 +73,7 @@ def all_cases(compared: Mapping[str, frozenset[Value]]) -> Iterator[Circumstance
         _numbers({0, 1}, compared.get("connectors", frozenset())),
         _numbers({0, 1, 2}, compared.get("endpoints", frozenset())),
     ):
-        yield Circumstances(
+        yield PlanInputs(
             "LINK",
             "SOURCE",
             "TARGET",

@@ -236,7 +236,7 @@ def _still(intent: FenceIntent, reader: LinkReader) -> bool:
 
 def _watched(intent: FenceIntent, reader: LinkReader) -> tuple[str, ...]:
     """Topics whose ends must not move; during a rebuild some of them are not there yet."""
-    if not intent.made_anew:
+    if not intent.rebuild:
         return intent.topics
     there = reader.site(intent.cluster).topic_names()
     return tuple(topic for topic in intent.topics if topic in there)

@@ -136,13 +136,13 @@ class FenceSettings:
     Attributes:
         settle_seconds: for so long the ends of logs must not move.
         reverse: connectors that copy to the cluster, where it is the one that is back.
-        made_anew: whether topics may be missing for a while: during a rebuild.
+        rebuild: whether topics may be missing for a while: during a rebuild.
     """
 
     cluster: str
     settle_seconds: Number
     reverse: tuple[str, ...] = ()
-    made_anew: bool = False
+    rebuild: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +153,7 @@ class FenceIntent:
     topics: tuple[str, ...]
     settle_seconds: Number
     reverse: tuple[str, ...] = ()
-    made_anew: bool = False
+    rebuild: bool = False
 
     @property
     def changes(self) -> bool:
@@ -168,7 +168,7 @@ def watched(settings: FenceSettings, reader: LinkReader) -> dict[str, Any]:
         "topics": tuple(reader.topics()),
         "settle_seconds": settings.settle_seconds,
         "reverse": settings.reverse,
-        "made_anew": settings.made_anew,
+        "rebuild": settings.rebuild,
     }
 
 

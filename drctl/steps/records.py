@@ -413,11 +413,11 @@ class VerifySettings(BothClusters):
     """What a plan says.
 
     Attributes:
-        old_way: whether it is about the replication as it was before the loss.
+        forward: whether it is about the replication as it was before the loss.
         emptied: whether the source of the loss was emptied, or cut off, since.
     """
 
-    old_way: bool
+    forward: bool
     emptied: bool = False
 
 
@@ -465,7 +465,7 @@ class VerifyCopies(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
         search, decided = facts.of(FindMissing()), facts.of(Reconcile())
         home = facts.of(VerifyCopies())
         twice_away = search.duplicated if search else 0
-        if not settings.old_way:
+        if not settings.forward:
             return VerifyIntent(settings.target, 0, twice_away)
         # What was emptied has none of the records left that were decided on.
         may_lack = decided.left_behind if decided and not settings.emptied else 0

@@ -38,7 +38,7 @@ from drctl.steps.stop_replication import RUNNING, STOPPED, told_each
 RESTART_REPLICATION = "restart-replication"
 """The name of `StartReplication` in the direction in which replication ran before the loss."""
 
-BRINGS_HOME = ("set-start-offsets", "set-start-offsets-earliest")
+SETS_REVERSE_OFFSETS = ("set-start-offsets", "set-start-offsets-earliest")
 """Steps that set offsets of connectors that may never have run in this direction."""
 
 
@@ -48,12 +48,12 @@ class StartSettings(BothClusters):
 
     Attributes:
         seeded_by: the kind of the step that told the connectors where to begin.
-        writes_passed: whether nobody looks to which cluster they write.
+        writes_overridden: whether nobody looks to which cluster they write.
     """
 
     connectors: tuple[str, ...]
     seeded_by: str
-    writes_passed: bool = False
+    writes_overridden: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class StartReplication(StepKind[StartSettings, StartIntent, None]):
             Unreachable: no worker answered.
         """
         names, connectors = settings.connectors, reader.connectors()
-        if settings.seeded_by in BRINGS_HOME and not settings.writes_passed:
+        if settings.seeded_by in SETS_REVERSE_OFFSETS and not settings.writes_overridden:
             must_write_to(settings.target, names, reader)
         seeds = facts.named(settings.seeded_by, SeedFacts)
         if seeds is None:

@@ -19,16 +19,16 @@ class SwitchSettings:
     Attributes:
         number: of the endpoint, from 0.
         came_from: the cluster that clients leave.
-        leaving: how they leave it; plans of an older drctl do not say.
-        asked: whether drctl connects through it, too.
+        redirect: how they leave it; plans of an older drctl do not say.
+        probed: whether drctl connects through it, too.
     """
 
     number: int
     kind: str
     to: str
     came_from: Annotated[str, Field(alias="from")] = ""
-    leaving: ClientRedirect | None = None
-    asked: bool = False
+    redirect: ClientRedirect | None = None
+    probed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +71,10 @@ class SwitchEndpoint(StepKind[SwitchSettings, SwitchIntent, SwitchFacts]):
         """The step in words."""
         to, clients = settings.to, ""
         proof = f"asked from here, it answers with {to}"
-        if settings.asked:
+        if settings.probed:
             proof += f", and a client that connects through it is on {to}"
-        if settings.leaving:
-            clients = in_words(settings.leaving, settings.came_from, to)
+        if settings.redirect:
+            clients = in_words(settings.redirect, settings.came_from, to)
         title = f"point endpoint {settings.number + 1} ({settings.kind}) to {to}"
         return Description(title, proof, "put it back as it was", clients)
 
@@ -86,7 +86,7 @@ class SwitchEndpoint(StepKind[SwitchSettings, SwitchIntent, SwitchFacts]):
         """
         number, to = settings.number, settings.to
         before = reader.endpoint(number).observe()
-        return SwitchIntent(number, to, before, reader.alive(to) if settings.asked else "")
+        return SwitchIntent(number, to, before, reader.alive(to) if settings.probed else "")
 
     def apply(self, intent: SwitchIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Switch it, where it is still as it was observed."""

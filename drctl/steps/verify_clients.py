@@ -172,10 +172,10 @@ class ClientsSettings(BothClusters):
     """What a plan says.
 
     Attributes:
-        entrances: numbers of the endpoints by which drctl knows how to connect.
+        probed_endpoints: numbers of the endpoints by which drctl knows how to connect.
     """
 
-    entrances: tuple[int, ...] = ()
+    probed_endpoints: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +194,7 @@ class ClientsIntent:
     groups: tuple[str, ...]
     stood: Standing | None = None
     undecided: Mapping[str, int] = field(default_factory=dict)
-    entrances: tuple[int, ...] = ()
+    probed_endpoints: tuple[int, ...] = ()
     text: str = ""
 
 
@@ -205,13 +205,13 @@ class ClientsFacts:
     Attributes:
         groups: how many are active on the target.
         moved: how many of them have read on.
-        entrances: endpoints by which a probe record came.
+        probed_endpoints: endpoints by which a probe record came.
         not_seen: whether who has stayed on the source is not known, and why; empty where it is.
     """
 
     groups: int
     moved: int
-    entrances: int
+    probed_endpoints: int
     not_seen: str
 
 
@@ -246,14 +246,14 @@ class VerifyClients(Polling[ClientsSettings, ClientsIntent, ClientsFacts]):
             groups=names,
             stood=standing(target, names, reader),
             undecided=undecided(target, reader),
-            entrances=settings.entrances,
+            probed_endpoints=settings.probed_endpoints,
             text=uuid.uuid4().hex,
         )
 
     def apply(self, intent: ClientsIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Write a record by each entrance that is known, as a client would."""
         complaints = []
-        for number in intent.entrances:
+        for number in intent.probed_endpoints:
             try:
                 probe_record = writer.probe_record(intent.target, number)
                 probe_record.write_probe(PROBE_TOPIC, probe_text(intent, number))
@@ -272,7 +272,7 @@ class VerifyClients(Polling[ClientsSettings, ClientsIntent, ClientsFacts]):
         held = held_back(target, intent.undecided, reader)
         unheard = tuple(
             number
-            for number in intent.entrances
+            for number in intent.probed_endpoints
             if not reader.probe_readable(target, PROBE_TOPIC, probe_text(intent, number))
         )
         left = _left(intent, reader)
@@ -280,7 +280,7 @@ class VerifyClients(Polling[ClientsSettings, ClientsIntent, ClientsFacts]):
         missing = (*silent, *late.values(), *slow, *held, *left.stayed)
         moved = sum(now[name] != stood.get(name) for name in now)
         not_seen = _not_seen(intent.source, left)
-        facts = ClientsFacts(len(names), moved, len(intent.entrances), not_seen)
+        facts = ClientsFacts(len(names), moved, len(intent.probed_endpoints), not_seen)
         if missing:
             told = _told(len(late), len(names), missing)
             return Seen(State.WAITING, told, facts, missing)
@@ -321,8 +321,10 @@ def _done(intent: ClientsIntent, facts: ClientsFacts) -> str:
     if facts.groups:
         told = f"all {facts.groups} groups are read in on {intent.target}"
         told += f", {facts.moved} of them have gone on" if intent.stood is not None else ""
-    if facts.entrances:
-        ways = "1 endpoint" if facts.entrances == 1 else f"{facts.entrances} endpoints"
+    if facts.probed_endpoints:
+        ways = (
+            "1 endpoint" if facts.probed_endpoints == 1 else f"{facts.probed_endpoints} endpoints"
+        )
         told += f"; a record that was written by {ways} is there"
     if facts.not_seen:
         return f"{told}; not seen: {facts.not_seen}"

@@ -51,7 +51,7 @@ def known(data: ReportData) -> Iterator[str]:
     elif data.rpo.exact and data.rpo.records is not None:
         yield f"{lost_in_words(data).capitalize()}: {data.rpo.how}."
     done = data.ending.status is RunStatus.DONE
-    if done and failback.rebuilds(data.plan.steps) and INTACT in data.overrides:
+    if done and failback.is_rebuild(data.plan.steps) and INTACT in data.overrides:
         # The source had lost no records: the rebuild was for their order.
         yield (
             f"{plain(data.plan.target)} now has its records in the order of"
@@ -330,7 +330,7 @@ def _after_failback(data: ReportData) -> Iterator[NextStep]:
         " copy them in a loop.",
     )
     if count := data.set_aside.get("quarantine", 0):
-        gone = failback.rebuilds(data.plan.steps)
+        gone = failback.is_rebuild(data.plan.steps)
         originals = "no other copy exists" if gone else f"the originals are only on {target}"
         yield NextStep(
             f"Decide on the {plural(count, 'record')} in quarantine.",
@@ -343,7 +343,7 @@ def _plan_again(data: ReportData) -> str:
         return f"{_command(data, 'failover')} --mode {quote(data.mode or 'planned')}"
     if not failback.is_failback(data.plan.steps):
         return ""
-    rebuild = _rebuilding(data) if failback.rebuilds(data.plan.steps) else ""
+    rebuild = _rebuilding(data) if failback.is_rebuild(data.plan.steps) else ""
     return f"{_command(data, failback.NAME)}{rebuild}{_decisions(data)}"
 
 

@@ -437,7 +437,7 @@ def not_checked(state: RunState, course: Course) -> Iterator[str]:
             continue
         switch = SwitchEndpoint().read_settings(step.settings)
         # Only the endpoint's own setting was read; a file has nothing else to check.
-        if switch.kind != "file" and not switch.asked:
+        if switch.kind != "file" and not switch.probed:
             yield (
                 f"whether a client that connects through endpoint {switch.number + 1}"
                 f" ({switch.kind}) reaches {switch.to}: set its `bootstrap`, so drctl can connect"

@@ -19,7 +19,7 @@ from drctl.host.connections import connect
 from drctl.host.files import original_umask, private_files
 from drctl.model.loss import Mode
 from drctl.plans.failover import failover
-from drctl.plans.inputs import Circumstances
+from drctl.plans.inputs import PlanInputs
 from drctl.stores.journal_files import RunFiles
 from drctl.stores.parquet import ParquetRecords
 from tests.cli.conftest import Run
@@ -243,7 +243,7 @@ def test_a_terminal_that_has_few_characters(drctl: Run, tmp_path: Path) -> None:
     clusters = "clusters: {a: {bootstrap: 'h:1'}, b: {bootstrap: 'h:2'}}"
     links = "links: {main: {from: a, to: b, topics: [t]}}"
     (tmp_path / "drctl.yaml").write_text(f"{clusters}\n{links}\n", encoding="utf-8")
-    plan = failover(Mode.PLANNED, Circumstances("main", "a", "b"))
+    plan = failover(Mode.PLANNED, PlanInputs("main", "a", "b"))
     at = datetime(2026, 11, 22, tzinfo=UTC)
     with RunFiles(tmp_path / ".drctl" / "runs").anew("r1") as file:
         file.append([entries.began("r1", plan, {"user": name, "host": "h"}, at)])

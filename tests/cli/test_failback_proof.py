@@ -57,7 +57,7 @@ def test_an_open_transaction_of_the_source_is_no_proof() -> None:
         world,
         find_missing=to_json(Search("", 0, 0, 0, 0, {}, {}, duplicated=18)),
     )
-    prove = check("verify-copies", {**ENDS, "old_way": False}, world)
+    prove = check("verify-copies", {**ENDS, "forward": False}, world)
     for kind, intent in (("drain", drain), ("verify-copies", prove)):
         seen = verify(kind, intent, world)
         assert (seen.state, seen.items) == (State.WAITING, (open_,))

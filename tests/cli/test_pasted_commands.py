@@ -185,9 +185,9 @@ def test_other_links(name: str) -> None:
 
 @every
 def test_by_hand(name: str) -> None:
-    from drctl.plans.inputs import Circumstances
+    from drctl.plans.inputs import PlanInputs
 
-    seen = Circumstances(name, "a", "b")
+    seen = PlanInputs(name, "a", "b")
     plan = runs.planned(link=name, principals=(f"User:{name}",), connectors=(name,))
     told = 0
     for step in plan.steps:

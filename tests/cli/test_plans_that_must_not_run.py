@@ -17,10 +17,10 @@ from drctl.model.errors import ConfigError, ExitCode, Refused, UsageError
 from drctl.model.loss import Mode
 from drctl.model.plan import Plan
 from drctl.plans.failover import failover
-from drctl.plans.inputs import Circumstances
+from drctl.plans.inputs import PlanInputs
 from drctl.views.plan_text import plan_document
 
-PLAN = failover(Mode.PLANNED, Circumstances("main", "a", "b", ("User:app",), ("mm2",)))
+PLAN = failover(Mode.PLANNED, PlanInputs("main", "a", "b", ("User:app",), ("mm2",)))
 LINK = cast(Link, SimpleNamespace(name="main", source="a", target="b"))
 
 

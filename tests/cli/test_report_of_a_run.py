@@ -12,7 +12,7 @@ from drctl.model.gap import Counts, GapResult, PartitionGap, TopicGap
 from drctl.model.loss import Mode
 from drctl.model.topology import OffsetRange
 from drctl.plans.failover import failover
-from drctl.plans.inputs import Circumstances
+from drctl.plans.inputs import PlanInputs
 from drctl.stores.journal_files import RunFiles
 from tests.cli.conftest import Run
 from tests.cli.documents import check
@@ -30,7 +30,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     links = {"main": {"from": "a", "to": "b", "topics": ["t"]}}
     document = yaml.safe_dump({"clusters": clusters, "links": links})
     (tmp_path / "drctl.yaml").write_text(document, encoding="utf-8")
-    plan = failover(Mode.PLANNED, Circumstances("main", "a", "b"))
+    plan = failover(Mode.PLANNED, PlanInputs("main", "a", "b"))
     with RunFiles(tmp_path / ".drctl" / "runs").anew(RUN) as file:
         file.append([entries.began(RUN, plan, {"user": "ada", "host": "h"}, AT)])
         file.append([entries.rolling_back("preflight", "a precheck fails", AT)])

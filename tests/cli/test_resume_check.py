@@ -40,9 +40,9 @@ from drctl.model.topology import TopicPartition
 from drctl.model.typed_json import to_json
 from drctl.offsets.applying import Wanted
 from drctl.offsets.results import Change
-from drctl.plans.elections import election
-from drctl.plans.failback import failback, turned
-from drctl.plans.inputs import Circumstances, FenceMethod
+from drctl.plans.failback import failback, reverse_inputs
+from drctl.plans.inputs import FenceMethod, PlanInputs
+from drctl.plans.single_step import election_plan
 from drctl.runbook.allowlist import allowlist_of
 from drctl.runbook.building import build
 from drctl.runbook.reading import find
@@ -191,11 +191,11 @@ def obliging(pair: Pair) -> None:
     }
 
 
-def reversed_link(method: FenceMethod, seen: Circumstances) -> Case:
+def reversed_link(method: FenceMethod, seen: PlanInputs) -> Case:
     """Where commands of the site, or people, do what drctl cannot."""
     # Lifting the fence is left to a person: else the command would be asked to open either cluster.
     old = replace(seen, fence_method=method, replicator="none", principals=(), fence_undo=())
-    plan = failback(replace(turned(old), policy="copy"))
+    plan = failback(replace(reverse_inputs(old), policy="copy"))
 
     def begun() -> Pair:
         pair = returned()
@@ -301,7 +301,7 @@ def test_reconciling_goes_on_on_the_target_that_it_is_of(
 
 def elected(cluster: str) -> Plan:
     """What `drctl elect` carries out on a cluster."""
-    return election(
+    return election_plan(
         replace(elections.planned(elections.BEHIND), cluster=cluster), f"{INSIDE}{cluster}"
     )
 

@@ -337,14 +337,14 @@ def test_a_step_that_would_be_another_one_without_its_secret_is_refused(
 
 
 def test_texts_for_people_are_masked_and_stay(called: Run, site: Site, tmp_path: Path) -> None:
-    word = "the same way"
+    word = "remove the block"
     config = CONFIG.replace(
         '"127.0.0.1:1"}', f'"127.0.0.1:1", properties: {{sasl.password: {word}}}}}'
     )
     (tmp_path / "drctl.yaml").write_text(config, encoding="utf-8")
     steps = document(called("failover", "--output", "json"), 0)["steps"]
     (fence,) = (each for each in steps if each["kind"] == "manual-fence")
-    assert fence["settings"]["undo"] == "let producers write to primary again, ***"
+    assert fence["settings"]["undo"] == "let producers write to primary again: ***, or restart them"
 
 
 def test_what_a_comparison_needs_can_be_imported_beforehand() -> None:

@@ -76,7 +76,6 @@ BOUNDS: Mapping[str, int] = {
     "drctl/kafka": 134,
     "drctl/model": 22,
     "drctl/offsets": 7,
-    "drctl/plans": 24,
     "drctl/spark": 8,
     "drctl/steps": 327,
     "drctl/stores": 10,

@@ -7,7 +7,7 @@ from drctl.drill.planning import LEFT_OUT, coverage, narrowed, overrides, rehear
 from drctl.engine.invariants import violations
 from drctl.model.errors import Refused
 from drctl.model.loss import Mode
-from drctl.plans.inputs import Circumstances, FenceMethod
+from drctl.plans.inputs import FenceMethod, PlanInputs
 from drctl.steps.questions import questions
 from drctl.steps.registry import KINDS
 from tests.links import link
@@ -71,8 +71,8 @@ def test_a_topic_that_is_not_copied_is_refused_before_it_is_made(
     assert "--topic-prefix" in refused.value.hint
 
 
-def seen(method: FenceMethod = FenceMethod.ACL) -> Circumstances:
-    return Circumstances(
+def seen(method: FenceMethod = FenceMethod.ACL) -> PlanInputs:
+    return PlanInputs(
         "main", "a", "b", ("User:app",), ("mm2-source",), ("dns",), fence_method=method,
         overrides=overrides(method is FenceMethod.ACL),
     )  # fmt: skip

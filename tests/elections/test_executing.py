@@ -19,7 +19,7 @@ from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.engine.run_state import RunState, read_run
 from drctl.model.errors import ExitCode, Unknown
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
-from drctl.plans.elections import election
+from drctl.plans.single_step import election_plan
 from drctl.steps.registry import KINDS
 from tests.elections.seen import PLACE, partition, reader
 from tests.engine.switches import Crash, Deaf, Hurried, Notes, World
@@ -101,7 +101,7 @@ class Run:
         given = cast(LinkReader, self.cluster), cast(LinkWriter, self.cluster)
         engine = Execution(KINDS, *given, self.notes, self.clock, Deaf())
         if not self.notes.entries:
-            return engine.start(election(self.plan, "cluster:main"), WHO)
+            return engine.start(election_plan(self.plan, "cluster:main"), WHO)
         state = read_run(self.notes.entries)
         return state, engine.go_on(state, WHO)
 

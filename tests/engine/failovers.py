@@ -9,22 +9,22 @@ from drctl.model.loss import Mode
 from drctl.model.plan import Plan
 from drctl.model.repairs import Acl
 from drctl.plans.failover import failover
-from drctl.plans.inputs import Circumstances, FenceMethod
+from drctl.plans.inputs import FenceMethod, PlanInputs
 from tests.engine.crashing import Case, Change
 from tests.engine.pair import APP, BACK, BATCH, OF_A_PERSON, PRIMARY, SECONDARY, Deed, Pair, linked
 from tests.engine.processes import FENCE
 from tests.engine.workers import CONNECT
 
-SEEN = Circumstances(
+SEEN = PlanInputs(
     "main",
     PRIMARY,
     SECONDARY,
     (APP, BATCH),
     ("mm2",),
     ("file", "dns"),
-    entrances=(0,),
+    probed_endpoints=(0,),
     settle_s=1,
-    grace_s=1,
+    drain_window_s=1,
     timeout_s=2,
     fence_command=(FENCE, "on"),
     fence_undo=(FENCE, "off"),
@@ -38,7 +38,7 @@ UNDONE = frozenset({"groups", "ids"})
 """Groups that were made ready, and ids that were skipped, stay: the steps say so."""
 
 
-def plan(mode: Mode, method: FenceMethod = FenceMethod.ACL, seen: Circumstances = SEEN) -> Plan:
+def plan(mode: Mode, method: FenceMethod = FenceMethod.ACL, seen: PlanInputs = SEEN) -> Plan:
     return failover(mode, replace(seen, fence_method=method))
 
 
@@ -57,7 +57,7 @@ def case(
     mode: Mode,
     method: FenceMethod = FenceMethod.ACL,
     prepare: Change | None = None,
-    seen: Circumstances = SEEN,
+    seen: PlanInputs = SEEN,
 ) -> Case:
     """A failover over a link on which a person does what is asked of them."""
 

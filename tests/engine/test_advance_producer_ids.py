@@ -9,8 +9,8 @@ from drctl.engine.kind import Journaled, Seen, State, Status
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.plan import Duty, Json
 from drctl.model.topology import TopicPartition, Unavailable
-from drctl.plans.inputs import Circumstances
-from drctl.plans.step_builders import skipping
+from drctl.plans.failover import advance_producer_ids
+from drctl.plans.inputs import PlanInputs
 from drctl.steps.producer_ids import BATCH, NAMED, AdvanceProducerIds
 from tests.engine.arrivals import ENDS, SOURCE, STEP, TARGET, Arrivals
 from tests.engine.switches import Blind, Notes, World, execution, plan
@@ -214,7 +214,7 @@ def test_a_site_may_demand_it() -> None:
 
 
 def test_it_may_take_as_long_as_its_proof() -> None:
-    seen_link = Circumstances("main", SOURCE, TARGET)
-    step = skipping(seen_link, 7200)
+    seen_link = PlanInputs("main", SOURCE, TARGET)
+    step = advance_producer_ids(seen_link, 7200)
     assert (step.timeout_s, step.settings["at_most_seconds"]) == (7200, 7200)
-    assert skipping(seen_link).duty is Duty.BEST_EFFORT
+    assert advance_producer_ids(seen_link).duty is Duty.BEST_EFFORT

@@ -11,7 +11,7 @@ from drctl.engine.failback_state import drops_copies
 from drctl.engine.kind import Status
 from drctl.model.errors import Unknown
 from drctl.model.fencing import Denied, Topics, denials, sign
-from drctl.plans.failback import failback, turned
+from drctl.plans.failback import failback, reverse_inputs
 from drctl.steps.records import discards
 from drctl.steps.stop_replication import RUNNING, STOPPED
 from tests.engine.crashing import Case, Change, assert_looked_at, assert_the_same, ends, run
@@ -22,7 +22,7 @@ from tests.engine.sites import TOPICS
 from tests.engine.workers import CONNECT
 
 OLD = replace(SEEN, replicator="mirrormaker2")
-PLAN = failback(replace(turned(OLD, (BACK,)), policy="copy"))
+PLAN = failback(replace(reverse_inputs(OLD, (BACK,)), policy="copy"))
 
 
 def case(prepare: Change) -> Case:
@@ -100,7 +100,7 @@ def discarding() -> Case:
         pair.discards = True
         return pair
 
-    way = replace(turned(OLD, (BACK,)), topics=("orders=discard",))
+    way = replace(reverse_inputs(OLD, (BACK,)), topics=("orders=discard",))
     return Case(failback(way), begun, nothing_wrong, remedy=nothing_wrong)
 
 
@@ -179,7 +179,7 @@ def test_a_source_that_an_earlier_run_had_closed_is_closed_again_and_opened_at_t
 
 
 def test_what_a_plan_discards_is_named() -> None:
-    way = turned(OLD, (BACK,))
+    way = reverse_inputs(OLD, (BACK,))
     named_ones = replace(way, policy="discard", topics=("a", "b=copy"), conflicting="discard")
     told = "missing records of a, conflicting records of a, conflicting records of b"
     assert discards(failback(named_ones)) == told

@@ -11,7 +11,7 @@ from drctl.engine.entries import What
 from drctl.engine.kind import Status
 from drctl.model.plan import Plan
 from drctl.model.topology import TopicPartition
-from drctl.plans.failback import MIRRORED, failback, turned
+from drctl.plans.failback import OFFSET_PRESERVING, failback, reverse_inputs
 from drctl.steps.stop_replication import RUNNING, STOPPED
 from tests.engine.crashing import Case, assert_looked_at, assert_the_same, ends, run
 from tests.engine.failovers import SEEN
@@ -41,12 +41,12 @@ class Kind:
         """Of the way home."""
         connectors = ("mm2",) if self.known else ()
         old = replace(SEEN, replicator=self.name, connectors=connectors)
-        return failback(replace(turned(old, (BACK,) if self.known else ()), policy="copy"))
+        return failback(replace(reverse_inputs(old, (BACK,) if self.known else ()), policy="copy"))
 
     def pair(self) -> Returned:
         """With people who do what they are asked to."""
         pair = returned()
-        pair.deeds = deeds(pair, cuts=self.name == MIRRORED)
+        pair.deeds = deeds(pair, cuts=self.name == OFFSET_PRESERVING)
         return pair
 
 
@@ -55,7 +55,7 @@ KINDS = (
     Kind(REPLICATOR, False, ("a1", *BOTH, *TAIL, *NEWER)),
     Kind("none", False, ("a1", *BOTH, *TAIL, *NEWER)),
     # It appends nothing to what differs: what comes home is what the survivor has, as it stands.
-    Kind(MIRRORED, False, ("a1", *BOTH, *NEWER, *TAIL)),
+    Kind(OFFSET_PRESERVING, False, ("a1", *BOTH, *NEWER, *TAIL)),
 )
 
 
@@ -188,7 +188,9 @@ def test_where_it_begins_at_the_beginning_nobody_is_led_home_silently(kind: Kind
     assert pair.state["endpoints"] == [SECONDARY, SECONDARY]
     (failed,) = [each for each in ran.ledger.entries if each["entry"] == What.FAILED]
     told = (
-        "still holds something else" if kind.name == MIRRORED else "would be duplicated or skipped"
+        "still holds something else"
+        if kind.name == OFFSET_PRESERVING
+        else "would be duplicated or skipped"
     )
     assert (failed["step"], told in failed["words"]) == ("start-reverse-replication", True), failed
 

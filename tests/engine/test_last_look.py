@@ -13,8 +13,8 @@ from drctl.model.errors import DrctlError, Refused, Unreachable
 from drctl.model.health import AuthenticationFailed
 from drctl.model.loss import Mode
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
-from drctl.plans import step_builders
-from drctl.plans.inputs import Circumstances
+from drctl.plans import failover as builders
+from drctl.plans.inputs import PlanInputs
 from drctl.steps.enable_writes import EnableSettings, look_at_source
 
 FENCED = {"fence-producers": {"ends": {"orders-0": 10, "orders-1": 0}}}
@@ -122,10 +122,10 @@ def test_one_that_was_given_up_is_not_looked_at() -> None:
 
 
 def test_the_plans_say_what_is_to_be_looked_at() -> None:
-    seen = Circumstances("main", "primary", "secondary")
-    given_up = Circumstances("main", "a", "b", overrides={"source-alive": "it is burning"})
-    planned = step_builders.opening(seen).settings
+    seen = PlanInputs("main", "primary", "secondary")
+    given_up = PlanInputs("main", "a", "b", overrides={"source-alive": "it is burning"})
+    planned = builders.enable_writes(seen).settings
     assert (planned["source"], "must_be_silent" in planned) == ("primary", False)
-    assert step_builders.opening(seen, mode=Mode.UNPLANNED).settings["must_be_silent"]
-    settings = step_builders.opening(given_up, mode=Mode.UNPLANNED).settings
+    assert builders.enable_writes(seen, mode=Mode.UNPLANNED).settings["must_be_silent"]
+    settings = builders.enable_writes(given_up, mode=Mode.UNPLANNED).settings
     assert (settings["given_up"], "must_be_silent" in settings) == (True, False)

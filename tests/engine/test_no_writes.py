@@ -18,9 +18,9 @@ from drctl.model.errors import DrctlError
 from drctl.model.gap import OrderVerdict
 from drctl.model.loss import Mode
 from drctl.model.plan import Json, Plan, Step
-from drctl.plans.elections import election
-from drctl.plans.failback import failback, rebuild, turned
+from drctl.plans.failback import failback, rebuild, reverse_inputs
 from drctl.plans.inputs import FenceMethod
+from drctl.plans.single_step import election_plan
 from drctl.steps.registry import KINDS
 from tests.connectors.plans import every
 from tests.connectors.world import World as Workers
@@ -99,7 +99,7 @@ def plans() -> Iterator[tuple[Plan, Callable[[], Pair]]]:
         yield plan(Mode.PLANNED, seen=seen), linked
         for method in FenceMethod:
             old = replace(seen, fence_method=method, replicator="mirrormaker2", reverse=())
-            way = replace(turned(old, (BACK,)), policy="copy")
+            way = replace(reverse_inputs(old, (BACK,)), policy="copy")
             yield failback(way), returned
             yield rebuild(way, empty=False), cut
             yield rebuild(way, empty=True), wiped
@@ -207,7 +207,7 @@ def looked() -> Counter[tuple[str, str]]:
     cluster = Cluster(looks=[BEHIND, BEHIND, LED])
     eye = Looker(cluster)
     Walk(cast(LinkReader, cluster), cast(LinkWriter, cluster), eye).through(
-        election(planned(BEHIND), "cluster:main")
+        election_plan(planned(BEHIND), "cluster:main")
     )
     found += eye.looked
     standing = applied.cluster()

@@ -14,7 +14,7 @@ from drctl.model.loss import Mode
 from drctl.model.repairs import Acl
 from drctl.model.topology import TopicPartition
 from drctl.plans.failover import failover
-from drctl.plans.inputs import Circumstances, FenceMethod
+from drctl.plans.inputs import FenceMethod, PlanInputs
 from drctl.steps.questions import answers, questions, unanswered
 from drctl.steps.registry import KINDS, WAY_BACK
 from tests.engine.switches import Blind
@@ -120,7 +120,7 @@ def test_a_fence_that_is_not_set_is_not_looked_behind() -> None:
     assert seen("manual-fence", Room({"q": False}), FENCE).state is State.FAILED
 
 
-BARE = Circumstances("main", "primary", "secondary", fence_method=FenceMethod.NONE)
+BARE = PlanInputs("main", "primary", "secondary", fence_method=FenceMethod.NONE)
 
 
 def test_questions_are_those_of_the_steps_that_people_do() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from drctl.model.loss import Mode
 from drctl.model.plan import Duty, Plan, Step, changes
 from drctl.plans.failover import failover
-from drctl.plans.inputs import Circumstances
+from drctl.plans.inputs import PlanInputs
 
 SECONDS = st.one_of(st.integers(0, 10**9), st.floats(0, 1e9), st.integers(0, 10**6).map(float))
 TEXTS = st.text(max_size=8)
@@ -27,7 +27,7 @@ WORDS = st.dictionaries(TEXTS, TEXTS, max_size=3)
 SEVERAL = st.lists(STEPS, max_size=4, unique_by=lambda step: step.id).map(tuple)
 PLANS = st.builds(Plan, TEXTS, TEXTS, TEXTS, TEXTS, SEVERAL, WORDS, WORDS)
 PLAN = failover(
-    Mode.PLANNED, Circumstances("main", "a", "b", ("User:app",), ("mm2",), basis={"topics": "3"})
+    Mode.PLANNED, PlanInputs("main", "a", "b", ("User:app",), ("mm2",), basis={"topics": "3"})
 )
 
 

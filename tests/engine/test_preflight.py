@@ -12,7 +12,7 @@ from drctl.model.finding import Finding, Status
 from drctl.model.loss import Mode
 from drctl.model.plan import Step
 from drctl.plans.failover import failover
-from drctl.plans.inputs import Circumstances
+from drctl.plans.inputs import PlanInputs
 from drctl.steps.prechecks import Preflight
 from drctl.steps.questions import concerned
 from drctl.steps.registry import KINDS
@@ -44,7 +44,7 @@ def test_a_plan_without_a_fence_is_not_refused_for_want_of_one() -> None:
 
 @pytest.mark.parametrize("mode", Mode)
 def test_a_plan_that_fences_asks_whether_it_can(mode: Mode) -> None:
-    plan = failover(mode, Circumstances("main", "a", "b", ("User:app",), ("mm2",)))
+    plan = failover(mode, PlanInputs("main", "a", "b", ("User:app",), ("mm2",)))
     assert concerned(plan.steps, KINDS) == plan.steps
     only_readers = (
         Step("ask", "preflight", {"mode": "planned", "overrides": {}}),

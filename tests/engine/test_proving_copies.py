@@ -10,8 +10,8 @@ from drctl.model.typed_json import to_json
 from tests.engine.test_way_back_steps import ENDS, Around, check, verify
 
 PLACE = TopicPartition("orders", 0)
-HOME = {**ENDS, "old_way": False}
-AWAY = {"source": "primary", "target": "secondary", "old_way": True}
+HOME = {**ENDS, "forward": False}
+AWAY = {"source": "primary", "target": "secondary", "forward": True}
 
 
 @dataclass

@@ -9,7 +9,7 @@ from drctl.engine.entries import What
 from drctl.engine.failback_state import drops_copies
 from drctl.engine.kind import Status
 from drctl.model.plan import Plan
-from drctl.plans.failback import rebuild, turned
+from drctl.plans.failback import rebuild, reverse_inputs
 from drctl.steps.stop_replication import RUNNING, STOPPED
 from tests.engine.crashing import Case, Change, assert_looked_at, assert_the_same, ends, run
 from tests.engine.failovers import SEEN, fence_falls, named
@@ -18,7 +18,7 @@ from tests.engine.rebuilt import ALONE, EVERYTHING, QUESTION, Rebuilt, cut, wipe
 from tests.engine.sites import record
 from tests.engine.workers import CONNECT
 
-WAY = replace(turned(replace(SEEN, replicator="mirrormaker2"), (BACK,)), policy="copy")
+WAY = replace(reverse_inputs(replace(SEEN, replicator="mirrormaker2"), (BACK,)), policy="copy")
 PLANS: dict[Callable[[], Rebuilt], Plan] = {
     wiped: rebuild(WAY, empty=True),
     cut: rebuild(WAY, empty=False),

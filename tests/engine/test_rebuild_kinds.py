@@ -9,7 +9,7 @@ from drctl.engine.entries import What
 from drctl.engine.failback_state import without_own_filter
 from drctl.engine.kind import Status
 from drctl.model.plan import Plan
-from drctl.plans.failback import rebuild, turned
+from drctl.plans.failback import rebuild, reverse_inputs
 from drctl.steps.stop_replication import RUNNING, STOPPED
 from tests.engine.crashing import Case, assert_looked_at, ends, run
 from tests.engine.failovers import SEEN
@@ -26,7 +26,7 @@ def plan(kind: Kind, make: Callable[[], Rebuilt]) -> Plan:
     """Of the way home to it."""
     connectors = ("mm2",) if kind.known else ()
     old = replace(SEEN, replicator=kind.name, connectors=connectors)
-    way = replace(turned(old, (BACK,) if kind.known else ()), policy="copy")
+    way = replace(reverse_inputs(old, (BACK,) if kind.known else ()), policy="copy")
     return rebuild(way, empty=make is wiped)
 
 

@@ -8,8 +8,8 @@ import pytest
 from drctl import resources
 from drctl.engine.kind import Status
 from drctl.model.plan import Plan
-from drctl.plans.failback import turned
-from drctl.plans.inputs import Circumstances
+from drctl.plans.failback import reverse_inputs
+from drctl.plans.inputs import PlanInputs
 from drctl.runbook.building import build
 from drctl.runbook.reading import files, load
 from drctl.runbook.values import sample
@@ -20,9 +20,9 @@ from tests.engine.returned import returned
 
 BOOKS = {path.stem: load(path) for path in files(resources.shipped("runbooks"))}
 HOME = replace(SEEN, replicator="mirrormaker2")
-ON: dict[str, tuple[Callable[[], Pair], Circumstances]] = {
+ON: dict[str, tuple[Callable[[], Pair], PlanInputs]] = {
     "unplanned-failover": (lost, replace(SEEN, source_answers=False)),
-    "failback": (returned, replace(HOME, failback=turned(HOME, (BACK,)))),
+    "failback": (returned, replace(HOME, failback=reverse_inputs(HOME, (BACK,)))),
 }
 """What a runbook is for, where that is not a link at work."""
 
@@ -41,7 +41,7 @@ class Willing(dict[str, Deed]):
         return Deed(lambda: None, lambda: True)
 
 
-def plan(name: str, seen: Circumstances) -> Plan:
+def plan(name: str, seen: PlanInputs) -> Plan:
     """The plan of a runbook; what it must be told is made up."""
     given = {
         key: str(sample(each))

@@ -10,7 +10,7 @@ from drctl.model.errors import Refused
 from drctl.model.loss import Mode
 from drctl.model.plan import Duty, Plan
 from drctl.plans.failover import failover
-from drctl.plans.inputs import Circumstances, FenceMethod
+from drctl.plans.inputs import FenceMethod, PlanInputs
 from drctl.steps.registry import KINDS
 
 
@@ -18,8 +18,8 @@ def circumstances(
     endpoints: tuple[str, ...] = (),
     connectors: tuple[str, ...] = ("mm2",),
     fence: FenceMethod = FenceMethod.ACL,
-) -> Circumstances:
-    return Circumstances(
+) -> PlanInputs:
+    return PlanInputs(
         "main",
         "primary",
         "secondary",
@@ -144,7 +144,7 @@ def test_a_group_without_evidence_keeps_a_planned_one_closed_unless_that_is_over
 
     assert not leaves_out(failover(Mode.PLANNED, circumstances()))
     assert leaves_out(failover(Mode.UNPLANNED, circumstances()))
-    passed = Circumstances("main", "a", "b", overrides={"groups-not-translated": "they start anew"})
+    passed = PlanInputs("main", "a", "b", overrides={"groups-not-translated": "they start anew"})
     assert leaves_out(failover(Mode.PLANNED, passed))
 
 

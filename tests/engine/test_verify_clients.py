@@ -272,7 +272,7 @@ def test_of_many_silent_ones_some_are_named(around: Around) -> None:
 
 def test_a_record_must_come_by_each_entrance(around: Around) -> None:
     around.positions, around.entrances = {"billing": 100, "audit": 100}, {0}
-    intent = check(around, entrances=[0, 2])
+    intent = check(around, probed_endpoints=[0, 2])
     said = Journaled(VerifyClients()).apply(intent, cast(LinkWriter, around))
     assert said == ("endpoint 3: b took no record: nobody answers",)
     seen = verify(around, intent)

@@ -13,7 +13,7 @@ from drctl.engine.ports import LinkReader
 from drctl.model.groups import Committed
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.model.typed_json import to_json
-from drctl.plans.failback import failback, turned
+from drctl.plans.failback import failback, reverse_inputs
 from drctl.steps.commit_offsets import CommitFacts
 from drctl.steps.registry import KINDS
 from tests.engine.crashing import Case, run
@@ -77,7 +77,7 @@ def test_nothing_was_put_anywhere() -> None:
 def test_a_group_that_is_thrown_back_while_clients_come_home_is_owed() -> None:
     """Nobody reads in it: what throws it back is nobody's reading on."""
     old = replace(SEEN, replicator="mirrormaker2")
-    plan = failback(replace(turned(old, (BACK,)), policy="copy"))
+    plan = failback(replace(reverse_inputs(old, (BACK,)), policy="copy"))
     pair = returned()
     whole = run(Case(plan, lambda: pair))
     put = pair.sites[PRIMARY].positions.positions["old"][ORDERS].offset

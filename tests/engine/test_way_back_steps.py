@@ -325,7 +325,7 @@ def test_a_connector_that_would_write_beside_itself_is_never_started() -> None:
     assert NAMED in (told.value.hint or "")
     started("id-of-primary")
     started(**{NAMED: "one:9092"})
-    started(said={"writes_passed": True})
+    started(said={"writes_overridden": True})
 
 
 SAID = {**ENDS, "policy": "copy", "topics": [], "conflicting": "refuse"}
@@ -350,12 +350,12 @@ def test_what_is_left_behind_by_decision_may_be_missing_at_the_end() -> None:
     facts = verify("reconcile", intent, world).facts
     assert facts["left_behind"] == 1
 
-    old = {"source": "primary", "target": "secondary", "old_way": True}
+    old = {"source": "primary", "target": "secondary", "forward": True}
     proof = check("verify-forward-copies", old, world, reconcile=facts, find_missing=SEARCH)
     for missing, state in ((1, State.DONE), (2, State.WAITING)):
         world.found = Missing(missing)
         assert verify("verify-forward-copies", proof, world).state is state
-    home = check("verify-copies", {**ENDS, "old_way": False}, world, reconcile=facts)
+    home = check("verify-copies", {**ENDS, "forward": False}, world, reconcile=facts)
     world.found = Missing(1)
     assert verify("verify-copies", home, world).state is State.WAITING
     world.found = Missing(0, duplicated=3)
@@ -364,7 +364,7 @@ def test_what_is_left_behind_by_decision_may_be_missing_at_the_end() -> None:
 
 
 def test_what_was_twice_before_is_not_owed() -> None:
-    old = {"source": "primary", "target": "secondary", "old_way": True}
+    old = {"source": "primary", "target": "secondary", "forward": True}
     world = Around(found=Missing(0, duplicated=3))
     intent = check("verify-forward-copies", old, world, find_missing={**SEARCH, "duplicated": 3})
     assert verify("verify-forward-copies", intent, world).outstanding == ""

@@ -14,8 +14,8 @@ from drctl.engine.kind import Kind, Outcome, Seen, State, Status, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.engine.run_state import read_run
 from drctl.model.plan import Json, Plan
-from drctl.plans.failback import FailbackInputs, failback, is_failback, rebuild, rebuilds, turned
-from drctl.plans.inputs import Circumstances, FenceMethod
+from drctl.plans.failback import failback, is_failback, is_rebuild, rebuild, reverse_inputs
+from drctl.plans.inputs import FailbackInputs, FenceMethod, PlanInputs
 from drctl.steps.registry import KINDS, WAY_BACK
 from tests.depth import some
 from tests.engine.switches import Crash, Deaf, Glance, Hurried, Notes, Switch, World
@@ -29,7 +29,7 @@ def failback_inputs(
     endpoints: tuple[str, ...] = ("file",),
     fence: FenceMethod = FenceMethod.ACL,
 ) -> FailbackInputs:
-    old = Circumstances(
+    old = PlanInputs(
         "main",
         "primary",
         "secondary",
@@ -97,7 +97,7 @@ def test_where_a_person_closes_the_survivor_no_fence_is_asked_of_the_link(
     fence: FenceMethod,
 ) -> None:
     """A command of the site was written for the other cluster."""
-    plan = failback(turned(failback_inputs(fence=fence).forward, ("mm2-back",)))
+    plan = failback(reverse_inputs(failback_inputs(fence=fence).forward, ("mm2-back",)))
     passed = plan.step("preflight").settings["overrides"]
     by_a_person = plan.step("fence-producers").kind == "manual-fence"
     assert ("fence-not-possible" in passed) is by_a_person is (fence is not FenceMethod.ACL)
@@ -107,7 +107,7 @@ def test_where_a_person_closes_the_survivor_no_fence_is_asked_of_the_link(
 @pytest.mark.parametrize("kind", ["confluent-replicator", "offset-preserving", "none"])
 def test_what_drctl_does_not_set_a_person_starts_where_it_has_to_begin(kind: str) -> None:
     old = replace(failback_inputs(("copy",)).forward, replicator=kind)
-    plan = failback(replace(turned(old, ("copy",)), policy="copy"))
+    plan = failback(replace(reverse_inputs(old, ("copy",)), policy="copy"))
     assert violations(plan, KINDS) == ()
     kinds_of = {step.id: step.kind for step in plan.steps}
     assert kinds_of["start-reverse-replication"] == "manual-start-replication"
@@ -121,10 +121,10 @@ def test_what_drctl_does_not_set_a_person_starts_where_it_has_to_begin(kind: str
     away = plan.step("verify-secondary").settings
     assert away.get("emptied", False) is (kind == "offset-preserving")
     if kind == "offset-preserving":
-        assert "what primary holds behind that is cut off" in text
+        assert "later records on primary are deleted" in text
         return
-    assert "at the first record that was written there since" in text
-    assert "without what reconcile copied" in text
+    assert "at the first record that was written to secondary after the loss" in text
+    assert "except records that step reconcile copied" in text
     rules = (
         "src.consumer.group.id of the other direction",
         "provenance.header.enable=true in both",
@@ -138,11 +138,11 @@ def test_a_link_turned_round_has_no_command_of_the_other_direction() -> None:
         replicator="mirrormaker2",
         stop_command=("stop",),
     )
-    way = turned(old, ("mm2-back",))
+    way = reverse_inputs(old, ("mm2-back",))
     assert (way.reverse.source, way.reverse.target) == ("secondary", "primary")
     assert (way.reverse.fence_method, way.reverse.stop_command) == (FenceMethod.NONE, ())
-    assert (way.seeded, way.reseeded) == ("mm2-back", "mm2")
-    assert turned(old).seeded == ""
+    assert (way.reverse_connector, way.forward_connector) == ("mm2-back", "mm2")
+    assert reverse_inputs(old).reverse_connector == ""
     assert is_failback(failback(way).steps)
 
 
@@ -208,9 +208,9 @@ def test_a_rebuild_keeps_the_rules(
     assert violations(plan, KINDS) == ()
     assert len({step.id for step in plan.steps}) == len(plan.steps)
     assert Plan.from_json(plan.to_json()) == plan
-    assert rebuilds(plan.steps)
+    assert is_rebuild(plan.steps)
     assert is_failback(plan.steps)
-    assert not rebuilds(failback(failback_inputs()).steps)
+    assert not is_rebuild(failback(failback_inputs()).steps)
     assert ("question" in plan.step("empty-primary").settings) is not empty
     for step in plan.steps:
         told = KINDS[step.kind].describe(step.settings)
@@ -224,7 +224,7 @@ def test_every_kind_of_the_way_back_is_in_some_plan() -> None:
         for connectors, fence in product(((), ("mm2",)), FenceMethod)
     ]
     by_command = replace(failback_inputs(()).forward, stop_command=("./mirror", "stop"))
-    plans.append(failback(replace(turned(by_command), policy="copy")))
+    plans.append(failback(replace(reverse_inputs(by_command), policy="copy")))
     plans.append(rebuild(failback_inputs(), empty=True))
     assert {step.kind for plan in plans for step in plan.steps} >= WAY_BACK
 

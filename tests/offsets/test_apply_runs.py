@@ -24,7 +24,7 @@ from drctl.model.plan import Plan
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.offsets.applying import Action, ApplyPlan, Bounds, Precheck, Wanted, build_plan, look
 from drctl.offsets.results import ApplyResult, Outcome, Place, results_of
-from drctl.plans.offsets import APPLY, UNDO, offsets_plan
+from drctl.plans.single_step import OFFSETS_APPLY, OFFSETS_UNDO, offsets_plan
 from drctl.steps import apply_offsets
 from drctl.steps.apply_offsets import became_of
 from drctl.steps.registry import KINDS
@@ -117,7 +117,7 @@ def plan_of(standing: FakeCluster, wanted: Sequence[Wanted], *passed: Precheck) 
     )
 
 
-def planned(found: ApplyPlan, wanted: Sequence[Wanted], name: str = APPLY) -> Plan:
+def planned(found: ApplyPlan, wanted: Sequence[Wanted], name: str = OFFSETS_APPLY) -> Plan:
     plan = offsets_plan(name, LINK, found, wanted, unproven=False)
     assert violations(plan, KINDS) == ()
     return plan
@@ -132,7 +132,7 @@ def execute(
     standing: FakeCluster,
     found: ApplyPlan,
     wanted: Sequence[Wanted] = WANTED,
-    name: str = APPLY,
+    name: str = OFFSETS_APPLY,
     at: Callable[[str], Any] = lambda _point: None,
 ) -> Ran:
     site = Site(standing, at)
@@ -147,7 +147,7 @@ def notes_of(site: Site) -> Notes:
 
 
 def undo(standing: FakeCluster, run: Undoable) -> Ran:
-    return execute(standing, plan_of(standing, run.origin.wanted), run.origin.wanted, UNDO)
+    return execute(standing, plan_of(standing, run.origin.wanted), run.origin.wanted, OFFSETS_UNDO)
 
 
 @pytest.fixture(autouse=True, params=[1, 2000])
@@ -170,12 +170,12 @@ def test_undo_puts_everything_back_and_can_be_undone() -> None:
     before, standing = cluster(), cluster()
     first = execute(standing, plan_of(standing, WANTED))
     second = undo(standing, first.undone)
-    assert (second.code, second.state.plan.name) == (ExitCode.DONE, UNDO)
+    assert (second.code, second.state.plan.name) == (ExitCode.DONE, OFFSETS_UNDO)
     assert second.result.counts[Outcome.DELETED] == 3
     assert standing.stands() == before.stands()
     again = plan_of(standing, first.undone.origin.wanted)
     assert again.counts[Action.SAME] == len(WANTED)
-    assert planned(again, first.undone.origin.wanted, UNDO).steps == ()
+    assert planned(again, first.undone.origin.wanted, OFFSETS_UNDO).steps == ()
     undo(standing, second.undone)
     assert set(standing.stands().values()) == {Committed(50)}
 
@@ -347,7 +347,7 @@ def test_a_crash_anywhere_leaves_a_journal_from_which_it_is_undone(
         run = undone(going_on.entries)
     found = plan_of(left, run.origin.wanted)
     if found.writes:
-        assert execute(left, found, run.origin.wanted, UNDO).code is ExitCode.DONE
+        assert execute(left, found, run.origin.wanted, OFFSETS_UNDO).code is ExitCode.DONE
     assert left.stands() == before.stands()
 
 

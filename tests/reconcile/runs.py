@@ -12,7 +12,7 @@ from drctl.app.reconcile import Opened, ReconcileOptions, ResultReader, ResultWr
 from drctl.model.gap import OrderVerdict
 from drctl.model.plan import Plan
 from drctl.model.topology import PartitionOffsets, TopicPartition
-from drctl.plans.reconcile import reconcile_plan
+from drctl.plans.single_step import reconcile_plan
 from drctl.reconcile.cluster_state import ClusterStates
 from drctl.reconcile.planning import ReconcilePlan, build_plan
 from drctl.reconcile.policy import Action, Policies

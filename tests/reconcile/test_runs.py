@@ -14,7 +14,7 @@ from drctl.engine.kind import Outcome, Status
 from drctl.engine.run_state import RunState, read_run
 from drctl.model.errors import ExitCode, Unknown
 from drctl.model.gap import OrderVerdict
-from drctl.plans.reconcile import NAME
+from drctl.plans.single_step import RECONCILE
 from drctl.reconcile import executing
 from drctl.reconcile.executing import Limits
 from drctl.reconcile.policy import Action
@@ -64,7 +64,7 @@ def execute(at: Site, clock: Hurried | None = None) -> tuple[RunState, Outcome, 
 
 def test_all_of_it(site: NewSite) -> None:
     at = site(world(SAFE, SAFE, SAFE))
-    assert (at.plan().name, at.plan().basis["records"]) == (NAME, "copy orders: 3")
+    assert (at.plan().name, at.plan().basis["records"]) == (RECONCILE, "copy orders: 3")
     state, outcome, result = execute(at)
     assert (outcome.status, state.status, result.exit_code) == (Status.DONE, "done", ExitCode.DONE)
     assert state.facts["reconcile-result"] == {"left_behind": 0, "done": {"copy": 3}}

@@ -133,7 +133,7 @@ FACTS: Mapping[str, Json] = {
     "drain": {"missing": 0},
     "reconcile": {"left_behind": 0},
     "commit-offsets": {"positions": 0, "groups": 0, "same": 0, "rereads_at_most": None},
-    "verify-clients": {"groups": 0, "moved": 0, "entrances": 0, "not_seen": ""},
+    "verify-clients": {"groups": 0, "moved": 0, "probed_endpoints": 0, "not_seen": ""},
 }
 """What kinds always write; a part says the rest."""
 
@@ -249,7 +249,7 @@ def _opening(link: str, ends: tuple[str, str], connectors: tuple[str, ...]) -> t
             Step(
                 f"switch-endpoint-{number + 1}",
                 "switch-endpoint",
-                {"number": number, "kind": kind, "to": target, "from": source, "leaving": leaving},
+                {"number": number, "kind": kind, "to": target, "from": source, "redirect": leaving},
                 120,
             )
             for number, (kind, leaving) in enumerate((("dns", "looked-up"), ("haproxy", "cut")))

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from drctl.model.endpoints import ClientRedirect
-from drctl.plans.inputs import Circumstances, FenceMethod
+from drctl.plans.inputs import FenceMethod, PlanInputs
 from drctl.runbook.reading import Runbook, read
 
-FULL = Circumstances(
+FULL = PlanInputs(
     "main",
     "primary",
     "secondary",
@@ -15,20 +15,20 @@ FULL = Circumstances(
     ("dns", "haproxy"),
     {"cluster primary": "P1", "cluster secondary": "S1"},
     {"replication-lag": "agreed"},
-    leaving=(ClientRedirect.LOOKED_UP, ClientRedirect.CUT),
+    redirects=(ClientRedirect.LOOKED_UP, ClientRedirect.CUT),
     replicator="mirrormaker2",
 )
-BARE = Circumstances(
+BARE = PlanInputs(
     "main", "primary", "secondary", fence_method=FenceMethod.NONE, source_answers=False
 )
-SITE = Circumstances(
+SITE = PlanInputs(
     "main",
     "primary",
     "secondary",
     (),
     ("replicator",),
     ("file",),
-    leaving=(ClientRedirect.READ_AT_START,),
+    redirects=(ClientRedirect.READ_AT_START,),
     fence_method=FenceMethod.COMMAND,
     fence_command=("./fence", "on"),
     fence_undo=("./fence", "off"),

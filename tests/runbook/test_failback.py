@@ -6,8 +6,8 @@ import pytest
 
 from drctl import resources
 from drctl.model.errors import ConfigError
-from drctl.plans.failback import failback, is_failback, turned
-from drctl.plans.inputs import Circumstances
+from drctl.plans.failback import failback, is_failback, reverse_inputs
+from drctl.plans.inputs import PlanInputs
 from drctl.runbook.building import build
 from drctl.runbook.reading import load
 from drctl.runbook.rendering import render
@@ -18,8 +18,8 @@ FAILBACK = "sequence: {name: failback, policy: copy}"
 
 
 @pytest.mark.parametrize("inputs", LINKS.values(), ids=list(LINKS))
-def test_the_built_in_runbook_has_every_step_of_drctl_failback(inputs: Circumstances) -> None:
-    back = turned(inputs, tuple(f"{name}-back" for name in inputs.connectors))
+def test_the_built_in_runbook_has_every_step_of_drctl_failback(inputs: PlanInputs) -> None:
+    back = reverse_inputs(inputs, tuple(f"{name}-back" for name in inputs.connectors))
     plan = build(
         SHIPPED, {"policy": "copy", "conflicting": "quarantine"}, replace(inputs, failback=back)
     )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from drctl.engine.invariants import violations
 from drctl.model.errors import ConfigError, UsageError
 from drctl.model.plan import Plan
-from drctl.plans.inputs import Circumstances, FenceMethod
+from drctl.plans.inputs import FenceMethod, PlanInputs
 from drctl.runbook.allowlist import Allowlist
 from drctl.runbook.building import broken_rules, build
 from drctl.runbook.linting import plan_problems
@@ -86,7 +86,7 @@ nearly = st.tuples(
     )
 )
 circumstances = st.builds(
-    lambda source, replicator, fence, connectors, endpoints: Circumstances(
+    lambda source, replicator, fence, connectors, endpoints: PlanInputs(
         "main",
         "primary",
         "secondary",
@@ -119,7 +119,7 @@ def written(drawn: list[tuple[Mapping[str, Any], str | None, str | None]]) -> st
 @settings(max_examples=examples(60), deadline=None)
 @given(st.one_of(steps, nearly, nearly), st.lists(circumstances, min_size=1, max_size=4))
 def test_no_plan_breaks_a_rule_without_lint_saying_so(
-    drawn: list[tuple[Mapping[str, Any], str | None, str | None]], seen: list[Circumstances]
+    drawn: list[tuple[Mapping[str, Any], str | None, str | None]], seen: list[PlanInputs]
 ) -> None:
     runbook, problems = parse_runbook(written(drawn), Path("x.yaml"))
     assert runbook is not None
@@ -135,7 +135,7 @@ def test_no_plan_breaks_a_rule_without_lint_saying_so(
             assert broken_rules(plan) == ()
 
 
-def made(runbook: Runbook, seen: Circumstances) -> tuple[Plan | None, bool]:
+def made(runbook: Runbook, seen: PlanInputs) -> tuple[Plan | None, bool]:
     """The plan; or whether something is wrong with the runbook."""
     try:
         return build(runbook, {}, seen), False

@@ -11,7 +11,7 @@ from drctl.model.errors import ConfigError, UsageError
 from drctl.model.loss import Mode
 from drctl.model.plan import Plan
 from drctl.plans.failover import failover
-from drctl.plans.inputs import Circumstances
+from drctl.plans.inputs import PlanInputs
 from drctl.runbook.allowlist import Allowlist
 from drctl.runbook.building import broken_rules, build
 from drctl.runbook.reading import load
@@ -58,7 +58,7 @@ def test_every_step_of_a_plan_can_be_described() -> None:
 
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("inputs", LINKS.values(), ids=list(LINKS))
-def test_a_sequence_has_the_steps_of_its_command(mode: Mode, inputs: Circumstances) -> None:
+def test_a_sequence_has_the_steps_of_its_command(mode: Mode, inputs: PlanInputs) -> None:
     made = build(runbook(f"{{id: go, sequence: failover-{mode.value}}}"), {}, inputs).steps
     wanted = failover(mode, inputs).steps
     assert [step.id for step in made] == [f"go.{step.id}" for step in wanted]
