@@ -23,6 +23,8 @@ from drctl.model.errors import ConfigError, Unknown, Unreachable
 from drctl.model.strict_json import read_json
 
 KAFKA = "4.3.1"
+OLDER_KAFKAS = ("3.7.2", "3.9.1", "4.0.0", "4.1.1")
+"""Other releases of brokers and Connect whose jars have committed sums, oldest first."""
 SPARK = "4.0.0"  # the newest connector whose whole dependency set is published
 LOG4J = "2.25.4"
 DEBEZIUM = "3.4.0.Final"
@@ -51,6 +53,22 @@ class ArtifactSet:
 
 
 _LOG4J = Module("org.apache.logging.log4j", "log4j-slf4j-impl", LOG4J)
+
+
+def kafka_set(kind: str, version: str) -> str:
+    """The set's name, for brokers (`kafka`) or workers (`connect`) of this release."""
+    return kind if version == KAFKA else f"{kind}-{version}"
+
+
+def _kafka_sets(version: str) -> Iterator[ArtifactSet]:
+    for kind, names in (
+        ("kafka", ("kafka_2.13",)),
+        ("connect", ("connect-runtime", "connect-mirror")),
+    ):
+        modules = (Module("org.apache.kafka", name, version) for name in names)
+        yield ArtifactSet(kafka_set(kind, version), (*modules, _LOG4J))
+
+
 _ALL = (
     ArtifactSet(
         "spark-connector",
@@ -62,15 +80,7 @@ _ALL = (
         ),
         transitive=False,  # PySpark brings the rest
     ),
-    ArtifactSet("kafka", (Module("org.apache.kafka", "kafka_2.13", KAFKA), _LOG4J)),
-    ArtifactSet(
-        "connect",
-        (
-            Module("org.apache.kafka", "connect-runtime", KAFKA),
-            Module("org.apache.kafka", "connect-mirror", KAFKA),
-            _LOG4J,
-        ),
-    ),
+    *(each for version in (KAFKA, *OLDER_KAFKAS) for each in _kafka_sets(version)),
     # Only tests use it, as a plugin of a Connect worker.
     ArtifactSet(
         "debezium-postgres", (Module("io.debezium", "debezium-connector-postgres", DEBEZIUM),)
@@ -313,7 +323,7 @@ def resolve(
     """The jars of a set: from the cache, else from the Maven repositories of the site.
 
     Args:
-        name: `spark-connector`, `kafka`, `connect`, `debezium-postgres` or `kafka-tools`.
+        name: a key of `SETS`: `spark-connector`, `kafka`, `connect-3.9.1`, ...
         progress: told, line by line, what is being fetched.
         ivy_settings: an Ivy settings file; else `$DRCTL_IVY_SETTINGS`; else Ivy's own repository.
 

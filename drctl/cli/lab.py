@@ -20,6 +20,20 @@ if TYPE_CHECKING:
     from drctl.lab.scenarios.stage import Stage
 
 
+Kafka = Annotated[
+    str | None,
+    typer.Option(metavar="VERSION", help="Kafka release of the lab.", show_default="4.3.1"),
+]
+SecondaryKafka = Annotated[
+    str | None,
+    typer.Option(
+        metavar="VERSION",
+        help="Kafka release of the secondary and of Connect.",
+        show_default="that of --kafka",
+    ),
+]
+
+
 def run(
     scenario: Annotated[
         str, typer.Argument(metavar="SCENARIO", help="Scenario to run: lost-primary.")
@@ -33,17 +47,21 @@ def run(
             "--keep", help="Keep the lab running; stop it with `drctl lab down --dir DIR`."
         ),
     ] = False,
+    kafka: Kafka = None,
+    secondary_kafka: SecondaryKafka = None,
 ) -> int:
     """Run a scenario and check drctl's results against ground truth.
 
     Examples:
         drctl lab run lost-primary
         drctl lab run lost-primary --keep --out demo
+        drctl lab run lost-primary --kafka 3.7.2 --secondary-kafka 4.3.1
 
     Exit codes:
         0: every result matches the ground truth
         1: a result differs, even by one record
     """
+    from drctl.artifacts.jars import KAFKA
     from drctl.lab.lab import Lab
     from drctl.lab.scenarios import SCENARIOS
     from drctl.lab.settings import LabSettings
@@ -55,13 +73,18 @@ def run(
     began = time.monotonic()
     if scenario not in SCENARIOS:
         raise UsageError(f"unknown scenario {scenario!r}", f"scenarios: {', '.join(SCENARIOS)}")
+    settings = LabSettings(
+        port_base=free_port_base(random.Random(os.getpid())),
+        kafka=kafka or KAFKA,
+        secondary_kafka=secondary_kafka or "",
+    )
     lab = Lab(out.absolute() / "lab", console().progress)
     stage = _stage(lab, out)
     lab.down()
     stage.config.unlink(missing_ok=True)
     try:
         console().progress(f"Starting two Kafka clusters and MirrorMaker 2 in {lab.root}")
-        lab.up(LabSettings(port_base=free_port_base(random.Random(os.getpid()))))
+        lab.up(settings)
         result = SCENARIOS[scenario](stage)
     finally:
         if not keep:
@@ -153,6 +176,11 @@ def up(
     brokers: Annotated[
         int | None, typer.Option(metavar="N", help="Brokers per cluster: 1 or 3.", show_default="1")
     ] = None,
+    racks: Annotated[
+        bool | None, typer.Option("--racks", help="Put each broker into a rack of its own.")
+    ] = None,
+    kafka: Kafka = None,
+    secondary_kafka: SecondaryKafka = None,
     policy: Annotated[
         Policy | None,
         typer.Option(
@@ -191,7 +219,8 @@ def up(
 
     Examples:
         drctl lab up
-        drctl lab up --brokers 3 --active-active
+        drctl lab up --brokers 3 --racks
+        drctl lab up --kafka 3.9.1 --secondary-kafka 4.3.1
         drctl lab up --dir /tmp/lab --port-base 21000
 
     Exit codes:
@@ -202,6 +231,9 @@ def up(
     lab = _lab(dir, ivy_settings)
     given = {
         "brokers": brokers,
+        "racks": racks,
+        "kafka": kafka,
+        "secondary_kafka": secondary_kafka,
         "policy": policy and policy.value,
         "active_active": active_active,
         "port_base": port_base,

@@ -112,6 +112,7 @@ class Broker:
             "process.roles": "broker,controller",
             "node.id": self.node,
             "log.dirs": self.part.folder / "data",
+            **({"broker.rack": f"rack-{self.node}"} if self.settings.racks else {}),
             **self._listeners(),
             **self._authentication(),
             **_sizes(self.settings.replication),

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from drctl.artifacts.jars import KAFKA, OLDER_KAFKAS
 from drctl.model.errors import Refused, UsageError
 
 
@@ -38,6 +39,8 @@ def write_properties(path: Path, properties: Mapping[str, object]) -> None:
 
 CLUSTERS = ("primary", "secondary")
 HOST = "127.0.0.1"
+RELEASES = (*OLDER_KAFKAS, KAFKA)
+"""Kafka releases that a lab can run, oldest first."""
 Policy = Literal["identity", "default"]
 
 
@@ -53,6 +56,9 @@ class LabSettings:
         mirrored: prefix of the topics that MirrorMaker 2 replicates and the application uses.
         heap_mb: Java heap of each broker and of Connect.
         full_speed: enable Java's optimizing compiler; starts take seconds longer.
+        kafka: release of the primary's brokers, and of everything else unless stated.
+        secondary_kafka: release of the secondary's brokers and of Connect; empty: like `kafka`.
+        racks: whether each broker is in a rack of its own.
     """
 
     port_base: int = 19000
@@ -62,6 +68,9 @@ class LabSettings:
     mirrored: str = "flights"
     heap_mb: int = 512
     full_speed: bool = False
+    kafka: str = KAFKA
+    secondary_kafka: str = ""
+    racks: bool = False
 
     def __post_init__(self) -> None:
         """Validate the settings.
@@ -73,11 +82,23 @@ class LabSettings:
             raise UsageError(f"invalid --brokers {self.brokers}", "use 1 or 3")
         if not 1024 <= self.port_base <= 65435:
             raise UsageError(f"invalid --port-base {self.port_base}", "use 1024 to 65435")
+        for option, version in (
+            ("--kafka", self.kafka),
+            ("--secondary-kafka", self.secondary_kafka or self.kafka),
+        ):
+            if version not in RELEASES:
+                raise UsageError(
+                    f"unknown release {option} {version}", f"use one of {', '.join(RELEASES)}"
+                )
         if self.active_active and self.policy == "identity":
             raise UsageError(
                 "--active-active with --policy identity would replicate records in an endless loop",
                 "add --policy default: copies are then named primary.NAME and secondary.NAME",
             )
+
+    def release(self, cluster: str) -> str:
+        """Kafka release of a cluster's brokers; Connect has the secondary's."""
+        return self.secondary_kafka or self.kafka if cluster == "secondary" else self.kafka
 
     @property
     def replication(self) -> int:

@@ -3,7 +3,7 @@
 import signal
 import socket
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -11,13 +11,13 @@ from random import Random
 import psutil
 from confluent_kafka import KafkaException
 
-from drctl.artifacts.jars import resolve
+from drctl.artifacts.jars import kafka_set, resolve
 from drctl.artifacts.java import find_java
 from drctl.lab.cluster import LabCluster, answering_brokers
 from drctl.lab.mirrors import deploy
 from drctl.lab.parts import Parts
 from drctl.lab.processes import Jvm, Part, write_logging
-from drctl.lab.settings import HOST, LabSettings, Secrets
+from drctl.lab.settings import CLUSTERS, HOST, LabSettings, Secrets
 from drctl.lab.waiting import Patience, together
 from drctl.model.errors import Refused, Stopped
 
@@ -118,12 +118,13 @@ class Startup:
     Attributes:
         wanted: names of components.
         missing: those that are not running.
+        brokers_jvm: by name of the cluster.
     """
 
     parts: Parts
     wanted: frozenset[str]
     missing: frozenset[str]
-    brokers_jvm: Jvm
+    brokers_jvm: Mapping[str, Jvm]
     connect_jvm: Jvm
     progress: Callable[[str], None]
     began: float
@@ -167,10 +168,11 @@ class Startup:
 
     def _cluster(self, cluster: LabCluster) -> None:
         starting = [broker for broker in cluster.brokers if broker.name in self.missing]
-        prepare = (lambda b=b: b.prepare(self.brokers_jvm) for b in starting)
+        jvm = self.brokers_jvm[cluster.name]
+        prepare = (lambda b=b: b.prepare(jvm) for b in starting)
         together(self.patience, *prepare)
         for broker in starting:
-            broker.start(self.brokers_jvm)
+            broker.start(jvm)
         mine = [broker for broker in cluster.brokers if broker.name in self.wanted]
         # Ask each broker: the others report a dead broker until its session expires.
         admins = [cluster.admin(f"{HOST}:{broker.ports[0]}") for broker in mine]
@@ -263,16 +265,18 @@ def prepare_startup(
         require_ports([port for name in missing for port in parts.ports(name)])
         Secrets(root / "secrets").create()
         write_logging(root)
-    jars = {
-        kind: resolve(kind, progress=progress, ivy_settings=ivy_settings) if missing else ()
-        for kind in ("kafka", "connect")
-    }
+
+    def jvm(kind: str, cluster: str) -> Jvm:
+        name = kafka_set(kind, settings.release(cluster))
+        jars = resolve(name, progress=progress, ivy_settings=ivy_settings) if missing else ()
+        return Jvm(java, jars, root, settings, recording)
+
     return Startup(
         parts,
         frozenset(wanted),
         missing,
-        Jvm(java, jars["kafka"], root, settings, recording),
-        Jvm(java, jars["connect"], root, settings, recording),
+        {name: jvm("kafka", name) for name in CLUSTERS},
+        jvm("connect", "secondary"),
         progress,
         time.monotonic(),
         Patience.of(START_S_PER_PART * len(wanted)),

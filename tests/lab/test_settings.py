@@ -10,8 +10,16 @@ from pathlib import Path
 import psutil
 import pytest
 
+from drctl.artifacts.jars import committed_sums, kafka_set
 from drctl.lab.lab import Lab
-from drctl.lab.settings import LabSettings, changed_settings, default_root, keep_settings
+from drctl.lab.settings import (
+    CLUSTERS,
+    RELEASES,
+    LabSettings,
+    changed_settings,
+    default_root,
+    keep_settings,
+)
 from drctl.lab.starting import (
     PortTaken,
     TooLittleMemory,
@@ -33,6 +41,25 @@ def test_the_identity_policy_cannot_go_both_ways() -> None:
 def test_numbers_out_of_range(given: dict[str, int]) -> None:
     with pytest.raises(UsageError, match=str(next(iter(given.values())))):
         LabSettings(**given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("option", ["kafka", "secondary_kafka"])
+def test_an_unknown_release_is_refused(option: str) -> None:
+    with pytest.raises(UsageError, match=f"--{option.replace('_', '-')} 9.9.9") as caught:
+        LabSettings(**{option: "9.9.9"})  # type: ignore[arg-type]
+    assert caught.value.hint == f"use one of {', '.join(RELEASES)}"
+
+
+def test_the_secondary_has_the_release_of_the_primary_unless_stated() -> None:
+    both, mixed = LabSettings(kafka="3.9.1"), LabSettings(kafka="3.7.2", secondary_kafka="4.3.1")
+    assert [both.release(each) for each in CLUSTERS] == ["3.9.1", "3.9.1"]
+    assert [mixed.release(each) for each in CLUSTERS] == ["3.7.2", "4.3.1"]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_release_has_committed_checksums_of_its_own_jars(release: str) -> None:
+    for kind, jar in (("kafka", "kafka_2.13"), ("connect", "connect-runtime")):
+        assert f"{jar}-{release}.jar" in committed_sums(kafka_set(kind, release))
 
 
 def test_no_two_parts_share_a_port() -> None:
