@@ -28,7 +28,7 @@ def test_a_run_that_is_left_behind_frees_its_link_and_names_what_stands(
     assert killed_at_a_new_step(stage, ("failover", *GO), BEFORE_FENCE) == "fence-producers"
     run = stage.newest_run
     second = stage.refused("failover", *GO)
-    assert f"unfinished run {run}" in second
+    assert f"run {run} stopped before its end" in second
     assert "--abandon REASON" in second
     assert stage.run("resume", run, "--abandon", " ", *GO).code == 2
     stood = stage.denials(stage.source)

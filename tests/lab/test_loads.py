@@ -98,10 +98,11 @@ def test_a_background_load_outlives_a_dead_broker(
     lab.start("primary")
     assert Patience.of(60).wait_until(lambda: len(logged(state.acks, topic)) > before + 200)
     ended = loads.stop("primary")
-    assert not ended["running"]
-    acks = logged(ended["acks"], topic)
-    assert len(acks) == ended["last"]["acknowledged"]
-    rows = {row.number: row.value for row in flights(count=ended["last"]["next_row"])}
+    assert not ended.running
+    acks = logged(ended.acks, topic)
+    assert ended.last is not None
+    assert len(acks) == ended.last.acknowledged
+    rows = {row.number: row.value for row in flights(count=ended.last.next_row)}
     held = {place: value for place, (_, value, _) in stored(primary, topic).items()}
     for ack in acks:
         assert held[ack["partition"], ack["offset"]] == rows[ack["row"]]

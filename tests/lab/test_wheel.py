@@ -37,7 +37,7 @@ class Installed:
         self.python = folder / "venv" / "bin" / "python"
         wheel = build("wheel", folder / "dist")
         venv.create(folder / "venv", with_pip=True)
-        self._pip("--no-deps" if dependencies == "locked" else "--prefer-binary", str(wheel))
+        self._pip("--no-deps" if dependencies == "locked" else "--prefer-binary", f"{wheel}[lab]")
         if dependencies == "locked":
             # A path in a .pth file is no site directory: the checkout's own entry there is inert.
             (site,) = (folder / "venv" / "lib").glob("python3*/site-packages")

@@ -107,11 +107,13 @@ def _again(
     left_out: set[str] = set()
     for entry in entries:
         if entry["entry"] == "intend" and entry["step"] == "commit-offsets":
-            for group, records in entry["intent"]["rereads"].items():
+            intent = entry["intent"]
+            # A journal omits fields of an intent that have their default: here, no group.
+            for group, records in intent.get("rereads", {}).items():
                 if records is None:
                     left_out.add(group)
                 most[group] = max(most.get(group, 0), records or 0)
             # "GROUP TOPIC-PARTITION: REASON" or "GROUP: REASON": it begins where it likes.
-            left_out |= {row.partition(" ")[0].rstrip(":") for row in entry["intent"]["left_out"]}
+            left_out |= {row.partition(" ")[0].rstrip(":") for row in intent["left_out"]}
     for group in most.keys() | left_out:
         yield (cluster, group), None if group in left_out else most[group]
