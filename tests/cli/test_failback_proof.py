@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from drctl.app.comparisons import _told, _without_new
+from drctl.app.comparisons import _missing, _without_new
 from drctl.app.failback_search import of_before
 from drctl.engine.failback_state import Search
 from drctl.engine.kind import State
@@ -47,7 +47,7 @@ def test_what_is_on_its_way_hides_no_missing_record_behind_second_copies(
 def test_an_open_transaction_of_the_source_is_no_proof() -> None:
     """A fence denies writes; what was written may still be committed, and is a record then."""
     counts = Counts(97, 97, 0, undecided=3)
-    found = _told(result(topic("orders", gap(0, 100, counts=counts), gap(1, 100))))
+    found = _missing(result(topic("orders", gap(0, 100, counts=counts), gap(1, 100))))
     open_ = "orders-0: 3 offsets follow an open transaction: commit or abort it on the source"
     assert (found.records, found.not_compared, found.undecided) == (0, (), (open_,))
     world = Around(found=found)
