@@ -189,7 +189,7 @@ class StatusReader:
         return groups_now(self.link, self.groups)
 
     def _lost(self, observed: "Observed") -> "Rpo":
-        """What is probably lost, of a source that does not answer."""
+        """What is probably not replicated, if the source does not answer."""
         from drctl.checks.go import Rpo, unknown
         from drctl.model.topology import Unavailable
 

@@ -25,7 +25,7 @@ Lags = Mapping[TopicPartition, Lag | Unavailable]
 
 @dataclass(frozen=True, slots=True)
 class Rpo:
-    """What would be lost.
+    """What would not be replicated if the source failed now.
 
     Attributes:
         lost: number of records.
@@ -305,9 +305,9 @@ def _beyond(rpo: Rpo, observed: Observed) -> tuple[Finding, ...]:
             RPO,
             Status.FAIL,
             f"link {observed.link.name}",
-            f"writes of the last {rpo.seconds:,.0f} s would be lost (limit {limit:g} s)",
+            f"writes of the last {rpo.seconds:,.0f} s are not replicated (limit {limit:g} s)",
             rpo.how,
-            "these writes exist on the source only",
+            "they exist on the source only: lost if its disks are lost",
             "find out why replication lags: drctl doctor",
         ),
     )

@@ -100,7 +100,7 @@ def unreachable(observed: Observed) -> Verdict:
         lost = f"`drctl failover --mode unplanned --link {quote(observed.link.name)}`"
         remedy = f"{lost} if it is lost; else {remedy}"
     identity = require_asked(observed.source, subject, "whether it answers is", remedy)
-    impact = "it can neither be fenced nor drained: unreplicated records would be lost"
+    impact = "it can neither be fenced nor drained: its unreplicated records stay on it"
     if isinstance(identity, Locked):
         return fail(
             subject, _LOCKED, identity.reason, impact, f"{_LOG_IN}; the cluster is not lost"
@@ -122,8 +122,8 @@ def alive(observed: Observed) -> Verdict:
     if isinstance(answer, Silent):
         return _silent(observed, subject, answer)
     impact = (
-        "both clusters would accept writes: records that clients still write to the source are lost"
-        " or must be reconciled"
+        "both clusters would accept writes: records that clients still write to the source are not"
+        " replicated and must be reconciled"
     )
     if isinstance(answer, Locked):
         # A wrong password is no lost cluster.

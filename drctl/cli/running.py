@@ -127,7 +127,7 @@ def plan_or_execute(
 
     Args:
         words: command line that makes the same plan again, without link and overrides.
-        lost: whether the source is probably lost, and gets little time to answer.
+        lost: whether the source is probably down, and gets little time to answer.
 
     Raises:
         Refused: there are blockers, or it was not confirmed.

@@ -414,13 +414,15 @@ class _Estimate:
         else:
             alive = f"; {source} was last known alive {_since(self._alive_ms, self._now)}"
             alive += " (timestamp of the newest copy)" if self._alive.by_record else ""
+        kept = f"they stay on {source} and are lost only if its disks are lost"
         if not records.known:
-            return f"unknown how many records are lost{alive}"
+            return f"unknown how many records are not replicated{alive}; {kept}"
         if records.likely.records is None:
-            return f"{records.words} may be lost{alive}, and {records.likely.based_on}"
+            words = f"{records.words} may not be replicated{alive}, and {records.likely.based_on}"
+            return f"{words}; {kept}"
         verb = "is" if records.likely.records == 1 else "are"
         unsure = ", if replication ran until then" if self._unsure() else ""
-        return f"{records.words} {verb} probably lost{alive}{unsure}"
+        return f"{records.words} {verb} probably not replicated{alive}{unsure}; {kept}"
 
     def _evidence(self) -> Iterator[str]:
         evidence_found, now = self._found, self._now

@@ -144,7 +144,7 @@ class Loss:
     records: LossRange = LossRange()
     seconds: float | None = None
     seconds_at_most: float | None = None
-    words: str = "the loss is unknown"
+    words: str = "unknown how many records are not replicated"
     evidence: tuple[str, ...] = ()
 
 
@@ -171,7 +171,7 @@ def loss_document(loss: Loss) -> LossDocument:
 
 def not_estimated(why: str) -> Loss:
     """An estimate that could not be made, and why."""
-    return Loss(not_known(why), words=f"the loss is unknown: {why}")
+    return Loss(not_known(why), words=f"unknown how many records are not replicated: {why}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -473,7 +473,7 @@ def plan_table(
     style = "bold yellow" if resets else "bold green"
     yield Text(headline, "bold red" if headline.startswith("Blocked") else style)
     if loss is not None:
-        title = "Likely loss, if executed now"
+        title = "Not replicated, if executed now"
         yield from _with_evidence(title, loss_lines(loss))
     if groups is not None:
         yield from _with_evidence("Where groups resume", group_lines(groups))

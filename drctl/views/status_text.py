@@ -57,7 +57,7 @@ class AnswerDocument(Document):
 
 
 class RpoDocument(LossRangeDocument):
-    """What would be lost if the source were lost now.
+    """What would not be replicated if the source failed now.
 
     Attributes:
         seconds: age of the oldest unreplicated record; if the source does not answer, its age at

@@ -36,7 +36,7 @@ links:
 ORDERS = TopicPartition("orders", 0)
 RESET = "the group was reset backwards after 2026-03-05 17:02:31 UTC"
 UNPLANNED = ("failover", "--mode", "unplanned")
-LOST = "about 1,240 records of the last 4.5 s are probably lost"
+LOST = "about 1,240 records of the last 4.5 s are probably not replicated"
 
 
 @dataclass
@@ -142,7 +142,7 @@ def site(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Site:
 
 
 def loss(records: int, seconds: float) -> Loss:
-    words = f"about {records:,} records of the last {seconds} s are probably lost"
+    words = f"about {records:,} records of the last {seconds} s are probably not replicated"
     found = LossRange(Figure(12, "seen"), Figure(records, "alive"), Figure(9_000, "until now"))
     evidence = ("replication was alive 4.5 s ago: a heartbeat",)
     return Loss(found, seconds, 2 * seconds, words, evidence)
@@ -168,7 +168,7 @@ def test_what_is_probably_lost_is_shown_before_anything_is_done(called: Run, sit
     }
     ran = called(*UNPLANNED, environ={"COLUMNS": "160"})
     lines = [line.strip() for line in ran.stdout.splitlines()]
-    told = lines.index("Likely loss, if executed now")
+    told = lines.index("Not replicated, if executed now")
     assert lines[told + 1 : told + 3] == [LOST, "replication was alive 4.5 s ago: a heartbeat"]
     assert told < lines.index("Steps")
 
@@ -193,7 +193,10 @@ def test_it_grows_and_the_plan_stays_the_same(called: Run, site: Site, tmp_path:
 def test_a_loss_that_cannot_be_estimated_is_said_not_to_be(called: Run, site: Site) -> None:
     site.silent, site.losses = True, ["cluster secondary did not answer"]
     told = document(called(*UNPLANNED, "--output", "json"), 0)["loss"]
-    assert told["words"] == "the loss is unknown: cluster secondary did not answer"
+    assert (
+        told["words"]
+        == "unknown how many records are not replicated: cluster secondary did not answer"
+    )
     assert (told["records"], told["at_least"], told["seconds"]) == (None, None, None)
 
 
@@ -217,7 +220,7 @@ def test_groups_that_would_have_no_offset_are_in_the_headline(called: Run, site:
     (row,) = groups["groups"]
     assert (row["group"], row["skips_only_if"], row["age_seconds"]) == ("shipping", RESET, 41.0)
     said = " ".join(called(*UNPLANNED, environ={"COLUMNS": "300"}).stdout.split())
-    headline, rest = said.split("Likely loss")
+    headline, rest = said.split("Not replicated")
     assert "2 groups would have no committed offset on secondary: billing, fraud-.*" in headline
     assert "at most 800 records read again, likely 74" in rest
     assert (

@@ -188,7 +188,7 @@ def test_ctrl_c_stops_between_two_effects(stage: Stage) -> None:
 
 
 def estimated_before(stage: Stage) -> None:
-    """The plan says what is probably lost; what it is compared by stays the same meanwhile."""
+    """The plan estimates what is not replicated; its fingerprint stays the same meanwhile."""
     files = [stage.drctl.folder / name for name in ("one.json", "two.json")]
     words = ("failover", "--mode", "unplanned")
     one, two = (stage.json(*words, "--plan-out", str(file), code=0) for file in files)

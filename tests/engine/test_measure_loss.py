@@ -1,4 +1,4 @@
-"""The step that says what is probably lost notes it for the report, and of which topics."""
+"""The step that estimates what is not replicated records it for the report, with its topics."""
 
 from typing import Any, cast
 

@@ -1,4 +1,4 @@
-"""What is probably lost: a range whose ends hold; the likely number does not grow by silence."""
+"""What is not replicated: a range whose ends hold; silence does not raise the likely number."""
 
 from dataclasses import replace
 from math import inf
@@ -24,6 +24,7 @@ from drctl.model.loss import Loss
 from drctl.model.topology import TopicPartition
 
 NOW = 1_700_000_000_000
+KEPT = "they stay on primary and are lost only if its disks are lost"
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 
@@ -109,7 +110,7 @@ def test_where_nothing_tells_it_says_so_of_each_end() -> None:
     found = estimate(LossEvidence("primary", (A, B)), NOW)
     assert numbers(found) == (None, None, None)
     assert (found.seconds, found.seconds_at_most) == (None, None)
-    assert found.words == "unknown how many records are lost"
+    assert found.words == f"unknown how many records are not replicated; {KEPT}"
     for figure in (found.records.at_least, found.records.likely, found.records.at_most):
         assert figure.based_on
 
@@ -125,7 +126,9 @@ def test_a_source_that_died_at_once_loses_little_however_long_ago_that_is() -> N
     assert later.records.at_most.records > 8_000_000
     assert (found.seconds, later.seconds) == (0.0, 0.0)
     assert found.words.startswith("about 0 records (at most ")
-    assert found.words.endswith(" are probably lost; primary was last known alive 20.0 s ago")
+    assert found.words.endswith(
+        f" are probably not replicated; primary was last known alive 20.0 s ago; {KEPT}"
+    )
 
 
 def test_replication_that_hung_long_before_leaves_what_was_written_until_the_crash() -> None:
@@ -211,7 +214,7 @@ def test_a_records_own_timestamp_counts_where_it_is_newest_and_not_of_the_future
     assert last_sign(replace(evidence_found, signs=(own(4.9), beat(5))), NOW) == beat(5)
     found = look(a=written(10, 5, last=5), signs=(own(5),))
     assert "record timestamp, set by the producer" in found.records.likely.based_on
-    assert found.words.endswith("(timestamp of the newest copy)")
+    assert "(timestamp of the newest copy); " in found.words
 
 
 def test_an_end_that_one_partition_leaves_open_is_not_guessed() -> None:
@@ -332,7 +335,7 @@ def test_a_replicator_that_was_suspended_when_the_source_died(
 def test_without_heartbeats_of_the_replicator_the_estimate_names_what_it_relies_on() -> None:
     found, lost = suspended(500, 5, RESUMED, 29, tracked_too=True, beats=False)
     assert numbers(found)[1] < lost / 2, "this is what the words have to warn of"
-    assert found.words.endswith(", if replication ran until then")
+    assert found.words.endswith(f", if replication ran until then; {KEPT}")
     assert "writes no heartbeats to the target" in found.records.likely.based_on
     assert numbers(found)[2] >= lost
 

@@ -318,7 +318,7 @@ LOST: Script = {
     ),
     "fence-producers": Part(refuses=Refused("primary does not answer", "it is owed"), looks=10),
     "measure-loss": Part(
-        "about 1,240 records (at least 12, at most 3,100) are probably lost",
+        "about 1,240 records (at least 12, at most 3,100) are probably not replicated",
         {"records": 1240, "at_least": 12, "at_most": 3_100, "seconds": 4.5},
         looks=0.1,
     ),

@@ -25,7 +25,7 @@ from tests.report.runs import LOST, Part, Run
 TOPICS = ("orders", "payments")
 EVIDENCE = ["replication was alive 4.5 s ago: a heartbeat", "not known: Connect: no answer"]
 LOSS = Part(
-    "about 1,240 records of the last 4.5 s are probably lost",
+    "about 1,240 records of the last 4.5 s are probably not replicated",
     {"records": 1240, "at_least": 12, "at_most": 3100, "seconds": 4.5, "evidence": EVIDENCE},
     {"topics": list(TOPICS)},
 )
