@@ -434,7 +434,7 @@ def _estimated(config: Path, later_s: float) -> Loss:
     loaded = load(config)
     link = loaded.link(None)
     with ClusterLinkReader(loaded, link, lambda *_: (), lost=True) as reader:
-        target = reader.site(link.target)
+        target = reader.cluster_reader(link.target)
         topics = link.topics_of(target.topic_names())
         return LossReader(loaded, link, target, topics, lambda: time.time() + later_s).loss()
 

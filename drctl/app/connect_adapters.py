@@ -236,7 +236,7 @@ def _said(name: str, state: "RunState") -> str:
         if entry["entry"] == What.INTEND:
             said = ""
         elif entry["entry"] == What.APPLIED:
-            told = (c.removeprefix(f"{name}: ") for c in entry["complaints"] if c.startswith(name))
+            told = (c.removeprefix(f"{name}: ") for c in entry["errors"] if c.startswith(name))
             said = next(told, said)
     return said
 

@@ -190,9 +190,9 @@ class DrillLinkWriter:
         """Writes to the drill's own topic."""
         return _DrillProbeWriter(self.inner.probe_record(name, entrance), self.probe_topic)
 
-    def keep(self, name: str, document: "Mapping[str, Any] | str") -> None:
+    def save_evidence(self, name: str, document: "Mapping[str, Any] | str") -> None:
         """Evidence, in the drill's folder."""
-        self.inner.keep(name, document)
+        self.inner.save_evidence(name, document)
 
     def __getattr__(self, name: str) -> Any:
         """Whatever else a writer of the engine can change.

@@ -25,7 +25,7 @@ from drctl.app.reconcile import (
     standing,
 )
 from drctl.checks.bounded_query import BoundedQuery
-from drctl.engine.failback_state import OutstandingAction, Reconciliation, Search, Wish
+from drctl.engine.failback_state import OutstandingAction, ReconcileRequest, Reconciliation, Search
 from drctl.engine.kind import Trait
 from drctl.engine.run_state import RunState
 from drctl.model.errors import ConfigError, Unreachable
@@ -63,9 +63,9 @@ class FailbackReader(ClusterLinkReader):
     @property
     def old(self) -> "Link":
         """The link as it was, and will be again."""
-        return self.other_way().link
+        return self.reversed().link
 
-    def searched(self) -> Search:
+    def search_result(self) -> Search:
         """What only the recovered cluster has, by content.
 
         Raises:
@@ -76,7 +76,7 @@ class FailbackReader(ClusterLinkReader):
 
         return searched(self.config, self.old)
 
-    def reconciliation(self, wish: Wish) -> Reconciliation:
+    def reconciliation(self, wish: ReconcileRequest) -> Reconciliation:
         """How decisions on the records of a search stand.
 
         Raises:
@@ -114,7 +114,7 @@ class FailbackReader(ClusterLinkReader):
         from drctl.failback import unread_copies as copies
 
         survivor, home = self.link.source, self.link.target
-        source_id = self.site(home).cluster_id()
+        source_id = self.cluster_reader(home).cluster_id()
         with reconcile_adapters.reconcile_topic(self.old) as topic:
             last = copies.last_copies(topic.kept(), source_id)
         if not last:
@@ -123,7 +123,7 @@ class FailbackReader(ClusterLinkReader):
         since = copies.unread_from(last, stands)
         far = frozenset(p for p, at in since.items() if last[p] - at > copies.MOST)
         near = {place: at for place, at in since.items() if place not in far}
-        reader, source_topic = self.site(survivor), self.link.target_topic
+        reader, source_topic = self.cluster_reader(survivor), self.link.target_topic
         found = copies.find_copies(reader, near, last, source_id, source_topic)
         copied = copies.CopiedRecords(last, found, far)
         return copies.held_back(wanted, stands, copied, self.link.source_topic)
@@ -152,7 +152,7 @@ def failback_reader(
 
 def failback_writer(config: "Config", reader: ClusterLinkReader, folder: Path) -> ClusterLinkWriter:
     """The writer for it."""
-    old = ClusterLinkWriter(config, reader.other_way().link, folder, reader.other_way().commands)
+    old = ClusterLinkWriter(config, reader.reversed().link, folder, reader.reversed().commands)
     return ClusterLinkWriter(config, reader.link, folder, reader.commands, old)
 
 
@@ -173,7 +173,7 @@ def prechecks_of(
     from drctl.failback.answer import answer
     from drctl.failback.blockers import against
 
-    found = answer(look_at(reader.config, reader.other_way().link, None))
+    found = answer(look_at(reader.config, reader.reversed().link, None))
     known = terms(reader, _terms(reader, found))
     # Rebuilt, the recovered cluster remembers no producer.
     met = () if known.rebuilding else producer_id_conflicts(reader, found.seen.facts)
@@ -228,7 +228,7 @@ def _other_links(reader: ClusterLinkReader) -> "tuple[Finding, ...]":
     """What replicates between the two clusters beside the link."""
     from drctl.failback.blockers import OtherLink, other_links
 
-    ours = reader.other_way().link
+    ours = reader.reversed().link
     others = [
         each
         for each in map(reader.config.link, reader.config.links)
@@ -327,7 +327,7 @@ def _owed_by(state: RunState) -> Iterator[OutstandingAction]:
 _MOVED = "applications keep writing during a failback; order on the source is not affected"
 
 
-def reconciliation(config: "Config", link: "Link", wish: Wish) -> Reconciliation:
+def reconciliation(config: "Config", link: "Link", wish: ReconcileRequest) -> Reconciliation:
     """How decisions on the records stand; searched for again where the result is elsewhere.
 
     Where the target keeps that all of them are done, nothing has to be searched for: what was
@@ -350,7 +350,7 @@ def reconciliation(config: "Config", link: "Link", wish: Wish) -> Reconciliation
         return replace(stands, refused=(*refused, *blocked), newer=newer)
 
 
-def reconcile(config: "Config", link: "Link", wish: Wish) -> None:
+def reconcile(config: "Config", link: "Link", wish: ReconcileRequest) -> None:
     """Act on them.
 
     Raises:
@@ -362,12 +362,12 @@ def reconcile(config: "Config", link: "Link", wish: Wish) -> None:
             must_be_done(carried_out(found))
 
 
-def _is_here(wish: Wish) -> bool:
+def _is_here(wish: ReconcileRequest) -> bool:
     """Whether the search's result is on this machine."""
     return (Path(wish.folder) / "gap.json").is_file()
 
 
-def _kept(link: "Link", wish: Wish) -> Mapping[str, int]:
+def _kept(link: "Link", wish: ReconcileRequest) -> Mapping[str, int]:
     """What the target keeps of the result, where it is all of it; else nothing."""
     with reconcile_adapters.reconcile_topic(link) as topic:
         kept = topic.kept()
@@ -379,7 +379,7 @@ def _kept(link: "Link", wish: Wish) -> Mapping[str, int]:
     return done if done.total() == wish.records else {}
 
 
-def _folder(config: "Config", link: "Link", wish: Wish) -> Path:
+def _folder(config: "Config", link: "Link", wish: ReconcileRequest) -> Path:
     """Of the search's result; on another machine than that of the run it is made again.
 
     Records that were copied meanwhile are not missing any more: none is copied twice.
@@ -394,7 +394,7 @@ def _folder(config: "Config", link: "Link", wish: Wish) -> Path:
     return found_here(config, link)
 
 
-def _options(config: "Config", folder: Path, wish: Wish) -> ReconcileOptions:
+def _options(config: "Config", folder: Path, wish: ReconcileRequest) -> ReconcileOptions:
     """What was safe is copied all the same, but where the surviving cluster keeps the disorder.
 
     It does in compacted topics; where the order of a whole partition counts, it is one in any case.
@@ -421,7 +421,7 @@ def _reason(against: "Blocker") -> str:
     )
 
 
-def _refused(found: Opened, wish: Wish) -> Iterator[str]:
+def _refused(found: Opened, wish: ReconcileRequest) -> Iterator[str]:
     refused: Counter[tuple[str, str]] = Counter()
     for line in found.plan.refused:
         refused[line.record_set.order.value, line.reason] += line.due.records

@@ -11,8 +11,8 @@ from drctl.app import adapters, run_adapters
 from drctl.app.comparisons import Comparisons
 from drctl.app.notices import NoPrompts, Prompts
 from drctl.app.run_adapters import run_command
-from drctl.engine.failback_state import OutstandingAction, Reconciliation, Search, Wish
-from drctl.engine.ports import CommandEnded, ConnectorState, ConnectorTasks, Missing
+from drctl.engine.failback_state import OutstandingAction, ReconcileRequest, Reconciliation, Search
+from drctl.engine.ports import CommandResult, ConnectorState, ConnectorTasks, Missing
 from drctl.host import connections
 from drctl.model.errors import DrctlError, Unreachable, UsageError
 from drctl.model.loss import Mode
@@ -91,7 +91,7 @@ class Connectors:
         until = monotonic() + settle_s
         while True:
             left = [
-                f"{name}: {', '.join(tasks.told)}"
+                f"{name}: {', '.join(tasks.summary)}"
                 for name in names
                 if (tasks := self.tasks(name)).any
             ]
@@ -187,7 +187,7 @@ class NoFailback:
 
     __slots__ = ()
 
-    def searched(self) -> Search:
+    def search_result(self) -> Search:
         """Not available.
 
         Raises:
@@ -195,7 +195,7 @@ class NoFailback:
         """
         raise UsageError(_NO_REVERSE)
 
-    def remnant(self) -> Search:
+    def search_before_rebuild(self) -> Search:
         """Not available.
 
         Raises:
@@ -203,7 +203,7 @@ class NoFailback:
         """
         raise UsageError(_NO_REVERSE)
 
-    def reconciliation(self, wish: Wish) -> Reconciliation:
+    def reconciliation(self, wish: ReconcileRequest) -> Reconciliation:
         """Not available.
 
         Raises:
@@ -250,7 +250,7 @@ class ClusterLinkReader(NoFailback):
     prompts: Prompts = field(default_factory=NoPrompts)
     lost: bool = False
     opposite: "ClusterLinkReader | None" = None
-    commands: dict[str, CommandEnded] = field(default_factory=dict, init=False)
+    commands: dict[str, CommandResult] = field(default_factory=dict, init=False)
     elected: "dict[TopicPartition, Unavailable | None]" = field(default_factory=dict, init=False)
     committed: "dict[Place, Unavailable | None]" = field(default_factory=dict, init=False)
     _copied: tuple[str, ...] | None = field(default=None, init=False)
@@ -307,9 +307,9 @@ class ClusterLinkReader(NoFailback):
         if self.lost and self._copied is not None:
             return self._copied
         try:
-            return self.link.topics_of(self.site(self.link.source).topic_names())
+            return self.link.topics_of(self.cluster_reader(self.link.source).topic_names())
         except Unreachable:
-            copies = self.site(self.link.target).topic_names()
+            copies = self.cluster_reader(self.link.target).topic_names()
             names = map(self.link.source_topic, copies)
             self._copied = self.link.topics_of(name for name in names if name is not None)
             return self._copied
@@ -318,12 +318,12 @@ class ClusterLinkReader(NoFailback):
         """The name on the target of a topic of the source."""
         return self.link.target_topic(topic)
 
-    def site(self, name: str) -> "ClusterReader":
+    def cluster_reader(self, name: str) -> "ClusterReader":
         """The reader of one of the two clusters."""
         found: ClusterReader = self._once("topics", name)
         return found
 
-    def alive(self, name: str, *, newly: bool = False) -> str:
+    def live_cluster_id(self, name: str, *, newly: bool = False) -> str:
         """The id of a cluster that responds now; earlier failures are ignored.
 
         Args:
@@ -336,7 +336,7 @@ class ClusterLinkReader(NoFailback):
         if name == self.link.source and self._watch is not None:
             self._watch.newest(0.0 if newly else connections.FRESH_S)
         connections.recheck(connections.cluster(name))
-        return self.site(name).cluster_id()
+        return self.cluster_reader(name).cluster_id()
 
     def groups(self, name: str) -> "GroupReader":
         """The groups of one cluster."""
@@ -370,7 +370,7 @@ class ClusterLinkReader(NoFailback):
 
         self._snapshot = BoundedQuery(look, adapters.TIMEOUT_S)
 
-    def seen_ahead(self) -> "StateSnapshot | None":
+    def early_snapshot(self) -> "StateSnapshot | None":
         """What `look_ahead` found up to 5 s ago; None if it failed or was not called."""
         if self._snapshot is None:
             return None
@@ -490,7 +490,7 @@ class ClusterLinkReader(NoFailback):
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
             ends, found = ahead.value()
-            if ends_of_copies(self.link, self.site(self.link.target)) == ends:
+            if ends_of_copies(self.link, self.cluster_reader(self.link.target)) == ends:
                 return found
         return self._translated()
 
@@ -538,7 +538,10 @@ class ClusterLinkReader(NoFailback):
         Raises:
             Unreachable: one of the clusters did not answer.
         """
-        source, target = self.site(self.link.source), self.site(self.link.target)
+        source, target = (
+            self.cluster_reader(self.link.source),
+            self.cluster_reader(self.link.target),
+        )
         return self._comparisons.missing(source, target)
 
     def compared(self, scope: str) -> Missing:
@@ -559,7 +562,7 @@ class ClusterLinkReader(NoFailback):
         """
         return self._comparisons.proof()
 
-    def other_way(self) -> "ClusterLinkReader":
+    def reversed(self) -> "ClusterLinkReader":
         """The reader of the reverse direction.
 
         Raises:
@@ -582,13 +585,13 @@ class ClusterLinkReader(NoFailback):
         """
         from drctl.app.loss import LossReader
 
-        target = self.site(self.link.target)
+        target = self.cluster_reader(self.link.target)
         given = self.config, self.link, target, self.topics()
         return LossReader(*given, task=task, halted=halted).loss()
 
     def probe_readable(self, name: str, topic: str, text: str) -> bool:
         """Whether a probe record is among the newest of the topic's only partition."""
-        cluster, place = self.site(name), TopicPartition(topic, 0)
+        cluster, place = self.cluster_reader(name), TopicPartition(topic, 0)
         log = cluster.offsets([place]).get(place)
         if log is None or isinstance(log, Unavailable):
             return False
@@ -602,7 +605,9 @@ class ClusterLinkReader(NoFailback):
         """The user's answer to a question; None if nobody can be asked."""
         return self.prompts.answer(question, text)
 
-    def probe(self, argv: Sequence[str], env: Mapping[str, str], timeout_s: float) -> CommandEnded:
+    def run_read_only(
+        self, argv: Sequence[str], env: Mapping[str, str], timeout_s: float
+    ) -> CommandResult:
         """Run a user-supplied command that changes nothing.
 
         Raises:
@@ -610,7 +615,7 @@ class ClusterLinkReader(NoFailback):
         """
         return run_command(self.config, argv, env, timeout_s)
 
-    def ended(self, identity: str) -> CommandEnded | None:
+    def command_result(self, identity: str) -> CommandResult | None:
         """The result of a command that this process ran; None if it did not complete."""
         return self.commands.get(identity)
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from drctl.app import adapters, run_adapters
 from drctl.app.link_reader import must_have
 from drctl.app.run_adapters import run_command
-from drctl.engine.failback_state import Wish
-from drctl.engine.ports import CommandEnded
+from drctl.engine.failback_state import ReconcileRequest
+from drctl.engine.ports import CommandResult
 from drctl.model.errors import Unknown, Unreachable, UsageError
 from drctl.model.topology import Unavailable
 
@@ -99,7 +99,7 @@ class ClusterLinkWriter:
     config: "Config"
     link: "Link"
     folder: Path
-    commands: dict[str, CommandEnded]
+    commands: dict[str, CommandResult]
     opposite: "ClusterLinkWriter | None" = None
     elected: "dict[TopicPartition, Unavailable | None]" = field(default_factory=dict)
     committed: "dict[Place, Unavailable | None]" = field(default_factory=dict)
@@ -168,7 +168,7 @@ class ClusterLinkWriter:
 
     def run(
         self, identity: str, argv: Sequence[str], env: Mapping[str, str], timeout_s: float
-    ) -> CommandEnded:
+    ) -> CommandResult:
         """Run a user-supplied command to completion, without a shell.
 
         Raises:
@@ -181,7 +181,7 @@ class ClusterLinkWriter:
         self.commands[identity] = ended
         return ended
 
-    def keep(self, name: str, document: Mapping[str, Any] | str) -> None:
+    def save_evidence(self, name: str, document: Mapping[str, Any] | str) -> None:
         """Write evidence into the folder of the run, as text or as JSON.
 
         Raises:
@@ -198,7 +198,7 @@ class ClusterLinkWriter:
                 "free space, or set state_dir",
             ) from error
 
-    def other_way(self) -> "ClusterLinkWriter":
+    def reversed(self) -> "ClusterLinkWriter":
         """The writer of the reverse direction.
 
         Raises:
@@ -208,7 +208,7 @@ class ClusterLinkWriter:
             raise UsageError("the other direction of this link is not configured")
         return self.opposite
 
-    def reconcile(self, wish: Wish) -> None:
+    def reconcile(self, wish: ReconcileRequest) -> None:
         """Reconcile the records of a search, each exactly once, even after a crash.
 
         Raises:
@@ -216,4 +216,4 @@ class ClusterLinkWriter:
         """
         from drctl.app.failback import reconcile
 
-        reconcile(self.config, self.other_way().link, wish)
+        reconcile(self.config, self.reversed().link, wish)

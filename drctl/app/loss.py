@@ -14,7 +14,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from drctl.app import adapters, run_adapters
-from drctl.engine.run_state import understood
+from drctl.engine.run_state import decoding
 from drctl.gap.loss import (
     EDGES_S,
     KEEPING_UP_MS,
@@ -318,7 +318,7 @@ class KnownEnds:
 
     def _snapshots(self, reader: "JournalReader", run: str) -> None:
         for entry in reader.entries(run):
-            with understood(run):
+            with decoding(run):
                 snapshot = snapshot_in(entry, self.into.link.source)
                 seen = ends_of(snapshot, entry) if snapshot else {}
             if snapshot and seen:

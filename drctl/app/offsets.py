@@ -128,7 +128,7 @@ def origin_of(
     from drctl.offsets.snapshot import Snapshot, of_groups
 
     target = reader.link.target
-    target_id = reader.site(target).cluster_id()
+    target_id = reader.cluster_reader(target).cluster_id()
     if isinstance(found, Snapshot):
         origin = _from_snapshot(found, file, reader, target_id)
     else:
@@ -173,7 +173,7 @@ def _of_source(snapshot: "Snapshot", reader: "ClusterLinkReader") -> bool:
     if link.settings.replicator.kind != "offset-preserving":
         return False
     try:
-        return snapshot.cluster_id == reader.site(link.source).cluster_id()
+        return snapshot.cluster_id == reader.cluster_reader(link.source).cluster_id()
     except Unreachable:
         return snapshot.cluster == link.source
 
@@ -197,7 +197,7 @@ def planned(
     """
     from drctl.steps.apply_offsets import guarded
 
-    identity = reader.site(cluster).cluster_id()
+    identity = reader.cluster_reader(cluster).cluster_id()
     if written_to not in ("", identity):
         raise Refused(
             f"the run wrote to cluster id {written_to}, but {cluster} has id {identity} now",
@@ -281,7 +281,7 @@ def undo_of(state: "RunState", link: "Link") -> Undoable:
     Raises:
         DamagedJournal: an intent is not what this drctl writes.
     """
-    from drctl.engine.run_state import understood
+    from drctl.engine.run_state import decoding
     from drctl.offsets.applying import Wanted, Written
     from drctl.offsets.results import Change, Place
     from drctl.steps.apply_offsets import ApplyOffsets
@@ -290,7 +290,7 @@ def undo_of(state: "RunState", link: "Link") -> Undoable:
     kinds = {kind.name: kind for kind in (ApplyOffsets(), CommitOffsets())}
     changes: dict[Place, Change] = {}
     cluster = state.plan.target
-    with understood(state.run):
+    with decoding(state.run):
         for effect in state.effects:
             kind = kinds.get(state.plan.step(effect.step).kind)
             if kind is None or effect.undone:

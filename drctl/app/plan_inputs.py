@@ -83,7 +83,7 @@ def basis(link: "Link", reader: "LinkReader", connectors: tuple[str, ...]) -> Ma
     found: dict[str, str] = {}
     for name in (link.source, link.target):
         try:
-            overview = reader.site(name).overview()
+            overview = reader.cluster_reader(name).overview()
         except Unreachable:
             found[f"cluster {name}"] = _UNREACHABLE
             continue
@@ -96,7 +96,7 @@ def basis(link: "Link", reader: "LinkReader", connectors: tuple[str, ...]) -> Ma
     back = _reverse(link)
     for name in connectors:
         try:
-            workers = reader.other_way().connectors() if name in back else reader.connectors()
+            workers = reader.reversed().connectors() if name in back else reader.connectors()
             found[f"connector {name}"] = workers.state(name).state
         except DrctlError as error:
             found[f"connector {name}"] = error.message

@@ -49,7 +49,7 @@ def judged(reader: ClusterLinkReader, mode: str) -> "Sequence[Finding]":
     config, clock = reader.config, lambda: int(time.time() * 1000)
     # Only before a planned failover somebody asks which positions have no place.
     left_out = left_out_of(reader) if mode == Mode.PLANNED else None
-    beats, target = "", reader.site(reader.link.target)
+    beats, target = "", reader.cluster_reader(reader.link.target)
     if mode == Mode.UNPLANNED:
         beats = heartbeats_of(reader.link, target)
     with opened_ports(reader, left_out, beats) as ports, notices().task("running prechecks"):
@@ -127,12 +127,12 @@ def active_cluster(link: "Link", reader: "JournalTopicReader") -> "ActiveCluster
         Unreachable: the cluster that keeps it did not answer.
         Unknown: it cannot be read, or is damaged.
     """
-    from drctl.engine.active_cluster import moved
+    from drctl.engine.active_cluster import last_move
     from drctl.engine.run_state import run_states
     from drctl.model.active_cluster import ActiveCluster
     from drctl.steps.registry import KINDS
 
-    return ActiveCluster(moved(run_states(reader), link.target, KINDS), half_way(reader))
+    return ActiveCluster(last_move(run_states(reader), link.target, KINDS), half_way(reader))
 
 
 def half_way(reader: "JournalTopicReader") -> "Unfinished | None":

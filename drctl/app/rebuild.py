@@ -8,7 +8,7 @@ from drctl.app.failback import FailbackReader, failback_writer, known_overrides,
 from drctl.app.link_reader import ClusterLinkReader
 from drctl.app.operation import Operation
 from drctl.app.prechecks import judged
-from drctl.engine.failback_state import Reconciliation, Search, Wish
+from drctl.engine.failback_state import ReconcileRequest, Reconciliation, Search
 from drctl.model.errors import DrctlError, Unknown, Unreachable
 from drctl.steps.failback import REBUILDING
 from drctl.steps.rebuild import misshapen
@@ -38,16 +38,16 @@ class FormerLinkReader(ClusterLinkReader):
         Raises:
             Unreachable: a cluster did not answer.
         """
-        copies = self.site(self.link.target).topic_names()
+        copies = self.cluster_reader(self.link.target).topic_names()
         had = {name for name in map(self.link.source_topic, copies) if name is not None}
-        return self.link.topics_of({*self.site(self.link.source).topic_names(), *had})
+        return self.link.topics_of({*self.cluster_reader(self.link.source).topic_names(), *had})
 
 
 @dataclass(slots=True)
 class RebuildReader(FailbackReader):
     """Reads for a failback that copies everything again."""
 
-    def remnant(self) -> Search:
+    def search_before_rebuild(self) -> Search:
         """What only the recovered cluster has; nothing is read where it is empty.
 
         Raises:
@@ -67,7 +67,7 @@ class RebuildReader(FailbackReader):
         aside = sum(each.aside for each in found.partitions)
         return replace(told_by(found, {}, {}), aside=aside)
 
-    def reconciliation(self, wish: Wish) -> Reconciliation:
+    def reconciliation(self, wish: ReconcileRequest) -> Reconciliation:
         """How decisions on the records of a search stand.
 
         Raises:
@@ -76,7 +76,7 @@ class RebuildReader(FailbackReader):
         """
         if not (Path(wish.folder) / "gap.json").is_file():
             # On another machine: what was decided is on the surviving cluster, or is found again.
-            wish = replace(wish, folder=self.remnant().folder)
+            wish = replace(wish, folder=self.search_before_rebuild().folder)
             if not wish.folder:
                 return Reconciliation(0)
         return FailbackReader.reconciliation(self, wish)
@@ -109,8 +109,8 @@ def holds_nothing(reader: ClusterLinkReader) -> bool:
     Raises:
         Unreachable: a cluster did not answer.
     """
-    home = reader.site(reader.link.target)
-    logs = logs_of(home, {*copies_of(reader), *reader.other_way().topics()})
+    home = reader.cluster_reader(reader.link.target)
+    logs = logs_of(home, {*copies_of(reader), *reader.reversed().topics()})
     if any(log.log_start < log.end for log in logs.values()):
         return False
     return not any(misshapen(reader.link.source, reader.link.target, reader))
@@ -126,7 +126,7 @@ def cost_of(reader: ClusterLinkReader) -> str:
     from drctl.model.topology import Unavailable
     from drctl.views.text import duration, size
 
-    survivor = reader.site(reader.link.source)
+    survivor = reader.cluster_reader(reader.link.source)
     logs = {p: log for p, log in logs_of(survivor, reader.topics()).items() if log.end}
     records = sum(log.end - log.log_start for log in logs.values())
     largest = sorted(logs, key=lambda p: logs[p].log_start - logs[p].end)[:_PARTITIONS]

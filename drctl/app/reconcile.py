@@ -14,7 +14,7 @@ from drctl.app.link_reader import ClusterLinkReader
 from drctl.app.link_writer import ClusterLinkWriter
 from drctl.app.notices import Task, notices, wants_to_stop
 from drctl.app.operation import Operation
-from drctl.engine.failback_state import Reconciliation, Wish
+from drctl.engine.failback_state import ReconcileRequest, Reconciliation
 from drctl.model.errors import (
     DrctlError,
     ExitCode,
@@ -370,7 +370,7 @@ class ResultReader(ClusterLinkReader):
             self._of_result = self._open.enter_context(opened(given, lambda: self.config))
         return self._of_result
 
-    def reconciliation(self, wish: Wish) -> Reconciliation:
+    def reconciliation(self, wish: ReconcileRequest) -> Reconciliation:
         """How decisions on the records stand.
 
         Raises:
@@ -393,7 +393,7 @@ class ResultWriter(ClusterLinkWriter):
 
     reader: ResultReader = field(kw_only=True)
 
-    def reconcile(self, wish: Wish) -> None:
+    def reconcile(self, wish: ReconcileRequest) -> None:
         """Act on them, each once, also after a crash.
 
         Raises:
@@ -419,7 +419,7 @@ def wish_of(found: Opened) -> ResultSettings:
     )
 
 
-def options_of(wish: Wish) -> ReconcileOptions:
+def options_of(wish: ReconcileRequest) -> ReconcileOptions:
     """What the command line said.
 
     Raises:

@@ -81,7 +81,7 @@ def look_at(reader: ClusterLinkReader) -> Differences:
     names = concerned(observed)
     copies = tuple(map(link.target_topic, names))
     target = reader.shapes(link.target)
-    there = reader.site(link.target).topic_names()
+    there = reader.cluster_reader(link.target).topic_names()
     seen = Seen(reader.shapes(link.source).shapes(names), target.shapes(copies), there)
     return Differences(observed, tried(all_fixes(observed, seen), target))
 

@@ -24,9 +24,9 @@ from drctl.app.plan_inputs import connector_names
 from drctl.config.endpoints import DnsEndpoint, EndpointConfig, HaproxyEndpoint
 from drctl.config.reverse_link import name_of, reversed_link
 from drctl.engine.abandoning import MALFORMED
-from drctl.engine.failback_state import Wish, is_own_change
-from drctl.engine.kind import Journaled, Kind
-from drctl.engine.ports import CommandEnded, LinkWriter
+from drctl.engine.failback_state import ReconcileRequest, is_own_change
+from drctl.engine.kind import Kind
+from drctl.engine.ports import CommandResult, LinkWriter
 from drctl.engine.run_state import Effect, RunState
 from drctl.model.endpoints import EndpointState
 from drctl.model.errors import ConfigError, DrctlError, Refused
@@ -269,7 +269,7 @@ def held_kinds(state: RunState, allowed: Permitted) -> Mapping[str, Kind]:
         ):
             unproven.add(SwitchEndpoint.name)
     return {
-        name: Journaled(Irreversible(kind.kind, name, _UNPROVEN)) if name in unproven else kind
+        name: Kind(Irreversible(kind.kind, name, _UNPROVEN)) if name in unproven else kind
         for name, kind in KINDS.items()
     }
 
@@ -485,18 +485,18 @@ class _Rehearsal:
 
     def run(
         self, identity: str, argv: Sequence[str], env: Mapping[str, str], timeout_s: float
-    ) -> CommandEnded:
+    ) -> CommandResult:
         self.found += _command(argv, env, self.allowed)
         self.hold(isinstance(timeout_s, int | float), "its timeout is not a number")
-        return CommandEnded(0)
+        return CommandResult(0)
 
-    def keep(self, name: str, document: object) -> None:
+    def save_evidence(self, name: str, document: object) -> None:
         self.hold(bool(re.fullmatch(r"[\w-][\w.-]*", name)), f"{name!r} is not a file of a run")
 
-    def other_way(self) -> "_Rehearsal":
+    def reversed(self) -> "_Rehearsal":
         return self
 
-    def reconcile(self, wish: Wish) -> None:
+    def reconcile(self, wish: ReconcileRequest) -> None:
         """Whatever its folder is: a search that is not there is made again."""
 
     def _cluster(self, name: str) -> "_Cluster":

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from drctl.app import adapters
-from drctl.engine.ports import CommandEnded
+from drctl.engine.ports import CommandResult
 from drctl.model.errors import ConfigError, Refused, Unreachable, UsageError
 from drctl.stores.journal_files import LocalRuns as LocalRuns
 
@@ -258,7 +258,7 @@ def metrics_server(address: str, page: Callable[[], str]) -> "MetricsServer":
 
 def run_command(
     config: "Config", argv: Sequence[str], env: Mapping[str, str], timeout_s: float
-) -> CommandEnded:
+) -> CommandResult:
     """Run one to its end, without a shell.
 
     Raises:
@@ -272,5 +272,5 @@ def run_command(
     except TimedOut:
         raise Unreachable(f"{argv[0]} timed out after {timeout_s:g} s") from None
     except (Refused, ConfigError) as never:
-        return CommandEnded(None, never.message)
-    return CommandEnded(ended.code, ended.errors or ended.output)
+        return CommandResult(None, never.message)
+    return CommandResult(ended.code, ended.errors or ended.output)

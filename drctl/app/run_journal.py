@@ -209,7 +209,7 @@ def gone_on(
         return
     files = run_adapters.run_files(config)
     topic = run_adapters.journal_topic(link)
-    with topic.resume(held) as taken, files.go_on(held.run, taken.lines) as file:
+    with topic.resume(held) as taken, files.reopen(held.run, taken.lines) as file:
         entries = run_state.entries_in(held.run, taken.lines, taken.where)
         yield BothPlaces(taken, file), entries
 

@@ -198,7 +198,7 @@ class StatusReader:
             return unknown("both clusters are unreachable")
         names = (self.link.source_topic(name) for name in copies)
         topics = self.link.topics_of(name for name in names if name is not None)
-        target = self.reader.site(self.link.target)
+        target = self.reader.cluster_reader(self.link.target)
         try:
             loss = LossReader(self.config, self.link, target, topics).loss()
         except Unreachable as error:

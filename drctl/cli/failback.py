@@ -213,7 +213,7 @@ def _inputs(
     Raises:
         ConfigError: drctl.yaml does not name the connector.
     """
-    forward_reader = reader.other_way()
+    forward_reader = reader.reversed()
     reverse = plan_inputs.look_at(reader.link, reader, passed)
     forward = plan_inputs.look_at(forward_reader.link, forward_reader, {})
     reverse = replace(

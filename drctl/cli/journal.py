@@ -125,7 +125,7 @@ def report(
         chosen = run_journal.scope(config, run, link, cluster, connect)
         data = _data(_reader(config, chosen, run, local=local), run)
         data = completed(data, gap_results(config.state_dir, data.until))
-    changed = data.chain is not None and data.chain.harm is not None
+    changed = data.chain is not None and data.chain.damage is not None
     if verify:
         console().result(journal_in_words(data), ReportDocument.of(data))
     else:
@@ -135,7 +135,7 @@ def report(
 
 def _data(reader: "JournalReader", run: str | None) -> "ReportData":
     from drctl.engine import run_state
-    from drctl.engine.run_state import read_run, understood
+    from drctl.engine.run_state import decoding, read_run
     from drctl.views.run_reading import report_data, sound_entries
 
     if run is None:
@@ -145,7 +145,7 @@ def _data(reader: "JournalReader", run: str | None) -> "ReportData":
         run = runs[0]
     lines = reader.lines(run)
     verdict = run_state.verify(run, lines)
-    with understood(run):
+    with decoding(run):
         return report_data(read_run(sound_entries(run, lines, verdict)), verdict)
 
 

@@ -38,7 +38,7 @@ from drctl.cli.running import (
 from drctl.cli.settings import configuration
 from drctl.cli.stopping import stoppable
 from drctl.engine import entries, run_state
-from drctl.engine.abandoning import abandon, must_be_describable, standing
+from drctl.engine.abandoning import abandon, check_settings, remaining_changes
 from drctl.engine.executing import Execution
 from drctl.engine.invariants import violations
 from drctl.engine.kind import Outcome, Status, Trait
@@ -171,7 +171,7 @@ def abandon_damaged(
     lines = reader.lines(run)
     sound = reader.sound(run)
     state = _readable_part(lines[:sound])
-    remaining = {} if state is None else dict(standing(state, KINDS))
+    remaining = {} if state is None else dict(remaining_changes(state, KINDS))
     remaining[_AFTER_DAMAGE] = (
         f"unknown: what run {run} changed after line {sound} of its journal; check both clusters"
         " (drctl status, drctl doctor) and the copies of the journal"
@@ -201,7 +201,7 @@ def abandon_damaged(
 
 def _readable_part(lines: Sequence[bytes]) -> RunState | None:
     """The run, as far as its journal is intact; None if its plan is damaged."""
-    found = [run_state.opened(line).entry for line in lines]
+    found = [run_state.parse_line(line).entry for line in lines]
     try:
         return read_run(found) if found else None
     except DamagedJournal:
@@ -269,7 +269,7 @@ def _overrides(given: Resume) -> Mapping[str, str]:
 def _show(state: RunState, given: Resume) -> int:
     code = show_state(state)
     if given.abandon is not None:
-        left = list(standing(state, KINDS).values()) or ["nothing"]
+        left = list(remaining_changes(state, KINDS).values()) or ["nothing"]
         console().note(f"if abandoned, these changes remain: {'; '.join(left)}")
     return code
 
@@ -301,7 +301,7 @@ def _readable(reader: "JournalTopicReader | LocalRuns", run: str) -> RunState:
     state = read_run(reader.entries(run))
     if not state.status:
         reader.must_be_signed(run)
-    must_be_describable(state, KINDS)
+    check_settings(state, KINDS)
     return state
 
 
@@ -386,5 +386,5 @@ def _resume_run(
             kinds = held_kinds(state, allowed)
             engine = Execution(kinds, reader, writer, seen.journal, clock, seen.watcher)
             with resume_required(run, link):
-                outcome = engine.go_on(state, run_journal.who(held), overrides)
+                outcome = engine.resume(state, run_journal.who(held), overrides)
     return show_end(config, state, outcome)

@@ -1,4 +1,4 @@
-"""Abandons a run: nobody resumes it, and what it leaves changed is named."""
+"""Abandons a run: ends it without a rollback, and lists the changes that remain."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -10,14 +10,14 @@ from drctl.engine.run_state import Effect, RunState, damaged
 from drctl.model.journal import HeldJournal
 
 MALFORMED = (AttributeError, KeyError, IndexError, TypeError, ValueError)
-"""What a kind raises of settings, or an intent, that no drctl wrote."""
+"""Errors that a kind raises for settings or intents that drctl did not write."""
 
 
-def must_be_describable(run: RunState, kinds: Mapping[str, Kind]) -> None:
-    """Check that the settings of each step are those of its kind.
+def check_settings(run: RunState, kinds: Mapping[str, Kind]) -> None:
+    """Check that the settings of each step match its kind.
 
     Raises:
-        DamagedJournal: they are not.
+        DamagedJournal: they do not.
     """
     for step in run.plan.steps:
         kind = kinds.get(step.kind)
@@ -25,22 +25,22 @@ def must_be_describable(run: RunState, kinds: Mapping[str, Kind]) -> None:
             if kind is not None:
                 kind.describe(run.settings_of(step))
         except MALFORMED as wrong:
-            settings = ValueError(f"step {step.id} is no {step.kind}: {wrong!r}")
-            raise damaged(run.run, settings) from wrong
+            invalid = ValueError(f"settings of step {step.id} do not match {step.kind}: {wrong!r}")
+            raise damaged(run.run, invalid) from wrong
 
 
-def standing(run: RunState, kinds: Mapping[str, Kind]) -> Mapping[str, str]:
-    """What the run changed and did not roll back, by step, as its journal records it.
+def remaining_changes(run: RunState, kinds: Mapping[str, Kind]) -> Mapping[str, str]:
+    """Changes that the journal does not report as rolled back, by step id.
 
-    No cluster is asked: what would answer may be gone for ever.
+    Only the journal is read: the clusters may be gone for good.
     """
     found: dict[str, str] = {}
     for step in run.plan.steps:
         kind = kinds.get(step.kind)
         if kind is None:
             if run.effect_of(step.id) is not None:
-                unknown = "of a kind that this drctl does not know"
-                found[step.id] = f"may stand: step {step.id}, {unknown}"
+                why = "its kind is unknown to this version of drctl"
+                found[step.id] = f"may still be in effect: step {step.id} ({why})"
             continue
         left = [each for each in run.effects if each.step == step.id and not each.undone]
         if not left or Trait.CHANGES not in kind.traits:
@@ -48,10 +48,10 @@ def standing(run: RunState, kinds: Mapping[str, Kind]) -> Mapping[str, str]:
         try:
             words = kind.describe(run.settings_of(step))
         except MALFORMED:
-            found[step.id] = f"{_became(left)}: step {step.id}, which drctl did not write"
+            found[step.id] = f"{_status(left)}: step {step.id}, which drctl did not write"
             continue
-        back = f"; its way back: {words.rollback}" if words.rollback else ""
-        found[step.id] = f"{_became(left)}: {words.title}{back}"
+        rollback = f"; rollback: {words.rollback}" if words.rollback else ""
+        found[step.id] = f"{_status(left)}: {words.title}{rollback}"
     return found
 
 
@@ -63,24 +63,24 @@ def abandon(
     kinds: Mapping[str, Kind],
     clock: Clock,
 ) -> Outcome:
-    """End the run as it is; nothing outside the journal is changed.
+    """End the run without changing anything outside the journal.
 
     Raises:
-        Fenced: another run took the link.
+        Fenced: another run took over the link.
         Unknown: the journal cannot be written.
     """
-    at, stands = datetime.fromtimestamp(clock.now(), UTC), standing(run, kinds)
+    at, remaining = datetime.fromtimestamp(clock.now(), UTC), remaining_changes(run, kinds)
     last = [
         entries.resumed(who, at),
-        entries.abandoned(why, stands, at),
+        entries.abandoned(why, remaining, at),
         entries.ended(Status.STOPPED.value, at),
     ]
     journal.append(last)
     run.take(last)
-    return Outcome(Status.STOPPED, words=why, items=tuple(stands.values()), abandoned=True)
+    return Outcome(Status.STOPPED, words=why, items=tuple(remaining.values()), abandoned=True)
 
 
-def _became(effects: list[Effect]) -> str:
+def _status(effects: list[Effect]) -> str:
     if any(effect.undoing for effect in effects):
-        return "its rollback was started, so it may stand"
-    return "stands as it was done" if effects[-1].done else "may stand, for it may have been done"
+        return "may still be in effect, its rollback began"
+    return "in effect" if effects[-1].done else "may be in effect"

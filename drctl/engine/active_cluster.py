@@ -1,4 +1,4 @@
-"""On which cluster the clients of a link are, as the journals of its runs record it."""
+"""Which cluster a link's clients use, according to the journals of its runs."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -9,41 +9,41 @@ from drctl.engine.run_state import RunState
 from drctl.model.active_cluster import Moved, Unfinished
 
 
-def moved(runs: Iterable[RunState], target: str, kinds: Mapping[str, Kind]) -> Moved | None:
-    """The run that moved clients to the target; None where no run did, or a later one moved them.
+def last_move(runs: Iterable[RunState], target: str, kinds: Mapping[str, Kind]) -> Moved | None:
+    """The last run that moved clients, if it moved them to the target; otherwise None.
 
     Args:
-        runs: of the link's runs, the newest first; read only up to the one that tells.
+        runs: runs of the link, newest first; read only up to the last move.
 
     Raises:
-        DamagedJournal: a journal that would have to say it cannot be read.
+        DamagedJournal: a journal before that cannot be read.
     """
     for run in runs:
-        if opened := _with(run, kinds, Trait.ENABLES_WRITES):
+        if enabled := _done(run, kinds, Trait.ENABLES_WRITES):
             if run.plan.target != target:
                 return None
-            since = max(_done_at(run, step) for step in opened)
+            since = max(_done_at(run, step) for step in enabled)
             return Moved(run.run, run.plan.name, int(since.timestamp() * 1000))
     return None
 
 
 def unfinished(run: RunState, kinds: Mapping[str, Kind]) -> Unfinished | None:
-    """The run as one that is not finished; None where it has ended."""
+    """Describe an unfinished run; None if it ended."""
     if run.status:
         return None
     who = f"{run.who.get('user', '?')} on {run.who.get('host', '?')}"
     source, target = run.plan.source, run.plan.target
-    fenced = set(_with(run, kinds, Trait.FENCES_WRITES))
+    fenced = set(_done(run, kinds, Trait.FENCES_WRITES))
     writes = ""
-    if _with(run, kinds, Trait.ENABLES_WRITES):
-        writes = f"{target} is open for writes"
-    elif fenced.difference(_with(run, kinds, Trait.OPPOSITE_DIRECTION)):
-        writes = f"nobody can write: {source} is fenced, and {target} is not open"
+    if _done(run, kinds, Trait.ENABLES_WRITES):
+        writes = f"writes are enabled on {target}"
+    elif fenced.difference(_done(run, kinds, Trait.OPPOSITE_DIRECTION)):
+        writes = f"clients cannot write: {source} is fenced, and writes are not enabled on {target}"
     return Unfinished(run.run, run.plan.name, who, writes)
 
 
-def _with(run: RunState, kinds: Mapping[str, Kind], trait: Trait) -> list[str]:
-    """Ids of the steps of this trait that are done, and were not rolled back."""
+def _done(run: RunState, kinds: Mapping[str, Kind], trait: Trait) -> list[str]:
+    """Ids of steps with this trait that are done and not rolled back."""
     return [
         step.id
         for step in run.plan.steps

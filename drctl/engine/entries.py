@@ -1,7 +1,7 @@
-"""The entries of a run's journal: one constructor each.
+"""The entries of a run's journal, with one constructor for each.
 
 An entry is JSON. `intend` is durable before its effect begins and holds everything needed to
-do the effect again or to roll it back; the entries after it record what was observed.
+apply it again or to roll it back; the entries after it record what was observed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from drctl.engine.kind import Seen
+from drctl.engine.kind import Readback
 from drctl.model.plan import Json, Plan
 
 VERSION = 1
@@ -43,65 +43,65 @@ class What(StrEnum):
 
 
 def began(run: str, plan: Plan, who: Mapping[str, str], at: datetime) -> Entry:
-    """The first entry: the whole plan, and who carries it out."""
+    """The first entry: the complete plan, and who executes it."""
     head = {"version": VERSION, "run": run, "fingerprint": plan.fingerprint}
     return _entry(What.BEGAN, at, **head, who=dict(who), plan=plan.to_json())
 
 
 def resumed(who: Mapping[str, str], at: datetime, overrides: Mapping[str, str] = NOTHING) -> Entry:
-    """Somebody resumed it, and overrode these prechecks: name to reason."""
+    """The run was resumed, with these prechecks overridden: name to reason."""
     return _entry(What.RESUMED, at, who=dict(who), overrides=dict(overrides))
 
 
 def abandoned(why: str, left_changed: Mapping[str, str], at: datetime) -> Entry:
-    """Nobody resumes it, and this stays changed: step to words."""
+    """The run was abandoned, with these changes remaining: step to description."""
     return _entry(What.ABANDONED, at, why=why, left_changed=dict(left_changed))
 
 
 def intend(step: str, effect: int, intent: Json, at: datetime) -> Entry:
-    """This is about to be done."""
+    """An effect is about to be applied."""
     return _entry(What.INTEND, at, step=step, effect=effect, intent=dict(intent))
 
 
-def applied(step: str, effect: int, complaints: Sequence[str], at: datetime) -> Entry:
-    """It was sent; whether it is done is read back next."""
-    return _entry(What.APPLIED, at, step=step, effect=effect, complaints=list(complaints))
+def applied(step: str, effect: int, errors: Sequence[str], at: datetime) -> Entry:
+    """Applying the effect returned errors; it is read back next."""
+    return _entry(What.APPLIED, at, step=step, effect=effect, errors=list(errors))
 
 
-def done(step: str, effect: int, seen: Seen, at: datetime) -> Entry:
-    """It read back as done."""
+def done(step: str, effect: int, seen: Readback, at: datetime) -> Entry:
+    """The effect is verified."""
     found = {"words": seen.words, "facts": dict(seen.facts or {}), "items": list(seen.items)}
     return _entry(What.DONE, at, step=step, effect=effect, **found)
 
 
-def failed(step: str, seen: Seen, at: datetime) -> Entry:
-    """It was not done, or that is not known."""
+def failed(step: str, seen: Readback, at: datetime) -> Entry:
+    """The step failed, or its state is unknown."""
     return _entry(What.FAILED, at, step=step, **_observed(seen))
 
 
-def observed(step: str, effect: int, seen: Seen, at: datetime) -> Entry:
-    """What a later look at an effect showed."""
+def observed(step: str, effect: int, seen: Readback, at: datetime) -> Entry:
+    """The state of an earlier effect, as read back later."""
     state, words = seen.state.value, seen.words
     return _entry(What.OBSERVED, at, step=step, effect=effect, state=state, words=words)
 
 
 def stale(step: str, effect: int, why: str, at: datetime) -> Entry:
-    """What the effect was built from does not hold any more: the step is checked again."""
+    """The effect is outdated; the step is checked again."""
     return _entry(What.STALE, at, step=step, effect=effect, words=why)
 
 
 def outstanding(step: str, what: str, at: datetime) -> Entry:
-    """A later run must do this."""
+    """An outstanding action for a later run."""
     return _entry(What.OUTSTANDING, at, step=step, what=what)
 
 
-def skipped(step: str, seen: Seen, at: datetime) -> Entry:
-    """It was not done, and need not be."""
+def skipped(step: str, seen: Readback, at: datetime) -> Entry:
+    """An optional step failed; the run continues without it."""
     return _entry(What.SKIPPED, at, step=step, **_observed(seen))
 
 
 def rolling_back(step: str, why: str, at: datetime) -> Entry:
-    """From here on effects are rolled back, the newest first."""
+    """The rollback begins: effects are rolled back, newest first."""
     return _entry(What.ROLLING_BACK, at, step=step, why=why)
 
 
@@ -111,12 +111,12 @@ def undoing(step: str, effect: int, at: datetime) -> Entry:
 
 
 def undone(step: str, effect: int, words: str, at: datetime) -> Entry:
-    """It read back as rolled back."""
+    """The rollback of an effect is verified."""
     return _entry(What.UNDONE, at, step=step, effect=effect, words=words)
 
 
-def not_undone(step: str, effect: int, seen: Seen, at: datetime) -> Entry:
-    """It could not be rolled back, or that is not known."""
+def not_undone(step: str, effect: int, seen: Readback, at: datetime) -> Entry:
+    """An effect could not be rolled back, or its state is unknown."""
     return _entry(What.NOT_UNDONE, at, step=step, effect=effect, **_observed(seen))
 
 
@@ -126,11 +126,11 @@ def interrupted(step: str, at: datetime) -> Entry:
 
 
 def ended(status: str, at: datetime) -> Entry:
-    """The last entry of a run that nobody resumes."""
+    """The last entry of a run that cannot be resumed."""
     return _entry(What.ENDED, at, status=status)
 
 
-def _observed(seen: Seen) -> dict[str, Any]:
+def _observed(seen: Readback) -> dict[str, Any]:
     return {"state": seen.state.value, "words": seen.words, "items": list(seen.items)}
 
 

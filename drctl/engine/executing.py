@@ -1,4 +1,4 @@
-"""Carries a plan out, from its beginning or from where its journal says that it stopped."""
+"""The executor: runs the steps of a plan, resumes an interrupted run, and rolls back."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from itertools import chain, repeat
 
 from drctl.engine import entries
 from drctl.engine.entries import Entry, What
-from drctl.engine.kind import FINAL, Kind, Outcome, Seen, State, Status, Trait
+from drctl.engine.kind import FINAL, Kind, Outcome, Readback, State, Status, Trait
 from drctl.engine.ports import Clock, LinkReader, LinkWriter, Watcher
 from drctl.engine.run_state import Effect, RunState, read_run
 from drctl.engine.source_fence import CHANGED_AFTER_FENCE, FenceFacts
@@ -18,93 +18,89 @@ from drctl.model.plan import Duty, Json, Plan, Step
 from drctl.model.typed_json import read_as
 
 _PAUSES_S = (*(0.125,) * 6, 0.25, 0.5)
-"""Between two polls; short at first, for clients may wait for what comes soon."""
+"""Pauses between polls; short at first, because clients may be waiting."""
 
 _RESEND_S = 2.0
-"""After a complaint an effect is polled for so long before it is sent again."""
+"""How long to poll after an error before the request is sent again."""
 
-_BRIEFLY_S = 15.0
-"""How long clients wait for a fence to be set again, and a run for what was done before."""
+_RECHECK_S = 15.0
+"""How long to wait until an earlier effect is verified again, or a fence is restored."""
 
-_ASK_AGAIN_S = 10.0
-"""How long a step asks again for what did not answer, once writes are fenced."""
+_RETRY_S = 10.0
+"""How long a required step retries unanswered reads once writes are fenced."""
 
-_STALE = "a step before it had to be done again"
-_NOT_SEEN = "it was not seen to be done, and is decided on again"
-_WRITTEN_THROUGH = (
-    "{source} may have taken records after {target} was opened: {why}; drctl gap tells"
+_STALE = "an earlier step had to be repeated"
+_NOT_VERIFIED = "it could not be verified, and is checked again"
+_WRITES_AFTER_FENCE = (
+    "{source} may have taken records after {target} was opened: {why}; run drctl gap"
 )
 
-Sight = Callable[[], Seen]
-Complaints = tuple[str, ...]
+Verify = Callable[[], Readback]
+Errors = tuple[str, ...]
 
 
 class WantsToStop(Exception):
-    """The engineer pressed Ctrl-C; no further effect is begun."""
-
-
-def nobody_asks() -> None:
-    """Nothing has to hold while one waits."""
+    """The engineer pressed Ctrl-C; no further effect begins."""
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """Polls until there is proof, or time is up.
+class Poller:
+    """Polls an effect until it is verified, or until the timeout.
 
-    Every method raises Fenced where another run took the link, and WantsToStop where somebody
-    wants to stop.
+    Each method raises Fenced if another run took over the link, and WantsToStop if the engineer
+    asked to stop.
 
     Args:
-        held: is called between two polls; raises Fenced where this run may not continue.
+        check_lock: called between polls; raises Fenced if this run no longer holds the link.
     """
 
     clock: Clock
     watcher: Watcher
-    held: Callable[[], None] = nobody_asks
+    check_lock: Callable[[], None]
 
-    def wait_for(self, reader: Sight, step: str, seconds: float) -> Seen:
-        """The last observation: done, failed, or what there was when time was up."""
-        return self._poll(reader, step, seconds, {State.DONE, State.FAILED})
+    def wait_for(self, verify: Verify, step: str, seconds: float) -> Readback:
+        """Poll until DONE or FAILED; return the last state read."""
+        return self._poll(verify, step, seconds, {State.DONE, State.FAILED})
 
-    def wait_for_answer(self, reader: Sight, step: str, seconds: float) -> Seen:
-        """The first observation that is an answer; only UNKNOWN is polled again."""
-        return self._poll(reader, step, seconds, {State.DONE, State.FAILED, State.WAITING})
+    def wait_for_answer(self, verify: Verify, step: str, seconds: float) -> Readback:
+        """Poll while the state is UNKNOWN; return the last state read."""
+        return self._poll(verify, step, seconds, {State.DONE, State.FAILED, State.WAITING})
 
-    def _poll(self, reader: Sight, step: str, seconds: float, enough: set[State]) -> Seen:
+    def _poll(self, verify: Verify, step: str, seconds: float, enough: set[State]) -> Readback:
         until = self.clock.monotonic() + seconds
         pauses = chain(_PAUSES_S, repeat(_PAUSES_S[-1]))
         while True:
-            seen = observed(reader)
+            seen = observed(verify)
             left = until - self.clock.monotonic()
             if seen.state in enough or left <= 0:
                 return seen
-            self.held()
+            self.check_lock()
             if self.clock.stopping:
                 raise WantsToStop
             self.watcher.waiting(step, seen.words, left)
             self.clock.wait(min(next(pauses), left))
 
 
-def observed(reader: Sight) -> Seen:
-    """What is observed; that nothing answered is an observation, too.
+def observed(verify: Verify) -> Readback:
+    """Call `verify`; errors become UNKNOWN or FAILED.
 
     Raises:
-        Fenced: another run took the link, and nothing may be done any more.
+        Fenced: another run took over the link; this one must not do anything more.
     """
     try:
-        return reader()
+        return verify()
     except Fenced:
         raise
     except Unknown as error:
-        return Seen(State.UNKNOWN, error.message)
+        return Readback(State.UNKNOWN, error.message)
     except DrctlError as error:
         words = f"{error.message}: {error.hint}" if error.hint else error.message
-        return Seen(State.FAILED, words)
+        return Readback(State.FAILED, words)
 
 
 @dataclass(slots=True)
 class Effects:
-    """Applies effects and reads them back; writes the journal before a run continues."""
+    """Applies and verifies effects, and writes each result to the journal before continuing."""
 
     kinds: Mapping[str, Kind]
     reader: LinkReader
@@ -113,118 +109,123 @@ class Effects:
     clock: Clock
     watcher: Watcher
 
-    def apply(
-        self, run: RunState, kind: Kind, effect: Effect, before: Complaints = ()
-    ) -> Complaints:
-        """Send the effect; returns complaints after which it may be sent again once it is polled.
+    def apply(self, run: RunState, kind: Kind, effect: Effect, before: Errors = ()) -> Errors:
+        """Apply the effect; return the errors after which it may be applied again.
 
         Args:
-            before: the complaints of last time, which are in the journal already.
+            before: errors of the previous attempt, which are in the journal already.
         """
         unanswered = False
         try:
-            complaints = kind.apply(effect.intent, self.writer)
+            errors = kind.apply(effect.intent, self.writer)
         except Fenced:
             raise
         except DrctlError as error:
-            # Whatever was complained of: what is there now tells whether it was done.
-            complaints, unanswered = (error.message,), isinstance(error, Unknown)
-        if complaints and complaints != before:
-            entry = entries.applied(effect.step, effect.number, complaints, self.now())
-            self.write(run, entry)
-        # What may have been done is only read back.
-        return () if unanswered else complaints
+            # Whatever the error, only reading back shows whether the effect was applied.
+            errors, unanswered = (error.message,), isinstance(error, Unknown)
+        if errors and errors != before:
+            self.write(run, entries.applied(effect.step, effect.number, errors, self.now()))
+        # After an unanswered request the effect may be applied: it is only read back.
+        return () if unanswered else errors
 
-    def proven(self, run: RunState, step: Step, effect: Effect, complained: Complaints) -> Seen:
-        """The proof; after a complaint the effect is sent again until there is one."""
+    def proven(self, run: RunState, step: Step, effect: Effect, errors: Errors) -> Readback:
+        """Wait until the effect is verified; after errors it is applied again meanwhile."""
         kind = self.kinds[step.kind]
         until = self.clock.monotonic() + step.timeout_s
         while True:
             left = max(0.0, until - self.clock.monotonic())
-            pause = min(_RESEND_S, left) if complained else left
-            seen = self.patience().wait_for(self.readback(kind, effect), step.id, pause)
-            if not complained or seen.state is not State.WAITING or pause >= left:
+            pause = min(_RESEND_S, left) if errors else left
+            seen = self.poller().wait_for(self.verifier(kind, effect), step.id, pause)
+            if not errors or seen.state is not State.WAITING or pause >= left:
                 break
-            complained = self.apply(run, kind, effect, complained)
+            errors = self.apply(run, kind, effect, errors)
         if seen.state is State.DONE:
             self.note_done(run, effect, seen)
         return seen
 
-    def readback(self, kind: Kind, effect: Effect) -> Sight:
-        """Looks whether the effect is done."""
+    def verifier(self, kind: Kind, effect: Effect) -> Verify:
+        """Return a function that reads back whether the effect is applied."""
         return partial(kind.verify, effect.intent, self.reader)
+
+    def undo_verifier(self, kind: Kind, effect: Effect) -> Verify:
+        """Return a function that reads back whether the effect is rolled back."""
+        return partial(kind.verify_undo, effect.intent, self.reader)
 
     def has(self, step: Step, trait: Trait) -> bool:
         """Whether the step's kind has a trait."""
         return trait in self.kinds[step.kind].traits
 
-    def patience(self) -> Patience:
-        """Polling may take long: a run that lost its link meanwhile learns it before the end."""
-        return Patience(self.clock, self.watcher, self.journal.check)
+    def poller(self) -> Poller:
+        """A poller that also checks whether this run still holds the link."""
+        return Poller(self.clock, self.watcher, self.journal.check)
 
-    def note_done(self, run: RunState, effect: Effect, seen: Seen) -> None:
-        """Write down that it is done, and which part of it a later run must do."""
+    def note_done(self, run: RunState, effect: Effect, seen: Readback) -> None:
+        """Record that the effect is applied, and the action that remains outstanding, if any."""
         self.write(run, entries.done(effect.step, effect.number, seen, self.now()))
         if seen.outstanding:
             self.note_outstanding(run, effect.step, seen.outstanding)
 
-    def note_looked(self, run: RunState, effect: Effect, seen: Seen) -> None:
-        """Write down what a later look at an effect showed."""
+    def note_observed(self, run: RunState, effect: Effect, seen: Readback) -> None:
+        """Record the state of an effect of an earlier attempt."""
         self.write(run, entries.observed(effect.step, effect.number, seen, self.now()))
 
     def note_outstanding(self, run: RunState, step: str, what: str) -> None:
-        """Write down what a later run must do."""
+        """Record an outstanding action for a later run."""
         self.write(run, entries.outstanding(step, what, self.now()))
 
     def write(self, run: RunState, entry: Entry) -> None:
-        """Make an entry durable, then let the run take it.
+        """Make an entry durable in the journal, then update the run's state.
 
         Raises:
-            Fenced: another run took the link.
+            Fenced: another run took over the link.
             Unknown: the journal cannot be written.
         """
         self.journal.append([entry])
         run.take([entry])
 
     def now(self) -> datetime:
-        """The clock's, UTC."""
+        """The current time, UTC."""
         return datetime.fromtimestamp(self.clock.now(), UTC)
 
 
 @dataclass(slots=True)
 class Execution(Effects):
-    """Walks the steps of one run; every effect is in the journal before it begins."""
+    """Executes the steps of one run; each effect is in the journal before it begins."""
 
     def start(self, plan: Plan, who: Mapping[str, str]) -> tuple[RunState, Outcome]:
-        """Begin a run of the plan.
+        """Start a run of the plan.
 
         Raises:
-            Fenced: another run took the link.
+            Fenced: another run took over the link.
             Unknown: the journal cannot be written.
         """
         first = entries.began(self.journal.run, plan, who, self.now())
         self.journal.append([first])
         run = read_run([first])
-        return run, self._to_the_end(run, resumed=False)
+        return run, self._execute(run, resumed=False)
 
-    def go_on(
+    def resume(
         self, run: RunState, who: Mapping[str, str], overrides: Mapping[str, str] = entries.NOTHING
     ) -> Outcome:
-        """Resume a run that was stopped, interrupted or lost.
+        """Resume a run that stopped, was interrupted, or whose process ended.
 
         Args:
-            overrides: prechecks that are overridden from here on, each with the reason.
+            overrides: prechecks to override from now on: name to reason.
 
         Raises:
-            Fenced: another run took the link.
+            Fenced: another run took over the link.
             Unknown: the journal cannot be written.
         """
         self.write(run, entries.resumed(who, self.now(), overrides))
-        return self._to_the_end(run, resumed=True)
+        return self._execute(run, resumed=True)
 
-    def _to_the_end(self, run: RunState, *, resumed: bool) -> Outcome:
+    def _execute(self, run: RunState, *, resumed: bool) -> Outcome:
         try:
-            outcome = self._walk(run, resumed)
+            if resumed and not run.rollback_reason:
+                FencedPhase(self).recheck(run)
+            outcome = None if run.rollback_reason else self._forward(run)
+            if outcome is None or run.rollback_reason:
+                outcome = Rollback(self).of(run)
         except WantsToStop:
             step = next((each.id for each in run.plan.steps if not run.is_done(each.id)), "")
             self.write(run, entries.interrupted(step, self.now()))
@@ -232,15 +233,6 @@ class Execution(Effects):
         if outcome.status in FINAL or outcome.over:
             self.write(run, entries.ended(outcome.status.value, self.now()))
         return outcome
-
-    def _walk(self, run: RunState, resumed: bool) -> Outcome:
-        if resumed and not run.rollback_reason:
-            FencedPhase(self).look_again(run)
-        if not run.rollback_reason:
-            outcome = self._forward(run)
-            if not run.rollback_reason:
-                return outcome
-        return Rollback(self).of(run)
 
     def _forward(self, run: RunState) -> Outcome:
         steps = run.plan.steps
@@ -257,76 +249,68 @@ class Execution(Effects):
                 return outcome
         return Outcome(Status.DONE, outstanding=bool(run.outstanding))
 
-    def _do(self, run: RunState, step: Step) -> Seen:
+    def _do(self, run: RunState, step: Step) -> Readback:
         kind = self.kinds[step.kind]
         effect = run.effect_of(step.id)
-        complained: Complaints = ()
+        errors: Errors = ()
         if run.overrides and Trait.CHANGES not in kind.traits:
-            # It is checked again, with what is overridden.
+            # Run the check again with the current overrides.
             effect = None
         if Trait.ENABLES_WRITES in kind.traits:
-            FencedPhase(self).owe_what_moved(run)
+            FencedPhase(self).note_overridden_changes(run)
         if effect is not None:
-            seen = observed(self.readback(kind, effect))
-            self.note_looked(run, effect, seen)
+            seen = observed(self.verifier(kind, effect))
+            self.note_observed(run, effect, seen)
             if seen.state is State.UNKNOWN:
                 return seen
             if seen.state is not State.DONE and Trait.RECHECKED in kind.traits:
-                self.write(run, entries.stale(step.id, effect.number, _NOT_SEEN, self.now()))
+                self.write(run, entries.stale(step.id, effect.number, _NOT_VERIFIED, self.now()))
                 effect = None
             elif seen.state is not State.DONE:
-                if blocked := self._blocked_opening(run, step, kind):
-                    return blocked
-                complained = self.apply(run, kind, effect)
+                if Trait.ENABLES_WRITES in kind.traits:
+                    # Time has passed since the check: a blocker may have appeared.
+                    _, checked = self._checked(run, step)
+                    if checked.state is not State.DONE:
+                        return checked
+                errors = self.apply(run, kind, effect)
         if effect is None:
-            announced = self._announced(run, step, kind)
-            if isinstance(announced, Seen):
-                return announced
-            effect = announced
-            complained = self.apply(run, kind, effect)
-        return self.proven(run, step, effect, complained)
+            intent, checked = self._checked(run, step, retry=self._is_fenced_before(run, step))
+            if checked.state is not State.DONE:
+                return checked
+            self.write(run, entries.intend(step.id, len(run.effects) + 1, intent, self.now()))
+            effect = run.effects[-1]
+            errors = self.apply(run, kind, effect)
+        return self.proven(run, step, effect, errors)
 
-    def _announced(self, run: RunState, step: Step, kind: Kind) -> Effect | Seen:
-        """The effect, once the journal has it; what was observed where it must not be done."""
+    def _checked(self, run: RunState, step: Step, *, retry: bool = False) -> tuple[Json, Readback]:
+        """Run the step's check; return its intent, and DONE or why it must not be applied.
+
+        Args:
+            retry: whether to retry for a while if something does not answer.
+        """
         intent: Json = {}
 
-        def check() -> Seen:
+        def check() -> Readback:
             nonlocal intent
-            intent = kind.check(run.settings_of(step), run.facts_by_kind(), self.reader)
-            return Seen(State.DONE, "")
+            settings, facts = run.settings_of(step), run.facts_by_kind()
+            intent = self.kinds[step.kind].check(settings, facts, self.reader)
+            return Readback(State.DONE, "")
 
         seen = observed(check)
-        if seen.state is State.UNKNOWN and self._is_behind_fence(run, step):
-            # Nobody can write by now: what did not answer once is asked again.
-            most_s = min(_ASK_AGAIN_S, step.timeout_s)
-            seen = self.patience().wait_for_answer(check, step.id, most_s)
-        if seen.state is not State.DONE:
-            return seen
-        number = len(run.effects) + 1
-        self.write(run, entries.intend(step.id, number, intent, self.now()))
-        return run.effects[-1]
+        if seen.state is State.UNKNOWN and retry:
+            most_s = min(_RETRY_S, step.timeout_s)
+            seen = self.poller().wait_for_answer(check, step.id, most_s)
+        return intent, seen
 
-    def _is_behind_fence(self, run: RunState, step: Step) -> bool:
-        """Whether the run cannot do without the step, and writes are refused until it is over."""
+    def _is_fenced_before(self, run: RunState, step: Step) -> bool:
+        """Whether the step is required and comes after a fence, while no client can write."""
         steps = run.plan.steps
         before = steps[: steps.index(step)]
         fenced = any(self.has(each, Trait.FENCES_WRITES) for each in before)
         return fenced and step.duty is Duty.REQUIRED
 
-    def _blocked_opening(self, run: RunState, step: Step, kind: Kind) -> Seen | None:
-        """What blocks it by now: a run that was away cannot know that nothing does."""
-        if Trait.ENABLES_WRITES not in kind.traits:
-            return None
-
-        def check() -> Seen:
-            kind.check(run.settings_of(step), run.facts_by_kind(), self.reader)
-            return Seen(State.DONE, "")
-
-        seen = observed(check)
-        return None if seen.state is State.DONE else seen
-
-    def _not_done(self, run: RunState, step: Step, seen: Seen) -> Outcome | None:
-        """None where the run continues all the same."""
+    def _not_done(self, run: RunState, step: Step, seen: Readback) -> Outcome | None:
+        """Record the failed step; None if the run continues without it."""
         if step.duty is Duty.BEST_EFFORT:
             title = self.kinds[step.kind].describe(step.settings).title
             self.note_outstanding(run, step.id, f"{title}: {seen.words}")
@@ -338,7 +322,7 @@ class Execution(Effects):
         status = Status.STOPPED
         if seen.state is State.UNKNOWN:
             status = Status.UNKNOWN
-        elif not FencedPhase(self).is_opened(run):
+        elif not FencedPhase(self).may_have_new_writes(run):
             self.write(run, entries.rolling_back(step.id, seen.words, self.now()))
         elif self.has(step, Trait.VERIFIES):
             status = Status.UNKNOWN
@@ -347,14 +331,18 @@ class Execution(Effects):
 
 @dataclass(frozen=True, slots=True)
 class FencedPhase:
-    """Looks whether fences hold, and what rests on them; sets them again."""
+    """Verifies that fences and the effects that depend on them still hold; restores fences."""
 
     effects: Effects
 
-    def look_again(self, run: RunState) -> None:
-        """A run that was away cannot know that its fence held: the fence is looked at first."""
-        if self._may_be_open(run):
-            self._keep_fenced(run)
+    def recheck(self, run: RunState) -> None:
+        """Verify the effects of a resumed run since its first fence; mark outdated ones as stale.
+
+        Nothing checked the fence between the two attempts. If the target may accept writes
+        already, only the source's fences are verified and restored.
+        """
+        if self._may_be_enabled(run):
+            self._restore_fences(run)
             return
         changed = fenced = False
         newest = self._newest_fence(run)
@@ -367,84 +355,82 @@ class FencedPhase:
             if not fenced or effect is None or not effect.done:
                 continue
             if newest and not (fences or changed):
-                # What rests on an older fence has changed since the newer one was set.
+                # It depends only on an older fence, and may differ since the newer one was set.
                 continue
             if changed:
                 stale = entries.stale(step.id, effect.number, _STALE, self.effects.now())
                 self.effects.write(run, stale)
                 continue
             if not kind.traits or Trait.RECONCILES in kind.traits:
-                # Nothing rests on an estimate or a person's word; what became of records stays so.
+                # No later step depends on an estimate or a confirmation; copied records remain.
                 continue
-            changed = not self._holds(run, step, kind, effect)
+            changed = not self._still_holds(run, step, kind, effect)
 
-    def owe_what_moved(self, run: RunState) -> None:
-        """What came through a fence is not on the target because somebody overrode the check."""
+    def note_overridden_changes(self, run: RunState) -> None:
+        """Record an outstanding action if the check for writes after the fence is overridden."""
         why = run.overrides.get(CHANGED_AFTER_FENCE)
         for step in self._source_fences(run) if why else ():
             if step.id in run.facts and step.id not in run.outstanding:
-                self._owe_writes(run, step, f"{CHANGED_AFTER_FENCE} is overridden: {why}")
+                self._note_writes(run, step, f"{CHANGED_AFTER_FENCE} is overridden: {why}")
 
-    def is_opened(self, run: RunState) -> bool:
-        """Whether the target may take writes that it did not: then nothing is rolled back."""
+    def may_have_new_writes(self, run: RunState) -> bool:
+        """Whether the target may have accepted client writes; if so, nothing is rolled back."""
 
         def is_as_before(kind: Kind, effect: Effect) -> bool:
-            seen = observed(partial(kind.undone, effect.intent, self.effects.reader))
-            return seen.state is State.DONE
+            return observed(self.effects.undo_verifier(kind, effect)).state is State.DONE
 
-        return any(each.done or not is_as_before(kind, each) for kind, each in self._openings(run))
+        return any(each.done or not is_as_before(kind, each) for kind, each in self._enabling(run))
 
-    def _may_be_open(self, run: RunState) -> bool:
+    def _may_be_enabled(self, run: RunState) -> bool:
         def may_be_done(kind: Kind, effect: Effect) -> bool:
-            seen = observed(self.effects.readback(kind, effect))
+            seen = observed(self.effects.verifier(kind, effect))
             return seen.state in (State.DONE, State.UNKNOWN)
 
-        return any(each.done or may_be_done(kind, each) for kind, each in self._openings(run))
+        return any(each.done or may_be_done(kind, each) for kind, each in self._enabling(run))
 
-    def _openings(self, run: RunState) -> Iterator[tuple[Kind, Effect]]:
+    def _enabling(self, run: RunState) -> Iterator[tuple[Kind, Effect]]:
+        """Yield effects that enable writes and are not rolled back."""
         for effect in run.effects:
-            if effect.undone:
-                continue
             kind = self.effects.kinds[run.plan.step(effect.step).kind]
-            if Trait.ENABLES_WRITES in kind.traits:
+            if not effect.undone and Trait.ENABLES_WRITES in kind.traits:
                 yield kind, effect
 
-    def _keep_fenced(self, run: RunState) -> None:
-        """Set a fence again that fell after the opening; what came through it is owed."""
-        # Where replication writes to the source by now, nothing tells what else does.
+    def _restore_fences(self, run: RunState) -> None:
+        """Restore source fences that no longer hold; writes meanwhile become outstanding."""
+        # Once reverse replication may write to the source, its writes and others look the same.
         reverse = Trait.OPPOSITE_DIRECTION | Trait.STARTS_REPLICATION
         if any(self.effects.has(run.plan.step(each.step), reverse) for each in run.effects):
             return
         for step in self._source_fences(run):
             effect = run.effect_of(step.id)
             if effect is not None and effect.done:
-                self._set_again(run, step, effect)
+                self._restore(run, step, effect)
 
     def _source_fences(self, run: RunState) -> Iterator[Step]:
-        """The steps that keep producers from the source."""
+        """Yield the steps that fence producers on the source."""
         for step in run.plan.steps:
             traits = self.effects.kinds[step.kind].traits
             if Trait.FENCES_WRITES in traits and Trait.OPPOSITE_DIRECTION not in traits:
                 yield step
 
-    def _set_again(self, run: RunState, step: Step, effect: Effect) -> None:
-        """Clients do not wait for the source: what does not hold soon is owed."""
+    def _restore(self, run: RunState, step: Step, effect: Effect) -> None:
+        """Restore one fence; clients do not wait for it, so a failure only becomes outstanding."""
         kind, before = self.effects.kinds[step.kind], _ends(run.facts[step.id])
-        reader = self.effects.readback(kind, effect)
-        seen = observed(reader)
+        verify = self.effects.verifier(kind, effect)
+        seen = observed(verify)
         if seen.state is State.WAITING:
-            self.effects.note_looked(run, effect, seen)
+            self.effects.note_observed(run, effect, seen)
             self.effects.apply(run, kind, effect)
-            seen = self.effects.patience().wait_for(reader, step.id, _BRIEFLY_S)
+            seen = self.effects.poller().wait_for(verify, step.id, _RECHECK_S)
             if seen.state is State.DONE:
                 self.effects.note_done(run, effect, seen)
         if seen.state is not State.DONE:
-            self._owe_writes(run, step, seen.words)
-        elif _ends(seen.facts) != before and (why := self._came_through()):
-            self._owe_writes(run, step, why)
+            self._note_writes(run, step, seen.words)
+        elif _ends(seen.facts) != before and (why := self._unreplicated()):
+            self._note_writes(run, step, why)
 
-    def _came_through(self) -> str:
-        """What the target is missing by content: the end of a transaction moves an end, too."""
+    def _unreplicated(self) -> str:
+        """Compare contents: a transaction marker also moves an end offset. Empty if complete."""
         try:
             missing = self.effects.reader.missing()
         except DrctlError as error:
@@ -453,13 +439,13 @@ class FencedPhase:
             return missing.not_compared[0]
         return f"{missing.records:,} records are missing there" if missing.records else ""
 
-    def _owe_writes(self, run: RunState, step: Step, why: str) -> None:
+    def _note_writes(self, run: RunState, step: Step, why: str) -> None:
         plan = run.plan
-        what = _WRITTEN_THROUGH.format(source=plan.source, target=plan.target, why=why)
+        what = _WRITES_AFTER_FENCE.format(source=plan.source, target=plan.target, why=why)
         self.effects.note_outstanding(run, step.id, what)
 
     def _newest_fence(self, run: RunState) -> str:
-        """The last step that fences and is done; empty where none is."""
+        """The id of the last applied fence step; empty if there is none."""
         done = {effect.step for effect in run.effects if effect.done and effect.current}
         fences = (
             step.id
@@ -468,18 +454,18 @@ class FencedPhase:
         )
         return next(fences, "")
 
-    def _holds(self, run: RunState, step: Step, kind: Kind, effect: Effect) -> bool:
+    def _still_holds(self, run: RunState, step: Step, kind: Kind, effect: Effect) -> bool:
         before = run.facts.get(step.id)
-        reader, patience = self.effects.readback(kind, effect), self.effects.patience()
-        # What a fence kept away comes for as long as one waits: where it fell it is set again.
-        soon_s = 0.0 if Trait.FENCES_WRITES in kind.traits else _BRIEFLY_S
-        seen = patience.wait_for(reader, step.id, min(soon_s, step.timeout_s))
+        verify, poller = self.effects.verifier(kind, effect), self.effects.poller()
+        # Never wait for a fence to hold by itself: clients write meanwhile.
+        wait_s = 0.0 if Trait.FENCES_WRITES in kind.traits else _RECHECK_S
+        seen = poller.wait_for(verify, step.id, min(wait_s, step.timeout_s))
         if seen.state is State.UNKNOWN:
-            seen = patience.wait_for_answer(reader, step.id, step.timeout_s)
-        self.effects.note_looked(run, effect, seen)
+            seen = poller.wait_for_answer(verify, step.id, step.timeout_s)
+        self.effects.note_observed(run, effect, seen)
         if seen.state is State.UNKNOWN:
-            message = f"step {step.id} was done, and cannot be looked at now: {seen.words}"
-            raise Unknown(message, "drctl resume looks again")
+            message = f"step {step.id} was done, but cannot be verified now: {seen.words}"
+            raise Unknown(message, "drctl resume checks it again")
         if seen.state is not State.DONE:
             return False
         self.effects.note_done(run, effect, seen)
@@ -487,29 +473,29 @@ class FencedPhase:
 
 
 def _ends(facts: Json | None) -> Mapping[str, int]:
-    """The end offsets that a fence was proven with."""
+    """The end offsets at which a fence was verified."""
     return read_as(FenceFacts, facts or {}).ends
 
 
-Observed = list[tuple[Effect, Seen]]
+Observed = list[tuple[Effect, Readback]]
 
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """Undoes what may have been done; one that cannot be undone does not keep the others."""
+    """Rolls back all effects that may have been applied, even if one of them fails."""
 
     effects: Effects
 
     def of(self, run: RunState) -> Outcome:
-        """Roll back every effect that still stands, the newest first.
+        """Roll back all remaining effects, newest first.
 
         Raises:
-            Fenced: another run took the link.
+            Fenced: another run took over the link.
             Unknown: the journal cannot be written.
-            WantsToStop: somebody wants to stop.
+            WantsToStop: the engineer asked to stop.
         """
         remaining: Observed = []
-        staying: Observed = []
+        irreversible: Observed = []
         changed = False
         for effect in reversed(run.effects):
             if effect.undone:
@@ -519,10 +505,11 @@ class Rollback:
             if Trait.CHANGES not in kind.traits:
                 continue
             if Trait.IRREVERSIBLE in kind.traits:
-                # Nothing stays where it changed nothing; not done where it did not stay.
                 seen = self._answer(kind, effect, step.timeout_s)
-                fell = effect.done and seen.state is not State.DONE
-                (remaining if fell else staying).append((effect, seen))
+                if effect.done and seen.state is not State.DONE:
+                    remaining.append((effect, seen))
+                elif seen.leaves_changes:
+                    irreversible.append((effect, seen))
                 continue
             changed = True
             seen = self._rolled_back(run, kind, effect, step.timeout_s)
@@ -532,10 +519,10 @@ class Rollback:
                 entry = entries.not_undone(step.id, effect.number, seen, self.effects.now())
                 remaining.append((effect, seen))
             self.effects.write(run, entry)
-        return _outcome(run, changed, remaining, [each for each in staying if each[1].stays])
+        return _outcome(run, changed, remaining, irreversible)
 
-    def _rolled_back(self, run: RunState, kind: Kind, effect: Effect, seconds: float) -> Seen:
-        """How it stands; a rollback that was announced before is looked at, not done again."""
+    def _rolled_back(self, run: RunState, kind: Kind, effect: Effect, seconds: float) -> Readback:
+        """Roll back one effect, unless an interrupted rollback of it is already complete."""
         if effect.undoing:
             seen = self._answer(kind, effect, seconds)
             if seen.state in (State.DONE, State.UNKNOWN):
@@ -543,24 +530,24 @@ class Rollback:
         self.effects.write(run, entries.undoing(effect.step, effect.number, self.effects.now()))
         return self._undo(kind, effect, seconds)
 
-    def _undo(self, kind: Kind, effect: Effect, seconds: float) -> Seen:
-        """Sent again after a complaint, and whatever did not answer is asked again."""
-        clock, patience = self.effects.clock, self.effects.patience()
+    def _undo(self, kind: Kind, effect: Effect, seconds: float) -> Readback:
+        """Undo and verify until the timeout; after errors the request is sent again."""
+        clock, poller = self.effects.clock, self.effects.poller()
         until = clock.monotonic() + seconds
         while True:
-            complaint = self._send(kind, effect)
+            error = self._send(kind, effect)
             left = max(0.0, until - clock.monotonic())
-            pause = min(_RESEND_S, left) if complaint else left
-            seen = patience.wait_for(self._reader(kind, effect), effect.step, pause)
+            pause = min(_RESEND_S, left) if error else left
+            seen = poller.wait_for(self.effects.undo_verifier(kind, effect), effect.step, pause)
             if seen.state is State.UNKNOWN:
                 seen = self._answer(kind, effect, left - pause)
-            if seen.state is State.DONE or not complaint:
+            if seen.state is State.DONE or not error:
                 return seen
             if seen.state is not State.WAITING or clock.monotonic() >= until:
-                return replace(seen, words=f"{seen.words} ({complaint})")
+                return replace(seen, words=f"{seen.words} ({error})")
 
     def _send(self, kind: Kind, effect: Effect) -> str:
-        """What was complained of; empty where nothing was."""
+        """Call the kind's `undo`; return its errors, empty if there are none."""
         try:
             return "; ".join(kind.undo(effect.intent, self.effects.writer))
         except Fenced:
@@ -568,27 +555,24 @@ class Rollback:
         except DrctlError as error:
             return error.message
 
-    def _answer(self, kind: Kind, effect: Effect, seconds: float) -> Seen:
-        reader = self._reader(kind, effect)
-        return self.effects.patience().wait_for_answer(reader, effect.step, seconds)
-
-    def _reader(self, kind: Kind, effect: Effect) -> Sight:
-        return partial(kind.undone, effect.intent, self.effects.reader)
+    def _answer(self, kind: Kind, effect: Effect, seconds: float) -> Readback:
+        verify = self.effects.undo_verifier(kind, effect)
+        return self.effects.poller().wait_for_answer(verify, effect.step, seconds)
 
 
-def _outcome(run: RunState, changed: bool, remaining: Observed, staying: Observed) -> Outcome:
+def _outcome(run: RunState, changed: bool, remaining: Observed, irreversible: Observed) -> Outcome:
     if remaining:
         unknown = any(seen.state is State.UNKNOWN for _, seen in remaining)
         items = tuple(f"{effect.step}: {seen.words}" for effect, seen in remaining)
-        words = f"not everything could be put back after: {run.rollback_reason}"
+        words = f"the rollback is incomplete, after: {run.rollback_reason}"
         status = Status.UNKNOWN if unknown else Status.STOPPED
         return Outcome(status, remaining[0][0].step, words, items)
-    turned = (each for each in reversed(run.entries) if each["entry"] == What.ROLLING_BACK)
-    step = str(next(turned)["step"])
-    if staying:
-        items = tuple(f"{effect.step}: {seen.words}" for effect, seen in reversed(staying))
-        words = f"some of it stays as it is, and should, after: {run.rollback_reason}"
+    reasons = (each for each in reversed(run.entries) if each["entry"] == What.ROLLING_BACK)
+    step = str(next(reasons)["step"])
+    if irreversible:
+        items = tuple(f"{effect.step}: {seen.words}" for effect, seen in reversed(irreversible))
+        words = f"rolled back except for changes that are irreversible: {run.rollback_reason}"
         return Outcome(Status.STOPPED, step, words, items, over=True)
-    put_back = changed or any(effect.undone for effect in run.effects)
-    words = f"everything was put back: {run.rollback_reason}" if put_back else run.rollback_reason
+    changed = changed or any(effect.undone for effect in run.effects)
+    words = f"everything was rolled back: {run.rollback_reason}" if changed else run.rollback_reason
     return Outcome(Status.REFUSED, step, words)

@@ -1,6 +1,6 @@
-"""What a failback knows of a cluster that was lost and is back: values that go into journals.
+"""Values of a failback that are stored in journals, and drctl's connector filter.
 
-Beside them the filter by which a connector leaves out records that drctl copied.
+The filter is a Connect transform that makes a connector skip records that drctl copied.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ Offsets = Mapping[TopicPartition, int]
 
 
 def rows(offsets: Mapping[TopicPartition, Any]) -> list[list[Any]]:
-    """As they stand in journals: `[topic, partition, offset]` each."""
+    """Return offsets as stored in journals: a list of `[topic, partition, offset]`."""
     return [[place.topic, place.partition, at] for place, at in sorted(offsets.items())]
 
 
@@ -26,26 +26,26 @@ def _offsets_of(data: Any) -> Any:
 
 
 JournaledOffsets = Annotated[Offsets, BeforeValidator(_offsets_of), PlainSerializer(rows)]
-"""The type of a field that stands in journals as `rows`."""
+"""The type of a field that is stored in journals as `rows`."""
 
 OffsetsOrNone = Annotated[
     Mapping[TopicPartition, int | None], BeforeValidator(_offsets_of), PlainSerializer(rows)
 ]
-"""The same, where there may be none."""
+"""The same, with None for partitions without an offset."""
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What a full comparison found that only the returned cluster has.
+    """Records that only the returned cluster has, as a full comparison found them.
 
     Attributes:
-        folder: of the result of the comparison.
-        ends: where the returned cluster's logs ended before anything was replicated to them.
-        boundaries: where the records begin, on the surviving cluster, that only it has.
-        started: whether the failback has replicated some of these already.
-        duplicated: records that the surviving cluster held more often than the returned one.
-        aside: records that the surviving cluster had, and has compacted or deleted since.
-        id: of the result; the surviving cluster keeps under it what was decided.
+        folder: directory of the comparison's result.
+        ends: end offsets on the returned cluster before reverse replication.
+        boundaries: on the surviving cluster, the first offsets that only it has.
+        started: whether the failback has replicated part of these records already.
+        duplicated: number of records that the surviving cluster held more often.
+        aside: number of records that the surviving cluster has compacted or deleted since.
+        id: id of the result; decisions are stored under it on the surviving cluster.
     """
 
     folder: str
@@ -61,22 +61,22 @@ class Search:
     id: str = ""
 
     @property
-    def told(self) -> str:
-        """Its counts."""
+    def summary(self) -> str:
+        """The counts as text."""
         return f"{self.safe:,} safe, {self.conflicting:,} conflicting, {self.unkeyed:,} unkeyed"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
-    """What is to become of the records of a search.
+class ReconcileRequest:
+    """The decisions on the records of a search.
 
     Attributes:
-        folder: of its result.
-        result: its id; journals of an older drctl do not name it.
-        policy: what becomes of all of them; None where nobody said.
-        topics: `TOPIC=POLICY`, for some of them.
-        conflicting: what becomes of those of which the surviving cluster has something newer.
-        records: how many there are; 0 where that is not known.
+        folder: directory of the comparison's result.
+        result: id of the result; absent from journals of older versions.
+        policy: policy for all records; None if none was given.
+        topics: `TOPIC=POLICY` for single topics.
+        conflicting: policy for records with a newer record on the surviving cluster.
+        records: number of records; 0 if unknown.
     """
 
     folder: str
@@ -92,11 +92,11 @@ class Reconciliation:
     """The status of decisions on the records of a search.
 
     Attributes:
-        due: records that something is still to be done with.
-        refused: what is not decided, or must not be done, each in words.
-        done: by what became of them, records that are done.
-        newer: records that are about to be copied although something newer, which the search did
-            not see, was written since.
+        due: number of records that are not processed yet.
+        refused: why records are undecided or cannot be processed.
+        done: number of processed records, by action.
+        newer: number of records to be copied although a newer record was written after the
+            search.
     """
 
     due: int
@@ -107,13 +107,14 @@ class Reconciliation:
 
 @dataclass(frozen=True, slots=True)
 class OutstandingAction:
-    """An outstanding action: something that a run left to a later one.
+    """An action that a run left to a later run.
 
     Attributes:
-        kind: of the step that left it.
-        source: of the run's plan, as the next one.
-        fences: whether it is a fence that could not be set, or that something came through.
-        groups: that it is about; empty where it is about none, or they are not known.
+        kind: kind of the step that left it.
+        source: source cluster of that run's plan.
+        target: target cluster of that run's plan.
+        fences: whether a fence could not be set, or records arrived in spite of it.
+        groups: consumer groups that it concerns; empty if there are none, or they are unknown.
     """
 
     run: str
@@ -132,8 +133,8 @@ _FILTER, _BY_HEADER = ".transforms.Filter", ".predicates.HasHeaderKey"
 
 
 def drops_copies(config: Mapping[str, str]) -> bool:
-    """Whether a connector leaves out records that have drctl's header."""
-    for name in _words(config.get(_TRANSFORMS, "")):
+    """Whether a connector skips records with drctl's header."""
+    for name in _names(config.get(_TRANSFORMS, "")):
         of = f"{_TRANSFORMS}.{name}."
         predicate = f"{_PREDICATES}.{config.get(of + 'predicate', '')}."
         if (
@@ -147,24 +148,24 @@ def drops_copies(config: Mapping[str, str]) -> bool:
 
 
 def filter_to_add(config: Mapping[str, str]) -> dict[str, str]:
-    """The keys that add the filter; existing transforms stay, and come before it."""
+    """Configuration keys that add the filter after existing transforms."""
     return {
-        _TRANSFORMS: ",".join((*_words(config.get(_TRANSFORMS, "")), _NAME)),
+        _TRANSFORMS: ",".join((*_names(config.get(_TRANSFORMS, "")), _NAME)),
         f"{_TRANSFORMS}.{_NAME}.type": f"{_PACKAGE}.Filter",
         f"{_TRANSFORMS}.{_NAME}.predicate": _NAME,
-        _PREDICATES: ",".join((*_words(config.get(_PREDICATES, "")), _NAME)),
+        _PREDICATES: ",".join((*_names(config.get(_PREDICATES, "")), _NAME)),
         f"{_PREDICATES}.{_NAME}.type": f"{_PACKAGE}.predicates.HasHeaderKey",
         f"{_PREDICATES}.{_NAME}.name": HEADER,
     }
 
 
-def filter_to_take_out(config: Mapping[str, str]) -> dict[str, str | None]:
-    """The keys that remove drctl's own filter; whatever a person has added stays."""
-    if _NAME not in _words(config.get(_TRANSFORMS, "")):
+def filter_to_remove(config: Mapping[str, str]) -> dict[str, str | None]:
+    """Configuration keys that remove drctl's filter; other transforms are kept."""
+    if _NAME not in _names(config.get(_TRANSFORMS, "")):
         return {}
     found: dict[str, str | None] = {}
     for key in (_TRANSFORMS, _PREDICATES):
-        left = ",".join(word for word in _words(config.get(key, "")) if word != _NAME)
+        left = ",".join(word for word in _names(config.get(key, "")) if word != _NAME)
         found[key] = left or None
         found |= {name: None for name in config if name.startswith(f"{key}.{_NAME}.")}
     return found
@@ -179,10 +180,10 @@ def is_own_change(key: str, value: str | None) -> bool:
 
 
 def without_own_filter(config: Mapping[str, str]) -> dict[str, str]:
-    """The configuration once drctl's own filter is removed."""
-    changed = {**config, **filter_to_take_out(config)}
+    """The configuration without drctl's filter."""
+    changed = {**config, **filter_to_remove(config)}
     return {name: value for name, value in changed.items() if value is not None}
 
 
-def _words(text: str) -> tuple[str, ...]:
+def _names(text: str) -> tuple[str, ...]:
     return tuple(filter(None, (word.strip() for word in text.split(","))))

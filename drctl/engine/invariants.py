@@ -1,7 +1,7 @@
 """Ordering rules over step kinds; every plan is checked against them.
 
-The rules are the same for drctl's own plans and for runbooks that a person wrote. A plan may be
-about replication in both directions: most rules hold for each direction by itself.
+The same rules apply to drctl's own plans and to user-written runbooks. A plan may concern
+replication in both directions; most rules apply to each direction separately.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,12 +15,12 @@ from drctl.model.plan import Plan, Step
 class Reach(Enum):
     """Which steps a rule compares."""
 
-    ONE_WAY = auto()
-    """Those of one direction with each other."""
-    BOTH_WAYS = auto()
+    SAME_DIRECTION = auto()
+    """Steps of one direction with each other."""
+    ALL = auto()
     """All steps of the plan."""
-    ACROSS = auto()
-    """Those of one direction with those of the other, where the plan is about both."""
+    OPPOSITE_DIRECTIONS = auto()
+    """Steps of one direction with those of the other, if the plan has both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Rule:
     later: Trait
     why: str
     needed: bool = False
-    reach: Reach = Reach.ONE_WAY
+    reach: Reach = Reach.SAME_DIRECTION
 
 
 RULES = (
@@ -44,14 +44,14 @@ RULES = (
         Trait.CHANGES,
         "the prechecks must pass before anything is changed",
         needed=True,
-        reach=Reach.BOTH_WAYS,
+        reach=Reach.ALL,
     ),
     Rule(
         Trait.SNAPSHOTS_STATE,
         Trait.CHANGES,
         "state that was not recorded before a change cannot be restored",
         needed=True,
-        reach=Reach.BOTH_WAYS,
+        reach=Reach.ALL,
     ),
     Rule(
         Trait.FENCES_WRITES,
@@ -143,14 +143,14 @@ RULES = (
         Trait.RECONCILES,
         Trait.STARTS_REPLICATION,
         "reverse replication would append newer records before the missing ones are reconciled",
-        reach=Reach.BOTH_WAYS,
+        reach=Reach.ALL,
     ),
     Rule(
         Trait.STOPS_REPLICATION,
         Trait.STARTS_REPLICATION,
         "running both directions at once duplicates every record",
         needed=True,
-        reach=Reach.ACROSS,
+        reach=Reach.OPPOSITE_DIRECTIONS,
     ),
     Rule(
         Trait.FENCES_WRITES,
@@ -169,13 +169,13 @@ RULES = (
         Trait.EMPTIES,
         Trait.STARTS_REPLICATION,
         "leftover records would precede or duplicate the replicated ones",
-        reach=Reach.ACROSS,
+        reach=Reach.OPPOSITE_DIRECTIONS,
     ),
 )
 
 
 def violations(plan: Plan, kinds: Mapping[str, Kind]) -> tuple[str, ...]:
-    """Each rule that the plan breaks, naming the step and the reason."""
+    """Describe each rule that the plan violates."""
     return tuple(line for rule in RULES for line in _broken(rule, plan.steps, kinds))
 
 
@@ -184,23 +184,23 @@ def _broken(rule: Rule, steps: Sequence[Step], kinds: Mapping[str, Kind]) -> Ite
     earlier = [n for n, each in enumerate(traits) if rule.earlier in each]
     later = [n for n, each in enumerate(traits) if rule.later in each]
     opposite = {n for n, each in enumerate(traits) if Trait.OPPOSITE_DIRECTION in each}
-    if rule.reach is Reach.BOTH_WAYS or not opposite:
+    if rule.reach is Reach.ALL or not opposite:
         yield from _out_of_order(rule, steps, earlier, later)
         return
-    for way in (True, False):
-        before = way if rule.reach is Reach.ONE_WAY else not way
+    for direction in (True, False):
+        before = direction if rule.reach is Reach.SAME_DIRECTION else not direction
         yield from _out_of_order(
             rule,
             steps,
             [n for n in earlier if (n in opposite) is before],
-            [n for n in later if (n in opposite) is way],
+            [n for n in later if (n in opposite) is direction],
         )
 
 
 def _out_of_order(
     rule: Rule, steps: Sequence[Step], earlier: list[int], later: list[int]
 ) -> Iterator[str]:
-    """Only the first later step is checked: the others come after it."""
+    """Compare with the first of the later steps only: the others come after it."""
     if not later:
         return
     if not earlier:
@@ -208,7 +208,7 @@ def _out_of_order(
             does = str(rule.earlier.name).lower().replace("_", " ")
             yield f"step {steps[later[0]].id} needs an earlier step that {does}: {rule.why}"
         return
-    # One precheck or one snapshot is enough; of everything else all must come first.
+    # One precheck or snapshot is enough; of anything else, all steps must come first.
     one_is_enough = rule.earlier in (Trait.RUNS_PRECHECKS, Trait.SNAPSHOTS_STATE)
     if later[0] < (earlier[0] if one_is_enough else earlier[-1]):
         yield f"step {steps[later[0]].id} must come after {steps[earlier[-1]].id}: {rule.why}"

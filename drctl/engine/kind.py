@@ -1,12 +1,11 @@
-"""A kind of step: what it checks, does, reads back, and how it is rolled back.
+"""What a kind of step must provide: check, apply, verify, and roll back.
 
-Only `apply` and `undo` are handed something that can write (`LinkWriter`); everything else gets
-something that can only look (`LinkReader`). mypy checks it, tests/engine/test_no_writes.py proves
-it.
+Only `apply` and `undo` are given a `LinkWriter`; every other method gets a `LinkReader`, which has
+no method that writes. mypy enforces this, and tests/engine/test_no_writes.py tests it.
 
-A kind is a `StepKind` of three frozen dataclasses: its settings (what a plan says), its intent
-(what `check` decided: all that is needed to do it, to look at it and to undo it) and its facts
-(what `verify` saw, for later steps and reports):
+A kind is a `StepKind` with three frozen dataclasses: its settings (from the plan), its intent (the
+result of `check`: everything needed to apply, verify and roll back the step) and its facts (the
+result of `verify`, for later steps and reports):
 
     @dataclass(frozen=True, slots=True)
     class DrainFacts:
@@ -17,23 +16,23 @@ A kind is a `StepKind` of three frozen dataclasses: its settings (what a plan sa
         traits = Trait.DRAINS
 
         def check(self, settings: DrainSettings, facts: Facts, reader: LinkReader) -> DrainIntent:
-            found = facts.of(FindMissing())  # the facts of another step, or None
+            found = facts.of(FindMissing())  # the facts of an earlier step, or None
             ...
 
-        def verify(self, intent: DrainIntent, reader: LinkReader) -> Seen[DrainFacts]:
-            return Seen(State.DONE, words, DrainFacts(missing.records))
+        def verify(self, intent: DrainIntent, reader: LinkReader) -> Readback[DrainFacts]:
+            return Readback(State.DONE, words, DrainFacts(missing.records))
 
-A plan's step is made with `Drain().step("drain", DrainSettings(target), timeout_s)`; the registry
-holds `Journaled(Drain())`, which reads and writes JSON, so that the executor and the journal know
-no kind's types (`Kind`). `drctl.model.typed_json` says how a type looks in JSON. Give a field a
-default only where JSON may lack it: settings and intents leave out a field that has its default.
+`Drain().step("drain", DrainSettings(target), timeout_s)` is a step of a plan. The registry wraps
+each kind in `Kind`, which converts from and to JSON, so that the executor and the journal do not
+depend on the types of a kind. `drctl.model.typed_json` defines the JSON form. A field may have a
+default only if it may be absent from the JSON: settings and intents omit fields with their default.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Flag, StrEnum, auto
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, get_args
 
 from typing_extensions import TypeVar
 
@@ -54,11 +53,11 @@ class Status(StrEnum):
 
     DONE = "done"
     REFUSED = "refused"
-    """Nothing is changed: it was not begun, or everything was put back."""
+    """Nothing is changed: the run did not begin, or all changes were rolled back."""
     STOPPED = "stopped"
-    """Something is changed; `drctl resume` continues."""
+    """Changes remain; `drctl resume` continues the run."""
     UNKNOWN = "unknown"
-    """Something that was sent was not seen to be done; `drctl resume` looks first."""
+    """A change was requested but could not be verified; `drctl resume` checks it first."""
     INTERRUPTED = "interrupted"
 
 
@@ -71,19 +70,20 @@ _CODES = {
 }
 
 FINAL = frozenset({Status.DONE, Status.REFUSED})
-"""Nobody resumes these."""
+"""A run with one of these cannot be resumed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of a run, or of one attempt at it.
+    """How a run ended, or one attempt to complete it.
 
     Attributes:
-        step: the step that it ended at; empty where all are done.
-        items: what is not as wanted, each named.
-        owes: whether something is left to a later run.
-        over: whether nobody resumes it though something is changed: that is as it should stay.
-        abandoned: whether somebody gave it up as it was.
+        step: the step at which it ended; empty if all steps are done.
+        words: the reason; empty if all steps are done.
+        items: the partitions, groups or connectors that failed.
+        outstanding: whether outstanding actions remain for a later run.
+        over: whether the run cannot be resumed although irreversible changes remain.
+        abandoned: whether the run was abandoned with `drctl resume --abandon`.
     """
 
     status: Status
@@ -96,7 +96,7 @@ class Outcome:
 
     @property
     def exit_code(self) -> ExitCode:
-        """What the process exits with: never 0 where something is owed."""
+        """The exit code of the process; never 0 if actions are outstanding."""
         if self.abandoned or (self.status is Status.DONE and self.outstanding):
             return ExitCode.FOUND
         return _CODES[self.status]
@@ -107,23 +107,24 @@ class State(StrEnum):
 
     DONE = "done"
     WAITING = "waiting"
-    """Not yet; it may still come."""
+    """Not in effect yet; polling continues."""
     FAILED = "failed"
-    """It will not come by waiting."""
+    """Waiting does not help."""
     UNKNOWN = "unknown"
-    """What would tell does not answer."""
+    """It could not be read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seen(Generic[F]):
-    """An observation of a step's effect.
+class Readback(Generic[F]):
+    """The state of a step's effect, as read back.
 
     Attributes:
-        words: what is true, for a person.
-        facts: what later steps and the report need of it.
-        items: what is not as wanted, each named: a partition, a group, a connector.
-        owes: what is done, but for this, which a later run must do; empty where it is all.
-        stays: whether a rollback leaves something changed; only `undone` of an `IRREVERSIBLE` kind.
+        words: the state as a sentence.
+        facts: what later steps and reports need.
+        items: the partitions, groups or connectors that are not in the wanted state.
+        outstanding: the action that remains for a later run; empty if the step is complete.
+        leaves_changes: whether changes remain after a rollback; set only by `verify_undo` of an
+            `IRREVERSIBLE` kind.
     """
 
     state: State
@@ -131,26 +132,26 @@ class Seen(Generic[F]):
     facts: F | None = None
     items: tuple[str, ...] = ()
     outstanding: str = ""
-    stays: bool = False
+    leaves_changes: bool = False
 
 
 class Trait(Flag):
-    """What the rules of order need to know of a kind; see `drctl.engine.invariants`."""
+    """Properties of a kind that the executor and the ordering rules (`invariants`) depend on."""
 
     NONE = 0
     CHANGES = auto()
-    """It has an effect outside."""
+    """It changes something outside drctl."""
     FENCES_WRITES = auto()
     DRAINS = auto()
     QUIESCES = auto()
     REQUESTS_STOP = auto()
-    """Replication is told to stop; that it has is for a later step to prove."""
+    """It requests that replication stops; a later step verifies it."""
     STOPS_REPLICATION = auto()
     PREPARES_GROUPS = auto()
     COMMITS_OFFSETS = auto()
     ADVANCES_PRODUCER_IDS = auto()
     ENABLES_WRITES = auto()
-    """From here on nothing is rolled back automatically: the target may have taken writes."""
+    """No automatic rollback after this: the target may have accepted writes."""
     SWITCHES = auto()
     VERIFIES = auto()
     STARTS_REPLICATION = auto()
@@ -158,27 +159,26 @@ class Trait(Flag):
     FINDS_GAP = auto()
     RECONCILES = auto()
     EMPTIES = auto()
-    """What a cluster holds is given up, to be copied again from scratch."""
+    """It deletes the records of a cluster, to replicate them from scratch."""
     RUNS_PRECHECKS = auto()
-    """It lets the plan continue only where the prechecks allow it."""
+    """The plan continues only if its prechecks pass."""
     OPPOSITE_DIRECTION = auto()
-    """It is about replication in the direction opposite to the plan's own."""
+    """It concerns replication in the direction opposite to the plan's."""
     IRREVERSIBLE = auto()
-    """A rollback leaves what it did: `undone` says what stays, and why."""
+    """It cannot be rolled back: `verify_undo` reports which changes remain, and why."""
     RECHECKED = auto()
-    """What it was decided from may have moved: it is checked again before it is sent again."""
+    """Its intent can become outdated: `check` runs again before it is applied again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A step in words, for plans, runbooks and reports.
+    """A description of a step for plans, runbooks and reports.
 
     Attributes:
-        title: what is done, a short line.
-        proof: how it will be known that it was.
-        way_back: how it is rolled back; empty where it cannot be.
-        clients: what becomes of clients that are connected to the old cluster; empty where the
-            step has nothing to say of it.
+        title: what the step does, in one short line.
+        proof: how its success is verified.
+        rollback: how it is rolled back; empty if it cannot be.
+        clients: the effect on clients of the old cluster; empty if there is none.
     """
 
     title: str
@@ -189,10 +189,10 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class BothClusters:
-    """Settings of a step that needs to know the names of both clusters.
+    """Settings of a step that needs only the names of both clusters.
 
     Attributes:
-        source: the one that replication reads from.
+        source: the cluster that replication reads from.
     """
 
     source: str
@@ -200,36 +200,36 @@ class BothClusters:
 
 
 class Facts(dict[str, Json]):
-    """The facts of the steps before: by kind, the newest of each."""
+    """The facts of earlier steps: the newest for each kind."""
 
     def of(self, kind: "StepKind[Any, Any, F]") -> F | None:
-        """Those of one kind; None where no step of it is done."""
+        """Return the facts of one kind; None if no step of it is done."""
         return self.named(kind.name, kind.forms()[2])
 
     def named(self, name: str, form: type[T]) -> T | None:
-        """The same, where a kind has several names.
+        """Return the facts of the kind with this name; None if no step of it is done.
 
         Raises:
-            ValueError: they are not of this type.
+            ValueError: the facts do not have this type.
         """
         found = self.get(name)
         return None if found is None else read_as(form, found)
 
 
 class StepKind(ABC, Generic[S, I, F]):
-    """One kind of step, over types of its own."""
+    """One kind of step, with its own types for settings, intent and facts."""
 
     _forms: ClassVar[tuple[Any, Any, Any]]
 
     if TYPE_CHECKING:
-        # An attribute of the class, or a field.
+        # A class attribute, or a dataclass field.
         @property
         def name(self) -> str:
             """The name in plans, runbooks and journals."""
 
         @property
         def traits(self) -> Trait:
-            """What the rules of order need to know."""
+            """What the executor and the ordering rules need to know."""
 
     def __init_subclass__(cls) -> None:
         for base in cls.__dict__.get("__orig_bases__", ()):
@@ -238,114 +238,71 @@ class StepKind(ABC, Generic[S, I, F]):
 
     @abstractmethod
     def describe(self, settings: S) -> Description:
-        """The step in words."""
+        """Describe the step."""
 
     @abstractmethod
     def check(self, settings: S, facts: Facts, reader: LinkReader) -> I:
-        """Look, and say what would be done: everything needed to do it, again, or to undo it.
+        """Read the current state and return everything needed to apply, verify and roll back.
 
         Raises:
-            Refused: it must not be done; nothing was changed.
-            Unreachable: what would be looked at does not answer.
+            Refused: the step must not be applied; nothing was changed.
+            Unreachable: the state could not be read.
         """
 
     @abstractmethod
     def apply(self, intent: I, writer: LinkWriter) -> tuple[str, ...]:
-        """Do it; doing it twice is as doing it once. What was complained of, item by item.
+        """Apply the step; must be idempotent. Returns one error message for each failed item.
 
         Raises:
-            Unknown: no answer came after something was sent.
+            Unknown: a request was sent and not answered.
         """
 
     @abstractmethod
-    def verify(self, intent: I, reader: LinkReader) -> Seen[F]:
-        """Look whether it is done; asked again and again until it is or time is up."""
+    def verify(self, intent: I, reader: LinkReader) -> Readback[F]:
+        """Read back whether the step is in effect; called until it is, or until the timeout."""
 
     @abstractmethod
     def undo(self, intent: I, writer: LinkWriter) -> tuple[str, ...]:
-        """Put back what was there before; what was complained of, item by item.
+        """Restore the state before the step; returns one error message for each failed item.
 
         Raises:
-            Unknown: no answer came after something was sent.
+            Unknown: a request was sent and not answered.
         """
 
     @abstractmethod
-    def undone(self, intent: I, reader: LinkReader) -> Seen[F]:
-        """Look whether it was put back."""
+    def verify_undo(self, intent: I, reader: LinkReader) -> Readback[F]:
+        """Read back whether the step is rolled back."""
 
     def forms(self) -> tuple[type[S], type[I], type[F]]:
-        """The types of its settings, intent and facts."""
+        """Return the types of settings, intent and facts."""
         return self._forms
 
     def step(
         self, identity: str, settings: S, timeout_s: float = 60, duty: Duty = Duty.REQUIRED
     ) -> Step:
-        """A step of a plan."""
+        """Create a step of a plan."""
         return Step(identity, self.name, to_json(settings), timeout_s, duty)
 
     def read_settings(self, data: Json) -> S:
-        """From a plan.
+        """Read settings from a plan.
 
         Raises:
-            ValueError: they are not as this kind writes them.
+            ValueError: the data does not match the type.
         """
         return read_as(self.forms()[0], data)
 
     def read_intent(self, data: Json) -> I:
-        """From a journal.
+        """Read an intent from a journal.
 
         Raises:
-            ValueError: it is not as this kind writes it.
+            ValueError: the data does not match the type.
         """
         return read_as(self.forms()[1], data)
 
 
-class Kind(Protocol):
-    """One kind of step as plans and journals know it: over JSON."""
-
-    @property
-    def name(self) -> str:
-        """The name in plans, runbooks and journals."""
-
-    @property
-    def traits(self) -> Trait:
-        """What the rules of order need to know."""
-
-    def describe(self, settings: Json) -> Description:
-        """The step in words."""
-
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
-        """Look, and say what would be done: everything needed to do it, again, or to undo it.
-
-        Raises:
-            Refused: it must not be done; nothing was changed.
-            Unreachable: what would be looked at does not answer.
-        """
-
-    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
-        """Do it; doing it twice is as doing it once. What was complained of, item by item.
-
-        Raises:
-            Unknown: no answer came after something was sent.
-        """
-
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
-        """Look whether it is done; asked again and again until it is or time is up."""
-
-    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
-        """Put back what was there before; what was complained of, item by item.
-
-        Raises:
-            Unknown: no answer came after something was sent.
-        """
-
-    def undone(self, intent: Json, reader: LinkReader) -> Seen:
-        """Look whether it was put back."""
-
-
 @dataclass(frozen=True, slots=True)
-class Journaled:
-    """Implements `Kind`: a kind behind its JSON."""
+class Kind:
+    """A kind of step as plans and journals use it: settings, intent and facts are JSON."""
 
     kind: StepKind[Any, Any, Any]
 
@@ -356,60 +313,60 @@ class Journaled:
 
     @property
     def traits(self) -> Trait:
-        """What the rules of order need to know."""
+        """What the executor and the ordering rules need to know."""
         return self.kind.traits
 
     def describe(self, settings: Json) -> Description:
-        """The step in words."""
+        """Describe the step."""
         return self.kind.describe(self.kind.read_settings(settings))
 
     def check(self, settings: Json, facts: Mapping[str, Json], reader: LinkReader) -> Json:
-        """Look, and say what would be done."""
+        """Call `StepKind.check`."""
         return to_json(self.kind.check(self.kind.read_settings(settings), Facts(facts), reader))
 
     def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
-        """Do it."""
+        """Call `StepKind.apply`."""
         return self.kind.apply(self.kind.read_intent(intent), writer)
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen[Json]:
-        """Look whether it is done."""
-        return _journaled(self.kind.verify(self.kind.read_intent(intent), reader))
+    def verify(self, intent: Json, reader: LinkReader) -> Readback[Json]:
+        """Call `StepKind.verify`."""
+        return _with_json_facts(self.kind.verify(self.kind.read_intent(intent), reader))
 
     def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
-        """Put back what was there before."""
+        """Call `StepKind.undo`."""
         return self.kind.undo(self.kind.read_intent(intent), writer)
 
-    def undone(self, intent: Json, reader: LinkReader) -> Seen[Json]:
-        """Look whether it was put back."""
-        return _journaled(self.kind.undone(self.kind.read_intent(intent), reader))
+    def verify_undo(self, intent: Json, reader: LinkReader) -> Readback[Json]:
+        """Call `StepKind.verify_undo`."""
+        return _with_json_facts(self.kind.verify_undo(self.kind.read_intent(intent), reader))
 
 
-def _journaled(seen: Seen[Any]) -> Seen[Json]:
+def _with_json_facts(seen: Readback[Any]) -> Readback[Json]:
     return replace(seen, facts={} if seen.facts is None else to_json(seen.facts, whole=True))
 
 
-def complaints(
+def failed_items(
     answers: Mapping[T, Unavailable | None], name: Callable[[T], str] = str
 ) -> tuple[str, ...]:
-    """What `apply` and `undo` return: each item that was not done, and why."""
+    """Return the error messages of failed items, as `apply` and `undo` return them."""
     return tuple(f"{name(item)}: {why.reason}" for item, why in answers.items() if why)
 
 
 class Permanent(StepKind[S, I, F]):
-    """A kind whose effect is not rolled back; its `undone` says what stays."""
+    """A kind that is not rolled back; `verify_undo` reports which changes remain."""
 
     def undo(self, intent: I, writer: LinkWriter) -> tuple[str, ...]:
-        """Nothing is rolled back."""
+        """Do nothing."""
         return ()
 
 
 class Polling(Permanent[S, I, F]):
-    """A kind by which drctl changes nothing: nothing to apply, and nothing to roll back."""
+    """A kind that only reads: nothing to apply, and nothing to roll back."""
 
     def apply(self, intent: I, writer: LinkWriter) -> tuple[str, ...]:
-        """Nothing is done."""
+        """Do nothing."""
         return ()
 
-    def undone(self, intent: I, reader: LinkReader) -> Seen[F]:
-        """Nothing was done."""
-        return Seen(State.DONE, "nothing was changed")
+    def verify_undo(self, intent: I, reader: LinkReader) -> Readback[F]:
+        """Report that nothing was changed."""
+        return Readback(State.DONE, "nothing was changed")

@@ -1,7 +1,7 @@
-"""What steps need from outside: `LinkReader` looks, `LinkWriter` changes.
+"""Interfaces that steps use: `LinkReader` reads, `LinkWriter` changes.
 
-Clusters go by their names in drctl.yaml. Connectors, endpoints and groups are those of the plan's
-link. Everything is opened when it is first asked for.
+Clusters are identified by their names in drctl.yaml. Connectors, endpoints and groups are those of
+the plan's link. Connections are opened at their first use.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from drctl.elections.cluster_state import ElectionReader, ElectionWriter
-from drctl.engine.failback_state import OutstandingAction, Reconciliation, Search, Wish
+from drctl.engine.failback_state import OutstandingAction, ReconcileRequest, Reconciliation, Search
 from drctl.model.endpoints import EndpointReader, EndpointWriter
 from drctl.model.fencing import AclReader, AclWriter, FenceProver
 from drctl.model.finding import Finding
@@ -27,12 +27,12 @@ from drctl.offsets.results import Answers
 
 @dataclass(frozen=True, slots=True)
 class ConnectorState:
-    """A connector as its workers tell it.
+    """The state of a connector, as its workers report it.
 
     Attributes:
-        state: RUNNING, PAUSED, STOPPED, FAILED, ...; of the connector and all its tasks where they
-            agree, else all of them.
-        stack_trace: what failed, in the words of its worker; empty where nothing did.
+        state: RUNNING, PAUSED, STOPPED, FAILED, ...; all states if the connector and its tasks
+            differ.
+        stack_trace: the stack trace of a failure; empty if nothing failed.
     """
 
     name: str
@@ -40,19 +40,19 @@ class ConnectorState:
     stack_trace: str = ""
 
     @property
-    def told(self) -> str:
-        """How it stands, and why."""
+    def summary(self) -> str:
+        """The state as a sentence, with the stack trace."""
         return f"{self.name} is {self.state}{f': {self.stack_trace}' if self.stack_trace else ''}"
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectorTasks:
-    """The tasks of a connector: they copy, and it only says what they are to copy.
+    """The tasks of a connector.
 
     Attributes:
-        configured: how many are to run, as the workers keep it.
-        running: what is known of those that ran last, such as `0 is RUNNING`.
-        workers: that run the connector or a task of it.
+        configured: number of tasks in the stored configuration.
+        running: last known states of tasks, such as `0 is RUNNING`.
+        workers: workers that run the connector or one of its tasks.
     """
 
     configured: int
@@ -61,62 +61,62 @@ class ConnectorTasks:
 
     @property
     def any(self) -> bool:
-        """Whether one is to run, or does."""
+        """Whether a task is configured or running."""
         return bool(self.configured or self.running)
 
     @property
-    def told(self) -> tuple[str, ...]:
-        """Those that run, or how many are to."""
-        return self.running or (f"{self.configured} are to run",)
+    def summary(self) -> tuple[str, ...]:
+        """The states of running tasks, or the number of configured ones."""
+        return self.running or (f"{self.configured} configured",)
 
 
 class ConnectorsReader(Protocol):
-    """Looks at the connectors that replicate the link."""
+    """Reads the connectors that replicate the link."""
 
     def tasks(self, name: str) -> ConnectorTasks:
-        """Of one connector.
+        """Return the tasks of a connector.
 
         Raises:
-            UsageError: there is none of this name.
+            UsageError: no connector has this name.
             Unreachable: no worker answered within the deadline.
         """
 
     def tasks_left(self, names: Sequence[str], settle_s: float) -> Sequence[str]:
-        """Tasks that are there still, in words; none where for so long none was seen.
+        """Describe tasks that still exist; empty once there were none for `settle_s` seconds.
 
         Raises:
-            UsageError: there is no such connector.
+            UsageError: a connector does not exist.
             Unreachable: no worker answered within the deadline.
         """
 
     def state(self, name: str) -> ConnectorState:
-        """Of one connector and its tasks.
+        """Return the state of a connector and its tasks.
 
         Raises:
-            UsageError: there is none of this name.
+            UsageError: no connector has this name.
             Unreachable: no worker answered within the deadline.
         """
 
     def offsets(self, name: str) -> Sequence[Mapping[str, Any]]:
-        """What it keeps of how far it got.
+        """Return the source offsets of a connector.
 
         Raises:
-            UsageError: there is none of this name.
+            UsageError: no connector has this name.
             Unreachable: no worker answered within the deadline.
         """
 
     def kafka_cluster_id(self) -> str:
-        """The cluster that the workers are of, and write to where a connector names no other.
+        """Return the id of the workers' Kafka cluster, the default target of their connectors.
 
         Raises:
             Unreachable: no worker answered within the deadline.
         """
 
     def config(self, name: str) -> Mapping[str, str]:
-        """How it is configured. It may hold passwords: read named keys only, and keep no others.
+        """Return the configuration. It may contain passwords: read only the keys you need.
 
         Raises:
-            UsageError: there is none of this name.
+            UsageError: no connector has this name.
             Unreachable: no worker answered within the deadline.
         """
 
@@ -125,39 +125,40 @@ class ConnectorsWriter(ConnectorStopper, Protocol):
     """Stops, resumes and configures the connectors that replicate the link."""
 
     def pause(self, name: str) -> None:
-        """Let its tasks idle.
+        """Pause a connector and its tasks.
 
         Raises:
-            Unknown: no answer came; it may have been paused.
+            Unknown: no answer; it may be paused.
         """
 
     def configure(self, name: str, changes: Mapping[str, str | None]) -> None:
-        """Change some keys of its configuration, and leave all others; None removes one.
+        """Change keys of its configuration; None removes a key. All others are unchanged.
 
         Raises:
-            Unknown: no answer came, or the workers do not accept it.
+            Unknown: no answer, or the workers rejected it.
         """
 
     def alter_offsets(self, name: str, offsets: Sequence[Mapping[str, Any]]) -> None:
-        """Set how far it got, of these source partitions; it must be stopped.
+        """Set source offsets of a stopped connector.
 
         Raises:
-            Unknown: no answer came, or the workers do not accept it.
+            Unknown: no answer, or the workers rejected it.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What a comparison says.
+    """The result of a comparison of source and target by content.
 
     Attributes:
-        records: that are on the source and not on the target.
-        not_compared: what could not be compared, each in words; empty where nothing was left out.
-        partitions: of which some are missing, each in words.
-        duplicated: records that the target holds more often than the source.
-        repeated: of `records`, those with an equal on the target: second copies of the source.
-        undecided: partitions of the source with an open transaction, each in words: what it wrote
-            counts in none of these numbers, and is a record once it is committed.
+        records: number of records on the source that are missing on the target.
+        not_compared: descriptions of what could not be compared; empty if everything was.
+        partitions: descriptions of partitions with missing records.
+        duplicated: number of records that the target holds more often than the source.
+        repeated: the part of `records` with an equal record on the target: surplus copies on the
+            source.
+        undecided: descriptions of source partitions with an open transaction. Its records are not
+            counted; they count once it is committed.
         left_missing_before: records that were quarantined or discarded in an earlier incident; not
             counted in `records`.
     """
@@ -172,25 +173,24 @@ class Missing:
 
     @property
     def unproven(self) -> tuple[str, ...]:
-        """Why more may be missing than was counted, each in words."""
+        """Reasons why more records may be missing than were counted."""
         return (*self.not_compared, *self.undecided)
 
     def but_for(self, second_copies: int) -> int:
-        """Records that are missing, but for as many known second copies of the source.
+        """Missing records without known surplus copies on the source.
 
-        One without an equal on the target is never such a copy, whatever was counted before.
+        Only records with an equal record on the target can be surplus copies.
         """
         return self.records - min(second_copies, self.repeated)
 
 
 @dataclass(frozen=True, slots=True)
-class CommandEnded:
+class CommandResult:
     """How a user-supplied command ended.
 
     Attributes:
-        code: negative where a signal ended it; None where it could not be started.
-        output: the end of what it printed, without the secrets of its environment; or why it
-            could not be started.
+        code: exit code; negative if a signal ended it, None if it could not be started.
+        output: the end of its output with secrets masked, or why it could not be started.
     """
 
     code: int | None
@@ -201,137 +201,138 @@ class ProbeWriter(Protocol):
     """Writes a probe record."""
 
     def write_probe(self, topic: str, text: str) -> None:
-        """Write one; it counts when all in-sync replicas have it.
+        """Write a probe record with acks=all.
 
         Raises:
-            Refused: the cluster does not take it.
-            Unknown: no answer came.
+            Refused: the cluster rejected it.
+            Unknown: no answer.
         """
 
 
 class Elections(ElectionReader, Protocol):
-    """Looks at the leaders of one cluster, and remembers what its controller said."""
+    """Reads the leaders of one cluster, and keeps the controller's answers."""
 
     def answers(self) -> Mapping[TopicPartition, Unavailable | None]:
-        """Of the partitions that this process asked for: None where the controller elected."""
+        """Answers to elections that this process requested: None for success."""
 
 
 class LinkReader(Protocol):
-    """Everything that steps may look at; nothing here changes anything."""
+    """Everything that steps can read; no method changes anything."""
 
     def topics(self) -> tuple[str, ...]:
-        """The source's topics that the link carries, sorted; from the target if that is dead.
+        """The link's topics on the source, sorted; from the target if the source is unreachable.
 
         Raises:
             Unreachable: neither cluster answered.
         """
 
     def target_topic(self, topic: str) -> str:
-        """What a topic of the source is called on the target."""
+        """The name of a source topic on the target."""
 
-    def site(self, name: str) -> ClusterReader:
-        """One of the two clusters.
+    def cluster_reader(self, name: str) -> ClusterReader:
+        """Return the reader of one cluster.
 
-        This and the next ones may remember for a while of a lost source that it is silent.
+        An unreachable source is remembered for a while, here and in other methods.
 
         Raises:
-            Unreachable: it did not answer a while ago.
+            Unreachable: the cluster recently did not answer.
         """
 
-    def alive(self, name: str, *, newly: bool = False) -> str:
-        """The id of a cluster that answers now: nothing that is remembered of it counts.
+    def live_cluster_id(self, name: str, *, newly: bool = False) -> str:
+        """Ask the cluster for its id now, whatever is remembered of it.
 
-        A source that is asked all the while may have been silent up to 3 s ago.
+        If the source is polled in the background, its answer may be up to 3 s old.
 
         Args:
-            newly: whether only an answer counts that comes from now on.
+            newly: whether to accept only an answer to a new request.
 
         Raises:
-            NotLetIn: somebody is there, and does not let drctl in.
+            NotLetIn: it answers, but authentication fails.
             Unreachable: it did not answer.
         """
 
     def groups(self, name: str) -> GroupReader:
-        """The groups of one of them."""
+        """The consumer groups of one cluster."""
 
     def offset_answers(self) -> Answers:
-        """What coordinators said to this process of offsets that it committed or removed."""
+        """Answers of coordinators to offset commits and deletions of this process."""
 
     def link_groups(self, name: str) -> tuple[str, ...]:
-        """Those whose positions the link carries, sorted.
+        """The link's consumer groups on one cluster, sorted.
 
         Raises:
             Unreachable: the cluster did not answer.
         """
 
-    def seen_ahead(self) -> StateSnapshot | None:
-        """The stock that was taken during a wait, up to 5 s ago; None where there is none."""
+    def early_snapshot(self) -> StateSnapshot | None:
+        """A snapshot that was taken while waiting, at most 5 s old; None if there is none."""
 
     def acls(self, name: str) -> AclReader:
-        """The rules of one cluster."""
+        """The ACL rules of one cluster."""
 
     def shapes(self, name: str) -> ShapeReader:
-        """The topics of one cluster, as whoever changes them must know them."""
+        """The partition counts and configurations of topics of one cluster."""
 
     def producer_ids(self, name: str) -> ProducerIdReader:
         """The producer ids of one cluster."""
 
     def fence(self, name: str, settle_s: float) -> FenceProver:
-        """What proves that a fence of one cluster holds."""
+        """Verifies fences of one cluster."""
 
     def elections(self, name: str) -> Elections:
         """The leaders of one cluster."""
 
     def connectors(self) -> ConnectorsReader:
-        """Those that replicate the link."""
+        """The connectors that replicate the link."""
 
     def workers(self) -> Workers:
-        """All connectors of the workers that replicate the link, or that the run is about."""
+        """All connectors of the link's Connect workers, or of those that the run is about."""
 
     def endpoint(self, number: int) -> EndpointReader:
-        """One of the link's endpoints, counted from 0."""
+        """One of the link's endpoints, numbered from 0."""
 
     def reached(self, number: int, name: str) -> str:
-        """The id of the cluster that a client comes to by an endpoint, counted from 0, now.
+        """The id of the cluster that a client reaches through an endpoint now.
 
         Args:
-            name: of the cluster whose settings the client has, but for where it begins.
+            number: number of the endpoint, from 0.
+            name: the cluster whose client settings are used, except bootstrap servers.
 
         Raises:
-            UsageError: it is not configured how clients connect.
-            Unreachable: nobody answered.
+            UsageError: drctl.yaml does not say how clients connect.
+            Unreachable: no broker answered.
         """
 
     def findings(self, mode: str) -> Sequence[Finding]:
-        """What the prechecks find now."""
+        """Run the prechecks of a mode now."""
 
     def translate_ahead(self, moved: Collection[str] | None = None) -> None:
-        """Begin to translate beside other steps: the link's groups are not active any more.
+        """Start translating offsets in the background, once the link's groups are inactive.
 
         Args:
-            moved: the groups that moved since this was last called; None where that is not known.
+            moved: groups whose offsets changed since the last call; None if unknown.
         """
 
     def translated(self) -> Translated:
-        """Where the link's groups are to stand on the target, by the evidence there is now.
+        """Translate the offsets of the link's groups to the target, from current evidence.
 
         Raises:
             Unreachable: the target did not answer.
         """
 
     def missing(self) -> Missing:
-        """What is missing on the target of the source's tail, by content.
+        """Compare the tail of the link's topics by content.
 
         Raises:
             Unreachable: one of the clusters did not answer.
         """
 
     def loss(self, *, halted: str | None = None) -> Loss:
-        """What is probably missing on the target, by what is there.
+        """Estimate the data loss from what is on the target.
 
         Args:
-            halted: what kept replication from running when this run told it to stop, empty for
-                nothing; None where it was not told, and is asked.
+            halted: why replication was not running when this run stopped it, empty if it was
+                running; None to read its state now.
 
         Raises:
             Unreachable: the target did not answer.
@@ -341,70 +342,72 @@ class LinkReader(Protocol):
         """Whether a probe record can be read on a cluster."""
 
     def compared(self, scope: str) -> Missing:
-        """What is missing on the target of everything, or of the tail, by content.
+        """Compare everything, or the tail, by content.
 
         Raises:
             Unreachable: one of the clusters did not answer.
         """
 
     def answer(self, question: str, text: str) -> bool | None:
-        """What a person answers to a question; None where nobody is there.
+        """Ask the engineer a yes-no question; None without a terminal.
 
-        The same question gets the same answer for as long as this process lives.
+        Each question is asked once per process; the answer is kept.
         """
 
-    def probe(self, argv: Sequence[str], env: Mapping[str, str], timeout_s: float) -> CommandEnded:
-        """Run a user-supplied command that only looks.
+    def run_read_only(
+        self, argv: Sequence[str], env: Mapping[str, str], timeout_s: float
+    ) -> CommandResult:
+        """Run a user-supplied command that changes nothing.
 
         Args:
-            env: all that it gets; `${env:NAME}` and `${file:PATH}` in it are read here.
+            env: its complete environment; `${env:NAME}` and `${file:PATH}` are resolved here.
 
         Raises:
-            Unreachable: it took too long, and was ended.
+            Unreachable: it exceeded the timeout, and was killed.
         """
 
-    def ended(self, identity: str) -> CommandEnded | None:
-        """How a command ended that this process ran; None where it ran none to its end."""
+    def command_result(self, identity: str) -> CommandResult | None:
+        """The result of a command that this process ran; None if none ended."""
 
-    def other_way(self) -> "LinkReader":
-        """The same of replication in the opposite direction."""
+    def reversed(self) -> "LinkReader":
+        """The same for replication in the opposite direction."""
 
     def proof(self) -> Missing:
-        """What is missing on the target, by content; a clean result is kept as evidence.
+        """Compare everything by content; a clean result is stored as evidence.
 
         Raises:
             Unreachable: one of the clusters did not answer.
         """
 
-    def searched(self) -> Search:
-        """What only the cluster has that was lost and is back, by content.
+    def search_result(self) -> Search:
+        """Records that only the returned cluster has, by content.
 
-        A result on which decisions, or the failback, rest already is taken as it is.
+        A result on which decisions or the failback are based already is reused.
 
         Raises:
-            Refused: what was found cannot be rested on.
+            Refused: the result is not usable.
             Unknown: not everything could be compared.
         """
 
-    def remnant(self) -> Search:
-        """What only the cluster has that is to be rebuilt; nothing, where it is empty.
+    def search_before_rebuild(self) -> Search:
+        """Records that only the cluster to be rebuilt has; none if it is empty.
 
-        New records of the surviving cluster need no boundary then: all of them are copied.
+        The result has no boundaries: all records of the surviving cluster are copied.
 
         Raises:
             Unknown: not everything could be compared.
         """
 
-    def reconciliation(self, wish: Wish) -> Reconciliation:
-        """How decisions on the records of a search stand.
+    def reconciliation(self, request: ReconcileRequest) -> Reconciliation:
+        """The status of decisions on the records of a search.
 
         Raises:
-            Refused: they cannot be acted upon.
-            Unknown: the result is elsewhere, and not everything could be compared.
+            Refused: the decisions cannot be executed.
+            Unknown: the result is on another host, and not everything could be compared.
         """
 
     def outstanding(self) -> Sequence[OutstandingAction]:
-        """What earlier runs over this link owe.
+        """Outstanding actions of the link's earlier runs.
 
         Raises:
             Unreachable: the journal did not answer.
@@ -412,104 +415,104 @@ class LinkReader(Protocol):
 
 
 class LinkWriter(Protocol):
-    """Everything that steps may change."""
+    """Everything that steps can change."""
 
     def groups(self, name: str) -> GroupWriter:
-        """The positions of one cluster's groups."""
+        """Commits and deletes offsets of one cluster's groups."""
 
     def group_creator(self, name: str) -> GroupCreator:
-        """Makes groups of KIP-848's protocol ready on one cluster."""
+        """Creates groups of the KIP-848 protocol on one cluster."""
 
     def producer_ids(self, name: str) -> ProducerIdWriter:
-        """Has one cluster skip producer ids; a call takes ten seconds at most."""
+        """Advances the producer ids of one cluster; a call takes at most ten seconds."""
 
     def acls(self, name: str) -> AclWriter:
-        """The rules of one cluster."""
+        """Adds and removes the ACL rules of fences on one cluster."""
 
     def rules(self, name: str) -> RuleWriter:
-        """Adds rules about topics of one cluster, of either permission."""
+        """Adds and removes ACL rules for topics of one cluster."""
 
     def shapes(self, name: str) -> ShapeWriter:
-        """Makes and changes topics of one cluster."""
+        """Creates and changes topics of one cluster."""
 
     def elections(self, name: str) -> ElectionWriter:
-        """Has leaders of one cluster elected."""
+        """Requests leader elections on one cluster."""
 
     def connectors(self) -> ConnectorsWriter:
-        """Those that replicate the link."""
+        """The connectors that replicate the link."""
 
     def workers(self) -> WorkersWriter:
-        """All connectors of the workers that replicate the link, or that the run is about."""
+        """All connectors of the link's Connect workers, or of those that the run is about."""
 
     def endpoint(self, number: int) -> EndpointWriter:
         """One of the link's endpoints."""
 
     def probe_record(self, name: str, entrance: int | None = None) -> ProbeWriter:
-        """Writes to one cluster.
+        """Writes probe records to one cluster.
 
         Args:
-            entrance: number of the endpoint that it comes by; None where it comes straight.
+            entrance: number of the endpoint to connect through; None to connect directly.
 
         Raises:
-            UsageError: it is not configured how clients connect.
+            UsageError: drctl.yaml does not say how clients connect.
         """
 
     def run(
         self, identity: str, argv: Sequence[str], env: Mapping[str, str], timeout_s: float
-    ) -> CommandEnded:
+    ) -> CommandResult:
         """Run a user-supplied command to its end, without a shell.
 
         Args:
-            identity: by which `LinkReader.ended` knows it again.
-            env: all that it gets; `${env:NAME}` and `${file:PATH}` in it are read here.
+            identity: key for `LinkReader.command_result`.
+            env: its complete environment; `${env:NAME}` and `${file:PATH}` are resolved here.
 
         Raises:
-            Unknown: it took too long, and was ended.
+            Unknown: it exceeded the timeout, and was killed.
         """
 
-    def keep(self, name: str, document: Mapping[str, Any] | str) -> None:
-        """Put evidence of the run into its folder; a text as it stands, all else as JSON.
+    def save_evidence(self, name: str, document: Mapping[str, Any] | str) -> None:
+        """Write evidence to the run's folder: text as it is, anything else as JSON.
 
         Raises:
             Unknown: it could not be written.
         """
 
-    def other_way(self) -> "LinkWriter":
-        """The same of replication in the opposite direction."""
+    def reversed(self) -> "LinkWriter":
+        """The same for replication in the opposite direction."""
 
-    def reconcile(self, wish: Wish) -> None:
-        """Act on the records of a search, each once, also after a crash.
+    def reconcile(self, request: ReconcileRequest) -> None:
+        """Execute decisions on the records of a search; each record once, even after a crash.
 
         Raises:
-            DrctlError: some of it is not done, or that is not known.
+            DrctlError: part of it is not done, or its state is unknown.
         """
 
 
 class Watcher(Protocol):
-    """Is told of a run's progress; a terminal, or plain lines."""
+    """Shows the progress of a run."""
 
     def step(self, identity: str, number: int, total: int) -> None:
-        """A step begins."""
+        """Show that a step begins."""
 
     def waiting(self, identity: str, words: str, left_s: float) -> None:
-        """Its proof is not there yet; so many seconds remain."""
+        """Show the state of a step that is not verified yet; `left_s` seconds remain."""
 
     def ended(self, identity: str, words: str, figures: Mapping[str, float]) -> None:
-        """It came to an end."""
+        """Show that a step ended."""
 
 
 class Clock(Protocol):
-    """Time, and the wish to stop."""
+    """The time, and whether the engineer wants to stop."""
 
     def now(self) -> float:
         """Seconds since the epoch, UTC."""
 
     def monotonic(self) -> float:
-        """Seconds that never go back."""
+        """Seconds of a monotonic clock."""
 
     def wait(self, seconds: float) -> None:
-        """Return after this time, or as soon as somebody wants to stop."""
+        """Sleep; return early if the engineer wants to stop."""
 
     @property
     def stopping(self) -> bool:
-        """Whether somebody wants to stop."""
+        """Whether the engineer wants to stop."""

@@ -1,7 +1,7 @@
-"""The journal of a run: its chain of sealed lines, the grammar of its entries, and its state.
+"""The journal of a run: its hash chain of lines, the format of entries, and the resulting state.
 
-Adapters keep lines. `seal` chains entries into lines, `verify` finds what was done to a chain, and
-`read_run` replays entries into a `RunState`: how far the run came, and what it may have changed.
+`seal` turns entries into chained lines, which adapters store. `verify` detects damage to a chain.
+`read_run` replays entries into a `RunState`: the progress of the run, and what it may have changed.
 """
 
 import json
@@ -23,19 +23,19 @@ from drctl.model.plan import Json, Plan, Step
 from drctl.model.strict_json import read_json
 from drctl.model.text import quote
 
-_OWN = frozenset({"seq", "prev", "sum"})
+_RESERVED = frozenset({"seq", "prev", "sum"})
 _LINE = re.compile(
     rb'(\{"seq":([1-9][0-9]{0,17}),"prev":"([0-9a-f]{64})"(,.*)?),"sum":"([0-9a-f]{64})"\}',
     re.DOTALL,
 )
 
 
-class Broken(ValueError):
-    """A line is not as it was sealed."""
+class DamagedLine(ValueError):
+    """A line does not match its checksum, or is not a journal line."""
 
 
-class Harm(StrEnum):
-    """What was done to a chain."""
+class Damage(StrEnum):
+    """How a chain was damaged."""
 
     CHANGED = "changed"
     REMOVED = "removed"
@@ -45,11 +45,11 @@ class Harm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The last line of a chain, which the next one continues.
+    """The last line of a chain, which the next line refers to.
 
     Attributes:
-        seq: of the last line; 0 before the first.
-        digest: of the last line.
+        seq: sequence number of the last line; 0 before the first.
+        digest: SHA-256 of the last line.
     """
 
     seq: int
@@ -57,12 +57,12 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
-    """A line taken apart.
+class SealedLine:
+    """A parsed line.
 
     Attributes:
-        prev: the digest of the line before.
-        digest: of this line.
+        prev: digest of the previous line.
+        digest: digest of this line.
     """
 
     seq: int
@@ -73,39 +73,39 @@ class Sealed:
 
 @dataclass(frozen=True, slots=True)
 class ChainVerdict:
-    """What became of a journal since it was written.
+    """Whether a journal is intact.
 
     Attributes:
-        lines: how many are as they were written, from the first one on.
-        head: the last of them; its digest identifies them.
-        ended: whether the last of them says that the run ended. A run that neither ended nor is
-            under way was killed, or lines were cut off at the end.
-        harm: what is wrong with the line after them; None where nothing is.
-        words: the same for a person; empty where nothing is.
+        lines: number of intact lines from the beginning.
+        head: the last intact line; its digest identifies all of them.
+        ended: whether the last intact line says that the run ended. If not, and the run is not in
+            progress, it was killed, or lines are missing at the end.
+        damage: what is wrong with the next line; None if nothing is.
+        words: the damage as a sentence; empty if there is none.
     """
 
     lines: int
     head: Head
     ended: bool
-    harm: Harm | None = None
+    damage: Damage | None = None
     words: str = ""
 
     @property
-    def whole(self) -> bool:
-        """Whether it is as it was written, from its beginning to its end."""
-        return self.harm is None and self.ended
+    def complete(self) -> bool:
+        """Whether the journal is intact and the run ended."""
+        return self.damage is None and self.ended
 
 
-def beginning(run: str) -> Head:
-    """Where the chain of a run starts: no other run's lines fit there."""
+def first_head(run: str) -> Head:
+    """The head of an empty chain; it depends on the run, so that no other run's lines fit."""
     return Head(0, sha256(f"drctl journal of run {run}".encode()).hexdigest())
 
 
 def seal(entries: Iterable[Entry], head: Head) -> tuple[bytes, ...]:
-    """The lines of these entries, after the head; without an end of line, and without secrets.
+    """Turn entries into lines that continue a chain, without newlines and with secrets masked.
 
     Raises:
-        ValueError: an entry is no JSON, or uses a name of the chain's own.
+        ValueError: an entry is not JSON, or uses a key that is reserved for the chain.
     """
     lines = []
     for entry in entries:
@@ -114,129 +114,134 @@ def seal(entries: Iterable[Entry], head: Head) -> tuple[bytes, ...]:
     return tuple(lines)
 
 
-def opened(line: bytes) -> Sealed:
-    """Take a line apart.
+def parse_line(line: bytes) -> SealedLine:
+    """Parse a line and verify its checksum.
 
     Raises:
-        Broken: it is not as it was sealed.
+        DamagedLine: the line is damaged.
     """
     found = _LINE.fullmatch(line)
     if not found:
-        raise Broken("it is no line of a journal")
+        raise DamagedLine("it is not a journal line")
     before, seq, prev, _, own = found.groups()
     if own.decode() != _digest(before):
-        raise Broken("it does not match its own sum")
+        raise DamagedLine("it does not match its checksum")
     try:
         entry = read_json(line)
     except ValueError as wrong:
-        raise Broken(f"it is no JSON: {wrong}") from wrong
-    told = {name: value for name, value in entry.items() if name not in _OWN}
-    return Sealed(int(seq), prev.decode(), _digest(line), told)
+        raise DamagedLine(f"it is not valid JSON: {wrong}") from wrong
+    entry = {name: value for name, value in entry.items() if name not in _RESERVED}
+    return SealedLine(int(seq), prev.decode(), _digest(line), entry)
 
 
 def head_of(line: bytes) -> Head:
-    """The head after a line.
+    """The head of a chain that ends with this line.
 
     Raises:
-        Broken: it is not as it was sealed.
+        DamagedLine: the line is damaged.
     """
-    sealed = opened(line)
+    sealed = parse_line(line)
     return Head(sealed.seq, sealed.digest)
 
 
-def behind(lines: Sequence[bytes], head: Head) -> Head:
-    """The head after lines that were just sealed after this head."""
+def head_after(lines: Sequence[bytes], head: Head) -> Head:
+    """The head after lines that were sealed to continue this head."""
     return Head(head.seq + len(lines), _digest(lines[-1])) if lines else head
 
 
 def newest_head(run: str, lines: Sequence[bytes]) -> Head:
-    """That of the newest line that is sound in itself, wherever it stands."""
+    """The head of the newest intact line; the chain before it may be damaged."""
     for line in reversed(lines):
-        with suppress(Broken):
+        with suppress(DamagedLine):
             return head_of(line)
-    return beginning(run)
+    return first_head(run)
 
 
 def verify(run: str, lines: Sequence[bytes]) -> ChainVerdict:
-    """Follow the chain of a run from its beginning, up to the first line that does not fit."""
-    head, ended = beginning(run), False
+    """Follow the chain of a run up to the first line that does not fit."""
+    head, ended = first_head(run), False
     for at, line in enumerate(lines):
         try:
-            sealed = opened(line)
-        except Broken as wrong:
+            sealed = parse_line(line)
+        except DamagedLine as wrong:
             return _unreadable(head, ended, lines[at + 1 :], wrong)
         if (sealed.seq, sealed.prev) != (head.seq + 1, head.digest):
             return _misplaced(head, ended, sealed, lines[at + 1 :])
         if not at and sealed.entry.get("run", run) != run:
             words = "line 1 was changed: it names another run"
-            return ChainVerdict(0, head, False, Harm.CHANGED, words)
+            return ChainVerdict(0, head, False, Damage.CHANGED, words)
         head, ended = Head(sealed.seq, sealed.digest), sealed.entry.get("entry") == ENDED
     return ChainVerdict(head.seq, head, ended)
 
 
 def entries_in(run: str, lines: Sequence[bytes], where: str) -> tuple[Entry, ...]:
-    """What was sealed in these lines.
+    """Return the entries of these lines.
+
+    Args:
+        where: the place of the journal, for the error message.
 
     Raises:
-        DamagedJournal: they are not as they were written.
+        DamagedJournal: the chain is damaged.
     """
     verdict = verify(run, lines)
-    if verdict.harm is not None:
+    if verdict.damage is not None:
         raise DamagedJournal(
             f"the journal of run {run} is damaged ({where}): {verdict.words}",
-            "compare it with its copies: the topic __drctl_journal and the state_dir of whoever"
-            " carried it out; look at the clusters;"
-            f" `drctl resume {quote(run)} --abandon REASON` then frees its link",
+            "compare it with its other copy (topic __drctl_journal, or the state_dir of the host"
+            " that executed the run) and check the clusters; then"
+            f" `drctl resume {quote(run)} --abandon REASON` releases the link",
         )
-    return tuple(opened(line).entry for line in lines)
+    return tuple(parse_line(line).entry for line in lines)
 
 
 def _sealed(entry: Entry, head: Head) -> bytes:
-    if own := _OWN & entry.keys():
+    if own := _RESERVED & entry.keys():
         raise ValueError(f"an entry may not have {', '.join(sorted(own))}: {dict(entry)}")
-    told = _told(entry, head)
-    # Positions of thousands of groups are one long text: it is searched once, not each word of it.
-    before = (_told(masked_document(entry), head) if is_secret_in(told) else told).encode()[:-1]
+    line = _serialized(entry, head)
+    # Searching the line once is faster than masking each value: an entry can hold 100,000 offsets.
+    if is_secret_in(line):
+        line = _serialized(masked_document(entry), head)
+    before = line.encode()[:-1]
     return before + f',"sum":"{_digest(before)}"}}'.encode()
 
 
-def _told(entry: Entry, head: Head) -> str:
-    placed = {"seq": head.seq + 1, "prev": head.digest, **entry}
-    return json.dumps(placed, separators=(",", ":"), allow_nan=False)
+def _serialized(entry: Entry, head: Head) -> str:
+    line = {"seq": head.seq + 1, "prev": head.digest, **entry}
+    return json.dumps(line, separators=(",", ":"), allow_nan=False)
 
 
 def _digest(data: bytes) -> str:
     return sha256(data).hexdigest()
 
 
-def _unreadable(head: Head, ended: bool, rest: Sequence[bytes], wrong: Broken) -> ChainVerdict:
+def _unreadable(head: Head, ended: bool, rest: Sequence[bytes], wrong: DamagedLine) -> ChainVerdict:
     number = head.seq + 1
-    if _goes_on(rest, head):
+    if _continues(rest, head):
         words = f"line {number} was inserted: {wrong}, and line {number} of the chain follows"
-        return ChainVerdict(head.seq, head, ended, Harm.INSERTED, words)
+        return ChainVerdict(head.seq, head, ended, Damage.INSERTED, words)
     words = f"line {number} was changed: {wrong}"
-    return ChainVerdict(head.seq, head, ended, Harm.CHANGED, words)
+    return ChainVerdict(head.seq, head, ended, Damage.CHANGED, words)
 
 
-def _misplaced(head: Head, ended: bool, found: Sealed, rest: Sequence[bytes]) -> ChainVerdict:
-    """A line that is sound, but not the one that belongs here."""
-    number, goes_on = head.seq + 1, _goes_on(rest, head)
-    if found.seq > number and goes_on:
-        harm, words = Harm.REORDERED, f"line {found.seq} of the chain stands before it"
+def _misplaced(head: Head, ended: bool, found: SealedLine, rest: Sequence[bytes]) -> ChainVerdict:
+    """The verdict for a line that is intact, but not the next one of the chain."""
+    number, continues = head.seq + 1, _continues(rest, head)
+    if found.seq > number and continues:
+        damage, words = Damage.REORDERED, f"line {found.seq} of the chain comes before it"
     elif found.seq > number:
-        harm, words = Harm.REMOVED, f"line {found.seq} of the chain stands in its place"
-    elif found.seq < number or goes_on:
-        harm, words = Harm.INSERTED, f"a line that says it is line {found.seq} stands there"
+        damage, words = Damage.REMOVED, f"line {found.seq} of the chain is in its place"
+    elif found.seq < number or continues:
+        damage, words = Damage.INSERTED, f"a line numbered {found.seq} is there"
     else:
-        harm, words = Harm.CHANGED, "it, or a line before it, is not the one that was written"
-    return ChainVerdict(head.seq, head, ended, harm, f"line {number} was {harm}: {words}")
+        damage, words = Damage.CHANGED, "it, or a line before it, is not the original"
+    return ChainVerdict(head.seq, head, ended, damage, f"line {number} was {damage}: {words}")
 
 
-def _goes_on(lines: Sequence[bytes], head: Head) -> bool:
-    """Whether one of the lines is the next of the chain."""
+def _continues(lines: Sequence[bytes], head: Head) -> bool:
+    """Whether one of the lines is the next line of the chain."""
     for line in lines:
-        with suppress(Broken):
-            sealed = opened(line)
+        with suppress(DamagedLine):
+            sealed = parse_line(line)
             if (sealed.seq, sealed.prev) == (head.seq + 1, head.digest):
                 return True
     return False
@@ -282,7 +287,7 @@ _SHAPES: Mapping[What, Mapping[str, Check]] = {
     What.RESUMED: {"who": _named_texts},
     What.ABANDONED: {"why": _text, "left_changed": _named_texts},
     What.INTEND: {**_EFFECT, "intent": _mapping},
-    What.APPLIED: {**_EFFECT, "complaints": _texts},
+    What.APPLIED: {**_EFFECT, "errors": _texts},
     What.DONE: {**_EFFECT, "words": _text, "facts": _mapping, "items": _texts},
     What.FAILED: {**_STEP, **_SEEN},
     What.OBSERVED: {**_EFFECT, "state": _state, "words": _text},
@@ -298,34 +303,34 @@ _SHAPES: Mapping[What, Mapping[str, Check]] = {
 }
 
 _OPTIONAL: Mapping[str, Check] = {"overrides": _named_texts}
-"""Older journals do not have these."""
+"""Optional fields: journals of older versions do not have them."""
 
 
 def check_entry(entry: Entry) -> What:
-    """See that an entry holds what its kind does; returns the kind.
+    """Validate the fields of an entry; return its kind.
 
     Raises:
-        ValueError: it does not; what, in words.
+        ValueError: a field is missing or invalid.
     """
     what = What(str(entry.get("entry", "")))
     checks = {"at": _moment, **_SHAPES[what]}
     checks |= {name: check for name, check in _OPTIONAL.items() if name in entry}
-    for name, is_sound in checks.items():
-        if name not in entry or not is_sound(entry[name]):
-            raise ValueError(f"an entry {what.value!r} without a sound {name!r}")
+    for name, is_valid in checks.items():
+        if name not in entry or not is_valid(entry[name]):
+            raise ValueError(f"entry {what.value!r}: {name!r} is missing or invalid")
     return what
 
 
 @dataclass(slots=True)
 class Effect:
-    """One effect that was announced, and what became of it.
+    """An effect that the journal announces, and its state.
 
     Attributes:
-        number: in the order of announcement, from 1.
-        done: it read back as done.
-        undoing: its rollback was announced, and may have been done.
-        undone: it read back as rolled back.
-        stale: what it was built from does not hold any more; another effect follows.
+        number: position in the order of announcement, from 1.
+        done: whether it is verified.
+        undoing: whether its rollback was announced, and may be complete.
+        undone: whether its rollback is verified.
+        stale: whether it is outdated; the step is checked again and gets another effect.
     """
 
     number: int
@@ -338,24 +343,24 @@ class Effect:
 
     @property
     def current(self) -> bool:
-        """Whether it is the current effect of its step."""
+        """Whether it is neither rolled back nor stale."""
         return not (self.undone or self.stale)
 
 
 @dataclass(slots=True)
 class RunState:
-    """A run as its journal records it; grows with each entry.
+    """The state of a run, from the entries of its journal.
 
     Attributes:
-        effects: in the order of announcement.
-        facts: of each step that is done, by its id.
-        owed: what a later run must do, by step.
-        passed: steps that were not done, and need not be.
-        overrides: prechecks that were overridden at a resume: name to reason.
-        turned_back: why effects are rolled back; empty while the run goes forward.
-        abandoned: why nobody may resume it; empty where somebody may.
-        left_changed: where it was abandoned, what it left changed, by step.
-        status: what it ended with; empty while it has not.
+        effects: all effects, in the order of announcement.
+        facts: facts of completed steps, by step id.
+        outstanding: outstanding actions for a later run, by step id.
+        skipped: optional steps that failed.
+        overrides: prechecks that were overridden when it was resumed: name to reason.
+        rollback_reason: why effects are rolled back; empty before a rollback.
+        abandoned: why it was abandoned; empty if it was not.
+        left_changed: the changes that an abandoned run left, by step id.
+        status: its final status; empty until it ends.
     """
 
     run: str
@@ -378,10 +383,10 @@ class RunState:
         self._steps = frozenset(step.id for step in self.plan.steps)
 
     def take(self, entries: Iterable[Entry]) -> None:
-        """Add entries.
+        """Apply entries to the state.
 
         Raises:
-            DamagedJournal: one of them is not what this drctl writes.
+            DamagedJournal: an entry is not one that this version of drctl writes.
         """
         for entry in entries:
             try:
@@ -391,27 +396,27 @@ class RunState:
             self.entries.append(entry)
 
     def effect_of(self, step: str) -> Effect | None:
-        """The newest effect of a step that is neither rolled back nor stale."""
+        """The newest effect of a step that is neither rolled back nor stale; None without one."""
         return next((e for e in reversed(self.effects) if e.step == step and e.current), None)
 
     def is_done(self, step: str) -> bool:
-        """Whether the run is through with the step: it was done, is owed or was passed."""
+        """Whether the step is complete, outstanding or skipped."""
         return step in self.facts or step in self.outstanding or step in self.skipped
 
     def facts_by_kind(self) -> Facts:
-        """The facts of the steps: by kind, the newest of each."""
+        """The facts of completed steps: the newest for each kind."""
         done = (step for step in self.plan.steps if step.id in self.facts)
         return Facts({step.kind: self.facts[step.id] for step in done})
 
     def settings_of(self, step: Step) -> Json:
-        """Those of the plan, and what was overridden since."""
+        """The settings from the plan, with overrides that were added when the run was resumed."""
         if not self.overrides:
             return step.settings
-        since = {**step.settings.get("overrides", {}), **self.overrides}
-        return {**step.settings, "overrides": since}
+        overrides = {**step.settings.get("overrides", {}), **self.overrides}
+        return {**step.settings, "overrides": overrides}
 
     def forget(self, step: str) -> None:
-        """Drop what the step showed: it does not hold any more."""
+        """Drop the result of a step."""
         self.facts.pop(step, None)
         self.outstanding.pop(step, None)
         self.skipped.discard(step)
@@ -422,7 +427,6 @@ class RunState:
             raise ValueError(f"its plan has no step {entry['step']!r}")
         match what:
             case What.RESUMED:
-                # Older journals do not have them.
                 self.overrides.update(entry.get("overrides", {}))
             case What.ABANDONED:
                 self.abandoned, self.left_changed = str(entry["why"]), dict(entry["left_changed"])
@@ -460,10 +464,10 @@ class RunState:
                 pass
 
     def _effect(self, entry: Entry) -> Effect:
-        """The effect that an entry is about.
+        """The effect that an entry refers to.
 
         Raises:
-            ValueError: there is none, or it is of another step.
+            ValueError: there is none, or it belongs to another step.
         """
         number = int(entry["effect"])
         if not 0 < number <= len(self.effects):
@@ -478,19 +482,19 @@ def read_run(entries: Iterable[Entry]) -> RunState:
     """Replay the entries of a run.
 
     Raises:
-        DamagedJournal: they are not what this drctl writes.
+        DamagedJournal: the entries are not those that this version of drctl writes.
     """
     first, *more = tuple(entries) or ({},)
     if not first:
         raise DamagedJournal(
-            "the journal of this run is empty: its process ended before it wrote anything, or"
-            " somebody emptied it",
-            "where it is the copy of this machine: drctl journal without --local says what is so",
+            "the journal of this run is empty: its process ended before it wrote anything, or the"
+            " file was truncated",
+            "if this is the local copy, drctl journal without --local shows the copy in the topic",
         )
     run = str(first.get("run", "?"))
     try:
         if check_entry(first) is not What.BEGAN or first["version"] != VERSION:
-            raise ValueError("it does not begin as a journal of this drctl does")
+            raise ValueError("its first entry is not that of a journal of this version of drctl")
         began = datetime.fromisoformat(first["at"])
         plan, who = Plan.from_json(first["plan"]), _json(first["who"])
         state = RunState(run, plan, who, began, entries=[first])
@@ -502,30 +506,30 @@ def read_run(entries: Iterable[Entry]) -> RunState:
 
 def _json(value: object) -> Json:
     if not isinstance(value, Mapping):
-        raise ValueError(f"{value!r} holds no names")
+        raise ValueError(f"{value!r} is not a JSON object")
     return value
 
 
 def run_states(reader: JournalReader) -> Iterator[RunState]:
-    """All runs of a journal, the newest first.
+    """Yield all runs of a journal, newest first.
 
-    Of one that is damaged, or not signed, and was set aside, the sound entries are replayed; it is
-    left out where they hold no plan.
+    A run that is damaged or not signed, and was set aside, is replayed from its intact entries; it
+    is omitted if they do not include the plan.
 
     Raises:
-        DamagedJournal: one is damaged, and nobody has set it aside.
-        Unknown: they cannot be read.
+        DamagedJournal: a run is damaged and was not set aside.
+        Unknown: the journal cannot be read.
     """
     for run in reader.runs():
         yield from run_states_of(reader, run)
 
 
 def run_states_of(reader: JournalReader, run: str) -> Iterator[RunState]:
-    """The run, as in `run_states`; nothing where it was set aside and not even its plan is sound.
+    """Yield one run as `run_states` does; nothing if it was set aside and its plan is damaged.
 
     Raises:
-        DamagedJournal: it is damaged, and nobody has set it aside.
-        Unknown: it cannot be read.
+        DamagedJournal: the run is damaged and was not set aside.
+        Unknown: the journal cannot be read.
     """
     try:
         yield read_run(reader.entries(run))
@@ -534,21 +538,20 @@ def run_states_of(reader: JournalReader, run: str) -> Iterator[RunState]:
             raise
         lines = reader.lines(run)[: reader.sound(run)]
         with suppress(DamagedJournal):
-            state = read_run(opened(line).entry for line in lines)
+            state = read_run(parse_line(line).entry for line in lines)
             state.abandoned = state.abandoned or "its journal is damaged"
             state.status = state.status or Status.STOPPED.value
             yield state
 
 
 @contextmanager
-def understood(run: str) -> Iterator[None]:
-    """Prechecks code that reads settings, intents and facts of a journal.
+def decoding(run: str) -> Iterator[None]:
+    """Turn errors of code that decodes settings, intents and facts into DamagedJournal.
 
-    The shape of entries was checked; what these hold depends on the kind of step, and somebody may
-    have written them.
+    `check_entry` does not validate these: their content depends on the kind of step.
 
     Raises:
-        DamagedJournal: one of them does not hold what its kind writes.
+        DamagedJournal: the data is not what the kind of step writes.
     """
     try:
         yield
@@ -557,9 +560,9 @@ def understood(run: str) -> Iterator[None]:
 
 
 def damaged(run: str, wrong: Exception) -> DamagedJournal:
-    """An error for a journal that holds what this drctl does not write."""
+    """Return the error for a journal with content that this version of drctl does not write."""
     return DamagedJournal(
         f"the journal of run {run} cannot be read: {wrong}",
-        "another version of drctl wrote it, or somebody changed it: drctl report --verify tells;"
-        f" `drctl resume {quote(run)} --abandon REASON` frees its link",
+        "another version of drctl wrote it, or it was changed: drctl report --verify checks it;"
+        f" `drctl resume {quote(run)} --abandon REASON` releases the link",
     )

@@ -1,10 +1,10 @@
-"""What a fence of the source was proven with, and the prechecks that rest on it."""
+"""Facts of a fence on the source, and the ids of prechecks that depend on it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 CHANGED_AFTER_FENCE = "changed-after-fence"
-"""Blocks opening a target while its source still takes records."""
+"""Blocks enabling writes on the target if the source received topics or records after the fence."""
 
 ALIVE = "source-alive"
 """Blocks an unplanned failover while the source answers; `--override` overrides it."""
@@ -12,12 +12,12 @@ ALIVE = "source-alive"
 
 @dataclass(frozen=True, slots=True)
 class FenceFacts:
-    """What a fence of producers was proven with.
+    """How a fence of producers was verified.
 
     Attributes:
-        ends: of the logs, by partition, which did not move.
-        brokers: that deny writes.
-        answer: of the person who was asked whether it is set.
+        ends: end offsets by partition, which did not change.
+        brokers: ids of the brokers that deny writes.
+        answer: the engineer's answer to whether the fence is set.
     """
 
     ends: Mapping[str, int] = field(default_factory=dict)

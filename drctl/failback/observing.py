@@ -92,7 +92,9 @@ class FailbackObserver:
 
     @property
     def _readers(self) -> tuple[ClusterReader, ClusterReader]:
-        return self.ports.reader.site(self.link.source), self.ports.reader.site(self.link.target)
+        return self.ports.reader.cluster_reader(self.link.source), self.ports.reader.cluster_reader(
+            self.link.target
+        )
 
     def observe(self, results: Results) -> Facts:
         """Ask everything at once, then what rests on the answers."""

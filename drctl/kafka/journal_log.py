@@ -123,8 +123,10 @@ class LinkLog:
         """Whether its last entry is the closing one."""
         lines = self._runs.get(run, [])
         try:
-            return any(run_state.opened(line).entry.get("entry") == ENDED for line in lines[-1:])
-        except run_state.Broken:
+            return any(
+                run_state.parse_line(line).entry.get("entry") == ENDED for line in lines[-1:]
+            )
+        except run_state.DamagedLine:
             return False
 
     @property

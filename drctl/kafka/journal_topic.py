@@ -178,7 +178,7 @@ class HeldRun(Closing):
         lines = run_state.seal(entries, self._head)
         if lines:
             self._write(lines)
-            self._head = run_state.behind(lines, self._head)
+            self._head = run_state.head_after(lines, self._head)
         return lines
 
     def check(self) -> None:

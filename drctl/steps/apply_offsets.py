@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from drctl.engine.kind import Description, Facts, Permanent, Seen, State, Trait
+from drctl.engine.kind import Description, Facts, Permanent, Readback, State, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.engine.run_state import RunState
 from drctl.model.errors import Unreachable
@@ -142,37 +142,37 @@ class ApplyOffsets(Permanent[ApplySettings, ApplyIntent, ApplyFacts]):
         """Commit; a group that is active is refused by its coordinator."""
         return commit(intent.lines, intent.cluster, writer)
 
-    def verify(self, intent: ApplyIntent, reader: LinkReader) -> Seen[ApplyFacts]:
+    def verify(self, intent: ApplyIntent, reader: LinkReader) -> Readback[ApplyFacts]:
         """What became of each."""
         found = read_back(intent, reader)
         wrong = {place: each for place, each in found.items() if each.outcome not in DONE}
         told = tuple(f"{_name(place)}: {each.reason}" for place, each in wrong.items())
         if not all(each.sent for each in wrong.values()):
-            return Seen(State.WAITING, _words("not committed yet", told), items=told)
+            return Readback(State.WAITING, _words("not committed yet", told), items=told)
         if any(each.outcome is Outcome.UNKNOWN for each in wrong.values()):
-            return Seen(State.UNKNOWN, _words("not known to be committed", told), items=told)
+            return Readback(State.UNKNOWN, _words("not known to be committed", told), items=told)
         written = f"{counted(len(found) - len(wrong), 'offset')} committed"
         if left := (*told, *map(_left_out, intent.left_out)):
-            return Seen(State.FAILED, f"{written}; {_words('not committed', left)}", items=left)
+            return Readback(State.FAILED, f"{written}; {_words('not committed', left)}", items=left)
         groups = len({change.group for change in intent.lines})
         words = (
             f"{written} for {counted(groups, 'group')}, and read back; {intent.same}"
             f" already committed"
         )
-        return Seen(State.DONE, words, ApplyFacts(len(found), groups, intent.same))
+        return Readback(State.DONE, words, ApplyFacts(len(found), groups, intent.same))
 
-    def undone(self, intent: ApplyIntent, reader: LinkReader) -> Seen[ApplyFacts]:
+    def verify_undo(self, intent: ApplyIntent, reader: LinkReader) -> Readback[ApplyFacts]:
         """What stays."""
         found = read_back(intent, reader)
         if any(each.outcome is Outcome.UNKNOWN for each in found.values()):
-            return Seen(State.UNKNOWN, "the committed offsets of the groups are unknown")
+            return Readback(State.UNKNOWN, "the committed offsets of the groups are unknown")
         stay = sum(each.outcome in WRITTEN for each in found.values())
         if not stay:
-            return Seen(State.DONE, "no offset was committed")
+            return Readback(State.DONE, "no offset was committed")
         words = (
             f"{counted(stay, 'offset')} committed: drctl offsets undo restores the previous offsets"
         )
-        return Seen(State.DONE, words, stays=True)
+        return Readback(State.DONE, words, leaves_changes=True)
 
 
 def guarded(
@@ -193,7 +193,7 @@ def guarded(
     Raises:
         Unreachable: the cluster did not answer.
     """
-    site = reader.site(cluster)
+    site = reader.cluster_reader(cluster)
     return build_plan(
         wanted,
         look(reader.groups(cluster), site, wanted),
@@ -264,7 +264,7 @@ def changes(lines: Iterable[Line]) -> tuple[Change, ...]:
 def commit(changes: Sequence[Change], cluster: str, writer: LinkWriter) -> tuple[str, ...]:
     """Commit, or remove, what each is to be; what was not done, each with its reason."""
     groups = writer.groups(cluster)
-    complaints: list[str] = []
+    errors: list[str] = []
     for batch in _batches(changes):
         wanted: dict[str, dict[TopicPartition, Committed]] = {}
         unwanted: dict[str, list[TopicPartition]] = {}
@@ -273,14 +273,14 @@ def commit(changes: Sequence[Change], cluster: str, writer: LinkWriter) -> tuple
                 unwanted.setdefault(each.group, []).append(each.partition)
             else:
                 wanted.setdefault(each.group, {})[each.partition] = each.to
-        complaints += (
+        errors += (
             f"{group} {place}: {why.reason}"
             for answers in (groups.commit(wanted), groups.delete(unwanted))
             for group, places in answers.items()
             for place, why in places.items()
             if why is not None
         )
-    return tuple(complaints)
+    return tuple(errors)
 
 
 def _batches(changes: Sequence[Change]) -> Iterable[Sequence[Change]]:

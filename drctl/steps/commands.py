@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from drctl.engine.kind import Description, Facts, Seen, State, StepKind, Trait
-from drctl.engine.ports import CommandEnded, LinkReader, LinkWriter
+from drctl.engine.kind import Description, Facts, Readback, State, StepKind, Trait
+from drctl.engine.ports import CommandResult, LinkReader, LinkWriter
 from drctl.engine.source_fence import FenceFacts
 from drctl.model.errors import Refused
 from drctl.model.typed_json import Number
@@ -75,26 +75,30 @@ class _Runs(StepKind[C, D, F]):
             return ()
         return _run(intent, "undo", intent.undo, writer)
 
-    def undone(self, intent: D, reader: LinkReader) -> Seen[F]:
+    def verify_undo(self, intent: D, reader: LinkReader) -> Readback[F]:
         """Whether it was rolled back."""
-        ran, back = (reader.ended(f"{intent.identity}-{what}") for what in ("argv", "undo"))
+        ran, back = (
+            reader.command_result(f"{intent.identity}-{what}") for what in ("argv", "undo")
+        )
         if intent.already:
-            return Seen(State.DONE, "it was already done before")
+            return Readback(State.DONE, "it was already done before")
         if intent.verify and not _holds(intent, reader):
-            return Seen(State.DONE, f"{_told(intent.verify)} reports that it is not done")
+            return Readback(State.DONE, f"{_told(intent.verify)} reports that it is not done")
         if ran is not None and ran.code is None:
-            return Seen(State.DONE, f"{_told(intent.argv)} was never started")
+            return Readback(State.DONE, f"{_told(intent.argv)} was never started")
         if back is not None and (back.code != 0 or not intent.verify):
             return _judged(intent.undo, back)
         if intent.verify and intent.undo:
-            return Seen(State.WAITING, f"{_told(intent.verify)} reports that it is still in effect")
+            return Readback(
+                State.WAITING, f"{_told(intent.verify)} reports that it is still in effect"
+            )
         question = f"{intent.question}{BACK}"
         seen = _asked(question, f"was the effect of {_told(intent.argv)} rolled back?", reader)
         if seen.state is State.UNKNOWN and not intent.undo:
             words = (
                 f"no undo command is configured: roll it back, then pass --answer {question}=yes"
             )
-            return Seen(State.FAILED, words)
+            return Readback(State.FAILED, words)
         return seen
 
 
@@ -110,14 +114,14 @@ def _begun(settings: CommandSettings, reader: LinkReader) -> dict[str, Any]:
     return {**known, "identity": uuid.uuid4().hex, "already": already}
 
 
-def _ended(intent: CommandIntent, reader: LinkReader) -> Seen[Any]:
+def _ended(intent: CommandIntent, reader: LinkReader) -> Readback[Any]:
     """What `verify` says; else how it ended; else what a person says."""
-    ended = reader.ended(f"{intent.identity}-argv")
+    ended = reader.command_result(f"{intent.identity}-argv")
     if intent.verify:
         if _holds(intent, reader):
-            return Seen(State.DONE, f"{_told(intent.verify)} reports that it is done")
+            return Readback(State.DONE, f"{_told(intent.verify)} reports that it is done")
         if ended is None or ended.code == 0:
-            return Seen(State.WAITING, f"{_told(intent.verify)} reports that it is not done")
+            return Readback(State.WAITING, f"{_told(intent.verify)} reports that it is not done")
     if ended is not None:
         return _judged(intent.argv, ended)
     return _asked(intent.question, f"did {_told(intent.argv)} succeed?", reader)
@@ -134,7 +138,7 @@ class Command(_Runs[CommandSettings, CommandIntent, None]):
         """Whether it is so already."""
         return CommandIntent(**_begun(settings, reader))
 
-    def verify(self, intent: CommandIntent, reader: LinkReader) -> Seen[None]:
+    def verify(self, intent: CommandIntent, reader: LinkReader) -> Readback[None]:
         """What `verify` says; else how it ended; else what a person says."""
         return _ended(intent, reader)
 
@@ -153,23 +157,23 @@ def _holds(given: CommandSettings, reader: LinkReader) -> bool:
 
 def ended_looking(
     argv: tuple[str, ...], env: Mapping[str, str], timeout_s: float, reader: LinkReader
-) -> CommandEnded:
+) -> CommandResult:
     """How a command ended that tells by its exit code whether something is so.
 
     Raises:
         Refused: it cannot be started.
         Unreachable: it took too long, and was ended.
     """
-    ended = reader.probe(argv, env, timeout_s)
+    ended = reader.run_read_only(argv, env, timeout_s)
     if ended.code is None:
         raise Refused(_judged(argv, ended).words, "run it by hand")
     return ended
 
 
-def _judged(argv: tuple[str, ...], ended: CommandEnded) -> Seen[Any]:
+def _judged(argv: tuple[str, ...], ended: CommandResult) -> Readback[Any]:
     last = ": ".join(["", *ended.output.strip().splitlines()[-1:]])
     words = f"{_told(argv)} {_how(ended.code)}{last}"
-    return Seen(State.DONE if ended.code == 0 else State.FAILED, words)
+    return Readback(State.DONE if ended.code == 0 else State.FAILED, words)
 
 
 def _how(code: int | None) -> str:
@@ -178,13 +182,13 @@ def _how(code: int | None) -> str:
     return f"was ended by signal {-code}" if code < 0 else f"ended with {code}"
 
 
-def _asked(question: str, text: str, reader: LinkReader) -> Seen[Any]:
+def _asked(question: str, text: str, reader: LinkReader) -> Readback[Any]:
     answer = reader.answer(question, text)
     if answer is None:
         words = f"unknown: {text} Check, then pass --answer {question}=yes or =no"
-        return Seen(State.UNKNOWN, words)
+        return Readback(State.UNKNOWN, words)
     state = State.DONE if answer else State.WAITING
-    return Seen(state, f"answered {'yes' if answer else 'no'}: {text}")
+    return Readback(state, f"answered {'yes' if answer else 'no'}: {text}")
 
 
 def _told(argv: tuple[str, ...]) -> str:
@@ -230,7 +234,7 @@ class CommandFence(_Runs[CommandFenceSettings, CommandFenceIntent, FenceFacts]):
         """Whether it is so already, and which topics must not grow."""
         return CommandFenceIntent(**_begun(settings, reader), **watched(settings, reader))
 
-    def verify(self, intent: CommandFenceIntent, reader: LinkReader) -> Seen[FenceFacts]:
+    def verify(self, intent: CommandFenceIntent, reader: LinkReader) -> Readback[FenceFacts]:
         """What the command says, and what grows."""
         return still(intent, reader, _ended(intent, reader))
 

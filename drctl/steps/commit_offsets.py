@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from drctl.engine.kind import Description, Facts, Polling, Seen, State, StepKind, Trait
+from drctl.engine.kind import Description, Facts, Polling, Readback, State, StepKind, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
 from drctl.model.groups import Committed, Positions
@@ -267,7 +267,7 @@ class CommitOffsets(StepKind[CommitSettings, CommitIntent, CommitFacts]):
         """Commit; a group in which somebody reads is refused by its coordinator."""
         return commit(intent.lines, intent.cluster, writer)
 
-    def verify(self, intent: CommitIntent, reader: LinkReader) -> Seen[CommitFacts]:
+    def verify(self, intent: CommitIntent, reader: LinkReader) -> Readback[CommitFacts]:
         """Whether every committed offset reads back."""
         wanted = [(*each.place, each.to) for each in intent.lines]
         others = _others(wanted, intent.cluster, reader)
@@ -284,26 +284,26 @@ class CommitOffsets(StepKind[CommitSettings, CommitIntent, CommitFacts]):
         )
         if others:
             words = f"{len(others)} of {lines} offsets are not committed: {others[0]}"
-            return Seen(State.WAITING, words, facts, others)
+            return Readback(State.WAITING, words, facts, others)
         words = f"{lines} offsets of {facts.groups} groups committed and read back"
         outstanding = (
             f"{len(left_out)} groups or partitions were left out: {left_out[0]}" if left_out else ""
         )
-        return Seen(State.DONE, words, facts, left_out, outstanding)
+        return Readback(State.DONE, words, facts, left_out, outstanding)
 
     def undo(self, intent: CommitIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Restore the previous offsets."""
         back = [each._replace(before=each.to, to=each.before) for each in intent.lines]
         return commit(back, intent.cluster, writer)
 
-    def undone(self, intent: CommitIntent, reader: LinkReader) -> Seen[CommitFacts]:
+    def verify_undo(self, intent: CommitIntent, reader: LinkReader) -> Readback[CommitFacts]:
         """Whether every offset is restored."""
         wanted = [(*each.place, each.before) for each in intent.lines]
         others = _others(wanted, intent.cluster, reader)
         if others:
             words = f"{len(others)} offsets are not restored: {others[0]}"
-            return Seen(State.WAITING, words, items=others)
-        return Seen(State.DONE, f"{len(wanted)} offsets restored")
+            return Readback(State.WAITING, words, items=others)
+        return Readback(State.DONE, f"{len(wanted)} offsets restored")
 
 
 def _others(
@@ -410,12 +410,12 @@ class VerifyGroups(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
         put = facts.of(CommitOffsets())
         return VerifyIntent(settings.cluster, put.stand if put else {})
 
-    def verify(self, intent: VerifyIntent, reader: LinkReader) -> Seen[VerifyFacts]:
+    def verify(self, intent: VerifyIntent, reader: LinkReader) -> Readback[VerifyFacts]:
         """Where they are now; what cannot be read is waited for."""
         cluster, put = intent.cluster, _places(intent.stand)
         committed = reader.groups(cluster).committed(tuple(put)) if put else {}
         places = sorted({place for positions in put.values() for place in positions})
-        logs = reader.site(cluster).offsets(places) if places else {}
+        logs = reader.cluster_reader(cluster).offsets(places) if places else {}
         unread = tuple(
             f"{what}: {found.reason}"
             for what, found in (*committed.items(), *logs.items())
@@ -424,7 +424,7 @@ class VerifyGroups(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
         number = sum(map(len, put.values()))
         if unread:
             words = f"the offsets of {len(unread)} groups or partitions are unknown: {unread[0]}"
-            return Seen(State.WAITING, words, VerifyFacts(number, len(put)), unread)
+            return Readback(State.WAITING, words, VerifyFacts(number, len(put)), unread)
         ends = {p: log.end for p, log in logs.items() if isinstance(log, PartitionOffsets)}
         known = {g: p for g, p in committed.items() if not isinstance(p, Unavailable)}
         found = tuple(_wrong(put, known, ends))
@@ -433,11 +433,11 @@ class VerifyGroups(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
         facts = VerifyFacts(number, len(put), len(wrong), names)
         if not wrong:
             words = f"{number} offsets of {len(put)} groups are where they were set or later"
-            return Seen(State.DONE, words, facts)
+            return Readback(State.DONE, words, facts)
         told = "; ".join(wrong[:_SHOWN])
         more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
         words = f"{len(wrong)} of {number} offsets on {cluster} are wrong"
-        return Seen(State.DONE, words, facts, wrong, f"{words}: {told}{more}")
+        return Readback(State.DONE, words, facts, wrong, f"{words}: {told}{more}")
 
 
 def _places(stand: Stand) -> Places:

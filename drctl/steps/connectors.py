@@ -6,7 +6,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 from drctl.connectors.applying import Export, kept
-from drctl.engine.kind import Description, Facts, Permanent, Polling, Seen, State, StepKind, Trait
+from drctl.engine.kind import (
+    Description,
+    Facts,
+    Permanent,
+    Polling,
+    Readback,
+    State,
+    StepKind,
+    Trait,
+)
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.document import as_json
 from drctl.model.errors import Refused, UsageError
@@ -50,7 +59,7 @@ class Restart:
 
 def _running(
     names: Sequence[str], settle_s: float, reader: LinkReader, how: str = ""
-) -> Seen[None]:
+) -> Readback[None]:
     """Whether all have run for so long, as far as this process saw."""
     workers = reader.workers()
     there = workers.all()
@@ -70,9 +79,9 @@ def _running(
         elif since[name] < settle_s:
             not_yet.append(f"{name} has run for {since[name]:.0f} of {settle_s:g} s")
     if not_yet:
-        return Seen(State.WAITING, "; ".join(not_yet), items=tuple(not_yet))
+        return Readback(State.WAITING, "; ".join(not_yet), items=tuple(not_yet))
     told = [f"{name} runs{', and has no task' if name in idle else how}" for name in names]
-    return Seen(State.DONE, "; ".join(told))
+    return Readback(State.DONE, "; ".join(told))
 
 
 class VerifyConnectorsRunning(Polling[Watch, Watch, None]):
@@ -92,7 +101,7 @@ class VerifyConnectorsRunning(Polling[Watch, Watch, None]):
         """Nothing has to be decided."""
         return settings
 
-    def verify(self, intent: Watch, reader: LinkReader) -> Seen[None]:
+    def verify(self, intent: Watch, reader: LinkReader) -> Readback[None]:
         """Which of them run."""
         how = ", and starts from scratch" if intent.anew else ""
         return _running(intent.connectors, intent.settle_s, reader, how)
@@ -127,13 +136,15 @@ class RestartConnectors(Permanent[Watch, Restart, None]):
         """Restart them: what runs of them meanwhile is left alone by Connect."""
         return told_each(intent.restarted, writer.workers().restart)
 
-    def verify(self, intent: Restart, reader: LinkReader) -> Seen[None]:
+    def verify(self, intent: Restart, reader: LinkReader) -> Readback[None]:
         """Which of them run."""
         return _running(intent.connectors, intent.settle_s, reader)
 
-    def undone(self, intent: Restart, reader: LinkReader) -> Seen[None]:
+    def verify_undo(self, intent: Restart, reader: LinkReader) -> Readback[None]:
         """Restarts stay."""
-        return Seen(State.DONE, "restarts are not rolled back", stays=bool(intent.restarted))
+        return Readback(
+            State.DONE, "restarts are not rolled back", leaves_changes=bool(intent.restarted)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,13 +193,13 @@ class SaveSourcePositions(Polling[SaveSettings, Export, None]):
 
     def apply(self, intent: Export, writer: LinkWriter) -> tuple[str, ...]:
         """Write the file."""
-        writer.keep(BEFORE, as_json(intent))
+        writer.save_evidence(BEFORE, as_json(intent))
         return ()
 
-    def verify(self, intent: Export, reader: LinkReader) -> Seen[None]:
+    def verify(self, intent: Export, reader: LinkReader) -> Readback[None]:
         """They are in the journal, too."""
         number = sum(len(each.offsets) for each in intent.connectors)
-        return Seen(State.DONE, f"{counted(number, 'position')} saved in {BEFORE}")
+        return Readback(State.DONE, f"{counted(number, 'position')} saved in {BEFORE}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +270,7 @@ class SetSourcePositions(StepKind[Moves, Moves, None]):
         writer.workers().put_positions(intent.connector, wanted)
         return ()
 
-    def verify(self, intent: Moves, reader: LinkReader) -> Seen[None]:
+    def verify(self, intent: Moves, reader: LinkReader) -> Readback[None]:
         """Whether they read back; a worker may tell the old ones for a moment."""
         wanted = {n: each.to for n, each in enumerate(intent.positions)}
         return _read_back(intent, wanted, "was accepted but does not read back", reader)
@@ -270,7 +281,7 @@ class SetSourcePositions(StepKind[Moves, Moves, None]):
         writer.workers().put_positions(intent.connector, before)
         return ()
 
-    def undone(self, intent: Moves, reader: LinkReader) -> Seen[None]:
+    def verify_undo(self, intent: Moves, reader: LinkReader) -> Readback[None]:
         """Whether it has it."""
         before = {n: each.before for n, each in enumerate(intent.positions)}
         return _read_back(intent, before, "is not as it was", reader)
@@ -317,12 +328,12 @@ class StopConnector(StepKind[One, Stood, None]):
         writer.workers().stop(intent.connector)
         return ()
 
-    def verify(self, intent: Stood, reader: LinkReader) -> Seen[None]:
+    def verify(self, intent: Stood, reader: LinkReader) -> Readback[None]:
         """Whether it has ended."""
         found = _known(intent.connector, reader.workers().all())
         if found.state == STOPPED and len(found.parts) == 1:
-            return Seen(State.DONE, f"{found.name} is stopped")
-        return Seen(State.WAITING, f"{found.name} does not stop")
+            return Readback(State.DONE, f"{found.name} is stopped")
+        return Readback(State.WAITING, f"{found.name} does not stop")
 
     def undo(self, intent: Stood, writer: LinkWriter) -> tuple[str, ...]:
         """Resume it, where it was not stopped before."""
@@ -330,12 +341,12 @@ class StopConnector(StepKind[One, Stood, None]):
             writer.workers().resume(intent.connector)
         return ()
 
-    def undone(self, intent: Stood, reader: LinkReader) -> Seen[None]:
+    def verify_undo(self, intent: Stood, reader: LinkReader) -> Readback[None]:
         """Whether it goes on."""
         found = _known(intent.connector, reader.workers().all())
         back = (found.state == STOPPED) == (intent.before == STOPPED)
         words = f"{found.name} is {found.state}, and was {intent.before}"
-        return Seen(State.DONE if back else State.WAITING, words)
+        return Readback(State.DONE if back else State.WAITING, words)
 
 
 class DeleteSourcePositions(StepKind[One, Moves, None]):
@@ -368,12 +379,14 @@ class DeleteSourcePositions(StepKind[One, Moves, None]):
         writer.workers().delete_positions(intent.connector)
         return ()
 
-    def verify(self, intent: Moves, reader: LinkReader) -> Seen[None]:
+    def verify(self, intent: Moves, reader: LinkReader) -> Readback[None]:
         """What is left."""
         left = [p for p in reader.workers().positions(intent.connector) if p.offset is not None]
         if left:
-            return Seen(State.WAITING, f"{intent.connector} has {counted(len(left), 'position')}")
-        return Seen(State.DONE, f"{intent.connector} has no positions")
+            return Readback(
+                State.WAITING, f"{intent.connector} has {counted(len(left), 'position')}"
+            )
+        return Readback(State.DONE, f"{intent.connector} has no positions")
 
     def undo(self, intent: Moves, writer: LinkWriter) -> tuple[str, ...]:
         """Give it back what it had."""
@@ -382,7 +395,7 @@ class DeleteSourcePositions(StepKind[One, Moves, None]):
             writer.workers().put_positions(intent.connector, before)
         return ()
 
-    def undone(self, intent: Moves, reader: LinkReader) -> Seen[None]:
+    def verify_undo(self, intent: Moves, reader: LinkReader) -> Readback[None]:
         """Whether it has it."""
         before = {n: each.before for n, each in enumerate(intent.positions)}
         return _read_back(intent, before, "is not as it was", reader)
@@ -408,23 +421,23 @@ class ResumeConnector(StepKind[One, One, None]):
         writer.workers().resume(intent.connector)
         return ()
 
-    def verify(self, intent: One, reader: LinkReader) -> Seen[None]:
+    def verify(self, intent: One, reader: LinkReader) -> Readback[None]:
         """Whether it goes on."""
         found = _known(intent.connector, reader.workers().all())
         if found.state == STOPPED:
-            return Seen(State.WAITING, f"{found.name} is still {STOPPED}")
-        return Seen(State.DONE, f"{found.name} is resumed")
+            return Readback(State.WAITING, f"{found.name} is still {STOPPED}")
+        return Readback(State.DONE, f"{found.name} is resumed")
 
     def undo(self, intent: One, writer: LinkWriter) -> tuple[str, ...]:
         """Stop it."""
         writer.workers().stop(intent.connector)
         return ()
 
-    def undone(self, intent: One, reader: LinkReader) -> Seen[None]:
+    def verify_undo(self, intent: One, reader: LinkReader) -> Readback[None]:
         """Whether it has ended."""
         found = _known(intent.connector, reader.workers().all())
         done = found.state == STOPPED and len(found.parts) == 1
-        return Seen(State.DONE if done else State.WAITING, f"{found.name} is {found.state}")
+        return Readback(State.DONE if done else State.WAITING, f"{found.name} is {found.state}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -467,17 +480,17 @@ class CreateConnector(Permanent[Another, Another, None]):
         writer.workers().copy(intent.connector, intent.new_name)
         return ()
 
-    def verify(self, intent: Another, reader: LinkReader) -> Seen[None]:
+    def verify(self, intent: Another, reader: LinkReader) -> Readback[None]:
         """Whether it is there."""
         there = intent.new_name in reader.workers().all()
         words = f"{intent.new_name} {'created' if there else 'does not exist'}"
-        return Seen(State.DONE if there else State.WAITING, words)
+        return Readback(State.DONE if there else State.WAITING, words)
 
-    def undone(self, intent: Another, reader: LinkReader) -> Seen[None]:
+    def verify_undo(self, intent: Another, reader: LinkReader) -> Readback[None]:
         """What stays."""
         there = intent.new_name in reader.workers().all()
         words = f"{intent.new_name} stays" if there else "no connector was made"
-        return Seen(State.DONE, words, stays=there)
+        return Readback(State.DONE, words, leaves_changes=there)
 
 
 def _known(name: str, there: Mapping[str, Connector]) -> Connector:
@@ -497,7 +510,7 @@ def _at(partition: Partition, positions: Iterable[Position]) -> Mapping[str, Any
 
 def _read_back(
     intent: Moves, wanted: Mapping[int, Mapping[str, Any] | None], words: str, reader: LinkReader
-) -> Seen[None]:
+) -> Readback[None]:
     now = reader.workers().positions(intent.connector)
     others = tuple(
         str(dict(each.partition))
@@ -506,5 +519,5 @@ def _read_back(
     )
     if others:
         told = f"{intent.connector}: {others[0]} {words}"
-        return Seen(State.WAITING, told, items=others)
-    return Seen(State.DONE, f"{intent.connector}: {counted(len(wanted), 'position')} read back")
+        return Readback(State.WAITING, told, items=others)
+    return Readback(State.DONE, f"{intent.connector}: {counted(len(wanted), 'position')} read back")

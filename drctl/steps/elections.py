@@ -7,7 +7,7 @@ from drctl.elections.cluster_state import Kind as Election
 from drctl.elections.loss import lost_behind
 from drctl.elections.planning import Aim, Precheck, plan_again
 from drctl.elections.results import Became, Outcome, observed
-from drctl.engine.kind import Description, Facts, Permanent, Seen, State, Trait
+from drctl.engine.kind import Description, Facts, Permanent, Readback, State, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
 from drctl.model.groups import OFFSETS_TOPIC
@@ -143,7 +143,7 @@ class ElectLeaders(Permanent[ElectSettings, ElectIntent, ElectFacts]):
             writer.elections(intent.cluster).elect(intent.election, places)
         return ()
 
-    def verify(self, intent: ElectIntent, reader: LinkReader) -> Seen[ElectFacts]:
+    def verify(self, intent: ElectIntent, reader: LinkReader) -> Readback[ElectFacts]:
         """Who leads now."""
         elections = reader.elections(intent.cluster)
         answers = elections.answers()
@@ -155,23 +155,23 @@ class ElectLeaders(Permanent[ElectSettings, ElectIntent, ElectFacts]):
             # What this process did not ask for may be asked for; else the answer may still come.
             asked = all(place in answers for place in open_)
             words = f"not yet led by the requested replica: {', '.join(map(str, open_[:_NAMED]))}"
-            return Seen(State.UNKNOWN if asked else State.WAITING, words, items=items)
+            return Readback(State.UNKNOWN if asked else State.WAITING, words, items=items)
         if failed or intent.changed:
             left = tuple(f"{each.place}: it has changed" for each in intent.changed)
             told = (*items, *left)
-            return Seen(State.FAILED, f"not elected: {'; '.join(told[:_NAMED])}", items=told)
-        return Seen(
+            return Readback(State.FAILED, f"not elected: {'; '.join(told[:_NAMED])}", items=told)
+        return Readback(
             State.DONE, "; ".join(_told(intent, found)), ElectFacts(_elected(intent, found))
         )
 
-    def undone(self, intent: ElectIntent, reader: LinkReader) -> Seen[ElectFacts]:
+    def verify_undo(self, intent: ElectIntent, reader: LinkReader) -> Readback[ElectFacts]:
         """What stays."""
         found = observed(intent.election, intent.aims, reader.elections(intent.cluster), {})
         elected = _elected(intent, found)
         if not elected:
-            return Seen(State.DONE, "no leader was elected")
+            return Readback(State.DONE, "no leader was elected")
         words = f"elected leaders are not rolled back: {'; '.join(_told(intent, found))}"
-        return Seen(State.DONE, words, ElectFacts(elected), stays=True)
+        return Readback(State.DONE, words, ElectFacts(elected), leaves_changes=True)
 
 
 def _elected(intent: ElectIntent, found: Mapping[TopicPartition, Became]) -> tuple[Elected, ...]:

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from drctl.engine.kind import Description, Facts, Seen, State, StepKind, Trait, complaints
+from drctl.engine.kind import Description, Facts, Readback, State, StepKind, Trait, failed_items
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.engine.source_fence import ALIVE, CHANGED_AFTER_FENCE
 from drctl.model.errors import Refused, Unreachable
@@ -104,37 +104,37 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
         """Remove the rules, then write the probe record."""
         answers = writer.acls(intent.cluster).restore(intent.lifted) if intent.lifted else {}
         writer.probe_record(intent.cluster).write_probe(PROBE_TOPIC, intent.text)
-        return complaints(answers, _name)
+        return failed_items(answers, _name)
 
-    def verify(self, intent: EnableIntent, reader: LinkReader) -> Seen[EnableFacts]:
+    def verify(self, intent: EnableIntent, reader: LinkReader) -> Readback[EnableFacts]:
         """Whether the rules are gone everywhere, and the probe record can be read."""
         cluster = intent.cluster
         if intent.lifted:
             lifted = reader.acls(cluster).lifted(intent.lifted, intent.topics)
             if not lifted.proven:
-                return Seen(State.WAITING, "; ".join(lifted.unproven), items=lifted.unproven)
+                return Readback(State.WAITING, "; ".join(lifted.unproven), items=lifted.unproven)
         if not reader.probe_readable(cluster, PROBE_TOPIC, intent.text):
-            return Seen(State.WAITING, f"the probe record is not readable on {cluster} yet")
+            return Readback(State.WAITING, f"the probe record is not readable on {cluster} yet")
         words = f"a probe record was written to {cluster} and read back"
         outstanding = ""
         if intent.unseen:
             # The probe record is drctl's own: it says nothing of what applications may do.
             outstanding = f"check whether ACL rules on {cluster} deny applications: {intent.unseen}"
-        return Seen(State.DONE, words, EnableFacts(len(intent.lifted)), outstanding=outstanding)
+        return Readback(State.DONE, words, EnableFacts(len(intent.lifted)), outstanding=outstanding)
 
     def undo(self, intent: EnableIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Deny again."""
         if not intent.lifted:
             return ()
-        return complaints(writer.acls(intent.cluster).deny(intent.lifted), _name)
+        return failed_items(writer.acls(intent.cluster).deny(intent.lifted), _name)
 
-    def undone(self, intent: EnableIntent, reader: LinkReader) -> Seen[EnableFacts]:
+    def verify_undo(self, intent: EnableIntent, reader: LinkReader) -> Readback[EnableFacts]:
         """Whether it is denied again everywhere."""
         if not intent.lifted:
-            return Seen(State.DONE, "no rule had been removed")
+            return Readback(State.DONE, "no rule had been removed")
         enforcement = reader.acls(intent.cluster).enforcement(intent.lifted, intent.topics)
         state = State.DONE if enforcement.proven else State.WAITING
-        return Seen(
+        return Readback(
             state, "; ".join(enforcement.unproven) or "denied again", items=enforcement.unproven
         )
 
@@ -160,7 +160,7 @@ def look_at_source(settings: EnableSettings, facts: Facts, reader: LinkReader) -
 
 def _refuse_if_alive(source: str, reader: LinkReader) -> None:
     try:
-        reader.alive(source)
+        reader.live_cluster_id(source)
     except AuthenticationFailed:
         told = "it responds but rejects drctl's credentials"
     except Unreachable:
@@ -178,7 +178,7 @@ def _refuse_if_moved(source: str, fenced: Mapping[str, int], reader: LinkReader)
     if not fenced:
         return
     try:
-        topics, site = reader.topics(), reader.site(source)
+        topics, site = reader.topics(), reader.cluster_reader(source)
         there = site.overview().partitions
         places = [TopicPartition(t, number) for t in topics for number in there.get(t, ())]
         offsets = site.offsets(places)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from drctl.engine.failback_state import OutstandingAction
-from drctl.engine.kind import Description, Facts, Polling, Seen, State, Trait
+from drctl.engine.kind import Description, Facts, Polling, Readback, State, Trait
 from drctl.engine.ports import LinkReader
 from drctl.model.errors import Refused
 from drctl.model.finding import Status
@@ -111,10 +111,10 @@ class FailbackOrder(Polling[OrderSettings, OrderFacts, OrderFacts]):
             )
         return OrderFacts(tuple(f"{each.check}: {each.subject}: {each.reason}" for each in found))
 
-    def verify(self, intent: OrderFacts, reader: LinkReader) -> Seen[OrderFacts]:
+    def verify(self, intent: OrderFacts, reader: LinkReader) -> Readback[OrderFacts]:
         """Passes: `check` has just run them."""
         number = len(intent.warnings)
-        return Seen(State.DONE, f"no blockers; {number} warnings", intent)
+        return Readback(State.DONE, f"no blockers; {number} warnings", intent)
 
 
 _SHOWN = 3
@@ -181,7 +181,7 @@ class ResolveOutstanding(Polling[ResolveSettings, ResolveIntent, ResolveFacts]):
                 kept.append(each)
         return ResolveIntent(settings.question, tuple(settled), tuple(kept))
 
-    def verify(self, intent: ResolveIntent, reader: LinkReader) -> Seen[ResolveFacts]:
+    def verify(self, intent: ResolveIntent, reader: LinkReader) -> Readback[ResolveFacts]:
         """What is settled; what is not stays owed, unless a person knows better."""
         settled, kept, question = intent.settled, intent.kept, intent.question
         if kept and question and reader.answer(question, _asked(kept)):
@@ -190,7 +190,7 @@ class ResolveOutstanding(Polling[ResolveSettings, ResolveIntent, ResolveFacts]):
         words = f"{len(settled)} outstanding actions are resolved"
         if not kept:
             words = words if settled else "no outstanding actions"
-            return Seen(State.DONE, words, facts, settled)
+            return Readback(State.DONE, words, facts, settled)
         words = f"{words}, {len(kept)} remain"
         shown = "; ".join(map(_named, kept[:_SHOWN]))
         more = f"; and {len(kept) - _SHOWN} more" if len(kept) > _SHOWN else ""
@@ -198,7 +198,7 @@ class ResolveOutstanding(Polling[ResolveSettings, ResolveIntent, ResolveFacts]):
         if question:
             outstanding += f"; once it is done, pass --answer {question}=yes to the next failback"
         items = (*settled, *(f"still outstanding: {_named(each)}" for each in kept))
-        return Seen(State.DONE, words, facts, items, outstanding)
+        return Readback(State.DONE, words, facts, items, outstanding)
 
 
 def _told(each: OutstandingAction, why: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from drctl.engine.kind import Description, Facts, Seen, State, StepKind, Trait, complaints
+from drctl.engine.kind import Description, Facts, Readback, State, StepKind, Trait, failed_items
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.engine.source_fence import FenceFacts
 from drctl.model.errors import DrctlError, Refused
@@ -115,15 +115,15 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
     def apply(self, intent: AclFenceIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Add the rules; also those that an earlier run of the link had set, if they are gone."""
         rules = tuple(dict.fromkeys((*intent.added, *intent.kept)))
-        return complaints(writer.acls(intent.cluster).deny(rules), _rule)
+        return failed_items(writer.acls(intent.cluster).deny(rules), _rule)
 
-    def verify(self, intent: AclFenceIntent, reader: LinkReader) -> Seen[FenceFacts]:
+    def verify(self, intent: AclFenceIntent, reader: LinkReader) -> Readback[FenceFacts]:
         """Whether every broker has them, and nothing grows."""
         cluster, rules = intent.cluster, intent.rules
         present = reader.acls(cluster).acls()
         if rules and isinstance(present, Acls) and not set(rules) & set(present.rules):
             # Proving waits for brokers that lag. Where a run died first, there is nothing to prove.
-            return Seen(State.WAITING, f"none of {len(rules)} rules is on {cluster} yet")
+            return Readback(State.WAITING, f"none of {len(rules)} rules is on {cluster} yet")
         if self.operation is Denied.READ:
             # That nothing grows was proven when writes were fenced, and is held against the ends
             # once more before the target opens.
@@ -136,37 +136,39 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
                 f"all {len(facts.brokers)} brokers deny it; the end offsets of"
                 f" {len(ends)} partitions were stable for {intent.settle_seconds:g} s"
             )
-            return Seen(State.DONE, words, facts)
-        return Seen(State.WAITING, "; ".join(proof.unproven[:_SHOWN]), facts, proof.unproven)
+            return Readback(State.DONE, words, facts)
+        return Readback(State.WAITING, "; ".join(proof.unproven[:_SHOWN]), facts, proof.unproven)
 
     def undo(self, intent: AclFenceIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Remove what was added, but for what another link's fence rests on."""
-        return complaints(writer.acls(intent.cluster).restore(intent.added), _rule)
+        return failed_items(writer.acls(intent.cluster).restore(intent.added), _rule)
 
-    def undone(self, intent: AclFenceIntent, reader: LinkReader) -> Seen[FenceFacts]:
+    def verify_undo(self, intent: AclFenceIntent, reader: LinkReader) -> Readback[FenceFacts]:
         """Whether every broker has them no more."""
         cluster, added, link = intent.cluster, intent.added, intent.link
         if not added:
-            return Seen(State.DONE, "no rule had been added")
+            return Readback(State.DONE, "no rule had been added")
         others = _needed(reader.acls(cluster).acls(), link)
         kept = {rule: others[rule].link for rule in added if rule in others}
         signs = {sign(rule, link) for rule in added} if link else set()
         gone = (set(added) - kept.keys()) | signs
         lifted = reader.acls(cluster).lifted(gone, intent.topics)
         if not lifted.proven:
-            return Seen(State.WAITING, "; ".join(lifted.unproven[:_SHOWN]), items=lifted.unproven)
+            return Readback(
+                State.WAITING, "; ".join(lifted.unproven[:_SHOWN]), items=lifted.unproven
+            )
         words = f"{len(added) - len(kept)} rules were removed from every broker of {cluster}"
         if kept:
             links = ", ".join(sorted(set(kept.values())))
             words = f"{words}; {len(kept)} stay: the fence of link {links} uses them"
-        return Seen(State.DONE, words)
+        return Readback(State.DONE, words)
 
 
-def _obeyed(found: Enforcement) -> Seen[FenceFacts]:
+def _obeyed(found: Enforcement) -> Readback[FenceFacts]:
     facts = FenceFacts(brokers=tuple(sorted(found.brokers)))
     if found.proven:
-        return Seen(State.DONE, f"all {len(facts.brokers)} brokers deny it", facts)
-    return Seen(State.WAITING, "; ".join(found.unproven[:_SHOWN]), facts, found.unproven)
+        return Readback(State.DONE, f"all {len(facts.brokers)} brokers deny it", facts)
+    return Readback(State.WAITING, "; ".join(found.unproven[:_SHOWN]), facts, found.unproven)
 
 
 def _needed(present: Acls | Unavailable, link: str) -> Mapping[Acl, Owner]:
@@ -202,11 +204,11 @@ class FencedReturned(OppositeDirection[S, I, FenceFacts]):
         """The step in words."""
         return replace(self.kind.describe(settings), rollback=f"none: {_WHY}", clients="")
 
-    def verify(self, intent: I, reader: LinkReader) -> Seen[FenceFacts]:
+    def verify(self, intent: I, reader: LinkReader) -> Readback[FenceFacts]:
         """Whether it holds; and, while nothing copies to the cluster, whether nothing grows."""
         still = _still(intent, reader)
         asked = replace(intent, topics=_watched(intent, reader) if still else ())
-        seen = self.kind.verify(asked, reader.other_way())
+        seen = self.kind.verify(asked, reader.reversed())
         # Ends are no facts of this step: reverse replication moves them.
         facts = replace(seen.facts or FenceFacts(), ends={})
         return replace(seen, words=seen.words if still else _without_ends(seen), facts=facts)
@@ -215,9 +217,9 @@ class FencedReturned(OppositeDirection[S, I, FenceFacts]):
         """Nothing: it stays."""
         return ()
 
-    def undone(self, intent: I, reader: LinkReader) -> Seen[FenceFacts]:
+    def verify_undo(self, intent: I, reader: LinkReader) -> Readback[FenceFacts]:
         """That it stays."""
-        return Seen(State.DONE, _WHY, stays=intent.changes)
+        return Readback(State.DONE, _WHY, leaves_changes=intent.changes)
 
 
 def _still(intent: FenceIntent, reader: LinkReader) -> bool:
@@ -238,11 +240,11 @@ def _watched(intent: FenceIntent, reader: LinkReader) -> tuple[str, ...]:
     """Topics whose ends must not move; during a rebuild some of them are not there yet."""
     if not intent.rebuild:
         return intent.topics
-    there = reader.site(intent.cluster).topic_names()
+    there = reader.cluster_reader(intent.cluster).topic_names()
     return tuple(topic for topic in intent.topics if topic in there)
 
 
-def _without_ends(seen: Seen[FenceFacts]) -> str:
+def _without_ends(seen: Readback[FenceFacts]) -> str:
     """The words of a proof that looked at no end offset."""
     if seen.state is not State.DONE:
         return seen.words

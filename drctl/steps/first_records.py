@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from drctl.engine.failback_state import Offsets
-from drctl.engine.kind import BothClusters, Seen, State
+from drctl.engine.kind import BothClusters, Readback, State
 from drctl.engine.ports import LinkReader
 from drctl.formats.provenance import HEADER
 from drctl.model.errors import Unreachable
@@ -103,7 +103,7 @@ _SHOWN = 3
 
 def first_arrivals(
     clusters: BothClusters, seeds: SeedFacts, reader: LinkReader, fields: Sequence[str] = FIELDS
-) -> Seen[Any]:
+) -> Readback[Any]:
     """Done where what came first to each partition is what had to come first.
 
     Args:
@@ -113,7 +113,7 @@ def first_arrivals(
         Unreachable: a cluster did not answer.
     """
     start, ends, whole = seeds.begins, seeds.ends, seeds.whole
-    target, source = reader.site(clusters.target), reader.site(clusters.source)
+    target, source = reader.cluster_reader(clusters.target), reader.cluster_reader(clusters.source)
     copies = {p: TopicPartition(reader.target_topic(p.topic), p.partition) for p in start}
     there = target.overview().partitions
     since = {
@@ -138,10 +138,10 @@ def first_arrivals(
             f" {clusters.target} is not the"
             f" first new record of {clusters.source}: records would be duplicated or skipped"
         )
-        return Seen(State.FAILED, words, items=tuple(wrong))
+        return Readback(State.FAILED, words, items=tuple(wrong))
     if awaited:
         words = f"waiting for the first new record of {len(awaited)} partitions: {awaited[0]}"
-        return Seen(State.WAITING, words, items=tuple(awaited))
+        return Readback(State.WAITING, words, items=tuple(awaited))
     if not travels:
         words = f"{clusters.source} has no new records yet"
     elif whole:
@@ -153,7 +153,7 @@ def first_arrivals(
             f"the first replicated record of {len(travels)} partitions is the first new one;"
             " no old one"
         )
-    return Seen(State.DONE, words)
+    return Readback(State.DONE, words)
 
 
 def _is_copy_of(
@@ -211,7 +211,7 @@ def brought_by(connector: str, source: str, target: str, reader: LinkReader) -> 
         UsageError: there is no such connector.
         Unreachable: a cluster, or every worker, did not answer.
     """
-    survivor, home = reader.site(source), reader.site(target)
+    survivor, home = reader.cluster_reader(source), reader.cluster_reader(target)
     theirs, ours = logs_of(survivor, reader.topics()), logs_of(home, copies_of(reader))
     copies = {place: TopicPartition(reader.target_topic(place.topic), place[1]) for place in theirs}
     if any(_held(log) for copy, log in ours.items() if copy not in copies.values()):

@@ -14,7 +14,7 @@ from drctl.engine.kind import (
     Description,
     Facts,
     Polling,
-    Seen,
+    Readback,
     State,
     StepKind,
     Trait,
@@ -109,13 +109,13 @@ class PrepareGroups(StepKind[BothClusters, PrepareIntent, PrepareFacts]):
         names = intent.create
         if not names:
             return ()
-        creator, complaints = writer.group_creator(intent.target), []
+        creator, errors = writer.group_creator(intent.target), []
         for start in range(0, len(names), BATCH):
             answers = creator.create(names[start : start + BATCH])
-            complaints += [f"{name}: {why.reason}" for name, why in answers.items() if why]
-        return tuple(complaints)
+            errors += [f"{name}: {why.reason}" for name, why in answers.items() if why]
+        return tuple(errors)
 
-    def verify(self, intent: PrepareIntent, reader: LinkReader) -> Seen[PrepareFacts]:
+    def verify(self, intent: PrepareIntent, reader: LinkReader) -> Readback[PrepareFacts]:
         """Of which protocol they are on the target."""
         names, target = intent.create, intent.target
         described = reader.groups(target).described(names) if names else {}
@@ -124,21 +124,23 @@ class PrepareGroups(StepKind[BothClusters, PrepareIntent, PrepareFacts]):
         )
         if others:
             words = f"{len(others)} of {len(names)} groups are not ready on {target}: {others[0]}"
-            return Seen(State.WAITING, f"{words}; {RESTART}", items=others)
+            return Readback(State.WAITING, f"{words}; {RESTART}", items=others)
         words = (
             f"{len(names) + intent.ready} groups of KIP-848's protocol are ready on {target},"
             f" {len(names)} of them new"
         )
         facts = PrepareFacts(len(names), intent.ready, intent.silent)
-        return Seen(State.DONE, words, facts, (*intent.left, *intent.unknown), _outstanding(intent))
+        return Readback(
+            State.DONE, words, facts, (*intent.left, *intent.unknown), _outstanding(intent)
+        )
 
     def undo(self, intent: PrepareIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Nothing: they are empty."""
         return ()
 
-    def undone(self, intent: PrepareIntent, reader: LinkReader) -> Seen[PrepareFacts]:
+    def verify_undo(self, intent: PrepareIntent, reader: LinkReader) -> Readback[PrepareFacts]:
         """They are gone in a while."""
-        return Seen(State.DONE, "Kafka deletes empty groups without offsets")
+        return Readback(State.DONE, "Kafka deletes empty groups without offsets")
 
 
 def _groups(cluster: str, reader: LinkReader) -> Groups:
@@ -268,7 +270,7 @@ class Quiesce(Polling[QuiesceSettings, QuiesceIntent, QuiesceFacts]):
         fenced = facts.of(FENCE_CONSUMERS) is not None
         return QuiesceIntent(cluster, fenced, digest, ends, settings.translate_ahead)
 
-    def verify(self, intent: QuiesceIntent, reader: LinkReader) -> Seen[QuiesceFacts]:
+    def verify(self, intent: QuiesceIntent, reader: LinkReader) -> Readback[QuiesceFacts]:
         """Who still reads, and whether positions moved since."""
         cluster = intent.cluster
         names = reader.link_groups(cluster)
@@ -282,12 +284,12 @@ class Quiesce(Polling[QuiesceSettings, QuiesceIntent, QuiesceFacts]):
         digest = _digest(rows)
         facts = QuiesceFacts(len(names), digest)
 
-        def done(words: str) -> Seen[QuiesceFacts]:
+        def done(words: str) -> Readback[QuiesceFacts]:
             if intent.translate_ahead and digest != intent.digest:
                 # What was translated from the check on may be of positions that moved since.
                 reader.translate_ahead(self._moved(intent.digest, rows))
             self._last = digest, rows
-            return Seen(State.DONE, words, facts)
+            return Readback(State.DONE, words, facts)
 
         if not active:
             return done(f"0 of {len(names)} groups are active")
@@ -299,7 +301,7 @@ class Quiesce(Polling[QuiesceSettings, QuiesceIntent, QuiesceFacts]):
             unread = _unread(rows, active, intent.ends)
             if why := self._gains_nothing(intent.digest, digest, unread):
                 return done(f"{told}: {why}")
-        return Seen(State.WAITING, told, facts, tuple(active))
+        return Readback(State.WAITING, told, facts, tuple(active))
 
     def _moved(self, digest: str, rows: Rows) -> frozenset[str] | None:
         """The groups with other offsets than at this digest; None where those are not known."""

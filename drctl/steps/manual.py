@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from drctl.engine.kind import Description, Facts, Polling, Seen, State, Trait
+from drctl.engine.kind import Description, Facts, Polling, Readback, State, Trait
 from drctl.engine.ports import LinkReader
 from drctl.engine.source_fence import FenceFacts
 from drctl.model.typed_json import Number
@@ -58,7 +58,7 @@ class Manual(Polling[ManualSettings, ManualIntent, SaidFacts]):
         """Nothing has to be decided."""
         return ManualIntent(**asked(settings))
 
-    def verify(self, intent: ManualIntent, reader: LinkReader) -> Seen[SaidFacts]:
+    def verify(self, intent: ManualIntent, reader: LinkReader) -> Readback[SaidFacts]:
         """What the person says."""
         return answered(intent.question, intent.text, reader)
 
@@ -69,15 +69,15 @@ def asked(settings: ManualSettings) -> dict[str, Any]:
     return {"question": settings.question, "text": text, "undo": undo}
 
 
-def answered(question: str, text: str, reader: LinkReader) -> Seen[SaidFacts]:
+def answered(question: str, text: str, reader: LinkReader) -> Readback[SaidFacts]:
     """What a person says; no answer counts as no."""
     answer = reader.answer(question, text)
     if answer is None:
         words = f"not answered: {text}: answer in a terminal or pass --answer {question}=yes"
-        return Seen(State.FAILED, words)
+        return Readback(State.FAILED, words)
     if not answer:
-        return Seen(State.FAILED, f"answered no: {text}", SaidFacts("no"))
-    return Seen(State.DONE, f"confirmed by the operator: {text}", SaidFacts("yes"))
+        return Readback(State.FAILED, f"answered no: {text}", SaidFacts("no"))
+    return Readback(State.DONE, f"confirmed by the operator: {text}", SaidFacts("yes"))
 
 
 def one_line(text: str) -> str:
@@ -101,7 +101,7 @@ class ManualChange(Manual):
         """The step in words."""
         return changing(settings)
 
-    def undone(self, intent: ManualIntent, reader: LinkReader) -> Seen[SaidFacts]:
+    def verify_undo(self, intent: ManualIntent, reader: LinkReader) -> Readback[SaidFacts]:
         """What the person says; where nothing undoes it, that it stays."""
         return verify_undo(intent, reader)
 
@@ -112,10 +112,10 @@ def changing(settings: ManualSettings) -> Description:
     return Description(one_line(settings.text), settings.expect or PROOF, rollback)
 
 
-def verify_undo(intent: ManualIntent, reader: LinkReader) -> Seen[Any]:
+def verify_undo(intent: ManualIntent, reader: LinkReader) -> Readback[Any]:
     """Whether a person says that a change was rolled back."""
     if not intent.undo:
-        return Seen(State.FAILED, f"cannot be rolled back: {intent.text}")
+        return Readback(State.FAILED, f"cannot be rolled back: {intent.text}")
     return answered(intent.question + BACK, intent.undo, reader)
 
 
@@ -173,22 +173,22 @@ def watched(settings: FenceSettings, reader: LinkReader) -> dict[str, Any]:
 
 
 def still(
-    intent: FenceIntent, reader: LinkReader, held: Seen[Any], answer: str = ""
-) -> Seen[FenceFacts]:
+    intent: FenceIntent, reader: LinkReader, held: Readback[Any], answer: str = ""
+) -> Readback[FenceFacts]:
     """The proof of the fence itself, and that the end offsets do not move."""
     if held.state is not State.DONE:
-        return Seen(held.state, held.words, FenceFacts(answer=answer), held.items)
+        return Readback(held.state, held.words, FenceFacts(answer=answer), held.items)
     settle_s = intent.settle_seconds
     # Brokers are asked for no rule: what fences here is not known to them.
     found = reader.fence(intent.cluster, settle_s).prove((), intent.topics).no_writes
     ends = {str(place): end for place, end in sorted(found.ends.items())}
     facts = FenceFacts(ends, answer=answer)
     if not found.proven:
-        return Seen(State.WAITING, "; ".join(found.unproven[:_SHOWN]), facts, found.unproven)
+        return Readback(State.WAITING, "; ".join(found.unproven[:_SHOWN]), facts, found.unproven)
     words = (
         f"{held.words}; the end offsets of {len(ends)} partitions were stable for {settle_s:g} s"
     )
-    return Seen(State.DONE, words, facts)
+    return Readback(State.DONE, words, facts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,12 +217,12 @@ class ManualFence(Polling[ManualFenceSettings, ManualFenceIntent, FenceFacts]):
         """Which topics must not grow."""
         return ManualFenceIntent(**asked(settings), **watched(settings, reader))
 
-    def verify(self, intent: ManualFenceIntent, reader: LinkReader) -> Seen[FenceFacts]:
+    def verify(self, intent: ManualFenceIntent, reader: LinkReader) -> Readback[FenceFacts]:
         """What the person says, and what grows."""
         said = answered(intent.question, intent.text, reader)
         return still(intent, reader, said, said.facts.answer if said.facts else "")
 
-    def undone(self, intent: ManualFenceIntent, reader: LinkReader) -> Seen[FenceFacts]:
+    def verify_undo(self, intent: ManualFenceIntent, reader: LinkReader) -> Readback[FenceFacts]:
         """What the person says; where nothing undoes it, that it stays."""
         return verify_undo(intent, reader)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from drctl.checks.causes import group_by_cause, in_words
 from drctl.checks.diagnosis import standing_against
-from drctl.engine.kind import Description, Facts, Polling, Seen, State, Trait
+from drctl.engine.kind import Description, Facts, Polling, Readback, State, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused, Unknown, Unreachable
 from drctl.model.finding import Finding, Status
@@ -113,10 +113,10 @@ class Preflight(Polling[PreflightSettings, PreflightFacts, PreflightFacts]):
             {each.check: overrides[each.check] for each in others if each.check in overrides},
         )
 
-    def verify(self, intent: PreflightFacts, reader: LinkReader) -> Seen[PreflightFacts]:
+    def verify(self, intent: PreflightFacts, reader: LinkReader) -> Readback[PreflightFacts]:
         """Passes: `check` has just run them."""
         told = "".join(f"; {len(u.checks)} could not run: {u.what}" for u in intent.unseen)
-        return Seen(
+        return Readback(
             State.DONE, f"all prechecks passed; {len(intent.warnings)} warnings{told}", intent
         )
 
@@ -174,9 +174,9 @@ class RunPrechecks(Polling[CheckSettings, CheckFacts, CheckFacts]):
         told = (f"{each.check}: {each.subject}: {each.status.value}" for each in found)
         return CheckFacts(names, tuple(told))
 
-    def verify(self, intent: CheckFacts, reader: LinkReader) -> Seen[CheckFacts]:
+    def verify(self, intent: CheckFacts, reader: LinkReader) -> Readback[CheckFacts]:
         """Passes: `check` has just run them."""
-        return Seen(State.DONE, f"all {len(intent.prechecks)} prechecks passed", intent)
+        return Readback(State.DONE, f"all {len(intent.prechecks)} prechecks passed", intent)
 
 
 def _against(
@@ -235,7 +235,7 @@ class SnapshotState(Polling[SnapshotSettings, StateSnapshot, SnapshotFacts]):
 
     def check(self, settings: SnapshotSettings, facts: Facts, reader: LinkReader) -> StateSnapshot:
         """Observe everything; record what does not respond as such."""
-        ahead = reader.seen_ahead() or StateSnapshot()
+        ahead = reader.early_snapshot() or StateSnapshot()
         left = SnapshotSettings(
             tuple(name for name in settings.clusters if name not in ahead.clusters),
             tuple(name for name in settings.connectors if name not in ahead.connectors),
@@ -247,10 +247,10 @@ class SnapshotState(Polling[SnapshotSettings, StateSnapshot, SnapshotFacts]):
 
     def apply(self, intent: StateSnapshot, writer: LinkWriter) -> tuple[str, ...]:
         """Keep it beside the journal, too."""
-        writer.keep(FILE, to_json(intent))
+        writer.save_evidence(FILE, to_json(intent))
         return ()
 
-    def verify(self, intent: StateSnapshot, reader: LinkReader) -> Seen[SnapshotFacts]:
+    def verify(self, intent: StateSnapshot, reader: LinkReader) -> Readback[SnapshotFacts]:
         """Done: the journal has it."""
         clusters = intent.clusters
         silent = tuple(sorted(name for name, stock in clusters.items() if stock.error))
@@ -261,7 +261,7 @@ class SnapshotState(Polling[SnapshotSettings, StateSnapshot, SnapshotFacts]):
             for name, stock in clusters.items()
         )
         active = {name: stock.active for name, stock in clusters.items()}
-        return Seen(State.DONE, told, SnapshotFacts(silent, active))
+        return Readback(State.DONE, told, SnapshotFacts(silent, active))
 
 
 def stock_of(wanted: SnapshotSettings, reader: LinkReader) -> StateSnapshot:
@@ -278,7 +278,7 @@ def stock_of(wanted: SnapshotSettings, reader: LinkReader) -> StateSnapshot:
 def state_of(name: str, reader: LinkReader) -> ClusterSnapshot:
     """What a snapshot holds of a cluster; of one that does not answer, why."""
     try:
-        site = reader.site(name)
+        site = reader.cluster_reader(name)
         identity = site.cluster_id()
         carried = reader.link_groups(name)
         groups = reader.groups(name)

@@ -7,7 +7,7 @@ own may be acknowledged and not stored: see `drctl.model.producer_ids`.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from drctl.engine.kind import Description, Facts, Permanent, Seen, State, Trait
+from drctl.engine.kind import Description, Facts, Permanent, Readback, State, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import ConfigError, Unreachable
 from drctl.model.producer_ids import (
@@ -65,7 +65,7 @@ def ids_in_use(source: str, reader: LinkReader) -> IdsInUse:
 
 def _places(source: str, reader: LinkReader) -> Sequence[TopicPartition]:
     # The source itself is asked first: where it is dead, the target would tell the topics.
-    there = reader.site(source).overview().partitions
+    there = reader.cluster_reader(source).overview().partitions
     return [TopicPartition(t, number) for t in reader.topics() for number in there.get(t, ())]
 
 
@@ -182,7 +182,7 @@ class AdvanceProducerIds(Permanent[AdvanceSettings, AdvanceIntent, AdvanceFacts]
         ids, calls = writer.producer_ids(intent.target), intent.at_most_seconds / CALL_S
         return _silent(_advanced(ids, intent.beyond, max(1, int(calls))))
 
-    def verify(self, intent: AdvanceIntent, reader: LinkReader) -> Seen[AdvanceFacts]:
+    def verify(self, intent: AdvanceIntent, reader: LinkReader) -> Readback[AdvanceFacts]:
         """Whether every broker of the target gives higher ids."""
         beyond, source, target = intent.beyond, intent.source, intent.target
         facts, items, outstanding = (
@@ -192,30 +192,30 @@ class AdvanceProducerIds(Permanent[AdvanceSettings, AdvanceIntent, AdvanceFacts]
         )
         if beyond == NOBODY:
             words = f"no producer id is known to be in use on {source}: nothing to do"
-            return Seen(State.DONE, words, facts, items, outstanding)
+            return Readback(State.DONE, words, facts, items, outstanding)
         try:
             given = reader.producer_ids(target).next_ids()
         except ConfigError as error:
-            return Seen(State.FAILED, f"{error.message}; {RESTART}")
+            return Readback(State.FAILED, f"{error.message}; {RESTART}")
         if low := _low(given, intent):
             words = f"{target} assigns ids that may be in use on {source}: {'; '.join(low)}"
-            return Seen(State.FAILED, f"{words}; {RESTART}, {_EARLIER}", items=low)
+            return Readback(State.FAILED, f"{words}; {RESTART}, {_EARLIER}", items=low)
         if silent := _silent(dict(sorted(given.items()))) if given else ("no broker responds",):
             words = (
                 f"the next producer ids of some brokers of {target} are unknown:"
                 f" {'; '.join(silent)}"
             )
-            return Seen(State.WAITING, f"{words}; {RESTART}", items=silent)
+            return Readback(State.WAITING, f"{words}; {RESTART}", items=silent)
         words = (
             f"all {len(given)} brokers of {target} assign producer ids above {beyond:,},"
             f" the highest"
             f" in use on {source}{_cost(given, intent)}"
         )
-        return Seen(State.DONE, words, facts, items, outstanding)
+        return Readback(State.DONE, words, facts, items, outstanding)
 
-    def undone(self, intent: AdvanceIntent, reader: LinkReader) -> Seen[AdvanceFacts]:
+    def verify_undo(self, intent: AdvanceIntent, reader: LinkReader) -> Readback[AdvanceFacts]:
         """What was skipped stays so."""
-        return Seen(State.DONE, "producer ids stay advanced: skipped ids are harmless")
+        return Readback(State.DONE, "producer ids stay advanced: skipped ids are harmless")
 
 
 def _before(target: str, reader: LinkReader) -> dict[str, int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from drctl.engine.failback_state import drops_copies
-from drctl.engine.kind import Description, Facts, Permanent, Polling, Seen, State, Trait
+from drctl.engine.kind import Description, Facts, Permanent, Polling, Readback, State, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
 from drctl.model.topology import TopicPartition, TopicState
@@ -106,8 +106,8 @@ class EmptyReturned(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
             Unreachable: a cluster did not answer.
         """
         cluster = settings.cluster
-        topics = sorted({*copies_of(reader), *reader.other_way().topics()})
-        logs = logs_of(reader.site(cluster), topics)
+        topics = sorted({*copies_of(reader), *reader.reversed().topics()})
+        logs = logs_of(reader.cluster_reader(cluster), topics)
         held = {place: log.end for place, log in logs.items() if log.log_start < log.end}
         text, question = one_line(settings.text), settings.question
         found = EmptyIntent(
@@ -127,24 +127,24 @@ class EmptyReturned(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
             )
         return found
 
-    def verify(self, intent: EmptyIntent, reader: LinkReader) -> Seen[EmptyFacts]:
+    def verify(self, intent: EmptyIntent, reader: LinkReader) -> Readback[EmptyFacts]:
         """Whether what was there is gone; a word that it is does not do."""
         left, facts = tuple(_left(intent, reader)), EmptyFacts(intent.started)
         if not left and intent.started:
             words = f"{intent.cluster} holds only what this failback has replicated"
-            return Seen(State.DONE, words, facts)
+            return Readback(State.DONE, words, facts)
         if not left:
             held = f"{len(intent.held)} partitions were emptied"
             words = held if intent.held else "there was nothing to empty"
-            return Seen(State.DONE, f"{intent.cluster}: {words}", facts)
+            return Readback(State.DONE, f"{intent.cluster}: {words}", facts)
         said = answered(intent.question, intent.text, reader)
         if said.state is not State.DONE:
-            return Seen(said.state, said.words)
-        return Seen(State.WAITING, f"not empty yet: {'; '.join(left[:_SHOWN])}", items=left)
+            return Readback(said.state, said.words)
+        return Readback(State.WAITING, f"not empty yet: {'; '.join(left[:_SHOWN])}", items=left)
 
-    def undone(self, intent: EmptyIntent, reader: LinkReader) -> Seen[EmptyFacts]:
+    def verify_undo(self, intent: EmptyIntent, reader: LinkReader) -> Readback[EmptyFacts]:
         """That it stays."""
-        return Seen(State.DONE, _WHY, stays=bool(intent.held))
+        return Readback(State.DONE, _WHY, leaves_changes=bool(intent.held))
 
 
 def _begun(settings: EmptySettings, facts: Facts, reader: LinkReader) -> bool:
@@ -158,7 +158,7 @@ def _begun(settings: EmptySettings, facts: Facts, reader: LinkReader) -> bool:
 def _left(intent: EmptyIntent, reader: LinkReader) -> Iterator[str]:
     """What was there and is not gone; and partitions to which nothing is ever copied."""
     cluster = intent.cluster
-    logs = logs_of(reader.site(cluster), intent.topics)
+    logs = logs_of(reader.cluster_reader(cluster), intent.topics)
     ids = _ids(reader, cluster, {each.topic for each in intent.held})
     for topic, number, end, before in intent.held:
         log = logs.get(TopicPartition(topic, number))
@@ -172,8 +172,8 @@ def _left(intent: EmptyIntent, reader: LinkReader) -> Iterator[str]:
 def misshapen(survivor: str, home: str, reader: LinkReader) -> Iterator[str]:
     """Topics to which records would not be copied as they are on the surviving cluster."""
     there, here = (
-        reader.site(survivor).overview().partitions,
-        reader.site(home).overview().partitions,
+        reader.cluster_reader(survivor).overview().partitions,
+        reader.cluster_reader(home).overview().partitions,
     )
     for topic in reader.topics():
         copy, wanted = reader.target_topic(topic), len(there.get(topic, ()))
@@ -187,7 +187,7 @@ def misshapen(survivor: str, home: str, reader: LinkReader) -> Iterator[str]:
 
 def _ids(reader: LinkReader, cluster: str, topics: set[str]) -> Mapping[str, str]:
     """Kafka's ids of topics; empty where it tells none."""
-    found = reader.site(cluster).topics(sorted(topics)) if topics else {}
+    found = reader.cluster_reader(cluster).topics(sorted(topics)) if topics else {}
     return {
         topic: state.topic_id if isinstance(state, TopicState) else ""
         for topic, state in found.items()
@@ -221,9 +221,9 @@ class SetStartOffsetsEarliest(Permanent[SeedSettings, SeedIntent, SeedFacts]):
             Unreachable: a cluster, or every worker, did not answer.
         """
         name, target, connectors = settings.connector, settings.target, reader.connectors()
-        copies, survivor = copies_of(reader), reader.site(settings.source)
+        copies, survivor = copies_of(reader), reader.cluster_reader(settings.source)
         start = {place: log.log_start for place, log in logs_of(survivor, reader.topics()).items()}
-        at_home, empty = logs_of(reader.site(target), copies), facts.of(EmptyReturned())
+        at_home, empty = logs_of(reader.cluster_reader(target), copies), facts.of(EmptyReturned())
         if empty and empty.started:
             # What has begun there resumes from where it is.
             ends = {place: log.log_start for place, log in at_home.items()}
@@ -253,30 +253,30 @@ class SetStartOffsetsEarliest(Permanent[SeedSettings, SeedIntent, SeedFacts]):
         """Take them away."""
         return alter(intent, intent.wanted, writer)
 
-    def verify(self, intent: SeedIntent, reader: LinkReader) -> Seen[SeedFacts]:
+    def verify(self, intent: SeedIntent, reader: LinkReader) -> Readback[SeedFacts]:
         """Whether it keeps none; where something came since, it has resumed."""
         name, facts = intent.connector, SeedFacts(intent.begins, intent.ends, whole=True)
         if not intent.wanted:
             words = f"nothing to set: {name} resumes where it stopped"
-            return Seen(State.DONE, words, facts)
+            return Readback(State.DONE, words, facts)
         kept = kept_offsets(name, reader.connectors().offsets(name))
         held = {place: at for place, at in kept.items() if place in intent.begins}
         others = tuple(_not_taken_away(held, intent, reader)) if held else ()
         if others:
             words = f"{len(others)} offsets are still stored: {'; '.join(others[:_SHOWN])}"
-            return Seen(State.WAITING, words, items=others)
-        return Seen(State.DONE, f"{name} starts at the earliest offset", facts)
+            return Readback(State.WAITING, words, items=others)
+        return Readback(State.DONE, f"{name} starts at the earliest offset", facts)
 
-    def undone(self, intent: SeedIntent, reader: LinkReader) -> Seen[SeedFacts]:
+    def verify_undo(self, intent: SeedIntent, reader: LinkReader) -> Readback[SeedFacts]:
         """That it stays."""
-        return Seen(State.DONE, _STAYS, stays=True)
+        return Readback(State.DONE, _STAYS, leaves_changes=True)
 
 
 def _not_taken_away(
     kept: dict[TopicPartition, int], intent: SeedIntent, reader: LinkReader
 ) -> Iterator[str]:
     """Offsets of partitions to which nothing has come since; the target is closed to all others."""
-    now = log_ends(reader.site(intent.target), copies_of(reader))
+    now = log_ends(reader.cluster_reader(intent.target), copies_of(reader))
     for place, at in sorted(kept.items()):
         copy = TopicPartition(reader.target_topic(place.topic), place.partition)
         if now.get(copy, 0) <= intent.ends.get(copy, 0):

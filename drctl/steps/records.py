@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from drctl.engine.failback_state import Search, Wish
+from drctl.engine.failback_state import ReconcileRequest, Search
 from drctl.engine.kind import (
     BothClusters,
     Description,
     Facts,
     Permanent,
     Polling,
-    Seen,
+    Readback,
     State,
     Trait,
 )
@@ -68,17 +68,19 @@ class FindGap(Polling[GapSettings, GapIntent, GapFacts]):
         """Nothing has to be decided."""
         return GapIntent(settings.scope, settings.at_most)
 
-    def verify(self, intent: GapIntent, reader: LinkReader) -> Seen[GapFacts]:
+    def verify(self, intent: GapIntent, reader: LinkReader) -> Readback[GapFacts]:
         """What is missing now."""
         missing = reader.compared(intent.scope)
         if unproven := missing.unproven:
             words = f"not everything could be compared: {unproven[0]}"
-            return Seen(State.UNKNOWN, words, items=unproven)
+            return Readback(State.UNKNOWN, words, items=unproven)
         words = f"{missing.records:,} records are missing on the target"
         facts, most = GapFacts(missing.records), intent.at_most
         if most is not None and missing.records > most:
-            return Seen(State.FAILED, f"{words}; the limit is {most:,}", facts, missing.partitions)
-        return Seen(State.DONE, words, facts, missing.partitions)
+            return Readback(
+                State.FAILED, f"{words}; the limit is {most:,}", facts, missing.partitions
+            )
+        return Readback(State.DONE, words, facts, missing.partitions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +115,11 @@ class FindMissing(Polling[FindSettings, Search, Search]):
             Refused: what was found cannot be rested on.
             Unknown: not everything could be compared.
         """
-        return reader.remnant() if settings.rebuild else reader.searched()
+        return reader.search_before_rebuild() if settings.rebuild else reader.search_result()
 
-    def verify(self, intent: Search, reader: LinkReader) -> Seen[Search]:
+    def verify(self, intent: Search, reader: LinkReader) -> Readback[Search]:
         """What was found."""
-        words = f"{intent.unreplicated:,} records ({intent.told}); {intent.folder}"
+        words = f"{intent.unreplicated:,} records ({intent.summary}); {intent.folder}"
         if not intent.folder:
             words = "it holds no records at all"
         elif intent.aside:
@@ -125,7 +127,7 @@ class FindMissing(Polling[FindSettings, Search, Search]):
                 f"{words}; the surviving cluster has since compacted or deleted"
                 f" {intent.aside:,} more"
             )
-        return Seen(State.DONE, words, intent)
+        return Readback(State.DONE, words, intent)
 
 
 def found(facts: Facts) -> Search:
@@ -146,7 +148,7 @@ COPY, DISCARD = "copy", "discard"
 
 @dataclass(frozen=True, slots=True)
 class DecideSettings(BothClusters):
-    """What becomes of the records; see `Wish`."""
+    """What becomes of the records; see `ReconcileRequest`."""
 
     policy: str | None
     topics: tuple[str, ...]
@@ -154,7 +156,7 @@ class DecideSettings(BothClusters):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReconcileIntent(Wish):
+class ReconcileIntent(ReconcileRequest):
     """What is to be done.
 
     Attributes:
@@ -201,12 +203,14 @@ class Reconcile(Permanent[DecideSettings, ReconcileIntent, ReconcileFacts]):
         """
         search, due, newer = found(facts), 0, 0
         if search.unreplicated:
-            stands = reader.reconciliation(_wish(settings, search))
+            stands = reader.reconciliation(_request(settings, search))
             if stands.refused:
                 raise Refused("; ".join(stands.refused), "choose --policy and --conflicting")
             due, newer = stands.due, stands.newer
         return ReconcileIntent(
-            **vars(_wish(settings, search)) | {"records": search.unreplicated}, due=due, newer=newer
+            **vars(_request(settings, search)) | {"records": search.unreplicated},
+            due=due,
+            newer=newer,
         )
 
     def apply(self, intent: ReconcileIntent, writer: LinkWriter) -> tuple[str, ...]:
@@ -215,14 +219,14 @@ class Reconcile(Permanent[DecideSettings, ReconcileIntent, ReconcileFacts]):
             writer.reconcile(intent)
         return ()
 
-    def verify(self, intent: ReconcileIntent, reader: LinkReader) -> Seen[ReconcileFacts]:
+    def verify(self, intent: ReconcileIntent, reader: LinkReader) -> Readback[ReconcileFacts]:
         """Whether something is left."""
         if not intent.records:
-            return Seen(State.DONE, "there are no records to reconcile", ReconcileFacts(0))
+            return Readback(State.DONE, "there are no records to reconcile", ReconcileFacts(0))
         stands = reader.reconciliation(intent)
         if stands.due or stands.refused:
             words = f"{stands.due:,} of {intent.records:,} records are not reconciled yet"
-            return Seen(State.WAITING, words, items=stands.refused)
+            return Readback(State.WAITING, words, items=stands.refused)
         done = dict(sorted(stands.done.items()))
         told = ", ".join(f"{number:,} {what}" for what, number in done.items())
         left = sum(number for what, number in done.items() if what != COPY)
@@ -230,15 +234,15 @@ class Reconcile(Permanent[DecideSettings, ReconcileIntent, ReconcileFacts]):
         words = f"all reconciled: {told}" if told else "none of them is missing any more"
         if intent.newer:
             words += f"; {intent.newer:,} safe records were appended after newer ones written since"
-        return Seen(State.DONE, words, ReconcileFacts(left, done))
+        return Readback(State.DONE, words, ReconcileFacts(left, done))
 
-    def undone(self, intent: ReconcileIntent, reader: LinkReader) -> Seen[ReconcileFacts]:
+    def verify_undo(self, intent: ReconcileIntent, reader: LinkReader) -> Readback[ReconcileFacts]:
         """That it stays."""
-        return Seen(State.DONE, _STAYS, stays=bool(intent.due))
+        return Readback(State.DONE, _STAYS, leaves_changes=bool(intent.due))
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResultSettings(Wish):
+class ResultSettings(ReconcileRequest):
     """What is to become of the records of a result of `drctl gap`.
 
     Attributes:
@@ -302,7 +306,7 @@ class ReconcileResult(Permanent[ResultSettings, ResultIntent, ReconcileFacts]):
         writer.reconcile(intent)
         return ()
 
-    def verify(self, intent: ResultIntent, reader: LinkReader) -> Seen[ReconcileFacts]:
+    def verify(self, intent: ResultIntent, reader: LinkReader) -> Readback[ReconcileFacts]:
         """What is left of it."""
         stands = reader.reconciliation(intent)
         done = dict(sorted(stands.done.items()))
@@ -311,19 +315,19 @@ class ReconcileResult(Permanent[ResultSettings, ResultIntent, ReconcileFacts]):
             or "nothing is done yet"
         )
         if stands.due:
-            return Seen(State.WAITING, f"{told}; {stands.due:,} records are left")
+            return Readback(State.WAITING, f"{told}; {stands.due:,} records are left")
         if stands.refused:
             words = f"{told}; refused: {'; '.join(stands.refused)}"
-            return Seen(State.FAILED, words, items=stands.refused)
+            return Readback(State.FAILED, words, items=stands.refused)
         left = sum(number for what, number in done.items() if what != COPY)
-        return Seen(State.DONE, f"all reconciled: {told}", ReconcileFacts(left, done))
+        return Readback(State.DONE, f"all reconciled: {told}", ReconcileFacts(left, done))
 
-    def undone(self, intent: ResultIntent, reader: LinkReader) -> Seen[ReconcileFacts]:
+    def verify_undo(self, intent: ResultIntent, reader: LinkReader) -> Readback[ReconcileFacts]:
         """That it stays."""
         done = sum(reader.reconciliation(intent).done.values()) - intent.before
         if done <= 0:
-            return Seen(State.DONE, "no record was changed")
-        return Seen(State.DONE, f"{done:,} records: {_STAYS}", stays=True)
+            return Readback(State.DONE, "no record was changed")
+        return Readback(State.DONE, f"{done:,} records: {_STAYS}", leaves_changes=True)
 
 
 def discards(plan: Plan) -> str:
@@ -347,8 +351,8 @@ def _discarded(step: Step) -> Iterator[str]:
             yield f"conflicting records of {topic}"
 
 
-def _wish(settings: DecideSettings, search: Search) -> Wish:
-    return Wish(
+def _request(settings: DecideSettings, search: Search) -> ReconcileRequest:
+    return ReconcileRequest(
         folder=search.folder,
         result=search.id,
         policy=settings.policy,
@@ -385,23 +389,23 @@ class ClassifyRecords(Polling[DecideSettings, ClassifyFacts, ClassifyFacts]):
         """
         search, due = found(facts), 0
         if search.unreplicated:
-            stands = reader.reconciliation(_wish(settings, search))
+            stands = reader.reconciliation(_request(settings, search))
             if stands.refused:
                 raise Refused(
                     f"of {search.unreplicated:,} records that only {settings.target} has"
-                    f" ({search.told}): {'; '.join(stands.refused)}",
+                    f" ({search.summary}): {'; '.join(stands.refused)}",
                     "choose --policy copy|quarantine|export|discard, and --conflicting likewise;"
                     f" inspect them: drctl reconcile {quote(search.folder)} --policy copy",
                 )
             due = stands.due
         return ClassifyFacts(search.safe, search.conflicting, search.unkeyed, due)
 
-    def verify(self, intent: ClassifyFacts, reader: LinkReader) -> Seen[ClassifyFacts]:
+    def verify(self, intent: ClassifyFacts, reader: LinkReader) -> Readback[ClassifyFacts]:
         """What was judged."""
         told = (
             f"{intent.safe:,} safe, {intent.conflicting:,} conflicting, {intent.unkeyed:,} unkeyed"
         )
-        return Seen(State.DONE, f"{told}; each has a decision", intent)
+        return Readback(State.DONE, f"{told}; each has a decision", intent)
 
 
 VERIFY_FORWARD_COPIES = "verify-forward-copies"
@@ -471,19 +475,19 @@ class VerifyCopies(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
         may_lack = decided.left_behind if decided and not settings.emptied else 0
         return VerifyIntent(settings.target, may_lack, home.duplicated if home else 0, twice_away)
 
-    def verify(self, intent: VerifyIntent, reader: LinkReader) -> Seen[VerifyFacts]:
+    def verify(self, intent: VerifyIntent, reader: LinkReader) -> Readback[VerifyFacts]:
         """What a comparison finds now."""
         found = reader.proof()
         if unproven := found.unproven:
             words = f"not everything could be compared: {unproven[0]}"
-            return Seen(State.WAITING, words, items=unproven)
+            return Readback(State.WAITING, words, items=unproven)
         missing, target = found.but_for(intent.second_copies), intent.target
         if (lacks := missing - intent.may_lack) > 0:
             words = f"{target} is missing {lacks:,} records that were not given up"
-            return Seen(State.WAITING, words, items=found.partitions)
+            return Readback(State.WAITING, words, items=found.partitions)
         twice = found.duplicated - intent.twice_before
         words = f"{target} is missing {missing:,} records, as decided; {max(0, twice):,} duplicates"
         outstanding = f"{target} holds {twice:,} duplicate records" if twice > 0 else ""
-        return Seen(
+        return Readback(
             State.DONE, words, VerifyFacts(missing, found.duplicated), outstanding=outstanding
         )

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from drctl.engine.kind import Journaled, StepKind
+from drctl.engine.kind import Kind, StepKind
 from drctl.steps.apply_offsets import ApplyOffsets
 from drctl.steps.commands import COMMAND, COMMAND_FENCE, COMMAND_STOP_REPLICATION
 from drctl.steps.commit_offsets import CommitOffsets, VerifyGroups
@@ -195,7 +195,7 @@ _CONNECTORS: tuple[StepKind, ...] = (
 CONNECTORS = frozenset(kind.name for kind in _CONNECTORS)
 """Those that only `drctl connect` makes: they are about workers, whatever these replicate."""
 
-KINDS: Mapping[str, Journaled] = {
-    kind.name: Journaled(kind)
+KINDS: Mapping[str, Kind] = {
+    kind.name: Kind(kind)
     for kind in (*_ALL, *_FAILOVER, *_WAY_BACK, *_REPAIRS, *_LISTS, *_CONNECTORS)
 }

@@ -16,11 +16,11 @@ from drctl.engine.kind import (
     Facts,
     Permanent,
     Polling,
-    Seen,
+    Readback,
     State,
     StepKind,
     Trait,
-    complaints,
+    failed_items,
 )
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
@@ -37,8 +37,8 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def _waiting(what: str, items: tuple[str, ...], total: str) -> Seen[Any]:
-    return Seen(State.WAITING, f"{what}: {len(items)} of {total}: {items[0]}", items=items)
+def _waiting(what: str, items: tuple[str, ...], total: str) -> Readback[Any]:
+    return Readback(State.WAITING, f"{what}: {len(items)} of {total}: {items[0]}", items=items)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,9 +187,9 @@ class AddPartitions(Permanent[PartitionsSettings, PartitionsIntent, None]):
         totals = {e.topic: e.to for e in intent.changes if e.was < e.to}
         if not totals:
             return ()
-        return complaints(writer.shapes(intent.cluster).extend(totals))
+        return failed_items(writer.shapes(intent.cluster).extend(totals))
 
-    def verify(self, intent: PartitionsIntent, reader: LinkReader) -> Seen[None]:
+    def verify(self, intent: PartitionsIntent, reader: LinkReader) -> Readback[None]:
         """How many each has now."""
         short = tuple(
             f"{each.topic} has {now} of {each.to} partitions"
@@ -199,18 +199,18 @@ class AddPartitions(Permanent[PartitionsSettings, PartitionsIntent, None]):
         total = len(intent.changes)
         if short:
             return _waiting("too few partitions", short, counted(total, "topic"))
-        return Seen(
+        return Readback(
             State.DONE, f"{counted(total, 'topic')} with as many partitions as on the source"
         )
 
-    def undone(self, intent: PartitionsIntent, reader: LinkReader) -> Seen[None]:
+    def verify_undo(self, intent: PartitionsIntent, reader: LinkReader) -> Readback[None]:
         """What stays."""
         more = {
             each.topic: now - each.was for each, now in _counted(intent, reader) if now > each.was
         }
         told = ", ".join(f"{topic} has {count} more" for topic, count in more.items())
         words = f"added partitions cannot be removed: {told}" if more else "no partition was added"
-        return Seen(State.DONE, words, stays=bool(more))
+        return Readback(State.DONE, words, leaves_changes=bool(more))
 
 
 def _counted(intent: PartitionsIntent, reader: LinkReader) -> Iterator[tuple[Extended, int]]:
@@ -282,42 +282,44 @@ class AddRules(StepKind[RulesSettings, RulesIntent, RulesFacts]):
         """Add them."""
         if not intent.added:
             return ()
-        return complaints(writer.rules(intent.cluster).add(intent.added), _said)
+        return failed_items(writer.rules(intent.cluster).add(intent.added), _said)
 
-    def verify(self, intent: RulesIntent, reader: LinkReader) -> Seen[RulesFacts]:
+    def verify(self, intent: RulesIntent, reader: LinkReader) -> Readback[RulesFacts]:
         """Whether the cluster lists each."""
         cluster, rules = intent.cluster, intent.rules
         there = _there(cluster, reader)
-        if isinstance(there, Seen):
+        if isinstance(there, Readback):
             return there
         missing = tuple(_said(rule) for rule in rules if rule not in there)
         if missing:
             return _waiting(f"not on {cluster}", missing, counted(len(rules), "rule"))
         words = f"{cluster} lists {counted(len(rules), 'rule')}, {len(intent.added)} of them new"
-        return Seen(State.DONE, words, RulesFacts(len(intent.added)))
+        return Readback(State.DONE, words, RulesFacts(len(intent.added)))
 
     def undo(self, intent: RulesIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Remove what was added."""
         if not intent.added:
             return ()
-        return complaints(writer.rules(intent.cluster).remove(intent.added), _said)
+        return failed_items(writer.rules(intent.cluster).remove(intent.added), _said)
 
-    def undone(self, intent: RulesIntent, reader: LinkReader) -> Seen[RulesFacts]:
+    def verify_undo(self, intent: RulesIntent, reader: LinkReader) -> Readback[RulesFacts]:
         """Whether they are gone."""
         cluster, added = intent.cluster, intent.added
         there = _there(cluster, reader) if added else frozenset()
-        if isinstance(there, Seen):
+        if isinstance(there, Readback):
             return there
         still = tuple(_said(rule) for rule in added if rule in there)
         if still:
             return _waiting(f"still on {cluster}", still, counted(len(added), "rule"))
-        return Seen(State.DONE, f"{counted(len(added), 'added rule')} gone from {cluster} again")
+        return Readback(
+            State.DONE, f"{counted(len(added), 'added rule')} gone from {cluster} again"
+        )
 
 
-def _there(cluster: str, reader: LinkReader) -> frozenset[Acl] | Seen[Any]:
+def _there(cluster: str, reader: LinkReader) -> frozenset[Acl] | Readback[Any]:
     found = reader.acls(cluster).acls()
     if isinstance(found, Unavailable):
-        return Seen(State.UNKNOWN, f"the ACLs of {cluster} cannot be seen: {found.reason}")
+        return Readback(State.UNKNOWN, f"the ACLs of {cluster} cannot be seen: {found.reason}")
     return frozenset(found.rules)
 
 
@@ -402,7 +404,7 @@ class ConfigureTopics(StepKind[ConfigureSettings, ConfigureIntent, ConfigureFact
         """Set those that are not yet as wanted."""
         return _configured(intent, lambda each: each.to, writer)
 
-    def verify(self, intent: ConfigureIntent, reader: LinkReader) -> Seen[ConfigureFacts]:
+    def verify(self, intent: ConfigureIntent, reader: LinkReader) -> Readback[ConfigureFacts]:
         """Whether each reads back."""
         cluster, changes = intent.cluster, intent.changes
         found = shapes(cluster, topics_of(changes), reader)
@@ -413,7 +415,7 @@ class ConfigureTopics(StepKind[ConfigureSettings, ConfigureIntent, ConfigureFact
         )
         if wrong:
             return _waiting("not as wanted", wrong, counted(len(changes), "setting"))
-        return Seen(
+        return Readback(
             State.DONE,
             f"{counted(len(changes), 'setting')} read back as wanted",
             ConfigureFacts(len(changes)),
@@ -423,7 +425,7 @@ class ConfigureTopics(StepKind[ConfigureSettings, ConfigureIntent, ConfigureFact
         """Put the values from before back."""
         return _configured(intent, lambda each: each.own, writer)
 
-    def undone(self, intent: ConfigureIntent, reader: LinkReader) -> Seen[ConfigureFacts]:
+    def verify_undo(self, intent: ConfigureIntent, reader: LinkReader) -> Readback[ConfigureFacts]:
         """Whether each is as it was before."""
         changes = intent.altered
         found = shapes(intent.cluster, topics_of(changes), reader)
@@ -434,7 +436,7 @@ class ConfigureTopics(StepKind[ConfigureSettings, ConfigureIntent, ConfigureFact
         )
         if wrong:
             return _waiting("not restored", wrong, counted(len(changes), "setting"))
-        return Seen(State.DONE, f"{counted(len(changes), 'setting')} restored")
+        return Readback(State.DONE, f"{counted(len(changes), 'setting')} restored")
 
 
 def _with_before(cluster: str, change: SettingChange, shape: TopicShape) -> Configured:
@@ -453,7 +455,7 @@ def _configured(
     intent: ConfigureIntent, value: Callable[[Configured], str | None], writer: LinkWriter
 ) -> tuple[str, ...]:
     changes = [Alteration(each.topic, each.key, value(each)) for each in intent.altered]
-    return complaints(writer.shapes(intent.cluster).configure(changes)) if changes else ()
+    return failed_items(writer.shapes(intent.cluster).configure(changes)) if changes else ()
 
 
 def _values(
@@ -520,9 +522,9 @@ class CreateTopics(Permanent[TopicsSettings, TopicsIntent, None]):
         ]
         if not wanted:
             return ()
-        return complaints(writer.shapes(intent.cluster).create(wanted))
+        return failed_items(writer.shapes(intent.cluster).create(wanted))
 
-    def verify(self, intent: TopicsIntent, reader: LinkReader) -> Seen[None]:
+    def verify(self, intent: TopicsIntent, reader: LinkReader) -> Readback[None]:
         """Whether they are there, with as many partitions."""
         cluster, made = intent.cluster, intent.make
         found = shapes(cluster, topics_of(made), reader)
@@ -537,9 +539,9 @@ class CreateTopics(Permanent[TopicsSettings, TopicsIntent, None]):
         if missing:
             return _waiting("not as wanted", missing, counted(len(made), "topic"))
         already = f"; {len(intent.there)} existed already" if intent.there else ""
-        return Seen(State.DONE, f"{counted(len(made), 'topic')} created on {cluster}{already}")
+        return Readback(State.DONE, f"{counted(len(made), 'topic')} created on {cluster}{already}")
 
-    def undone(self, intent: TopicsIntent, reader: LinkReader) -> Seen[None]:
+    def verify_undo(self, intent: TopicsIntent, reader: LinkReader) -> Readback[None]:
         """What stays."""
         names = topics_of(intent.make)
         found = shapes(intent.cluster, names, reader)
@@ -547,7 +549,7 @@ class CreateTopics(Permanent[TopicsSettings, TopicsIntent, None]):
         words = (
             f"created topics are not deleted: {', '.join(made)}" if made else "no topic was created"
         )
-        return Seen(State.DONE, words, stays=bool(made))
+        return Readback(State.DONE, words, leaves_changes=bool(made))
 
 
 AGAIN = "again"
@@ -578,7 +580,7 @@ class FinalPrecheck(Polling[BothClusters, BothClusters, FinalPrecheckFacts]):
         """Nothing is needed."""
         return settings
 
-    def verify(self, intent: BothClusters, reader: LinkReader) -> Seen[FinalPrecheckFacts]:
+    def verify(self, intent: BothClusters, reader: LinkReader) -> Readback[FinalPrecheckFacts]:
         """What differs now."""
         found = reader.findings(AGAIN)
         open_ = tuple(each.subject for each in found if each.status is Status.FAIL)
@@ -590,13 +592,13 @@ class FinalPrecheck(Polling[BothClusters, BothClusters, FinalPrecheckFacts]):
                 f"still, or again, different: {counted(len(open_), 'difference')}:"
                 f" {'; '.join(open_)}"
             )
-            return Seen(State.WAITING, words, items=open_)
+            return Readback(State.WAITING, words, items=open_)
         words = "no difference remains that drctl would fix"
         if not left:
-            return Seen(State.DONE, words, FinalPrecheckFacts(0))
+            return Readback(State.DONE, words, FinalPrecheckFacts(0))
         outstanding = f"to be fixed by hand: {counted(len(left), 'difference')}: {'; '.join(left)}"
         words = f"{words}; to be fixed by hand: {len(left)}"
-        return Seen(State.DONE, words, FinalPrecheckFacts(len(left)), left, outstanding)
+        return Readback(State.DONE, words, FinalPrecheckFacts(len(left)), left, outstanding)
 
 
 def changes_of(steps: Iterable[Step]) -> tuple[Change, ...]:

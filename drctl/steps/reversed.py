@@ -13,8 +13,8 @@ from drctl.engine.kind import (
     F,
     Facts,
     I,
+    Readback,
     S,
-    Seen,
     State,
     StepKind,
     Trait,
@@ -60,7 +60,7 @@ class Wrapped(StepKind[S, I, F]):
         """
         return self.kind.apply(intent, writer)
 
-    def verify(self, intent: I, reader: LinkReader) -> Seen[F]:
+    def verify(self, intent: I, reader: LinkReader) -> Readback[F]:
         """As the kind does."""
         return self.kind.verify(intent, reader)
 
@@ -72,9 +72,9 @@ class Wrapped(StepKind[S, I, F]):
         """
         return self.kind.undo(intent, writer)
 
-    def undone(self, intent: I, reader: LinkReader) -> Seen[F]:
+    def verify_undo(self, intent: I, reader: LinkReader) -> Readback[F]:
         """As the kind does."""
-        return self.kind.undone(intent, reader)
+        return self.kind.verify_undo(intent, reader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,23 +90,23 @@ class OppositeDirection(Wrapped[S, I, F]):
 
     def check(self, settings: S, facts: Facts, reader: LinkReader) -> I:
         """As the kind does, in the other direction."""
-        return self.kind.check(settings, facts, reader.other_way())
+        return self.kind.check(settings, facts, reader.reversed())
 
     def apply(self, intent: I, writer: LinkWriter) -> tuple[str, ...]:
         """As the kind does, in the other direction."""
-        return self.kind.apply(intent, writer.other_way())
+        return self.kind.apply(intent, writer.reversed())
 
-    def verify(self, intent: I, reader: LinkReader) -> Seen[F]:
+    def verify(self, intent: I, reader: LinkReader) -> Readback[F]:
         """As the kind does, in the other direction."""
-        return self.kind.verify(intent, reader.other_way())
+        return self.kind.verify(intent, reader.reversed())
 
     def undo(self, intent: I, writer: LinkWriter) -> tuple[str, ...]:
         """As the kind does, in the other direction."""
-        return self.kind.undo(intent, writer.other_way())
+        return self.kind.undo(intent, writer.reversed())
 
-    def undone(self, intent: I, reader: LinkReader) -> Seen[F]:
+    def verify_undo(self, intent: I, reader: LinkReader) -> Readback[F]:
         """As the kind does, in the other direction."""
-        return self.kind.undone(intent, reader.other_way())
+        return self.kind.verify_undo(intent, reader.reversed())
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +135,12 @@ class Irreversible(Wrapped[S, I, F]):
         """Nothing is rolled back."""
         return ()
 
-    def undone(self, intent: I, reader: LinkReader) -> Seen[F]:
+    def verify_undo(self, intent: I, reader: LinkReader) -> Readback[F]:
         """What stays, and whether it does where that is looked at."""
         seen = self.kind.verify(intent, reader) if self.looks else None
         if seen is not None and seen.state is not State.DONE:
             return replace(seen, words=f"{seen.words}, but: {self.why}")
-        return Seen(State.DONE, self.why, stays=True)
+        return Readback(State.DONE, self.why, leaves_changes=True)
 
 
 _HINT = "stop it and keep it stopped; drctl failback --check-order shows the consequences"
@@ -209,7 +209,7 @@ class ReportMovedReplication(Wrapped[T, J, F]):
         found = self.kind.check(settings, facts, reader)
         return replace(found, gone_on=moved and _by_itself(settings.source, facts, reader))
 
-    def verify(self, intent: J, reader: LinkReader) -> Seen[F]:
+    def verify(self, intent: J, reader: LinkReader) -> Readback[F]:
         """As the kind does; what the old replication has copied meanwhile is owed."""
         seen = self.kind.verify(intent, reader)
         if seen.state is not State.DONE or not intent.gone_on:
@@ -231,8 +231,8 @@ def _by_itself(source: str, facts: Facts, reader: LinkReader) -> tuple[str, ...]
 
     Had it come there by itself, its copies would have been replicated back, and the end moved.
     """
-    old = reader.other_way()
-    ends = log_ends(old.site(source), old.topics())
+    old = reader.reversed()
+    ends = log_ends(old.cluster_reader(source), old.topics())
     return gone_on(facts, reader, {place: end - 1 for place, end in ends.items()})
 
 

@@ -7,13 +7,13 @@ at the beginning, and copies everything twice.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from drctl.engine.failback_state import Offsets, drops_copies, filter_to_add, filter_to_take_out
+from drctl.engine.failback_state import Offsets, drops_copies, filter_to_add, filter_to_remove
 from drctl.engine.kind import (
     BothClusters,
     Description,
     Facts,
     Permanent,
-    Seen,
+    Readback,
     State,
     StepKind,
     Trait,
@@ -97,8 +97,8 @@ class SetStartOffsets(StepKind[SeedSettings, SeedSinceStopped, SeedFacts]):
         if search:
             start, ends = search.boundaries, search.ends
         else:
-            start = log_ends(reader.site(settings.source), reader.topics())
-            ends = log_ends(reader.site(settings.target), copies_of(reader))
+            start = log_ends(reader.cluster_reader(settings.source), reader.topics())
+            ends = log_ends(reader.cluster_reader(settings.target), copies_of(reader))
         kept = kept_offsets(name, connectors.offsets(name))
         return SeedSinceStopped(
             connector=name,
@@ -114,12 +114,12 @@ class SetStartOffsets(StepKind[SeedSettings, SeedSinceStopped, SeedFacts]):
         """Set them."""
         return alter(intent, intent.wanted, writer)
 
-    def verify(self, intent: SeedSinceStopped, reader: LinkReader) -> Seen[SeedFacts]:
+    def verify(self, intent: SeedSinceStopped, reader: LinkReader) -> Readback[SeedFacts]:
         """Whether they read back; a connector that copied since began there."""
         name, facts = intent.connector, SeedFacts(intent.begins, intent.ends)
         if not intent.wanted:
             words = f"nothing to set: {name} resumes where it stopped"
-            return Seen(State.DONE, words, facts)
+            return Readback(State.DONE, words, facts)
         kept = kept_offsets(name, reader.connectors().offsets(name))
         others = tuple(
             f"{place}: {name} keeps {kept.get(place)}"
@@ -128,21 +128,23 @@ class SetStartOffsets(StepKind[SeedSettings, SeedSinceStopped, SeedFacts]):
         )
         if others:
             words = f"{len(others)} offsets are not there: {'; '.join(others[:_SHOWN])}"
-            return Seen(State.WAITING, words, items=others)
-        return Seen(State.DONE, f"{name} begins there in {len(intent.wanted)} partitions", facts)
+            return Readback(State.WAITING, words, items=others)
+        return Readback(
+            State.DONE, f"{name} begins there in {len(intent.wanted)} partitions", facts
+        )
 
     def undo(self, intent: SeedSinceStopped, writer: LinkWriter) -> tuple[str, ...]:
         """Give it back what it had."""
         return alter(intent, intent.before, writer)
 
-    def undone(self, intent: SeedSinceStopped, reader: LinkReader) -> Seen[SeedFacts]:
+    def verify_undo(self, intent: SeedSinceStopped, reader: LinkReader) -> Readback[SeedFacts]:
         """Whether it has it."""
         name = intent.connector
         kept = kept_offsets(name, reader.connectors().offsets(name))
         others = tuple(str(place) for place, at in intent.before.items() if kept.get(place) != at)
         if others:
-            return Seen(State.WAITING, f"{len(others)} offsets are not restored", items=others)
-        return Seen(State.DONE, f"{name} has the offsets that it had")
+            return Readback(State.WAITING, f"{len(others)} offsets are not restored", items=others)
+        return Readback(State.DONE, f"{name} has the offsets that it had")
 
 
 def _see_where_it_goes_on(settings: SeedSettings, boundaries: Offsets, reader: LinkReader) -> None:
@@ -156,7 +158,7 @@ def _see_where_it_goes_on(settings: SeedSettings, boundaries: Offsets, reader: L
     alias = connectors.config(name).get(ALIAS, "source")
     kept = kept_offsets(name, connectors.offsets(name), alias)
     before = {p: kept.get(p, -1) + 1 for p, at in boundaries.items() if kept.get(p, -1) + 1 < at}
-    first = first_new_records(reader.site(settings.source), before)
+    first = first_new_records(reader.cluster_reader(settings.source), before)
     wrong = tuple(
         f"{place}, offset {one.offset} where {boundaries[place]} is the first new one"
         for place, one in sorted(first.items())
@@ -237,7 +239,7 @@ class FilterReconciled(Permanent[FilterSettings, FilterIntent, None]):
         config = reader.connectors().config(name)
         changes: Mapping[str, str | None] = {}
         if drops_copies(config) is not self.out:
-            changes = filter_to_add(config) if self.out else filter_to_take_out(config)
+            changes = filter_to_add(config) if self.out else filter_to_remove(config)
         return FilterIntent(name, changes)
 
     def apply(self, intent: FilterIntent, writer: LinkWriter) -> tuple[str, ...]:
@@ -246,22 +248,22 @@ class FilterReconciled(Permanent[FilterSettings, FilterIntent, None]):
             writer.connectors().configure(intent.connector, intent.changes)
         return ()
 
-    def verify(self, intent: FilterIntent, reader: LinkReader) -> Seen[None]:
+    def verify(self, intent: FilterIntent, reader: LinkReader) -> Readback[None]:
         """Whether it does so."""
         name = intent.connector
         drops = drops_copies(reader.connectors().config(name))
         words = f"{name} {'leaves out' if drops else 'takes along'} what drctl has copied"
         if drops is not self.out:
-            return Seen(State.WAITING, f"{words}, still")
+            return Readback(State.WAITING, f"{words}, still")
         # Workers assign a connector again once it is configured.
         state = reader.connectors().state(name).state
         if not _UNSETTLED.isdisjoint(state.split("+")):
-            return Seen(State.WAITING, f"{name} is {state}")
-        return Seen(State.DONE, words)
+            return Readback(State.WAITING, f"{name} is {state}")
+        return Readback(State.DONE, words)
 
-    def undone(self, intent: FilterIntent, reader: LinkReader) -> Seen[None]:
+    def verify_undo(self, intent: FilterIntent, reader: LinkReader) -> Readback[None]:
         """That it stays."""
-        return Seen(State.DONE, self._why, stays=bool(intent.changes))
+        return Readback(State.DONE, self._why, leaves_changes=bool(intent.changes))
 
 
 SET_START_OFFSETS = SetStartOffsets("set-start-offsets", from_search=True)

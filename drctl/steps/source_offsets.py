@@ -140,7 +140,7 @@ def going_on(facts: Facts, reader: LinkReader) -> tuple[str, ...]:
     boundary = _boundary(facts)
     if not boundary:
         return ()
-    connectors = reader.other_way().connectors()
+    connectors = reader.reversed().connectors()
     states = {name: connectors.state(name).state for name in boundary}
     return tuple(f"{name} is {state}" for name, state in states.items() if state != STOPPED)
 
@@ -160,7 +160,7 @@ def gone_on(
     boundary = _boundary(facts)
     if not boundary:
         return ()
-    connectors, moved = reader.other_way().connectors(), []
+    connectors, moved = reader.reversed().connectors(), []
     for name, before in boundary.items():
         stood, stands = kept_offsets(name, before), kept_offsets(name, connectors.offsets(name))
         for place in sorted(stood.keys() | stands.keys()):
@@ -209,7 +209,7 @@ def must_write_to(target: str, names: Iterable[str], reader: LinkReader) -> None
         config = connectors.config(name)
         if simple_class(config) not in (SOURCE, REPLICATOR) or own_producer(config):
             continue
-        if connectors.kafka_cluster_id() != reader.site(target).cluster_id():
+        if connectors.kafka_cluster_id() != reader.cluster_reader(target).cluster_id():
             raise Refused(
                 f"connector {name} would not write to {target}: Connect writes to the cluster of"
                 f" its worker, which is another one, and the connector has no {NAMED}",

@@ -12,7 +12,7 @@ from drctl.engine.kind import (
     Description,
     Facts,
     Polling,
-    Seen,
+    Readback,
     State,
     StepKind,
     Trait,
@@ -108,13 +108,13 @@ class StartReplication(StepKind[StartSettings, StartIntent, None]):
         """Resume them."""
         return told_each(intent.before, writer.connectors().resume)
 
-    def verify(self, intent: StartIntent, reader: LinkReader) -> Seen[None]:
+    def verify(self, intent: StartIntent, reader: LinkReader) -> Readback[None]:
         """How they stand, and what came first."""
         connectors = reader.connectors()
         states = [connectors.state(name) for name in intent.before]
-        others = tuple(each.told for each in states if each.state != RUNNING)
+        others = tuple(each.summary for each in states if each.state != RUNNING)
         if others:
-            return Seen(State.WAITING, "; ".join(others), items=others)
+            return Readback(State.WAITING, "; ".join(others), items=others)
         return first_arrivals(intent, SeedFacts(intent.begins, intent.ends, intent.whole), reader)
 
     def undo(self, intent: StartIntent, writer: LinkWriter) -> tuple[str, ...]:
@@ -122,7 +122,7 @@ class StartReplication(StepKind[StartSettings, StartIntent, None]):
         idle = [name for name, before in intent.before.items() if before != RUNNING]
         return told_each(idle, writer.connectors().stop)
 
-    def undone(self, intent: StartIntent, reader: LinkReader) -> Seen[None]:
+    def verify_undo(self, intent: StartIntent, reader: LinkReader) -> Readback[None]:
         """Whether they are stopped again."""
         connectors = reader.connectors()
         others = tuple(
@@ -131,8 +131,8 @@ class StartReplication(StepKind[StartSettings, StartIntent, None]):
             if before != RUNNING and (state := connectors.state(name).state) != STOPPED
         )
         if others:
-            return Seen(State.WAITING, "; ".join(others), items=others)
-        return Seen(State.DONE, "the connectors do not run any more")
+            return Readback(State.WAITING, "; ".join(others), items=others)
+        return Readback(State.DONE, "the connectors do not run any more")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,14 +162,14 @@ class RecordEndOffsets(Polling[BothClusters, EndsIntent, SeedFacts]):
         Raises:
             Unreachable: a cluster did not answer.
         """
-        start = log_ends(reader.site(settings.source), reader.topics())
-        ends = log_ends(reader.site(settings.target), copies_of(reader))
+        start = log_ends(reader.cluster_reader(settings.source), reader.topics())
+        ends = log_ends(reader.cluster_reader(settings.target), copies_of(reader))
         return EndsIntent(source=settings.source, begins=start, ends=ends)
 
-    def verify(self, intent: EndsIntent, reader: LinkReader) -> Seen[SeedFacts]:
+    def verify(self, intent: EndsIntent, reader: LinkReader) -> Readback[SeedFacts]:
         """Done: the journal has it."""
         words = f"the ends of {len(intent.begins)} partitions of {intent.source} are known"
-        return Seen(State.DONE, words, SeedFacts(intent.begins, intent.ends))
+        return Readback(State.DONE, words, SeedFacts(intent.begins, intent.ends))
 
 
 BOUNDARY, END, START = "boundary", "end", "start"
@@ -270,12 +270,12 @@ class ManualStart(Polling[ManualStartSettings, ManualStartIntent, SaidFacts]):
         """Put where it begins into the run's folder, as commands take it; the person does it."""
         if intent.begins is not None:
             lines = [f"{topic},{number},{at}\n" for topic, number, at in rows(intent.begins)]
-            writer.keep(_file(intent, "csv"), "".join(lines))
+            writer.save_evidence(_file(intent, "csv"), "".join(lines))
             if intent.connect:
-                writer.keep(_file(intent, "json"), _connect_offsets(intent.begins))
+                writer.save_evidence(_file(intent, "json"), _connect_offsets(intent.begins))
         return ()
 
-    def verify(self, intent: ManualStartIntent, reader: LinkReader) -> Seen[SaidFacts]:
+    def verify(self, intent: ManualStartIntent, reader: LinkReader) -> Readback[SaidFacts]:
         """What the person says; then, what came first."""
         said = answered(intent.question, intent.text, reader)
         if said.state is not State.DONE or intent.begins is None:
@@ -287,16 +287,16 @@ class ManualStart(Polling[ManualStartSettings, ManualStartIntent, SaidFacts]):
         seeds = SeedFacts(intent.begins, intent.ends, intent.whole)
         seen = first_arrivals(clusters, seeds, reader, intent.fields)
         if seen.state is State.DONE:
-            return Seen(State.DONE, f"{told}; {seen.words}", said.facts)
+            return Readback(State.DONE, f"{told}; {seen.words}", said.facts)
         if seen.state is State.FAILED and intent.mirrors:
             words = (
                 f"{intent.target} still holds something else than {intent.source} from where"
                 f" both part: {', '.join(seen.items[:_SHOWN])}"
             )
-            return Seen(State.WAITING, words, items=seen.items)
+            return Readback(State.WAITING, words, items=seen.items)
         return seen
 
-    def undone(self, intent: ManualStartIntent, reader: LinkReader) -> Seen[SaidFacts]:
+    def verify_undo(self, intent: ManualStartIntent, reader: LinkReader) -> Readback[SaidFacts]:
         """What the person says; where nothing undoes it, that it stays."""
         return verify_undo(intent, reader)
 
@@ -318,9 +318,9 @@ def _at_end(settings: ManualStartSettings, facts: Facts, reader: LinkReader) -> 
 
 
 def _at_start(settings: ManualStartSettings, facts: Facts, reader: LinkReader) -> Seeds:
-    there = logs_of(reader.site(settings.source), reader.topics())
+    there = logs_of(reader.cluster_reader(settings.source), reader.topics())
     # Something may have come already: what is emptied has nothing else to begin with.
-    here = logs_of(reader.site(settings.target), copies_of(reader))
+    here = logs_of(reader.cluster_reader(settings.target), copies_of(reader))
     start, ends = ({place: log.log_start for place, log in logs.items()} for logs in (there, here))
     return SeedFacts(start, ends, whole=True), False
 

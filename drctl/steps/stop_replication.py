@@ -20,7 +20,7 @@ from drctl.engine.kind import (
     Description,
     Facts,
     Polling,
-    Seen,
+    Readback,
     State,
     StepKind,
     Trait,
@@ -171,7 +171,7 @@ class _Stopping(StepKind[S, I, F]):
 
         return told_each([n for n in before if before[n] != STOPPED], back, at_once=True)
 
-    def undone(self, intent: I, reader: LinkReader) -> Seen[F]:
+    def verify_undo(self, intent: I, reader: LinkReader) -> Readback[F]:
         """Whether they are as before; one that had failed need only not be stopped."""
         connectors = reader.connectors()
         others = []
@@ -180,8 +180,8 @@ class _Stopping(StepKind[S, I, F]):
             if now != before and (before in (RUNNING, PAUSED, STOPPED) or now == STOPPED):
                 others.append(f"{name} is {now}, was {before}")
         if others:
-            return Seen(State.WAITING, "; ".join(others), items=tuple(others))
-        return Seen(State.DONE, "the connectors are as they were")
+            return Readback(State.WAITING, "; ".join(others), items=tuple(others))
+        return Readback(State.DONE, "the connectors are as they were")
 
 
 class StopReplication(_Stopping[StopSettings, StopIntent, StopFacts]):
@@ -226,7 +226,7 @@ class StopReplication(_Stopping[StopSettings, StopIntent, StopFacts]):
         names = [name for name in intent.before if name not in intent.requested]
         return told_each(names, writer.connectors().stop, at_once=True)
 
-    def verify(self, intent: StopIntent, reader: LinkReader) -> Seen[StopFacts]:
+    def verify(self, intent: StopIntent, reader: LinkReader) -> Readback[StopFacts]:
         """Their states now, and how far they got."""
         connectors = reader.connectors()
         if intent.tasks_of is not None:
@@ -234,9 +234,9 @@ class StopReplication(_Stopping[StopSettings, StopIntent, StopFacts]):
         states = {name: connectors.state(name).state for name in intent.before}
         others = tuple(f"{name} is {state}" for name, state in states.items() if state != STOPPED)
         if others:
-            return Seen(State.WAITING, "; ".join(others), items=others)
+            return Readback(State.WAITING, "; ".join(others), items=others)
         facts = StopFacts(_boundary(states, connectors), tuple(states))
-        return Seen(State.DONE, f"{len(states)} connectors are stopped", facts)
+        return Readback(State.DONE, f"{len(states)} connectors are stopped", facts)
 
 
 class RequestStop(_Stopping[StopSettings, RequestedStop, RequestedStop]):
@@ -264,7 +264,7 @@ class RequestStop(_Stopping[StopSettings, RequestedStop, RequestedStop]):
         if settings.translate_ahead:
             reader.translate_ahead()
         names, connectors = settings.connectors, reader.connectors()
-        idle = tuple(name for name in names if not connectors.tasks(name).told)
+        idle = tuple(name for name in names if not connectors.tasks(name).summary)
         found = _as_they_are(names, reader)
         return RequestedStop(before=found.before, workers=found.workers, idle=idle)
 
@@ -275,7 +275,7 @@ class RequestStop(_Stopping[StopSettings, RequestedStop, RequestedStop]):
         """
         return told_each(intent.before, writer.connectors().stop, at_once=True)
 
-    def verify(self, intent: RequestedStop, reader: LinkReader) -> Seen[RequestedStop]:
+    def verify(self, intent: RequestedStop, reader: LinkReader) -> Readback[RequestedStop]:
         """Whether Connect keeps it."""
         connectors = reader.connectors()
         others = tuple(
@@ -284,9 +284,9 @@ class RequestStop(_Stopping[StopSettings, RequestedStop, RequestedStop]):
             if (tasks := connectors.tasks(name)).configured
         )
         if others:
-            return Seen(State.WAITING, f"not stored yet: {'; '.join(others)}", items=others)
+            return Readback(State.WAITING, f"not stored yet: {'; '.join(others)}", items=others)
         words = f"Connect has stored that {len(intent.before)} connectors are to be stopped"
-        return Seen(State.DONE, words, intent)
+        return Readback(State.DONE, words, intent)
 
 
 class ConfirmStop(_Stopping[ConfirmSettings, ConfirmIntent, StopFacts]):
@@ -325,11 +325,11 @@ class ConfirmStop(_Stopping[ConfirmSettings, ConfirmIntent, StopFacts]):
         """Stop the others; one whose tasks end at once goes first, the next may take 5 s."""
         return told_each(list(intent.before)[::-1], writer.connectors().stop)
 
-    def verify(self, intent: ConfirmIntent, reader: LinkReader) -> Seen[StopFacts]:
+    def verify(self, intent: ConfirmIntent, reader: LinkReader) -> Readback[StopFacts]:
         """Which have not ended, which copy again, and whether the source is back."""
         connectors, source = reader.connectors(), intent.source
         again = tuple(
-            f"{name} has tasks again: {', '.join(tasks.told)}"
+            f"{name} has tasks again: {', '.join(tasks.summary)}"
             for name in intent.ended
             if (tasks := connectors.tasks(name)).any
         )
@@ -338,16 +338,16 @@ class ConfirmStop(_Stopping[ConfirmSettings, ConfirmIntent, StopFacts]):
                 f"{'; '.join(again)}: what they copy is appended after newer records."
                 f" Stop them now: curl -X PUT $CONNECT/connectors/NAME/stop"
             )
-            return Seen(State.FAILED, words, items=again)
+            return Readback(State.FAILED, words, items=again)
         states = {name: connectors.state(name).state for name in intent.connectors}
         others = tuple(f"{name} is {state}" for name, state in states.items() if state != STOPPED)
         if others:
             words = "; ".join(filter(None, (_is_back(source, reader), *others)))
-            return Seen(State.WAITING, words, items=others)
+            return Readback(State.WAITING, words, items=others)
         words = f"{len(states)} connectors are stopped, and none has a task"
         facts = StopFacts(_boundary(states, connectors))
         # Connectors may have ended because their source is back: it is asked after them.
-        return Seen(State.DONE, words, facts, outstanding=_is_back(source, reader, newly=True))
+        return Readback(State.DONE, words, facts, outstanding=_is_back(source, reader, newly=True))
 
 
 def _is_back(source: str, reader: LinkReader, *, newly: bool = False) -> str:
@@ -355,7 +355,7 @@ def _is_back(source: str, reader: LinkReader, *, newly: bool = False) -> str:
     if not source:
         return ""
     try:
-        reader.alive(source, newly=newly)
+        reader.live_cluster_id(source, newly=newly)
     except AuthenticationFailed:
         told = f"somebody answers at the addresses of {source}"
     except Unreachable:
@@ -374,13 +374,13 @@ def _as_they_are(names: Collection[str], reader: LinkReader) -> StoppingIntent:
 
 def _without_tasks(
     names: tuple[str, ...], workers: int, connectors: ConnectorsReader
-) -> Seen[StopFacts]:
+) -> Readback[StopFacts]:
     left = tuple(connectors.tasks_left(names, SETTLE_S if workers > 1 else 0.0))
     if left:
-        return Seen(State.WAITING, "; ".join(left), items=left)
+        return Readback(State.WAITING, "; ".join(left), items=left)
     # How far they came, Connect says once the last task has ended: see `ConfirmStop`.
     words = f"no task of {', '.join(names)} is left: nothing copies"
-    return Seen(State.DONE, words, StopFacts(tasks_of=names))
+    return Readback(State.DONE, words, StopFacts(tasks_of=names))
 
 
 def _writes_for_clients(config: Mapping[str, str]) -> bool:
@@ -439,7 +439,7 @@ class MeasureLoss(Polling[BothClusters, MeasureIntent, LossFacts]):
         """Of which topics."""
         return MeasureIntent(tuple(reader.topics()), halted(facts))
 
-    def verify(self, intent: MeasureIntent, reader: LinkReader) -> Seen[LossFacts]:
+    def verify(self, intent: MeasureIntent, reader: LinkReader) -> Readback[LossFacts]:
         """What survived says."""
         loss = reader.loss(halted=intent.halted)
-        return Seen(State.DONE, loss.words, facts_of(loss))
+        return Readback(State.DONE, loss.words, facts_of(loss))

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from drctl.engine.kind import Description, Facts, Seen, State, StepKind, Trait
+from drctl.engine.kind import Description, Facts, Readback, State, StepKind, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.endpoints import ClientRedirect, EndpointState, in_words
 from drctl.model.errors import Unreachable
@@ -86,48 +86,52 @@ class SwitchEndpoint(StepKind[SwitchSettings, SwitchIntent, SwitchFacts]):
         """
         number, to = settings.number, settings.to
         before = reader.endpoint(number).observe()
-        return SwitchIntent(number, to, before, reader.alive(to) if settings.probed else "")
+        return SwitchIntent(
+            number, to, before, reader.live_cluster_id(to) if settings.probed else ""
+        )
 
     def apply(self, intent: SwitchIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Switch it, where it is still as it was observed."""
         writer.endpoint(intent.number).switch(intent.to, intent.before)
         return ()
 
-    def verify(self, intent: SwitchIntent, reader: LinkReader) -> Seen[SwitchFacts]:
+    def verify(self, intent: SwitchIntent, reader: LinkReader) -> Readback[SwitchFacts]:
         """Where it points now, and what is still on its way."""
         now = reader.endpoint(intent.number).observe()
         facts = SwitchFacts(now.endpoint, now.cluster, now.cached_s)
         if now.cluster != intent.to:
-            return Seen(State.WAITING, now.words, facts)
+            return Readback(State.WAITING, now.words, facts)
         if now.unfinished:
-            return Seen(State.WAITING, f"{now.words}; {now.unfinished[0]}", facts, now.unfinished)
+            return Readback(
+                State.WAITING, f"{now.words}; {now.unfinished[0]}", facts, now.unfinished
+            )
         if intent.cluster_id:
             return _asked(intent, now.words, facts, reader)
-        return Seen(State.DONE, now.words, facts)
+        return Readback(State.DONE, now.words, facts)
 
     def undo(self, intent: SwitchIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Put it back."""
         writer.endpoint(intent.number).restore(intent.before)
         return ()
 
-    def undone(self, intent: SwitchIntent, reader: LinkReader) -> Seen[SwitchFacts]:
+    def verify_undo(self, intent: SwitchIntent, reader: LinkReader) -> Readback[SwitchFacts]:
         """Whether it points where it did."""
         now = reader.endpoint(intent.number).observe()
         back = now.cluster == intent.before.cluster
-        return Seen(State.DONE if back else State.WAITING, now.words)
+        return Readback(State.DONE if back else State.WAITING, now.words)
 
 
 def _asked(
     intent: SwitchIntent, pointed: str, facts: SwitchFacts, reader: LinkReader
-) -> Seen[SwitchFacts]:
+) -> Readback[SwitchFacts]:
     """Whether a client comes to the target, too: caches and health checks may take a while."""
     client = f"{pointed}; a client that connects through it"
     try:
         found = reader.reached(intent.number, intent.to)
     except Unreachable as silent:
-        return Seen(State.WAITING, f"{client} gets no answer: {silent.message}", facts)
+        return Readback(State.WAITING, f"{client} gets no answer: {silent.message}", facts)
     facts = replace(facts, cluster_id=found)
     if found != intent.cluster_id:
         words = f"{client} is on cluster {found}, not on {intent.to}"
-        return Seen(State.WAITING, words, facts)
-    return Seen(State.DONE, f"{client} is on {intent.to}", facts)
+        return Readback(State.WAITING, words, facts)
+    return Readback(State.DONE, f"{client} is on {intent.to}", facts)

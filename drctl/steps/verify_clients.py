@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from drctl.engine.kind import BothClusters, Description, Facts, Polling, Seen, State, Trait
+from drctl.engine.kind import BothClusters, Description, Facts, Polling, Readback, State, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import DrctlError, Unreachable
 from drctl.model.groups import Committed, Group
@@ -65,7 +65,7 @@ def still_standing(
     committed = reader.groups(cluster).committed(names)
     known = {n: p for n, p in committed.items() if not isinstance(p, Unavailable)}
     places = sorted({place for positions in known.values() for place in positions})
-    ends = reader.site(cluster).offsets(places)
+    ends = reader.cluster_reader(cluster).offsets(places)
     waiting = {name: _unread(positions, ends) for name, positions in known.items()}
     return tuple(
         f"{name} does not go on: {rows[0]}" for name, rows in sorted(waiting.items()) if rows
@@ -78,7 +78,7 @@ def undecided(cluster: str, reader: LinkReader) -> Mapping[str, int]:
     Raises:
         Unreachable: the cluster did not answer.
     """
-    site = reader.site(cluster)
+    site = reader.cluster_reader(cluster)
     there = site.overview().partitions
     topics = sorted({reader.target_topic(topic) for topic in reader.topics()})
     places = [TopicPartition(topic, n) for topic in topics for n in there.get(topic, ())]
@@ -252,16 +252,16 @@ class VerifyClients(Polling[ClientsSettings, ClientsIntent, ClientsFacts]):
 
     def apply(self, intent: ClientsIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Write a record by each entrance that is known, as a client would."""
-        complaints = []
+        errors = []
         for number in intent.probed_endpoints:
             try:
                 probe_record = writer.probe_record(intent.target, number)
                 probe_record.write_probe(PROBE_TOPIC, probe_text(intent, number))
             except DrctlError as error:
-                complaints.append(f"endpoint {number + 1}: {error.message}")
-        return tuple(complaints)
+                errors.append(f"endpoint {number + 1}: {error.message}")
+        return tuple(errors)
 
-    def verify(self, intent: ClientsIntent, reader: LinkReader) -> Seen[ClientsFacts]:
+    def verify(self, intent: ClientsIntent, reader: LinkReader) -> Readback[ClientsFacts]:
         """Which groups have not come, do not consume, or have stayed."""
         target, names = intent.target, intent.groups
         late = absent(target, names, reader)
@@ -283,8 +283,8 @@ class VerifyClients(Polling[ClientsSettings, ClientsIntent, ClientsFacts]):
         facts = ClientsFacts(len(names), moved, len(intent.probed_endpoints), not_seen)
         if missing:
             told = _told(len(late), len(names), missing)
-            return Seen(State.WAITING, told, facts, missing)
-        return Seen(State.DONE, _done(intent, facts), facts)
+            return Readback(State.WAITING, told, facts, missing)
+        return Readback(State.DONE, _done(intent, facts), facts)
 
 
 def probe_text(intent: ClientsIntent, number: int) -> str:

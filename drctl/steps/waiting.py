@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from drctl.engine.kind import Description, Facts, Polling, Seen, State, Trait
+from drctl.engine.kind import Description, Facts, Polling, Readback, State, Trait
 from drctl.engine.ports import LinkReader
 from drctl.engine.source_fence import CHANGED_AFTER_FENCE
 from drctl.model.errors import DrctlError, Unreachable
@@ -26,7 +26,7 @@ def _halted(names: Sequence[str], reader: LinkReader) -> Iterator[str]:
             yield f"{name} was not asked: {error.message}"
             continue
         if state.state != RUNNING:
-            yield state.told
+            yield state.summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +71,17 @@ class WaitForCatchUp(Polling[CatchUpSettings, CaughtUpIntent, None]):
         """Nothing has to be decided."""
         return CaughtUpIntent(settings.scope, settings.at_most, settings.connectors)
 
-    def verify(self, intent: CaughtUpIntent, reader: LinkReader) -> Seen[None]:
+    def verify(self, intent: CaughtUpIntent, reader: LinkReader) -> Readback[None]:
         """What is missing now."""
         missing = reader.compared(intent.scope)
         if missing.not_compared:
             words = f"not everything could be compared: {missing.not_compared[0]}"
-            return Seen(State.WAITING, words, items=missing.not_compared)
+            return Readback(State.WAITING, words, items=missing.not_compared)
         words = f"{missing.records:,} records are still on their way"
         if missing.records > intent.at_most:
             halted = tuple(_halted(intent.connectors, reader))
-            return Seen(State.WAITING, "; ".join((words, *halted)), items=missing.partitions)
-        return Seen(State.DONE, words)
+            return Readback(State.WAITING, "; ".join((words, *halted)), items=missing.partitions)
+        return Readback(State.DONE, words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,24 +130,24 @@ class Drain(Polling[DrainSettings, DrainIntent, DrainFacts]):
         overridden = settings.overrides.get(CHANGED_AFTER_FENCE, "")
         return DrainIntent(search.duplicated if search else 0, overridden)
 
-    def verify(self, intent: DrainIntent, reader: LinkReader) -> Seen[DrainFacts]:
+    def verify(self, intent: DrainIntent, reader: LinkReader) -> Readback[DrainFacts]:
         """What is missing now."""
         second = intent.second_copies
         # A tail may hold some of them and not others: only where all count do they cancel out.
         missing = reader.compared("full") if second else reader.missing()
         if unproven := missing.unproven:
             words = f"{len(unproven):,} partitions are not proven yet: {unproven[0]}"
-            return Seen(State.WAITING, words, items=unproven)
+            return Readback(State.WAITING, words, items=unproven)
         records = missing.but_for(second)
         if records:
             if intent.overridden:
                 told = f"{records:,} records are missing, which is passed over: {intent.overridden}"
-                return Seen(State.DONE, told, DrainFacts(records), missing.partitions, told)
+                return Readback(State.DONE, told, DrainFacts(records), missing.partitions, told)
             words = f"{records:,} records are still missing"
-            return Seen(State.WAITING, words, items=missing.partitions)
+            return Readback(State.WAITING, words, items=missing.partitions)
         before = missing.left_missing_before
         aside = f" but {before:,} that were quarantined or discarded before" if before else ""
-        return Seen(State.DONE, f"no record is missing on the target{aside}", DrainFacts(0))
+        return Readback(State.DONE, f"no record is missing on the target{aside}", DrainFacts(0))
 
 
 _SHOWN = 3
@@ -174,7 +174,7 @@ class AnswerFacts:
     cluster_id: str = ""
 
 
-Observed = Seen[AnswerFacts]
+Observed = Readback[AnswerFacts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,34 +192,34 @@ class Condition:
 
 def _answers(name: str, reader: LinkReader) -> Observed:
     try:
-        identity = reader.alive(name)
+        identity = reader.live_cluster_id(name)
     except Unreachable as error:
-        return Seen(State.WAITING, error.message)
-    return Seen(State.DONE, f"{name} answers", AnswerFacts(identity))
+        return Readback(State.WAITING, error.message)
+    return Readback(State.DONE, f"{name} answers", AnswerFacts(identity))
 
 
 def _silent(settings: WaitSettings, reader: LinkReader) -> Observed:
     name = settings.source
     try:
-        reader.alive(name)
+        reader.live_cluster_id(name)
     except AuthenticationFailed as error:
-        return Seen(State.WAITING, f"{name} is there: {error.message}")
+        return Readback(State.WAITING, f"{name} is there: {error.message}")
     except Unreachable as error:
-        return Seen(State.DONE, error.message)
-    return Seen(State.WAITING, f"{name} still answers")
+        return Readback(State.DONE, error.message)
+    return Readback(State.WAITING, f"{name} still answers")
 
 
 def _led(cluster: str, names: Sequence[str], reader: LinkReader) -> Observed:
     dark = []
-    for name, found in reader.site(cluster).topics(names).items():
+    for name, found in reader.cluster_reader(cluster).topics(names).items():
         if isinstance(found, Unavailable):
             dark.append(f"{name}: {found.reason}")
         elif found is not None:
             dark += [f"{name}-{n}" for n, leader in found.partitions.items() if leader is None]
     if dark:
         words = f"{len(dark)} partitions have no leader: {', '.join(sorted(dark)[:_SHOWN])}"
-        return Seen(State.WAITING, words, items=tuple(sorted(dark)))
-    return Seen(State.DONE, f"every partition of {len(names)} topics has a leader")
+        return Readback(State.WAITING, words, items=tuple(sorted(dark)))
+    return Readback(State.DONE, f"every partition of {len(names)} topics has a leader")
 
 
 def _empty(cluster: str, reader: LinkReader) -> Observed:
@@ -229,30 +229,30 @@ def _empty(cluster: str, reader: LinkReader) -> Observed:
     if active:
         told = ", ".join(active[:_SHOWN])
         words = f"{len(active)} of {len(names)} groups on {cluster} are read in: {told}"
-        return Seen(State.WAITING, words, items=tuple(active))
-    return Seen(State.DONE, f"nobody reads in any of {len(names)} groups on {cluster}")
+        return Readback(State.WAITING, words, items=tuple(active))
+    return Readback(State.DONE, f"nobody reads in any of {len(names)} groups on {cluster}")
 
 
 def _caught_up(settings: WaitSettings, reader: LinkReader) -> Observed:
     missing = reader.missing()
     if missing.not_compared:
         words = f"not everything could be compared: {missing.not_compared[0]}"
-        return Seen(State.WAITING, words, items=missing.not_compared)
+        return Readback(State.WAITING, words, items=missing.not_compared)
     if missing.records:
         words = f"{missing.records:,} records are still missing"
-        return Seen(State.WAITING, words, items=missing.partitions)
-    return Seen(State.DONE, "no record is missing on the target")
+        return Readback(State.WAITING, words, items=missing.partitions)
+    return Readback(State.DONE, "no record is missing on the target")
 
 
 def _connectors(wanted: str, settings: WaitSettings, reader: LinkReader) -> Observed:
     names = settings.connectors
     if not names:
-        return Seen(State.FAILED, "drctl.yaml names no connector of this link")
+        return Readback(State.FAILED, "drctl.yaml names no connector of this link")
     states = {name: reader.connectors().state(name).state for name in names}
     others = tuple(f"{name} is {state}" for name, state in states.items() if state != wanted)
     if others:
-        return Seen(State.WAITING, "; ".join(others), items=others)
-    return Seen(State.DONE, f"all of {len(names)} connectors are {wanted}")
+        return Readback(State.WAITING, "; ".join(others), items=others)
+    return Readback(State.DONE, f"all of {len(names)} connectors are {wanted}")
 
 
 def _copies(reader: LinkReader) -> tuple[str, ...]:

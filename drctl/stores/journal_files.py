@@ -65,7 +65,7 @@ class LineFile(Closing):
         except OSError as error:
             raise self._unwritable(error) from error
 
-    def go_on(self, size: int) -> None:
+    def append_from(self, size: int) -> None:
         """Write on after that many bytes; what stands there is cut off.
 
         Raises:
@@ -170,7 +170,7 @@ class RunFile(LineFile):
 
     def __init__(self, file: Path, run: str) -> None:
         super().__init__(file, run, _HINT)
-        self._head = run_state.beginning(run)
+        self._head = run_state.first_head(run)
 
     @property
     def head(self) -> Head:
@@ -185,7 +185,7 @@ class RunFile(LineFile):
         """
         lines = run_state.seal(entries, self._head)
         self.write(lines)
-        self._head = run_state.behind(lines, self._head)
+        self._head = run_state.head_after(lines, self._head)
 
     def check(self) -> None:
         """Nothing: of a file nobody takes a link."""
@@ -197,7 +197,7 @@ class RunFile(LineFile):
             Unknown: that is not possible.
         """
         self.write(lines)
-        self._head = run_state.behind(lines, self._head)
+        self._head = run_state.head_after(lines, self._head)
 
     def behind(self, lines: Sequence[bytes]) -> None:
         """Continue after these lines, with which the file begins.
@@ -205,7 +205,7 @@ class RunFile(LineFile):
         Raises:
             Unknown: that is not possible.
         """
-        self.go_on(sum(len(line) + 1 for line in lines))
+        self.append_from(sum(len(line) + 1 for line in lines))
         self._head = run_state.head_of(lines[-1]) if lines else self._head
 
 
@@ -261,7 +261,7 @@ class RunFiles:
         opened.create()
         return opened
 
-    def go_on(self, run: str, known: Sequence[bytes] = ()) -> RunFile:
+    def reopen(self, run: str, known: Sequence[bytes] = ()) -> RunFile:
         """The journal of a run that continues; made where there is none.
 
         Args:
@@ -388,7 +388,7 @@ class LocalRuns(RunFiles):
         """
         with self._held(holder):
             sound = self.lines(holder.run)[: self.sound(holder.run)]
-            with self.go_on(holder.run, sound) as file:
+            with self.reopen(holder.run, sound) as file:
                 yield file
 
     def _is_own(self, run: str) -> bool:
@@ -419,8 +419,8 @@ class LocalRuns(RunFiles):
 
 def _torn(line: bytes) -> bool:
     try:
-        run_state.opened(line)
-    except run_state.Broken:
+        run_state.parse_line(line)
+    except run_state.DamagedLine:
         return True
     return False
 

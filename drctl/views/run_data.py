@@ -115,7 +115,7 @@ class StepReport:
         waited: seconds from the announcement of its effect until it was verified or given up.
         words: the last observation.
         items: the problems, each named.
-        complaints: errors that its requests returned.
+        errors: errors that its requests returned.
         outstanding: what a later run must do.
         rolled_back: the result of rolling it back.
     """
@@ -134,7 +134,7 @@ class StepReport:
     waited: Seconds | None = None
     words: str = ""
     items: tuple[str, ...] = ()
-    complaints: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
     outstanding: str = ""
     rolled_back: str = ""
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Literal
 
-from drctl.engine.run_state import ChainVerdict, Harm
+from drctl.engine.run_state import ChainVerdict, Damage
 from drctl.model.document import Count, Document, From, Name, Seconds
 from drctl.model.loss import LossRangeDocument, Mode
 from drctl.views.client_moves import LeavingRow, leaving_rows
@@ -99,7 +99,7 @@ class RunDocument(Document):
 
 def detail(step: StepReport) -> str:
     """Join the observations and problems of a step."""
-    parts = [step.words, *step.items, *step.complaints]
+    parts = [step.words, *step.items, *step.errors]
     if step.rolled_back:
         parts.append(f"rolled back: {step.rolled_back}")
     if step.outstanding and step.outstanding != step.words:
@@ -227,14 +227,14 @@ class ChainDocument(Document):
     """Whether the journal is intact.
 
     Attributes:
-        harm: null if it is intact.
+        damage: null if it is intact.
     """
 
     read = From(ChainVerdict)
     lines: Count
     digest: Annotated[str, ("pattern", "^[0-9a-f]{64}$")] = read(lambda c: c.head.digest)
     ended: bool
-    harm: Harm | None
+    damage: Damage | None
     words: str
 
 

@@ -189,7 +189,7 @@ class NextStep:
 @collected
 def next_steps(data: ReportData) -> Iterator[NextStep]:
     """List what to do now."""
-    if data.chain is not None and data.chain.harm is not None:
+    if data.chain is not None and data.chain.damage is not None:
         yield NextStep(
             "Do not rely on this report.",
             f"Its journal was changed or damaged: {closed(data.chain.words)} Compare it with its"

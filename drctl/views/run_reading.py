@@ -9,7 +9,7 @@ from typing import Any
 
 from drctl.engine.entries import Entry, What
 from drctl.engine.kind import Description, I, Kind, Outcome, Status, StepKind, Trait
-from drctl.engine.run_state import ChainVerdict, RunState, damaged, opened, read_run
+from drctl.engine.run_state import ChainVerdict, RunState, damaged, parse_line, read_run
 from drctl.model.document import rounded
 from drctl.model.errors import Unknown
 from drctl.model.loss import Figure, LossRange, exactly, not_known
@@ -77,7 +77,7 @@ class Track:
     failed: bool = False
     words: str = ""
     items: tuple[str, ...] = ()
-    complaints: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
     rolled_back: str = ""
 
 
@@ -153,7 +153,7 @@ def _doing(what: What, track: Track, changes: bool) -> Doing | None:
     if what in _FORWARD or what is What.INTERRUPTED:
         if track.announced is None:
             return None
-        return Doing.EFFECT if changes and not track.complaints else Doing.WAITING
+        return Doing.EFFECT if changes and not track.errors else Doing.WAITING
     return None
 
 
@@ -162,9 +162,9 @@ def _note(track: Track, what: What, entry: Entry, at: datetime) -> None:
         case What.INTEND:
             track.became, track.announced, track.proven = Became.STARTED, at, None
             track.words, track.items, track.rolled_back = "", (), ""
-            track.complaints.clear()
+            track.errors.clear()
         case What.APPLIED:
-            track.complaints += map(str, entry["complaints"])
+            track.errors += map(str, entry["errors"])
         case What.DONE:
             track.became, track.failed = Became.DONE, False
             track.proven = track.proven or at
@@ -674,7 +674,7 @@ def sound_entries(run: str, lines: Sequence[bytes], chain: ChainVerdict) -> tupl
             "compare it with its copies: topic __drctl_journal, and the state_dir of the machine"
             " that ran it",
         )
-    return tuple(opened(line).entry for line in lines[: chain.lines])
+    return tuple(parse_line(line).entry for line in lines[: chain.lines])
 
 
 def described(step: Step, kinds: Mapping[str, Kind] = KINDS) -> Description:
@@ -706,7 +706,7 @@ def _step(
         waited=_spent(step.id, track, course, _PROVING) if track.announced else None,
         words=track.words,
         items=track.items,
-        complaints=tuple(track.complaints),
+        errors=tuple(track.errors),
         outstanding=state.outstanding.get(step.id, ""),
         rolled_back=track.rolled_back,
     )

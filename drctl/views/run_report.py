@@ -142,8 +142,8 @@ def _step(step: StepReport) -> StepView:
 def _details(step: StepReport) -> Iterator[Detail]:
     if step.words or step.items:
         yield Detail("", sentence(step.words), tuple(map(sentence, step.items)))
-    if step.complaints:
-        yield Detail("Errors when it was applied", items=tuple(map(sentence, step.complaints)))
+    if step.errors:
+        yield Detail("Errors when it was applied", items=tuple(map(sentence, step.errors)))
     if step.outstanding and step.outstanding != step.words:
         yield Detail("Outstanding", sentence(step.outstanding))
     if step.rolled_back:

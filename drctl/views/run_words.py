@@ -213,7 +213,7 @@ def journal_in_words(data: ReportData) -> str:
     chain = data.chain
     if chain is None:
         return "not verified"
-    if chain.harm is not None:
+    if chain.damage is not None:
         return f"CHANGED OR DAMAGED: {sentence(chain.words)}"
     lines = plural(chain.lines, "line")
     ended = "" if chain.ended else ", not finished"

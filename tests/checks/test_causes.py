@@ -41,7 +41,7 @@ HALF_WAY = {
             "R2",
             "failback",
             "ada on laptop-7",
-            "nobody can write: b is fenced, and a is not open",
+            "clients cannot write: b is fenced, and writes are not enabled on a",
         ],
     },
 }

@@ -12,7 +12,7 @@ from drctl.cli.prompts import Prompts
 from drctl.cli.running import watched
 from drctl.cli.stopping import StoppableClock, stoppable
 from drctl.engine.executing import Execution
-from drctl.engine.kind import Description, Facts, Kind, Seen, State, Trait
+from drctl.engine.kind import Description, Facts, Kind, Readback, State, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.plan import Json
 from drctl.steps.registry import KINDS
@@ -47,7 +47,7 @@ class Drama:
         self._began = self._clock.monotonic()
         return ()
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, look: LinkReader) -> Readback:
         part = intent["part"]
         passed = (self._clock.monotonic() - self._began) * self._speed
         if part == "drain":
@@ -55,18 +55,18 @@ class Drama:
             with console().task(f"comparing {HOSTILE}", 10) as task:
                 task.update(done=passed)
             if left > 0:
-                return Seen(State.WAITING, f"{left:,} records are still missing {HOSTILE}")
+                return Readback(State.WAITING, f"{left:,} records are still missing {HOSTILE}")
         if passed < 1 and part in ("preflight", "verify-clients"):
-            return Seen(State.WAITING, f"{part} is not done yet")
+            return Readback(State.WAITING, f"{part} is not done yet")
         failed = part == "verify-clients" and "fail" in sys.argv
         state = State.FAILED if failed else State.DONE
-        return Seen(state, f"{part} was seen {HOSTILE}", {"missing": 0})
+        return Readback(state, f"{part} was seen {HOSTILE}", {"missing": 0})
 
     def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         return ()
 
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
-        return Seen(State.DONE, "as it was")
+    def verify_undo(self, intent: Json, look: LinkReader) -> Readback:
+        return Readback(State.DONE, "as it was")
 
 
 def main(speed: float) -> int:

@@ -97,7 +97,7 @@ class Stage:
         look: Any = self.world
         engine = Execution(kinds(), look, look, journal, self.clock, Watching())
         if again:
-            engine.go_on(read_run(held), {"user": "bob"})
+            engine.resume(read_run(held), {"user": "bob"})
         else:
             engine.start(plan(), {"user": "ada"})
         return course.snapshot

@@ -25,7 +25,7 @@ from drctl.connect.client import ConnectWriter
 from drctl.connectors.applying import kept as kept_of
 from drctl.connectors.diagnosis import ConnectorHealth, status_document
 from drctl.engine import run_state
-from drctl.engine.run_state import read_run, understood
+from drctl.engine.run_state import decoding, read_run
 from drctl.failback.facts import DAMAGED
 from drctl.failback.gap_results import read_gap as failback_gap
 from drctl.failback.observers.journal import observe_journal
@@ -108,7 +108,7 @@ class Kept:
 
     def __init__(self, *told: tuple[str, list[Any]]) -> None:
         self._told = {
-            run: run_state.seal(entries, run_state.beginning(run)) for run, entries in told
+            run: run_state.seal(entries, run_state.first_head(run)) for run, entries in told
         }
 
     def runs(self) -> tuple[str, ...]:
@@ -137,7 +137,7 @@ def told_of(entries: list[Any], page: bool, run: str = RUN) -> None:
     observe_journal(kept, "primary")
     lines = kept.lines(run)
     verdict = run_state.verify(run, lines)
-    with understood(run):
+    with decoding(run):
         data = report_data(read_run(sound_entries(run, lines, verdict)), verdict)
         json.dumps(ReportDocument.of(data).to_json(), allow_nan=False)
         next_steps(data)
@@ -393,13 +393,13 @@ def test_a_run_that_names_a_path_is_none(name: str, tmp_path: Path) -> None:
     entries = [{**first, "run": name}, *more]
     files = RunFiles(tmp_path / "runs")
     for told, asked in ((entries, RUN), (entries, name)):
-        lines = run_state.seal(told, run_state.beginning(asked))
+        lines = run_state.seal(told, run_state.first_head(asked))
         with pytest.raises(DrctlError):
             read_run(sound_entries(asked, lines, run_state.verify(asked, lines)))
     with pytest.raises(DamagedJournal, match="run"):
         files.anew(name)
     with pytest.raises(DrctlError):
-        files.go_on(name, run_state.seal(entries, run_state.beginning(name)))
+        files.reopen(name, run_state.seal(entries, run_state.first_head(name)))
     assert not list(tmp_path.rglob("*"))
 
 

@@ -28,7 +28,7 @@ from drctl.config import loading
 from drctl.config.configuration import Config
 from drctl.config.link import INSIDE
 from drctl.engine import entries
-from drctl.engine.kind import Seen, State, Trait
+from drctl.engine.kind import Readback, State, Trait
 from drctl.engine.run_state import RunState, read_run
 from drctl.model.errors import DamagedJournal, Refused
 from drctl.model.groups import Committed
@@ -746,7 +746,7 @@ def forged(*argvs: Sequence[str], **told: Any) -> list[Entry]:
         Step("stock", "snapshot-state", {"clusters": ["primary", "secondary"], "connectors": []}),
         Step("notify", "command", settings, 0.1),
     )
-    done = Seen(State.DONE, "done", {"silent": [], "active_groups": {}})
+    done = Readback(State.DONE, "done", {"silent": [], "active_groups": {}})
     looked: dict[str, Any] = {"clusters": {}, "connectors": {}}
     return [
         entries.began(RUN, plan_of(*steps), WHO, AT),
@@ -802,9 +802,9 @@ def test_a_run_that_no_drctl_wrote_is_damaged(
     [
         entries.intend("nobody", 4, {}, AT),
         {**entries.intend("notify", 4, {}, AT), "intent": [1]},
-        {**entries.done("notify", 0, Seen(State.DONE, ""), AT)},
-        {**entries.done("stock", 3, Seen(State.DONE, ""), AT)},
-        {**entries.done("notify", 3, Seen(State.DONE, ""), AT), "facts": 3},
+        {**entries.done("notify", 0, Readback(State.DONE, ""), AT)},
+        {**entries.done("stock", 3, Readback(State.DONE, ""), AT)},
+        {**entries.done("notify", 3, Readback(State.DONE, ""), AT), "facts": 3},
         entries.outstanding("nobody", "x", AT),
         {**entries.resumed(WHO, AT), "overrides": 5},
     ],

@@ -69,7 +69,7 @@ class Site:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def site(self, name: str) -> Self:
+    def cluster_reader(self, name: str) -> Self:
         if self.silent and name == "primary":
             raise Unreachable("cluster primary did not answer")
         return self

@@ -35,7 +35,7 @@ def test_a_run_that_is_left_behind_frees_its_link_and_names_what_stands(
 
     shown = stage.run("resume", run, "--abandon", WHY)
     assert shown.code == 0
-    told = "these changes remain: may stand, for it may have been done: fence producers"
+    told = "these changes remain: may be in effect: fence producers"
     assert told in shown.stderr
     assert stage.journaled()[-1]["entry"] != "ended"
 
@@ -62,7 +62,9 @@ def _no_command_of_a_forged_run_is_started(stage: Stage, mark: Path) -> None:
     told = [dict(entry) for entry in forged(["/bin/true"], ["touch", str(mark)])]
     told[0]["plan"] = {**told[0]["plan"], "link": stage.link}
     parts = (
-        p for line in run_state.seal(told, run_state.beginning(FORGED)) for p in split(FORGED, line)
+        p
+        for line in run_state.seal(told, run_state.first_head(FORGED))
+        for p in split(FORGED, line)
     )
     records = [Record(0, -1, 0, stage.link.encode(), encode(part)) for part in parts]
     stage.target.produce(TOPIC, records)
@@ -89,7 +91,7 @@ def test_one_whose_journal_is_damaged_is_left_behind_with_what_can_be_read(stage
 
     shown = stage.run("resume", run, "--abandon", WHY)
     assert shown.code == 0
-    assert "may stand, for it may have been done: fence producers" in shown.stderr
+    assert "may be in effect: fence producers" in shown.stderr
     assert stage.run("failover", *GO).code == 3
 
     left = stage.json("resume", run, "--abandon", WHY, *GO, code=1)

@@ -57,7 +57,7 @@ def test_each_trace_is_found(
     config = load(drctl.config)
 
     with ClusterLinkReader(config, config.link(None), lambda *_: (), lost=True) as reader:
-        target = reader.site("secondary")
+        target = reader.cluster_reader("secondary")
         lost = LossReader(config, reader.link, target, [topic]).evidence_found()
         loss = reader.loss()
     seen = [each for each in lost.ends if place in each.seen]  # other tests leave theirs

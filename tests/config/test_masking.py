@@ -86,8 +86,8 @@ def test_no_journal_holds_a_secret(tmp_path: Path) -> None:
     remember([secret])
     entry = {"entry": "x", "words": f"curl http://u:{secret}@h", "more": [{"a": (secret, 7)}]}
     hidden = {"entry": "x", "words": "curl http://u:***@h", "more": [{"a": ["***", 7]}]}
-    (line,) = run_state.seal([entry], run_state.beginning("run"))
-    assert run_state.opened(line).entry == hidden == masked_document(entry)
+    (line,) = run_state.seal([entry], run_state.first_head("run"))
+    assert run_state.parse_line(line).entry == hidden == masked_document(entry)
     with JournalFile(tmp_path, "20260305T142007Z-main", "") as journal:
         journal.append([entry])
         assert json.loads(Path(journal.where).read_bytes()) == hidden

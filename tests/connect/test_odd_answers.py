@@ -14,7 +14,7 @@ from drctl.app.replication_progress import ConnectorPositions, FirstToKnow
 from drctl.connect import client as clients
 from drctl.connect.client import ConnectRejected, ConnectWriter, NotConnect
 from drctl.engine.executing import observed
-from drctl.engine.kind import Seen, State
+from drctl.engine.kind import Readback, State
 from drctl.gap.tail import Position as Reached
 from drctl.model.errors import ExitCode, Unknown, Unreachable
 from drctl.model.replication import Position
@@ -255,7 +255,7 @@ def test_steps_behind_a_fence_know_that_they_do_not_know(body: bytes) -> None:
             lambda: connectors.offsets("a"),
             lambda: connectors.config("a"),
         ):
-            seen = observed(lambda look=look: Seen(State.DONE, str(look())))  # type: ignore[misc]
+            seen = observed(lambda look=look: Readback(State.DONE, str(look())))  # type: ignore[misc]
             assert seen.state is State.UNKNOWN
             assert "is not Connect's" in seen.words
 

@@ -128,7 +128,7 @@ class World:
         self._changed(f"delete {name}")
         self.kept[name] = []
 
-    def keep(self, name: str, document: Mapping[str, Any]) -> None:
+    def save_evidence(self, name: str, document: Mapping[str, Any]) -> None:
         self._changed("keep")
         self.exports.append(read_export(json.loads(json.dumps(document)), name))
 
@@ -165,4 +165,4 @@ def carried_out(world: World, plan: Plan, notes: Notes | None = None) -> tuple[R
     if not notes.entries:
         return engine.start(plan, who)
     state = read_run(notes.entries)
-    return state, engine.go_on(state, who)
+    return state, engine.resume(state, who)

@@ -103,7 +103,7 @@ class Run:
         if not self.notes.entries:
             return engine.start(election_plan(self.plan, "cluster:main"), WHO)
         state = read_run(self.notes.entries)
-        return state, engine.go_on(state, WHO)
+        return state, engine.resume(state, WHO)
 
     def result(self) -> ElectionResult:
         """As the command that begins it tells."""

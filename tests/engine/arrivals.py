@@ -61,10 +61,10 @@ class Arrivals:
     def topics(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(place.topic for place in self.remembered))
 
-    def site(self, name: str) -> SimpleNamespace:
+    def cluster_reader(self, name: str) -> SimpleNamespace:
         return SimpleNamespace(overview=lambda: self._overview(name))
 
-    def seen_ahead(self) -> None:
+    def early_snapshot(self) -> None:
         """Nobody looks beside the steps here."""
 
     def link_groups(self, name: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from drctl.engine.entries import NOTHING, What
 from drctl.engine.executing import Execution
-from drctl.engine.kind import Outcome, Seen, State, Status
+from drctl.engine.kind import Outcome, Readback, State, Status
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.engine.run_state import read_run
 from drctl.model.plan import Json, Plan
@@ -102,7 +102,7 @@ class Ledger(Notes):
         reader = cast(LinkReader, Process(self.pair).reader)
         done = entry["entry"] == What.DONE
         with self.pair.trace.looked_aside():
-            seen: Seen = (kind.verify if done else kind.undone)(intent, reader)
+            seen: Readback = (kind.verify if done else kind.verify_undo)(intent, reader)
             assert seen.state is State.DONE, f"{entry} is not so: {seen.words}"
             truth = (TRUTHS if done else ROLLED_BACK)[kind.name]
             assert truth(self.pair, intent), f"{entry} is not so"
@@ -179,7 +179,7 @@ def attempt(
     state = read_run(ledger.entries)
     if state.status:
         return Outcome(Status(state.status), over=True)
-    return engine.go_on(state, WHO, overrides)
+    return engine.resume(state, WHO, overrides)
 
 
 def points(case: Case) -> list[str]:

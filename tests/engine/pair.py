@@ -189,11 +189,11 @@ class Pair:
         found = self.arrivals.groups_of[name].get(group)
         return isinstance(found, Group) and found.active
 
-    def searched(self) -> Search:
+    def search_result(self) -> Search:
         """Only a way back searches."""
         raise UsageError("this is no way back")
 
-    def remnant(self) -> Search:
+    def search_before_rebuild(self) -> Search:
         """Only a way back fills a cluster anew."""
         raise UsageError("this is no way back")
 

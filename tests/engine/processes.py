@@ -13,7 +13,7 @@ from zlib import crc32
 
 from drctl.checks.registry import PRECHECKS
 from drctl.engine.failback_state import OutstandingAction, Reconciliation, Search
-from drctl.engine.ports import CommandEnded, Missing
+from drctl.engine.ports import CommandResult, Missing
 from drctl.kafka.acls import SharedRules
 from drctl.model.fencing import AclReader, FenceProof, Moved, NoWrites
 from drctl.model.finding import Finding, Status
@@ -42,7 +42,7 @@ _ABSENT = Group("", GroupProtocol.UNKNOWN, GroupState.DEAD)
 class Memory:
     """What one process knows."""
 
-    ended: dict[str, CommandEnded] = field(default_factory=dict)
+    ended: dict[str, CommandResult] = field(default_factory=dict)
     answers: dict[str, bool | None] = field(default_factory=dict)
 
 
@@ -59,17 +59,19 @@ class Sight:
         alive = {each for each in (self.source, self.target) if not self._site(each).logs.dead}
         if self.source in alive and not self.pair.made_anew:
             alive = {self.source}
-        names = {topic for each in sorted(alive) for topic in self.site(each).topic_names()}
+        names = {
+            topic for each in sorted(alive) for topic in self.cluster_reader(each).topic_names()
+        }
         return tuple(sorted(names & set(TOPICS)))
 
     def target_topic(self, topic: str) -> str:
         return topic
 
-    def site(self, name: str) -> Logs:
+    def cluster_reader(self, name: str) -> Logs:
         return self._site(name).logs
 
-    def alive(self, name: str, *, newly: bool = False) -> str:
-        return self.site(name).cluster_id()
+    def live_cluster_id(self, name: str, *, newly: bool = False) -> str:
+        return self.cluster_reader(name).cluster_id()
 
     def groups(self, name: str) -> Any:
         return SimpleNamespace(
@@ -86,7 +88,7 @@ class Sight:
         return self._site(name).rules
 
     def shapes(self, name: str) -> Logs:
-        return self.site(name)
+        return self.cluster_reader(name)
 
     def producer_ids(self, name: str) -> Any:
         self.pair.trace.look(f"ids of {name}")
@@ -103,7 +105,7 @@ class Sight:
         return self.pair.endpoints[number]
 
     def reached(self, number: int, name: str) -> str:
-        return self.site(self.pair.endpoints[number].cluster).cluster_id()
+        return self.cluster_reader(self.pair.endpoints[number].cluster).cluster_id()
 
     def findings(self, mode: str) -> Sequence[Finding]:
         against = set(self.pair.against)
@@ -129,7 +131,7 @@ class Sight:
     def translate_ahead(self, moved: object = None) -> None:
         """Each look is of its own moment here."""
 
-    def seen_ahead(self) -> None:
+    def early_snapshot(self) -> None:
         """Nobody looks beside the steps here."""
 
     def missing(self) -> Missing:
@@ -144,11 +146,11 @@ class Sight:
         return self.missing()
 
     def loss(self, *, halted: str | None = None) -> Loss:
-        self.site(self.target).overview()
+        self.cluster_reader(self.target).overview()
         return Loss(exactly(1, "counted"), 2.0, 2.0, "about 1 record", ("the connector's offsets",))
 
     def probe_readable(self, name: str, topic: str, text: str) -> bool:
-        log = self.site(name).following({TopicPartition(topic, 0): 0}, 50)
+        log = self.cluster_reader(name).following({TopicPartition(topic, 0): 0}, 50)
         return any(each.key == text.encode() for found in log.values() for each in found)
 
     def answer(self, question: str, text: str) -> bool | None:
@@ -163,24 +165,26 @@ class Sight:
             self.memory.answers[question] = deed.is_so()
         return self.memory.answers[question]
 
-    def probe(self, argv: Sequence[str], env: Mapping[str, str], timeout_s: float) -> CommandEnded:
+    def run_read_only(
+        self, argv: Sequence[str], env: Mapping[str, str], timeout_s: float
+    ) -> CommandResult:
         self.pair.trace.look("commands")
         if argv[0] == MIRROR:
             connectors = self.pair.workers.connectors.values()
-            return CommandEnded(0 if all(each.state == STOPPED for each in connectors) else 1)
-        return CommandEnded(0 if self._site(self.source).walled else 1)
+            return CommandResult(0 if all(each.state == STOPPED for each in connectors) else 1)
+        return CommandResult(0 if self._site(self.source).walled else 1)
 
-    def ended(self, identity: str) -> CommandEnded | None:
+    def command_result(self, identity: str) -> CommandResult | None:
         return self.memory.ended.get(identity)
 
-    def other_way(self) -> "Sight":
+    def reversed(self) -> "Sight":
         return Sight(self.pair, self.target, self.source, self.memory)
 
-    def searched(self) -> Search:
-        return self.pair.searched()
+    def search_result(self) -> Search:
+        return self.pair.search_result()
 
-    def remnant(self) -> Search:
-        return self.pair.remnant()
+    def search_before_rebuild(self) -> Search:
+        return self.pair.search_before_rebuild()
 
     def reconciliation(self, wish: Json) -> Reconciliation:
         return self.pair.reconciliation()
@@ -202,7 +206,7 @@ class Sight:
 
     def _prove(self, name: str, rules: Collection[Any], topics: Collection[str]) -> FenceProof:
         """Looks at the ends twice; time passes in between."""
-        logs = self.site(name)
+        logs = self.cluster_reader(name)
         enforcement = self.acls(name).enforcement(rules, topics)
         places = [place for place in sorted(logs.logs) if place.topic in topics]
         first = {place: each.end for place, each in logs.offsets(places).items()}
@@ -214,7 +218,7 @@ class Sight:
         return FenceProof(enforcement, NoWrites(1, still, moved))
 
     def _counted(self, name: str) -> Counter[str]:
-        self.site(name).overview()
+        self.cluster_reader(name).overview()
         return Counter(self._site(name).logs.all_keys())
 
     def _there(self, place: TopicPartition, offset: int) -> int:
@@ -260,7 +264,7 @@ class Grip:
 
     def run(
         self, identity: str, argv: Sequence[str], env: Mapping[str, str], timeout_s: float
-    ) -> CommandEnded:
+    ) -> CommandResult:
         def do() -> None:
             if argv[0] == MIRROR:
                 for each in self.pair.workers.connectors.values():
@@ -269,10 +273,10 @@ class Grip:
                 self.pair.sites[self.source].walled = argv[1] == "on"
 
         done = self.pair.trace.change("commands", argv[1], do)
-        self.memory.ended[identity] = ended = CommandEnded(0 if done else 1)
+        self.memory.ended[identity] = ended = CommandResult(0 if done else 1)
         return ended
 
-    def keep(self, name: str, document: Mapping[str, Any] | str) -> None:
+    def save_evidence(self, name: str, document: Mapping[str, Any] | str) -> None:
         text = document if isinstance(document, str) else json.dumps(document)
 
         def put() -> None:
@@ -280,7 +284,7 @@ class Grip:
 
         self.pair.trace.change("evidence", f"{name} {crc32(text.encode())}", put)
 
-    def other_way(self) -> "Grip":
+    def reversed(self) -> "Grip":
         return Grip(self.pair, self.target, self.source, self.memory)
 
     def reconcile(self, wish: Json) -> None:

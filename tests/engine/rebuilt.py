@@ -26,7 +26,7 @@ class Rebuilt(Returned):
 
     made_anew: bool = True
 
-    def remnant(self) -> Search:
+    def search_before_rebuild(self) -> Search:
         self.home.overview()
         if not any(self.home.logs.values()):
             return Search("", 0, 0, 0, 0, {}, {})

@@ -78,7 +78,7 @@ class Lagging(World):
     def acls(self, name: str) -> SimpleNamespace:
         return SimpleNamespace(acls=lambda: self._listed(name))
 
-    def site(self, name: str) -> SimpleNamespace:
+    def cluster_reader(self, name: str) -> SimpleNamespace:
         raise Unreachable(f"{name} tells nothing of this")
 
     def shapes(self, name: str) -> SimpleNamespace:
@@ -110,7 +110,7 @@ class Lagging(World):
 
     # What changes.
 
-    def keep(self, name: str, document: Mapping[str, object]) -> None:
+    def save_evidence(self, name: str, document: Mapping[str, object]) -> None:
         self.kept.append(name)
 
     def rules_writer(self) -> SimpleNamespace:
@@ -178,8 +178,8 @@ class Doing:
     def shapes(self, name: str) -> SimpleNamespace:
         return self.world.shapes(name)
 
-    def keep(self, name: str, document: Mapping[str, object]) -> None:
-        self.world.keep(name, document)
+    def save_evidence(self, name: str, document: Mapping[str, object]) -> None:
+        self.world.save_evidence(name, document)
 
 
 def _rule(rule: Acl) -> Fix[Acl]:

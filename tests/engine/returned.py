@@ -41,7 +41,7 @@ class Returned(Pair):
         """The logs of the cluster that survived."""
         return self.sites[SECONDARY].logs
 
-    def searched(self) -> Search:
+    def search_result(self) -> Search:
         for logs in (self.home, self.away):
             logs.overview()
         begun = bool(self.workers.connectors[BACK].kept)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from drctl.engine.executing import Execution
-from drctl.engine.kind import Description, Facts, Journaled, Kind, Polling, Seen, State, Trait
+from drctl.engine.kind import Description, Facts, Kind, Polling, Readback, State, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Fenced, Refused, Unknown
 from drctl.model.plan import Duty, Json, Plan, Step
@@ -85,17 +85,19 @@ class Switch:
         cast(World, writer).set(intent["name"], True)
         return ()
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, look: LinkReader) -> Readback:
         on = cast(World, look).is_on(intent["name"])
-        return Seen(State.DONE if on else State.WAITING, f"{intent['name']} is {on}", {"on": on})
+        return Readback(
+            State.DONE if on else State.WAITING, f"{intent['name']} is {on}", {"on": on}
+        )
 
     def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         cast(World, writer).set(intent["name"], bool(intent["before"]))
         return ()
 
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
+    def verify_undo(self, intent: Json, look: LinkReader) -> Readback:
         back = cast(World, look).is_on(intent["name"]) == intent["before"]
-        return Seen(State.DONE if back else State.WAITING, f"{intent['name']} is back: {back}")
+        return Readback(State.DONE if back else State.WAITING, f"{intent['name']} is back: {back}")
 
 
 @dataclass(frozen=True)
@@ -112,10 +114,10 @@ class Glance(Polling):
     def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
         return {}
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, look: LinkReader) -> Readback:
         fits = cast(World, look).is_on(self.name) == self.wanted
         facts = {"missing": 0} if self.name == "drain" else None
-        return Seen(State.DONE if fits else State.WAITING, f"{self.name} fits: {fits}", facts)
+        return Readback(State.DONE if fits else State.WAITING, f"{self.name} fits: {fits}", facts)
 
 
 @dataclass
@@ -196,7 +198,7 @@ def kinds() -> dict[str, Kind]:
         Switch(name, traits) if Trait.CHANGES in traits else Glance(name, traits)
         for name, traits in STEPS
     ]
-    real: list[Kind] = [Journaled(PrepareGroups()), Journaled(AdvanceProducerIds())]
+    real: list[Kind] = [Kind(PrepareGroups()), Kind(AdvanceProducerIds())]
     return {kind.name: kind for kind in (*looking, *doing, *real)}
 
 

@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 
 from drctl.engine.entries import What
-from drctl.engine.kind import Journaled, Seen, State, Status
+from drctl.engine.kind import Kind, Readback, State, Status
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.plan import Duty, Json
 from drctl.model.topology import TopicPartition, Unavailable
@@ -16,7 +16,7 @@ from tests.engine.arrivals import ENDS, SOURCE, STEP, TARGET, Arrivals
 from tests.engine.switches import Blind, Notes, World, execution, plan
 
 WHO = {"user": "ada", "host": "laptop"}
-KIND = Journaled(AdvanceProducerIds())
+KIND = Kind(AdvanceProducerIds())
 AWAY = Unavailable("its leader did not answer for it")
 RESTART = "restart idempotent producers when they move, so that they get new ids"
 
@@ -35,7 +35,7 @@ def applied(world: Arrivals, at_most_s: float = 30) -> Json:
     return intent
 
 
-def seen(intent: Json, world: Arrivals) -> Seen:
+def seen(intent: Json, world: Arrivals) -> Readback:
     return KIND.verify(intent, cast(LinkReader, world))
 
 
@@ -186,7 +186,7 @@ def test_nothing_is_taken_back_and_that_is_said() -> None:
     world = Arrivals()
     intent = applied(world)
     assert KIND.undo(intent, cast(LinkWriter, Blind())) == ()
-    assert KIND.undone(intent, cast(LinkReader, Blind())).state is State.DONE
+    assert KIND.verify_undo(intent, cast(LinkReader, Blind())).state is State.DONE
     assert "none is needed" in KIND.describe(settings()).rollback
 
 

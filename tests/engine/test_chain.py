@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drctl.engine.run_state import Broken, Harm, beginning, behind, head_of, opened, seal, verify
+from drctl.engine.run_state import (
+    Damage,
+    DamagedLine,
+    first_head,
+    head_after,
+    head_of,
+    parse_line,
+    seal,
+    verify,
+)
 from drctl.model.journal import Entry
 
 RUN = "20260305T142011.512000Z"
@@ -23,7 +32,7 @@ LISTS = st.lists(st.builds(dict, x=TEXT | st.integers()), min_size=1, max_size=5
 
 
 def chain(entries: Sequence[Entry], run: str = RUN) -> list[bytes]:
-    return list(seal([*entries, {"entry": "ended", "status": "done"}], beginning(run)))
+    return list(seal([*entries, {"entry": "ended", "status": "done"}], first_head(run)))
 
 
 THREE = chain([{"entry": "began"}, {"entry": "intend"}])
@@ -33,9 +42,9 @@ THREE = chain([{"entry": "began"}, {"entry": "intend"}])
 def test_what_is_sealed_is_whole_and_says_what_it_said(entries: list[Entry]) -> None:
     lines = chain(entries)
     verdict = verify(RUN, lines)
-    assert verdict.whole
+    assert verdict.complete
     assert (verdict.lines, verdict.head) == (len(entries) + 1, head_of(lines[-1]))
-    assert [opened(line).entry for line in lines[:-1]] == entries
+    assert [parse_line(line).entry for line in lines[:-1]] == entries
     assert not any(b"\n" in line for line in lines)
 
 
@@ -44,9 +53,9 @@ def test_sealed_bit_by_bit_or_at_once_is_the_same(
     entries: list[Entry], data: st.DataObject
 ) -> None:
     cut = data.draw(st.integers(1, len(entries)))
-    first = seal(entries[:cut], beginning(RUN))
-    assert (*first, *seal(entries[cut:], head_of(first[-1]))) == seal(entries, beginning(RUN))
-    assert behind(first, beginning(RUN)) == head_of(first[-1])
+    first = seal(entries[:cut], first_head(RUN))
+    assert (*first, *seal(entries[cut:], head_of(first[-1]))) == seal(entries, first_head(RUN))
+    assert head_after(first, first_head(RUN)) == head_of(first[-1])
 
 
 @given(LISTS, st.data())
@@ -57,7 +66,7 @@ def test_a_changed_byte_is_found_in_its_line(entries: list[Entry], data: st.Data
     changed = bytearray(lines[which])
     changed[where] ^= data.draw(st.integers(1, 255))
     verdict = verify(RUN, [*lines[:which], bytes(changed), *lines[which + 1 :]])
-    assert (verdict.harm, verdict.lines) == (Harm.CHANGED, which)
+    assert (verdict.damage, verdict.lines) == (Damage.CHANGED, which)
     assert f"line {which + 1} was changed" in verdict.words
 
 
@@ -67,7 +76,7 @@ def test_a_changed_byte_of_the_file_is_found(entries: list[Entry], data: st.Data
     text = bytearray(b"".join(line + b"\n" for line in chain(entries)))
     text[data.draw(st.integers(0, len(text) - 1))] ^= data.draw(st.integers(1, 255))
     *whole, _torn = bytes(text).split(b"\n")
-    assert not verify(RUN, whole).whole
+    assert not verify(RUN, whole).complete
 
 
 @given(LISTS, st.data())
@@ -75,7 +84,7 @@ def test_a_removed_line_is_found(entries: list[Entry], data: st.DataObject) -> N
     lines = chain(entries)
     which = data.draw(st.integers(0, len(lines) - 2))
     verdict = verify(RUN, lines[:which] + lines[which + 1 :])
-    assert (verdict.harm, verdict.lines) == (Harm.REMOVED, which)
+    assert (verdict.damage, verdict.lines) == (Damage.REMOVED, which)
 
 
 @given(LISTS, st.data())
@@ -83,9 +92,9 @@ def test_a_cut_tail_is_told_apart_from_harm(entries: list[Entry], data: st.DataO
     lines = chain(entries)
     left = data.draw(st.integers(0, len(lines) - 1))
     verdict = verify(RUN, lines[:left])
-    assert verdict.harm is None
+    assert verdict.damage is None
     assert not verdict.ended
-    assert not verdict.whole
+    assert not verdict.complete
     assert verdict.lines == left
 
 
@@ -97,7 +106,7 @@ def test_swapped_lines_are_found(entries: list[Entry], data: st.DataObject) -> N
     )
     lines[one], lines[other] = lines[other], lines[one]
     verdict = verify(RUN, lines)
-    assert (verdict.harm, verdict.lines) == (Harm.REORDERED, one)
+    assert (verdict.damage, verdict.lines) == (Damage.REORDERED, one)
 
 
 @given(LISTS, st.data())
@@ -108,10 +117,10 @@ def test_an_inserted_line_is_found(entries: list[Entry], data: st.DataObject) ->
     where = data.draw(st.integers(0, len(lines) - 1))
     verdict = verify(RUN, [*lines[:where], new, *lines[where:]])
     if new == lines[where]:  # which of two equal ones is the wrong one?
-        assert (verdict.harm, verdict.lines) == (Harm.INSERTED, where + 1)
+        assert (verdict.damage, verdict.lines) == (Damage.INSERTED, where + 1)
     else:
-        harms = {Harm.INSERTED, Harm.REORDERED}
-        assert verdict.harm in harms
+        damages = {Damage.INSERTED, Damage.REORDERED}
+        assert verdict.damage in damages
         assert verdict.lines == where
 
 
@@ -119,9 +128,9 @@ def test_an_inserted_line_is_found(entries: list[Entry], data: st.DataObject) ->
 def test_a_line_behind_the_end_is_found(entries: list[Entry], new: bytes) -> None:
     lines = chain(entries)
     verdict = verify(RUN, [*lines, new])
-    assert verdict.harm in (Harm.INSERTED, Harm.CHANGED)
+    assert verdict.damage in (Damage.INSERTED, Damage.CHANGED)
     assert verdict.lines == len(lines)
-    assert not verdict.whole
+    assert not verdict.complete
 
 
 @given(LISTS, st.data())
@@ -129,15 +138,15 @@ def test_a_line_that_was_sealed_anew_is_found(entries: list[Entry], data: st.Dat
     """Its own sum is right: the line behind it holds on to the one that was there."""
     lines = chain(entries)
     which = data.draw(st.integers(0, len(lines) - 2))
-    before = head_of(lines[which - 1]) if which else beginning(RUN)
+    before = head_of(lines[which - 1]) if which else first_head(RUN)
     (forged,) = seal([{"entry": "forged"}], before)
     verdict = verify(RUN, [*lines[:which], forged, *lines[which + 1 :]])
-    assert (verdict.harm, verdict.lines) == (Harm.CHANGED, which + 1)
+    assert (verdict.damage, verdict.lines) == (Damage.CHANGED, which + 1)
 
 
 def test_the_journal_of_another_run_is_none_of_this_one() -> None:
-    assert verify("another", THREE).harm is Harm.CHANGED
-    assert verify(RUN, []).harm is None
+    assert verify("another", THREE).damage is Damage.CHANGED
+    assert verify(RUN, []).damage is None
 
 
 def test_a_line_is_readable_by_anyone() -> None:
@@ -149,11 +158,11 @@ def test_a_line_is_readable_by_anyone() -> None:
 @pytest.mark.parametrize("entry", [{"seq": 1}, {"sum": ""}, {"prev": ""}, {"x": float("nan")}])
 def test_what_cannot_be_sealed(entry: Entry) -> None:
     with pytest.raises(ValueError, match=r"may not have|compliant"):
-        seal([entry], beginning(RUN))
+        seal([entry], first_head(RUN))
 
 
 def test_what_is_no_line() -> None:
-    with pytest.raises(Broken, match="no line of a journal"):
-        opened(b"{}")
-    with pytest.raises(Broken, match="its own sum"):
-        opened(THREE[0].replace(b"began", b"begun"))
+    with pytest.raises(DamagedLine, match="not a journal line"):
+        parse_line(b"{}")
+    with pytest.raises(DamagedLine, match="its checksum"):
+        parse_line(THREE[0].replace(b"began", b"begun"))

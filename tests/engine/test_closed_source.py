@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from drctl.engine.kind import Seen, State
+from drctl.engine.kind import Readback, State
 from drctl.engine.ports import ConnectorState, LinkReader, LinkWriter
 from drctl.model.fencing import Enforcement, FenceProof, Moved, NoWrites
 from drctl.model.repairs import Acl, Acls
@@ -32,7 +32,7 @@ class Back:
     connector: str = "STOPPED"
     asked: list[Collection[str]] = field(default_factory=list)
 
-    def other_way(self) -> "Back":
+    def reversed(self) -> "Back":
         return self
 
     def topics(self) -> tuple[str, ...]:
@@ -70,7 +70,7 @@ class _Rules:
         return dict.fromkeys(rules)
 
 
-def closed(back: Back) -> tuple[Any, Seen]:
+def closed(back: Back) -> tuple[Any, Readback]:
     """What it was announced with, and what is seen."""
     kind = KINDS["fence-returned"]
     intent = kind.check(SETTINGS, {}, cast(LinkReader, back))
@@ -103,6 +103,6 @@ def test_the_rules_stay_where_the_run_turns_back() -> None:
     intent, _ = closed(back)
     assert kind.undo(intent, cast(LinkWriter, back)) == ()
     assert len(back.rules) == 1
-    assert kind.undone(intent, cast(LinkReader, back)).stays
+    assert kind.verify_undo(intent, cast(LinkReader, back)).leaves_changes
     again, _ = closed(back)
-    assert not kind.undone(again, cast(LinkReader, back)).stays, "nothing was changed"
+    assert not kind.verify_undo(again, cast(LinkReader, back)).leaves_changes, "nothing was changed"

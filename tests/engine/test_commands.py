@@ -10,7 +10,7 @@ import pytest
 
 from drctl.engine.executing import Execution
 from drctl.engine.kind import Kind, Outcome, Status
-from drctl.engine.ports import CommandEnded, LinkReader, LinkWriter
+from drctl.engine.ports import CommandResult, LinkReader, LinkWriter
 from drctl.engine.run_state import read_run
 from drctl.model.errors import Unknown
 from drctl.model.plan import Plan, Step
@@ -35,12 +35,12 @@ class Site(World):
     folder: Path = Path()
     person: Mapping[str, bool] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
-    outcomes: dict[str, CommandEnded] = field(default_factory=dict)
+    outcomes: dict[str, CommandResult] = field(default_factory=dict)
     hang: bool = False
 
     def run(
         self, identity: str, argv: Sequence[str], env: Mapping[str, str], timeout_s: float
-    ) -> CommandEnded:
+    ) -> CommandResult:
         self.fall(f"before {argv[0]}")
         ended = self._started(argv, env)
         self.fall(f"inside {argv[0]}")
@@ -50,25 +50,27 @@ class Site(World):
         self.fall(f"after {argv[0]}")
         return ended
 
-    def probe(self, argv: Sequence[str], env: Mapping[str, str], timeout_s: float) -> CommandEnded:
+    def run_read_only(
+        self, argv: Sequence[str], env: Mapping[str, str], timeout_s: float
+    ) -> CommandResult:
         self.fall(f"look {argv[0]}")
         return self._started(argv, env)
 
-    def ended(self, identity: str) -> CommandEnded | None:
+    def command_result(self, identity: str) -> CommandResult | None:
         return self.outcomes.get(identity)
 
     def answer(self, question: str, text: str) -> bool | None:
         self.asked.append(question)
         return self.person.get(question)
 
-    def _started(self, argv: Sequence[str], env: Mapping[str, str]) -> CommandEnded:
+    def _started(self, argv: Sequence[str], env: Mapping[str, str]) -> CommandResult:
         try:
             done = subprocess.run(
                 argv, cwd=self.folder, env=dict(env), capture_output=True, text=True, check=False
             )
         except OSError as error:
-            return CommandEnded(None, str(error.strerror))
-        return CommandEnded(done.returncode, done.stdout + done.stderr)
+            return CommandResult(None, str(error.strerror))
+        return CommandResult(done.returncode, done.stdout + done.stderr)
 
     @property
     def lines(self) -> list[str]:
@@ -123,7 +125,7 @@ def carried_out(site: Site, wanted: Plan, *numbers: int) -> Outcome:
             state = read_run(notes.entries)
             if state.status:
                 return Outcome(Status(state.status))
-            return execution(site, notes).go_on(state, WHO)
+            return execution(site, notes).resume(state, WHO)
         except Crash:
             continue
     raise AssertionError("the last attempt has no crash")
@@ -188,7 +190,7 @@ def test_a_person_who_says_that_it_did_not_run_has_it_run_again(tmp_path: Path) 
     with pytest.raises(Crash):
         execution(site, notes).start(plan(), WHO)
     site.fall = lambda point: None
-    assert execution(site, notes).go_on(read_run(notes.entries), WHO).status is Status.DONE
+    assert execution(site, notes).resume(read_run(notes.entries), WHO).status is Status.DONE
     assert site.lines == ["did"]
 
 

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from drctl.engine.kind import Journaled, State
+from drctl.engine.kind import Kind, State
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Positions
@@ -18,7 +18,7 @@ from drctl.steps.commit_offsets import CommitOffsets
 
 ONE, TWO = TopicPartition("orders", 0), TopicPartition("orders", 1)
 OCCUPIED = Unavailable("somebody reads in it")
-STEP = Journaled(CommitOffsets())
+STEP = Kind(CommitOffsets())
 
 
 @dataclass
@@ -94,7 +94,7 @@ class Translating(Groups):
     def translated(self) -> Translated:
         return Translated(self.known, self.unknown)
 
-    def site(self, name: str) -> "Translating":
+    def cluster_reader(self, name: str) -> "Translating":
         assert name == "secondary"
         return self
 
@@ -161,7 +161,7 @@ def test_all_of_them() -> None:
     )  # fmt: skip
     assert STEP.apply(LINES, writer(found)) == (), "twice is as once"
     assert STEP.undo(LINES, writer(found)) == ()
-    assert STEP.undone(LINES, look(found)).words == "3 offsets restored"
+    assert STEP.verify_undo(LINES, look(found)).words == "3 offsets restored"
     assert found.stand == world().stand
 
 
@@ -182,7 +182,7 @@ def test_what_cannot_be_read_back_does_not_count_as_done() -> None:
     STEP.apply(LINES, writer(found))
     seen = STEP.verify(LINES, look(found))
     assert seen.items == (f"a {ONE}: no coordinator", f"a {TWO}: no coordinator")
-    assert STEP.undone(LINES, look(found)).state is State.WAITING
+    assert STEP.verify_undo(LINES, look(found)).state is State.WAITING
 
 
 def test_one_that_cannot_be_put_back_is_named() -> None:
@@ -190,7 +190,7 @@ def test_one_that_cannot_be_put_back_is_named() -> None:
     STEP.apply(LINES, writer(found))
     found.in_use.add("b")
     assert STEP.undo(LINES, writer(found)) == (f"b {ONE}: somebody reads in it",)
-    seen = STEP.undone(LINES, look(found))
+    seen = STEP.verify_undo(LINES, look(found))
     assert seen.items == (f"b {ONE} is at offset 9",)
     assert found.stand["a"] == {TWO: Committed(3)}
 
@@ -203,7 +203,7 @@ def test_many_groups_in_batches(groups: int) -> None:
     assert found.calls == -(-groups // BATCH)
     assert STEP.verify(lines, look(found)).state is State.DONE
     assert STEP.undo(lines, writer(found)) == ()
-    assert STEP.undone(lines, look(found)).state is State.DONE
+    assert STEP.verify_undo(lines, look(found)).state is State.DONE
 
 
 def test_a_group_that_stands_there_already_reads_again_all_the_same() -> None:

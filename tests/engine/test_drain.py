@@ -4,7 +4,7 @@ from typing import cast
 
 import pytest
 
-from drctl.engine.kind import Seen, State
+from drctl.engine.kind import Readback, State
 from drctl.engine.ports import LinkReader, Missing
 from drctl.steps.registry import KINDS
 
@@ -19,7 +19,7 @@ class Tail:
         return self.found
 
 
-def drained(found: Missing) -> Seen:
+def drained(found: Missing) -> Readback:
     return KINDS["drain"].verify({}, cast(LinkReader, Tail(found)))
 
 

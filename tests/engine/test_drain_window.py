@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from drctl.engine.kind import Journaled, Seen, State
+from drctl.engine.kind import Kind, Readback, State
 from drctl.engine.ports import LinkReader
 from drctl.model.groups import Committed
 from drctl.steps.groups import Quiesce
@@ -21,14 +21,14 @@ class Window:
     def __init__(self, pair: Pair) -> None:
         self.pair = pair
         self.seconds = 0.0
-        self.kind = Journaled(Quiesce(lambda: self.seconds))
+        self.kind = Kind(Quiesce(lambda: self.seconds))
         self.intent: Any = self.kind.check(WINDOW, FENCED, self.look)
 
     @property
     def look(self) -> LinkReader:
         return cast(LinkReader, Process(self.pair).reader)
 
-    def seen(self, later_s: float = 0.0) -> Seen:
+    def seen(self, later_s: float = 0.0) -> Readback:
         self.seconds += later_s
         return self.kind.verify(self.intent, self.look)
 
@@ -73,7 +73,7 @@ def test_a_group_that_has_committed_nothing_is_given_its_moment() -> None:
 def test_what_moved_while_it_was_translated_is_translated_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pair, kind = linked(), Journaled(Quiesce())
+    pair, kind = linked(), Kind(Quiesce())
     begun: list[frozenset[str] | None] = []
     monkeypatch.setattr(Sight, "translate_ahead", lambda _reader, moved: begun.append(moved))
     look = cast(LinkReader, Process(pair).reader)

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from drctl.engine.entries import What
-from drctl.engine.executing import Patience
-from drctl.engine.kind import Seen, State, Status
+from drctl.engine.executing import Poller
+from drctl.engine.kind import Readback, State, Status
 from drctl.engine.run_state import read_run
 from drctl.model.errors import ExitCode, Fenced, Refused, Unknown
 from drctl.model.plan import Duty, Plan
@@ -69,7 +69,7 @@ def test_what_was_complained_of_is_sent_again_after_a_look() -> None:
     assert outcome.status is Status.DONE
     assert declined == [0]
     assert clock.waited == 4, "two seconds after each"
-    said = [e["complaints"] for e in notes.entries if e["entry"] == What.APPLIED]
+    said = [e["errors"] for e in notes.entries if e["entry"] == What.APPLIED]
     assert said == [["Connect is rebalancing"]], "the same words stand there once"
 
 
@@ -171,7 +171,7 @@ def test_a_failure_after_the_target_is_open_stops_there_and_can_be_gone_on_with(
     assert outcome.exit_code is ExitCode.STOPPED
     assert world.on["open"]
     world.stuck.clear()
-    assert execution(world, notes).go_on(read_run(notes.entries), WHO).status is Status.DONE
+    assert execution(world, notes).resume(read_run(notes.entries), WHO).status is Status.DONE
     assert world.on["switch"]
 
 
@@ -191,7 +191,7 @@ def test_an_answer_that_did_not_come_is_looked_for() -> None:
     _, outcome = execution(world, notes).start(plan(), WHO)
     assert outcome.status is Status.DONE
     told = next(e for e in notes.entries if e["entry"] == What.APPLIED)
-    assert told["complaints"] == ["no answer from stop"]
+    assert told["errors"] == ["no answer from stop"]
 
 
 def test_what_cannot_be_looked_at_is_unknown_and_nothing_is_put_back_blindly() -> None:
@@ -203,7 +203,7 @@ def test_what_cannot_be_looked_at_is_unknown_and_nothing_is_put_back_blindly() -
     assert world.on["fence"]
     assert world.applied == [("fence", True)]
     world.unseen.clear()
-    assert execution(world, notes).go_on(read_run(notes.entries), WHO).status is Status.DONE
+    assert execution(world, notes).resume(read_run(notes.entries), WHO).status is Status.DONE
 
 
 def test_what_cannot_be_put_back_is_named_and_the_rest_is_put_back() -> None:
@@ -223,7 +223,7 @@ def test_what_cannot_be_put_back_is_named_and_the_rest_is_put_back() -> None:
     assert outcome.items == ("stop: stop is back: False",)
     assert not world.on["fence"]
     world.set = original  # type: ignore[method-assign]
-    again = execution(world, notes).go_on(read_run(notes.entries), WHO)
+    again = execution(world, notes).resume(read_run(notes.entries), WHO)
     assert again.status is Status.REFUSED
     assert not any(world.on.values())
 
@@ -245,7 +245,7 @@ def test_a_wish_to_stop_is_heard_while_waiting_and_the_run_can_be_gone_on_with()
     assert outcome.exit_code is ExitCode.INTERRUPTED
     assert words_of(notes)[-1] == "interrupted stop"
     world.stuck.clear()
-    assert execution(world, notes).go_on(read_run(notes.entries), WHO).status is Status.DONE
+    assert execution(world, notes).resume(read_run(notes.entries), WHO).status is Status.DONE
 
 
 def test_a_run_that_lost_the_link_writes_nothing_more() -> None:
@@ -298,9 +298,9 @@ def test_what_comes_in_a_moment_is_seen_in_a_moment() -> None:
     looks: list[float] = []
     clock = Hurried(seconds=0.0)
 
-    def reader() -> Seen:
+    def reader() -> Readback:
         looks.append(clock.waited)
-        return Seen(State.WAITING, "not yet")
+        return Readback(State.WAITING, "not yet")
 
-    Patience(clock, Deaf()).wait_for(reader, "stop", 2)
+    Poller(clock, Deaf(), lambda: None).wait_for(reader, "stop", 2)
     assert looks == [0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 1, 1.5, 2]

@@ -182,7 +182,7 @@ def test_what_came_through_a_fence_is_owed_where_it_is_passed_over() -> None:
         passed += 1
         assert (ran.outcome.status, ran.outcome.outstanding) == (Status.DONE, True), number
         outstanding = read_run(ran.ledger.entries).outstanding
-        why = f"{CHANGED_AFTER_FENCE} is overridden: {reason}; drctl gap tells"
+        why = f"{CHANGED_AFTER_FENCE} is overridden: {reason}; run drctl gap"
         assert outstanding["fence-producers"].endswith(why)
         assert "behind the fence" not in ran.pair.sites[SECONDARY].logs.all_keys()
     assert passed > 0

@@ -43,7 +43,7 @@ def run_with_crashes(world: World, wanted: Plan, numbers: tuple[int, ...]) -> Ou
             state = read_run(notes.entries)
             if state.status:
                 return Outcome(Status(state.status))
-            return execution(world, notes).go_on(state, WHO)
+            return execution(world, notes).resume(state, WHO)
         except Crash:
             assert_journal_is_true(world, notes)
     raise AssertionError("the last attempt has no crash")
@@ -157,7 +157,7 @@ def test_what_was_taken_back_before_the_crash_is_seen_to_be_so() -> None:
     assert not world.on["stop"]
     world.fall = lambda point: None
     before, calls = world.applied.count(("stop", False)), len(notes.entries)
-    outcome = execution(world, notes).go_on(read_run(notes.entries), WHO)
+    outcome = execution(world, notes).resume(read_run(notes.entries), WHO)
     assert outcome.status is Status.REFUSED
     assert not any(world.on.values())
     assert world.applied.count(("stop", False)) == before == 1
@@ -174,12 +174,12 @@ def test_what_nobody_can_see_to_be_taken_back_is_not_taken_back_again() -> None:
         execution(world, notes).start(plan(), WHO)
     world.fall = lambda point: None
     world.unseen.add("stop")
-    outcome = execution(world, notes).go_on(read_run(notes.entries), WHO)
+    outcome = execution(world, notes).resume(read_run(notes.entries), WHO)
     assert outcome.status is Status.UNKNOWN
     assert outcome.items == ("stop: stop does not answer",)
     assert not world.on["fence"], "one that is not known does not keep the others"
     world.unseen.clear()
-    again = execution(world, notes).go_on(read_run(notes.entries), WHO)
+    again = execution(world, notes).resume(read_run(notes.entries), WHO)
     assert again.status is Status.REFUSED
     assert world.again == []
 
@@ -209,7 +209,7 @@ def test_a_fence_that_fell_meanwhile_is_set_again_and_the_rest_looked_at_anew() 
     world.fall = lambda point: None
     world.on["fence"] = False
     world.refused.clear()
-    outcome = execution(world, notes).go_on(read_run(notes.entries), WHO)
+    outcome = execution(world, notes).resume(read_run(notes.entries), WHO)
     assert outcome.status is Status.DONE
     assert world.on["fence"]
     again = [e["step"] for e in notes.entries if e["entry"] == What.STALE]

@@ -29,7 +29,7 @@ class Source:
     lacking: Missing = field(default_factory=lambda: Missing(0))
     compared: int = 0
 
-    def alive(self, name: str) -> str:
+    def live_cluster_id(self, name: str) -> str:
         assert name == "primary"
         self._answer()
         return "P1"
@@ -38,7 +38,7 @@ class Source:
         self._answer()
         return tuple(self.ends)
 
-    def site(self, name: str) -> "Source":
+    def cluster_reader(self, name: str) -> "Source":
         assert name == "primary"
         return self
 

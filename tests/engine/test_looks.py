@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from drctl.engine.kind import Seen, State
+from drctl.engine.kind import Readback, State
 from drctl.engine.ports import ConnectorState, LinkReader, LinkWriter, Missing
 from drctl.model.errors import Refused, Unreachable
 from drctl.model.finding import Finding, Status
@@ -32,12 +32,12 @@ class Two:
     name: str = ""
     asked: list[str] = field(default_factory=list)
 
-    def site(self, name: str) -> "Two":
+    def cluster_reader(self, name: str) -> "Two":
         self.name = name
         return self
 
-    def alive(self, name: str) -> str:
-        return self.site(name).cluster_id()
+    def live_cluster_id(self, name: str) -> str:
+        return self.cluster_reader(name).cluster_id()
 
     def groups(self, name: str) -> "Two":
         return self
@@ -82,14 +82,14 @@ class Two:
         return self.said
 
 
-def looked(kind: str, settings: dict[str, Any], two: Two) -> Seen:
+def looked(kind: str, settings: dict[str, Any], two: Two) -> Readback:
     step, look = KINDS[kind], cast(LinkReader, two)
     intent = step.check(settings, {}, look)
     assert step.apply(intent, cast(LinkWriter, Blind())) == ()
     return step.verify(intent, look)
 
 
-def waits(condition: str, two: Two) -> Seen:
+def waits(condition: str, two: Two) -> Readback:
     return looked("wait", {**SETTINGS, "for": condition}, two)
 
 
@@ -136,7 +136,7 @@ def test_connectors_that_nobody_named_cannot_be_waited_for() -> None:
     assert seen.state is State.FAILED
 
 
-def prechecks(*names: str, said: tuple[Finding, ...], **overrides: str) -> Seen:
+def prechecks(*names: str, said: tuple[Finding, ...], **overrides: str) -> Readback:
     settings = {"prechecks": list(names), "mode": "planned", "overrides": overrides}
     return looked("check", settings, Two(said=said))
 

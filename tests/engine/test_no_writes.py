@@ -12,8 +12,8 @@ from typing import Any, TypeVar, cast, get_type_hints
 
 import pytest
 
-from drctl.engine.kind import Facts, Kind, Seen, State
-from drctl.engine.ports import CommandEnded, LinkReader, LinkWriter
+from drctl.engine.kind import Facts, Kind, Readback, State
+from drctl.engine.ports import CommandResult, LinkReader, LinkWriter
 from drctl.model.errors import DrctlError
 from drctl.model.gap import OrderVerdict
 from drctl.model.loss import Mode
@@ -37,7 +37,7 @@ from tests.offsets import test_apply_runs as applied
 from tests.reconcile import runs as reconciled
 
 WRITES = ("apply", "undo")
-LOOKS = ("describe", "check", "verify", "undone")
+LOOKS = ("describe", "check", "verify", "verify_undo")
 WRITERS = {"writer"}
 
 
@@ -55,7 +55,7 @@ def test_each_kind_can_write_where_it_may_and_nowhere_else(name: str) -> None:
 
 def test_what_looks_hands_out_nothing_that_writes() -> None:
     # How a command ended is a value, and nothing that writes.
-    assert given_by(LinkWriter) & given_by(LinkReader) <= {CommandEnded}
+    assert given_by(LinkWriter) & given_by(LinkReader) <= {CommandResult}
 
 
 def given_by(port: type) -> set[object]:
@@ -172,7 +172,7 @@ class Walk:
             if seen is not None and (seen.facts or seen.state is State.DONE):
                 facts[step.kind] = seen.facts
 
-    def _step(self, step: Step, kind: Kind, facts: Facts) -> Seen | None:
+    def _step(self, step: Step, kind: Kind, facts: Facts) -> Readback | None:
         self.eye.at(step, "describe", lambda: kind.describe(step.settings))
         intent = self.eye.at(step, "check", lambda: kind.check(step.settings, facts, self.look))
         if intent is None:
@@ -183,7 +183,7 @@ class Walk:
         for _ in range(3):
             self.tick()
         seen = self.eye.at(step, "verify", lambda: kind.verify(intent, self.look))
-        self.eye.at(step, "undone", lambda: kind.undone(intent, self.look))
+        self.eye.at(step, "verify_undo", lambda: kind.verify_undo(intent, self.look))
         return seen
 
 

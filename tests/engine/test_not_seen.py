@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from drctl.engine.kind import Journaled, State
+from drctl.engine.kind import Kind, State
 from drctl.engine.ports import LinkReader
 from drctl.model.errors import Unreachable
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState
@@ -35,8 +35,8 @@ def target(found: Acls | Unavailable) -> LinkReader:
 
 def opened(found: Acls | Unavailable) -> Any:
     seen = target(found)
-    intent = Journaled(EnableWrites()).check({"cluster": "b", "principals": ["User:app"]}, {}, seen)
-    return Journaled(EnableWrites()).verify(intent, seen)
+    intent = Kind(EnableWrites()).check({"cluster": "b", "principals": ["User:app"]}, {}, seen)
+    return Kind(EnableWrites()).verify(intent, seen)
 
 
 def test_an_opening_whose_rules_nobody_saw_is_owed_a_look() -> None:
@@ -66,12 +66,12 @@ def consumers(committed: Any) -> LinkReader:
 def test_positions_that_cannot_be_read_do_not_stand_still() -> None:
     intent = {"cluster": "a", "fenced": True, "digest": ""}
     with pytest.raises(Unreachable, match="offsets of group app cannot be read: no coordinator"):
-        Journaled(Quiesce()).verify(intent, consumers(Unavailable("no coordinator")))
+        Kind(Quiesce()).verify(intent, consumers(Unavailable("no coordinator")))
 
 
 def test_those_of_a_fenced_group_that_are_read_and_unmoved_do() -> None:
     standing = consumers({PLACE: Committed(5)})
-    intent = Journaled(Quiesce()).check({"cluster": "a"}, {"fence-consumers": {}}, standing)
-    assert Journaled(Quiesce()).verify(intent, standing).state is State.DONE
+    intent = Kind(Quiesce()).check({"cluster": "a"}, {"fence-consumers": {}}, standing)
+    assert Kind(Quiesce()).verify(intent, standing).state is State.DONE
     moved = consumers({PLACE: Committed(6)})
-    assert Journaled(Quiesce()).verify(intent, moved).state is State.WAITING
+    assert Kind(Quiesce()).verify(intent, moved).state is State.WAITING

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from drctl.engine.kind import State
-from drctl.engine.ports import CommandEnded, LinkReader, LinkWriter
+from drctl.engine.ports import CommandResult, LinkReader, LinkWriter
 from drctl.model.errors import UsageError
 from drctl.model.fencing import Enforcement, FenceProof, Moved, NoWrites
 from drctl.model.loss import Mode
@@ -46,10 +46,12 @@ class Room:
         ends = {} if self.grows else {PLACE: 2}
         return FenceProof(Enforcement({}, 0, 0), NoWrites(1, ends, moved))
 
-    def probe(self, argv: list[str], env: dict[str, str], timeout_s: float) -> CommandEnded:
-        return CommandEnded(self.code)
+    def run_read_only(
+        self, argv: list[str], env: dict[str, str], timeout_s: float
+    ) -> CommandResult:
+        return CommandResult(self.code)
 
-    def ended(self, identity: str) -> CommandEnded | None:
+    def command_result(self, identity: str) -> CommandResult | None:
         return None
 
 
@@ -58,7 +60,7 @@ def seen(kind: str, room: Room, settings: dict[str, Any], *, back: bool = False)
     intent = step.check(settings, {}, look)
     if back:
         assert step.undo(intent, cast(LinkWriter, Blind())) == ()
-        return step.undone(intent, look)
+        return step.verify_undo(intent, look)
     assert step.apply(intent, cast(LinkWriter, Blind())) == ()
     return step.verify(intent, look)
 

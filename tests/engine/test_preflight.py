@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from drctl.engine.kind import Journaled
+from drctl.engine.kind import Kind
 from drctl.engine.ports import LinkReader
 from drctl.model.errors import Refused
 from drctl.model.finding import Finding, Status
@@ -31,7 +31,7 @@ class Said:
 
 def asked(*found: Finding, **settings: Any) -> Any:
     given = {"mode": "planned", "overrides": {}, **settings}
-    return Journaled(Preflight()).check(given, {}, cast(LinkReader, Said(*found)))
+    return Kind(Preflight()).check(given, {}, cast(LinkReader, Said(*found)))
 
 
 def test_a_plan_without_a_fence_is_not_refused_for_want_of_one() -> None:

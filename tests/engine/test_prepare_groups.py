@@ -4,7 +4,7 @@ from typing import cast
 
 import pytest
 
-from drctl.engine.kind import Journaled, Seen, State, Status
+from drctl.engine.kind import Kind, Readback, State, Status
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.groups import Group, GroupProtocol, GroupState, Member
 from drctl.model.plan import Json
@@ -13,7 +13,7 @@ from drctl.steps.groups import BATCH, RESTART, PrepareGroups
 from tests.engine.arrivals import ENDS, NEW, OLD, SOURCE, TARGET, Arrivals, empty
 from tests.engine.switches import Blind, Notes, World, execution, plan
 
-KIND = Journaled(PrepareGroups())
+KIND = Kind(PrepareGroups())
 READ_IN = Group("busy", OLD, GroupState.STABLE, (Member("c", "h"),))
 
 
@@ -26,11 +26,11 @@ def checked(world: Arrivals) -> Json:
     return KIND.check(ENDS, {}, cast(LinkReader, world))
 
 
-def seen(intent: Json, world: Arrivals) -> Seen:
+def seen(intent: Json, world: Arrivals) -> Readback:
     return KIND.verify(intent, cast(LinkReader, world))
 
 
-def done(world: Arrivals) -> Seen:
+def done(world: Arrivals) -> Readback:
     intent = checked(world)
     assert KIND.apply(intent, cast(LinkWriter, world)) == ()
     return seen(intent, world)
@@ -133,7 +133,7 @@ def test_a_run_whose_source_is_dead_goes_on_and_owes_both() -> None:
 def test_nothing_is_taken_back_and_that_is_said() -> None:
     intent = checked(clusters([empty("app", NEW)], []))
     assert KIND.undo(intent, cast(LinkWriter, Blind())) == ()
-    assert KIND.undone(intent, cast(LinkReader, Blind())).state is State.DONE
+    assert KIND.verify_undo(intent, cast(LinkReader, Blind())).state is State.DONE
     assert "deletes empty groups" in KIND.describe(ENDS).rollback
 
 

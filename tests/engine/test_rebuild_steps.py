@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from drctl.engine.failback_state import Search, filter_to_add, without_own_filter
-from drctl.engine.kind import Seen, State
+from drctl.engine.kind import Readback, State
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
 from drctl.model.plan import Json
@@ -48,7 +48,7 @@ def check(name: str, settings: Json, pair: Rebuilt, **facts: Json) -> Json:
     return KINDS[name].check(settings, known, look(pair))
 
 
-def verify(name: str, intent: Json, pair: Rebuilt) -> Seen:
+def verify(name: str, intent: Json, pair: Rebuilt) -> Readback:
     return KINDS[name].verify(intent, look(pair))
 
 

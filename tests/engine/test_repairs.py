@@ -36,7 +36,7 @@ def run(world: Lagging, crashes: tuple[int, ...] = ()) -> Outcome:
             state = read_run(notes.entries)
             if state.status:
                 return Outcome(Status(state.status))
-            return execution(world, notes).go_on(state, WHO)
+            return execution(world, notes).resume(state, WHO)
         except Crash:
             pass
     raise AssertionError("the last attempt has no crash")
@@ -231,7 +231,7 @@ def test_looking_needs_nothing_that_writes() -> None:
         kind = KINDS[step.kind]
         intent = kind.check(step.settings, {}, look)
         assert kind.verify(intent, look).state is State.WAITING
-        kind.undone(intent, look)
+        kind.verify_undo(intent, look)
     assert world.state == before
 
 

@@ -10,7 +10,7 @@ import pytest
 from drctl.app.failback import outstanding_since_failback
 from drctl.engine import entries
 from drctl.engine.failback_state import OutstandingAction
-from drctl.engine.kind import Facts, Seen, State
+from drctl.engine.kind import Facts, Readback, State
 from drctl.engine.ports import LinkReader
 from drctl.engine.run_state import RunState, read_run
 from drctl.model.plan import Plan, Step
@@ -55,7 +55,7 @@ class Asked:
         return self.says
 
 
-def settled(world: Asked, facts: Facts = WHOLE) -> Seen:
+def settled(world: Asked, facts: Facts = WHOLE) -> Readback:
     look, kind = cast(LinkReader, world), KINDS["resolve-outstanding"]
     return kind.verify(kind.check(SETTINGS, facts, look), look)
 
@@ -162,7 +162,7 @@ def state(run: str, step: Step, what: str, *, home: bool = False, ended: str = "
     lines = [
         entries.began(run, plan, WHO, AT),
         entries.intend(step.id, 1, {}, AT),
-        entries.done(step.id, 1, Seen(State.DONE, "", _facts(step)), AT),
+        entries.done(step.id, 1, Readback(State.DONE, "", _facts(step)), AT),
         entries.outstanding(step.id, what, AT),
     ]
     return read_run([*lines, *([entries.ended(ended, AT)] if ended else [])])

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from drctl.engine.kind import Journaled, State
+from drctl.engine.kind import Kind, State
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.kafka.acls import SharedRules
 from drctl.model.errors import Refused
@@ -71,15 +71,15 @@ class Run:
         settings = {"link": self.link, "cluster": "p", "principals": [APP], "settle_seconds": 1}
         self.look = cast(LinkReader, self.cluster)
         self.writer = cast(LinkWriter, self.cluster.as_link(self.link))
-        self.intent = Journaled(FENCE_PRODUCERS).check(settings, {}, self.look)
+        self.intent = Kind(FENCE_PRODUCERS).check(settings, {}, self.look)
 
     def fence(self) -> "Run":
-        Journaled(FENCE_PRODUCERS).apply(self.intent, self.writer)
+        Kind(FENCE_PRODUCERS).apply(self.intent, self.writer)
         return self
 
     def lift(self) -> str:
-        Journaled(FENCE_PRODUCERS).undo(self.intent, self.writer)
-        seen = Journaled(FENCE_PRODUCERS).undone(self.intent, self.look)
+        Kind(FENCE_PRODUCERS).undo(self.intent, self.writer)
+        seen = Kind(FENCE_PRODUCERS).verify_undo(self.intent, self.look)
         assert seen.state is State.DONE
         return seen.words
 
@@ -125,7 +125,7 @@ def test_the_failback_of_a_link_lifts_what_the_link_had_set() -> None:
     cluster = Cluster()
     Run(cluster, "main").fence()
     settings = {"link": "main", "cluster": "p", "principals": [APP]}
-    intent = Journaled(EnableWrites()).check(settings, {}, cast(LinkReader, cluster))
+    intent = Kind(EnableWrites()).check(settings, {}, cast(LinkReader, cluster))
     cluster.as_link("main").acls("p").restore([Acl(*each) for each in intent["lifted"]])
     assert cluster.rules == set()
 
@@ -152,7 +152,7 @@ def test_what_an_earlier_build_signed_is_lifted_by_nobody() -> None:
         assert cluster.rules == {RULE, old}
         settings = {"link": link, "cluster": "p", "principals": [APP]}
         with pytest.raises(Refused, match="signed by an earlier drctl") as no:
-            Journaled(EnableWrites()).check(settings, {}, cast(LinkReader, cluster))
+            Kind(EnableWrites()).check(settings, {}, cast(LinkReader, cluster))
         assert "remove the rules of principal User:drctl-fence:main:..." in no.value.hint
 
 
@@ -175,7 +175,7 @@ def test_a_cluster_from_which_another_link_keeps_applications_is_not_opened() ->
     Run(cluster, "other").fence()
     settings = {"link": "main", "cluster": "p", "principals": [APP]}
     with pytest.raises(Refused, match=r"fence-of-another-link: 1 rules .* of link other") as no:
-        Journaled(EnableWrites()).check(settings, {}, cast(LinkReader, cluster))
+        Kind(EnableWrites()).check(settings, {}, cast(LinkReader, cluster))
     assert "User:drctl-fence-of:other:" in no.value.hint
 
 
@@ -191,6 +191,6 @@ def test_what_signs_tell_of_rules_and_links() -> None:
 def test_what_is_not_there_at_all_is_not_waited_for() -> None:
     """A run that died before its rules went out asks no broker whether it obeys them."""
     run = Run(Cluster(), "main")
-    seen = Journaled(FENCE_PRODUCERS).verify(run.intent, run.look)
+    seen = Kind(FENCE_PRODUCERS).verify(run.intent, run.look)
     assert not hasattr(run.look, "fence")
     assert (seen.state, seen.words) == (State.WAITING, "none of 1 rules is on p yet")

@@ -52,7 +52,7 @@ def test_what_was_requested_is_not_sent_again_and_is_taken_back_as_it_was_before
     assert len([how for _, how in pair.trace.happened if how]) == changes
     assert STOP.undo(intent, grip) == ()
     pair.workers.copy()
-    assert STOP.undone(intent, reader(pair)).state is State.DONE
+    assert STOP.verify_undo(intent, reader(pair)).state is State.DONE
     assert pair.workers.connectors["mm2"].state == RUNNING
 
 
@@ -157,7 +157,7 @@ def test_what_no_application_waits_for_is_stopped_last_and_let_go_on_where_it_ra
     assert other.wanted == RUNNING
     assert mm2.wanted == STOPPED
     other.state = RUNNING
-    assert CONFIRM.undone(intent, reader(pair)).state is State.DONE
+    assert CONFIRM.verify_undo(intent, reader(pair)).state is State.DONE
 
 
 def test_a_checkpoint_task_that_has_not_ended_yet_is_no_task_that_is_back() -> None:

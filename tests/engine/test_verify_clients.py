@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from drctl.engine.kind import Journaled, Seen, State
+from drctl.engine.kind import Kind, Readback, State
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused, Unreachable
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Member
@@ -55,7 +55,7 @@ class Around:
         self.cluster = name
         return self
 
-    def site(self, name: str) -> "Around":
+    def cluster_reader(self, name: str) -> "Around":
         return self
 
     def link_groups(self, name: str) -> tuple[str, ...]:
@@ -115,12 +115,12 @@ def around() -> Around:
 
 def check(around: Around, **settings: Any) -> dict[str, Any]:
     return dict(
-        Journaled(VerifyClients()).check({**SETTINGS, **settings}, FACTS, cast(LinkReader, around))
+        Kind(VerifyClients()).check({**SETTINGS, **settings}, FACTS, cast(LinkReader, around))
     )
 
 
-def verify(around: Around, intent: dict[str, Any]) -> Seen:
-    return Journaled(VerifyClients()).verify(intent, cast(LinkReader, around))
+def verify(around: Around, intent: dict[str, Any]) -> Readback:
+    return Kind(VerifyClients()).verify(intent, cast(LinkReader, around))
 
 
 def test_groups_that_come_and_go_on_are_all_there_is_to_wait_for(around: Around) -> None:
@@ -256,8 +256,8 @@ def test_a_broker_that_hangs_hides_nobody_who_was_seen_before(around: Around) ->
 
 def test_where_no_group_is_known_and_none_can_be_listed_nobody_was_seen(around: Around) -> None:
     around.hung = True
-    intent = Journaled(VerifyClients()).check(SETTINGS, {}, cast(LinkReader, around))
-    seen = Journaled(VerifyClients()).verify(intent, cast(LinkReader, around))
+    intent = Kind(VerifyClients()).check(SETTINGS, {}, cast(LinkReader, around))
+    seen = Kind(VerifyClients()).verify(intent, cast(LinkReader, around))
     assert seen.state is State.DONE
     assert seen.facts["not_seen"] == "who has stayed on a: cluster a did not answer within 3 s"
 
@@ -265,20 +265,20 @@ def test_where_no_group_is_known_and_none_can_be_listed_nobody_was_seen(around: 
 def test_of_many_silent_ones_some_are_named(around: Around) -> None:
     around.listed = tuple(f"g{number}" for number in range(5))
     around.members |= {("a", name): MUTE for name in around.listed}
-    intent = Journaled(VerifyClients()).check(SETTINGS, {}, cast(LinkReader, around))
-    seen = Journaled(VerifyClients()).verify(intent, cast(LinkReader, around))
+    intent = Kind(VerifyClients()).check(SETTINGS, {}, cast(LinkReader, around))
+    seen = Kind(VerifyClients()).verify(intent, cast(LinkReader, around))
     assert seen.facts["not_seen"].endswith("group g2: its coordinator did not answer; and 2 more")
 
 
 def test_a_record_must_come_by_each_entrance(around: Around) -> None:
     around.positions, around.entrances = {"billing": 100, "audit": 100}, {0}
     intent = check(around, probed_endpoints=[0, 2])
-    said = Journaled(VerifyClients()).apply(intent, cast(LinkWriter, around))
+    said = Kind(VerifyClients()).apply(intent, cast(LinkWriter, around))
     assert said == ("endpoint 3: b took no record: nobody answers",)
     seen = verify(around, intent)
     assert seen.items == ("what was written by endpoint 3 is not on b",)
     around.entrances.add(2)
-    assert Journaled(VerifyClients()).apply(intent, cast(LinkWriter, around)) == ()
+    assert Kind(VerifyClients()).apply(intent, cast(LinkWriter, around)) == ()
     assert {f"{intent['text']}-{n + 1}" for n in (0, 2)} == around.heard_texts
     done = verify(around, intent)
     assert done.state is State.DONE
@@ -291,7 +291,7 @@ def test_a_journal_of_an_older_drctl_is_understood(around: Around) -> None:
 
 
 def test_nobody_to_wait_for_is_said(around: Around) -> None:
-    intent = Journaled(VerifyClients()).check(SETTINGS, {}, cast(LinkReader, around))
-    seen = Journaled(VerifyClients()).verify(intent, cast(LinkReader, around))
+    intent = Kind(VerifyClients()).check(SETTINGS, {}, cast(LinkReader, around))
+    seen = Kind(VerifyClients()).verify(intent, cast(LinkReader, around))
     assert seen.state is State.DONE
     assert seen.words.startswith("no group was seen to be read in before")

@@ -37,7 +37,9 @@ def standing(at: Mapping[TopicPartition, int] | None) -> LinkReader:
     held = SILENT if at is None else {place: Committed(offset) for place, offset in at.items()}
     logs = {place: FakeLog(end=9) for place in (PLACE, OTHER)}
     cluster = FakeCluster(dict(logs), positions={"app": held})
-    return cast(LinkReader, SimpleNamespace(groups=lambda _: cluster, site=lambda _: cluster))
+    return cast(
+        LinkReader, SimpleNamespace(groups=lambda _: cluster, cluster_reader=lambda _: cluster)
+    )
 
 
 def seen(look: LinkReader, stand: Any = PUT) -> Any:

@@ -67,7 +67,7 @@ class Returned(Around):
         """Of all records of a cluster, in order."""
         return [(each.key or b"").decode() for each in self.sites[name].records]
 
-    def searched(self) -> Search:
+    def search_result(self) -> Search:
         self.fall("look for missing records")
         ends, boundaries = {PLACE: len(HOME)}, {PLACE: BOUNDARY}
         return Search("gap/main-1", len(TAIL), len(TAIL), 0, 0, ends, boundaries)
@@ -156,7 +156,7 @@ def run(world: Returned, numbers: tuple[int, ...]) -> Outcome:
                 state = read_run(notes.entries)
                 if state.status:
                     return Outcome(Status(state.status))
-                outcome = engine.go_on(state, WHO)
+                outcome = engine.resume(state, WHO)
         except Crash:
             announced = {e["step"] for e in notes.entries if e["entry"] == What.INTEND}
             assert not world.applied or "reconcile" in announced

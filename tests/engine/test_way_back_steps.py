@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from drctl.engine.failback_state import Reconciliation, Search, drops_copies, rows
-from drctl.engine.kind import Seen, State
+from drctl.engine.kind import Readback, State
 from drctl.engine.ports import ConnectorState, LinkReader, LinkWriter, Missing
 from drctl.model.errors import Refused
 from drctl.model.finding import Finding, Status
@@ -71,10 +71,10 @@ class Around:
     def kafka_cluster_id(self) -> str:
         return self.workers_of
 
-    def site(self, name: str) -> Site:
+    def cluster_reader(self, name: str) -> Site:
         return self.sites[name]
 
-    def other_way(self) -> "Around":
+    def reversed(self) -> "Around":
         return self
 
     def topics(self) -> tuple[str, ...]:
@@ -147,7 +147,7 @@ def apply(name: str, intent: Json, world: Around) -> tuple[str, ...]:
     return KINDS[name].apply(intent, cast(LinkWriter, world))
 
 
-def verify(name: str, intent: Json, world: Around) -> Seen:
+def verify(name: str, intent: Json, world: Around) -> Readback:
     return KINDS[name].verify(intent, cast(LinkReader, world))
 
 
@@ -262,8 +262,8 @@ def test_copies_are_left_out_behind_the_transforms_that_are_there() -> None:
     assert check("exclude-reconciled-records", {"connector": "mm2"}, world)["changes"] == {}
     KINDS["exclude-reconciled-records"].undo(intent, cast(LinkWriter, world))
     assert drops_copies(world.settings), "the copies stay, and so does what leaves them out"
-    seen = KINDS["exclude-reconciled-records"].undone(intent, cast(LinkReader, world))
-    assert (seen.state, seen.stays) == (State.DONE, True)
+    seen = KINDS["exclude-reconciled-records"].verify_undo(intent, cast(LinkReader, world))
+    assert (seen.state, seen.leaves_changes) == (State.DONE, True)
 
 
 STARTS = {**ENDS, "connectors": ["mm2"], "seeded_by": "set-start-offsets"}
@@ -294,7 +294,9 @@ def test_the_first_arrival_tells_where_it_began(
     assert verify("start-replication", intent, world).state is state
     KINDS["start-replication"].undo(intent, cast(LinkWriter, world))
     assert world.states == {"mm2": "STOPPED"}
-    assert KINDS["start-replication"].undone(intent, cast(LinkReader, world)).state is State.DONE
+    assert (
+        KINDS["start-replication"].verify_undo(intent, cast(LinkReader, world)).state is State.DONE
+    )
 
 
 def test_why_a_connector_does_not_run_is_told_while_it_can_be_asked() -> None:

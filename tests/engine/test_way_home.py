@@ -10,7 +10,7 @@ import pytest
 from drctl.engine.entries import What
 from drctl.engine.executing import Execution
 from drctl.engine.invariants import violations
-from drctl.engine.kind import Kind, Outcome, Seen, State, Status, Trait
+from drctl.engine.kind import Kind, Outcome, Readback, State, Status, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.engine.run_state import read_run
 from drctl.model.plan import Json, Plan
@@ -236,8 +236,8 @@ class Staying(Switch):
     def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         return ()
 
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
-        return Seen(State.DONE, f"{self.name} stays", stays=not intent["before"])
+    def verify_undo(self, intent: Json, look: LinkReader) -> Readback:
+        return Readback(State.DONE, f"{self.name} stays", leaves_changes=not intent["before"])
 
 
 def kinds() -> dict[str, Kind]:
@@ -270,7 +270,7 @@ def run(world: World, numbers: tuple[int, ...]) -> Outcome:
             state = read_run(notes.entries)
             if state.status:
                 return Outcome(Status(state.status))
-            return execution(world, notes).go_on(state, WHO)
+            return execution(world, notes).resume(state, WHO)
         except Crash:
             announced = {e["step"] for e in notes.entries if e["entry"] == What.INTEND}
             kinds_of = {step.kind for step in PLAN.steps if step.id in announced}

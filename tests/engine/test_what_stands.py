@@ -5,7 +5,7 @@ from typing import cast
 
 from drctl.engine.entries import What
 from drctl.engine.executing import Execution
-from drctl.engine.kind import Description, Facts, Polling, Seen, State, Trait
+from drctl.engine.kind import Description, Facts, Polling, Readback, State, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.engine.run_state import read_run
 from drctl.model.plan import Json, Plan, Step
@@ -28,9 +28,9 @@ class Estimate(Polling):
     def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
         return {}
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, look: LinkReader) -> Readback:
         self.looks += 1
-        return Seen(State.DONE, "estimated", {"looks": self.looks})
+        return Readback(State.DONE, "estimated", {"looks": self.looks})
 
 
 def killed_and_gone_on_with(
@@ -54,7 +54,7 @@ def killed_and_gone_on_with(
     except Crash:
         world.fall = lambda point: None
     world.on["fence"] = not lifted
-    engine.go_on(read_run(notes.entries), WHO)
+    engine.resume(read_run(notes.entries), WHO)
     return notes, estimate
 
 

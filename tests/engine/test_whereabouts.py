@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from drctl.engine.active_cluster import moved, unfinished
+from drctl.engine.active_cluster import last_move, unfinished
 from drctl.engine.run_state import RunState, read_run
 from drctl.model.plan import Plan
 from drctl.steps.registry import KINDS
@@ -21,7 +21,7 @@ def home() -> Plan:
 
 def test_the_run_that_opened_the_target_moved_them_and_says_when() -> None:
     done = state(runs.Run(runs.unplanned(), "R1").play(runs.LOST))
-    found = moved([done], "secondary", KINDS)
+    found = last_move([done], "secondary", KINDS)
     assert found is not None
     assert (found.run, found.plan) == ("R1", "failover-unplanned")
     opened = next(e for e in done.entries if e["entry"] == "done" and e["step"] == "enable-writes")
@@ -33,12 +33,12 @@ def test_the_run_that_opened_the_target_moved_them_and_says_when() -> None:
 def test_what_turned_back_moved_nobody_and_a_way_home_brings_them_home() -> None:
     away = state(runs.outstanding())
     back = state(runs.rolled_back())
-    assert moved([back], "secondary", KINDS) is None
-    found = moved([back, away], "secondary", KINDS)
+    assert last_move([back], "secondary", KINDS) is None
+    found = last_move([back, away], "secondary", KINDS)
     assert found is not None
     assert found.run == away.run
     returned = state(runs.Run(home()).play(runs.GOOD))
-    assert moved([back, returned, away], "secondary", KINDS) is None
+    assert last_move([back, returned, away], "secondary", KINDS) is None
 
 
 def test_one_that_died_behind_the_fence_stands_half_way_and_nobody_can_write() -> None:
@@ -46,11 +46,14 @@ def test_one_that_died_behind_the_fence_stands_half_way_and_nobody_can_write() -
     died = unfinished(state(runs.Run(runs.planned(), "R2").play(dies)), KINDS)
     assert died is not None
     assert (died.run, died.plan, died.who) == ("R2", "failover-planned", "ada on laptop-7")
-    assert died.writes == "nobody can write: primary is fenced, and secondary is not open"
+    assert (
+        died.writes
+        == "clients cannot write: primary is fenced, and writes are not enabled on secondary"
+    )
     dies = {**runs.GOOD, "verify-clients": replace(runs.GOOD["verify-clients"], dies=True)}
     opened = unfinished(state(runs.Run(runs.planned()).play(dies)), KINDS)
     assert opened is not None
-    assert opened.writes == "secondary is open for writes"
+    assert opened.writes == "writes are enabled on secondary"
 
 
 def test_what_has_ended_does_not_however_it_ended() -> None:

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from drctl.config.link import Link
 from drctl.config.schema import PolicyConfig
-from drctl.engine.ports import CommandEnded
+from drctl.engine.ports import CommandResult
 from drctl.failback.facts import Facts
 from drctl.failback.observing import FailbackObserver, Results
 from drctl.failback.ports import FailbackPorts
@@ -163,7 +163,7 @@ def link(**settings: object) -> Link:
     return links.link(**main)
 
 
-SUCCEEDED = CommandEnded(0)
+SUCCEEDED = CommandResult(0)
 
 
 @dataclass
@@ -172,12 +172,12 @@ class Looks:
 
     sides: Mapping[str, Any] = field(default_factory=dict)
     rules: Any = None
-    said: CommandEnded = SUCCEEDED
+    said: CommandResult = SUCCEEDED
 
-    def site(self, name: str) -> Any:
+    def cluster_reader(self, name: str) -> Any:
         return self.sides[name]
 
-    groups = site
+    groups = cluster_reader
 
     def acls(self, name: str) -> Any:
         return self.rules
@@ -188,7 +188,7 @@ class Looks:
     def endpoint(self, number: int) -> Any:
         return self.rules
 
-    def probe(self, argv: object, env: object, timeout_s: float) -> CommandEnded:
+    def run_read_only(self, argv: object, env: object, timeout_s: float) -> CommandResult:
         return self.said
 
 

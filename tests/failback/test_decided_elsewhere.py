@@ -10,7 +10,7 @@ import pytest
 from drctl.app import failback
 from drctl.config.configuration import Config
 from drctl.config.link import Link
-from drctl.engine.failback_state import Reconciliation, Wish
+from drctl.engine.failback_state import ReconcileRequest, Reconciliation
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import TopicPartition
 from drctl.reconcile.policy import Action
@@ -52,7 +52,8 @@ def told(
     monkeypatch.setattr("drctl.app.failback.await_decided", lambda _: None)
     nowhere = cast(Config, None), cast(Link, None)
     return failback.reconciliation(
-        *nowhere, Wish(folder="/nowhere", policy=None, topics=(), conflicting="refuse", **wish)
+        *nowhere,
+        ReconcileRequest(folder="/nowhere", policy=None, topics=(), conflicting="refuse", **wish),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from drctl.app import failback
-from drctl.engine.failback_state import Reconciliation, Wish
+from drctl.engine.failback_state import ReconcileRequest, Reconciliation
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import TopicPartition
 from drctl.reconcile.prechecks import Changes
@@ -52,7 +52,7 @@ def stand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         monkeypatch.setattr(
             "drctl.reconcile.cluster_state.look", lambda *_given: world.reader(**topic)
         )
-        wish = Wish(
+        wish = ReconcileRequest(
             folder=str(tmp_path), policy=policy, topics=(), conflicting="refuse", result="g1"
         )
         return failback.reconciliation(config, config.link("main"), wish)

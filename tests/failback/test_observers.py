@@ -8,7 +8,7 @@ import pytest
 
 from drctl.config.schema import ConnectorsConfig
 from drctl.engine.failback_state import drops_copies
-from drctl.engine.ports import CommandEnded
+from drctl.engine.ports import CommandResult
 from drctl.failback.facts import Cluster, ReverseStart, Stopped
 from drctl.failback.gap_results import GapEvidence
 from drctl.failback.observers import boundaries
@@ -71,7 +71,7 @@ class Closed:
     lifted = enforcement
 
 
-def fence(closed: Closed, said: CommandEnded = SUCCEEDED, **settings: Any) -> Any:
+def fence(closed: Closed, said: CommandResult = SUCCEEDED, **settings: Any) -> Any:
     asked = link(**({"fence": settings} if settings else {}))
     return observe_fence(asked, ["orders"], cast(Any, Looks(rules=closed, said=said)))
 
@@ -122,23 +122,23 @@ def test_a_fence_that_cannot_be_seen_is_not_guessed() -> None:
 def test_the_sites_own_look_at_its_fence() -> None:
     settings: dict[str, Any] = {"method": "command", "command": ["x"], "verify": ["y"]}
     assert fence(Closed(), **settings).held is True
-    assert fence(Closed(), CommandEnded(1, "port 9092 is open"), **settings).held is False
+    assert fence(Closed(), CommandResult(1, "port 9092 is open"), **settings).held is False
     with pytest.raises(Refused, match="`y` could not be started"):
-        fence(Closed(), CommandEnded(None, "no such file"), **settings)
+        fence(Closed(), CommandResult(None, "no such file"), **settings)
 
 
 def test_the_sites_own_look_at_the_old_replication() -> None:
-    def stopped(said: CommandEnded, **replicator: Any) -> Any:
+    def stopped(said: CommandResult, **replicator: Any) -> Any:
         asked = link(replicator={"kind": "none", "stop": ["x"], **replicator})
         return observe_stopped(asked, cast(Any, Looks(said=said)))
 
-    assert stopped(CommandEnded(0)) is None
+    assert stopped(CommandResult(0)) is None
     told = "user-supplied command: it is"
-    ended = CommandEnded(0, "task 4711 ended")
+    ended = CommandResult(0, "task 4711 ended")
     assert stopped(ended, stopped=["y"]) == Stopped(True, f"{told} stopped (task 4711 ended)")
-    assert stopped(CommandEnded(1), stopped=["y"]) == Stopped(False, f"{told} not stopped")
+    assert stopped(CommandResult(1), stopped=["y"]) == Stopped(False, f"{told} not stopped")
     with pytest.raises(Refused, match="`y` could not be started"):
-        stopped(CommandEnded(None, "no such file"), stopped=["y"])
+        stopped(CommandResult(None, "no such file"), stopped=["y"])
 
 
 @dataclass

@@ -106,7 +106,7 @@ def test_a_run_that_was_set_aside_hides_no_other() -> None:
             return Journal.entries(self, run)
 
         def lines(self, run: str) -> Sequence[bytes]:
-            return run_state.seal(self.all[run], run_state.beginning(run))
+            return run_state.seal(self.all[run], run_state.first_head(run))
 
         def sound(self, run: str) -> int:
             return len(self.all[run]) - 1 if run == "r2" else 0

@@ -44,7 +44,7 @@ def test_it_is_what_the_core_asks_for(folder: RunFiles) -> None:
         journal.append(ENTRIES)
         assert journal.run == RUN
     assert reader.entries(RUN) == tuple(ENTRIES)
-    assert reader.lines(RUN) == run_state.seal(ENTRIES, run_state.beginning(RUN))
+    assert reader.lines(RUN) == run_state.seal(ENTRIES, run_state.first_head(RUN))
     assert reader.runs() == (RUN,)
 
 
@@ -60,11 +60,11 @@ def test_only_its_owner_may_read_it(folder: RunFiles) -> None:
 
 def test_going_on_goes_on_with_the_chain(folder: RunFiles) -> None:
     begun(folder)
-    with folder.go_on(RUN) as journal:
+    with folder.reopen(RUN) as journal:
         journal.append([{"entry": "resumed"}])
         journal.append([{"entry": "ended", "status": "done"}])
     assert [entry["entry"] for entry in folder.entries(RUN)][3:] == ["resumed", "ended"]
-    assert run_state.verify(RUN, folder.lines(RUN)).whole
+    assert run_state.verify(RUN, folder.lines(RUN)).complete
 
 
 @pytest.mark.slow
@@ -81,27 +81,27 @@ def test_a_torn_end_is_cut_off(
     file.write_bytes(whole[:-cut] + data.draw(st.sampled_from([b"", b"\n", b"\0\0\n"])))
     kept = 3 if file.read_bytes() == whole else 2
     assert folder.entries(RUN) == tuple(ENTRIES[:kept])
-    with folder.go_on(RUN) as journal:
+    with folder.reopen(RUN) as journal:
         assert file.read_bytes() == b"".join(line + b"\n" for line in folder.lines(RUN))
         journal.append([{"entry": "ended"}])
     assert folder.entries(RUN) == (*ENTRIES[:kept], {"entry": "ended"})
-    assert run_state.verify(RUN, folder.lines(RUN)).whole
+    assert run_state.verify(RUN, folder.lines(RUN)).complete
 
 
 def test_damage_is_told_and_nothing_is_cut_off(folder: RunFiles) -> None:
     file = begun(folder)
     changed = file.read_bytes().replace(b'"effect":1', b'"effect":2', 1)
     file.write_bytes(changed)
-    for call in (folder.entries, folder.go_on):
+    for call in (folder.entries, folder.reopen):
         with pytest.raises(Unknown, match=r"damaged .* line 2 was changed") as damaged:
             call(RUN)
-        assert "copies" in damaged.value.hint
+        assert "its other copy" in damaged.value.hint
     assert file.read_bytes() == changed
     assert len(folder.lines(RUN)) == 3, "it can still be looked at"
 
 
 def sealed(*entries: Entry) -> tuple[bytes, ...]:
-    return run_state.seal(entries, run_state.beginning(RUN))
+    return run_state.seal(entries, run_state.first_head(RUN))
 
 
 @pytest.mark.parametrize("known", [2, 3])
@@ -109,7 +109,7 @@ def test_what_the_topic_has_more_is_added(folder: RunFiles, known: int) -> None:
     """Somebody went on with the run on another machine."""
     with folder.anew(RUN) as journal:
         journal.append(ENTRIES[:2])
-    with folder.go_on(RUN, sealed(*ENTRIES[:known])) as journal:
+    with folder.reopen(RUN, sealed(*ENTRIES[:known])) as journal:
         journal.append([{"entry": "resumed"}])
     assert folder.lines(RUN) == sealed(*ENTRIES[:known], {"entry": "resumed"})
     assert [file.name for file in Path(journal.where).parent.iterdir()] == ["journal.jsonl"]
@@ -117,7 +117,7 @@ def test_what_the_topic_has_more_is_added(folder: RunFiles, known: int) -> None:
 
 def test_a_run_that_began_elsewhere(folder: RunFiles) -> None:
     lines = sealed(*ENTRIES)
-    with folder.go_on(RUN, lines) as journal:
+    with folder.reopen(RUN, lines) as journal:
         assert folder.lines(RUN) == lines
         journal.append([{"entry": "resumed"}])
     assert folder.entries(RUN) == (*ENTRIES, {"entry": "resumed"})
@@ -135,7 +135,7 @@ def test_what_the_topic_says_is_right_and_what_stood_here_is_kept(
             journal.append(here)
         file = Path(journal.where)
         before = file.read_bytes()
-        folder.go_on(RUN, lines).close()
+        folder.reopen(RUN, lines).close()
         assert folder.lines(RUN) == lines
         assert file.with_name(f"{file.name}.aside-{number}").read_bytes() == before
         file.unlink()
@@ -144,7 +144,7 @@ def test_what_the_topic_says_is_right_and_what_stood_here_is_kept(
 def test_a_torn_file_and_what_is_known(folder: RunFiles) -> None:
     file = begun(folder)
     file.write_bytes(file.read_bytes()[:-5])
-    folder.go_on(RUN, sealed(*ENTRIES)).close()
+    folder.reopen(RUN, sealed(*ENTRIES)).close()
     assert folder.lines(RUN) == sealed(*ENTRIES)
 
 
@@ -158,7 +158,7 @@ def test_a_run_has_its_name_for_itself(folder: RunFiles) -> None:
 @pytest.mark.parametrize("name", ["nothing", "../elsewhere", "", "."])
 def test_a_run_that_is_none(folder: RunFiles, name: str) -> None:
     begun(folder)
-    for call in (folder.entries, folder.lines, folder.go_on):
+    for call in (folder.entries, folder.lines, folder.reopen):
         with pytest.raises(UsageError, match="there is no run") as refused:
             call(name)
         assert RUN in refused.value.hint
@@ -194,7 +194,7 @@ def test_after_a_full_disk_nothing_is_written_behind_half_a_line(
         assert "drctl resume" in again.value.hint
     assert Path(journal.where).stat().st_size == 10
     assert folder.entries(RUN) == ()
-    with folder.go_on(RUN) as journal:
+    with folder.reopen(RUN) as journal:
         journal.append(ENTRIES)
     assert folder.entries(RUN) == tuple(ENTRIES)
 
@@ -223,7 +223,7 @@ def test_what_was_appended_survives_a_kill(tmp_path: Path, folder: RunFiles) -> 
     writing.stdout.close()
     writing.wait(20)
     told = max([told, *map(int, rest)])
-    with folder.go_on(RUN) as journal:
+    with folder.reopen(RUN) as journal:
         journal.append([{"entry": "resumed"}])
     numbers = [entry.get("number") for entry in folder.entries(RUN)]
     assert numbers[: told + 1] == list(range(told + 1))

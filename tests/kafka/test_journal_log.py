@@ -40,7 +40,7 @@ def claim(run: str) -> Claim:
 
 
 def lines(run: str, *entries: Entry) -> Sequence[JournalRecord]:
-    sealed = run_state.seal(entries, run_state.beginning(run))
+    sealed = run_state.seal(entries, run_state.first_head(run))
     return [part for line in sealed for part in split(run, line)]
 
 
@@ -97,7 +97,7 @@ KEY = b"a key of sixteen"
 
 
 def signed(run: str, *entries: Entry, key: bytes = KEY, link: str = LINK) -> list[JournalRecord]:
-    sealed = run_state.seal(entries, run_state.beginning(run))
+    sealed = run_state.seal(entries, run_state.first_head(run))
     return [part for line in sealed for part in split(run, line, signature(key, link, line))]
 
 

@@ -96,7 +96,7 @@ def test_a_killed_one_is_resumed_and_no_other_begins(place: JournalPlace) -> Non
         assert len(held.lines) == 1
         held.append([*named("resumed"), ENDED])
     assert place.words("A") == ["began", "resumed", "ended"]
-    assert run_state.verify("A", place.reader().lines("A")).whole
+    assert run_state.verify("A", place.reader().lines("A")).complete
 
 
 @pytest.mark.timeout(100)
@@ -130,7 +130,7 @@ def test_a_stopped_process_that_comes_back_writes_nothing_more(place: JournalPla
             assert bert.ended() == 0
             held.append([ENDED])
     assert place.words("A") == ["began", "resumed", "ended"]
-    assert run_state.verify("A", place.reader().lines("A")).whole
+    assert run_state.verify("A", place.reader().lines("A")).complete
     records = place.records()
     last = max(at for at, record in enumerate(records) if isinstance(record, Taken))
     tokens = {record.token for record in records[last:] if isinstance(record, Beat | Taken)}
@@ -240,7 +240,7 @@ def test_a_transaction_that_a_killed_process_left_open(place: JournalPlace) -> N
         assert bert.ended() == 9
     assert place.end() > end, "it had written something"
     with place.journal().acquire(holder("A")) as held:
-        assert [run_state.opened(line).entry["entry"] for line in held.lines] == ["began"]
+        assert [run_state.parse_line(line).entry["entry"] for line in held.lines] == ["began"]
         held.append([ENDED])
     assert place.words("A") == ["began", "ended"]
 
@@ -347,7 +347,7 @@ def test_brokers_that_hang_for_too_long_in_the_middle_of_an_append(
         held.append([ENDED])
     words = place.words("A")
     assert words == ["began", "ended"] or (sent and words == ["began", "intend", "ended"])
-    assert run_state.verify("A", place.reader().lines("A")).whole
+    assert run_state.verify("A", place.reader().lines("A")).complete
 
 
 def test_a_broker_that_dies_and_comes_back_is_waited_for(

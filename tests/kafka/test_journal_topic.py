@@ -64,7 +64,7 @@ def test_a_run_from_its_beginning_to_its_end(place: JournalPlace) -> None:
     reader: JournalReader = place.reader()
     assert reader.runs() == ("A",)
     assert reader.entries("A") == (BEGAN, *named("intend", "done"), ENDED)
-    assert run_state.verify("A", reader.lines("A")).whole
+    assert run_state.verify("A", reader.lines("A")).complete
     assert place.reader().holder_of("A") is None, "nothing was looked at yet"
     for other in (place.reader("other"), place.journal("mai")):
         assert not other.runs()
@@ -110,7 +110,7 @@ def test_one_that_stopped_is_gone_on_with_and_nothing_else_is(place: JournalPlac
         assert held.lines == place.reader().lines("A")
         held.append([*named("resumed"), ENDED])
     assert place.words("A") == ["began", "intend", "resumed", "ended"]
-    assert run_state.verify("A", place.reader().lines("A")).whole
+    assert run_state.verify("A", place.reader().lines("A")).complete
 
 
 def test_one_that_nobody_is_to_go_on_with(place: JournalPlace) -> None:
@@ -262,7 +262,7 @@ def test_a_run_that_nobody_with_the_key_wrote_is_refused_and_set_aside(place: Jo
     reader = place.reader(key=KEY)
     assert reader.runs()[0] == "B"
     reader.must_be_signed("B")
-    for line in run_state.seal(named("began"), run_state.beginning("Z")):
+    for line in run_state.seal(named("began"), run_state.first_head("Z")):
         (part,) = split("Z", line)
         place.bench.produce(place.topic, {"key": place.link.encode(), "value": encode(part)})
     reader = place.reader(key=KEY)
@@ -313,7 +313,10 @@ def test_a_damaged_run_is_left_behind(place: JournalPlace, line: bytes) -> None:
         held.append([BEGAN])
     found = place.reader().lines("A")
     assert found[2] == line, "what was damaged is kept as it is"
-    assert [run_state.opened(each).entry["entry"] for each in found[3:]] == ["abandoned", "ended"]
+    assert [run_state.parse_line(each).entry["entry"] for each in found[3:]] == [
+        "abandoned",
+        "ended",
+    ]
     with pytest.raises(DamagedJournal):
         place.reader().entries("A")
     with pytest.raises(Refused, match="run A has ended"):

@@ -61,7 +61,7 @@ class Site:
     told: dict[Place, Unavailable | None] = field(default_factory=dict)
     writes: bool = False
 
-    def site(self, _name: str) -> FakeCluster:
+    def cluster_reader(self, _name: str) -> FakeCluster:
         return self.standing
 
     def groups(self, _name: str) -> Any:
@@ -342,7 +342,7 @@ def test_a_crash_anywhere_leaves_a_journal_from_which_it_is_undone(
         other = Site(left)
         going_on = Notes(cast(World, other), entries=notes.entries)
         state = read_run(json.loads(json.dumps(notes.entries)))
-        assert engine(other, going_on).go_on(state, WHO).status is Status.DONE
+        assert engine(other, going_on).resume(state, WHO).status is Status.DONE
         assert set(left.stands().values()) == {Committed(50)}
         run = undone(going_on.entries)
     found = plan_of(left, run.origin.wanted)
@@ -363,7 +363,7 @@ def test_who_goes_on_leaves_alone_what_was_moved_meanwhile() -> None:
     held[PLACES[0]] = Committed(70)
     other = Site(standing)
     state = read_run(json.loads(json.dumps(notes.entries)))
-    ending = engine(other, Notes(cast(World, other), entries=notes.entries)).go_on(state, WHO)
+    ending = engine(other, Notes(cast(World, other), entries=notes.entries)).resume(state, WHO)
     assert (ending.status, ending.over) == (Status.STOPPED, True)
     assert held[PLACES[0]] == Committed(70)
     assert held[PLACES[1]] == Committed(50)

@@ -106,7 +106,7 @@ def test_a_commit_without_an_answer_is_looked_at_first(site: NewSite) -> None:
 
 def resumed(at: Site, notes: Notes) -> Outcome:
     run, _ = engine(at, notes)
-    return run.go_on(read_run(json.loads(json.dumps(notes.entries))), WHO)
+    return run.resume(read_run(json.loads(json.dumps(notes.entries))), WHO)
 
 
 @pytest.mark.parametrize("steps", range(16))

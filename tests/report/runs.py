@@ -10,9 +10,9 @@ from typing import cast
 from drctl.engine.abandoning import abandon
 from drctl.engine.entries import Entry
 from drctl.engine.executing import Execution
-from drctl.engine.kind import Description, Facts, Kind, Seen, State, Trait
+from drctl.engine.kind import Description, Facts, Kind, Readback, State, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
-from drctl.engine.run_state import beginning, read_run, seal, verify
+from drctl.engine.run_state import first_head, read_run, seal, verify
 from drctl.model.errors import Refused
 from drctl.model.plan import Duty, Json, Plan, Step
 from drctl.steps.registry import KINDS
@@ -44,11 +44,11 @@ class Part:
     takes: float = 0.4
     end: State = State.DONE
     items: tuple[str, ...] = ()
-    complaints: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
     outstanding: str = ""
     refuses: Refused | None = None
     dies: bool = False
-    stays: bool = False
+    leaves_changes: bool = False
 
 
 Script = Mapping[str, Part]
@@ -95,25 +95,25 @@ class Played:
     def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         part = self.stage.part(intent)
         self.stage.until = self.stage.clock.seconds + part.takes
-        return part.complaints
+        return part.errors
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, look: LinkReader) -> Readback:
         part, clock = self.stage.part(intent), self.stage.clock
         if self.stage.until - clock.seconds > 1e-6:
             if part.dies and self.stage.until - clock.seconds < part.takes / 2:
                 raise Crash
-            return Seen(State.WAITING, part.words, part.facts, part.items)
+            return Readback(State.WAITING, part.words, part.facts, part.items)
         facts = {**FACTS.get(self.real.name, {}), **part.facts}
-        return Seen(part.end, part.words, facts, part.items, part.outstanding)
+        return Readback(part.end, part.words, facts, part.items, part.outstanding)
 
     def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         self.stage.clock.seconds += 0.7
         return ()
 
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
-        if self.stage.part(intent).stays:
-            return Seen(State.FAILED, "the rules are still on broker 2", {}, ("broker 2",))
-        return Seen(State.DONE, "as it was before")
+    def verify_undo(self, intent: Json, look: LinkReader) -> Readback:
+        if self.stage.part(intent).leaves_changes:
+            return Readback(State.FAILED, "the rules are still on broker 2", {}, ("broker 2",))
+        return Readback(State.DONE, "as it was before")
 
 
 _FENCE: Json = {"cluster": "", "topics": [], "settle_seconds": 2, "rules": [], "added": []}
@@ -165,7 +165,7 @@ class Run:
             if not self.entries:
                 engine.start(self.plan, who)
             else:
-                engine.go_on(read_run(self.entries), who)
+                engine.resume(read_run(self.entries), who)
         except Crash:
             pass
         return self
@@ -184,7 +184,7 @@ class Run:
 
     @property
     def data(self) -> ReportData:
-        lines = seal(self.entries, beginning(self.notes.run))
+        lines = seal(self.entries, first_head(self.notes.run))
         return report_data(read_run(self.entries), verify(self.notes.run, lines))
 
 
@@ -352,7 +352,7 @@ def rolled_back() -> Run:
 
 
 def half_back() -> Run:
-    fence = replace(GOOD["fence-producers"], stays=True)
+    fence = replace(GOOD["fence-producers"], leaves_changes=True)
     script = {**GOOD, "fence-producers": fence, "commit-offsets": Part(refuses=NO_PLACE, looks=4)}
     return Run(planned()).play(script)
 
@@ -362,7 +362,7 @@ def stopped() -> Run:
         "kafka.example.net still points to primary",
         takes=500,
         items=("ns1.example.net answers with primary", "ns2.example.net does not answer"),
-        complaints=("ns2.example.net: refused the update (REFUSED)",),
+        errors=("ns2.example.net: refused the update (REFUSED)",),
     )
     return Run(planned()).play({**GOOD, "switch-endpoint-1": dns})
 
@@ -439,7 +439,7 @@ def hostile() -> Run:
         bad,
         {"positions": 1, "groups": 1, "same": 0, "rereads_at_most": 1, "left_out": [bad]},
         {"lines": lines},
-        complaints=(bad,),
+        errors=(bad,),
         outstanding=bad,
     )
     script = {

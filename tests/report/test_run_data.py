@@ -8,9 +8,9 @@ from typing import cast
 import pytest
 
 from drctl.engine import entries as write
-from drctl.engine.kind import Journaled, State
+from drctl.engine.kind import Kind, State
 from drctl.engine.ports import LinkReader
-from drctl.engine.run_state import Harm, beginning, read_run, seal, verify
+from drctl.engine.run_state import Damage, first_head, read_run, seal, verify
 from drctl.model.errors import ExitCode, Refused, Unknown
 from drctl.model.finding import Finding, Status
 from drctl.model.plan import Duty, Plan, Step
@@ -174,7 +174,7 @@ def test_clocks_that_do_not_agree_give_no_rto_and_no_negative_time() -> None:
 
 def test_complaints_and_items_of_a_step_that_failed() -> None:
     step = _step(runs.stopped().data, "switch-endpoint-1")
-    assert step.complaints == ("ns2.example.net: refused the update (REFUSED)",)
+    assert step.errors == ("ns2.example.net: refused the update (REFUSED)",)
     assert len(step.items) == 2
     assert step.seconds == pytest.approx(120.2)
     assert runs.stopped().data.endpoints == (0, 2)
@@ -198,15 +198,15 @@ def test_guards_overrides_ids_and_groups() -> None:
 def test_a_damaged_journal_is_reported() -> None:
     run = Run(runs.planned()).play(GOOD)
     name = str(run.entries[0]["run"])
-    lines = list(seal(run.entries, beginning(name)))
+    lines = list(seal(run.entries, first_head(name)))
     del lines[4]
     verdict = verify(name, lines)
     data = report_data(read_run(sound_entries(name, lines, verdict)), verdict)
     assert data.chain is not None
-    assert data.chain.harm is Harm.REMOVED
+    assert data.chain.damage is Damage.REMOVED
     assert len(data.steps) == 13
     assert data.ending.status is RunStatus.NOT_ENDED
-    assert check(ReportDocument.of(data))["journal"]["harm"] == "removed"
+    assert check(ReportDocument.of(data))["journal"]["damage"] == "removed"
     assert next_steps(data)[0].what == "Do not rely on this report."
     with pytest.raises(Unknown, match="is damaged from its first line: "):
         sound_entries(name, lines[1:], verify(name, lines[1:]))
@@ -247,7 +247,7 @@ def test_the_report_says_of_every_crash_and_resume_what_the_engine_said(prepare:
         world.fall = lambda point: None
         state = read_run(notes.entries)
         if not state.status:
-            outcome = execution(world, notes).go_on(state, runs.BOB)
+            outcome = execution(world, notes).resume(state, runs.BOB)
             ending = report_data(read_run(notes.entries), kinds=kinds()).ending
             assert (ending.status.value, ending.exit_code) == (
                 outcome.status.value,
@@ -293,8 +293,8 @@ def test_what_a_guard_could_not_look_at_is_read_from_what_preflight_writes() -> 
             )
 
     settings = {"mode": "planned", "overrides": {}}
-    intent = Journaled(Preflight()).check(settings, {}, cast(LinkReader, Findings()))
-    facts = Journaled(Preflight()).verify(intent, BLIND).facts
+    intent = Kind(Preflight()).check(settings, {}, cast(LinkReader, Findings()))
+    facts = Kind(Preflight()).verify(intent, BLIND).facts
     data = Run(runs.planned()).play({**GOOD, "preflight": Part(facts=facts)}).data
     assert data.warned == (
         Warned("some: a: it is slow", True),

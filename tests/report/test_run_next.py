@@ -80,7 +80,7 @@ def test_what_is_owed_of_a_step_is_not_hidden_by_what_stands_of_it() -> None:
     at = datetime.fromtimestamp(run.clock.now(), UTC)
     run.notes.append([outstanding("fence-producers", through, at)])
     told = run.leave("scrapped").data.outstanding["fence-producers"]
-    assert told.startswith(f"{through}; stands as it was done: fence producers on primary")
+    assert told.startswith(f"{through}; in effect: fence producers on primary")
 
 
 def test_a_drain_that_stops_a_half_open_run_can_be_passed_over() -> None:

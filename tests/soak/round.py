@@ -173,13 +173,13 @@ class Round:
             self._lead(at, words, plan.on_failback, PRIMARY, lambda: self._resume(at))
         finally:
             for each in at.writers:
-                each.go_on()
+                each.resume()
 
     def _resume(self, at: World) -> None:
         """The applications write again as soon as the records are brought over."""
         if all(each.resting for each in at.writers) and self._has_done("reconcile"):
             for each in at.writers:
-                each.go_on()
+                each.resume()
 
     def _has_done(self, step: str) -> bool:
         newest = sorted(self._engineer.runs.glob("*"))[-1:]

@@ -63,7 +63,7 @@ class Writer:
         """Whether it was reported to."""
         return self._quiet.is_set()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Write again."""
         self._quiet.clear()
 

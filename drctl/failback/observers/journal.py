@@ -7,7 +7,7 @@ from datetime import datetime
 
 from drctl.engine.entries import What
 from drctl.engine.kind import Status, Trait
-from drctl.engine.run_state import RunState, run_states_of, understood
+from drctl.engine.run_state import RunState, decoding, run_states_of
 from drctl.failback.facts import DAMAGED, Decided, Decision, JournaledRun, LeftMissing
 from drctl.model.errors import DamagedJournal
 from drctl.model.journal import JournalReader
@@ -100,7 +100,7 @@ def _run(
     try:
         for state in run_states_of(reader, run):
             if link in ("", state.plan.link):
-                with understood(run):
+                with decoding(run):
                     found = _journaled(state, source, home)
                 yield found
     except DamagedJournal as wrong:
