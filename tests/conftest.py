@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import os
 import random
 import signal
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +14,7 @@ from uuid import uuid4
 import pytest
 from hypothesis import settings
 
-from drctl.artifacts.jars import resolve
+from drctl.artifacts.jars import KAFKA, resolve
 from drctl.config.secret import forget
 from drctl.lab.cluster import answering_brokers
 from drctl.lab.environment import describe
@@ -81,11 +82,17 @@ _FAILED = pytest.StashKey[int]()
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """Both clusters, Connect and MirrorMaker 2; proven down at the end."""
+    """Both clusters, Connect and MirrorMaker 2; proven down at the end.
+
+    LAB_KAFKA=PRIMARY[:SECONDARY] chooses other Kafka releases.
+    """
     root = tmp_path_factory.mktemp("lab") / "lab"
     opened = Lab(root)
+    primary, _, secondary = os.environ.get("LAB_KAFKA", KAFKA).partition(":")
+    releases = {"kafka": primary, "secondary_kafka": secondary}
     try:
-        opened.up(LabSettings(port_base=free_port_base(random.Random()), heap_mb=384))
+        base = free_port_base(random.Random())
+        opened.up(LabSettings(port_base=base, heap_mb=384, **releases))
         _SHARED.append(opened)
         yield opened
     finally:
