@@ -195,7 +195,7 @@ def planned(
         Refused: the cluster is another one.
         Unreachable: it did not answer.
     """
-    from drctl.steps.apply_offsets import guarded
+    from drctl.steps.apply_offsets import checked_plan
 
     identity = reader.cluster_reader(cluster).cluster_id()
     if written_to not in ("", identity):
@@ -203,7 +203,7 @@ def planned(
             f"the run wrote to cluster id {written_to}, but {cluster} has id {identity} now",
             "use the drctl.yaml of that run",
         )
-    return guarded(
+    return checked_plan(
         origin.wanted,
         cluster,
         reader,

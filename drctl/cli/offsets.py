@@ -617,7 +617,7 @@ def _committed(reader: "ClusterLinkReader", plan: "Plan", found: "ApplyPlan") ->
     from drctl.cli.running import OVER_LINK, execute_plan
     from drctl.engine.kind import Status
     from drctl.offsets.results import ApplyResult, results_of
-    from drctl.steps.apply_offsets import became_of
+    from drctl.steps.apply_offsets import outcomes_of
 
     began, link = time.monotonic(), reader.link
     state, outcome, where = execute_plan(reader.config, OVER_LINK, reader, plan)
@@ -626,7 +626,7 @@ def _committed(reader: "ClusterLinkReader", plan: "Plan", found: "ApplyPlan") ->
     resume = command_line(["resume", *over])
     if outcome.status is Status.INTERRUPTED:
         raise Interrupted(f"interrupted: for what was written, see {where}", resume)
-    lines = results_of(found, became_of(state, reader), outcome.words)
+    lines = results_of(found, outcomes_of(state, reader), outcome.words)
     seconds = time.monotonic() - began
     result = ApplyResult(found, lines, outcome.status.value, state.run, where, seconds)
     _show_result(result, command_line(["offsets", "undo", *over]))

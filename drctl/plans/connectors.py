@@ -1,4 +1,4 @@
-"""Plans about the connectors of one Connect cluster: restarts, remedies, source positions."""
+"""Plans on the connectors of one Connect cluster: restarts, remedies, source positions."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -31,11 +31,11 @@ _LEAST_S = 1.0
 
 
 def recover(found: RecoverPlan, backoff: Backoff, settle_s: float, link: str, keeper: str) -> Plan:
-    """The plan for connectors that failed; it has no steps where nothing can be done.
+    """The plan that recovers failed connectors; without steps if nothing can be done.
 
     Args:
-        link: what runs about these workers have for a link.
-        keeper: the cluster that keeps the journal.
+        link: the name that runs on these workers use as their link.
+        keeper: the cluster that stores the journal.
     """
     steps: Iterator[Step] = iter(())
     if found.remedy is not None and found.acting:
@@ -54,13 +54,13 @@ def recover(found: RecoverPlan, backoff: Backoff, settle_s: float, link: str, ke
 
 
 def _restarts(watch: Watch, backoff: Backoff) -> Iterator[Step]:
-    """A step an attempt; each lasts until the next is due, and ends as soon as all run."""
+    """One step per attempt; each lasts until the next attempt, or until all connectors run."""
     rows = list(backoff.rows())
     run, restart = VerifyConnectorsRunning(), RestartConnectors()
     yield run.step("pause", watch, rows[0].delay_seconds, Duty.OPTIONAL)
     for row, following in pairwise(rows):
         yield restart.step(f"restart-{row.attempt}", watch, following.delay_seconds, Duty.OPTIONAL)
-    # Who comes to run before it is over may show that it goes on.
+    # A connector that starts at the last moment still gets the time to prove that it runs.
     last_s = max(_LEAST_S, 2 * watch.settle_s)
     yield restart.step(f"restart-{rows[-1].attempt}", watch, last_s, Duty.BEST_EFFORT)
 
@@ -77,12 +77,12 @@ def _remedy(
         yield ResumeConnector().step("resume", one, _EACH_S)
     else:
         yield CreateConnector().step("make", Another(connector.name, found.name), _EACH_S)
-    watch = Watch((found.name,), settle_s, anew=True)
+    watch = Watch((found.name,), settle_s, from_scratch=True)
     yield VerifyConnectorsRunning().step("runs", watch, _EACH_S + settle_s + 5, Duty.BEST_EFFORT)
 
 
 def set_positions(found: OffsetsPlan, link: str, keeper: str) -> Plan:
-    """The plan that gives connectors positions; it has no steps where nothing is to be written."""
+    """The plan that sets source positions; without steps if there is nothing to set."""
     rows: dict[str, list[Move]] = {}
     for line in found.writes:
         rows.setdefault(line.connector, []).append(Move(line.partition, line.before, line.to))

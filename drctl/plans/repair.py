@@ -28,7 +28,7 @@ from drctl.steps.repairs import (
 NAME = "doctor-fix"
 
 PRECHECKS = ("source-unreachable", "target-unreachable", "target-no-controller", PRECHECK)
-"""What is asked before anything is changed; the last one is asked by repairs alone."""
+"""Prechecks that must pass before any change; only repairs use the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class Repair:
     """What a repair is planned from.
 
     Attributes:
-        basis: what was observed, each part in words that change when it does.
-        overrides: precheck to the reason why it is overridden.
+        basis: what was observed: a short text per item, which changes when the item changes.
+        overrides: overridden prechecks, each with its reason.
     """
 
     link: str
@@ -50,7 +50,7 @@ class Repair:
 
 
 def repair(given: Repair) -> Plan:
-    """The plan; it has no steps where nothing can be changed."""
+    """The plan; without steps if nothing can be changed."""
     steps = tuple(_steps(given)) if given.fixes.changes else ()
     return Plan(NAME, given.link, given.source, given.target, steps, given.basis, given.overrides)
 
@@ -61,7 +61,7 @@ def _steps(given: Repair) -> Iterator[Step]:
     stock = SnapshotSettings((given.source, given.target), given.connectors)
     yield SnapshotState().step(SnapshotState.name, stock, 30)
     yield from _changes(given)
-    # Another process may shape topics, too: that one difference is there again undoes nothing.
+    # Another process may change topics too: a difference that reappears rolls nothing back.
     ends = BothClusters(given.source, given.target)
     yield FinalPrecheck().step(FinalPrecheck.name, ends, 30, Duty.BEST_EFFORT)
 

@@ -15,14 +15,14 @@ from drctl.offsets.results import DONE, WRITTEN, Became, Change, Outcome, Place,
 from drctl.steps.repairs import counted
 
 BATCH = 2000
-"""Groups that are sent together."""
+"""Groups per request."""
 
 _NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One offset that is wanted, and the one that was there when that was planned."""
+    """An offset to commit, and the committed offset when the plan was made."""
 
     wanted: Wanted
     before: Committed | None
@@ -30,11 +30,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """One that is not committed, and the precheck that refuses it.
+    """An offset that is not committed, and the precheck that refuses it.
 
     Attributes:
-        reason: in words; empty where the plan said it already.
-        now: the offset that is there.
+        reason: empty if the plan already reported it.
+        now: the committed offset.
     """
 
     group: str
@@ -52,11 +52,11 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class ApplySettings:
-    """What a plan says.
+    """Settings from the plan.
 
     Attributes:
-        left_out: by the plan already.
-        unproven: whether what skips records only under a condition is committed.
+        left_out: offsets that the plan already excluded.
+        unproven: whether to commit offsets that may skip records.
     """
 
     cluster: str
@@ -68,10 +68,10 @@ class ApplySettings:
 
 @dataclass(frozen=True, slots=True)
 class ApplyIntent:
-    """What was decided right before the commit.
+    """The changes as decided right before the commit.
 
     Attributes:
-        same: how many are committed already by now.
+        same: how many offsets are already committed.
     """
 
     cluster: str
@@ -93,7 +93,7 @@ class ApplyOffsets(Permanent[ApplySettings, ApplyIntent, ApplyFacts]):
     """Rechecks each offset right before the commit and reads it back; skips refused ones."""
 
     name = "apply-offsets"
-    # It asks its own prechecks, and its intent is the snapshot from which it is undone.
+    # It runs its own prechecks; its intent is the snapshot that `drctl offsets undo` restores.
     traits = (
         Trait.RUNS_PRECHECKS
         | Trait.SNAPSHOTS_STATE
@@ -104,7 +104,7 @@ class ApplyOffsets(Permanent[ApplySettings, ApplyIntent, ApplyFacts]):
     )
 
     def describe(self, settings: ApplySettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         groups = counted(len({row.wanted.group for row in settings.rows}), "group")
         left = f"; {len(settings.left_out)} excluded" if settings.left_out else ""
         return Description(
@@ -115,16 +115,18 @@ class ApplyOffsets(Permanent[ApplySettings, ApplyIntent, ApplyFacts]):
         )
 
     def check(self, settings: ApplySettings, facts: Facts, reader: LinkReader) -> ApplyIntent:
-        """Run every precheck again.
+        """Run every precheck again, and keep the offsets that pass.
 
         Raises:
-            Unreachable: the cluster did not answer.
+            Unreachable: the cluster did not respond.
         """
         before = {(row.wanted.group, row.wanted.partition): row.before for row in settings.rows}
         due, left, same = [], [*settings.left_out], 0
         wanted = [row.wanted for row in settings.rows]
         cluster, overrides = settings.cluster, settings.overrides
-        plan = guarded(wanted, cluster, reader, overrides=overrides, unproven=settings.unproven)
+        plan = checked_plan(
+            wanted, cluster, reader, overrides=overrides, unproven=settings.unproven
+        )
         for line in plan.lines:
             at, now = (line.group, *line.partition), line.before
             changed = now != before[line.group, line.partition]
@@ -139,20 +141,20 @@ class ApplyOffsets(Permanent[ApplySettings, ApplyIntent, ApplyFacts]):
         return ApplyIntent(settings.cluster, changes(due), same, tuple(left))
 
     def apply(self, intent: ApplyIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Commit; a group that is active is refused by its coordinator."""
+        """Commit the offsets; coordinators refuse active groups."""
         return commit(intent.lines, intent.cluster, writer)
 
     def verify(self, intent: ApplyIntent, reader: LinkReader) -> Readback[ApplyFacts]:
-        """What became of each."""
+        """Read each offset back."""
         found = read_back(intent, reader)
         wrong = {place: each for place, each in found.items() if each.outcome not in DONE}
-        told = tuple(f"{_name(place)}: {each.reason}" for place, each in wrong.items())
+        open_ = tuple(f"{_name(place)}: {each.reason}" for place, each in wrong.items())
         if not all(each.sent for each in wrong.values()):
-            return Readback(State.WAITING, _words("not committed yet", told), items=told)
+            return Readback(State.WAITING, _words("not committed yet", open_), items=open_)
         if any(each.outcome is Outcome.UNKNOWN for each in wrong.values()):
-            return Readback(State.UNKNOWN, _words("not known to be committed", told), items=told)
+            return Readback(State.UNKNOWN, _words("not known to be committed", open_), items=open_)
         written = f"{counted(len(found) - len(wrong), 'offset')} committed"
-        if left := (*told, *map(_left_out, intent.left_out)):
+        if left := (*open_, *map(_left_out, intent.left_out)):
             return Readback(State.FAILED, f"{written}; {_words('not committed', left)}", items=left)
         groups = len({change.group for change in intent.lines})
         words = (
@@ -162,7 +164,7 @@ class ApplyOffsets(Permanent[ApplySettings, ApplyIntent, ApplyFacts]):
         return Readback(State.DONE, words, ApplyFacts(len(found), groups, intent.same))
 
     def verify_undo(self, intent: ApplyIntent, reader: LinkReader) -> Readback[ApplyFacts]:
-        """What stays."""
+        """Report what stays changed."""
         found = read_back(intent, reader)
         if any(each.outcome is Outcome.UNKNOWN for each in found.values()):
             return Readback(State.UNKNOWN, "the committed offsets of the groups are unknown")
@@ -175,7 +177,7 @@ class ApplyOffsets(Permanent[ApplySettings, ApplyIntent, ApplyFacts]):
         return Readback(State.DONE, words, leaves_changes=True)
 
 
-def guarded(
+def checked_plan(
     wanted: Sequence[Wanted],
     cluster: str,
     reader: LinkReader,
@@ -185,13 +187,15 @@ def guarded(
     origin: str = "",
     notes: Sequence[str] = (),
 ) -> ApplyPlan:
-    """What the prechecks say now of everything that is wanted on a cluster.
+    """Run the prechecks for offsets on a cluster as it is now.
 
     Args:
-        origin, notes: as in the plan.
+        overrides: overridden prechecks, each with its reason.
+        unproven: whether to commit offsets that may skip records.
+        origin, notes: copied into the plan.
 
     Raises:
-        Unreachable: the cluster did not answer.
+        Unreachable: the cluster did not respond.
     """
     site = reader.cluster_reader(cluster)
     return build_plan(
@@ -208,10 +212,10 @@ def guarded(
 
 
 def read_back(intent: ApplyIntent, reader: LinkReader) -> dict[Place, Became]:
-    """What became of every change.
+    """Read back every change.
 
     Raises:
-        Unreachable: the cluster did not answer.
+        Unreachable: the cluster did not respond.
     """
     names = tuple(dict.fromkeys(change.group for change in intent.lines))
     groups = reader.groups(intent.cluster)
@@ -220,10 +224,10 @@ def read_back(intent: ApplyIntent, reader: LinkReader) -> dict[Place, Became]:
     return {c.place: became(c, positions[c.group], answers) for c in intent.lines}
 
 
-def became_of(run: RunState, reader: LinkReader) -> Mapping[Place, Became]:
-    """What became of everything that a run was to commit, looked at once more.
+def outcomes_of(run: RunState, reader: LinkReader) -> Mapping[Place, Became]:
+    """Read back everything that a run had to commit.
 
-    It is empty where the run decided on nothing.
+    Empty if the run ended before it decided on a change.
     """
     step = next(each for each in run.plan.steps if each.kind == ApplyOffsets.name)
     effect = run.effect_of(step.id)
@@ -257,12 +261,12 @@ def _name(place: Place) -> str:
 
 
 def changes(lines: Iterable[Line]) -> tuple[Change, ...]:
-    """What is changed for the lines of a plan."""
+    """The changes that the lines of a plan stand for."""
     return tuple(Change(line.group, *line.partition, line.before, line.to) for line in lines)
 
 
 def commit(changes: Sequence[Change], cluster: str, writer: LinkWriter) -> tuple[str, ...]:
-    """Commit, or remove, what each is to be; what was not done, each with its reason."""
+    """Commit or delete offsets; returns what failed, each with its reason."""
     groups = writer.groups(cluster)
     errors: list[str] = []
     for batch in _batches(changes):

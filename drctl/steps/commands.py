@@ -1,8 +1,8 @@
 """A user-supplied command: an argv list without a shell, with a timeout and its own environment.
 
-It may not be safe to run twice, so it is never run again before its effect is checked. A `verify`
-command checks it from any machine. Else the exit code is the proof, and only the process that ran
-the command knows it: a run that resumes after a crash asks a person what became of it.
+A command may not be safe to run twice, so it is never repeated before its effect is checked. A
+`verify` command checks the effect from any machine. Without one, the exit code is the proof; only
+the process that ran the command knows it, so a run resumed after a crash asks the operator.
 """
 
 import shlex
@@ -21,13 +21,13 @@ from drctl.steps.manual import BACK, FenceIntent, FenceSettings, still, watched
 
 @dataclass(frozen=True, kw_only=True)
 class CommandSettings:
-    """What is run.
+    """The commands of a step.
 
     Attributes:
-        question: what a person is asked, by its id, where nothing else tells how it ended.
-        verify: tells whether it is done; empty where its own exit code has to.
-        undo: rolls it back; empty where nothing does.
-        env: all that each of them gets.
+        question: the id under which the operator is asked if the result is unknown.
+        verify: exits with 0 if the effect is there; empty if the exit code of `argv` is the proof.
+        undo: rolls the effect back; empty if nothing does.
+        env: the complete environment of each command.
     """
 
     question: str
@@ -40,11 +40,11 @@ class CommandSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class CommandIntent(CommandSettings):
-    """The same.
+    """The commands, and the state before.
 
     Attributes:
-        identity: by which the process that ran it knows it again.
-        already: whether it is so already.
+        identity: under which the process that ran a command keeps its result.
+        already: whether the effect was there before.
     """
 
     identity: str
@@ -57,43 +57,43 @@ F = TypeVar("F", covariant=True)
 
 
 class _Runs(StepKind[C, D, F]):
-    """Runs it; rolls it back with another command, where one is given."""
+    """Runs a command, and rolls it back with its `undo` command, if there is one."""
 
     def describe(self, settings: C) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         argv, verify, undo = map(shlex.join, (settings.argv, settings.verify, settings.undo))
         proof = f"`{verify}` ends with 0" if verify else "it ends with 0"
         return Description(f"run `{argv}`", proof, f"run `{undo}`" if undo else "")
 
     def apply(self, intent: D, writer: LinkWriter) -> tuple[str, ...]:
-        """Run it, unless it is so already."""
+        """Run the command, unless its effect is already there."""
         return () if intent.already else _run(intent, "argv", intent.argv, writer)
 
     def undo(self, intent: D, writer: LinkWriter) -> tuple[str, ...]:
-        """Run the command that rolls it back; nothing where it was so before."""
+        """Run the `undo` command, unless the effect was there before."""
         if intent.already or not intent.undo:
             return ()
         return _run(intent, "undo", intent.undo, writer)
 
     def verify_undo(self, intent: D, reader: LinkReader) -> Readback[F]:
-        """Whether it was rolled back."""
+        """Verify that the effect was rolled back."""
         ran, back = (
             reader.command_result(f"{intent.identity}-{what}") for what in ("argv", "undo")
         )
         if intent.already:
             return Readback(State.DONE, "it was already done before")
-        if intent.verify and not _holds(intent, reader):
-            return Readback(State.DONE, f"{_told(intent.verify)} reports that it is not done")
+        if intent.verify and not _is_done(intent, reader):
+            return Readback(State.DONE, f"{_quoted(intent.verify)} reports that it is not done")
         if ran is not None and ran.code is None:
-            return Readback(State.DONE, f"{_told(intent.argv)} was never started")
+            return Readback(State.DONE, f"{_quoted(intent.argv)} was never started")
         if back is not None and (back.code != 0 or not intent.verify):
             return _judged(intent.undo, back)
         if intent.verify and intent.undo:
             return Readback(
-                State.WAITING, f"{_told(intent.verify)} reports that it is still in effect"
+                State.WAITING, f"{_quoted(intent.verify)} reports that it is still in effect"
             )
         question = f"{intent.question}{BACK}"
-        seen = _asked(question, f"was the effect of {_told(intent.argv)} rolled back?", reader)
+        seen = _asked(question, f"was the effect of {_quoted(intent.argv)} rolled back?", reader)
         if seen.state is State.UNKNOWN and not intent.undo:
             words = (
                 f"no undo command is configured: roll it back, then pass --answer {question}=yes"
@@ -103,43 +103,43 @@ class _Runs(StepKind[C, D, F]):
 
 
 def _begun(settings: CommandSettings, reader: LinkReader) -> dict[str, Any]:
-    """The fields of a `CommandIntent`: whether it is so already.
+    """The fields of a `CommandIntent`.
 
     Raises:
-        Refused: what tells cannot be started.
-        Unreachable: what tells took too long.
+        Refused: the `verify` command cannot be started.
+        Unreachable: the `verify` command timed out.
     """
     known = {name: getattr(settings, name) for name in CommandSettings.__dataclass_fields__}
-    already = bool(settings.verify) and _holds(settings, reader)
+    already = bool(settings.verify) and _is_done(settings, reader)
     return {**known, "identity": uuid.uuid4().hex, "already": already}
 
 
 def _ended(intent: CommandIntent, reader: LinkReader) -> Readback[Any]:
-    """What `verify` says; else how it ended; else what a person says."""
+    """The result of `verify`, else the exit code, else the operator's answer."""
     ended = reader.command_result(f"{intent.identity}-argv")
     if intent.verify:
-        if _holds(intent, reader):
-            return Readback(State.DONE, f"{_told(intent.verify)} reports that it is done")
+        if _is_done(intent, reader):
+            return Readback(State.DONE, f"{_quoted(intent.verify)} reports that it is done")
         if ended is None or ended.code == 0:
-            return Readback(State.WAITING, f"{_told(intent.verify)} reports that it is not done")
+            return Readback(State.WAITING, f"{_quoted(intent.verify)} reports that it is not done")
     if ended is not None:
         return _judged(intent.argv, ended)
-    return _asked(intent.question, f"did {_told(intent.argv)} succeed?", reader)
+    return _asked(intent.question, f"did {_quoted(intent.argv)} succeed?", reader)
 
 
 @dataclass(frozen=True, slots=True)
 class Command(_Runs[CommandSettings, CommandIntent, None]):
-    """Its own proof is enough."""
+    """A command whose result is the only proof."""
 
     name: str
     traits: Trait
 
     def check(self, settings: CommandSettings, facts: Facts, reader: LinkReader) -> CommandIntent:
-        """Whether it is so already."""
+        """Check whether the effect is already there."""
         return CommandIntent(**_begun(settings, reader))
 
     def verify(self, intent: CommandIntent, reader: LinkReader) -> Readback[None]:
-        """What `verify` says; else how it ended; else what a person says."""
+        """The result of `verify`, else the exit code, else the operator's answer."""
         return _ended(intent, reader)
 
 
@@ -151,18 +151,18 @@ def _run(
     return () if ended.code == 0 else (_judged(argv, ended).words,)
 
 
-def _holds(given: CommandSettings, reader: LinkReader) -> bool:
-    return ended_looking(given.verify, given.env, given.timeout_seconds, reader).code == 0
+def _is_done(given: CommandSettings, reader: LinkReader) -> bool:
+    return run_probe(given.verify, given.env, given.timeout_seconds, reader).code == 0
 
 
-def ended_looking(
+def run_probe(
     argv: tuple[str, ...], env: Mapping[str, str], timeout_s: float, reader: LinkReader
 ) -> CommandResult:
-    """How a command ended that tells by its exit code whether something is so.
+    """Run a command that only checks something, and return its exit code and output.
 
     Raises:
         Refused: it cannot be started.
-        Unreachable: it took too long, and was ended.
+        Unreachable: it timed out and was killed.
     """
     ended = reader.run_read_only(argv, env, timeout_s)
     if ended.code is None:
@@ -172,7 +172,7 @@ def ended_looking(
 
 def _judged(argv: tuple[str, ...], ended: CommandResult) -> Readback[Any]:
     last = ": ".join(["", *ended.output.strip().splitlines()[-1:]])
-    words = f"{_told(argv)} {_how(ended.code)}{last}"
+    words = f"{_quoted(argv)} {_how(ended.code)}{last}"
     return Readback(State.DONE if ended.code == 0 else State.FAILED, words)
 
 
@@ -191,7 +191,7 @@ def _asked(question: str, text: str, reader: LinkReader) -> Readback[Any]:
     return Readback(state, f"answered {'yes' if answer else 'no'}: {text}")
 
 
-def _told(argv: tuple[str, ...]) -> str:
+def _quoted(argv: tuple[str, ...]) -> str:
     return f"`{shlex.join(argv)}`"
 
 
@@ -203,16 +203,16 @@ COMMAND_STOP_REPLICATION = Command(
 
 @dataclass(frozen=True, kw_only=True)
 class CommandFenceSettings(FenceSettings, CommandSettings):
-    """What is run, and what must not grow."""
+    """The commands of a fence, and what must not grow."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommandFenceIntent(FenceIntent, CommandIntent):
-    """The same."""
+    """The commands of a fence, and the state before."""
 
     @property
     def changes(self) -> bool:
-        """Whether it was not so already."""
+        """Whether the fence was not already there."""
         return not self.already
 
 
@@ -223,19 +223,19 @@ class CommandFence(_Runs[CommandFenceSettings, CommandFenceIntent, FenceFacts]):
     traits = Trait.CHANGES | Trait.FENCES_WRITES
 
     def describe(self, settings: CommandFenceSettings) -> Description:
-        """The step in words."""
-        told = super().describe(settings)
-        title = f"fence {settings.cluster}: {told.title}"
-        return Description(title, f"{told.proof}, and end offsets are stable", told.rollback)
+        """Describe the step for plans and reports."""
+        run = super().describe(settings)
+        title = f"fence {settings.cluster}: {run.title}"
+        return Description(title, f"{run.proof}, and end offsets are stable", run.rollback)
 
     def check(
         self, settings: CommandFenceSettings, facts: Facts, reader: LinkReader
     ) -> CommandFenceIntent:
-        """Whether it is so already, and which topics must not grow."""
+        """Check whether the fence is already there, and which topics must not grow."""
         return CommandFenceIntent(**_begun(settings, reader), **watched(settings, reader))
 
     def verify(self, intent: CommandFenceIntent, reader: LinkReader) -> Readback[FenceFacts]:
-        """What the command says, and what grows."""
+        """Verify the command's result, and that end offsets are stable."""
         return still(intent, reader, _ended(intent, reader))
 
 

@@ -11,26 +11,26 @@ from drctl.model.groups import Committed, Positions
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
 from drctl.offsets.applying import Action, ApplyPlan, Line
 from drctl.offsets.results import Change
-from drctl.steps.apply_offsets import changes, commit, guarded
+from drctl.steps.apply_offsets import changes, checked_plan, commit
 
 LEFT_OUT = "groups-not-translated"
-"""Blocks enabling writes on a target on which a group has no offset to resume from."""
+"""Blocks a failover after which a group has no offset to resume from."""
 
 COMMIT = "commit"
-"""The word of `policy.unproven_offsets` by which such positions are written."""
+"""The value of `policy.unproven_offsets` that commits such offsets."""
 
-_STAND = (Action.SAME, Action.KEPT)
-"""A position is there already."""
+_UNCHANGED = (Action.SAME, Action.KEPT)
+"""The group keeps the offset that it already has."""
 
 
 class Reread(NamedTuple):
-    """What a group reads again.
+    """How many records a group reads again.
 
     Attributes:
-        at_most: a bound; None where none is known.
-        likely: while the source is silent; None where that is not known, or the source answers.
-        based_on: the oldest evidence of its positions, its age in seconds, and the condition under
-            which it skips records; the condition is empty where the source answers.
+        at_most: an upper bound; None if none is known.
+        likely: the likely number; None if it is unknown, or if the source responds.
+        based_on: the oldest evidence for its offsets, its age in seconds, and the condition under
+            which the group skips records; the condition is empty if the source responds.
     """
 
     at_most: int | None
@@ -43,10 +43,10 @@ class Foreseen:
     """Where groups would resume, as known before the run starts.
 
     Attributes:
-        positions: that would stand on the target.
-        rows: by group that would have an offset there.
-        without_offset: groups that would have none, and patterns of groups nobody knows.
-        left_out: positions that would not be committed, and why.
+        positions: how many offsets the groups would have on the target.
+        rows: what each group with an offset would read again.
+        without_offset: groups that would have none, and patterns that match no known group.
+        left_out: offsets that would not be committed, each with the reason.
     """
 
     positions: int
@@ -56,25 +56,25 @@ class Foreseen:
 
     @property
     def groups(self) -> int:
-        """How many would have an offset."""
+        """How many groups would have an offset."""
         return len(self.rows)
 
     @property
     def rereads_at_most(self) -> int | None:
-        """Records that all of them read again; None where no bound is known."""
+        """Upper bound for records that all groups read again; None if unknown."""
         return total(each.at_most for each in self.rows.values())
 
     @property
     def rereads_likely(self) -> int | None:
-        """The same if they consumed nothing after the evidence; None where that is not known."""
+        """The number if groups consumed nothing after the evidence; None if unknown."""
         return total(each.likely for each in self.rows.values()) if self.rows else None
 
 
 def foreseen(settings: "CommitSettings", reader: LinkReader) -> Foreseen:
-    """What the step would do now.
+    """Preview the step.
 
     Raises:
-        Unreachable: the target did not answer.
+        Unreachable: the target did not respond.
     """
     plan, unknown = planned_offsets(settings, reader)
     refused = [line for line in plan.lines if line.action is Action.REFUSED]
@@ -82,20 +82,20 @@ def foreseen(settings: "CommitSettings", reader: LinkReader) -> Foreseen:
         len(plan.lines) - len(refused),
         reread(plan),
         tuple(without_offset(plan, unknown)),
-        (*map(_told, refused), *map(_nothing_known, unknown)),
+        (*map(_refusal, refused), *map(_nothing_known, unknown)),
     )
 
 
 def planned_offsets(
     settings: "CommitSettings", reader: LinkReader
 ) -> tuple[ApplyPlan, tuple[str, ...]]:
-    """What the step would write by what is known now, and patterns of groups nobody knows.
+    """Translate offsets as of now; also returns patterns that match no known group.
 
     Raises:
-        Unreachable: the target did not answer.
+        Unreachable: the target did not respond.
     """
     wanted, unknown = reader.translated()
-    plan = guarded(
+    plan = checked_plan(
         wanted,
         settings.cluster,
         reader,
@@ -107,7 +107,7 @@ def planned_offsets(
 
 
 def reread(plan: ApplyPlan) -> dict[str, Reread]:
-    """By group, of the positions that are not refused."""
+    """What each group reads again, counting offsets that are not refused."""
     lines: dict[str, list[Line]] = {}
     for line in plan.lines:
         if line.action is not Action.REFUSED:
@@ -121,7 +121,7 @@ def reread(plan: ApplyPlan) -> dict[str, Reread]:
 
 
 def without_offset(plan: ApplyPlan, unknown: Iterable[str]) -> list[str]:
-    """Groups that would stand nowhere on the target, and patterns of groups nobody knows."""
+    """Groups that would have no offset on the target, and patterns without a known group."""
     stand = {
         line.group
         for line in plan.lines
@@ -131,13 +131,13 @@ def without_offset(plan: ApplyPlan, unknown: Iterable[str]) -> list[str]:
 
 
 def total(bounds: Iterable[int | None]) -> int | None:
-    """None where one of them is not known."""
+    """The sum; None if one of the numbers is unknown."""
     found = list(bounds)
     return None if None in found else sum(each for each in found if each is not None)
 
 
 def _oldest(lines: Iterable[Line]) -> tuple[str, float | None, str]:
-    """An age that nobody knows is older than any."""
+    """The oldest evidence; evidence of unknown age counts as the oldest."""
 
     def age(line: Line) -> float:
         seconds = line.based_on.age_seconds
@@ -149,11 +149,11 @@ def _oldest(lines: Iterable[Line]) -> tuple[str, float | None, str]:
 
 @dataclass(frozen=True, slots=True)
 class CommitSettings:
-    """What a plan says.
+    """Settings from the plan.
 
     Attributes:
-        leave_out: whether it is done although groups have no offset to resume from.
-        unproven_offsets: as in `policy`, where the source is lost; None where it answers.
+        leave_out: whether to continue without groups that have no offset to resume from.
+        unproven_offsets: `policy.unproven_offsets` if the source is lost; None if it responds.
     """
 
     link: str
@@ -164,7 +164,7 @@ class CommitSettings:
 
 
 class Kept(NamedTuple):
-    """An offset that a group has already."""
+    """An offset that a group already has."""
 
     group: str
     topic: str
@@ -173,21 +173,23 @@ class Kept(NamedTuple):
 
 
 Stand = Mapping[str, tuple[tuple[str, int, int], ...]]
-"""By group, where it stands: topic, number of the partition, offset."""
+"""By group, its committed offsets: topic, partition number, offset."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitIntent:
-    """What is changed, and what is known of the groups.
+    """The changes, and what is known about the groups.
 
     Attributes:
-        same: how many need no change.
-        left_out: what is not committed, and why.
-        rereads: by group, what it reads again at most; None where that is not known.
-        likely: the same, if it consumed nothing after the evidence.
-        based_on: by group, as in `Reread`.
-        without_offset: groups that have no offset then.
-        kept: what stood there already.
+        same: how many offsets need no change.
+        left_out: what is not committed, each with the reason.
+        rereads_at_most: upper bound for records that all groups read again; None if unknown.
+        rereads_likely: the number if they consumed nothing after the evidence.
+        rereads: the upper bound of each group.
+        likely: the likely number of each group.
+        based_on: the evidence for each group, as in `Reread`.
+        without_offset: groups that have no offset afterwards.
+        kept: offsets that the groups already have.
     """
 
     cluster: str
@@ -205,7 +207,11 @@ class CommitIntent:
 
 @dataclass(frozen=True, slots=True)
 class CommitFacts:
-    """What was committed; the fields are those of the intent."""
+    """What was committed; fields as in the intent.
+
+    Attributes:
+        stand: the offsets that each group has now, committed by this step or before.
+    """
 
     positions: int
     groups: int
@@ -218,13 +224,13 @@ class CommitFacts:
 
 
 class CommitOffsets(StepKind[CommitSettings, CommitIntent, CommitFacts]):
-    """Never moves a group backwards or past unread records unless that was overridden."""
+    """Never moves a group backwards or past unread records, unless overridden."""
 
     name = "commit-offsets"
     traits = Trait.CHANGES | Trait.COMMITS_OFFSETS
 
     def describe(self, settings: CommitSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         return Description(
             f"commit the translated offsets of the link's groups on {settings.cluster}",
             "every committed offset reads back",
@@ -232,14 +238,14 @@ class CommitOffsets(StepKind[CommitSettings, CommitIntent, CommitFacts]):
         )
 
     def check(self, settings: CommitSettings, facts: Facts, reader: LinkReader) -> CommitIntent:
-        """Translate by what is known now, and hold it against the target.
+        """Translate offsets as of now, and compare them with the target's.
 
         Raises:
             Refused: a group has no offset to resume from, and that is not overridden.
-            Unreachable: the target did not answer.
+            Unreachable: the target did not respond.
         """
         plan, unknown = planned_offsets(settings, reader)
-        refused = [_told(line) for line in plan.lines if line.action is Action.REFUSED]
+        refused = [_refusal(line) for line in plan.lines if line.action is Action.REFUSED]
         left_out = [*refused, *map(_nothing_known, unknown)]
         if left_out and not (settings.leave_out or LEFT_OUT in settings.overrides):
             first = "; ".join(left_out[:5])
@@ -260,15 +266,15 @@ class CommitOffsets(StepKind[CommitSettings, CommitIntent, CommitFacts]):
             {name: each.likely for name, each in rows.items()},
             {name: each.based_on for name, each in rows.items()},
             tuple(without_offset(plan, unknown)),
-            tuple(_kept(line) for line in plan.lines if line.action in _STAND),
+            tuple(_kept(line) for line in plan.lines if line.action in _UNCHANGED),
         )
 
     def apply(self, intent: CommitIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Commit; a group in which somebody reads is refused by its coordinator."""
+        """Commit the offsets; coordinators refuse active groups."""
         return commit(intent.lines, intent.cluster, writer)
 
     def verify(self, intent: CommitIntent, reader: LinkReader) -> Readback[CommitFacts]:
-        """Whether every committed offset reads back."""
+        """Verify that every committed offset reads back."""
         wanted = [(*each.place, each.to) for each in intent.lines]
         others = _others(wanted, intent.cluster, reader)
         lines, left_out = len(intent.lines), intent.left_out
@@ -297,7 +303,7 @@ class CommitOffsets(StepKind[CommitSettings, CommitIntent, CommitFacts]):
         return commit(back, intent.cluster, writer)
 
     def verify_undo(self, intent: CommitIntent, reader: LinkReader) -> Readback[CommitFacts]:
-        """Whether every offset is restored."""
+        """Verify that every previous offset is restored."""
         wanted = [(*each.place, each.before) for each in intent.lines]
         others = _others(wanted, intent.cluster, reader)
         if others:
@@ -325,7 +331,7 @@ def _others(
 
 
 def _again(line: Line) -> int | None:
-    """Records that the group reads again at most; also where it stands there already."""
+    """Upper bound for records that the group reads again, also if it keeps its offset."""
     most = line.rereads_at_most
     if line.skips_only_if:
         return most
@@ -339,7 +345,7 @@ def _kept(line: Line) -> Kept:
 
 
 def _stand(intent: CommitIntent) -> Stand:
-    """By group where it stands then, also where nothing had to be written for that."""
+    """The offsets that each group has afterwards, including unchanged ones."""
     put = (Kept(*each[:3], each.to.offset) for each in intent.lines if each.to)
     found: dict[str, list[tuple[str, int, int]]] = {}
     for group, topic, number, offset in (*intent.kept, *put):
@@ -348,30 +354,30 @@ def _stand(intent: CommitIntent) -> Stand:
 
 
 def _nothing_known(pattern: str) -> str:
-    """Where such a group begins, its own settings say: it may read all again, or skip much."""
+    """Such a group would start by its `auto.offset.reset`: it may reread or skip everything."""
     return f"{pattern}: no such group is known, and its source does not respond"
 
 
-def _told(line: Line) -> str:
+def _refusal(line: Line) -> str:
     return f"{line.group} {line.partition}: {line.reason}"
 
 
 _SHOWN = 3
 
 Places = Mapping[str, Mapping[TopicPartition, int]]
-"""By group, where it was put."""
+"""By group, the offsets that were set."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerifySettings:
-    """What a plan says."""
+    """Settings from the plan."""
 
     cluster: str
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyIntent:
-    """Where groups were put."""
+    """The offsets that were set."""
 
     cluster: str
     stand: Stand
@@ -379,10 +385,10 @@ class VerifyIntent:
 
 @dataclass(frozen=True, slots=True)
 class VerifyFacts:
-    """What is not where it should be.
+    """The result of the verification.
 
     Attributes:
-        wrong: how many offsets; None where some could not be read.
+        wrong: how many offsets are wrong; None if some could not be read.
     """
 
     positions: int
@@ -392,13 +398,13 @@ class VerifyFacts:
 
 
 class VerifyGroups(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
-    """Verifies that no group fell back behind its committed offset; those are outstanding."""
+    """Verifies that no group fell below the offset that was set; those that did are outstanding."""
 
     name = "verify-groups"
     traits = Trait.VERIFIES
 
     def describe(self, settings: VerifySettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         return Description(
             f"verify the committed offsets of the link's groups on {settings.cluster}",
             "each committed offset is at or after the one that was set, and within its log;"
@@ -406,12 +412,12 @@ class VerifyGroups(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
         )
 
     def check(self, settings: VerifySettings, facts: Facts, reader: LinkReader) -> VerifyIntent:
-        """Where they were put."""
+        """Take the offsets that `commit-offsets` set."""
         put = facts.of(CommitOffsets())
         return VerifyIntent(settings.cluster, put.stand if put else {})
 
     def verify(self, intent: VerifyIntent, reader: LinkReader) -> Readback[VerifyFacts]:
-        """Where they are now; what cannot be read is waited for."""
+        """Compare the offsets as they are now; wait for those that cannot be read."""
         cluster, put = intent.cluster, _places(intent.stand)
         committed = reader.groups(cluster).committed(tuple(put)) if put else {}
         places = sorted({place for positions in put.values() for place in positions})
@@ -434,10 +440,10 @@ class VerifyGroups(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
         if not wrong:
             words = f"{number} offsets of {len(put)} groups are where they were set or later"
             return Readback(State.DONE, words, facts)
-        told = "; ".join(wrong[:_SHOWN])
+        shown = "; ".join(wrong[:_SHOWN])
         more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
         words = f"{len(wrong)} of {number} offsets on {cluster} are wrong"
-        return Readback(State.DONE, words, facts, wrong, f"{words}: {told}{more}")
+        return Readback(State.DONE, words, facts, wrong, f"{words}: {shown}{more}")
 
 
 def _places(stand: Stand) -> Places:

@@ -21,35 +21,35 @@ from drctl.model.document import as_json
 from drctl.model.errors import Refused, UsageError
 from drctl.model.replication import STOPPED, Connector, Partition, Position
 from drctl.steps.repairs import counted
-from drctl.steps.stop_replication import told_each
+from drctl.steps.stop_replication import for_each_connector
 
 BEFORE = "before.json"
-"""The file in the run's folder with the positions that there were; `apply --from` takes it."""
+"""The file in the run's folder with the previous positions; `apply --from` reads it."""
 
 _NO_TASKS_S = 60.0
-"""A connector that has run for so long without a task has nothing to read."""
+"""A connector that has run this long without a task has nothing to read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Connectors that are to run.
+    """Connectors that have to run.
 
     Attributes:
-        settle_s: for so long each has to run.
-        anew: whether it starts from scratch, without source positions.
+        settle_s: how long each has to be RUNNING.
+        from_scratch: whether they start without source positions.
     """
 
     connectors: tuple[str, ...]
     settle_s: float
-    anew: bool = False
+    from_scratch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """What is to run, and which of it did not.
+    """Connectors that have to run, and those that did not.
 
     Attributes:
-        restarted: those that did not run; one that is gone is not among them.
+        restarted: connectors that were not running; excludes connectors that no longer exist.
     """
 
     connectors: tuple[str, ...]
@@ -60,7 +60,7 @@ class Restart:
 def _running(
     names: Sequence[str], settle_s: float, reader: LinkReader, how: str = ""
 ) -> Readback[None]:
-    """Whether all have run for so long, as far as this process saw."""
+    """Verify that all connectors have been running for `settle_s`, as observed by this process."""
     workers = reader.workers()
     there = workers.all()
     since = workers.running_for(names)
@@ -80,30 +80,30 @@ def _running(
             not_yet.append(f"{name} has run for {since[name]:.0f} of {settle_s:g} s")
     if not_yet:
         return Readback(State.WAITING, "; ".join(not_yet), items=tuple(not_yet))
-    told = [f"{name} runs{', and has no task' if name in idle else how}" for name in names]
-    return Readback(State.DONE, "; ".join(told))
+    words = [f"{name} runs{', and has no task' if name in idle else how}" for name in names]
+    return Readback(State.DONE, "; ".join(words))
 
 
 class VerifyConnectorsRunning(Polling[Watch, Watch, None]):
-    """Looks for a while whether they run."""
+    """Watches connectors until they have been running for a while."""
 
     name = "verify-connectors-running"
     traits = Trait.NONE
 
     def describe(self, settings: Watch) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         names = ", ".join(settings.connectors)
         return Description(
             f"verify that {names} run", f"each has been RUNNING for {settings.settle_s:g} s"
         )
 
     def check(self, settings: Watch, facts: Facts, reader: LinkReader) -> Watch:
-        """Nothing has to be decided."""
+        """Use the settings as the intent."""
         return settings
 
     def verify(self, intent: Watch, reader: LinkReader) -> Readback[None]:
-        """Which of them run."""
-        how = ", and starts from scratch" if intent.anew else ""
+        """Verify that the connectors run."""
+        how = ", and starts from scratch" if intent.from_scratch else ""
         return _running(intent.connectors, intent.settle_s, reader, how)
 
 
@@ -114,7 +114,7 @@ class RestartConnectors(Permanent[Watch, Restart, None]):
     traits = Trait.CHANGES | Trait.IRREVERSIBLE
 
     def describe(self, settings: Watch) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         return Description(
             f"restart connectors that are not running: {', '.join(settings.connectors)}",
             f"each has been RUNNING for {settings.settle_s:g} s, with all of its tasks",
@@ -122,10 +122,10 @@ class RestartConnectors(Permanent[Watch, Restart, None]):
         )
 
     def check(self, settings: Watch, facts: Facts, reader: LinkReader) -> Restart:
-        """Which of them do not run.
+        """Find the connectors that are not running.
 
         Raises:
-            Unreachable: no worker answered.
+            Unreachable: no worker responded.
         """
         there = reader.workers().all()
         names = settings.connectors
@@ -133,15 +133,15 @@ class RestartConnectors(Permanent[Watch, Restart, None]):
         return Restart(names, settings.settle_s, off)
 
     def apply(self, intent: Restart, writer: LinkWriter) -> tuple[str, ...]:
-        """Restart them: what runs of them meanwhile is left alone by Connect."""
-        return told_each(intent.restarted, writer.workers().restart)
+        """Restart them; Connect leaves alone what runs by then."""
+        return for_each_connector(intent.restarted, writer.workers().restart)
 
     def verify(self, intent: Restart, reader: LinkReader) -> Readback[None]:
-        """Which of them run."""
+        """Verify that the connectors run."""
         return _running(intent.connectors, intent.settle_s, reader)
 
     def verify_undo(self, intent: Restart, reader: LinkReader) -> Readback[None]:
-        """Restarts stay."""
+        """Report that restarts are not rolled back."""
         return Readback(
             State.DONE, "restarts are not rolled back", leaves_changes=bool(intent.restarted)
         )
@@ -149,11 +149,11 @@ class RestartConnectors(Permanent[Watch, Restart, None]):
 
 @dataclass(frozen=True, slots=True)
 class SaveSettings:
-    """Whose positions are kept.
+    """The connectors whose source positions are saved.
 
     Attributes:
-        workers: host and port of the first.
-        partitions: by connector those that count; none for all that it has.
+        workers: host and port of the first worker.
+        partitions: by connector, the source partitions to save; empty for all.
     """
 
     workers: str
@@ -161,24 +161,24 @@ class SaveSettings:
 
 
 class SaveSourcePositions(Polling[SaveSettings, Export, None]):
-    """Into a file of the run's folder, and the journal; nothing outside is changed."""
+    """Saves source positions in the run's folder and the journal; changes nothing else."""
 
     name = "save-source-positions"
     traits = Trait.NONE
 
     def describe(self, settings: SaveSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         names = ", ".join(settings.partitions)
         return Description(
             f"save the source positions of {names}", f"{BEFORE} in the run's folder has them"
         )
 
     def check(self, settings: SaveSettings, facts: Facts, reader: LinkReader) -> Export:
-        """Read them.
+        """Read the positions.
 
         Raises:
-            UsageError: there is no such connector.
-            Unreachable: no worker answered.
+            UsageError: the connector does not exist.
+            Unreachable: no worker responded.
         """
         workers = reader.workers()
         there = workers.all()
@@ -197,18 +197,18 @@ class SaveSourcePositions(Polling[SaveSettings, Export, None]):
         return ()
 
     def verify(self, intent: Export, reader: LinkReader) -> Readback[None]:
-        """They are in the journal, too."""
+        """Report how many positions were saved."""
         number = sum(len(each.offsets) for each in intent.connectors)
         return Readback(State.DONE, f"{counted(number, 'position')} saved in {BEFORE}")
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One position.
+    """A change of one source position.
 
     Attributes:
-        before: None for none.
-        to: None removes it.
+        before: the previous position; None if there was none.
+        to: the new position; None deletes it.
     """
 
     partition: Partition
@@ -218,7 +218,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """Those of one connector."""
+    """Changes of source positions of one connector."""
 
     connector: str
     positions: tuple[Move, ...]
@@ -231,7 +231,7 @@ class SetSourcePositions(StepKind[Moves, Moves, None]):
     traits = Trait.CHANGES
 
     def describe(self, settings: Moves) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         number = counted(len(settings.positions), "position")
         return Description(
             f"set {number} of connector {settings.connector}",
@@ -240,12 +240,12 @@ class SetSourcePositions(StepKind[Moves, Moves, None]):
         )
 
     def check(self, settings: Moves, facts: Facts, reader: LinkReader) -> Moves:
-        """What it has now.
+        """Check that the connector is stopped and still has the positions of the plan.
 
         Raises:
-            Refused: it is not stopped, or has moved since the plan was made.
-            UsageError: there is no such connector.
-            Unreachable: no worker answered.
+            Refused: it is not stopped, or its positions have changed since the plan was made.
+            UsageError: the connector does not exist.
+            Unreachable: no worker responded.
         """
         name, workers = settings.connector, reader.workers()
         state = _known(name, workers.all()).state
@@ -257,92 +257,91 @@ class SetSourcePositions(StepKind[Moves, Moves, None]):
         moved = [p for p in settings.positions if _at(p.partition, now) not in (p.before, p.to)]
         if moved:
             raise Refused(
-                f"connector {name} has moved in {counted(len(moved), 'partition')} since"
-                f" the plan was made"
+                f"connector {name} has moved in {counted(len(moved), 'partition')} since the plan"
                 " was made",
                 "plan again",
             )
         return settings
 
     def apply(self, intent: Moves, writer: LinkWriter) -> tuple[str, ...]:
-        """Set them."""
+        """Set the positions."""
         wanted = [Position(each.partition, each.to) for each in intent.positions]
         writer.workers().put_positions(intent.connector, wanted)
         return ()
 
     def verify(self, intent: Moves, reader: LinkReader) -> Readback[None]:
-        """Whether they read back; a worker may tell the old ones for a moment."""
+        """Read the positions back; a worker may return old ones for a moment."""
         wanted = {n: each.to for n, each in enumerate(intent.positions)}
         return _read_back(intent, wanted, "was accepted but does not read back", reader)
 
     def undo(self, intent: Moves, writer: LinkWriter) -> tuple[str, ...]:
-        """Give it back what it had."""
+        """Restore the previous positions."""
         before = [Position(each.partition, each.before) for each in intent.positions]
         writer.workers().put_positions(intent.connector, before)
         return ()
 
     def verify_undo(self, intent: Moves, reader: LinkReader) -> Readback[None]:
-        """Whether it has it."""
+        """Verify that the previous positions are restored."""
         before = {n: each.before for n, each in enumerate(intent.positions)}
         return _read_back(intent, before, "is not as it was", reader)
 
 
 @dataclass(frozen=True, slots=True)
 class One:
-    """A connector."""
+    """Settings of a step on one connector."""
 
     connector: str
 
 
 @dataclass(frozen=True, slots=True)
-class Stood:
-    """A connector, and its state before."""
+class StateBefore:
+    """A connector, and its previous state."""
 
     connector: str
     before: str
 
 
-class StopConnector(StepKind[One, Stood, None]):
-    """Its tasks end; configuration and positions stay."""
+class StopConnector(StepKind[One, StateBefore, None]):
+    """Stops a connector: its tasks end, its configuration and positions stay."""
 
     name = "stop-connector"
     traits = Trait.CHANGES
 
     def describe(self, settings: One) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         name = settings.connector
         return Description(f"stop {name}", "it is STOPPED, without a task", f"resume {name}")
 
-    def check(self, settings: One, facts: Facts, reader: LinkReader) -> Stood:
-        """Its state.
+    def check(self, settings: One, facts: Facts, reader: LinkReader) -> StateBefore:
+        """Read the connector's state.
 
         Raises:
-            UsageError: there is no such connector.
-            Unreachable: no worker answered.
+            UsageError: the connector does not exist.
+            Unreachable: no worker responded.
         """
         found = _known(settings.connector, reader.workers().all())
-        return Stood(settings.connector, found.state)
+        return StateBefore(settings.connector, found.state)
 
-    def apply(self, intent: Stood, writer: LinkWriter) -> tuple[str, ...]:
-        """Stop it."""
+    def apply(self, intent: StateBefore, writer: LinkWriter) -> tuple[str, ...]:
+        """Stop the connector."""
         writer.workers().stop(intent.connector)
         return ()
 
-    def verify(self, intent: Stood, reader: LinkReader) -> Readback[None]:
-        """Whether it has ended."""
+    def verify(self, intent: StateBefore, reader: LinkReader) -> Readback[None]:
+        """Verify that it is stopped."""
         found = _known(intent.connector, reader.workers().all())
         if found.state == STOPPED and len(found.parts) == 1:
             return Readback(State.DONE, f"{found.name} is stopped")
         return Readback(State.WAITING, f"{found.name} does not stop")
 
-    def undo(self, intent: Stood, writer: LinkWriter) -> tuple[str, ...]:
-        """Resume it, where it was not stopped before."""
+    def undo(self, intent: StateBefore, writer: LinkWriter) -> tuple[str, ...]:
+        """Resume it, unless it was stopped before."""
         if intent.before != STOPPED:
             writer.workers().resume(intent.connector)
         return ()
 
-    def verify_undo(self, intent: Stood, reader: LinkReader) -> Readback[None]:
-        """Whether it goes on."""
+    def verify_undo(self, intent: StateBefore, reader: LinkReader) -> Readback[None]:
+        """Verify that it is no longer stopped."""
         found = _known(intent.connector, reader.workers().all())
         back = (found.state == STOPPED) == (intent.before == STOPPED)
         words = f"{found.name} is {found.state}, and was {intent.before}"
@@ -356,7 +355,7 @@ class DeleteSourcePositions(StepKind[One, Moves, None]):
     traits = Trait.CHANGES
 
     def describe(self, settings: One) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         name = settings.connector
         return Description(
             f"delete the source positions of {name}",
@@ -365,22 +364,22 @@ class DeleteSourcePositions(StepKind[One, Moves, None]):
         )
 
     def check(self, settings: One, facts: Facts, reader: LinkReader) -> Moves:
-        """What it has.
+        """Read the positions.
 
         Raises:
-            UsageError: there is no such connector.
-            Unreachable: no worker answered.
+            UsageError: the connector does not exist.
+            Unreachable: no worker responded.
         """
         found = reader.workers().positions(settings.connector)
         return Moves(settings.connector, tuple(Move(p.partition, p.offset, None) for p in found))
 
     def apply(self, intent: Moves, writer: LinkWriter) -> tuple[str, ...]:
-        """Delete them."""
+        """Delete the positions."""
         writer.workers().delete_positions(intent.connector)
         return ()
 
     def verify(self, intent: Moves, reader: LinkReader) -> Readback[None]:
-        """What is left."""
+        """Verify that no position is left."""
         left = [p for p in reader.workers().positions(intent.connector) if p.offset is not None]
         if left:
             return Readback(
@@ -389,14 +388,14 @@ class DeleteSourcePositions(StepKind[One, Moves, None]):
         return Readback(State.DONE, f"{intent.connector} has no positions")
 
     def undo(self, intent: Moves, writer: LinkWriter) -> tuple[str, ...]:
-        """Give it back what it had."""
+        """Restore the previous positions."""
         if intent.positions:
             before = [Position(each.partition, each.before) for each in intent.positions]
             writer.workers().put_positions(intent.connector, before)
         return ()
 
     def verify_undo(self, intent: Moves, reader: LinkReader) -> Readback[None]:
-        """Whether it has it."""
+        """Verify that the previous positions are restored."""
         before = {n: each.before for n, each in enumerate(intent.positions)}
         return _read_back(intent, before, "is not as it was", reader)
 
@@ -408,33 +407,33 @@ class ResumeConnector(StepKind[One, One, None]):
     traits = Trait.CHANGES
 
     def describe(self, settings: One) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         name = settings.connector
         return Description(f"resume {name}", "it is no longer STOPPED", f"stop {name}")
 
     def check(self, settings: One, facts: Facts, reader: LinkReader) -> One:
-        """Nothing has to be decided."""
+        """Use the settings as the intent."""
         return settings
 
     def apply(self, intent: One, writer: LinkWriter) -> tuple[str, ...]:
-        """Resume it."""
+        """Resume the connector."""
         writer.workers().resume(intent.connector)
         return ()
 
     def verify(self, intent: One, reader: LinkReader) -> Readback[None]:
-        """Whether it goes on."""
+        """Verify that it is no longer stopped."""
         found = _known(intent.connector, reader.workers().all())
         if found.state == STOPPED:
             return Readback(State.WAITING, f"{found.name} is still {STOPPED}")
         return Readback(State.DONE, f"{found.name} is resumed")
 
     def undo(self, intent: One, writer: LinkWriter) -> tuple[str, ...]:
-        """Stop it."""
+        """Stop the connector."""
         writer.workers().stop(intent.connector)
         return ()
 
     def verify_undo(self, intent: One, reader: LinkReader) -> Readback[None]:
-        """Whether it has ended."""
+        """Verify that it is stopped."""
         found = _known(intent.connector, reader.workers().all())
         done = found.state == STOPPED and len(found.parts) == 1
         return Readback(State.DONE if done else State.WAITING, f"{found.name} is {found.state}")
@@ -442,20 +441,20 @@ class ResumeConnector(StepKind[One, One, None]):
 
 @dataclass(frozen=True, slots=True)
 class Another:
-    """A connector, and what another of the same configuration is called."""
+    """A connector, and the name of its copy."""
 
     connector: str
     new_name: str
 
 
 class CreateConnector(Permanent[Another, Another, None]):
-    """Creates another connector with the same configuration, which no journal holds."""
+    """Creates a connector with the configuration of another, which is not journaled."""
 
     name = "create-connector"
     traits = Trait.CHANGES | Trait.IRREVERSIBLE
 
     def describe(self, settings: Another) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         return Description(
             f"create connector {settings.new_name} with the configuration of {settings.connector}",
             "it exists",
@@ -463,11 +462,11 @@ class CreateConnector(Permanent[Another, Another, None]):
         )
 
     def check(self, settings: Another, facts: Facts, reader: LinkReader) -> Another:
-        """Whether the name is free.
+        """Check that the name is free.
 
         Raises:
-            Refused: it is taken.
-            Unreachable: no worker answered.
+            Refused: the name is taken.
+            Unreachable: no worker responded.
         """
         if settings.new_name in reader.workers().all():
             raise Refused(
@@ -476,20 +475,20 @@ class CreateConnector(Permanent[Another, Another, None]):
         return settings
 
     def apply(self, intent: Another, writer: LinkWriter) -> tuple[str, ...]:
-        """Make it."""
+        """Create the connector."""
         writer.workers().copy(intent.connector, intent.new_name)
         return ()
 
     def verify(self, intent: Another, reader: LinkReader) -> Readback[None]:
-        """Whether it is there."""
+        """Verify that it exists."""
         there = intent.new_name in reader.workers().all()
         words = f"{intent.new_name} {'created' if there else 'does not exist'}"
         return Readback(State.DONE if there else State.WAITING, words)
 
     def verify_undo(self, intent: Another, reader: LinkReader) -> Readback[None]:
-        """What stays."""
+        """Report what stays changed."""
         there = intent.new_name in reader.workers().all()
-        words = f"{intent.new_name} stays" if there else "no connector was made"
+        words = f"{intent.new_name} stays" if there else "no connector was created"
         return Readback(State.DONE, words, leaves_changes=there)
 
 
@@ -497,7 +496,7 @@ def _known(name: str, there: Mapping[str, Connector]) -> Connector:
     """The connector.
 
     Raises:
-        UsageError: there is none of this name.
+        UsageError: it does not exist.
     """
     if name not in there:
         raise UsageError(f"connector {name} no longer exists on these workers")
@@ -518,6 +517,5 @@ def _read_back(
         if _at(each.partition, now) != wanted[number]
     )
     if others:
-        told = f"{intent.connector}: {others[0]} {words}"
-        return Readback(State.WAITING, told, items=others)
+        return Readback(State.WAITING, f"{intent.connector}: {others[0]} {words}", items=others)
     return Readback(State.DONE, f"{intent.connector}: {counted(len(wanted), 'position')} read back")

@@ -1,4 +1,4 @@
-"""Has leaders elected inside one cluster; an election cannot be rolled back."""
+"""Elects partition leaders inside one cluster; an election cannot be rolled back."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,10 +19,10 @@ _NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class ElectSettings:
-    """What a plan says.
+    """Settings from the plan.
 
     Attributes:
-        overrides: precheck to the reason why it is overridden.
+        overrides: overridden prechecks, each with its reason.
     """
 
     cluster: str
@@ -33,7 +33,7 @@ class ElectSettings:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A partition that is left alone: it is not as it was when the plan was made."""
+    """A partition that has changed since the plan was made, and is therefore left alone."""
 
     topic: str
     partition: int
@@ -46,11 +46,11 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class ElectIntent:
-    """What was seen right before the election.
+    """What was observed right before the election.
 
     Attributes:
-        due: the controller is asked for these.
-        there: these have the leaders by now that they were to get.
+        due: partitions for which the controller is asked.
+        there: partitions that already have the requested leader.
     """
 
     cluster: str
@@ -61,17 +61,17 @@ class ElectIntent:
 
     @property
     def aims(self) -> tuple[Aim, ...]:
-        """All that are to be led."""
+        """All partitions that should have the requested leader."""
         return (*self.there, *self.due)
 
 
 @dataclass(frozen=True, slots=True)
 class Elected:
-    """A partition that has its leader.
+    """A partition that has the requested leader.
 
     Attributes:
-        cut: where the log that was kept ended, by the new leader's own epochs.
-        lost: how many offsets are known to be lost; None where nothing tells.
+        cut: where the kept log ended, according to the new leader's epochs.
+        lost: how many offsets are known to be lost; None if unknown.
     """
 
     topic: str
@@ -83,19 +83,19 @@ class Elected:
 
 @dataclass(frozen=True, slots=True)
 class ElectFacts:
-    """What became of it."""
+    """The partitions that have the requested leader."""
 
     elected: tuple[Elected, ...]
 
 
 class ElectLeaders(Permanent[ElectSettings, ElectIntent, ElectFacts]):
-    """Asks the controller once for all that have not changed since the plan was made."""
+    """Elects leaders, once, of all partitions that have not changed since the plan was made."""
 
     name = "elect-leaders"
     traits = Trait.CHANGES | Trait.IRREVERSIBLE | Trait.RECHECKED
 
     def describe(self, settings: ElectSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         partitions = counted(len(settings.partitions), "partition")
         if settings.election is Election.PREFERRED:
             title = f"elect the preferred leaders of {partitions} of {settings.cluster}"
@@ -111,11 +111,11 @@ class ElectLeaders(Permanent[ElectSettings, ElectIntent, ElectFacts]):
         )
 
     def check(self, settings: ElectSettings, facts: Facts, reader: LinkReader) -> ElectIntent:
-        """What is still as it was when the plan was made.
+        """Find the partitions that have not changed since the plan was made.
 
         Raises:
-            Refused: nothing is.
-            Unreachable: no broker answered.
+            Refused: all have changed.
+            Unreachable: no broker responded.
         """
         election, aims = settings.election, settings.partitions
         topics, ends_of = {aim.topic for aim in aims}, [aim.place for aim in aims]
@@ -137,14 +137,14 @@ class ElectLeaders(Permanent[ElectSettings, ElectIntent, ElectFacts]):
         return ElectIntent(settings.cluster, election, due, there, changed)
 
     def apply(self, intent: ElectIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Ask the controller; what it said no to, `verify` tells."""
+        """Ask the controller; `verify` reports what it refused."""
         if intent.due:
             places = [aim.place for aim in intent.due]
             writer.elections(intent.cluster).elect(intent.election, places)
         return ()
 
     def verify(self, intent: ElectIntent, reader: LinkReader) -> Readback[ElectFacts]:
-        """Who leads now."""
+        """Compare the leaders with the requested ones."""
         elections = reader.elections(intent.cluster)
         answers = elections.answers()
         found = observed(intent.election, intent.aims, elections, answers)
@@ -152,25 +152,25 @@ class ElectLeaders(Permanent[ElectSettings, ElectIntent, ElectFacts]):
         failed = [place for place, each in found.items() if each.outcome is Outcome.FAILED]
         items = tuple(f"{place}: {found[place].reason}" for place in (*open_, *failed))
         if open_:
-            # What this process did not ask for may be asked for; else the answer may still come.
+            # UNKNOWN ends the wait. If this process has not asked yet, asking may still help.
             asked = all(place in answers for place in open_)
             words = f"not yet led by the requested replica: {', '.join(map(str, open_[:_NAMED]))}"
             return Readback(State.UNKNOWN if asked else State.WAITING, words, items=items)
         if failed or intent.changed:
             left = tuple(f"{each.place}: it has changed" for each in intent.changed)
-            told = (*items, *left)
-            return Readback(State.FAILED, f"not elected: {'; '.join(told[:_NAMED])}", items=told)
+            items = (*items, *left)
+            return Readback(State.FAILED, f"not elected: {'; '.join(items[:_NAMED])}", items=items)
         return Readback(
-            State.DONE, "; ".join(_told(intent, found)), ElectFacts(_elected(intent, found))
+            State.DONE, "; ".join(_results(intent, found)), ElectFacts(_elected(intent, found))
         )
 
     def verify_undo(self, intent: ElectIntent, reader: LinkReader) -> Readback[ElectFacts]:
-        """What stays."""
+        """Report what stays changed."""
         found = observed(intent.election, intent.aims, reader.elections(intent.cluster), {})
         elected = _elected(intent, found)
         if not elected:
             return Readback(State.DONE, "no leader was elected")
-        words = f"elected leaders are not rolled back: {'; '.join(_told(intent, found))}"
+        words = f"elected leaders are not rolled back: {'; '.join(_results(intent, found))}"
         return Readback(State.DONE, words, ElectFacts(elected), leaves_changes=True)
 
 
@@ -189,7 +189,7 @@ def _lost(aim: Aim, each: Became) -> OffsetRange | None:
     return None if each.cut is None or aim.clean else lost_behind(each.cut, aim.known_end)
 
 
-def _told(intent: ElectIntent, found: Mapping[TopicPartition, Became]) -> Iterator[str]:
+def _results(intent: ElectIntent, found: Mapping[TopicPartition, Became]) -> Iterator[str]:
     if intent.election is Election.PREFERRED:
         led = sum(each.outcome is Outcome.ELECTED for each in found.values())
         yield f"{counted(led, 'partition')} led by the preferred replica"

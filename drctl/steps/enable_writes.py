@@ -1,4 +1,4 @@
-"""Enables writes on the target: removes what denies them, and proves it with a probe record."""
+"""Enables writes on the target: removes denying ACL rules, and verifies with a probe record."""
 
 import uuid
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from drctl.model.topology import TopicPartition, Unavailable
 from drctl.steps.fences import fenced_ends
 
 SHARED = "fence-of-another-link"
-"""Blocks removing rules that another link needs."""
+"""Blocks the removal of rules that the fence of another link needs."""
 
 PROBE_TOPIC = "__drctl_canary"
 
@@ -24,14 +24,15 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnableSettings:
-    """What a plan says, and what was overridden.
+    """Settings from the plan.
 
     Attributes:
-        cluster: whose writes are enabled.
-        principals: that were kept away.
-        source: the other cluster; journals of drctl before 0.6 do not name it.
-        must_be_silent: whether the source is lost.
-        given_up: whether it is left as it is, although it answers.
+        cluster: on which writes are enabled.
+        principals: that a fence may have denied.
+        source: the other cluster.
+        must_be_silent: whether the source is lost, and must still be unreachable.
+        given_up: whether a source that responds is abandoned.
+        overrides: overridden prechecks, each with its reason.
     """
 
     cluster: str
@@ -45,12 +46,12 @@ class EnableSettings:
 
 @dataclass(frozen=True, slots=True)
 class EnableIntent:
-    """What is removed and written.
+    """The rules to remove, and the probe record.
 
     Attributes:
-        lifted: rules that deny applications their writes.
-        unseen: why rules cannot be seen; empty where they can.
-        text: of the probe record.
+        lifted: rules that deny writes to applications.
+        unseen: why rules cannot be listed; empty if they can.
+        text: the content of the probe record.
     """
 
     cluster: str
@@ -68,13 +69,13 @@ class EnableFacts:
 
 
 class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
-    """From here on the target may hold writes that the source does not have."""
+    """Enables writes; from here on the target may hold records that the source does not have."""
 
     name = "enable-writes"
     traits = Trait.CHANGES | Trait.ENABLES_WRITES
 
     def describe(self, settings: EnableSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         return Description(
             f"enable writes on {settings.cluster}",
             f"a record written to {PROBE_TOPIC} reads back",
@@ -82,14 +83,14 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
         )
 
     def check(self, settings: EnableSettings, facts: Facts, reader: LinkReader) -> EnableIntent:
-        """That the source is as it was left; which rules keep principals from writing here.
+        """Check that the source has not changed, and find the rules that deny writes.
 
         Raises:
-            Refused: the source took records, or is back; or another link's fence keeps the same
-                principals from here.
-            Unreachable: the target did not answer.
+            Refused: the source accepted records or is back, or the fence of another link denies
+                the same principals.
+            Unreachable: the target did not respond.
         """
-        look_at_source(settings, facts, reader)
+        recheck_source(settings, facts, reader)
         cluster = settings.cluster
         topics = sorted({reader.target_topic(topic) for topic in reader.topics()})
         found = reader.acls(cluster).acls()
@@ -107,7 +108,7 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
         return failed_items(answers, _name)
 
     def verify(self, intent: EnableIntent, reader: LinkReader) -> Readback[EnableFacts]:
-        """Whether the rules are gone everywhere, and the probe record can be read."""
+        """Verify that every broker dropped the rules, and that the probe record reads back."""
         cluster = intent.cluster
         if intent.lifted:
             lifted = reader.acls(cluster).lifted(intent.lifted, intent.topics)
@@ -118,18 +119,18 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
         words = f"a probe record was written to {cluster} and read back"
         outstanding = ""
         if intent.unseen:
-            # The probe record is drctl's own: it says nothing of what applications may do.
+            # drctl writes the probe record itself: it proves nothing about applications.
             outstanding = f"check whether ACL rules on {cluster} deny applications: {intent.unseen}"
         return Readback(State.DONE, words, EnableFacts(len(intent.lifted)), outstanding=outstanding)
 
     def undo(self, intent: EnableIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Deny again."""
+        """Restore the rules."""
         if not intent.lifted:
             return ()
         return failed_items(writer.acls(intent.cluster).deny(intent.lifted), _name)
 
     def verify_undo(self, intent: EnableIntent, reader: LinkReader) -> Readback[EnableFacts]:
-        """Whether it is denied again everywhere."""
+        """Verify that every broker has the rules again."""
         if not intent.lifted:
             return Readback(State.DONE, "no rule had been removed")
         enforcement = reader.acls(intent.cluster).enforcement(intent.lifted, intent.topics)
@@ -139,22 +140,21 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
         )
 
 
-def look_at_source(settings: EnableSettings, facts: Facts, reader: LinkReader) -> None:
-    """Check that the source has not changed since the steps before looked at it.
+def recheck_source(settings: EnableSettings, facts: Facts, reader: LinkReader) -> None:
+    """Check that the source has not changed since the steps before.
 
-    A fence names the topics that were there, and somebody may have removed its rules since. An
-    unplanned failover rests on a source that is dead, and minutes may have passed since that was
-    seen.
+    A fence covers only the topics that existed when it was set, and its rules may have been removed
+    since. An unplanned failover assumes a dead source, which may have come back.
 
     Raises:
-        Refused: it has, or it is back.
-        Unreachable: the target did not answer.
+        Refused: it has changed, or it is back.
+        Unreachable: the target did not respond.
     """
-    source, passed = settings.source, settings.overrides
+    source, overrides = settings.source, settings.overrides
     if settings.must_be_silent:
-        if ALIVE not in passed:
+        if ALIVE not in overrides:
             _refuse_if_alive(source, reader)
-    elif source and not settings.given_up and CHANGED_AFTER_FENCE not in passed:
+    elif source and not settings.given_up and CHANGED_AFTER_FENCE not in overrides:
         _refuse_if_moved(source, fenced_ends(facts), reader)
 
 
@@ -162,13 +162,13 @@ def _refuse_if_alive(source: str, reader: LinkReader) -> None:
     try:
         reader.live_cluster_id(source)
     except AuthenticationFailed:
-        told = "it responds but rejects drctl's credentials"
+        what = "it responds but rejects drctl's credentials"
     except Unreachable:
         return
     else:
-        told = "it responds again"
+        what = "it responds again"
     raise Refused(
-        f"{ALIVE}: cluster {source}: {told}",
+        f"{ALIVE}: cluster {source}: {what}",
         "use --mode planned, which loses nothing; to abandon the source anyway, pass"
         f" --override {ALIVE}=REASON",
     )
@@ -183,7 +183,7 @@ def _refuse_if_moved(source: str, fenced: Mapping[str, int], reader: LinkReader)
         places = [TopicPartition(t, number) for t in topics for number in there.get(t, ())]
         offsets = site.offsets(places)
     except Unreachable:
-        # One that has died since it was fenced takes no record any more.
+        # A source that has died since it was fenced accepts no records.
         return
     named = {place.rpartition("-")[0] for place in fenced}
     new = [topic for topic in topics if topic not in named]
@@ -194,7 +194,7 @@ def _refuse_if_moved(source: str, fenced: Mapping[str, int], reader: LinkReader)
             "start again: a new fence covers them. If clients keep creating topics, deny them"
             f" CREATE on {source} first",
         )
-    # One without a leader takes no record.
+    # A partition without a leader accepts no records.
     grown = [
         str(place)
         for place, found in offsets.items()
@@ -205,21 +205,21 @@ def _refuse_if_moved(source: str, fenced: Mapping[str, int], reader: LinkReader)
 
 
 def _refuse_if_missing(source: str, grown: list[str], reader: LinkReader) -> None:
-    """The end of a transaction moves an end, too, and is no record."""
+    """Refuse if records are missing: transaction markers also advance end offsets."""
     missing = reader.missing()
     if not missing.records and not missing.not_compared:
         return
-    told = missing.not_compared[0] if missing.not_compared else f"{missing.records:,} are missing"
+    what = missing.not_compared[0] if missing.not_compared else f"{missing.records:,} are missing"
     raise Refused(
         f"{CHANGED_AFTER_FENCE}: {len(grown)} partitions of {source} grew after the fence,"
-        f" {', '.join(grown[:_SHOWN])}: {told}",
+        f" {', '.join(grown[:_SHOWN])}: {what}",
         f"find the writer (a principal not in fence.principals, a super user, or rules"
         f" that were removed: kafka-acls.sh --list on {source}), stop it, and start again",
     )
 
 
 def _refuse_if_needed(cluster: str, lifted: tuple[Acl, ...], others: Mapping[Acl, Owner]) -> None:
-    """What stays denied would keep out the clients that are sent here."""
+    """Refuse to remove rules that other links need; keeping them would block clients here."""
     needed = {rule: others[rule] for rule in lifted if rule in others}
     if needed:
         rule, (link, signature) = next(iter(needed.items()))
@@ -233,7 +233,7 @@ def _refuse_if_needed(cluster: str, lifted: tuple[Acl, ...], others: Mapping[Acl
 
 
 def _denies(rule: Acl, principals: set[str], topics: list[str]) -> bool:
-    """Whether it is a rule of the form in which a fence is set."""
+    """Whether the rule looks like one that a fence sets."""
     return (
         rule.permission == DENY
         and rule.operation in {each.value for each in Denied}

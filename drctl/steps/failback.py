@@ -57,7 +57,7 @@ PASSED = (STEP_ORDER, INTACT, CYCLES, UNHEALTHY, BOTH_WAYS, PRODUCERS, WRITES)
 
 @dataclass(frozen=True, slots=True)
 class OrderSettings:
-    """What a plan says.
+    """Settings from the plan.
 
     Attributes:
         overrides: prechecks that are overridden, each with the reason.
@@ -83,7 +83,7 @@ class FailbackOrder(Polling[OrderSettings, OrderFacts, OrderFacts]):
     traits = Trait.RUNS_PRECHECKS
 
     def describe(self, settings: OrderSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         title = f"check the progress and the order of the failback to {settings.target}"
         passed = ", ".join(sorted(settings.overrides)) or "none"
         lost = "nothing is lost, or"
@@ -163,7 +163,7 @@ class ResolveOutstanding(Polling[ResolveSettings, ResolveIntent, ResolveFacts]):
     traits = Trait.NONE
 
     def describe(self, settings: ResolveSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         proof = "each action is listed with the proof that resolves it; all others stay outstanding"
         return Description("resolve the outstanding actions of earlier runs", proof)
 
@@ -171,7 +171,7 @@ class ResolveOutstanding(Polling[ResolveSettings, ResolveIntent, ResolveFacts]):
         """What they owe, and what of it is settled.
 
         Raises:
-            Unreachable: the journal did not answer.
+            Unreachable: the journal did not respond.
         """
         shown, settled, kept = Shown(settings.source, settings.target, facts), [], []
         for each in reader.outstanding():

@@ -71,7 +71,7 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
     operation: Denied
 
     def describe(self, settings: AclFenceSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         who, cluster = ", ".join(settings.principals), settings.cluster
         proof = "every broker has the rules"
         if self.operation is Denied.WRITE:
@@ -197,11 +197,11 @@ class FencedReturned(OppositeDirection[S, I, FenceFacts]):
 
     @property
     def traits(self) -> Trait:
-        """What the rules of order need to know."""
+        """The traits that the ordering rules read."""
         return self.kind.traits | Trait.OPPOSITE_DIRECTION | Trait.IRREVERSIBLE
 
     def describe(self, settings: S) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         return replace(self.kind.describe(settings), rollback=f"none: {_WHY}", clients="")
 
     def verify(self, intent: I, reader: LinkReader) -> Readback[FenceFacts]:
@@ -218,7 +218,7 @@ class FencedReturned(OppositeDirection[S, I, FenceFacts]):
         return ()
 
     def verify_undo(self, intent: I, reader: LinkReader) -> Readback[FenceFacts]:
-        """That it stays."""
+        """Report that the effect stays."""
         return Readback(State.DONE, _WHY, leaves_changes=intent.changes)
 
 

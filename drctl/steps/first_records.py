@@ -110,7 +110,7 @@ def first_arrivals(
         fields: by which a record is known again.
 
     Raises:
-        Unreachable: a cluster did not answer.
+        Unreachable: a cluster did not respond.
     """
     start, ends, whole = seeds.begins, seeds.ends, seeds.whole
     target, source = reader.cluster_reader(clusters.target), reader.cluster_reader(clusters.source)
@@ -209,7 +209,7 @@ def brought_by(connector: str, source: str, target: str, reader: LinkReader) -> 
 
     Raises:
         UsageError: there is no such connector.
-        Unreachable: a cluster, or every worker, did not answer.
+        Unreachable: a cluster, or every worker, did not respond.
     """
     survivor, home = reader.cluster_reader(source), reader.cluster_reader(target)
     theirs, ours = logs_of(survivor, reader.topics()), logs_of(home, copies_of(reader))

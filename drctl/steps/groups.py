@@ -40,8 +40,8 @@ class PrepareIntent:
     Attributes:
         ready: how many are already.
         left: groups that cannot be made ready, each with why.
-        silent: why the source did not tell; empty where it did.
-        unknown: groups of the target that may be of the protocol, where the source did not tell.
+        silent: why the source did not respond; empty where it did.
+        unknown: groups of the target that may be of the protocol, where the source did not respond.
     """
 
     source: str
@@ -55,7 +55,7 @@ class PrepareIntent:
 
 @dataclass(frozen=True, slots=True)
 class PrepareFacts:
-    """How many groups were made, and were there; why the source did not tell."""
+    """How many groups were made, and were there; why the source did not respond."""
 
     created: int
     ready: int
@@ -69,7 +69,7 @@ class PrepareGroups(StepKind[BothClusters, PrepareIntent, PrepareFacts]):
     traits = Trait.CHANGES | Trait.PREPARES_GROUPS
 
     def describe(self, settings: BothClusters) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         source, target = settings.source, settings.target
         return Description(
             f"prepare the KIP-848 groups of {source} on {target}",
@@ -81,7 +81,7 @@ class PrepareGroups(StepKind[BothClusters, PrepareIntent, PrepareFacts]):
         """Which groups are to be made.
 
         Raises:
-            Unreachable: the target did not answer.
+            Unreachable: the target did not respond.
         """
         source, target = settings.source, settings.target
         try:
@@ -147,7 +147,7 @@ def _groups(cluster: str, reader: LinkReader) -> Groups:
     """The link's, on one cluster.
 
     Raises:
-        Unreachable: it did not answer.
+        Unreachable: it did not respond.
     """
     return reader.groups(cluster).described(reader.link_groups(cluster))
 
@@ -196,7 +196,7 @@ _MOMENT_S = 6.0
 
 @dataclass(frozen=True, slots=True)
 class QuiesceSettings:
-    """What a plan says.
+    """Settings from the plan.
 
     Attributes:
         drain_window: whether reads are not fenced yet.
@@ -249,7 +249,7 @@ class Quiesce(Polling[QuiesceSettings, QuiesceIntent, QuiesceFacts]):
         self._last: tuple[str, Rows] = ("", [])
 
     def describe(self, settings: QuiesceSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         if settings.drain_window:
             title = f"wait for consumers to read {settings.cluster} to its fenced end"
             proof = "groups are empty, have committed everything, or their offsets no longer change"

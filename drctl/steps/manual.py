@@ -51,11 +51,11 @@ class Manual(Polling[ManualSettings, ManualIntent, SaidFacts]):
     traits: Trait
 
     def describe(self, settings: ManualSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         return Description(one_line(settings.text), settings.expect or PROOF)
 
     def check(self, settings: ManualSettings, facts: Facts, reader: LinkReader) -> ManualIntent:
-        """Nothing has to be decided."""
+        """Use the settings as the intent."""
         return ManualIntent(**asked(settings))
 
     def verify(self, intent: ManualIntent, reader: LinkReader) -> Readback[SaidFacts]:
@@ -98,7 +98,7 @@ class ManualChange(Manual):
     """Asks whether a change is done and, in a rollback, whether it was undone."""
 
     def describe(self, settings: ManualSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         return changing(settings)
 
     def verify_undo(self, intent: ManualIntent, reader: LinkReader) -> Readback[SaidFacts]:
@@ -208,7 +208,7 @@ class ManualFence(Polling[ManualFenceSettings, ManualFenceIntent, FenceFacts]):
     traits = Trait.CHANGES | Trait.FENCES_WRITES
 
     def describe(self, settings: ManualFenceSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         return replace(changing(settings), proof=f"{PROOF}, and end offsets are stable")
 
     def check(

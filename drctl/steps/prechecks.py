@@ -28,7 +28,7 @@ from drctl.model.typed_json import to_json
 
 @dataclass(frozen=True, slots=True)
 class PreflightSettings:
-    """What a plan says.
+    """Settings from the plan.
 
     Attributes:
         overrides: prechecks that are overridden, each with the reason.
@@ -83,7 +83,7 @@ class Preflight(Polling[PreflightSettings, PreflightFacts, PreflightFacts]):
     traits = Trait.RUNS_PRECHECKS
 
     def describe(self, settings: PreflightSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         title = "run the prechecks: clusters, replication, groups, endpoints"
         passed = ", ".join(sorted(settings.overrides)) or "none"
         return Description(title, f"no precheck fails (overridden: {passed})")
@@ -153,7 +153,7 @@ class RunPrechecks(Polling[CheckSettings, CheckFacts, CheckFacts]):
     traits = Trait.RUNS_PRECHECKS
 
     def describe(self, settings: CheckSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         return Description(
             f"run the prechecks: {', '.join(settings.prechecks)}", "none of them fails"
         )
@@ -229,7 +229,7 @@ class SnapshotState(Polling[SnapshotSettings, StateSnapshot, SnapshotFacts]):
     traits = Trait.SNAPSHOTS_STATE
 
     def describe(self, settings: SnapshotSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         title = "record topics, end offsets, committed offsets and connectors of both clusters"
         return Description(title, f"{FILE} in the run's folder, and the journal")
 

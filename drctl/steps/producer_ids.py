@@ -25,7 +25,7 @@ BATCH = 2000
 """Partitions that are asked about together: each of them may remember thousands of producers."""
 
 NAMED = 20
-"""Partitions that are named where more did not tell: what is known goes into the journal."""
+"""Partitions that are named where more did not respond: what is known goes into the journal."""
 
 NOBODY = -1
 
@@ -36,7 +36,7 @@ class IdsInUse:
 
     Attributes:
         highest: of all ids; -1 where none is known.
-        unread: how many partitions did not tell.
+        unread: how many partitions did not respond.
         named: the first of those, with why.
         silent: why none of them could be asked; empty where they were.
     """
@@ -99,7 +99,7 @@ Given = Mapping[int, int | Unavailable]
 
 @dataclass(frozen=True, slots=True)
 class AdvanceSettings:
-    """What a plan says.
+    """Settings from the plan.
 
     Attributes:
         at_most_seconds: so long it may use up ids.
@@ -117,7 +117,7 @@ class AdvanceIntent:
     Attributes:
         beyond: the highest id in use on the source; -1 where none is known.
         silent: why its partitions could not be asked; empty where they were.
-        unread: how many of them did not tell.
+        unread: how many of them did not respond.
         named: the first of those, with why.
         before: by broker of the target, the id that it gave.
     """
@@ -134,7 +134,7 @@ class AdvanceIntent:
 
 @dataclass(frozen=True, slots=True)
 class AdvanceFacts:
-    """The highest id in use on the source, and how many partitions did not tell."""
+    """The highest id in use on the source, and how many partitions did not respond."""
 
     beyond: int
     unread: int
@@ -147,7 +147,7 @@ class AdvanceProducerIds(Permanent[AdvanceSettings, AdvanceIntent, AdvanceFacts]
     traits = Trait.CHANGES | Trait.ADVANCES_PRODUCER_IDS
 
     def describe(self, settings: AdvanceSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         source, target = settings.source, settings.target
         return Description(
             f"advance the producer ids of {target} past those in use on {source}",

@@ -34,7 +34,7 @@ _WHY = "deleted topics stay deleted; the surviving cluster has every record that
 
 @dataclass(frozen=True, slots=True)
 class EmptySettings:
-    """What a plan says.
+    """Settings from the plan.
 
     Attributes:
         survivor: the surviving cluster, from which everything is replicated.
@@ -90,7 +90,7 @@ class EmptyReturned(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
     traits = Trait.CHANGES | Trait.EMPTIES | Trait.OPPOSITE_DIRECTION | Trait.IRREVERSIBLE
 
     def describe(self, settings: EmptySettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         cluster = settings.cluster
         title = f"verify that the link's topics on {cluster} are empty"
         if settings.question:
@@ -103,7 +103,7 @@ class EmptyReturned(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
 
         Raises:
             Refused: there is something, although the plan found it empty.
-            Unreachable: a cluster did not answer.
+            Unreachable: a cluster did not respond.
         """
         cluster = settings.cluster
         topics = sorted({*copies_of(reader), *reader.reversed().topics()})
@@ -143,7 +143,7 @@ class EmptyReturned(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
         return Readback(State.WAITING, f"not empty yet: {'; '.join(left[:_SHOWN])}", items=left)
 
     def verify_undo(self, intent: EmptyIntent, reader: LinkReader) -> Readback[EmptyFacts]:
-        """That it stays."""
+        """Report that the effect stays."""
         return Readback(State.DONE, _WHY, leaves_changes=bool(intent.held))
 
 
@@ -204,7 +204,7 @@ class SetStartOffsetsEarliest(Permanent[SeedSettings, SeedIntent, SeedFacts]):
     traits = Trait.CHANGES | Trait.IRREVERSIBLE
 
     def describe(self, settings: SeedSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         return Description(
             f"set connector {settings.connector} to start at the first record that"
             f" {settings.source} has in each partition",
@@ -218,7 +218,7 @@ class SetStartOffsetsEarliest(Permanent[SeedSettings, SeedIntent, SeedFacts]):
         Raises:
             Refused: it is not stopped, or would leave records out.
             UsageError: there is no such connector.
-            Unreachable: a cluster, or every worker, did not answer.
+            Unreachable: a cluster, or every worker, did not respond.
         """
         name, target, connectors = settings.connector, settings.target, reader.connectors()
         copies, survivor = copies_of(reader), reader.cluster_reader(settings.source)
@@ -268,7 +268,7 @@ class SetStartOffsetsEarliest(Permanent[SeedSettings, SeedIntent, SeedFacts]):
         return Readback(State.DONE, f"{name} starts at the earliest offset", facts)
 
     def verify_undo(self, intent: SeedIntent, reader: LinkReader) -> Readback[SeedFacts]:
-        """That it stays."""
+        """Report that the effect stays."""
         return Readback(State.DONE, _STAYS, leaves_changes=True)
 
 

@@ -22,7 +22,7 @@ from drctl.model.text import quote
 
 @dataclass(frozen=True, slots=True)
 class GapSettings:
-    """What a runbook says.
+    """Settings from the runbook.
 
     Attributes:
         scope: of the comparison: full or tail.
@@ -57,7 +57,7 @@ class FindGap(Polling[GapSettings, GapIntent, GapFacts]):
     traits = Trait.FINDS_GAP
 
     def describe(self, settings: GapSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         most, proof = settings.at_most, "the comparison is complete"
         title = f"find records of {settings.source} that are missing on {settings.target}"
         return Description(
@@ -65,7 +65,7 @@ class FindGap(Polling[GapSettings, GapIntent, GapFacts]):
         )
 
     def check(self, settings: GapSettings, facts: Facts, reader: LinkReader) -> GapIntent:
-        """Nothing has to be decided."""
+        """Use the settings as the intent."""
         return GapIntent(settings.scope, settings.at_most)
 
     def verify(self, intent: GapIntent, reader: LinkReader) -> Readback[GapFacts]:
@@ -85,7 +85,7 @@ class FindGap(Polling[GapSettings, GapIntent, GapFacts]):
 
 @dataclass(frozen=True, slots=True)
 class FindSettings(BothClusters):
-    """What a plan says.
+    """Settings from the plan.
 
     Attributes:
         rebuild: whether the returned cluster is to be emptied.
@@ -101,7 +101,7 @@ class FindMissing(Polling[FindSettings, Search, Search]):
     traits = Trait.FINDS_GAP | Trait.OPPOSITE_DIRECTION
 
     def describe(self, settings: FindSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         begins = "" if settings.rebuild else ", and finds where new records start"
         return Description(
             f"find the records that exist only on {settings.target}",
@@ -188,7 +188,7 @@ class Reconcile(Permanent[DecideSettings, ReconcileIntent, ReconcileFacts]):
     traits = Trait.CHANGES | Trait.RECONCILES | Trait.OPPOSITE_DIRECTION | Trait.IRREVERSIBLE
 
     def describe(self, settings: DecideSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         told = ", ".join(settings.topics) or settings.policy or "no policy"
         title = f"reconcile these records: {told}; conflicting records: {settings.conflicting}"
         proof = f"{settings.source} records that all of them are reconciled"
@@ -237,7 +237,7 @@ class Reconcile(Permanent[DecideSettings, ReconcileIntent, ReconcileFacts]):
         return Readback(State.DONE, words, ReconcileFacts(left, done))
 
     def verify_undo(self, intent: ReconcileIntent, reader: LinkReader) -> Readback[ReconcileFacts]:
-        """That it stays."""
+        """Report that the effect stays."""
         return Readback(State.DONE, _STAYS, leaves_changes=bool(intent.due))
 
 
@@ -282,7 +282,7 @@ class ReconcileResult(Permanent[ResultSettings, ResultIntent, ReconcileFacts]):
     )
 
     def describe(self, settings: ResultSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         told = ", ".join(settings.topics) or settings.policy or "no policy"
         return Description(
             f"reconcile {settings.records:,} records of gap result {settings.result}: {told};"
@@ -296,7 +296,7 @@ class ReconcileResult(Permanent[ResultSettings, ResultIntent, ReconcileFacts]):
 
         Raises:
             Refused: one of them stands against it.
-            Unknown: the result is elsewhere, or a cluster did not answer.
+            Unknown: the result is elsewhere, or a cluster did not respond.
         """
         stands = reader.reconciliation(settings)
         return ResultIntent(**vars(settings), due=stands.due, before=sum(stands.done.values()))
@@ -323,7 +323,7 @@ class ReconcileResult(Permanent[ResultSettings, ResultIntent, ReconcileFacts]):
         return Readback(State.DONE, f"all reconciled: {told}", ReconcileFacts(left, done))
 
     def verify_undo(self, intent: ResultIntent, reader: LinkReader) -> Readback[ReconcileFacts]:
-        """That it stays."""
+        """Report that the effect stays."""
         done = sum(reader.reconciliation(intent).done.values()) - intent.before
         if done <= 0:
             return Readback(State.DONE, "no record was changed")
@@ -378,7 +378,7 @@ class ClassifyRecords(Polling[DecideSettings, ClassifyFacts, ClassifyFacts]):
     traits = Trait.RUNS_PRECHECKS | Trait.OPPOSITE_DIRECTION
 
     def describe(self, settings: DecideSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         return Description("classify these records by order", "each of them has a decision")
 
     def check(self, settings: DecideSettings, facts: Facts, reader: LinkReader) -> ClassifyFacts:
@@ -414,7 +414,7 @@ VERIFY_FORWARD_COPIES = "verify-forward-copies"
 
 @dataclass(frozen=True, slots=True)
 class VerifySettings(BothClusters):
-    """What a plan says.
+    """Settings from the plan.
 
     Attributes:
         forward: whether it is about the replication as it was before the loss.
@@ -458,7 +458,7 @@ class VerifyCopies(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
     traits = Trait.VERIFIES
 
     def describe(self, settings: VerifySettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         title = f"verify that {settings.target} has every record of {settings.source}"
         return Description(
             title, "only records that were given up are missing, and there are no duplicates"

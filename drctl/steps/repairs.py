@@ -106,7 +106,7 @@ def shapes(
     """The topics of a cluster; without names it is not asked.
 
     Raises:
-        Unreachable: it did not answer.
+        Unreachable: it did not respond.
     """
     return reader.shapes(cluster).shapes(names) if names else {}
 
@@ -118,7 +118,7 @@ def known_shapes(
 
     Raises:
         Refused: one is not, or cannot be looked at.
-        Unreachable: the cluster did not answer.
+        Unreachable: the cluster did not respond.
     """
     found: dict[str, TopicShape] = {}
     for name, shape in shapes(cluster, names, reader).items():
@@ -162,7 +162,7 @@ class AddPartitions(Permanent[PartitionsSettings, PartitionsIntent, None]):
     traits = Trait.CHANGES | Trait.IRREVERSIBLE
 
     def describe(self, settings: PartitionsSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         return Description(
             f"add partitions to {counted(len(settings.changes), 'topic')} of {settings.cluster}",
             "each has at least as many as on the source",
@@ -176,7 +176,7 @@ class AddPartitions(Permanent[PartitionsSettings, PartitionsIntent, None]):
 
         Raises:
             Refused: a topic is not there any more, or cannot be looked at.
-            Unreachable: the cluster did not answer.
+            Unreachable: the cluster did not respond.
         """
         known = known_shapes(settings.cluster, topics_of(settings.changes), reader)
         changes = (Extended(e.topic, known[e.topic].partitions, e.to) for e in settings.changes)
@@ -204,7 +204,7 @@ class AddPartitions(Permanent[PartitionsSettings, PartitionsIntent, None]):
         )
 
     def verify_undo(self, intent: PartitionsIntent, reader: LinkReader) -> Readback[None]:
-        """What stays."""
+        """Report what stays changed."""
         more = {
             each.topic: now - each.was for each, now in _counted(intent, reader) if now > each.was
         }
@@ -252,7 +252,7 @@ class AddRules(StepKind[RulesSettings, RulesIntent, RulesFacts]):
     traits = Trait.CHANGES
 
     def describe(self, settings: RulesSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         return Description(
             f"add {counted(len(settings.changes), 'ACL rule')} on {settings.cluster}",
             f"{settings.cluster} lists each of them",
@@ -264,7 +264,7 @@ class AddRules(StepKind[RulesSettings, RulesIntent, RulesFacts]):
 
         Raises:
             Refused: the cluster has no authorizer, or its rules cannot be seen.
-            Unreachable: it did not answer.
+            Unreachable: it did not respond.
         """
         cluster = settings.cluster
         present = reader.acls(cluster).acls()
@@ -377,7 +377,7 @@ class ConfigureTopics(StepKind[ConfigureSettings, ConfigureIntent, ConfigureFact
     traits = Trait.CHANGES
 
     def describe(self, settings: ConfigureSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         changes = settings.changes
         return Description(
             f"change {counted(len(changes), 'setting')} of"
@@ -393,7 +393,7 @@ class ConfigureTopics(StepKind[ConfigureSettings, ConfigureIntent, ConfigureFact
 
         Raises:
             Refused: one is neither as the plan saw it nor as it is to be.
-            Unreachable: the cluster did not answer.
+            Unreachable: the cluster did not respond.
         """
         cluster, changes = settings.cluster, settings.changes
         known = known_shapes(cluster, topics_of(changes), reader)
@@ -491,7 +491,7 @@ class CreateTopics(Permanent[TopicsSettings, TopicsIntent, None]):
     traits = Trait.CHANGES | Trait.IRREVERSIBLE
 
     def describe(self, settings: TopicsSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         return Description(
             f"create {counted(len(settings.changes), 'topic')} on {settings.cluster}",
             "each exists, with its partitions",
@@ -503,7 +503,7 @@ class CreateTopics(Permanent[TopicsSettings, TopicsIntent, None]):
 
         Raises:
             Refused: whether one is there cannot be seen.
-            Unreachable: the cluster did not answer.
+            Unreachable: the cluster did not respond.
         """
         cluster, changes = settings.cluster, settings.changes
         found = shapes(cluster, topics_of(changes), reader)
@@ -542,7 +542,7 @@ class CreateTopics(Permanent[TopicsSettings, TopicsIntent, None]):
         return Readback(State.DONE, f"{counted(len(made), 'topic')} created on {cluster}{already}")
 
     def verify_undo(self, intent: TopicsIntent, reader: LinkReader) -> Readback[None]:
-        """What stays."""
+        """Report what stays changed."""
         names = topics_of(intent.make)
         found = shapes(intent.cluster, names, reader)
         made = [name for name in names if found[name] is not None]
@@ -570,7 +570,7 @@ class FinalPrecheck(Polling[BothClusters, BothClusters, FinalPrecheckFacts]):
     traits = Trait.NONE
 
     def describe(self, settings: BothClusters) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         source, target = settings.source, settings.target
         return Description(
             f"compare {target} with {source} again", "no difference remains that drctl would fix"

@@ -36,11 +36,11 @@ class Wrapped(StepKind[S, I, F]):
 
     @property
     def traits(self) -> Trait:
-        """What the rules of order need to know."""
+        """The traits that the ordering rules read."""
         return self.kind.traits
 
     def describe(self, settings: S) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         return self.kind.describe(settings)
 
     def check(self, settings: S, facts: Facts, reader: LinkReader) -> I:
@@ -85,7 +85,7 @@ class OppositeDirection(Wrapped[S, I, F]):
 
     @property
     def traits(self) -> Trait:
-        """What the rules of order need to know."""
+        """The traits that the ordering rules read."""
         return self.kind.traits | Trait.OPPOSITE_DIRECTION
 
     def check(self, settings: S, facts: Facts, reader: LinkReader) -> I:
@@ -124,11 +124,11 @@ class Irreversible(Wrapped[S, I, F]):
 
     @property
     def traits(self) -> Trait:
-        """What the rules of order need to know."""
+        """The traits that the ordering rules read."""
         return self.kind.traits | Trait.IRREVERSIBLE
 
     def describe(self, settings: S) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         return replace(self.kind.describe(settings), rollback=f"none: {self.why}", clients="")
 
     def undo(self, intent: I, writer: LinkWriter) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ SET_START_OFFSETS_LATEST = "set-start-offsets-latest"
 
 @dataclass(frozen=True, slots=True)
 class SeedSettings(BothClusters):
-    """What a plan says."""
+    """Settings from the plan."""
 
     connector: str
 
@@ -66,7 +66,7 @@ class SetStartOffsets(StepKind[SeedSettings, SeedSinceStopped, SeedFacts]):
     traits = Trait.CHANGES
 
     def describe(self, settings: SeedSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         where = "its end"
         if self.from_search:
             where = f"the first record that {settings.target} has not"
@@ -83,7 +83,7 @@ class SetStartOffsets(StepKind[SeedSettings, SeedSinceStopped, SeedFacts]):
         Raises:
             Refused: the connector is not stopped; or it would resume before where it has to begin.
             UsageError: there is no such connector.
-            Unreachable: a cluster, or every worker, did not answer.
+            Unreachable: a cluster, or every worker, did not respond.
         """
         name, connectors = settings.connector, reader.connectors()
         search = found(facts) if self.from_search else None
@@ -220,7 +220,7 @@ class FilterReconciled(Permanent[FilterSettings, FilterIntent, None]):
         return _OUT if self.out else _ALONG
 
     def describe(self, settings: FilterSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         what = "leave out" if self.out else "take along"
         return Description(
             f"have connector {settings.connector} {what} records with header {HEADER}",
@@ -233,7 +233,7 @@ class FilterReconciled(Permanent[FilterSettings, FilterIntent, None]):
 
         Raises:
             UsageError: there is no such connector.
-            Unreachable: no worker answered.
+            Unreachable: no worker responded.
         """
         name = settings.connector
         config = reader.connectors().config(name)
@@ -262,7 +262,7 @@ class FilterReconciled(Permanent[FilterSettings, FilterIntent, None]):
         return Readback(State.DONE, words)
 
     def verify_undo(self, intent: FilterIntent, reader: LinkReader) -> Readback[None]:
-        """That it stays."""
+        """Report that the effect stays."""
         return Readback(State.DONE, self._why, leaves_changes=bool(intent.changes))
 
 

@@ -135,7 +135,7 @@ def going_on(facts: Facts, reader: LinkReader) -> tuple[str, ...]:
         facts: of the steps before; where none has stopped connectors, there is nothing to look at.
 
     Raises:
-        Unreachable: no worker answered.
+        Unreachable: no worker responded.
     """
     boundary = _boundary(facts)
     if not boundary:
@@ -155,7 +155,7 @@ def gone_on(
         expected: where an earlier attempt may have told it to begin; that is no move.
 
     Raises:
-        Unreachable: no worker answered.
+        Unreachable: no worker responded.
     """
     boundary = _boundary(facts)
     if not boundary:
@@ -186,7 +186,7 @@ def must_be_stopped(name: str, connectors: ConnectorsReader) -> None:
     Raises:
         Refused: it is not stopped.
         UsageError: there is no such connector.
-        Unreachable: no worker answered.
+        Unreachable: no worker responded.
     """
     state = connectors.state(name).state
     if state != STOPPED:

@@ -33,7 +33,7 @@ from drctl.steps.manual import (
 from drctl.steps.records import found
 from drctl.steps.reversed import SinceStopped
 from drctl.steps.source_offsets import SeedFacts, copies_of, log_ends, logs_of, must_write_to
-from drctl.steps.stop_replication import RUNNING, STOPPED, told_each
+from drctl.steps.stop_replication import RUNNING, STOPPED, for_each_connector
 
 RESTART_REPLICATION = "restart-replication"
 """The name of `StartReplication` in the direction in which replication ran before the loss."""
@@ -44,7 +44,7 @@ SETS_REVERSE_OFFSETS = ("set-start-offsets", "set-start-offsets-earliest")
 
 @dataclass(frozen=True, slots=True)
 class StartSettings(BothClusters):
-    """What a plan says.
+    """Settings from the plan.
 
     Attributes:
         seeded_by: the kind of the step that told the connectors where to begin.
@@ -77,7 +77,7 @@ class StartReplication(StepKind[StartSettings, StartIntent, None]):
     traits = Trait.CHANGES | Trait.STARTS_REPLICATION
 
     def describe(self, settings: StartSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         names, source, target = settings.connectors, settings.source, settings.target
         return Description(
             f"start replication from {source} to {target}: connectors {', '.join(names)}",
@@ -91,7 +91,7 @@ class StartReplication(StepKind[StartSettings, StartIntent, None]):
         Raises:
             Refused: one of them would write to another cluster.
             UsageError: there is no such connector.
-            Unreachable: no worker answered.
+            Unreachable: no worker responded.
         """
         names, connectors = settings.connectors, reader.connectors()
         if settings.seeded_by in SETS_REVERSE_OFFSETS and not settings.writes_overridden:
@@ -106,7 +106,7 @@ class StartReplication(StepKind[StartSettings, StartIntent, None]):
 
     def apply(self, intent: StartIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Resume them."""
-        return told_each(intent.before, writer.connectors().resume)
+        return for_each_connector(intent.before, writer.connectors().resume)
 
     def verify(self, intent: StartIntent, reader: LinkReader) -> Readback[None]:
         """How they stand, and what came first."""
@@ -120,7 +120,7 @@ class StartReplication(StepKind[StartSettings, StartIntent, None]):
     def undo(self, intent: StartIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Stop those that did not run."""
         idle = [name for name, before in intent.before.items() if before != RUNNING]
-        return told_each(idle, writer.connectors().stop)
+        return for_each_connector(idle, writer.connectors().stop)
 
     def verify_undo(self, intent: StartIntent, reader: LinkReader) -> Readback[None]:
         """Whether they are stopped again."""
@@ -151,7 +151,7 @@ class RecordEndOffsets(Polling[BothClusters, EndsIntent, SeedFacts]):
     traits = Trait.NONE
 
     def describe(self, settings: BothClusters) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         source, target = settings.source, settings.target
         title = f"write down where {source} and {target} end: there copying begins later"
         return Description(title, "the journal has the end of each partition")
@@ -160,7 +160,7 @@ class RecordEndOffsets(Polling[BothClusters, EndsIntent, SeedFacts]):
         """Where they end.
 
         Raises:
-            Unreachable: a cluster did not answer.
+            Unreachable: a cluster did not respond.
         """
         start = log_ends(reader.cluster_reader(settings.source), reader.topics())
         ends = log_ends(reader.cluster_reader(settings.target), copies_of(reader))
@@ -228,7 +228,7 @@ class ManualStart(Polling[ManualStartSettings, ManualStartIntent, SaidFacts]):
     traits: Trait
 
     def describe(self, settings: ManualStartSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         told = changing(settings)
         return (
             replace(told, proof=PROOF.format(target=settings.target)) if settings.begins else told
@@ -240,7 +240,7 @@ class ManualStart(Polling[ManualStartSettings, ManualStartIntent, SaidFacts]):
         """Where it begins.
 
         Raises:
-            Unreachable: a cluster did not answer.
+            Unreachable: a cluster did not respond.
         """
         if not settings.begins:
             return ManualStartIntent(**asked(settings))

@@ -56,7 +56,7 @@ Kept = Mapping[str, tuple[Mapping[str, Any], ...]]
 
 @dataclass(frozen=True, slots=True)
 class StopSettings:
-    """What a plan says.
+    """Settings from the plan.
 
     Attributes:
         tasks_only: whether it is enough that no task is left of a connector that writes.
@@ -104,7 +104,7 @@ class RequestedStop(StoppingIntent):
 
 @dataclass(frozen=True, slots=True)
 class ConfirmSettings:
-    """What a plan says.
+    """Settings from the plan.
 
     Attributes:
         source: that is lost, and is to stay silent; empty where none is.
@@ -169,7 +169,7 @@ class _Stopping(StepKind[S, I, F]):
         def back(name: str) -> None:
             (connectors.pause if before[name] == PAUSED else connectors.resume)(name)
 
-        return told_each([n for n in before if before[n] != STOPPED], back, at_once=True)
+        return for_each_connector([n for n in before if before[n] != STOPPED], back, at_once=True)
 
     def verify_undo(self, intent: I, reader: LinkReader) -> Readback[F]:
         """Whether they are as before; one that had failed need only not be stopped."""
@@ -191,7 +191,7 @@ class StopReplication(_Stopping[StopSettings, StopIntent, StopFacts]):
     traits = Trait.CHANGES | Trait.STOPS_REPLICATION
 
     def describe(self, settings: StopSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         names = ", ".join(settings.connectors)
         proof = "Connect says STOPPED of each and of all tasks"
         if settings.tasks_only:
@@ -205,7 +205,7 @@ class StopReplication(_Stopping[StopSettings, StopIntent, StopFacts]):
 
         Raises:
             UsageError: there is no such connector.
-            Unreachable: no worker answered.
+            Unreachable: no worker responded.
         """
         names, requested = settings.connectors, facts.of(RequestStop()) or RequestedStop()
         if settings.tasks_only or settings.rest_later:
@@ -224,7 +224,7 @@ class StopReplication(_Stopping[StopSettings, StopIntent, StopFacts]):
     def apply(self, intent: StopIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Stop those that were not asked to; one that is stopped stays so."""
         names = [name for name in intent.before if name not in intent.requested]
-        return told_each(names, writer.connectors().stop, at_once=True)
+        return for_each_connector(names, writer.connectors().stop, at_once=True)
 
     def verify(self, intent: StopIntent, reader: LinkReader) -> Readback[StopFacts]:
         """Their states now, and how far they got."""
@@ -246,7 +246,7 @@ class RequestStop(_Stopping[StopSettings, RequestedStop, RequestedStop]):
     traits = Trait.CHANGES | Trait.REQUESTS_STOP
 
     def describe(self, settings: StopSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         names = ", ".join(settings.connectors)
         return Description(
             f"request the stop of connectors {names}",
@@ -259,7 +259,7 @@ class RequestStop(_Stopping[StopSettings, RequestedStop, RequestedStop]):
 
         Raises:
             UsageError: there is no such connector.
-            Unreachable: no worker answered.
+            Unreachable: no worker responded.
         """
         if settings.translate_ahead:
             reader.translate_ahead()
@@ -273,7 +273,7 @@ class RequestStop(_Stopping[StopSettings, RequestedStop, RequestedStop]):
 
         Connect answers once the stop is in its configuration topic, and read back from there.
         """
-        return told_each(intent.before, writer.connectors().stop, at_once=True)
+        return for_each_connector(intent.before, writer.connectors().stop, at_once=True)
 
     def verify(self, intent: RequestedStop, reader: LinkReader) -> Readback[RequestedStop]:
         """Whether Connect keeps it."""
@@ -300,7 +300,7 @@ class ConfirmStop(_Stopping[ConfirmSettings, ConfirmIntent, StopFacts]):
     traits = Trait.CHANGES
 
     def describe(self, settings: ConfirmSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         names, source = ", ".join(settings.connectors), settings.source
         silent = f", and {source} stays silent" if source else ""
         return Description(
@@ -314,7 +314,7 @@ class ConfirmStop(_Stopping[ConfirmSettings, ConfirmIntent, StopFacts]):
 
         Raises:
             UsageError: there is no such connector.
-            Unreachable: no worker answered.
+            Unreachable: no worker responded.
         """
         names, stopped = settings.connectors, facts.of(StopReplication())
         ended = stopped.tasks_of if stopped else names
@@ -323,7 +323,7 @@ class ConfirmStop(_Stopping[ConfirmSettings, ConfirmIntent, StopFacts]):
 
     def apply(self, intent: ConfirmIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Stop the others; one whose tasks end at once goes first, the next may take 5 s."""
-        return told_each(list(intent.before)[::-1], writer.connectors().stop)
+        return for_each_connector(list(intent.before)[::-1], writer.connectors().stop)
 
     def verify(self, intent: ConfirmIntent, reader: LinkReader) -> Readback[StopFacts]:
         """Which have not ended, which copy again, and whether the source is back."""
@@ -394,7 +394,7 @@ def _boundary(names: Iterable[str], connectors: ConnectorsReader) -> Kept:
     return {name: tuple(connectors.offsets(name)) for name in names}
 
 
-def told_each(
+def for_each_connector(
     names: Collection[str], act: Callable[[str], None], *, at_once: bool = False
 ) -> tuple[str, ...]:
     """Complaints of connectors; one that does not do as told does not keep the others."""
@@ -431,7 +431,7 @@ class MeasureLoss(Polling[BothClusters, MeasureIntent, LossFacts]):
     traits = Trait.NONE
 
     def describe(self, settings: BothClusters) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         title = f"estimate what {settings.target} lacks of {settings.source}"
         return Description(title, "records and seconds, with what makes them uncertain")
 

@@ -14,7 +14,7 @@ from drctl.model.typed_json import Number
 
 @dataclass(frozen=True, slots=True)
 class SwitchSettings:
-    """What a plan says.
+    """Settings from the plan.
 
     Attributes:
         number: of the endpoint, from 0.
@@ -68,7 +68,7 @@ class SwitchEndpoint(StepKind[SwitchSettings, SwitchIntent, SwitchFacts]):
     traits = Trait.CHANGES | Trait.SWITCHES
 
     def describe(self, settings: SwitchSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         to, clients = settings.to, ""
         proof = f"asked from here, it answers with {to}"
         if settings.probed:

@@ -76,7 +76,7 @@ def undecided(cluster: str, reader: LinkReader) -> Mapping[str, int]:
     """Partitions of the link's topics with records behind an open transaction: its first offset.
 
     Raises:
-        Unreachable: the cluster did not answer.
+        Unreachable: the cluster did not respond.
     """
     site = reader.cluster_reader(cluster)
     there = site.overview().partitions
@@ -112,7 +112,7 @@ def left_behind(cluster: str, known: Collection[str], reader: LinkReader) -> Lef
         known: groups that were active there; where a coordinator is gone no broker lists them.
 
     Raises:
-        Unreachable: the cluster did not answer.
+        Unreachable: the cluster did not respond.
     """
     unseen = []
     try:
@@ -169,7 +169,7 @@ _NOBODY = "no group was seen to be read in before: there is none to wait for"
 
 @dataclass(frozen=True, slots=True)
 class ClientsSettings(BothClusters):
-    """What a plan says.
+    """Settings from the plan.
 
     Attributes:
         probed_endpoints: numbers of the endpoints by which drctl knows how to connect.
@@ -226,7 +226,7 @@ class VerifyClients(Polling[ClientsSettings, ClientsIntent, ClientsFacts]):
     traits = Trait.VERIFIES
 
     def describe(self, settings: ClientsSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         title = f"see the consumers at work on {settings.target}"
         proof = "every group that was read in before is read in there, goes on, and has left"
         stayed = _STAYED.format(source=settings.source)
@@ -236,7 +236,7 @@ class VerifyClients(Polling[ClientsSettings, ClientsIntent, ClientsFacts]):
         """Whom to wait for, and where they stand now.
 
         Raises:
-            Unreachable: the target did not answer.
+            Unreachable: the target did not respond.
         """
         source, target, stock = settings.source, settings.target, facts.of(SnapshotState())
         names = stock.active_groups.get(source, ()) if stock else ()

@@ -31,7 +31,7 @@ def _halted(names: Sequence[str], reader: LinkReader) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class CatchUpSettings:
-    """What a plan says.
+    """Settings from the plan.
 
     Attributes:
         scope: of the comparison: full or tail.
@@ -62,13 +62,13 @@ class WaitForCatchUp(Polling[CatchUpSettings, CaughtUpIntent, None]):
     traits = Trait.NONE
 
     def describe(self, settings: CatchUpSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         title = f"wait until {settings.target} has what {settings.source} has"
         what = "a comparison of everything" if settings.scope == "full" else "a comparison"
         return Description(title, f"{what} finds {settings.at_most:,} missing at most")
 
     def check(self, settings: CatchUpSettings, facts: Facts, reader: LinkReader) -> CaughtUpIntent:
-        """Nothing has to be decided."""
+        """Use the settings as the intent."""
         return CaughtUpIntent(settings.scope, settings.at_most, settings.connectors)
 
     def verify(self, intent: CaughtUpIntent, reader: LinkReader) -> Readback[None]:
@@ -120,7 +120,7 @@ class Drain(Polling[DrainSettings, DrainIntent, DrainFacts]):
     traits = Trait.DRAINS
 
     def describe(self, settings: DrainSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         title = f"let replication bring everything to {settings.target}"
         return Description(title, "a comparison of the tail finds no missing record")
 
@@ -155,7 +155,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class WaitSettings:
-    """What a runbook says.
+    """Settings from the runbook.
 
     Attributes:
         condition: one of `CONDITIONS`.
@@ -291,13 +291,13 @@ class Wait(Polling[WaitSettings, WaitSettings, AnswerFacts]):
     traits = Trait.NONE
 
     def describe(self, settings: WaitSettings) -> Description:
-        """The step in words."""
+        """Describe the step for plans and reports."""
         words = CONDITIONS[settings.condition].words
         told = words.format(source=settings.source, target=settings.target)
         return Description(f"wait until {told}", "it was seen to be so")
 
     def check(self, settings: WaitSettings, facts: Facts, reader: LinkReader) -> WaitSettings:
-        """Nothing has to be decided."""
+        """Use the settings as the intent."""
         return settings
 
     def verify(self, intent: WaitSettings, reader: LinkReader) -> Observed:

@@ -15,7 +15,7 @@ from drctl.model.loss import Mode
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
 from drctl.plans import failover as builders
 from drctl.plans.inputs import PlanInputs
-from drctl.steps.enable_writes import EnableSettings, look_at_source
+from drctl.steps.enable_writes import EnableSettings, recheck_source
 
 FENCED = {"fence-producers": {"ends": {"orders-0": 10, "orders-1": 0}}}
 
@@ -64,7 +64,7 @@ class Source:
 
 def looked(source: Source, facts: Mapping[str, Any] = FENCED, **settings: Any) -> None:
     given = EnableSettings(cluster="secondary", principals=(), source="primary", **settings)
-    look_at_source(given, Facts(facts), cast(LinkReader, source))
+    recheck_source(given, Facts(facts), cast(LinkReader, source))
 
 
 def test_one_that_stands_still_is_as_it_was_left() -> None:

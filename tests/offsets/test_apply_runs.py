@@ -26,7 +26,7 @@ from drctl.offsets.applying import Action, ApplyPlan, Bounds, Precheck, Wanted, 
 from drctl.offsets.results import ApplyResult, Outcome, Place, results_of
 from drctl.plans.single_step import OFFSETS_APPLY, OFFSETS_UNDO, offsets_plan
 from drctl.steps import apply_offsets
-from drctl.steps.apply_offsets import became_of
+from drctl.steps.apply_offsets import outcomes_of
 from drctl.steps.registry import KINDS
 from drctl.views import run_markdown
 from drctl.views.run_reading import report_data
@@ -137,7 +137,7 @@ def execute(
 ) -> Ran:
     site = Site(standing, at)
     state, ending = engine(site, notes_of(site)).start(planned(found, wanted, name), WHO)
-    became = became_of(state, cast(LinkReader, site))
+    became = outcomes_of(state, cast(LinkReader, site))
     results = results_of(found, became, ending.words)
     return Ran(ending, state, ApplyResult(found, results, ending.status.value))
 

@@ -14,7 +14,7 @@ from drctl.model.groups import Group
 from drctl.model.ports import GroupReader, OffsetReader
 from drctl.model.repairs import Acl, Acls
 from drctl.model.topology import TopicPartition, TopicState, Unavailable
-from drctl.steps.commands import ended_looking
+from drctl.steps.commands import run_probe
 
 _ALL, _EVERYBODY, _ANY = "ALL", "User:*", "*"
 _SETTLE_S, _COMMAND_S = 2.0, 30.0
@@ -59,7 +59,7 @@ def observe_stopped(link: Link, reader: LinkReader) -> Stopped | None:
 
 
 def _told_by(argv: tuple[str, ...], what: str, so: str, reader: LinkReader) -> Stopped:
-    ended = ended_looking(argv, {}, _COMMAND_S, reader)
+    ended = run_probe(argv, {}, _COMMAND_S, reader)
     held, said = ended.code == 0, ended.output.strip()
     words = f"user-supplied command: {what} {so if held else f'not {so}'}"
     return Stopped(held, f"{words} ({said})" if said else words)
