@@ -61,7 +61,7 @@ _CALL_S = 180.0
 _ANSWER_S = 60.0
 _FAULT_LOOK_EVERY_S = 0.5
 _CONNECT = "connect"
-_HANGS, _ANSWERS = "stopped", "answering"
+_HANGS, _ANSWERS = "frozen", "answering"
 
 # Of the comparison at the end.
 _TASKS_S = 20.0
@@ -287,7 +287,7 @@ class Fault(StrEnum):
 # The lab command for each fault, and the one that reverts it.
 _COMMANDS = {
     Fault.KILL_SOURCE: ("kill", "start"),
-    Fault.PAUSE_SOURCE: ("stop", "cont"),
+    Fault.PAUSE_SOURCE: ("freeze", "unfreeze"),
     Fault.STOP_CONNECT: ("kill", "start"),
 }
 

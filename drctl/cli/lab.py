@@ -287,18 +287,35 @@ def env(
     output_file: Annotated[Path, typer.Option(metavar="FILE", help="File to write.")] = Path(
         "drctl.yaml"
     ),
+    failback: Annotated[
+        bool,
+        typer.Option(
+            "--failback", help="Also create a stopped reverse connector and an endpoint file."
+        ),
+    ] = False,
 ) -> None:
     """Write a commented drctl.yaml for the lab.
 
-    Never overwrites a file with different content.
+    Never overwrites a file with different content. With --failback, also prepares the lab for a
+    failback: a connector that copies from the secondary to the primary, STOPPED until a failback
+    starts it, and file `bootstrap`, from which clients read the address of their cluster.
 
     Examples:
         drctl lab env
+        drctl lab env --failback
         drctl lab env --output-file lab.yaml
     """
     from drctl.lab.environment import in_words, write_environment
 
-    document = write_environment(_lab(dir).parts, output_file)
+    lab = _lab(dir)
+    if failback:
+        from drctl.lab.scenarios.clients import ENDPOINT
+        from drctl.lab.scenarios.stage import NAME, prepare_failback
+
+        document = write_environment(lab.parts, output_file, endpoint=ENDPOINT, reverse=NAME)
+        prepare_failback(lab, output_file.parent / ENDPOINT)
+    else:
+        document = write_environment(lab.parts, output_file)
     console().result(Lines(in_words(document)), document)
 
 
@@ -386,7 +403,7 @@ def start(part: Part, dir: Dir = None) -> None:
 
 @app.command()
 def kill(part: Part, dir: Dir = None) -> None:
-    """Kill a part (SIGKILL), like a power failure.
+    """Kill a part (SIGKILL), like a power failure; undo it with `drctl lab start`.
 
     Examples:
         drctl lab kill primary
@@ -396,23 +413,23 @@ def kill(part: Part, dir: Dir = None) -> None:
 
 
 @app.command()
-def stop(part: Part, dir: Dir = None) -> None:
-    """Suspend a part (SIGSTOP), like a hung host.
+def freeze(part: Part, dir: Dir = None) -> None:
+    """Freeze a part (SIGSTOP), like a hung host; undo it with `drctl lab unfreeze`.
 
     Examples:
-        drctl lab stop primary
-        drctl lab stop secondary-1
+        drctl lab freeze primary
+        drctl lab freeze secondary-1
     """
     _signal(dir, part, signal.SIGSTOP)
 
 
 @app.command()
-def cont(part: Part, dir: Dir = None) -> None:
-    """Continue a suspended part (SIGCONT).
+def unfreeze(part: Part, dir: Dir = None) -> None:
+    """Let a frozen part continue (SIGCONT).
 
     Examples:
-        drctl lab cont primary
-        drctl lab cont secondary-1
+        drctl lab unfreeze primary
+        drctl lab unfreeze secondary-1
     """
     _signal(dir, part, signal.SIGCONT)
 

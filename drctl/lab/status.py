@@ -25,7 +25,7 @@ class ComponentDocument(Document):
     """
 
     name: Name
-    state: Literal["answering", "silent", "stopped", "dead"]
+    state: Literal["answering", "silent", "frozen", "dead"]
     pid: Annotated[int | None, ("minimum", 1)]
     address: Name
     log: Name
@@ -123,11 +123,11 @@ def _answers(parts: Parts, name: str) -> bool:
 def _part(parts: Parts, name: str, answering: bool) -> ComponentDocument:
     part = parts.part(name)
     process = part.process()
-    state: Literal["answering", "silent", "stopped", "dead"]
+    state: Literal["answering", "silent", "frozen", "dead"]
     if process is None:
         state = "dead"
     elif part.frozen():
-        state = "stopped"
+        state = "frozen"
     else:
         state = "answering" if answering else "silent"
     return ComponentDocument(

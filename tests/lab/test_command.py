@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from drctl.config.loading import load
 from drctl.lab.lab import Lab
+from drctl.lab.scenarios.stage import NAME, remove
 from tests.cli.conftest import DRCTL, Ran, clean_environment
 from tests.cli.documents import check
 
@@ -61,13 +63,13 @@ def test_up_with_another_shape(drctl_lab: Command) -> None:
 
 
 def test_a_drill(drctl_lab: Command) -> None:
-    hung = drctl_lab("stop", "secondary", "-o", "json")
+    hung = drctl_lab("freeze", "secondary", "-o", "json")
     assert hung.code == 0
     assert check(hung.document())["answering"] is False
     status = drctl_lab("status")
     assert (status.code, status.stderr) == (1, "")
-    assert "secondary-1             stopped" in status.stdout
-    assert drctl_lab("cont", "secondary").code == 0
+    assert "secondary-1             frozen" in status.stdout
+    assert drctl_lab("unfreeze", "secondary").code == 0
     assert drctl_lab("status").code == 0
 
 
@@ -109,6 +111,25 @@ def test_env_writes_once(drctl_lab: Command) -> None:
     ran = drctl_lab("env")
     assert (ran.code, ran.stdout) == (3, "")
     assert file.read_text(encoding="utf-8") == "mine: true\n"
+
+
+def test_env_with_a_failback_prepares_it_once(drctl_lab: Command) -> None:
+    for _ in range(2):
+        ran = drctl_lab("env", "--failback", "--output-file", "failback.yaml", "-o", "json")
+        assert (ran.code, ran.stderr) == (0, "")
+    written = Path(check(ran.document())["file"])
+    link = load(written).link("main").settings
+    assert link.replicator.reverse is not None
+    assert link.replicator.reverse.connectors.source == NAME
+    endpoint = drctl_lab.folder / "bootstrap"
+    assert (
+        endpoint.read_text(encoding="utf-8").strip() == drctl_lab.lab.cluster("primary").bootstrap
+    )
+    try:
+        states = check(drctl_lab("status", "-o", "json").document())["connectors"]
+        assert {each["name"]: each["state"] for each in states}[NAME] == "STOPPED"
+    finally:
+        remove(drctl_lab.lab)
 
 
 def test_down_of_nothing(tmp_path: Path) -> None:

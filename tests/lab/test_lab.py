@@ -249,7 +249,7 @@ def test_up_wakes_and_revives(lab: Lab) -> None:
     before = pids(lab)
     lab.signal("secondary", signal.SIGSTOP)
     lab.signal("connect", signal.SIGKILL)
-    assert states(lab) == {"primary-1": "answering", "secondary-1": "stopped", "connect": "dead"}
+    assert states(lab) == {"primary-1": "answering", "secondary-1": "frozen", "connect": "dead"}
     began = time.monotonic()
     said: list[str] = []
     Lab(lab.root, said.append).up()
@@ -262,7 +262,7 @@ def test_up_wakes_and_revives(lab: Lab) -> None:
 
 def test_a_hanging_part_goes_on(lab: Lab) -> None:
     lab.signal("primary-1", signal.SIGSTOP)
-    assert states(lab)["primary-1"] == "stopped"
+    assert states(lab)["primary-1"] == "frozen"
     lab.signal("primary-1", signal.SIGCONT)
     assert soon(lambda: states(lab)["primary-1"] == "answering")
 

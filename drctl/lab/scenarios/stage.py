@@ -12,7 +12,7 @@ from typing import Any, TextIO
 from drctl.connect.client import ConnectWriter
 from drctl.lab.lab import Lab
 from drctl.lab.mirrors import Direction
-from drctl.model.errors import Stopped, Unknown
+from drctl.model.errors import Stopped, Unknown, UsageError
 
 NAME = "mm2-source-reverse"
 
@@ -42,6 +42,30 @@ def deploy(lab: Lab, topic: str, name: str = NAME) -> None:
         client.create_stopped(name, {**configuration(lab), "topics": topic})
     finally:
         client.close()
+
+
+def prepare_failback(lab: Lab, endpoint: Path) -> None:
+    """Create the reverse connector and the endpoint file, unless they exist.
+
+    Args:
+        endpoint: file from which clients read their bootstrap servers.
+
+    Raises:
+        Unreachable: the worker does not answer.
+        UsageError: the file cannot be written.
+    """
+    client = lab.parts.worker.client()
+    try:
+        present = NAME in client.connectors()
+    finally:
+        client.close()
+    if not present:
+        deploy(lab, f"{lab.parts.settings.mirrored}.*")
+    try:
+        if not endpoint.exists():
+            endpoint.write_text(f"{lab.cluster('primary').bootstrap}\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{endpoint} cannot be written: {error.strerror}") from error
 
 
 def remove(lab: Lab, name: str = NAME) -> None:
