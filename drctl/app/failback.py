@@ -35,7 +35,7 @@ from drctl.reconcile.policy import Action
 from drctl.reconcile.prechecks import Precheck
 from drctl.steps import commit_offsets
 from drctl.steps.commit_offsets import CommitFacts, CommitOffsets, VerifyGroups
-from drctl.steps.failback import ASKED_FOR, PASSED, ResolveFacts, ResolveOutstanding
+from drctl.steps.failback import FAILBACK_MODE, ResolveFacts, ResolveOutstanding
 from drctl.steps.registry import KINDS
 
 if TYPE_CHECKING:
@@ -183,7 +183,9 @@ def prechecks_of(
 def _prechecks(
     policies: "Policies | None", reader: ClusterLinkReader, mode: str
 ) -> "Sequence[Finding]":
-    return prechecks_of(reader, mode, ASKED_FOR, lambda _, terms: replace(terms, policies=policies))
+    return prechecks_of(
+        reader, mode, FAILBACK_MODE, lambda _, terms: replace(terms, policies=policies)
+    )
 
 
 def producer_id_conflicts(reader: ClusterLinkReader, facts: "Facts") -> "tuple[Finding, ...]":
@@ -273,14 +275,14 @@ def known_overrides(given: Sequence[str]) -> Mapping[str, str]:
     from drctl.checks.diagnosis import checked_overrides
     from drctl.offsets.applying import OVERRIDABLE
 
-    return checked_overrides(given, (*OVERRIDABLE, *PASSED))
+    return checked_overrides(given, (*OVERRIDABLE, *OVERRIDABLE))
 
 
 HOME = Operation(
     lambda config, link, asked, _lost: failback_reader(config, link, asked),
     failback_writer,
     known_overrides,
-    lambda _plan: ASKED_FOR,
+    lambda _plan: FAILBACK_MODE,
 )
 """A failback to a recovered source cluster."""
 

@@ -361,12 +361,12 @@ class ClusterLinkReader(NoFailback):
 
         def look() -> "tuple[float, StateSnapshot]":
             from drctl.app.plan_inputs import connector_names
-            from drctl.steps.prechecks import SnapshotSettings, stock_of
+            from drctl.steps.prechecks import SnapshotSettings, snapshot_of
 
             wanted = SnapshotSettings((self.link.target,), connector_names(self.link))
             # The connections of this reader are in use in another thread.
             with ClusterLinkReader(self.config, self.link, self.judge, lost=True) as other:
-                return monotonic(), stock_of(wanted, other)
+                return monotonic(), snapshot_of(wanted, other)
 
         self._snapshot = BoundedQuery(look, adapters.TIMEOUT_S)
 

@@ -10,7 +10,7 @@ from drctl.app.operation import Operation
 from drctl.app.prechecks import judged
 from drctl.engine.failback_state import ReconcileRequest, Reconciliation, Search
 from drctl.model.errors import DrctlError, Unknown, Unreachable
-from drctl.steps.failback import REBUILDING
+from drctl.steps.failback import REBUILD_MODE
 from drctl.steps.rebuild import misshapen
 from drctl.steps.source_offsets import copies_of, logs_of
 
@@ -148,7 +148,7 @@ def cost_of(reader: ClusterLinkReader) -> str:
 
 
 def _prechecks(reader: ClusterLinkReader, mode: str) -> "Sequence[Finding]":
-    return prechecks_of(reader, mode, REBUILDING, _terms)
+    return prechecks_of(reader, mode, REBUILD_MODE, _terms)
 
 
 def _terms(reader: ClusterLinkReader, terms: "Terms") -> "Terms":
@@ -163,6 +163,6 @@ REBUILD = Operation(
     lambda config, link, asked, _lost: rebuild_reader(config, link, asked),
     failback_writer,
     known_overrides,
-    lambda _plan: REBUILDING,
+    lambda _plan: REBUILD_MODE,
 )
 """A failback to a source cluster that has lost its records."""

@@ -16,8 +16,8 @@ from drctl.steps import commit_offsets
 from drctl.steps.commands import COMMAND_FENCE, COMMAND_STOP_REPLICATION
 from drctl.steps.commit_offsets import VerifyGroups
 from drctl.steps.failback import (
-    ASKED_FOR,
-    REBUILDING,
+    FAILBACK_MODE,
+    REBUILD_MODE,
     WRITES,
     FailbackOrder,
     OrderSettings,
@@ -187,7 +187,9 @@ def _plan(name: str, reverse: PlanInputs, steps: tuple[Step, ...]) -> Plan:
 def _isolate(inputs: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
     """Steps a and b: fence the returned cluster, and stop replication from it."""
     reverse, forward = inputs.reverse, inputs.forward
-    order = OrderSettings(reverse.target, reverse.overrides, REBUILDING if rebuild else ASKED_FOR)
+    order = OrderSettings(
+        reverse.target, reverse.overrides, REBUILD_MODE if rebuild else FAILBACK_MODE
+    )
     yield FailbackOrder().step("order", order, 60)
     yield builders.snapshot_state(reverse)
     fence = builders.fence_producers(forward, Duty.REQUIRED, f"fence-{reverse.target}")

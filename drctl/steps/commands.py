@@ -16,7 +16,7 @@ from drctl.engine.ports import CommandResult, LinkReader, LinkWriter
 from drctl.engine.source_fence import FenceFacts
 from drctl.model.errors import Refused
 from drctl.model.typed_json import Number
-from drctl.steps.manual import BACK, FenceIntent, FenceSettings, still, watched
+from drctl.steps.manual import BACK, FenceIntent, FenceSettings, watched, with_stable_ends
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,7 +236,7 @@ class CommandFence(_Runs[CommandFenceSettings, CommandFenceIntent, FenceFacts]):
 
     def verify(self, intent: CommandFenceIntent, reader: LinkReader) -> Readback[FenceFacts]:
         """Verify the command's result, and that end offsets are stable."""
-        return still(intent, reader, _ended(intent, reader))
+        return with_stable_ends(intent, reader, _ended(intent, reader))
 
 
 COMMAND_FENCE = CommandFence()

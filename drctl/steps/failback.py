@@ -1,4 +1,4 @@
-"""Whether a failback may begin or continue, and which outstanding actions it settles."""
+"""Checks the order of a failback, and resolves outstanding actions of earlier runs."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -24,35 +24,35 @@ from drctl.steps.records import VERIFY_FORWARD_COPIES, VerifyCopies, VerifyFacts
 from drctl.steps.start_replication import RESTART_REPLICATION
 from drctl.steps.verify_clients import VerifyClients
 
-ASKED_FOR = "way-back"
+FAILBACK_MODE = "failback"
 """The mode of prechecks for a failback."""
 
-REBUILDING = "rebuild"
-"""Their mode for a rebuild, in which the returned cluster is filled again from scratch."""
+REBUILD_MODE = "rebuild"
+"""The mode of prechecks for a rebuild, which empties and refills the returned cluster."""
 
 STEP_ORDER = "step-order"
-"""Blocks a failback in which something was done out of order."""
+"""Blocks a failback whose steps were done out of order."""
 
 INTACT = "source-intact"
-"""Blocks a rebuild of a cluster that has lost nothing."""
+"""Blocks a rebuild of a cluster that has lost no records."""
 
 CYCLES = "replication-loops"
 """Blocks any plan while records loop between both clusters."""
 
 UNHEALTHY = "source-unhealthy"
-"""Blocks moving clients to a cluster that takes no records."""
+"""Blocks moving clients to a cluster that does not accept records."""
 
 BOTH_WAYS = "replicator-both-ways"
-"""Blocks two Replicators that copy again what one of them has copied."""
+"""Blocks two Replicators that replicate each other's copies."""
 
 PRODUCERS = "producer-ids-collide"
-"""Blocks moving producers to where others with their id are remembered."""
+"""Blocks moving producers to a cluster that knows other producers by their ids."""
 
 WRITES = "reverse-writes"
-"""Blocks a connector that does not write to the cluster it copies to."""
+"""Blocks a connector that would not write to its target cluster."""
 
-PASSED = (STEP_ORDER, INTACT, CYCLES, UNHEALTHY, BOTH_WAYS, PRODUCERS, WRITES)
-"""Those that may be overridden."""
+OVERRIDABLE = (STEP_ORDER, INTACT, CYCLES, UNHEALTHY, BOTH_WAYS, PRODUCERS, WRITES)
+"""Prechecks that may be overridden."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,24 +60,24 @@ class OrderSettings:
     """Settings from the plan.
 
     Attributes:
-        overrides: prechecks that are overridden, each with the reason.
-        mode: of the prechecks.
+        overrides: overridden prechecks, each with its reason.
+        mode: the mode of the prechecks.
     """
 
     target: str
     overrides: Mapping[str, str]
-    mode: str = ASKED_FOR
+    mode: str = FAILBACK_MODE
 
 
 @dataclass(frozen=True, slots=True)
 class OrderFacts:
-    """What is good to know, and blocks nothing."""
+    """Warnings: findings that block nothing."""
 
     warnings: tuple[str, ...]
 
 
 class FailbackOrder(Polling[OrderSettings, OrderFacts, OrderFacts]):
-    """What the steps that follow put right is no blocker."""
+    """Refuses a failback whose order is wrong; problems that later steps fix are no blockers."""
 
     name = "failback-order"
     traits = Trait.RUNS_PRECHECKS
@@ -85,29 +85,29 @@ class FailbackOrder(Polling[OrderSettings, OrderFacts, OrderFacts]):
     def describe(self, settings: OrderSettings) -> Description:
         """Describe the step for plans and reports."""
         title = f"check the progress and the order of the failback to {settings.target}"
-        passed = ", ".join(sorted(settings.overrides)) or "none"
+        overridden = ", ".join(sorted(settings.overrides)) or "none"
         lost = "nothing is lost, or"
-        if settings.mode == REBUILDING:
+        if settings.mode == REBUILD_MODE:
             lost = f"{settings.target} has lost records, and nothing is"
-        return Description(title, f"{lost} out of order (overridden: {passed})")
+        return Description(title, f"{lost} out of order (overridden: {overridden})")
 
     def check(self, settings: OrderSettings, facts: Facts, reader: LinkReader) -> OrderFacts:
-        """Ask.
+        """Run the prechecks.
 
         Raises:
-            Refused: there are blockers that are not overridden; each is named.
+            Refused: a precheck fails that is not overridden; all of them are listed.
         """
         found = [each for each in reader.findings(settings.mode) if each.status is not Status.OK]
-        against = [
+        blockers = [
             each
             for each in found
             if each.status is Status.FAIL
-            and not (each.check in PASSED and each.check in settings.overrides)
+            and not (each.check in OVERRIDABLE and each.check in settings.overrides)
         ]
-        if against:
+        if blockers:
             raise Refused(
-                "; ".join(f"{each.subject}: {each.reason}" for each in against),
-                "; ".join(dict.fromkeys(each.remedy for each in against if each.remedy)),
+                "; ".join(f"{each.subject}: {each.reason}" for each in blockers),
+                "; ".join(dict.fromkeys(each.remedy for each in blockers if each.remedy)),
             )
         return OrderFacts(tuple(f"{each.check}: {each.subject}: {each.reason}" for each in found))
 
@@ -123,10 +123,10 @@ _BY_A_PERSON = "confirmed by the operator"
 
 @dataclass(frozen=True, slots=True)
 class ResolveSettings:
-    """What a plan says; plans of an older drctl name no clusters: no proof is about one then.
+    """Settings from the plan.
 
     Attributes:
-        question: by its id, whether what nothing has proven is settled.
+        question: the id under which the operator confirms actions that no proof covers.
     """
 
     source: str = ""
@@ -136,11 +136,11 @@ class ResolveSettings:
 
 @dataclass(frozen=True, slots=True)
 class ResolveIntent:
-    """What earlier runs left.
+    """The outstanding actions of earlier runs.
 
     Attributes:
-        settled: actions with the proof that settles them, in words.
-        kept: those that none settles.
+        settled: resolved actions, each with its proof.
+        kept: actions that no proof resolves.
     """
 
     question: str
@@ -150,14 +150,14 @@ class ResolveIntent:
 
 @dataclass(frozen=True, slots=True)
 class ResolveFacts:
-    """The same, with what a person knows."""
+    """The same, after the operator's answer."""
 
     settled: tuple[str, ...] = ()
     kept: tuple[OutstandingAction, ...] = ()
 
 
 class ResolveOutstanding(Polling[ResolveSettings, ResolveIntent, ResolveFacts]):
-    """The proofs of this run settle the outstanding actions they are about, and nothing else."""
+    """Resolves the outstanding actions that this run's proofs cover, and no others."""
 
     name = "resolve-outstanding"
     traits = Trait.NONE
@@ -168,24 +168,24 @@ class ResolveOutstanding(Polling[ResolveSettings, ResolveIntent, ResolveFacts]):
         return Description("resolve the outstanding actions of earlier runs", proof)
 
     def check(self, settings: ResolveSettings, facts: Facts, reader: LinkReader) -> ResolveIntent:
-        """What they owe, and what of it is settled.
+        """Match outstanding actions with this run's proofs.
 
         Raises:
             Unreachable: the journal did not respond.
         """
-        shown, settled, kept = Shown(settings.source, settings.target, facts), [], []
+        proven, settled, kept = Proven(settings.source, settings.target, facts), [], []
         for each in reader.outstanding():
-            if why := settled_by(each, shown):
-                settled.append(_told(each, why))
+            if why := resolved_by(each, proven):
+                settled.append(_with_proof(each, why))
             else:
                 kept.append(each)
         return ResolveIntent(settings.question, tuple(settled), tuple(kept))
 
     def verify(self, intent: ResolveIntent, reader: LinkReader) -> Readback[ResolveFacts]:
-        """What is settled; what is not stays owed, unless a person knows better."""
+        """Report what is resolved; the operator may confirm the rest."""
         settled, kept, question = intent.settled, intent.kept, intent.question
         if kept and question and reader.answer(question, _asked(kept)):
-            settled, kept = (*settled, *(_told(each, _BY_A_PERSON) for each in kept)), ()
+            settled, kept = (*settled, *(_with_proof(each, _BY_A_PERSON) for each in kept)), ()
         facts = ResolveFacts(settled, kept)
         words = f"{len(settled)} outstanding actions are resolved"
         if not kept:
@@ -201,7 +201,7 @@ class ResolveOutstanding(Polling[ResolveSettings, ResolveIntent, ResolveFacts]):
         return Readback(State.DONE, words, facts, items, outstanding)
 
 
-def _told(each: OutstandingAction, why: str) -> str:
+def _with_proof(each: OutstandingAction, why: str) -> str:
     return f"{_named(each)}: {why}"
 
 
@@ -221,17 +221,17 @@ _PRIMARY, _SECONDARY = VerifyCopies.name, VERIFY_FORWARD_COPIES
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Proven:
     """What a failback has proven.
 
     Attributes:
         left: the cluster that clients have left.
-        home: the cluster to which they have failed back.
-        facts: of its steps, by kind.
+        returned: the cluster to which clients have failed back.
+        facts: the facts of its steps, by kind.
     """
 
     left: str
-    home: str
+    returned: str
     facts: Facts
 
     def any_of(self, kinds: Collection[str]) -> bool:
@@ -239,70 +239,74 @@ class Shown:
         return any(kind in self.facts for kind in kinds)
 
 
-def settled_by(outstanding: OutstandingAction, shown: Shown) -> str:
-    """The proof that settles it, in words; empty where there is none."""
+def resolved_by(outstanding: OutstandingAction, proven: Proven) -> str:
+    """The proof that resolves an action; empty if there is none."""
     if outstanding.fences:
-        return _fence(outstanding, shown)
+        return _fence(outstanding, proven)
     proof = _PROOFS.get(outstanding.kind)
-    return proof(outstanding, shown) if proof else ""
+    return proof(outstanding, proven) if proof else ""
 
 
-def _fence(outstanding: OutstandingAction, shown: Shown) -> str:
-    """A fence that was not set, or that something came through."""
-    if outstanding.source == shown.home and shown.any_of(_CLOSED) and _SECONDARY in shown.facts:
-        return (
-            f"{shown.home} was fenced before its records were found, and {shown.left} is"
-            f" missing none"
-            " but what was decided on (verify-secondary)"
-        )
-    if outstanding.source == shown.left and shown.any_of(_FENCED) and _PRIMARY in shown.facts:
-        return (
-            f"{shown.left} was fenced, and {shown.home} is missing nothing of it (verify-primary)"
-        )
-    return ""
-
-
-def _of_clients(outstanding: OutstandingAction, shown: Shown) -> str:
-    """What clients needed on the cluster to which they were moved."""
+def _fence(outstanding: OutstandingAction, proven: Proven) -> str:
+    """Proof that a missing or leaking fence did no harm."""
     if (
-        outstanding.target == shown.left
-        and shown.any_of(_FENCED)
-        and VerifyClients.name in shown.facts
+        outstanding.source == proven.returned
+        and proven.any_of(_CLOSED)
+        and _SECONDARY in proven.facts
     ):
-        return f"{shown.left} is fenced, and clients have left it (verify-clients)"
+        return (
+            f"{proven.returned} was fenced before its records were searched, and {proven.left} is"
+            " missing only records that were given up (verify-secondary)"
+        )
+    if outstanding.source == proven.left and proven.any_of(_FENCED) and _PRIMARY in proven.facts:
+        returned = proven.returned
+        return f"{proven.left} was fenced, and {returned} has all of its records (verify-primary)"
     return ""
 
 
-def _second_copies(outstanding: OutstandingAction, shown: Shown) -> str:
+def _of_clients(outstanding: OutstandingAction, proven: Proven) -> str:
+    """Proof that clients have left the cluster on which they needed the action."""
+    if (
+        outstanding.target == proven.left
+        and proven.any_of(_FENCED)
+        and VerifyClients.name in proven.facts
+    ):
+        return f"{proven.left} is fenced, and clients have left it (verify-clients)"
+    return ""
+
+
+def _second_copies(outstanding: OutstandingAction, proven: Proven) -> str:
     cluster = outstanding.target if outstanding.kind == _PRIMARY else outstanding.source
     proof, step = (
-        (_PRIMARY, "verify-primary") if cluster == shown.home else (_SECONDARY, "verify-secondary")
+        (_PRIMARY, "verify-primary")
+        if cluster == proven.returned
+        else (_SECONDARY, "verify-secondary")
     )
-    proven = shown.facts.named(proof, VerifyFacts)
+    proven = proven.facts.named(proof, VerifyFacts)
     if proven and not proven.duplicated:
         return f"{cluster} holds no record twice ({step})"
     return ""
 
 
-def _copied_back(outstanding: OutstandingAction, shown: Shown) -> str:
-    """What was to be replicated to the cluster that is active again."""
-    if outstanding.source == shown.home and _PRIMARY in shown.facts:
-        return f"{shown.home} has every record of {shown.left} (verify-primary)"
+def _copied_back(outstanding: OutstandingAction, proven: Proven) -> str:
+    """Proof that the returned cluster has every record."""
+    if outstanding.source == proven.returned and _PRIMARY in proven.facts:
+        return f"{proven.returned} has every record of {proven.left} (verify-primary)"
     return ""
 
 
-def _positions(outstanding: OutstandingAction, shown: Shown) -> str:
-    """Groups that had no offset to resume from, or were moved back."""
-    put, proven = shown.facts.of(CommitOffsets()), shown.facts.of(VerifyGroups())
+def _positions(outstanding: OutstandingAction, proven: Proven) -> str:
+    """Proof that groups without an offset, or with a wrong one, have a right one now."""
+    put, proven = proven.facts.of(CommitOffsets()), proven.facts.of(VerifyGroups())
     if not put or not proven or proven.wrong != 0:
         return ""
     if outstanding.groups and all(group in put.stand for group in outstanding.groups):
         names = ", ".join(outstanding.groups)
-        return f"{names}: each has a committed offset on {shown.home} now (verify-groups)"
+        return f"{names}: each has a committed offset on {proven.returned} now (verify-groups)"
     return ""
 
 
-_PROOFS: Mapping[str, Callable[[OutstandingAction, Shown], str]] = {
+_PROOFS: Mapping[str, Callable[[OutstandingAction, Proven], str]] = {
     PrepareGroups.name: _of_clients,
     AdvanceProducerIds.name: _of_clients,
     EnableWrites.name: _of_clients,

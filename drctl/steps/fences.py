@@ -1,4 +1,4 @@
-"""Fences producers or consumers on one cluster by ACLs, verified on every broker."""
+"""Fences producers or consumers on one cluster by ACLs, and verifies it on every broker."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -32,10 +32,10 @@ _SHOWN = 5
 
 @dataclass(frozen=True, kw_only=True)
 class AclFenceSettings(FenceSettings):
-    """Whom to keep away.
+    """The principals to fence.
 
     Attributes:
-        link: its name signs rules that other links' fences may rest on, too.
+        link: the link's name, which marks rules that the fences of several links share.
     """
 
     principals: tuple[str, ...]
@@ -44,11 +44,11 @@ class AclFenceSettings(FenceSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class AclFenceIntent(FenceIntent):
-    """By which rules.
+    """The ACL rules of the fence.
 
     Attributes:
-        added: those that are not there; and those that another link's fence rests on.
-        kept: those that an earlier run of the link had set.
+        added: missing rules, and rules that the fence of another link shares.
+        kept: rules that an earlier run of the link added.
     """
 
     link: str = ""
@@ -64,7 +64,7 @@ class AclFenceIntent(FenceIntent):
 
 @dataclass(frozen=True, slots=True)
 class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
-    """Denies principals an operation on the link's topics; rules that were there stay there."""
+    """Denies principals an operation on the link's topics; earlier rules are left alone."""
 
     name: str
     traits: Trait
@@ -83,16 +83,16 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
         )
 
     def check(self, settings: AclFenceSettings, facts: Facts, reader: LinkReader) -> AclFenceIntent:
-        """Which rules are to be added, or signed: those that another link's fence rests on.
+        """Find the rules to add, and the shared rules to mark as used by this link.
 
         Raises:
-            Refused: the cluster has no authorizer, or its rules cannot be seen.
+            Refused: the cluster has no authorizer, or its rules cannot be listed.
         """
         cluster, link, topics = settings.cluster, settings.link, reader.topics()
         present = reader.acls(cluster).acls()
         if isinstance(present, Unavailable):
             raise Refused(
-                f"the ACLs of {cluster} cannot be seen: {present.reason}",
+                f"the ACLs of {cluster} cannot be listed: {present.reason}",
                 "allow drctl's user DESCRIBE and ALTER on the cluster, or fence by a command",
             )
         if not present.enforced:
@@ -113,20 +113,20 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
         )
 
     def apply(self, intent: AclFenceIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Add the rules; also those that an earlier run of the link had set, if they are gone."""
+        """Add the rules; also rules of an earlier run of the link, in case they were removed."""
         rules = tuple(dict.fromkeys((*intent.added, *intent.kept)))
         return failed_items(writer.acls(intent.cluster).deny(rules), _rule)
 
     def verify(self, intent: AclFenceIntent, reader: LinkReader) -> Readback[FenceFacts]:
-        """Whether every broker has them, and nothing grows."""
+        """Verify that every broker enforces the rules, and that end offsets are stable."""
         cluster, rules = intent.cluster, intent.rules
         present = reader.acls(cluster).acls()
         if rules and isinstance(present, Acls) and not set(rules) & set(present.rules):
-            # Proving waits for brokers that lag. Where a run died first, there is nothing to prove.
+            # The proof waits for lagging brokers: pointless if a crashed run added no rule.
             return Readback(State.WAITING, f"none of {len(rules)} rules is on {cluster} yet")
         if self.operation is Denied.READ:
-            # That nothing grows was proven when writes were fenced, and is held against the ends
-            # once more before the target opens.
+            # Stable end offsets were proven by the producer fence, and are checked again before
+            # writes are enabled on the target.
             return _obeyed(reader.acls(cluster).enforcement(rules, intent.topics))
         proof = reader.fence(cluster, intent.settle_seconds).prove(rules, intent.topics)
         ends = {str(place): end for place, end in sorted(proof.no_writes.ends.items())}
@@ -140,11 +140,11 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
         return Readback(State.WAITING, "; ".join(proof.unproven[:_SHOWN]), facts, proof.unproven)
 
     def undo(self, intent: AclFenceIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Remove what was added, but for what another link's fence rests on."""
+        """Remove the added rules, except those that another link shares."""
         return failed_items(writer.acls(intent.cluster).restore(intent.added), _rule)
 
     def verify_undo(self, intent: AclFenceIntent, reader: LinkReader) -> Readback[FenceFacts]:
-        """Whether every broker has them no more."""
+        """Verify that no broker enforces the removed rules."""
         cluster, added, link = intent.cluster, intent.added, intent.link
         if not added:
             return Readback(State.DONE, "no rule had been added")
@@ -172,7 +172,7 @@ def _obeyed(found: Enforcement) -> Readback[FenceFacts]:
 
 
 def _needed(present: Acls | Unavailable, link: str) -> Mapping[Acl, Owner]:
-    """Rules that fences of other links rest on; none where rules cannot be seen."""
+    """Rules that fences of other links share; none if rules cannot be listed."""
     return {} if isinstance(present, Unavailable) else rules_of_other_links(present.rules, link)
 
 
@@ -193,7 +193,7 @@ I = TypeVar("I", bound=FenceIntent)  # noqa: E741
 
 @dataclass(frozen=True, slots=True)
 class FencedReturned(OppositeDirection[S, I, FenceFacts]):
-    """A fence of the source of the other direction; `reverse` names what copies to it."""
+    """A fence of the plan's target; `reverse` names the connectors that write to it."""
 
     @property
     def traits(self) -> Trait:
@@ -205,16 +205,16 @@ class FencedReturned(OppositeDirection[S, I, FenceFacts]):
         return replace(self.kind.describe(settings), rollback=f"none: {_WHY}", clients="")
 
     def verify(self, intent: I, reader: LinkReader) -> Readback[FenceFacts]:
-        """Whether it holds; and, while nothing copies to the cluster, whether nothing grows."""
+        """Verify the fence; also stable end offsets, unless replication writes to the cluster."""
         still = _still(intent, reader)
         asked = replace(intent, topics=_watched(intent, reader) if still else ())
         seen = self.kind.verify(asked, reader.reversed())
-        # Ends are no facts of this step: reverse replication moves them.
+        # Later steps must not rely on these end offsets: reverse replication advances them.
         facts = replace(seen.facts or FenceFacts(), ends={})
         return replace(seen, words=seen.words if still else _without_ends(seen), facts=facts)
 
     def undo(self, intent: I, writer: LinkWriter) -> tuple[str, ...]:
-        """Nothing: it stays."""
+        """Roll back nothing: the fence stays."""
         return ()
 
     def verify_undo(self, intent: I, reader: LinkReader) -> Readback[FenceFacts]:
@@ -223,9 +223,9 @@ class FencedReturned(OppositeDirection[S, I, FenceFacts]):
 
 
 def _still(intent: FenceIntent, reader: LinkReader) -> bool:
-    """Whether end offsets must not move: what copies to the cluster is known, and stopped.
+    """Whether end offsets must be stable: the connectors that write there are known and stopped.
 
-    Where that is not known, the search for missing records tells whether anything grew meanwhile.
+    Otherwise the search for missing records detects records that were written meanwhile.
     """
     if not intent.reverse:
         return False
@@ -237,7 +237,7 @@ def _still(intent: FenceIntent, reader: LinkReader) -> bool:
 
 
 def _watched(intent: FenceIntent, reader: LinkReader) -> tuple[str, ...]:
-    """Topics whose ends must not move; during a rebuild some of them are not there yet."""
+    """The topics whose end offsets must be stable; in a rebuild, some may not exist yet."""
     if not intent.rebuild:
         return intent.topics
     there = reader.cluster_reader(intent.cluster).topic_names()
@@ -245,7 +245,7 @@ def _watched(intent: FenceIntent, reader: LinkReader) -> tuple[str, ...]:
 
 
 def _without_ends(seen: Readback[FenceFacts]) -> str:
-    """The words of a proof that looked at no end offset."""
+    """The message of a proof without end offsets."""
     if seen.state is not State.DONE:
         return seen.words
     return f"{seen.words.partition(';')[0]}; reverse replication adds new records meanwhile"
@@ -257,7 +257,7 @@ MANUAL_FENCE_RETURNED = FencedReturned(MANUAL_FENCE, "manual-fence-returned")
 
 
 def fenced_ends(facts: Facts) -> Mapping[str, int]:
-    """The end offsets of partitions when they were fenced; none where no fence was proven."""
+    """The end offsets of partitions when they were fenced; empty if no fence was proven."""
     found: dict[str, int] = {}
     for fence in (FENCE_PRODUCERS, COMMAND_FENCE, MANUAL_FENCE):
         proven = facts.of(fence)

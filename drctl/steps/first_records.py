@@ -1,7 +1,7 @@
-"""The first records from some offsets on, to tell whether a copy begins where it must.
+"""Checks by the first records whether replication started at the right offset.
 
-What comes first to a target must be the first record that its replicator had to copy; a target that
-was rebuilt must be the beginning of its source.
+The first record that arrives on a target must be the first one that its replicator had to copy. A
+rebuilt target must be a prefix of its source.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -22,15 +22,14 @@ _TIMES = 200
 
 KEY, VALUE, TIMESTAMP = "key", "value", "timestamp"
 FIELDS = (KEY, VALUE, TIMESTAMP)
-"""What of a record tells it from others; names as of a link's `identity`. Headers may be added on
-the way."""
+"""The fields that identify a record, as in a link's `identity`; replicators may add headers."""
 
 Firsts = Mapping[TopicPartition, Record]
-"""Without the partitions that have none."""
+"""By partition; partitions without a record are left out."""
 
 
 def first_records(site: ClusterReader, since: Offsets) -> Firsts:
-    """The first record of each partition from its offset on.
+    """The first record of each partition at or after its offset.
 
     Raises:
         Unreachable: a partition could not be read.
@@ -39,35 +38,35 @@ def first_records(site: ClusterReader, since: Offsets) -> Firsts:
 
 
 def first_new_records(site: ClusterReader, since: Offsets) -> Firsts:
-    """The same, without drctl's own copies.
+    """The same, ignoring records that drctl copied.
 
     Raises:
-        Unreachable: a partition could not be read, or holds copies without end.
+        Unreachable: a partition could not be read, or holds too many copies.
     """
     found: dict[TopicPartition, Record] = {}
     waiting = dict(since)
     for time in range(_TIMES):
         if not waiting:
             return found
-        going_on = {}
-        # Copies come after new records: one record is enough for nearly all partitions.
+        further = {}
+        # Copies usually follow new records: one record is enough for nearly all partitions.
         for place, records in records_from(site, waiting, _AT_ONCE_NEW if time else 1).items():
             new = next((each for each in records if not is_copy(each)), None)
             if new is not None:
                 found[place] = new
             elif records:
-                going_on[place] = records[-1].offset + 1
-        waiting = going_on
+                further[place] = records[-1].offset + 1
+        waiting = further
     raise Unreachable(f"{next(iter(waiting))} of {site.name} holds too many copied records to scan")
 
 
 def is_copy(record: Record) -> bool:
-    """Whether drctl copied it, as a filter of Connect sees it: by the header alone."""
+    """Whether drctl copied the record; judged by the header alone, as the Connect filter does."""
     return any(name == HEADER for name, _ in record.headers)
 
 
 def same_record(one: Record, other: Record, fields: Collection[str] = FIELDS) -> bool:
-    """Whether one is a copy of the other, by these fields; their offsets differ.
+    """Whether one record is a copy of the other, judged by these fields; offsets may differ.
 
     Args:
         fields: some of `FIELDS`.
@@ -83,7 +82,7 @@ def same_record(one: Record, other: Record, fields: Collection[str] = FIELDS) ->
 def records_from(
     site: ClusterReader, since: Offsets, number: int
 ) -> Mapping[TopicPartition, tuple[Record, ...]]:
-    """So many records of each partition, from its offset on.
+    """Up to `number` records of each partition, at or after its offset.
 
     Raises:
         Unreachable: a partition could not be read.
@@ -104,10 +103,10 @@ _SHOWN = 3
 def first_arrivals(
     clusters: BothClusters, seeds: SeedFacts, reader: LinkReader, fields: Sequence[str] = FIELDS
 ) -> Readback[Any]:
-    """Done where what came first to each partition is what had to come first.
+    """Verify that the first record to arrive in each partition is the expected one.
 
     Args:
-        fields: by which a record is known again.
+        fields: the fields that identify a record.
 
     Raises:
         Unreachable: a cluster did not respond.
@@ -119,39 +118,39 @@ def first_arrivals(
     since = {
         copy: ends.get(copy, 0) for copy in copies.values() if copy[1] in there.get(copy[0], ())
     }
-    # What came is looked at first: what is written meanwhile is then no stranger.
-    came = first_records(target, since)
-    travels = first_records(source, start) if whole else first_new_records(source, start)
+    # Read the target first: a record written in between is then already on the source.
+    arrived = first_records(target, since)
+    expected = first_records(source, start) if whole else first_new_records(source, start)
     wrong, awaited = [], []
     for place, copy in copies.items():
-        if copy in came and not (
-            place in travels and _is_copy_of(travels[place], came[copy], fields, target, copy)
+        if copy in arrived and not (
+            place in expected and _is_copy_of(expected[place], arrived[copy], fields, target, copy)
         ):
             if whole and _cut_since(source, place, start[place]):
                 continue
-            wrong.append(f"{copy} offset {came[copy].offset}")
-        elif place in travels and copy not in came:
+            wrong.append(f"{copy} offset {arrived[copy].offset}")
+        elif place in expected and copy not in arrived:
             awaited.append(str(place))
     if wrong:
         words = (
-            f"the first record replicated to {', '.join(wrong[:_SHOWN])} of"
-            f" {clusters.target} is not the"
-            f" first new record of {clusters.source}: records would be duplicated or skipped"
+            f"the first record replicated to {', '.join(wrong[:_SHOWN])} of {clusters.target} is"
+            f" not the first new record of {clusters.source}: records would be duplicated or"
+            " skipped"
         )
         return Readback(State.FAILED, words, items=tuple(wrong))
     if awaited:
         words = f"waiting for the first new record of {len(awaited)} partitions: {awaited[0]}"
         return Readback(State.WAITING, words, items=tuple(awaited))
-    if not travels:
+    if not expected:
         words = f"{clusters.source} has no new records yet"
     elif whole:
         words = (
-            f"the first replicated record of {len(travels)} partitions is the first record of each"
+            f"the first replicated record of {len(expected)} partitions is the first record of each"
         )
     else:
         words = (
-            f"the first replicated record of {len(travels)} partitions is the first new one;"
-            " no old one"
+            f"the first replicated record of {len(expected)} partitions is the first new one;"
+            " no older record was replicated"
         )
     return Readback(State.DONE, words)
 
@@ -159,7 +158,7 @@ def first_arrivals(
 def _is_copy_of(
     one: Record, other: Record, fields: Collection[str], target: ClusterReader, copy: TopicPartition
 ) -> bool:
-    """Whether one is the other's copy; a topic that keeps its own time says nothing by it."""
+    """Whether one is a copy of the other; ignores the timestamp for LogAppendTime topics."""
     if same_record(one, other, fields):
         return True
     timeless = tuple(name for name in fields if name != TIMESTAMP)
@@ -170,22 +169,24 @@ def _is_copy_of(
 
 
 def _cut_since(source: ClusterReader, place: TopicPartition, start: int) -> bool:
-    """Whether the oldest records were deleted meanwhile: then nothing tells which came first."""
+    """Whether the oldest records were deleted since: the first record is then unknown."""
     log = source.offsets([place])[place]
     return isinstance(log, PartitionOffsets) and log.log_start > start
 
 
 MOST = 1_000_000
-"""So many records are read to see whether they are the same, where offsets do not tell."""
+"""How many records to compare at most, if offsets alone are not conclusive."""
 
 _AT_ONCE = 5_000
 
 
 class _Both(NamedTuple):
-    """A partition of the surviving cluster, and its copy, which holds something.
+    """A partition of the source, and its copy on the target, which holds records.
 
     Attributes:
-        kept: the last offset that the connector says it copied.
+        theirs: the offsets of the source partition.
+        ours: the offsets of the copy.
+        kept: the last offset that the connector has copied, as stored by Connect.
     """
 
     place: TopicPartition
@@ -196,23 +197,25 @@ class _Both(NamedTuple):
 
     @property
     def last(self) -> int:
-        """The offset there of the copy's last record, where neither has holes."""
+        """The source offset of the copy's last record, if neither log has gaps."""
         return self.theirs.log_start + _held(self.ours) - 1
 
 
-def brought_by(connector: str, source: str, target: str, reader: LinkReader) -> bool:
-    """Whether each partition of the target is the beginning of that of the source, and no more.
+def is_prefix_copied_by(connector: str, source: str, target: str, reader: LinkReader) -> bool:
+    """Whether each partition of the target is a prefix of the source's, made by the connector.
 
-    Offsets, the first and the last record tell where logs have no holes. Where they have some
-    (transactions, compaction), the records are compared one by one, unless they are too many: then
-    it is said not to be.
+    If logs have no gaps, offsets and the first and last record are compared. If they have gaps
+    (transactions, compaction), all records are compared; too many records count as "no".
 
     Raises:
-        UsageError: there is no such connector.
-        Unreachable: a cluster, or every worker, did not respond.
+        UsageError: the connector does not exist.
+        Unreachable: a cluster, or Connect, did not respond.
     """
-    survivor, home = reader.cluster_reader(source), reader.cluster_reader(target)
-    theirs, ours = logs_of(survivor, reader.topics()), logs_of(home, copies_of(reader))
+    source_reader, target_reader = reader.cluster_reader(source), reader.cluster_reader(target)
+    theirs, ours = (
+        logs_of(source_reader, reader.topics()),
+        logs_of(target_reader, copies_of(reader)),
+    )
     copies = {place: TopicPartition(reader.target_topic(place.topic), place[1]) for place in theirs}
     if any(_held(log) for copy, log in ours.items() if copy not in copies.values()):
         return False
@@ -222,17 +225,17 @@ def brought_by(connector: str, source: str, target: str, reader: LinkReader) -> 
     if not filled or filled != kept.keys() & copies.keys():
         return False
     both = [_Both(p, copies[p], theirs[p], ours[copies[p]], kept[p]) for p in sorted(filled)]
-    holed = [each for each in both if not _fits(each.last, each.kept, stopped)]
-    if any(each.last > each.kept for each in holed):
+    with_gaps = [each for each in both if not _fits(each.last, each.kept, stopped)]
+    if any(each.last > each.kept for each in with_gaps):
         return False
-    if sum(_held(each.ours) for each in holed) > MOST:
+    if sum(_held(each.ours) for each in with_gaps) > MOST:
         return False
-    for each in holed:
-        last = _one_by_one(each, survivor, home)
+    for each in with_gaps:
+        last = _compare_all(each, source_reader, target_reader)
         if last is None or not _fits(last, each.kept, stopped):
             return False
-    whole = [each for each in both if each not in holed]
-    return _same_ends(whole, survivor, home)
+    whole = [each for each in both if each not in with_gaps]
+    return _same_ends(whole, source_reader, target_reader)
 
 
 def _held(log: PartitionOffsets | None) -> int:
@@ -240,16 +243,18 @@ def _held(log: PartitionOffsets | None) -> int:
 
 
 def _fits(last: int, kept: int, stopped: bool) -> bool:
-    """Whether what it keeps fits what is there; what runs tells it a minute late."""
+    """Whether the stored offset fits the copy; a running connector stores it a minute late."""
     return kept == last if stopped else kept <= last
 
 
-def _one_by_one(both: _Both, survivor: ClusterReader, home: ClusterReader) -> int | None:
-    """The offset there of the copy's last record; None where the copy is not its beginning."""
+def _compare_all(
+    both: _Both, source_reader: ClusterReader, target_reader: ClusterReader
+) -> int | None:
+    """The source offset of the copy's last record; None if the copy is not a prefix."""
     at, here = both.theirs.log_start, both.ours.log_start
     last = None
-    while ours := records_from(home, {both.copy: here}, _AT_ONCE)[both.copy]:
-        theirs = records_from(survivor, {both.place: at}, len(ours))[both.place]
+    while ours := records_from(target_reader, {both.copy: here}, _AT_ONCE)[both.copy]:
+        theirs = records_from(source_reader, {both.place: at}, len(ours))[both.place]
         if len(theirs) < len(ours) or not all(map(same_record, theirs, ours)):
             return None
         last = theirs[-1].offset
@@ -257,15 +262,19 @@ def _one_by_one(both: _Both, survivor: ClusterReader, home: ClusterReader) -> in
     return last
 
 
-def _same_ends(whole: Sequence[_Both], survivor: ClusterReader, home: ClusterReader) -> bool:
-    """Whether the first and the last record of each are the same, at these very offsets."""
+def _same_ends(
+    whole: Sequence[_Both], source_reader: ClusterReader, target_reader: ClusterReader
+) -> bool:
+    """Whether the first and the last record of each are the same, at the expected offsets."""
     first = {each.place: each.theirs.log_start for each in whole}
     begins = {each.copy: each.ours.log_start for each in whole}
     last = {each.place: each.last for each in whole}
     ends = {each.copy: each.ours.end - 1 for each in whole}
     copies = {each.place: each.copy for each in whole}
     return all(
-        _same(first_records(survivor, theirs), theirs, first_records(home, ours), copies)
+        _same(
+            first_records(source_reader, theirs), theirs, first_records(target_reader, ours), copies
+        )
         for theirs, ours in ((first, begins), (last, ends))
     )
 

@@ -26,7 +26,7 @@ from drctl.model.topology import Unavailable
 from drctl.steps.fences import FENCE_CONSUMERS, fenced_ends
 
 BATCH = 250
-"""Groups that are made ready together."""
+"""Groups per request."""
 
 RESTART = "restart KIP-848 group members that fail when they are moved"
 
@@ -35,13 +35,13 @@ Groups = Mapping[str, Group | Unavailable]
 
 @dataclass(frozen=True, slots=True)
 class PrepareIntent:
-    """What is to be made.
+    """The groups to create.
 
     Attributes:
-        ready: how many are already.
-        left: groups that cannot be made ready, each with why.
-        silent: why the source did not respond; empty where it did.
-        unknown: groups of the target that may be of the protocol, where the source did not respond.
+        ready: how many exist already.
+        left: groups that cannot be prepared, each with the reason.
+        silent: why the source did not respond; empty if it did.
+        unknown: groups of the target that may use the protocol, if the source did not respond.
     """
 
     source: str
@@ -55,7 +55,7 @@ class PrepareIntent:
 
 @dataclass(frozen=True, slots=True)
 class PrepareFacts:
-    """How many groups were made, and were there; why the source did not respond."""
+    """How many groups were created, and how many existed; why the source did not respond."""
 
     created: int
     ready: int
@@ -63,7 +63,7 @@ class PrepareFacts:
 
 
 class PrepareGroups(StepKind[BothClusters, PrepareIntent, PrepareFacts]):
-    """Creates each as an empty group; what is ready, or read in, is left alone."""
+    """Creates each as an empty group; groups that exist or are active are left alone."""
 
     name = "prepare-groups"
     traits = Trait.CHANGES | Trait.PREPARES_GROUPS
@@ -78,7 +78,7 @@ class PrepareGroups(StepKind[BothClusters, PrepareIntent, PrepareFacts]):
         )
 
     def check(self, settings: BothClusters, facts: Facts, reader: LinkReader) -> PrepareIntent:
-        """Which groups are to be made.
+        """Find the groups to create.
 
         Raises:
             Unreachable: the target did not respond.
@@ -87,7 +87,7 @@ class PrepareGroups(StepKind[BothClusters, PrepareIntent, PrepareFacts]):
         try:
             known = _groups(source, reader)
         except Unreachable as error:
-            # The type of a group that has positions only is no answer.
+            # A group that has only offsets does not show which protocol it uses.
             there = _groups(target, reader)
             ready, silent = sum(map(_is_new, there.values())), error.message
             unknown = tuple(name for name, group in there.items() if not _is_new(group))
@@ -99,13 +99,13 @@ class PrepareGroups(StepKind[BothClusters, PrepareIntent, PrepareFacts]):
             target,
             tuple(name for name in new if _can_be_made(there[name])),
             sum(_is_new(each) for each in there.values()),
-            (*_untold(known), *_in_the_way(there, target)),
+            (*_unavailable(known), *_blocked(there, target)),
             silent="",
             unknown=(),
         )
 
     def apply(self, intent: PrepareIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Make them; one that is ready stays as it is."""
+        """Create the groups."""
         names = intent.create
         if not names:
             return ()
@@ -116,17 +116,19 @@ class PrepareGroups(StepKind[BothClusters, PrepareIntent, PrepareFacts]):
         return tuple(errors)
 
     def verify(self, intent: PrepareIntent, reader: LinkReader) -> Readback[PrepareFacts]:
-        """Of which protocol they are on the target."""
+        """Verify which protocol the groups use on the target."""
         names, target = intent.create, intent.target
         described = reader.groups(target).described(names) if names else {}
         others = tuple(
-            f"{name}: {_said(described[name])}" for name in names if not _is_new(described[name])
+            f"{name}: {_protocol_of(described[name])}"
+            for name in names
+            if not _is_new(described[name])
         )
         if others:
             words = f"{len(others)} of {len(names)} groups are not ready on {target}: {others[0]}"
             return Readback(State.WAITING, f"{words}; {RESTART}", items=others)
         words = (
-            f"{len(names) + intent.ready} groups of KIP-848's protocol are ready on {target},"
+            f"{len(names) + intent.ready} KIP-848 groups are ready on {target},"
             f" {len(names)} of them new"
         )
         facts = PrepareFacts(len(names), intent.ready, intent.silent)
@@ -135,19 +137,19 @@ class PrepareGroups(StepKind[BothClusters, PrepareIntent, PrepareFacts]):
         )
 
     def undo(self, intent: PrepareIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Nothing: they are empty."""
+        """Roll back nothing: the groups are empty."""
         return ()
 
     def verify_undo(self, intent: PrepareIntent, reader: LinkReader) -> Readback[PrepareFacts]:
-        """They are gone in a while."""
+        """Report that Kafka deletes the groups."""
         return Readback(State.DONE, "Kafka deletes empty groups without offsets")
 
 
 def _groups(cluster: str, reader: LinkReader) -> Groups:
-    """The link's, on one cluster.
+    """The link's groups on one cluster.
 
     Raises:
-        Unreachable: it did not respond.
+        Unreachable: the cluster did not respond.
     """
     return reader.groups(cluster).described(reader.link_groups(cluster))
 
@@ -157,22 +159,22 @@ def _is_new(group: Group | Unavailable) -> bool:
 
 
 def _can_be_made(group: Group | Unavailable) -> bool:
-    # To join where others read would have them rebalance, or change their protocol.
+    # Joining an active group would make it rebalance, or change its protocol.
     return isinstance(group, Group) and not group.active and not _is_new(group)
 
 
-def _untold(groups: Groups) -> Iterator[str]:
+def _unavailable(groups: Groups) -> Iterator[str]:
     return (f"{n}: {each.reason}" for n, each in groups.items() if isinstance(each, Unavailable))
 
 
-def _in_the_way(groups: Groups, target: str) -> Iterator[str]:
-    yield from _untold(groups)
+def _blocked(groups: Groups, target: str) -> Iterator[str]:
+    yield from _unavailable(groups)
     for name, group in groups.items():
         if isinstance(group, Group) and group.active and not _is_new(group):
             yield f"{name}: it is active on {target} with another group protocol"
 
 
-def _said(group: Group | Unavailable) -> str:
+def _protocol_of(group: Group | Unavailable) -> str:
     if isinstance(group, Unavailable):
         return group.reason
     return "not there" if group.state is GroupState.DEAD else group.protocol.value
@@ -181,17 +183,17 @@ def _said(group: Group | Unavailable) -> str:
 def _outstanding(intent: PrepareIntent) -> str:
     left, unknown = intent.left, intent.unknown
     if intent.silent:
-        told = f"which groups of {intent.source} are of KIP-848's protocol is not known"
-        others = f" ({len(unknown)} of {intent.target} may be)" if unknown else ""
-        return f"{RESTART}; {told}{others}: {intent.silent}"
+        reason = f"it is unknown which groups of {intent.source} use the KIP-848 protocol"
+        others = f" ({len(unknown)} of {intent.target} may)" if unknown else ""
+        return f"{RESTART}; {reason}{others}: {intent.silent}"
     return f"{RESTART}; {len(left)} groups could not be prepared: {left[0]}" if left else ""
 
 
 Rows = list[tuple[str, str, int, int]]
 """Group, topic, partition and committed offset."""
 
-_MOMENT_S = 6.0
-"""Positions that did not move for so long will not soon: clients commit every 5 s by default."""
+_STABLE_S = 6.0
+"""Offsets unchanged for this long count as stable: clients commit every 5 s by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +201,8 @@ class QuiesceSettings:
     """Settings from the plan.
 
     Attributes:
-        drain_window: whether reads are not fenced yet.
-        translate_ahead: whether offsets are translated meanwhile.
+        drain_window: whether consumers may still finish: reads are not fenced yet.
+        translate_ahead: whether to translate offsets in the background meanwhile.
     """
 
     cluster: str
@@ -210,12 +212,12 @@ class QuiesceSettings:
 
 @dataclass(frozen=True, slots=True)
 class QuiesceIntent:
-    """Where the groups stood.
+    """The state of the groups before.
 
     Attributes:
-        fenced: whether reads are.
-        digest: of their positions.
-        ends: where the logs were fenced; None where the drain window is over.
+        fenced: whether reads are fenced.
+        digest: of their committed offsets.
+        ends: the fenced end offsets; None outside the drain window.
     """
 
     cluster: str
@@ -227,17 +229,17 @@ class QuiesceIntent:
 
 @dataclass(frozen=True, slots=True)
 class QuiesceFacts:
-    """How many groups there are, and a digest of their positions."""
+    """How many groups there are, and a digest of their committed offsets."""
 
     groups: int
     digest: str
 
 
 class Quiesce(Polling[QuiesceSettings, QuiesceIntent, QuiesceFacts]):
-    """Groups are empty; or, where their reads are fenced, their positions stand still.
+    """Waits until groups are empty or, once reads are fenced, until their offsets are stable.
 
-    While reads are not fenced yet (`drain_window`) it is enough that waiting gains nothing: every
-    group has committed up to the fenced ends, or no position has moved for a moment.
+    In the drain window it is enough that waiting longer would not help: every group has committed
+    up to the fenced end offsets, or no committed offset has changed for a few seconds.
     """
 
     name = "quiesce-consumers"
@@ -258,20 +260,20 @@ class Quiesce(Polling[QuiesceSettings, QuiesceIntent, QuiesceFacts]):
         return Description(title, "groups are empty, or fenced with stable offsets")
 
     def check(self, settings: QuiesceSettings, facts: Facts, reader: LinkReader) -> QuiesceIntent:
-        """Where the groups stand now."""
+        """Record the committed offsets of the groups."""
         cluster, before = settings.cluster, facts.of(self)
         rows = _positions(cluster, reader.link_groups(cluster), reader)
         digest = _digest(rows)
         ends = fenced_ends(facts) if settings.drain_window else None
         if settings.translate_ahead and (before is None or before.digest != digest):
-            # Else the step before translates these already.
+            # If they are unchanged, the step before is already translating them.
             reader.translate_ahead(self._moved(before.digest, rows) if before else None)
         self._last = digest, rows
         fenced = facts.of(FENCE_CONSUMERS) is not None
         return QuiesceIntent(cluster, fenced, digest, ends, settings.translate_ahead)
 
     def verify(self, intent: QuiesceIntent, reader: LinkReader) -> Readback[QuiesceFacts]:
-        """Who still reads, and whether positions moved since."""
+        """Verify that groups are empty, or that their offsets are stable."""
         cluster = intent.cluster
         names = reader.link_groups(cluster)
         described = reader.groups(cluster).described(names)
@@ -286,39 +288,39 @@ class Quiesce(Polling[QuiesceSettings, QuiesceIntent, QuiesceFacts]):
 
         def done(words: str) -> Readback[QuiesceFacts]:
             if intent.translate_ahead and digest != intent.digest:
-                # What was translated from the check on may be of positions that moved since.
+                # The background translation may have used offsets that have changed since.
                 reader.translate_ahead(self._moved(intent.digest, rows))
             self._last = digest, rows
             return Readback(State.DONE, words, facts)
 
         if not active:
             return done(f"0 of {len(names)} groups are active")
-        told = f"{len(active)} of {len(names)} groups are active: {', '.join(active[:3])}"
+        words = f"{len(active)} of {len(names)} groups are active: {', '.join(active[:3])}"
         if intent.fenced and digest == intent.digest:
-            return done(f"{told}; their reads are fenced and their offsets are stable")
+            return done(f"{words}; their reads are fenced and their offsets are stable")
         if intent.ends is not None:
-            told = f"{told}; {_left(rows, active, intent.ends)}"
+            words = f"{words}; {_left(rows, active, intent.ends)}"
             unread = _unread(rows, active, intent.ends)
-            if why := self._gains_nothing(intent.digest, digest, unread):
-                return done(f"{told}: {why}")
-        return Readback(State.WAITING, told, facts, tuple(active))
+            if why := self._why_stop_waiting(intent.digest, digest, unread):
+                return done(f"{words}: {why}")
+        return Readback(State.WAITING, words, facts, tuple(active))
 
     def _moved(self, digest: str, rows: Rows) -> frozenset[str] | None:
-        """The groups with other offsets than at this digest; None where those are not known."""
+        """The groups whose offsets changed since this digest; None if its offsets are unknown."""
         last, before = self._last
         return frozenset(row[0] for row in {*before} ^ {*rows}) if last == digest else None
 
-    def _gains_nothing(self, before: str, digest: str, unread: int) -> str:
-        """Why nobody needs to wait any longer; empty where waiting helps."""
+    def _why_stop_waiting(self, before: str, digest: str, unread: int) -> str:
+        """Why waiting longer would not help; empty if it may."""
         if not unread:
             return "waiting longer would not help"
-        # What stood before belongs to another wait where the digest at its beginning was another.
+        # Waits that started from different offsets are timed separately.
         kept, since = self._unmoved.get(before, ("", 0.0))
         if kept != digest:
             self._unmoved[before] = digest, self._clock()
             return ""
         waited = self._clock() - since
-        return f"no offset has changed for {waited:.0f} s" if waited >= _MOMENT_S else ""
+        return f"no offset has changed for {waited:.0f} s" if waited >= _STABLE_S else ""
 
 
 def _unread(rows: Rows, active: list[str], ends: Mapping[str, int]) -> int:
@@ -331,7 +333,7 @@ def _unread(rows: Rows, active: list[str], ends: Mapping[str, int]) -> int:
         topic, _, number = place.rpartition("-")
         for group in active:
             found = committed.get(group, {})
-            # Whoever reads a topic reads all of it, as far as anybody can tell.
+            # Assume that a group that consumes a topic consumes all of its partitions.
             if topic in found or not found:
                 unread += max(0, end - found.get(topic, {}).get(int(number), 0))
     return unread
@@ -342,15 +344,15 @@ def _left(rows: Rows, active: list[str], ends: Mapping[str, int]) -> str:
     return (
         f"{unread:,} records up to the fenced end are not committed"
         if unread
-        else ("they have committed everything")
+        else "they have committed everything"
     )
 
 
 def _positions(cluster: str, names: Collection[str], reader: LinkReader) -> Rows:
-    """Of all of these groups.
+    """The committed offsets of these groups.
 
     Raises:
-        Unreachable: those of a group could not be read: whether they stand still is not known.
+        Unreachable: the offsets of a group could not be read.
     """
     rows: Rows = []
     for name, found in reader.groups(cluster).committed(names).items():

@@ -1,4 +1,4 @@
-"""Manual steps: an operator does them and confirms; the answer is in the journal."""
+"""Manual steps: the operator does them and confirms; the journal records the answer."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,12 +13,12 @@ PROOF = "the operator confirms it"
 
 @dataclass(frozen=True, kw_only=True)
 class ManualSettings:
-    """What a person is asked.
+    """What the operator is asked.
 
     Attributes:
-        question: its id; `--answer` takes it.
-        undo: what rolls it back; empty, or None, where nothing does.
-        expect: how it is known to be done; empty for the person's word.
+        question: the id of the question, for `--answer`.
+        undo: what rolls it back; empty or None if nothing does.
+        expect: how to recognize that it is done; empty if the operator's word is enough.
     """
 
     question: str
@@ -37,14 +37,14 @@ class ManualIntent:
 
 
 @dataclass(frozen=True, slots=True)
-class SaidFacts:
-    """What the person said: yes or no."""
+class ConfirmationFacts:
+    """The operator's answer: yes or no."""
 
     answer: str
 
 
 @dataclass(frozen=True, slots=True)
-class Manual(Polling[ManualSettings, ManualIntent, SaidFacts]):
+class Manual(Polling[ManualSettings, ManualIntent, ConfirmationFacts]):
     """Asks the operator; drctl itself changes nothing and rolls nothing back."""
 
     name: str
@@ -58,8 +58,8 @@ class Manual(Polling[ManualSettings, ManualIntent, SaidFacts]):
         """Use the settings as the intent."""
         return ManualIntent(**asked(settings))
 
-    def verify(self, intent: ManualIntent, reader: LinkReader) -> Readback[SaidFacts]:
-        """What the person says."""
+    def verify(self, intent: ManualIntent, reader: LinkReader) -> Readback[ConfirmationFacts]:
+        """Ask the operator."""
         return answered(intent.question, intent.text, reader)
 
 
@@ -69,19 +69,19 @@ def asked(settings: ManualSettings) -> dict[str, Any]:
     return {"question": settings.question, "text": text, "undo": undo}
 
 
-def answered(question: str, text: str, reader: LinkReader) -> Readback[SaidFacts]:
-    """What a person says; no answer counts as no."""
+def answered(question: str, text: str, reader: LinkReader) -> Readback[ConfirmationFacts]:
+    """Ask the operator; no answer counts as no."""
     answer = reader.answer(question, text)
     if answer is None:
         words = f"not answered: {text}: answer in a terminal or pass --answer {question}=yes"
         return Readback(State.FAILED, words)
     if not answer:
-        return Readback(State.FAILED, f"answered no: {text}", SaidFacts("no"))
-    return Readback(State.DONE, f"confirmed by the operator: {text}", SaidFacts("yes"))
+        return Readback(State.FAILED, f"answered no: {text}", ConfirmationFacts("no"))
+    return Readback(State.DONE, f"confirmed by the operator: {text}", ConfirmationFacts("yes"))
 
 
 def one_line(text: str) -> str:
-    """A text of several lines as one, for titles and questions."""
+    """Join the lines of a text, for titles and questions."""
     return " ".join(text.split())
 
 
@@ -90,7 +90,7 @@ MANUAL_CHECK = Manual("manual-check", Trait.RUNS_PRECHECKS)
 
 
 BACK = ".undo"
-"""After the id of a step: the question whether it was rolled back."""
+"""Suffix of the id of the question whether a step was rolled back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,19 +101,19 @@ class ManualChange(Manual):
         """Describe the step for plans and reports."""
         return changing(settings)
 
-    def verify_undo(self, intent: ManualIntent, reader: LinkReader) -> Readback[SaidFacts]:
-        """What the person says; where nothing undoes it, that it stays."""
+    def verify_undo(self, intent: ManualIntent, reader: LinkReader) -> Readback[ConfirmationFacts]:
+        """Ask whether it was rolled back; fails if it cannot be."""
         return verify_undo(intent, reader)
 
 
 def changing(settings: ManualSettings) -> Description:
-    """A change in words."""
+    """Describe a manual change."""
     rollback = one_line(settings.undo or "")
     return Description(one_line(settings.text), settings.expect or PROOF, rollback)
 
 
 def verify_undo(intent: ManualIntent, reader: LinkReader) -> Readback[Any]:
-    """Whether a person says that a change was rolled back."""
+    """Ask the operator whether a change was rolled back."""
     if not intent.undo:
         return Readback(State.FAILED, f"cannot be rolled back: {intent.text}")
     return answered(intent.question + BACK, intent.undo, reader)
@@ -131,12 +131,12 @@ _SHOWN = 5
 
 @dataclass(frozen=True, kw_only=True)
 class FenceSettings:
-    """What every fence of producers needs to know.
+    """Settings of every producer fence.
 
     Attributes:
-        settle_seconds: for so long the ends of logs must not move.
-        reverse: connectors that copy to the cluster, where it is the one that is back.
-        rebuild: whether topics may be missing for a while: during a rebuild.
+        settle_seconds: how long end offsets must be stable.
+        reverse: connectors that replicate to the cluster, if it is the returned one.
+        rebuild: whether topics may be missing because a rebuild recreates them.
     """
 
     cluster: str
@@ -147,7 +147,7 @@ class FenceSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class FenceIntent:
-    """The same, and the topics that must not grow."""
+    """The same, and the topics whose end offsets must be stable."""
 
     cluster: str
     topics: tuple[str, ...]
@@ -157,7 +157,7 @@ class FenceIntent:
 
     @property
     def changes(self) -> bool:
-        """Whether there is anything to do; yes, where a person does it."""
+        """Whether there is anything to do; always true if the operator does it."""
         return True
 
 
@@ -172,14 +172,14 @@ def watched(settings: FenceSettings, reader: LinkReader) -> dict[str, Any]:
     }
 
 
-def still(
+def with_stable_ends(
     intent: FenceIntent, reader: LinkReader, held: Readback[Any], answer: str = ""
 ) -> Readback[FenceFacts]:
-    """The proof of the fence itself, and that the end offsets do not move."""
+    """The proof of the fence itself, plus a proof that end offsets are stable."""
     if held.state is not State.DONE:
         return Readback(held.state, held.words, FenceFacts(answer=answer), held.items)
     settle_s = intent.settle_seconds
-    # Brokers are asked for no rule: what fences here is not known to them.
+    # Without rules to prove: brokers do not know about this kind of fence.
     found = reader.fence(intent.cluster, settle_s).prove((), intent.topics).no_writes
     ends = {str(place): end for place, end in sorted(found.ends.items())}
     facts = FenceFacts(ends, answer=answer)
@@ -193,12 +193,12 @@ def still(
 
 @dataclass(frozen=True, kw_only=True)
 class ManualFenceSettings(FenceSettings, ManualSettings):
-    """What a person is asked, and what must not grow."""
+    """What the operator is asked, and the cluster to fence."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ManualFenceIntent(FenceIntent, ManualIntent):
-    """The same."""
+    """The same, and the topics to watch."""
 
 
 class ManualFence(Polling[ManualFenceSettings, ManualFenceIntent, FenceFacts]):
@@ -214,16 +214,17 @@ class ManualFence(Polling[ManualFenceSettings, ManualFenceIntent, FenceFacts]):
     def check(
         self, settings: ManualFenceSettings, facts: Facts, reader: LinkReader
     ) -> ManualFenceIntent:
-        """Which topics must not grow."""
+        """List the topics whose end offsets must be stable."""
         return ManualFenceIntent(**asked(settings), **watched(settings, reader))
 
     def verify(self, intent: ManualFenceIntent, reader: LinkReader) -> Readback[FenceFacts]:
-        """What the person says, and what grows."""
-        said = answered(intent.question, intent.text, reader)
-        return still(intent, reader, said, said.facts.answer if said.facts else "")
+        """Ask the operator, and verify that end offsets are stable."""
+        confirmed = answered(intent.question, intent.text, reader)
+        answer = confirmed.facts.answer if confirmed.facts else ""
+        return with_stable_ends(intent, reader, confirmed, answer)
 
     def verify_undo(self, intent: ManualFenceIntent, reader: LinkReader) -> Readback[FenceFacts]:
-        """What the person says; where nothing undoes it, that it stays."""
+        """Ask whether it was rolled back; fails if it cannot be."""
         return verify_undo(intent, reader)
 
 

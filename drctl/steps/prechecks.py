@@ -31,7 +31,7 @@ class PreflightSettings:
     """Settings from the plan.
 
     Attributes:
-        overrides: prechecks that are overridden, each with the reason.
+        overrides: overridden prechecks, each with its reason.
         not_asked: prechecks whose findings do not count.
     """
 
@@ -45,9 +45,9 @@ class Unseen:
     """Prechecks that could not run for one shared cause, which is reported once.
 
     Attributes:
-        what: the cause in a few words, by which all else refers to it.
-        why: as it was told.
-        checks: names of those that could not run.
+        what: the cause in a few words.
+        why: the error message.
+        checks: names of the prechecks that could not run.
     """
 
     what: str
@@ -56,7 +56,7 @@ class Unseen:
 
     @property
     def words(self) -> str:
-        """All of it in one line."""
+        """The cause and the prechecks in one line."""
         number = len(self.checks)
         count = f"{number:,} checks" if number != 1 else "1 check"
         return f"{count} could not run: {self.why} ({', '.join(self.checks)})"
@@ -67,8 +67,8 @@ class PreflightFacts:
     """What the prechecks found that does not block the plan.
 
     Attributes:
-        unseen: journals of an older drctl do not have it.
-        passed_over: prechecks that were overridden, each with the reason.
+        unseen: prechecks that could not run.
+        overridden: overridden prechecks, each with its reason.
     """
 
     warnings: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ class PreflightFacts:
 
 
 class Preflight(Polling[PreflightSettings, PreflightFacts, PreflightFacts]):
-    """Checks everything that a failover rests on."""
+    """Runs all prechecks of a failover."""
 
     name = "preflight"
     traits = Trait.RUNS_PRECHECKS
@@ -85,20 +85,20 @@ class Preflight(Polling[PreflightSettings, PreflightFacts, PreflightFacts]):
     def describe(self, settings: PreflightSettings) -> Description:
         """Describe the step for plans and reports."""
         title = "run the prechecks: clusters, replication, groups, endpoints"
-        passed = ", ".join(sorted(settings.overrides)) or "none"
-        return Description(title, f"no precheck fails (overridden: {passed})")
+        overridden = ", ".join(sorted(settings.overrides)) or "none"
+        return Description(title, f"no precheck fails (overridden: {overridden})")
 
     def check(
         self, settings: PreflightSettings, facts: Facts, reader: LinkReader
     ) -> PreflightFacts:
-        """Refuse where a precheck fails that is not overridden.
+        """Run the prechecks.
 
         Raises:
-            Refused: one does; each is named.
+            Refused: a precheck fails that is not overridden; all of them are listed.
         """
         overrides = settings.overrides
-        said = reader.findings(settings.mode)
-        findings = [each for each in said if each.check not in settings.not_asked]
+        found = reader.findings(settings.mode)
+        findings = [each for each in found if each.check not in settings.not_asked]
         standing = standing_against(findings, overrides, Mode(settings.mode))
         if standing:
             raise Refused(
@@ -106,32 +106,32 @@ class Preflight(Polling[PreflightSettings, PreflightFacts, PreflightFacts]):
                 "; ".join(dict.fromkeys(each.remedy for each in standing if each.remedy)),
             )
         others = [each for each in findings if each.status is not Status.OK]
-        told, unseen = group_by_cause(others)
+        warnings, unseen = group_by_cause(others)
         return PreflightFacts(
-            tuple(map(_told, told)),
+            tuple(map(_warning, warnings)),
             tuple(Unseen(u.cause.what, u.cause.why, tuple(u.checks)) for u in unseen),
             {each.check: overrides[each.check] for each in others if each.check in overrides},
         )
 
     def verify(self, intent: PreflightFacts, reader: LinkReader) -> Readback[PreflightFacts]:
-        """Passes: `check` has just run them."""
-        told = "".join(f"; {len(u.checks)} could not run: {u.what}" for u in intent.unseen)
+        """Pass: `check` has just run them."""
+        missing = "".join(f"; {len(u.checks)} could not run: {u.what}" for u in intent.unseen)
         return Readback(
-            State.DONE, f"all prechecks passed; {len(intent.warnings)} warnings{told}", intent
+            State.DONE, f"all prechecks passed; {len(intent.warnings)} warnings{missing}", intent
         )
 
 
-def _told(finding: Finding) -> str:
+def _warning(finding: Finding) -> str:
     unknown = " (not checked)" if finding.status is Status.NOT_CHECKED else ""
     return f"{finding.check}: {finding.subject}: {finding.reason}{unknown}"
 
 
-_AGAINST = frozenset({Status.FAIL, Status.NOT_CHECKED})
+_BLOCKING = frozenset({Status.FAIL, Status.NOT_CHECKED})
 
 
 @dataclass(frozen=True, slots=True)
 class CheckSettings:
-    """Which prechecks are asked, and which are overridden, each with the reason."""
+    """The prechecks to run, and the overridden ones, each with its reason."""
 
     prechecks: tuple[str, ...]
     mode: str
@@ -140,14 +140,14 @@ class CheckSettings:
 
 @dataclass(frozen=True, slots=True)
 class CheckFacts:
-    """Which prechecks were asked, and what they said."""
+    """The prechecks that ran, and their results."""
 
     prechecks: tuple[str, ...]
-    told: tuple[str, ...]
+    results: tuple[str, ...]
 
 
 class RunPrechecks(Polling[CheckSettings, CheckFacts, CheckFacts]):
-    """Refuses where one of them fails, could not run, or has nothing to say."""
+    """Refuses if a precheck fails, could not run, or does not apply."""
 
     name = "check"
     traits = Trait.RUNS_PRECHECKS
@@ -159,42 +159,42 @@ class RunPrechecks(Polling[CheckSettings, CheckFacts, CheckFacts]):
         )
 
     def check(self, settings: CheckSettings, facts: Facts, reader: LinkReader) -> CheckFacts:
-        """Ask them.
+        """Run the prechecks.
 
         Raises:
-            Refused: one fails that is not overridden; each is named.
+            Refused: a precheck fails that is not overridden; all of them are listed.
         """
         names = settings.prechecks
         found = [each for each in reader.findings(settings.mode) if each.check in names]
-        against = list(_against(names, found, settings.overrides))
-        if against:
-            failing = [each for each in found if each.status in _AGAINST]
-            cures = dict.fromkeys(each.remedy for each in failing if each.remedy)
-            raise Refused("; ".join(against), "; ".join(cures))
-        told = (f"{each.check}: {each.subject}: {each.status.value}" for each in found)
-        return CheckFacts(names, tuple(told))
+        blockers = list(_blockers(names, found, settings.overrides))
+        if blockers:
+            failing = [each for each in found if each.status in _BLOCKING]
+            remedies = dict.fromkeys(each.remedy for each in failing if each.remedy)
+            raise Refused("; ".join(blockers), "; ".join(remedies))
+        results = (f"{each.check}: {each.subject}: {each.status.value}" for each in found)
+        return CheckFacts(names, tuple(results))
 
     def verify(self, intent: CheckFacts, reader: LinkReader) -> Readback[CheckFacts]:
-        """Passes: `check` has just run them."""
+        """Pass: `check` has just run them."""
         return Readback(State.DONE, f"all {len(intent.prechecks)} prechecks passed", intent)
 
 
-def _against(
+def _blockers(
     names: Sequence[str], found: Sequence[Finding], overrides: Mapping[str, str]
 ) -> Iterator[str]:
     for name in names:
         if name in overrides:
             continue
-        said = [each for each in found if each.check == name]
-        if not said:
+        results = [each for each in found if each.check == name]
+        if not results:
             yield f"{name}: not run: it does not apply to this link"
-        for each in said:
-            if each.status in _AGAINST:
+        for each in results:
+            if each.status in _BLOCKING:
                 yield f"{each.check}: {each.subject}: {each.reason}"
 
 
 def modes_of(steps: Iterable[Step]) -> frozenset[str]:
-    """What the prechecks of a plan are asked for."""
+    """The modes in which a plan runs prechecks."""
     return frozenset(
         kind.read_settings(step.settings).mode
         for step in steps
@@ -208,7 +208,7 @@ FILE = "before.json"
 
 @dataclass(frozen=True, slots=True)
 class SnapshotSettings:
-    """Which clusters and connectors."""
+    """The clusters and connectors to record."""
 
     clusters: tuple[str, ...]
     connectors: tuple[str, ...]
@@ -223,7 +223,7 @@ class SnapshotFacts:
 
 
 class SnapshotState(Polling[SnapshotSettings, StateSnapshot, SnapshotFacts]):
-    """Topics and their own settings, ends of logs, positions of groups, connectors."""
+    """Records topics with their settings, end offsets, committed offsets and connectors."""
 
     name = "snapshot-state"
     traits = Trait.SNAPSHOTS_STATE
@@ -240,34 +240,34 @@ class SnapshotState(Polling[SnapshotSettings, StateSnapshot, SnapshotFacts]):
             tuple(name for name in settings.clusters if name not in ahead.clusters),
             tuple(name for name in settings.connectors if name not in ahead.connectors),
         )
-        found = stock_of(left, reader)
+        found = snapshot_of(left, reader)
         return StateSnapshot(
             {**ahead.clusters, **found.clusters}, {**ahead.connectors, **found.connectors}
         )
 
     def apply(self, intent: StateSnapshot, writer: LinkWriter) -> tuple[str, ...]:
-        """Keep it beside the journal, too."""
+        """Write the snapshot to the run's folder."""
         writer.save_evidence(FILE, to_json(intent))
         return ()
 
     def verify(self, intent: StateSnapshot, reader: LinkReader) -> Readback[SnapshotFacts]:
-        """Done: the journal has it."""
+        """Report what was recorded; the journal has it already."""
         clusters = intent.clusters
         silent = tuple(sorted(name for name, stock in clusters.items() if stock.error))
-        told = ", ".join(
-            f"{name} does not answer"
+        words = ", ".join(
+            f"{name} does not respond"
             if stock.error
             else f"{name}: {len(stock.ends)} partitions, {len(stock.positions)} groups"
             for name, stock in clusters.items()
         )
         active = {name: stock.active for name, stock in clusters.items()}
-        return Readback(State.DONE, told, SnapshotFacts(silent, active))
+        return Readback(State.DONE, words, SnapshotFacts(silent, active))
 
 
-def stock_of(wanted: SnapshotSettings, reader: LinkReader) -> StateSnapshot:
-    """These clusters and connectors as they are now."""
+def snapshot_of(wanted: SnapshotSettings, reader: LinkReader) -> StateSnapshot:
+    """Record these clusters and connectors as they are now."""
     with ThreadPoolExecutor(1) as beside:
-        # Connect knows thousands of positions: applications may wait for this.
+        # Connect may return thousands of positions: read them in parallel, clients are waiting.
         connectors = beside.submit(
             lambda: {name: _connector(name, reader) for name in wanted.connectors}
         )
@@ -276,7 +276,7 @@ def stock_of(wanted: SnapshotSettings, reader: LinkReader) -> StateSnapshot:
 
 
 def state_of(name: str, reader: LinkReader) -> ClusterSnapshot:
-    """What a snapshot holds of a cluster; of one that does not answer, why."""
+    """The state of a cluster, or why it did not respond."""
     try:
         site = reader.cluster_reader(name)
         identity = site.cluster_id()

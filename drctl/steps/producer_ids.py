@@ -1,7 +1,7 @@
 """Advances the target's producer ids past those in use on the source.
 
-Both clusters count from 0. Where a producer that moves meets another one of its id, records of its
-own may be acknowledged and not stored: see `drctl.model.producer_ids`.
+Both clusters count from 0. If the target knows another producer by the id of one that moves there,
+records may be acknowledged but not stored: see `drctl.model.producer_ids`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,23 +22,23 @@ from drctl.model.typed_json import Number
 from drctl.steps.groups import PrepareGroups
 
 BATCH = 2000
-"""Partitions that are asked about together: each of them may remember thousands of producers."""
+"""Partitions per request: each may remember thousands of producers."""
 
 NAMED = 20
-"""Partitions that are named where more did not respond: what is known goes into the journal."""
+"""How many partitions without a response are named: all of this goes into the journal."""
 
 NOBODY = -1
 
 
 @dataclass(slots=True)
 class IdsInUse:
-    """What the partitions told.
+    """The producer ids that partitions report.
 
     Attributes:
-        highest: of all ids; -1 where none is known.
-        unread: how many partitions did not respond.
-        named: the first of those, with why.
-        silent: why none of them could be asked; empty where they were.
+        highest: the highest id; -1 if none is known.
+        unread: how many partitions could not be read.
+        named: the first of these, each with the reason.
+        silent: why no partition could be read at all; empty otherwise.
     """
 
     highest: int = NOBODY
@@ -48,7 +48,7 @@ class IdsInUse:
 
 
 def ids_in_use(source: str, reader: LinkReader) -> IdsInUse:
-    """Ask every partition of the link's topics; a cluster that is silent is not waited for."""
+    """Read the producer ids of all partitions of the link; does not wait for a dead cluster."""
     try:
         places = _places(source, reader)
     except (Unreachable, ConfigError) as error:
@@ -56,15 +56,15 @@ def ids_in_use(source: str, reader: LinkReader) -> IdsInUse:
     found, ids = IdsInUse(), reader.producer_ids(source)
     for start in range(0, len(places), BATCH):
         batch = places[start : start + BATCH]
-        if not _take(found, _asked(ids, batch)):
-            # The rest would take as long, and bring as much.
+        if not _add(found, _asked(ids, batch)):
+            # The other partitions would time out as well.
             found.unread += len(places) - start - len(batch)
             break
     return found
 
 
 def _places(source: str, reader: LinkReader) -> Sequence[TopicPartition]:
-    # The source itself is asked first: where it is dead, the target would tell the topics.
+    # Ask the source first: if it is dead, `topics` would come from the target.
     there = reader.cluster_reader(source).overview().partitions
     return [TopicPartition(t, number) for t in reader.topics() for number in there.get(t, ())]
 
@@ -76,17 +76,17 @@ def _asked(ids: ProducerIdReader, places: Sequence[TopicPartition]) -> Producers
         return dict.fromkeys(places, Unavailable(error.message))
 
 
-def _take(found: IdsInUse, told: Producers) -> bool:
-    """Whether any partition told."""
-    found.highest = max(found.highest, highest(told))
-    untold = [(p, each) for p, each in told.items() if isinstance(each, Unavailable)]
-    found.unread += len(untold)
-    found.named += [f"{p}: {why.reason}" for p, why in untold[: NAMED - len(found.named)]]
-    return len(untold) < len(told)
+def _add(found: IdsInUse, read: Producers) -> bool:
+    """Add what partitions report; whether any of them could be read."""
+    found.highest = max(found.highest, highest(read))
+    unread = [(p, each) for p, each in read.items() if isinstance(each, Unavailable)]
+    found.unread += len(unread)
+    found.named += [f"{p}: {why.reason}" for p, why in unread[: NAMED - len(found.named)]]
+    return len(unread) < len(read)
 
 
 CALL_S = 10
-"""What a call of the writer may take."""
+"""How long a call of the writer may take."""
 
 RESTART = "restart idempotent producers when they move, so that they get new ids"
 
@@ -102,7 +102,7 @@ class AdvanceSettings:
     """Settings from the plan.
 
     Attributes:
-        at_most_seconds: so long it may use up ids.
+        at_most_seconds: how long it may use up ids.
     """
 
     source: str
@@ -112,14 +112,14 @@ class AdvanceSettings:
 
 @dataclass(frozen=True, slots=True)
 class AdvanceIntent:
-    """Which ids are used up.
+    """The ids to use up.
 
     Attributes:
-        beyond: the highest id in use on the source; -1 where none is known.
-        silent: why its partitions could not be asked; empty where they were.
-        unread: how many of them did not respond.
-        named: the first of those, with why.
-        before: by broker of the target, the id that it gave.
+        beyond: the highest id in use on the source; -1 if none is known.
+        silent: why no partition of the source could be read; empty otherwise.
+        unread: how many partitions could not be read.
+        named: the first of these, each with the reason.
+        before: by broker of the target, the next id before.
     """
 
     source: str
@@ -134,14 +134,14 @@ class AdvanceIntent:
 
 @dataclass(frozen=True, slots=True)
 class AdvanceFacts:
-    """The highest id in use on the source, and how many partitions did not respond."""
+    """The highest id in use on the source, and how many partitions could not be read."""
 
     beyond: int
     unread: int
 
 
 class AdvanceProducerIds(Permanent[AdvanceSettings, AdvanceIntent, AdvanceFacts]):
-    """Uses up ids until every broker gives higher ones; skipped ids are never needed."""
+    """Uses up ids until every broker assigns higher ones; skipped ids are never needed."""
 
     name = "advance-producer-ids"
     traits = Trait.CHANGES | Trait.ADVANCES_PRODUCER_IDS
@@ -156,11 +156,11 @@ class AdvanceProducerIds(Permanent[AdvanceSettings, AdvanceIntent, AdvanceFacts]
         )
 
     def check(self, settings: AdvanceSettings, facts: Facts, reader: LinkReader) -> AdvanceIntent:
-        """The highest id in use on the source, and where the brokers of the target are.
+        """Read the highest id in use on the source, and the next ids on the target.
 
-        A source that does not answer blocks nothing: what is not known is owed.
+        An unreachable source blocks nothing: what is unknown becomes an outstanding action.
         """
-        # Whom the step before could not reach is not waited for again.
+        # Do not wait again for a source that the step before could not reach.
         prepared, source, target = facts.of(PrepareGroups()), settings.source, settings.target
         silent = prepared.silent if prepared else ""
         known = IdsInUse(silent=silent) if silent else ids_in_use(source, reader)
@@ -176,14 +176,14 @@ class AdvanceProducerIds(Permanent[AdvanceSettings, AdvanceIntent, AdvanceFacts]
         )
 
     def apply(self, intent: AdvanceIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Use up ids, for no longer than the step may take; done again, it continues."""
+        """Use up ids for at most the step's time; a repeated call continues."""
         if intent.beyond == NOBODY:
             return ()
         ids, calls = writer.producer_ids(intent.target), intent.at_most_seconds / CALL_S
         return _silent(_advanced(ids, intent.beyond, max(1, int(calls))))
 
     def verify(self, intent: AdvanceIntent, reader: LinkReader) -> Readback[AdvanceFacts]:
-        """Whether every broker of the target gives higher ids."""
+        """Verify that every broker of the target assigns higher ids."""
         beyond, source, target = intent.beyond, intent.source, intent.target
         facts, items, outstanding = (
             AdvanceFacts(beyond, intent.unread),
@@ -207,19 +207,18 @@ class AdvanceProducerIds(Permanent[AdvanceSettings, AdvanceIntent, AdvanceFacts]
             )
             return Readback(State.WAITING, f"{words}; {RESTART}", items=silent)
         words = (
-            f"all {len(given)} brokers of {target} assign producer ids above {beyond:,},"
-            f" the highest"
-            f" in use on {source}{_cost(given, intent)}"
+            f"all {len(given)} brokers of {target} assign producer ids above {beyond:,}, the"
+            f" highest in use on {source}{_cost(given, intent)}"
         )
         return Readback(State.DONE, words, facts, items, outstanding)
 
     def verify_undo(self, intent: AdvanceIntent, reader: LinkReader) -> Readback[AdvanceFacts]:
-        """What was skipped stays so."""
+        """Report that skipped ids stay skipped."""
         return Readback(State.DONE, "producer ids stay advanced: skipped ids are harmless")
 
 
 def _before(target: str, reader: LinkReader) -> dict[str, int]:
-    """By broker the id that it gives now; without those that do not tell: verify looks again."""
+    """By broker, its next id; without brokers that do not respond, which `verify` asks again."""
     try:
         given = reader.producer_ids(target).next_ids()
     except (Unreachable, ConfigError):
@@ -230,7 +229,7 @@ def _before(target: str, reader: LinkReader) -> dict[str, int]:
 def _advanced(
     ids: ProducerIdWriter, beyond: int, calls: int
 ) -> Mapping[int, Advanced | Unavailable]:
-    """The answers of the last call: all brokers are far enough, or no call is left."""
+    """The answers of the last call: ends when all brokers are done, or calls run out."""
     while True:
         answers, calls = ids.advance(beyond), calls - 1
         short = [each for each in answers.values() if isinstance(each, Advanced) and not each.done]
@@ -239,7 +238,7 @@ def _advanced(
 
 
 def _low(given: Given, intent: AdvanceIntent) -> tuple[str, ...]:
-    """Each broker that is not far enough, with figures."""
+    """Each broker whose next id is too low, with numbers."""
     found = []
     for broker, now in sorted(given.items()):
         if isinstance(now, int) and now <= intent.beyond:
@@ -251,7 +250,7 @@ def _low(given: Given, intent: AdvanceIntent) -> tuple[str, ...]:
 
 
 def _silent(answers: Mapping[int, object]) -> tuple[str, ...]:
-    """Each broker that did not answer, and why."""
+    """Each broker that did not respond, and why."""
     return tuple(
         f"broker {broker}: {each.reason}"
         for broker, each in answers.items()
@@ -260,7 +259,7 @@ def _silent(answers: Mapping[int, object]) -> tuple[str, ...]:
 
 
 def _cost(given: Given, intent: AdvanceIntent) -> str:
-    """The cluster's brokers share one sequence: how much further it is now."""
+    """How many ids were used up: all brokers of a cluster share one sequence."""
     now = max(each for each in given.values() if isinstance(each, int))
     before = intent.before.values()
     return f"; used {now - max(before):,} of 2^63 ids" if before else ""
@@ -271,6 +270,6 @@ def _outstanding(intent: AdvanceIntent) -> str:
     if intent.silent:
         return f"{RESTART}; the ids in use on {source} are unknown: {intent.silent}"
     if unread:
-        told = f"{RESTART}; the ids in use in {unread:,} partitions of {source} are unknown"
-        return f"{told}: {intent.named[0]}"
+        words = f"{RESTART}; the ids in use in {unread:,} partitions of {source} are unknown"
+        return f"{words}: {intent.named[0]}"
     return ""

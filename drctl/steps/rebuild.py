@@ -12,7 +12,7 @@ from drctl.engine.kind import Description, Facts, Permanent, Polling, Readback, 
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
 from drctl.model.topology import TopicPartition, TopicState
-from drctl.steps.first_records import brought_by
+from drctl.steps.first_records import is_prefix_copied_by
 from drctl.steps.manual import answered, one_line
 from drctl.steps.records import FindMissing
 from drctl.steps.set_start_offsets import SeedSettings
@@ -152,7 +152,7 @@ def _begun(settings: EmptySettings, facts: Facts, reader: LinkReader) -> bool:
     connector, search = settings.connector, facts.of(FindMissing())
     if not connector or (search and (search.unreplicated or search.aside)):
         return False
-    return brought_by(connector, settings.survivor, settings.cluster, reader)
+    return is_prefix_copied_by(connector, settings.survivor, settings.cluster, reader)
 
 
 def _left(intent: EmptyIntent, reader: LinkReader) -> Iterator[str]:

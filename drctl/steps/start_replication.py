@@ -22,9 +22,9 @@ from drctl.model.errors import Refused
 from drctl.model.topology import TopicPartition
 from drctl.steps.first_records import FIELDS, first_arrivals
 from drctl.steps.manual import (
+    ConfirmationFacts,
     ManualIntent,
     ManualSettings,
-    SaidFacts,
     answered,
     asked,
     changing,
@@ -221,7 +221,7 @@ class ManualStartIntent(ManualIntent):
 
 
 @dataclass(frozen=True, slots=True)
-class ManualStart(Polling[ManualStartSettings, ManualStartIntent, SaidFacts]):
+class ManualStart(Polling[ManualStartSettings, ManualStartIntent, ConfirmationFacts]):
     """Asks; where the settings say where it begins, that is told, and looked at."""
 
     name: str
@@ -275,7 +275,7 @@ class ManualStart(Polling[ManualStartSettings, ManualStartIntent, SaidFacts]):
                 writer.save_evidence(_file(intent, "json"), _connect_offsets(intent.begins))
         return ()
 
-    def verify(self, intent: ManualStartIntent, reader: LinkReader) -> Readback[SaidFacts]:
+    def verify(self, intent: ManualStartIntent, reader: LinkReader) -> Readback[ConfirmationFacts]:
         """What the person says; then, what came first."""
         said = answered(intent.question, intent.text, reader)
         if said.state is not State.DONE or intent.begins is None:
@@ -296,7 +296,9 @@ class ManualStart(Polling[ManualStartSettings, ManualStartIntent, SaidFacts]):
             return Readback(State.WAITING, words, items=seen.items)
         return seen
 
-    def verify_undo(self, intent: ManualStartIntent, reader: LinkReader) -> Readback[SaidFacts]:
+    def verify_undo(
+        self, intent: ManualStartIntent, reader: LinkReader
+    ) -> Readback[ConfirmationFacts]:
         """What the person says; where nothing undoes it, that it stays."""
         return verify_undo(intent, reader)
 

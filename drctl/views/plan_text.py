@@ -22,7 +22,7 @@ from drctl.model.finding import Finding, Status
 from drctl.model.loss import Loss, LossDocument, Mode, loss_document
 from drctl.model.plan import Duty, Json, Plan, Step
 from drctl.steps.commit_offsets import Foreseen, Reread
-from drctl.steps.failback import PASSED
+from drctl.steps.failback import OVERRIDABLE
 from drctl.steps.prechecks import modes_of
 from drctl.steps.registry import KINDS
 from drctl.views.client_moves import LeavingRow, leaving_lines, leaving_rows
@@ -32,7 +32,7 @@ from drctl.views.run_reading import described
 from drctl.views.text import duration, number, plain, plural, sentence
 from drctl.views.view import Part, Text, heading, section, table, view
 
-_OVERRIDABLE = frozenset(overridable((*PASSED, PRECHECK)))
+_OVERRIDABLE = frozenset(overridable((*OVERRIDABLE, PRECHECK)))
 """Prechecks that can be overridden."""
 
 _MOST_NAMED = 5

@@ -68,9 +68,7 @@ def test_a_planned_one_loses_nothing_and_skips_nothing(stage: Stage) -> None:
     assert stage.all_states() == {"STOPPED"}
     assert stage.leads_to("secondary")
     told = steps_of(done, "detail")
-    assert told["prepare-groups"] == (
-        "1 groups of KIP-848's protocol are ready on secondary, 1 of them new"
-    )
+    assert told["prepare-groups"] == ("1 KIP-848 groups are ready on secondary, 1 of them new")
     assert f"above {in_use:,}, the highest in use on primary; used" in told["advance-producer-ids"]
     assert min(stage.next_ids()) > in_use
     assert stage.write(5, "refused") == [], "the fence lets somebody through"
@@ -229,7 +227,7 @@ def test_an_unplanned_one_needs_no_source_and_says_what_is_owed(stage: Stage) ->
     assert done["status"] == "done"
     assert any("fence" in each for each in done["outstanding"])
     assert any("restart idempotent producers" in each for each in done["outstanding"])
-    assert any("of KIP-848's protocol is not known" in each for each in done["outstanding"])
+    assert any("use the KIP-848 protocol" in each for each in done["outstanding"])
     assert done["rpo"]["exact"] is False
     placed = resumes_as_was_said(stage)
     assert stage.leads_to("secondary")

@@ -150,7 +150,7 @@ UNSEEN = Finding("acls", Status.NOT_CHECKED, "orders", "nobody may look")
 def test_guards_that_have_nothing_against_it() -> None:
     seen = prechecks("syncs", "pace", said=(FINE, WARNS, FAILS))
     assert seen.state is State.DONE
-    assert seen.facts["told"] == ["syncs: mm2: ok", "pace: mm2: warn"]
+    assert seen.facts["results"] == ["syncs: mm2: ok", "pace: mm2: warn"]
 
 
 @pytest.mark.parametrize(

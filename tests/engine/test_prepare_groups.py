@@ -41,7 +41,7 @@ def test_those_of_the_new_protocol_are_made_and_no_others() -> None:
     world = clusters(source, [empty("ready", NEW), empty("known", OLD), empty("old", OLD)])
     told = done(world)
     assert (told.state, told.outstanding) == (State.DONE, "")
-    assert told.words == "3 groups of KIP-848's protocol are ready on secondary, 2 of them new"
+    assert told.words == "3 KIP-848 groups are ready on secondary, 2 of them new"
     assert told.facts == {"created": 2, "ready": 1, "silent": ""}
     protocols = {name: group.protocol for name, group in world.groups_of[TARGET].items()}  # type: ignore[union-attr]
     assert protocols == {"absent": NEW, "ready": NEW, "known": NEW, "old": OLD}
@@ -116,8 +116,8 @@ def test_types_that_a_dead_source_takes_along_are_not_guessed() -> None:
     assert told.facts == {"created": 0, "ready": 1, "silent": silent}
     assert told.items == ("app", "other")
     assert told.outstanding == (
-        f"{RESTART}; which groups of primary are of KIP-848's protocol is not known (2 of secondary"
-        f" may be): {silent}"
+        f"{RESTART}; it is unknown which groups of primary use the KIP-848 protocol (2 of secondary"
+        f" may): {silent}"
     )
 
 

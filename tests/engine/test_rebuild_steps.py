@@ -14,7 +14,7 @@ from drctl.model.plan import Json
 from drctl.model.topology import PartitionOffsets, Record, TopicPartition
 from drctl.model.typed_json import to_json
 from drctl.steps import first_records
-from drctl.steps.first_records import brought_by
+from drctl.steps.first_records import is_prefix_copied_by
 from drctl.steps.rebuild import misshapen
 from drctl.steps.registry import KINDS
 from drctl.steps.stop_replication import RUNNING
@@ -294,7 +294,7 @@ def one_came_twice(pair: Rebuilt) -> None:
 def test_what_is_there_beside_is_emptied(wrong: Callable[[Rebuilt], None]) -> None:
     pair = interrupted()
     wrong(pair)
-    assert not brought_by(BACK, SECONDARY, PRIMARY, look(pair))
+    assert not is_prefix_copied_by(BACK, SECONDARY, PRIMARY, look(pair))
     assert check("empty-returned", BEGUN, pair, find_missing=NOTHING_ALONE)["held"]
 
 
@@ -302,11 +302,11 @@ def test_what_runs_tells_late_how_far_it_got() -> None:
     pair = interrupted()
     back = pair.workers.connectors[BACK]
     back.kept[ORDERS] = 1
-    assert not brought_by(BACK, SECONDARY, PRIMARY, look(pair))
+    assert not is_prefix_copied_by(BACK, SECONDARY, PRIMARY, look(pair))
     back.state = back.wanted = RUNNING
-    assert brought_by(BACK, SECONDARY, PRIMARY, look(pair))
+    assert is_prefix_copied_by(BACK, SECONDARY, PRIMARY, look(pair))
     back.kept[ORDERS] = 4
-    assert not brought_by(BACK, SECONDARY, PRIMARY, look(pair))
+    assert not is_prefix_copied_by(BACK, SECONDARY, PRIMARY, look(pair))
 
 
 def with_markers(site: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -344,7 +344,7 @@ def test_where_logs_have_holes_records_are_compared_one_by_one(
     holed: Rebuilt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(first_records, "_AT_ONCE", 2)
-    assert brought_by(BACK, SECONDARY, PRIMARY, look(holed))
+    assert is_prefix_copied_by(BACK, SECONDARY, PRIMARY, look(holed))
     intent = check("empty-returned", BEGUN, holed, find_missing=NOTHING_ALONE)
     assert intent["started"] is True
 
@@ -370,14 +370,14 @@ def test_where_logs_have_holes_what_is_there_beside_is_emptied(
     wrong: Callable[[Rebuilt], None], holed: Rebuilt
 ) -> None:
     wrong(holed)
-    assert not brought_by(BACK, SECONDARY, PRIMARY, look(holed))
+    assert not is_prefix_copied_by(BACK, SECONDARY, PRIMARY, look(holed))
 
 
 def test_where_they_are_too_many_to_compare_they_are_emptied(
     holed: Rebuilt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(first_records, "MOST", 2)
-    assert not brought_by(BACK, SECONDARY, PRIMARY, look(holed))
+    assert not is_prefix_copied_by(BACK, SECONDARY, PRIMARY, look(holed))
 
 
 def test_where_something_was_found_there_alone_nothing_is_gone_on_with() -> None:

@@ -63,13 +63,13 @@ def settled(world: Asked, facts: Facts = WHOLE) -> Readback:
 @pytest.mark.parametrize(
     ("outstanding", "proof", "without"),
     [
-        (FENCE, "primary was fenced before its records were found", "fence-returned"),
+        (FENCE, "primary was fenced before its records were searched", "fence-returned"),
         (
             FENCE,
-            "is missing none but what was decided on (verify-secondary)",
+            "is missing only records that were given up (verify-secondary)",
             "verify-forward-copies",
         ),
-        (THROUGH, "primary is missing nothing of it (verify-primary)", "verify-copies"),
+        (THROUGH, "primary has all of its records (verify-primary)", "verify-copies"),
         (
             OutstandingAction("r1", "groups of KIP-848", "prepare-groups", *OUT),
             "clients have left it (verify-clients)",

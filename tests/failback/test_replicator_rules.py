@@ -13,7 +13,7 @@ from drctl.failback.facts import Replication
 from drctl.failback.observers.replication import observe_replication
 from drctl.model.finding import Status
 from drctl.model.topology import Unavailable
-from drctl.steps.failback import BOTH_WAYS, PASSED
+from drctl.steps.failback import BOTH_WAYS, OVERRIDABLE
 from tests.connect.scripted_worker import Answer, scripted_worker
 from tests.failback.ways import PLACE, copying, in_order_to_d, judged
 
@@ -127,7 +127,7 @@ def test_what_workers_say_of_replicators_is_held_against_the_rules(
     )
     reasons = [each.reason for each in found if each.status is Status.FAIL]
     assert all(words in reason for words, reason in zip(failing, reasons, strict=True))
-    assert BOTH_WAYS in PASSED, "who knows better passes it over"
+    assert BOTH_WAYS in OVERRIDABLE, "who knows better passes it over"
 
 
 def test_mirrormaker_is_not_asked_for_them() -> None:

@@ -11,7 +11,7 @@ from drctl.model.finding import Status
 from drctl.model.health import ClusterHealth, Shortage
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 from drctl.reconcile.policy import Action, Policies
-from drctl.steps.failback import PASSED
+from drctl.steps.failback import OVERRIDABLE
 from tests.failback.ways import (
     HERE,
     PLACE,
@@ -72,7 +72,7 @@ def test_a_source_that_takes_no_records_is_refused_before_anything_is_done(
     assert list(told) == ["source-unhealthy"]
     assert words in told["source-unhealthy"]
     assert "restart the brokers of primary" in told["source-unhealthy"]
-    assert "source-unhealthy" in PASSED, "who knows better passes it over"
+    assert "source-unhealthy" in OVERRIDABLE, "who knows better passes it over"
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_connector_that_would_write_to_the_workers_own_cluster_is_refused() ->
     assert "connector.client.config.override.policy=All" in told.remedy
     assert "secret" not in told.remedy
     assert "another cluster (id-3)" in written("id-3")[0].reason
-    assert "reverse-writes" in PASSED, "the worker itself may name another cluster"
+    assert "reverse-writes" in OVERRIDABLE, "the worker itself may name another cluster"
 
 
 def test_one_that_names_its_producer_is_known_by_the_addresses() -> None:

@@ -11,7 +11,7 @@ from drctl.engine.invariants import violations
 from drctl.model.finding import Finding, Status
 from drctl.model.loss import Figure, Loss, LossRange, Mode
 from drctl.model.plan import Plan
-from drctl.steps.failback import PASSED
+from drctl.steps.failback import OVERRIDABLE
 from drctl.steps.registry import KINDS
 from drctl.views.client_moves import leaving_lines, leaving_rows
 from drctl.views.plan_text import (
@@ -145,7 +145,7 @@ def test_what_to_type() -> None:
     for name in ("target-unreachable", "source-lost", "cluster-unreachable"):
         final = tuple(replace(each, check=name) for each in lagging)
         assert next_actions(plan, final, (), EXECUTE) == ("Wait until it is 0.",), name
-    for name in (*PASSED, PRECHECK):
+    for name in (*OVERRIDABLE, PRECHECK):
         others = tuple(replace(each, check=name) for each in lagging)
         assert f"({name})" in next_actions(plan, others, (), EXECUTE)[-1]
     assert verdict(plan, FINDINGS, ()) == (
