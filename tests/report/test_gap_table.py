@@ -4,7 +4,7 @@ from collections.abc import Callable
 from io import StringIO
 
 import pytest
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from drctl.model.gap import GapResult
 from drctl.views.gap_text import gap_table, next_steps, verdict
@@ -13,11 +13,15 @@ from tests.report import gaps
 every = pytest.mark.parametrize("make", gaps.EVERY.values(), ids=gaps.EVERY)
 
 
-def draw(result: GapResult, width: int = 80) -> str:
+def drawn(what: RenderableType, width: int = 80) -> str:
     """As on a terminal without colours, but through a console that would obey markup."""
     out = StringIO()
-    Console(file=out, width=width, force_terminal=True, color_system=None).print(gap_table(result))
+    Console(file=out, width=width, force_terminal=True, color_system=None).print(what)
     return out.getvalue()
+
+
+def draw(result: GapResult, width: int = 80) -> str:
+    return drawn(gap_table(result), width)
 
 
 @pytest.mark.slow
