@@ -32,7 +32,7 @@ def new_folder(state: Path, link: str) -> Path:
 
 
 def of_before(result: "GapResult", before: "GapResult") -> int:
-    """How many of the missing records were there when another comparison froze the offsets."""
+    """How many of the unreplicated records were there when another comparison froze the offsets."""
     ends = {
         (topic.topic, each.partition): each.source_range.end
         for topic in before.topics

@@ -296,7 +296,7 @@ class _Cluster(NamedTuple):
         if CANARY in topics:
             details.append("a failed write probe can look successful")
         if any(not topic.startswith(ON_TARGET) for topic in topics):
-            details.append("a forged ledger hides missing records from `drctl gap`")
+            details.append("a forged ledger hides unreplicated records from `drctl gap`")
         return "; ".join(details)
 
     def acl(

@@ -121,7 +121,7 @@ def _lagging(subject: str, known: Mapping[TopicPartition, Lag], observed: Observ
     reason = f"it lags by about {total:,} records, {at_most:,} at most"
     allowed = f"policy.max_lag_records is {most:,}"
     if observed.mode is Mode.UNPLANNED and at_most:
-        impact = f"about {total:,} records are missing on the target until they are reconciled"
+        impact = f"about {total:,} records are not on the target until they are reconciled"
         remedy = "if the source can still be read, use --mode planned"
         return warn(subject, reason, evidence, impact, remedy)
     impact = "producers are blocked while replication catches up"
@@ -183,7 +183,7 @@ def _running(name: str, connector: Connector | None, mode: Mode) -> Verdict:
                 subject,
                 f"it and its {tasks} tasks are running" if tasks else "it is running without tasks",
             )
-    impact = "missing records are not replicated: the drain would time out"
+    impact = "replication does not catch up: the drain would time out"
     if mode is Mode.UNPLANNED:
         return ok(subject, f"{reason}; an unplanned failover does not wait for it", evidence)
     return fail(subject, reason, evidence, impact, remedy)

@@ -40,7 +40,7 @@ _DECIDED_BY_DRCTL = {
     "enable.auto.commit": "drctl commits offsets only where its plan says so",
     "auto.commit.interval.ms": "drctl commits offsets only where its plan says so",
     "enable.auto.offset.store": "drctl commits offsets only where its plan says so",
-    "auto.offset.reset": "drctl reads exact offsets; a reset would hide missing records",
+    "auto.offset.reset": "drctl reads exact offsets; a reset would hide unreplicated records",
     "isolation.level": "drctl sets it for each read",
     "enable.partition.eof": "drctl sets it for each read",
     "allow.auto.create.topics": "reads of drctl never create topics",

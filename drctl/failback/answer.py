@@ -109,17 +109,21 @@ TABLE = (
         old_replication,
     ),
     Row(
-        "c",
-        "missing-records-found",
-        ("a", "b"),
-        "Records missing on {target} are known",
-        missing_records,
+        "c", "missing-records-found", ("a", "b"), "Unreplicated records are known", missing_records
     ),
     Row(
-        "d", "record-order-checked", ("c",), "Missing records are classified by order", record_order
+        "d",
+        "record-order-checked",
+        ("c",),
+        "Unreplicated records are classified by order",
+        record_order,
     ),
     Row(
-        "e", "missing-records-reconciled", ("c", "d"), "Missing records are reconciled", reconciled
+        "e",
+        "missing-records-reconciled",
+        ("c", "d"),
+        "Unreplicated records are reconciled",
+        reconciled,
     ),
     Row(
         "f",
@@ -197,7 +201,7 @@ class Answer:
 
     @property
     def samples(self) -> tuple[Sample, ...]:
-        """Examples of missing records; none where no result is valid."""
+        """Examples of unreplicated records; none where no result is valid."""
         return self.seen.gap.valid.samples if self.seen.gap.valid else ()
 
     @property
@@ -229,7 +233,7 @@ StepName = Annotated[str, ("enum", tuple(row.name for row in TABLE))]
 
 
 class ExampleDocument(Document):
-    """An example of a missing record.
+    """An example of an unreplicated record.
 
     Attributes:
         timestamp: milliseconds UTC.
@@ -248,7 +252,7 @@ class ExampleDocument(Document):
 
 
 class RecordsDocument(Document):
-    """Missing records by the effect that copying them would have on order."""
+    """Unreplicated records by the effect that copying them would have on order."""
 
     read = From(Answer)
     safe: Count | None = read(lambda a: a.tally.safe if a.tally else None)
@@ -302,7 +306,7 @@ class OrderDocument(Document):
         state: unknown: cannot tell whether clients have left the source; completed: the journal
             has a finished failback, and no observation contradicts it.
         why: why there is nothing to fail back, or why the state is unknown; else null.
-        records: missing records by the effect that copying them would have on order; null: no
+        records: unreplicated records by the effect that copying them would have on order; null: no
             result of drctl gap is valid.
         verdict: exit code 0, 3 or 5; also ok where there is nothing to fail back, and where the
             failback is completed.

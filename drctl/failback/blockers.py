@@ -375,7 +375,7 @@ def _prefix(wanted: Names) -> str:
 
 
 def _undecided(answer: Answer, policies: Policies) -> Iterator[Finding]:
-    """Missing records without a policy, as far as known before the run starts."""
+    """Unreplicated records without a policy, as far as known before the run starts."""
     facts, result, step = answer.seen.facts, answer.seen.gap.valid, answer.steps["e"]
     if result is None or step.observed is Observed.DONE:
         return
@@ -395,7 +395,9 @@ def _undecided(answer: Answer, policies: Policies) -> Iterator[Finding]:
             "pass --policy copy|quarantine|export|discard, and --conflicting; to inspect them:"
             f" drctl reconcile {quote(result.where)} --policy copy"
         )
-        yield Finding("records-undecided", Status.FAIL, "missing records", reason, remedy=remedy)
+        yield Finding(
+            "records-undecided", Status.FAIL, "unreplicated records", reason, remedy=remedy
+        )
 
 
 def _undecided_by(facts: Facts, result: GapEvidence, policies: Policies) -> Iterator[str]:

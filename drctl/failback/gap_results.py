@@ -86,7 +86,7 @@ class GapEvidence:
 
     @property
     def unreplicated(self) -> int:
-        """How many records are missing on the target."""
+        """How many records are not replicated to the target."""
         return sum(each.unreplicated for each in self.partitions)
 
     @property

@@ -30,7 +30,7 @@ def rebuilt(seen: Situation) -> Mapping[str, StepState]:
     # Records that it still has are about to be deleted: they are reconciled first.
     undecided = reconciled(seen).observed is not Observed.DONE
     return (
-        {**found, "g": not_done("missing records are not reconciled yet (step e)")}
+        {**found, "g": not_done("unreplicated records are not reconciled yet (step e)")}
         if undecided
         else found
     )
@@ -45,8 +45,8 @@ def _nothing_alone(seen: Situation, held: int) -> Mapping[str, StepState]:
     )
     gone = "whether its deleted records were decided is not visible"
     return {
-        "c": done(f"{text}: no missing records"),
-        "d": done(f"{text}: no missing records"),
+        "c": done(f"{text}: no unreplicated records"),
+        "d": done(f"{text}: no unreplicated records"),
         "e": done(f"{text}: nothing to decide; {gone}"),
     }
 

@@ -28,7 +28,8 @@ def missing_records(seen: Situation) -> StepState:
                 text += "; if the fence was already set, find the producer that still writes"
             return not_done(text)
         return not_done(seen.gap.why)
-    text = f"{result.unreplicated:,} records are missing on {seen.facts.target} ({seen.gap.why})"
+    count = f"{result.unreplicated:,} records"
+    text = f"{count} are not replicated to {seen.facts.target} ({seen.gap.why})"
     back = [place for place, each in seen.arrived.items() if each is ReverseStart.BOUNDARY]
     if back:
         text += (
@@ -40,7 +41,7 @@ def missing_records(seen: Situation) -> StepState:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Missing records by the effect that copying them would have on order."""
+    """Unreplicated records by the effect that copying them would have on order."""
 
     safe: int
     conflicting: int
@@ -53,7 +54,7 @@ class Tally:
 
 
 def record_order(seen: Situation) -> StepState:
-    """Whether missing records are classified; they are if a result is valid."""
+    """Whether unreplicated records are classified; they are if a result is valid."""
     result = seen.gap.valid
     if result is None:
         found = missing_records(seen)
@@ -68,7 +69,7 @@ def tallied(result: GapEvidence, order: str) -> Tally:
     """The counts, by the order that the applications need.
 
     A result per key does not compare records with newer ones of their partition: if the partition
-    may have newer records, all its missing records count as conflicting.
+    may have newer records, all its unreplicated records count as conflicting.
     """
     parts = result.partitions
     if order != "per-partition" or result.within is OrderScope.PARTITION:
@@ -130,7 +131,7 @@ _PAST = {_COPY: "copied", "quarantine": "quarantined", "discard": "discarded"}
 
 
 def reconciled(seen: Situation) -> StepState:
-    """Whether every missing record is copied or decided."""
+    """Whether every unreplicated record is copied or decided."""
     found, behind = _reconciled(seen), known_out_of_order(seen)
     return replace(found, why=f"{found.why}; {behind}") if behind else found
 
@@ -138,23 +139,28 @@ def reconciled(seen: Situation) -> StepState:
 def _reconciled(seen: Situation) -> StepState:
     result, facts = seen.gap.valid, seen.facts
     if result is None:
-        waiting = "the missing records are not known (step c)"
+        waiting = "the unreplicated records are not known (step c)"
         return (unknown if seen.gap.standing is ResultStatus.UNKNOWN else not_done)(waiting)
     if not result.unreplicated:
         return done(f"no record of {facts.source} is missing on {facts.target}")
     for asked, kept in _decisions(result, facts):
         if sum(kept.values()) >= asked.unreplicated:
-            return done(f"all {asked.unreplicated:,} missing records are decided: {_told(kept)}")
+            return done(
+                f"all {asked.unreplicated:,} unreplicated records are decided: {_told(kept)}"
+            )
     before = decided_before(result, facts)
     if before >= result.unreplicated:
         return done(
-            f"all {before:,} missing records were quarantined or discarded with earlier results"
+            f"all {before:,} unreplicated records were quarantined or discarded with earlier"
+            " results"
         )
     if isinstance(facts.drctl_copies, Unavailable):
-        return unknown(f"copies of missing records: {facts.drctl_copies.reason}")
+        return unknown(f"copies of unreplicated records: {facts.drctl_copies.reason}")
     there = sum(map(len, brought(result, facts.drctl_copies).values()))
     if there >= result.unreplicated:
-        return done(f"all {result.unreplicated:,} missing records have a copy on {facts.target}")
+        return done(
+            f"all {result.unreplicated:,} unreplicated records have a copy on {facts.target}"
+        )
     return _left(result, facts, there)
 
 
@@ -173,18 +179,20 @@ def _left(result: GapEvidence, facts: Facts, there: int) -> StepState:
         )
     if some or there:
         text = (
-            f"{some:,} of {total:,} missing records are decided ({_told(kept)})"
+            f"{some:,} of {total:,} unreplicated records are decided ({_told(kept)})"
             if some
-            else f"{there:,} of {result.unreplicated:,} missing records have a copy"
+            else f"{there:,} of {result.unreplicated:,} unreplicated records have a copy"
         )
         return not_done(f"in progress: {text}", started=True)
     if before := decided_before(result, facts):
         return not_done(
-            f"{before:,} of {result.unreplicated:,} missing records were quarantined or discarded"
-            f" with earlier results; the others are not copied to {facts.target} and not decided"
+            f"{before:,} of {result.unreplicated:,} unreplicated records were quarantined or"
+            f" discarded with earlier results; the others are not copied to {facts.target} and not"
+            " decided"
         )
     return not_done(
-        f"{result.unreplicated:,} missing records are not copied to {facts.target} and not decided"
+        f"{result.unreplicated:,} unreplicated records are not copied to {facts.target} and not"
+        " decided"
     )
 
 
@@ -271,7 +279,7 @@ def returning_copies(seen: Situation) -> StepState:
     if before.observed is Observed.UNKNOWN:
         return unknown("the reconciled records are not known (step e)")
     if before.observed is Observed.NOT_DONE:
-        return not_done("missing records are not reconciled yet (step e)")
+        return not_done("unreplicated records are not reconciled yet (step e)")
     total = copied(seen)
     if total:
         return _kept_away(seen, total)

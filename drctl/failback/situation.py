@@ -80,7 +80,7 @@ def reference(facts: Facts) -> GapEvidence | None:
     """The oldest result of the same source logs: the one closest to the failover.
 
     Records that drctl copied later do not change its count of new records on the target. Results
-    whose missing records were copied by something else since are skipped if possible.
+    whose unreplicated records were copied by something else since are skipped if possible.
     """
     same = over_the_same(facts)
     still = [r for r in same if not isinstance(facts.copied_since.get(r.where), str)]
@@ -210,8 +210,8 @@ def _moved_on_source(each: PartitionResult, log: OffsetRange, facts: Facts) -> I
     first = each.ranges[0][0] if each.ranges else None
     if first is not None and log.start > first:
         yield (
-            f"missing records of {place} from offset {first} were deleted: the log now starts at"
-            f" {log.start}"
+            f"unreplicated records of {place} from offset {first} were deleted: the log now starts"
+            f" at {log.start}"
         )
 
 
@@ -360,7 +360,7 @@ def _nobody_reads_there(facts: Facts) -> bool:
 
 
 def decided_before(result: GapEvidence, facts: Facts) -> int:
-    """How many missing records were quarantined or discarded with earlier results.
+    """How many unreplicated records were quarantined or discarded with earlier results.
 
     0 if this result has decisions of its own: they include the earlier ones.
     """
@@ -445,7 +445,7 @@ def clean(
     """Whether the newest result is of these clusters and found no difference.
 
     Args:
-        aside: how many missing records are decided.
+        aside: how many unreplicated records are decided.
     """
     if not results or isinstance(source, Unavailable) or isinstance(target, Unavailable):
         return False

@@ -76,7 +76,7 @@ def after_failback(seen: Situation) -> StepState | None:
     if seen.proof.holds is None:
         return unknown(f"{home}; {seen.proof.why}")
     return done(
-        f"{home}; comparisons in both directions found no missing records and no duplicates;"
+        f"{home}; comparisons in both directions found no unreplicated records and no duplicates;"
         f" later records are on {seen.facts.target} or in flight"
     )
 
@@ -335,7 +335,7 @@ def _off(off: Mapping[TopicPartition, int], wanted: Mapping[TopicPartition, int]
 
 
 def caught_up(seen: Situation) -> StepState:
-    """The lag of reverse replication, and whether a comparison found missing records."""
+    """The lag of reverse replication, and whether a comparison found unreplicated records."""
     facts = seen.facts
     source, target = facts.on_source, facts.on_target
     for name, end in ((facts.source, source), (facts.target, target)):
@@ -422,9 +422,9 @@ def compared(seen: Situation, target: Cluster, text: str) -> StepState:
         return unknown(f"{text}; {since:,} offsets were written since {newest.label}: {ask}")
     if newest.unreplicated:
         return not_done(
-            f"{newest.unreplicated:,} records are missing on {facts.source} ({newest.label})"
+            f"{newest.unreplicated:,} records are not replicated to {facts.source} ({newest.label})"
         )
-    return done(f"{text}; a comparison found no missing records ({newest.label})")
+    return done(f"{text}; a comparison found no unreplicated records ({newest.label})")
 
 
 def _of_these(result: GapEvidence, seen: Situation, target: Cluster) -> bool:
@@ -544,7 +544,8 @@ def forward_restarted(seen: Situation) -> StepState:
         return unknown("it runs; cannot tell which cluster clients use (steps b and i)")
     if seen.proven:
         return done(
-            "it runs; comparisons in both directions found no missing records and no duplicates"
+            "it runs; comparisons in both directions found no unreplicated records and no"
+            " duplicates"
         )
     if seen.failed_back:
         return done(f"it runs; journal: run {seen.failed_back} set its start offsets")
@@ -585,7 +586,7 @@ def proven(seen: Situation) -> StepState:
             return unknown(f"{NO_PROOF}; cannot tell which cluster clients use{outstanding}")
         return not_done(f"{NO_PROOF}{outstanding}")
     return unknown(
-        "comparisons in both directions found no undecided missing records and no duplicates;"
+        "comparisons in both directions found no undecided unreplicated records and no duplicates;"
         f" verify the offsets of the groups{outstanding}"
     )
 

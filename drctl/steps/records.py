@@ -51,7 +51,7 @@ class GapFacts:
 
 
 class FindGap(Polling[GapSettings, GapIntent, GapFacts]):
-    """Compares; more missing records than allowed end the plan."""
+    """Compares; more unreplicated records than allowed end the plan."""
 
     name = "gap"
     traits = Trait.FINDS_GAP
@@ -59,9 +59,9 @@ class FindGap(Polling[GapSettings, GapIntent, GapFacts]):
     def describe(self, settings: GapSettings) -> Description:
         """Describe the step for plans and reports."""
         most, proof = settings.at_most, "the comparison is complete"
-        title = f"find records of {settings.source} that are missing on {settings.target}"
+        title = f"find records of {settings.source} that are not replicated to {settings.target}"
         return Description(
-            title, proof if most is None else f"{proof}, and at most {most:,} records are missing"
+            title, proof if most is None else f"{proof}, and at most {most:,} records are not replicated"
         )
 
     def check(self, settings: GapSettings, facts: Facts, reader: LinkReader) -> GapIntent:
@@ -74,7 +74,7 @@ class FindGap(Polling[GapSettings, GapIntent, GapFacts]):
         if unproven := missing.unproven:
             words = f"not everything could be compared: {unproven[0]}"
             return Readback(State.UNKNOWN, words, items=unproven)
-        words = f"{missing.records:,} records are missing on the target"
+        words = f"{missing.records:,} records are not replicated to the target"
         facts, most = GapFacts(missing.records), intent.at_most
         if most is not None and missing.records > most:
             return Readback(
@@ -331,7 +331,7 @@ class ReconcileResult(Permanent[ResultSettings, ResultIntent, ReconcileFacts]):
 
 
 def discards(plan: Plan) -> str:
-    """What a plan gives up for good, such as `missing records of audit`; empty for nothing."""
+    """What a plan gives up for good, such as `unreplicated records of audit`; empty for nothing."""
     return ", ".join(dict.fromkeys(words for step in plan.steps for words in _discarded(step)))
 
 
@@ -346,7 +346,7 @@ def _discarded(step: Step) -> Iterator[str]:
     for text in settings.topics:
         topic, named, own = text.partition("=")
         if (own if named else settings.policy) == DISCARD:
-            yield f"missing records of {topic}"
+            yield f"unreplicated records of {topic}"
         if settings.conflicting == DISCARD:
             yield f"conflicting records of {topic}"
 

@@ -122,7 +122,7 @@ class Drain(Polling[DrainSettings, DrainIntent, DrainFacts]):
     def describe(self, settings: DrainSettings) -> Description:
         """Describe the step for plans and reports."""
         title = f"let replication bring everything to {settings.target}"
-        return Description(title, "a comparison of the tail finds no missing record")
+        return Description(title, "a comparison of the tail finds no unreplicated record")
 
     def check(self, settings: DrainSettings, facts: Facts, reader: LinkReader) -> DrainIntent:
         """How many second copies the source is known to hold, and what is overridden."""
@@ -147,7 +147,7 @@ class Drain(Polling[DrainSettings, DrainIntent, DrainFacts]):
             return Readback(State.WAITING, words, items=missing.partitions)
         before = missing.left_missing_before
         aside = f" but {before:,} that were quarantined or discarded before" if before else ""
-        return Readback(State.DONE, f"no record is missing on the target{aside}", DrainFacts(0))
+        return Readback(State.DONE, f"every record is replicated to the target{aside}", DrainFacts(0))
 
 
 _SHOWN = 3
@@ -241,7 +241,7 @@ def _caught_up(settings: WaitSettings, reader: LinkReader) -> Observed:
     if missing.records:
         words = f"{missing.records:,} records are still missing"
         return Readback(State.WAITING, words, items=missing.partitions)
-    return Readback(State.DONE, "no record is missing on the target")
+    return Readback(State.DONE, "every record is replicated to the target")
 
 
 def _connectors(wanted: str, settings: WaitSettings, reader: LinkReader) -> Observed:

@@ -40,7 +40,8 @@ def verdict(result: EstimateResult) -> str:
     where = f"topic {plain(named[0])}" if len(named) == 1 else f"{len(named):,} topics"
     return (
         f"Estimate: about {plural(totals.missing.estimate, 'record')} of {where} "
-        f"{be(totals.missing.estimate)} missing on {target} ({bounds(totals.missing)}). {NO_PROOF}"
+        f"{be(totals.missing.estimate)} not replicated to {target} ({bounds(totals.missing)})."
+        f" {NO_PROOF}"
     )
 
 
@@ -59,7 +60,7 @@ def bounds(missing: Missing) -> str:
 
 
 def worst(result: EstimateResult) -> tuple[Row, ...]:
-    """List all partitions that may have missing records, the largest estimate first."""
+    """List all partitions that may have unreplicated records, the largest estimate first."""
     rows = [(t.topic, p) for t in result.topics for p in t.partitions if p.diverges]
 
     def weight(row: Row) -> tuple[int, int, str, int]:
@@ -96,7 +97,7 @@ def _since(timestamp_ms: int | None, result: EstimateResult) -> str:
 
 
 def known(result: EstimateResult) -> tuple[str, ...]:
-    """List what the offsets show apart from missing records."""
+    """List what the offsets show apart from unreplicated records."""
     totals, source, target = result.totals, plain(result.source), plain(result.target)
     said = []
     if totals.ahead:
@@ -133,7 +134,7 @@ def next_steps(result: EstimateResult) -> Iterator[str]:
     only = f" {option('--topic', next(iter(named)))}" if len(named) == 1 else ""
     if named and result.totals.ahead:
         yield (
-            f"Do not restart replication from {source} to {target}: it would append the missing "
+            f"Do not restart replication from {source} to {target}: it would append unreplicated "
             f"records after newer records on {target}."
         )
     elif named:
@@ -144,7 +145,7 @@ def next_steps(result: EstimateResult) -> Iterator[str]:
     if named:
         yield (
             f"Do not truncate, delete or recreate these topics on {source}, and check their "
-            "retention: the missing records may exist nowhere else."
+            "retention: the unreplicated records may exist nowhere else."
         )
     if result.not_compared:
         yield "Fix the reasons listed under Not compared: those partitions were not checked."

@@ -83,7 +83,7 @@ class Strip:
 class Scale:
     """Color levels for counts: linear, or logarithmic if counts differ widely.
 
-    The lowest level starts at one record, so that even one missing record is visible.
+    The lowest level starts at one record, so that even one unreplicated record is visible.
     """
 
     def __init__(self, counts: Iterable[int]) -> None:
@@ -166,7 +166,7 @@ def _row(topic: str, partition: int, bins: Sequence[int], axis: Axis, scale: Sca
     cells = tuple(
         _cell(axis, n, count, scale.level(count)) for n, count in enumerate(bins) if count
     )
-    title = f"{plain(topic)}-{partition}: {plural(sum(bins), 'missing record')}"
+    title = f"{plain(topic)}-{partition}: {plural(sum(bins), 'unreplicated record')}"
     return Row(plain(topic), partition, sum(bins), cells, title)
 
 

@@ -24,8 +24,8 @@ _ENGINES = {Engine.AUTO: "", Engine.SPARK: ", with Spark", Engine.DIRECT: ", wit
 class Tone(StrEnum):
     """The three possible results of an analysis."""
 
-    FINE = "nothing missing"
-    FOUND = "records missing"
+    FINE = "fully replicated"
+    FOUND = "not fully replicated"
     INCOMPLETE = "not complete"
 
 
@@ -70,16 +70,17 @@ def verdict(result: GapResult) -> str:
         case Tone.INCOMPLETE:
             return f"Not complete: {_uncovered(result)}. {_so_far(result)}."
         case Tone.FOUND:
-            return f"{_missing(result)}."
+            return f"{_unreplicated(result)}."
         case Tone.FINE:
-            return f"Nothing is missing: {_all_found(result)}."
+            return f"Fully replicated: {_all_found(result)}."
 
 
-def _missing(result: GapResult) -> str:
+def _unreplicated(result: GapResult) -> str:
     count = result.totals.unreplicated
     names = [topic.topic for topic in result.topics if topic.counts.unreplicated]
     where = f"topic {plain(names[0])}" if len(names) == 1 else f"{len(names):,} topics"
-    return f"{plural(count, 'record')} of {where} {be(count)} missing on {plain(result.target)}"
+    records = plural(count, "record")
+    return f"{records} of {where} {be(count)} not replicated to {plain(result.target)}"
 
 
 def _uncovered(result: GapResult) -> str:
@@ -97,10 +98,11 @@ def _uncovered(result: GapResult) -> str:
 def _so_far(result: GapResult) -> str:
     totals = result.totals
     if totals.unreplicated:
-        return f"In the rest, {_missing(result)}"
+        return f"In the rest, {_unreplicated(result)}"
     if totals.read_from_source == 0:
         return "No records were compared"
-    return f"Nothing is missing among the {plural(totals.read_from_source, 'record')} compared"
+    compared = plural(totals.read_from_source, "record")
+    return f"In the rest, every record is replicated ({compared} compared)"
 
 
 def _all_found(result: GapResult) -> str:
@@ -130,7 +132,7 @@ def total_lines(result: GapResult) -> tuple[Line, ...]:
     return (
         Line("read from source", totals.read_from_source, f"committed records on {source}"),
         Line("read from target", totals.read_from_target, f"committed records on {target}"),
-        Line("unreplicated", totals.unreplicated, f"on {source}, not on {target}"),
+        Line("not replicated", totals.unreplicated, f"on {source}, not on {target}"),
         Line(
             "superseded",
             totals.superseded,
@@ -199,7 +201,7 @@ def _runs(numbers: list[int]) -> str:
 
 
 def offsets(gap: PartitionGap) -> str:
-    """Return the first range of missing offsets, and how many more ranges there are."""
+    """Return the first range of unreplicated offsets, and the number of further ranges."""
     runs = max(gap.ranges_total, len(gap.ranges))
     more = f" +{plural(runs - 1, 'range')}" if runs > 1 else ""
     return "".join(f"{a}-{b}" if b > a else f"{a}" for a, b in gap.ranges[:1]) + more
@@ -262,9 +264,9 @@ def _before_the_tail(result: GapResult) -> tuple[str, ...]:
     evidence = plain(f"{first.evidence} ({first.topic}-{first.partition})")
     more = f", and {plural(len(others), 'more partition')}" if others else ""
     return (
-        f"Whether records are missing before the tail, in {plural(len(windows), 'partition')}: "
+        f"Whether records before the tail are replicated, in {plural(len(windows), 'partition')}: "
         f"{evidence}{more}. The last {number(min(w.margin for w in windows))} or more offsets"
-        " before the tail were compared, and none were missing.",
+        " before the tail were compared: all are replicated.",
         "Duplicates of records before the tail: they are counted as only on the target.",
     )
 
@@ -284,30 +286,30 @@ def known(result: GapResult) -> tuple[str, ...]:
 
 
 def facts(result: GapResult) -> tuple[str, ...]:
-    """List facts about the missing records, apart from their number."""
+    """List facts about the unreplicated records, apart from their number."""
     target = plain(result.target)
     said = [_span(result)] if result.totals.unreplicated else []
     absent = [topic for topic in result.topics if _absent(topic, result)]
     if absent:
         named = plain(absent[0].target_topic) if len(absent) == 1 else plural(len(absent), "topic")
-        said.append(f"{named} does not exist on {target}: all of its records are missing there.")
+        said.append(f"{named} does not exist on {target}: none of its records are replicated.")
     misplaced = sum(p.misplaced for p in result.partitions)
     if misplaced:
         said.append(
-            f"{plural(misplaced, 'missing record')} {be(misplaced)} on {target}, but in another "
-            "partition."
+            f"{plural(misplaced, 'unreplicated record')} {be(misplaced)} on {target}, but in"
+            " another partition."
         )
     return (*said, *disorder(result), *ledger_facts(result))
 
 
 def oldest(result: GapResult) -> int | None:
-    """Return the timestamp of the oldest missing record that has one."""
+    """Return the timestamp of the oldest unreplicated record that has one."""
     times = [p.oldest_timestamp for p in result.partitions if p.counts.unreplicated]
     return min((at for at in times if at is not None and at >= 0), default=None)
 
 
 def newest(result: GapResult) -> int | None:
-    """Return the timestamp of the newest missing record that has one."""
+    """Return the timestamp of the newest unreplicated record that has one."""
     times = [p.newest_timestamp for p in result.partitions if p.counts.unreplicated]
     return max((at for at in times if at is not None and at >= 0), default=None)
 
@@ -315,8 +317,8 @@ def newest(result: GapResult) -> int | None:
 def _span(result: GapResult) -> str:
     first, last = oldest(result), newest(result)
     if first is None or last is None:
-        return "The missing records have no timestamps."
-    return f"Timestamps of the missing records: {times(first, last)} UTC."
+        return "The unreplicated records have no timestamps."
+    return f"Timestamps of the unreplicated records: {times(first, last)} UTC."
 
 
 def times(first: int | None, last: int | None) -> str:
@@ -339,7 +341,7 @@ def unknown(result: GapResult) -> tuple[str, ...]:
     totals, source, target = result.totals, plain(result.source), plain(result.target)
     said = []
     if result.not_compared:
-        said.append("Whether records are missing in what was not compared (listed below).")
+        said.append("Whether the partitions that were not compared (listed below) are replicated.")
     if totals.undecided:
         said.append(
             f"Outcome of open transactions on {source}: {plural(totals.undecided, 'offset')} "
@@ -374,14 +376,14 @@ def next_steps(result: GapResult) -> Iterator[Step]:
         what = " and ".join(causes)
         yield Step(
             f"{what[0].upper()}{what[1:]}, then run drctl gap again.",
-            "Until it exits with 0 or 1, more records may be missing.",
+            "Until it exits with 0 or 1, more records may not be replicated.",
             again,
         )
     if missing and (totals.only_on_target or result.order.conflicting):
         yield Step(
             f"Do not restart replication from {source} to {target} while applications write"
             f" to {target}.",
-            f"It would append the missing records after newer records on {target}.",
+            f"It would append the unreplicated records after newer records on {target}.",
         )
     elif missing:
         yield Step(
@@ -391,13 +393,13 @@ def next_steps(result: GapResult) -> Iterator[Step]:
             again,
         )
     if missing or not result.complete:
-        what = "The missing records" if missing else "Records that were not compared"
+        what = "The unreplicated records" if missing else "Records that were not compared"
         yield Step(
             f"Do not truncate, delete or recreate topics on {source}.",
             f"{what} may exist nowhere else.",
         )
     if missing:
-        yield from _about_the_missing(result, source, target)
+        yield from _about_unreplicated(result, source, target)
         return
     if result.complete:
         yield Step(
@@ -414,7 +416,7 @@ def next_steps(result: GapResult) -> Iterator[Step]:
         )
 
 
-def _about_the_missing(result: GapResult, source: str, target: str) -> Iterator[Step]:
+def _about_unreplicated(result: GapResult, source: str, target: str) -> Iterator[Step]:
     yield Step(
         f"Check the retention of these topics on {source}.",
         f"Retention keeps deleting records, including those that are not on {target}.",
@@ -422,7 +424,7 @@ def _about_the_missing(result: GapResult, source: str, target: str) -> Iterator[
     said = [f"{number(line.count)} {line.name}" for line in order_lines(result) if line.count]
     link, out = (quote(each) for each in (result.link, result.out))
     yield Step(
-        "Decide what to do with the missing records: copy, quarantine, export or discard.",
+        "Decide what to do with the unreplicated records: copy, quarantine, export or discard.",
         f"{', '.join(said)} (see Order). The plan shows what would be done and writes nothing.",
         f"drctl reconcile {out} --policy copy",
     )
@@ -433,8 +435,8 @@ def _about_the_missing(result: GapResult, source: str, target: str) -> Iterator[
     )
     yield Step(
         f"Keep {plain(result.out)}.",
-        f"{plain(result.records_path)}/ (Parquet) lists every missing record, without its value. "
-        f"{DOCUMENT} has the numbers of every partition.",
+        f"{plain(result.records_path)}/ (Parquet) lists every unreplicated record, without its"
+        f" value. {DOCUMENT} has the numbers of every partition.",
     )
 
 
@@ -452,8 +454,8 @@ def gap_table(result: GapResult) -> Iterator[Part]:
     if gaps:
         yield heading("Not replicated")
         rows = [_worst_cells(*each) for each in gaps]
-        columns = ("Topic", "Part.", "Missing", "Size", "Source offsets", "Record timestamps")
-        numbers = ("Part.", "Missing", "Size")
+        columns = ("Topic", "Part.", "Records", "Size", "Source offsets", "Record timestamps")
+        numbers = ("Part.", "Records", "Size")
         yield from listing(
             rows, tuple, *columns, numbers=numbers, most=WORST, what="partition", indented=True
         )

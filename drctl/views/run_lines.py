@@ -272,7 +272,7 @@ def _past(data: ReportData, stuck: tuple[StepReport, ...]) -> Iterator[NextStep]
             if (named or moved) and precheck not in data.overrides:
                 yield NextStep(
                     f"Or override {precheck}, if {plain(data.plan.source)} is to be given up.",
-                    f"Records it accepted meanwhile are missing on {plain(data.plan.target)};"
+                    f"Records it accepted meanwhile are not on {plain(data.plan.target)};"
                     " `drctl gap` finds them later.",
                     f"{_resume(data)} --override {quote(precheck)}=REASON",
                 )

@@ -1,4 +1,4 @@
-"""A link over one topic of two real clusters, whose missing records are reconciled."""
+"""A link over one topic of two real clusters, whose unreplicated records are reconciled."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

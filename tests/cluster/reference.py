@@ -33,7 +33,7 @@ def identity(settings: Mapping[str, Any]) -> Identity:
 def verdicts(
     trap: Trap, same: Identity, by_partition: bool, source: TopicLog, target: TopicLog
 ) -> tuple[tuple[Verdict, ...], dict[str, Any]]:
-    """What the reference says of each missing record; and all of it in the words of gap.json."""
+    """The reference's verdict on each unreplicated record, and the same as in gap.json."""
     config = trap.target.config if trap.target else {}
     plan = TopicPlan(
         topic=trap.name,

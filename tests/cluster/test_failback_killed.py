@@ -1,7 +1,7 @@
 """A way home that is killed at every step ends as one that nobody interrupted.
 
 Each time it is gone on with where no run has kept anything: no journal, and no result of the
-search for missing records. Each has a topic and connectors of its own, with the same records.
+search for unreplicated records. Each has a topic and connectors of its own, with the same records.
 """
 
 from collections import Counter

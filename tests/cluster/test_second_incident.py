@@ -128,14 +128,19 @@ def test_what_was_quarantined_is_not_decided_on_again(again: Again) -> None:
     assert home.missing() == OLDER
     observed, why = home.step_e(3)  # the old replication still runs
     assert observed == "done"
-    assert f"all {OLDER} missing records were quarantined or discarded with earlier results" in why
+    assert (
+        f"all {OLDER} unreplicated records were quarantined or discarded with earlier results"
+        in why
+    )
     reconciled(home.is_home_again(*POLICIES), f"{OLDER} quarantine")
 
     home.lose("2")
     assert home.missing() == TAIL + 2 * OLDER
     observed, why = home.step_e(0)
     assert observed == "not-done"
-    assert f"{OLDER} of {TAIL + 2 * OLDER} missing records were quarantined or discarded" in why
+    assert (
+        f"{OLDER} of {TAIL + 2 * OLDER} unreplicated records were quarantined or discarded" in why
+    )
     assert f"no policy for {TAIL + OLDER} records" in home.refused("failback")
     assert f"{OLDER} conflicting" in home.refused(*BACK)
     reconciled(home.is_home_again(*POLICIES), f"{TAIL} copy, {2 * OLDER} quarantine")

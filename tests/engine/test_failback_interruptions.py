@@ -106,7 +106,7 @@ def discarding() -> Case:
 
 def test_what_is_discarded_stays_behind_and_is_counted() -> None:
     given = discarding()
-    assert discards(given.plan) == "missing records of orders"
+    assert discards(given.plan) == "unreplicated records of orders"
     assert discards(PLAN) == ""
     ran = run(given)
     assert ran.outcome.status is Status.DONE
@@ -181,7 +181,7 @@ def test_a_source_that_an_earlier_run_had_closed_is_closed_again_and_opened_at_t
 def test_what_a_plan_discards_is_named() -> None:
     way = reverse_inputs(OLD, (BACK,))
     named_ones = replace(way, policy="discard", topics=("a", "b=copy"), conflicting="discard")
-    told = "missing records of a, conflicting records of a, conflicting records of b"
+    told = "unreplicated records of a, conflicting records of a, conflicting records of b"
     assert discards(failback(named_ones)) == told
     assert discard_warning(failback(named_ones)).startswith(f", and discards permanently: {told} (")
     assert discard_warning(PLAN) == ""

@@ -1,4 +1,4 @@
-"""Second copies, as Connect makes them when it is killed, are named, and are no missing records."""
+"""Second copies, as a killed Connect makes them, are reported, and not as unreplicated."""
 
 from dataclasses import dataclass, field
 

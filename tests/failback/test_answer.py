@@ -138,7 +138,7 @@ def test_people_read_the_verdict_steps_what_is_unknown_and_next_in_this_order() 
     ]
     assert places == sorted(places)
     assert "drctl reconcile gap/main-1 --policy copy" in text
-    assert "10 records are missing" in text.replace("\n", " ")
+    assert "10 records are not replicated" in text.replace("\n", " ")
 
 
 def test_a_violation_is_named_with_what_to_do_now() -> None:

@@ -93,7 +93,7 @@ def test_the_old_replicator_running_again_before_anything_was_done() -> None:
 
 
 def test_the_old_replicator_that_ran_and_stopped_again() -> None:
-    """It left the source as it was; a missing record on the target gives it away."""
+    """It left the source as it was; an unreplicated record on the target gives it away."""
     since = {"gap/main-1": "offset 100 of orders-0 was missing, and is on secondary by now"}
     found = judged(in_order_to_d(), copied_since=since)
     assert (states(found)[:4], found.verdict, found.next) == ("DDNN", Verdict.VIOLATED, "c")
@@ -306,7 +306,7 @@ def test_a_comparison_of_before_the_fence_is_repeated_and_nothing_is_violated() 
     early = judged(in_order_to_d(), fence=OPEN)
     assert (states(early)[:5], early.verdict, early.next) == ("NDNNN", Verdict.OK, "a")
     assert "repeat it after step a" in early.steps["c"].why
-    assert "10 records are missing" in early.steps["c"].why
+    assert "10 records are not replicated" in early.steps["c"].why
     assert early.violations == ()
     (told,) = against(early, Terms())
     assert (told.check, told.status) == ("step-order", "ok")
@@ -365,7 +365,7 @@ def test_a_primary_that_grew_while_the_way_back_ran_and_nobody_can_tell_by_what(
 def test_a_tail_that_is_partly_reconciled() -> None:
     some = Copies({PLACE: frozenset({100, 101, 102, 104})})
     found = judged(in_order_to_d(), drctl_copies=some)
-    assert "in progress: 4 of 10 missing records have a copy" in found.steps["e"].why
+    assert "in progress: 4 of 10 unreplicated records have a copy" in found.steps["e"].why
     assert (found.verdict, found.next) == (Verdict.OK, "e")
     late = judged(in_order_to_h(), drctl_copies=some)
     assert (late.verdict, late.next) == (Verdict.VIOLATED, "e")
@@ -376,11 +376,11 @@ def test_decisions_are_seen_where_the_target_keeps_them() -> None:
     kept = {Decision("safe", "quarantine"): 9, Decision("unkeyed", "discard"): 1}
     found = judged(in_order_to_d(), decided={"result-1": kept})
     assert found.steps["e"].why == (
-        "all 10 missing records are decided: 9 quarantined, 1 discarded"
+        "all 10 unreplicated records are decided: 9 quarantined, 1 discarded"
     )
     assert states(found)[4:7] == "DND", "nothing was copied that could come back"
     half = judged(in_order_to_d(), decided={"result-1": {Decision("safe", "copy"): 4}})
-    assert half.steps["e"].why == "in progress: 4 of 10 missing records are decided (4 copied)"
+    assert half.steps["e"].why == "in progress: 4 of 10 unreplicated records are decided (4 copied)"
     other = judged(in_order_to_d(), decided={"another": kept})
     assert other.steps["e"].observed == "not-done", "it is of another result"
 
@@ -398,10 +398,10 @@ def test_what_earlier_results_left_missing_is_decided() -> None:
     before = {"result-0": {Decision("safe", "quarantine"): 10}}
     old = judged(in_order_to_d(), decided=before, left_missing={PLACE: ((90, 109),)})
     assert old.steps["e"].observed == "done"
-    assert "all 10 missing records were quarantined or discarded" in old.steps["e"].why
+    assert "all 10 unreplicated records were quarantined or discarded" in old.steps["e"].why
     some = judged(in_order_to_d(), decided=before, left_missing={PLACE: ((0, 20), (90, 103))})
     assert (some.steps["e"].observed, some.next) == ("not-done", "e")
-    assert "4 of 10 missing records were quarantined or discarded" in some.steps["e"].why
+    assert "4 of 10 unreplicated records were quarantined or discarded" in some.steps["e"].why
     # Decided by way of this one, too: they are not counted twice.
     own = before | {"result-1": {Decision("safe", "quarantine"): 4}}
     half = judged(in_order_to_d(), decided=own, left_missing={PLACE: ((90, 109),)})
@@ -523,7 +523,7 @@ def test_at_home_what_was_put_aside_is_no_gap() -> None:
         "left_missing": {PLACE: ((100, 109),)},
     }
     assert states(judged(found, **aside)) == states(judged(facts))
-    assert "no undecided missing records" in judged(found, **aside).steps["k"].why
+    assert "no undecided unreplicated records" in judged(found, **aside).steps["k"].why
     assert judged(found).steps["k"].observed == "not-done"
     some = {**aside, "left_missing": {PLACE: ((100, 108),)}}
     assert judged(found, **some).steps["k"].observed == "not-done"

@@ -22,7 +22,7 @@ ORDERS = (*["safe"] * 3, *["conflicting"] * 4, *["unkeyed"] * 2)
 
 
 def result(folder: Path, hour: int) -> Path:
-    """A result with nine missing records, as `drctl gap` leaves it."""
+    """A result with nine unreplicated records, as `drctl gap` leaves it."""
     folder.mkdir(parents=True)
     part = PartitionGap(
         0,

@@ -192,7 +192,7 @@ def test_a_worker_beside_the_primary_writes_there_by_itself() -> None:
 
 
 def undecided(policies: Policies, **changed: Any) -> list[str]:
-    """What is said of missing records on which nobody has decided: ten are, one without a key."""
+    """Blockers for unreplicated records without a decision: ten records, one without a key."""
     found = against(judged(in_order_to_d(), **changed), replace(TERMS, policies=policies))
     told = [each for each in found if each.check == "records-undecided"]
     assert all(each.status is Status.FAIL for each in told)

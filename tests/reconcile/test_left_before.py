@@ -1,4 +1,4 @@
-"""Missing records that were left missing before are told from all others, one by one."""
+"""Unreplicated records that were left missing before are told from all others, one by one."""
 
 from drctl.model.gap import OrderVerdict, TopicGap
 from drctl.model.topology import TopicPartition

@@ -154,5 +154,5 @@ def test_a_resume_names_what_is_given_up(site: NewSite) -> None:
     given = {**step.settings, "topics": ["orders=discard"], "policy": None}
     step = cast(Any, type(step))(step.id, step.kind, given, step.timeout_s)
     plan = cast(Any, type(at.plan()))("reconcile", "main", "a", "b", (step,))
-    assert discards(plan) == "missing records of orders"
+    assert discards(plan) == "unreplicated records of orders"
     assert at.action is Action.COPY

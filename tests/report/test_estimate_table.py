@@ -112,7 +112,7 @@ def test_it_says_first_that_it_is_no_proof_and_last_what_to_do(
 def test_since_when_and_how_many() -> None:
     text = draw(stopped())
     assert verdict(stopped()) == (
-        "Estimate: about 6,276 records of topic orders are missing on secondary "
+        "Estimate: about 6,276 records of topic orders are not replicated to secondary "
         f"(at least 6,276, at most 6,280). {NO_PROOF}"
     )
     assert (

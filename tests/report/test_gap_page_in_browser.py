@@ -122,7 +122,7 @@ def test_pages_ask_for_nothing(pages: dict[str, str], seen: Seen) -> None:
 def test_nor_does_a_page_that_is_opened_by_itself(tmp_path: Path) -> None:
     with serve({"/page": render(gaps.hostile())}) as site:
         dom = dump_dom(site.address + "/page", tmp_path)
-    assert "Order: what copying the missing records would do" in dom
+    assert "Order: what copying the unreplicated records would do" in dom
     assert site.asked == ["/page"]
 
 

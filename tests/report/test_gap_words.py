@@ -24,25 +24,26 @@ from drctl.views.gap_text import (
 from tests.report import gaps
 
 VERDICTS = {
-    "nothing_missing": "Nothing is missing: all 5,000,000 records are on secondary.",
-    "tail_lost": "1,440 records of 3 topics are missing on secondary.",
-    "scattered": "398,194 records of topic clicks are missing on secondary.",
+    "nothing_missing": "Fully replicated: all 5,000,000 records are on secondary.",
+    "tail_lost": "1,440 records of 3 topics are not replicated to secondary.",
+    "scattered": "398,194 records of topic clicks are not replicated to secondary.",
     "not_complete": (
         "Not complete: 1 topic and 2 partitions could not be compared and 40 offsets are "
-        "undecided. In the rest, 1,293 records of 3 topics are missing on secondary."
+        "undecided. In the rest, 1,293 records of 3 topics are not replicated to secondary."
     ),
     "unknown_only": (
-        "Not complete: 1 offset is undecided. Nothing is missing among the 52,000 records compared."
+        "Not complete: 1 offset is undecided. In the rest, every record is replicated "
+        "(52,000 records compared)."
     ),
-    "target_topic_missing": "360 records of topic invoices are missing on secondary.",
-    "one_record": "1 record of topic orders is missing on secondary.",
+    "target_topic_missing": "360 records of topic invoices are not replicated to secondary.",
+    "one_record": "1 record of topic orders is not replicated to secondary.",
     "accounted_for": (
-        "Nothing is missing: 9,450 of 10,000 records are on secondary, 550 are superseded or "
+        "Fully replicated: 9,450 of 10,000 records are on secondary, 550 are superseded or "
         "expired there."
     ),
     "vast": (
         "Not complete: 3,000 partitions could not be compared. In the rest, 618,100 records of "
-        "100 topics are missing on secondary."
+        "100 topics are not replicated to secondary."
     ),
 }
 every = pytest.mark.parametrize("make", gaps.EVERY.values(), ids=gaps.EVERY)
@@ -55,20 +56,20 @@ def test_the_verdict_in_one_sentence(name: str, sentence: str) -> None:
 
 def test_nothing_read_is_not_called_found() -> None:
     empty = gaps.result(gaps.topic("orders", gaps.gap(0, 0)))
-    assert verdict(empty) == "Nothing is missing: no records in 1 topic on primary."
+    assert verdict(empty) == "Fully replicated: no records in 1 topic on primary."
 
 
 @every
 def test_words_and_exit_code_say_the_same(make: Callable[[], GapResult]) -> None:
     result = make()
     said = verdict(result)
-    starts = {ExitCode.DONE: "Nothing is missing:", ExitCode.UNKNOWN: "Not complete:"}
+    starts = {ExitCode.DONE: "Fully replicated:", ExitCode.UNKNOWN: "Not complete:"}
     start = starts.get(result.exit_code)
     assert start is None or said.startswith(start)
     assert (result.exit_code is ExitCode.FOUND) == (tone(result) is Tone.FOUND)
     if result.exit_code is ExitCode.FOUND:
         assert not said.startswith(tuple(starts.values()))
-        assert "missing on" in said
+        assert "not replicated to" in said
 
 
 @every
@@ -110,7 +111,7 @@ def test_what_is_unknown_comes_first_and_is_not_called_missing() -> None:
     assert "open transactions on primary" in steps[0].what
     assert steps[0].command == "drctl gap --link main"
     assert "not compared may exist nowhere else" in advice(gaps.unknown_only())
-    assert "missing record" not in advice(gaps.unknown_only())
+    assert "unreplicated record" not in advice(gaps.unknown_only())
 
 
 def test_not_complete_never_says_that_nothing_has_to_be_done() -> None:
@@ -134,7 +135,7 @@ def test_a_topic_that_was_not_compared_is_not_called_absent() -> None:
 
 def test_misplaced_records_are_named() -> None:
     misplaced = gaps.result(gaps.topic("orders", gaps.gap(0, 10, 3, misplaced=2)))
-    assert "2 missing records are on secondary, but in another partition." in facts(misplaced)
+    assert "2 unreplicated records are on secondary, but in another partition." in facts(misplaced)
 
 
 def test_order_that_was_not_checked_is_said_to_be_unknown() -> None:
@@ -146,7 +147,7 @@ def test_a_smaller_scope_is_said_to_leave_something_out() -> None:
     window = Window("orders", 0, 90, 80, 95, "connector mm2 keeps offset 94 as copied", 5, False)
     tail = gaps.result(gaps.topic("orders", gaps.gap(0, 10, 1, window=window)), scope="tail")
     said = " ".join(unknown(tail))
-    assert "missing before the tail, in 1 partition: connector mm2 keeps offset 94" in said
+    assert "before the tail are replicated, in 1 partition: connector mm2 keeps offset 94" in said
     whole = gaps.gap(0, 10, 1, window=replace(window, whole=True))
     assert "before the tail" not in " ".join(unknown(gaps.result(gaps.topic("orders", whole))))
 
@@ -172,7 +173,7 @@ def test_every_total_is_explained() -> None:
     assert lines == {
         "read from source": totals.read_from_source,
         "read from target": totals.read_from_target,
-        "unreplicated": totals.unreplicated,
+        "not replicated": totals.unreplicated,
         "superseded": totals.superseded,
         "expired": totals.expired,
         "undecided": totals.undecided,

@@ -73,7 +73,7 @@ def copied_since(
     most: int = QUICK_LIMIT,
     alike: RecordIdentity = _ALIKE,
 ) -> Mapping[str, str | Unavailable]:
-    """By folder of a result, which of its first missing records is on the target by now.
+    """By folder of a result, which of its first unreplicated records is on the target by now.
 
     A result of which none is has no entry; one of which that cannot be said has the reason.
 
@@ -96,7 +96,7 @@ def copied_since(
         if total > (most if result.ends == results[0].ends else min(most, QUICK_LIMIT)):
             found[result.where] = Unavailable(
                 f"{total:,} offsets were written to {target.name} since, too many to search"
-                " for its missing records: run drctl gap again"
+                " for its unreplicated records: run drctl gap again"
             )
         elif rows:
             asked[result.where] = rows
@@ -127,7 +127,7 @@ def _up_to_now(since: Mapping[TopicPartition, int], on: Cluster) -> dict[TopicPa
 
 
 def _firsts(result: GapEvidence, on_target: Cluster) -> Iterator[tuple[PartitionResult, int]]:
-    """Where its first and its last run of missing records begin, where the target has grown."""
+    """Where the first and last runs of unreplicated records begin, if the target has grown."""
     for each in result.partitions:
         if not span({each.copy: _ended(each)}, on_target):
             continue
