@@ -61,7 +61,8 @@ class FindGap(Polling[GapSettings, GapIntent, GapFacts]):
         most, proof = settings.at_most, "the comparison is complete"
         title = f"find records of {settings.source} that are not replicated to {settings.target}"
         return Description(
-            title, proof if most is None else f"{proof}, and at most {most:,} records are not replicated"
+            title,
+            proof if most is None else f"{proof}, and at most {most:,} records are not replicated",
         )
 
     def check(self, settings: GapSettings, facts: Facts, reader: LinkReader) -> GapIntent:

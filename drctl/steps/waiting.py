@@ -146,8 +146,10 @@ class Drain(Polling[DrainSettings, DrainIntent, DrainFacts]):
             words = f"{records:,} records are still missing"
             return Readback(State.WAITING, words, items=missing.partitions)
         before = missing.left_missing_before
-        aside = f" but {before:,} that were quarantined or discarded before" if before else ""
-        return Readback(State.DONE, f"every record is replicated to the target{aside}", DrainFacts(0))
+        words = "every record is replicated to the target"
+        if before:
+            words += f", except {before:,} that were quarantined or discarded before"
+        return Readback(State.DONE, words, DrainFacts(0))
 
 
 _SHOWN = 3

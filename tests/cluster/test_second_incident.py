@@ -106,7 +106,7 @@ class Again(OwnHome):
         self.record(f"between{name}", NEW, self.primary)
         over = self.json("failover", *GO, code=0)
         assert (over["status"], over["rpo"]) == ("done", NOTHING_LOST), over
-        told = f"but {len(self.aside)} that were quarantined or discarded before"
+        told = f"except {len(self.aside)} that were quarantined or discarded before"
         assert told in steps_of(over, "detail")["drain"]
         assert self.led_to == self.secondary.bootstrap
         self.record(f"away{name}", NEW, self.secondary)

@@ -48,6 +48,6 @@ def test_what_is_missing_or_not_compared_is_waited_for(
 def test_what_was_decided_before_is_not_waited_for_and_is_told() -> None:
     seen = drained(Missing(0, left_missing_before=6))
     assert (seen.state, seen.facts) == (State.DONE, {"missing": 0})
-    assert "but 6 that were quarantined or discarded before" in seen.words
+    assert "except 6 that were quarantined or discarded before" in seen.words
     other = drained(Missing(1, (), ("t-0: 1 missing",), left_missing_before=6))
     assert (other.state, other.items) == (State.WAITING, ("t-0: 1 missing",))
