@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from drctl.app import network
 from drctl.failback.answer import TABLE, Answer, OrderDocument, State, Verdict
 from drctl.failback.facts import Facts, JournaledRun
 from drctl.failback.suggested_commands import CommandContext, commands_by_step
@@ -233,8 +234,11 @@ def test_a_folder_without_a_result_is_refused(called: Run) -> None:
 
 
 @pytest.mark.slow
-def test_the_sites_command_is_asked_where_no_connectors_are_named(called: Run) -> None:
-    """Both clusters are silent; what the command says is known all the same."""
+def test_the_users_command_is_asked_if_no_connectors_are_named(
+    called: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is known of either cluster, as if one of them did not let us in."""
+    monkeypatch.setattr(network, "neither_responds", lambda *_: None)
     replicator = "{kind: none, stop: [x], stopped: [/bin/sh, -c, 'echo it runs; exit 3']}"
     config = "clusters: {a: {bootstrap: '127.0.0.1:1'}, b: {bootstrap: '127.0.0.1:2'}}\n" + (
         f"links: {{main: {{from: a, to: b, topics: [t], replicator: {replicator}}}}}\n"
