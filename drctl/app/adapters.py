@@ -350,7 +350,7 @@ def position_finder(
     from drctl.app.replication_progress import (
         CommittedPositions,
         ConnectorPositions,
-        FirstToKnow,
+        FirstAnswer,
         PreservingPositions,
         SyncPositions,
     )
@@ -372,7 +372,7 @@ def position_finder(
     elif replicator.kind == "confluent-replicator" and name:
         groups = lambda: reader(link.source, link.source_config).groups  # noqa: E731
         finders.append(CommittedPositions(groups, name))
-    return FirstToKnow(finders) if finders else None
+    return FirstAnswer(finders) if finders else None
 
 
 def mirror_aliases(link: "Link", target: "ClusterReader") -> "Aliases | None":

@@ -132,7 +132,7 @@ class Comparisons:
         Raises:
             Unreachable: one of the clusters did not answer.
         """
-        from drctl.app.failback_search import new_folder, of_before
+        from drctl.app.failback_search import new_folder, unreplicated_before
 
         folder = new_folder(self.config.state_dir, self.link.name)
         with GapRuns(self.config, self.link, _whole("full")) as runs:
@@ -141,7 +141,7 @@ class Comparisons:
         self._previous = result
         if found.records or found.unproven:
             shutil.rmtree(folder, ignore_errors=True)
-        return found if before is None else _without_new(found, of_before(result, before))
+        return found if before is None else _without_new(found, unreplicated_before(result, before))
 
     def _new_arrival_check(
         self, source: "ClusterReader", target: "ClusterReader"

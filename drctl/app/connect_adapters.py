@@ -1,4 +1,4 @@
-"""Opens what `drctl connect` needs from outside: the workers of Connect clusters."""
+"""Builds adapters for `drctl connect`: clients of Connect workers."""
 
 import re
 from collections.abc import Iterator
@@ -26,30 +26,30 @@ if TYPE_CHECKING:
     from drctl.engine.kind import Outcome
     from drctl.engine.run_state import RunState
 
-# Between two URLs; a password may hold a comma, too.
-_BETWEEN = re.compile(r"\s*,\s*(?=https?://|\$\{|$)")
-_PASSWORD = "${env:CONNECT_PASSWORD}"  # stands in printed commands for a typed one
+# Separates URLs; a password may contain a comma, too.
+_SEPARATOR = re.compile(r"\s*,\s*(?=https?://|\$\{|$)")
+_PASSWORD = "${env:CONNECT_PASSWORD}"  # replaces a typed password in printed commands
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectCluster:
-    """The workers of one Connect cluster, and how they are shown who asks."""
+    """The workers of one Connect cluster, and the credentials for them."""
 
     addresses: "tuple[WebAddress, ...]"
     access: "Access"
 
     @property
     def place(self) -> str:
-        """Host and port of the first worker: what a Connect cluster is called here."""
+        """Host and port of the first worker, which identify the Connect cluster."""
         return self.addresses[0].place
 
 
 def known_workers(config: "Config", link: str | None) -> tuple[ConnectCluster, ...]:
-    """Those of a link, or of all links; each Connect cluster once.
+    """The Connect clusters of a link, or of all links, each once.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
-        UsageError: no link has any.
+        UsageError: no link has Connect workers.
     """
     found: dict[str, ConnectCluster] = {}
     for name in [link] if link else config.links:
@@ -67,24 +67,24 @@ def known_workers(config: "Config", link: str | None) -> tuple[ConnectCluster, .
 
 
 def typed_workers(text: str, config: "Config | None") -> ConnectCluster:
-    """Workers as typed, with commas between them.
+    """Parse the URLs of workers, separated by commas.
 
-    A URL may refer to a password as in drctl.yaml. One that names nobody gets user, password,
-    headers and certificates from drctl.yaml, where that knows a worker at the same place.
+    A URL may refer to a password as in drctl.yaml. One without a user gets the credentials that
+    drctl.yaml has for a worker at the same address.
 
     Raises:
-        ConfigError: what one refers to is missing.
-        UsageError: one is no URL of a worker.
+        ConfigError: a secret that a URL refers to is missing.
+        UsageError: a URL is invalid.
     """
     from drctl.config.given import given_url, holds_password
     from drctl.connect.client import Access
 
     addresses = []
-    for url in _parted(text):
+    for url in _urls(text):
         try:
             setting = given_url("--connect", url, Path())
         except UsageError as error:
-            shown = "it" if "@" in url else repr(url)  # what is no URL may hold its password
+            shown = "it" if "@" in url else repr(url)  # an invalid URL may contain a password
             raise UsageError(f"--connect: {shown} is not a URL", error.hint) from None
         addresses.append(adapters.worker_at(setting))
         if holds_password(url):
@@ -102,22 +102,22 @@ def typed_workers(text: str, config: "Config | None") -> ConnectCluster:
 
 
 def retyped(text: str) -> str:
-    """Workers as typed, for a command line that is printed; a password only by reference."""
+    """The URLs for a printed command line, with references instead of passwords."""
     from drctl.config.given import holds_password
     from drctl.config.secret import MASK, hide_user_info
 
     return ",".join(
         hide_user_info(url).replace(f":{MASK}@", f":{_PASSWORD}@") if holds_password(url) else url
-        for url in _parted(text)
+        for url in _urls(text)
     )
 
 
-def _parted(text: str) -> list[str]:
-    return [url for each in _BETWEEN.split(text) if (url := each.strip())] or [text]
+def _urls(text: str) -> list[str]:
+    return [url for each in _SEPARATOR.split(text) if (url := each.strip())] or [text]
 
 
 def _known_at(addresses: "tuple[WebAddress, ...]", config: "Config") -> "Access | None":
-    """What drctl.yaml says of workers at the very same places; else nobody is shown a password."""
+    """The credentials in drctl.yaml for workers at exactly these addresses; None for others."""
     if any(address.user is not None for address in addresses):
         return None
     wanted = {(each.secure, each.host, each.port) for each in addresses}
@@ -137,10 +137,10 @@ def _has_workers(config: "Config") -> bool:
 
 
 def only_workers(config: "Config", connect: str | None, link: str | None) -> ConnectCluster:
-    """The workers that are meant.
+    """The workers of the only Connect cluster that the options select.
 
     Raises:
-        ConfigError: a secret that is referred to is missing.
+        ConfigError: a secret that the configuration refers to is missing.
         UsageError: there are several Connect clusters, or none.
     """
     if connect:
@@ -153,8 +153,8 @@ def only_workers(config: "Config", connect: str | None, link: str | None) -> Con
 
 
 @contextmanager
-def ward(workers: ConnectCluster) -> "Iterator[ConnectReader]":
-    """What looks at the connectors of some workers."""
+def connect_reader(workers: ConnectCluster) -> "Iterator[ConnectReader]":
+    """A reader of the connectors of a Connect cluster."""
     from drctl.connect.client import ConnectReader
 
     with closing(
@@ -169,23 +169,23 @@ WORKERS = "connect:"
 
 @dataclass(frozen=True, slots=True)
 class WorkersLink(Link):
-    """What runs about the connectors of some workers have for a link."""
+    """The link of runs about the connectors of a Connect cluster."""
 
     workers: ConnectCluster = field(kw_only=True)
 
 
 def link_of(config: "Config", workers: ConnectCluster) -> WorkersLink:
-    """What runs about the connectors of these workers have for a link.
+    """The link of runs about the connectors of a Connect cluster.
 
-    Their journal is on the cluster that survives: the target of the first link that names the
-    workers, else of the first link, else the first cluster.
+    Their journal is on the target of the first link that names the workers, otherwise of the first
+    link, otherwise on the first cluster.
     """
     links = [config.link(name) for name in config.links]
     named = [link for link in links if _names(link, workers)]
-    keeper = next((link.target for link in (*named, *links)), next(iter(config.clusters)))
-    over = config.inside(keeper)
-    given = keeper, over.source_config, keeper, over.target_config, over.settings
-    key = over.journal_key
+    cluster = next((link.target for link in (*named, *links)), next(iter(config.clusters)))
+    inside = config.inside(cluster)
+    given = cluster, inside.source_config, cluster, inside.target_config, inside.settings
+    key = inside.journal_key
     return WorkersLink(f"{WORKERS}{workers.place}", *given, journal_key=key, workers=workers)
 
 
@@ -197,7 +197,7 @@ def _names(link: "Link", workers: ConnectCluster) -> bool:
 
 
 def link_named(config: "Config", name: str) -> WorkersLink:
-    """The same by how the journal calls it.
+    """The link of a run by its name in the journal.
 
     Raises:
         UsageError: no link of drctl.yaml has such workers.
@@ -212,12 +212,12 @@ def link_named(config: "Config", name: str) -> WorkersLink:
 def restarted(
     names: "Sequence[str]", state: "RunState", reader: "ClusterLinkReader"
 ) -> "tuple[Restarted, ...]":
-    """What became of connectors that a run restarted: how often the journal says, the rest a look.
+    """The outcome of restarts: attempts from the journal, states from the workers.
 
     Raises:
         Unreachable: no worker answered.
     """
-    from drctl.connectors.results import restarted as became
+    from drctl.connectors.results import restarted as result
 
     now = reader.workers().all()
     sent = [
@@ -226,32 +226,34 @@ def restarted(
         if state.plan.step(effect.step).kind == RestartConnectors.name
         for name in RestartConnectors().read_intent(effect.intent).restarted
     ]
-    return tuple(became(n, now.get(n), sent.count(n), _said(n, state)) for n in names)
+    return tuple(result(n, now.get(n), sent.count(n), _error(n, state)) for n in names)
 
 
-def _said(name: str, state: "RunState") -> str:
-    """What a worker answered to its last restart; empty where that was taken."""
-    said = ""
+def _error(name: str, state: "RunState") -> str:
+    """The worker's error response to the last restart; empty if it accepted that."""
+    error = ""
     for entry in state.entries:
         if entry["entry"] == What.INTEND:
-            said = ""
+            error = ""
         elif entry["entry"] == What.APPLIED:
-            told = (c.removeprefix(f"{name}: ") for c in entry["errors"] if c.startswith(name))
-            said = next(told, said)
-    return said
+            found = (c.removeprefix(f"{name}: ") for c in entry["errors"] if c.startswith(name))
+            error = next(found, error)
+    return error
 
 
 def treated(state: "RunState", outcome: "Outcome", folder: str) -> "Treated":
-    """How a remedy ended."""
+    """The outcome of a remedy."""
     from drctl.connectors.results import Treated
 
-    stands = {effect.step for effect in state.effects if effect.done and effect.current}
+    effective = {effect.step for effect in state.effects if effect.done and effect.current}
     words = {e["step"]: str(e["words"]) for e in state.entries if e["entry"] == What.DONE}
-    done = tuple(words[step.id] for step in state.plan.steps if step.id in stands & words.keys())
-    kept = any(state.plan.step(step).kind == SaveSourcePositions.name for step in stands)
+    done = tuple(words[step.id] for step in state.plan.steps if step.id in effective & words.keys())
+    saved = any(state.plan.step(step).kind == SaveSourcePositions.name for step in effective)
     outstanding = next(iter(state.outstanding.values()), "")
-    told = f"{outstanding}: see drctl connect status" if outstanding else outcome.words or done[-1]
-    return Treated(outcome.exit_code, told, str(Path(folder) / BEFORE) if kept else "", done)
+    result = outcome.words or done[-1]
+    if outstanding:
+        result = f"{outstanding}: see drctl connect status"
+    return Treated(outcome.exit_code, result, str(Path(folder) / BEFORE) if saved else "", done)
 
 
 def written(
@@ -261,7 +263,7 @@ def written(
     reader: "ClusterLinkReader",
     before: str,
 ) -> "OffsetsResult":
-    """What became of positions that a run wrote, as read back."""
+    """The outcome of writing source positions, as read back."""
     from drctl.connectors.results import OffsetsResult, results_of
 
     now, why = {}, [outcome.words]
@@ -270,6 +272,5 @@ def written(
             now[name] = reader.workers().positions(name)
         except DrctlError as error:
             why.append(error.message)
-    told = "; ".join(filter(None, why))
-    results = results_of(plan, now, told, open_=not state.status)
+    results = results_of(plan, now, "; ".join(filter(None, why)), open_=not state.status)
     return OffsetsResult(plan, results, state.run, before)

@@ -1,4 +1,4 @@
-"""Opens everything that `doctor` looks at, and asks all checks; nothing here writes."""
+"""Opens everything that `drctl doctor` reads, and runs all checks; nothing here writes."""
 
 import re
 import stat
@@ -37,7 +37,7 @@ _GIVEN = re.compile(
 
 
 def secret_files(config: "Config") -> tuple[SecretFile, ...]:
-    """Everything that drctl.yaml refers to and that is secret; itself, for it says who is who."""
+    """The files with secrets that drctl.yaml refers to, and drctl.yaml itself."""
     found = {str(config.path): "drctl.yaml"}
     for setting in settings_in(config.file):
         for reference in setting.references:
@@ -53,13 +53,13 @@ def secret_files(config: "Config") -> tuple[SecretFile, ...]:
     files = {path: SecretFile(path, what, mode_of(Path(path))) for path, what in found.items()}
     own = files[str(config.path)]
     if not holds and own.mode is not None:
-        # A drctl.yaml without a secret may be read by everybody, and be changed by nobody else.
+        # A drctl.yaml without secrets may be readable, but not writable, by others.
         files[own.path] = own._replace(mode=own.mode & ~(stat.S_IRGRP | stat.S_IROTH))
     return tuple(files.values())
 
 
 def mode_of(path: Path) -> int | None:
-    """A file's permissions; None where it is not there, or may not be looked at."""
+    """A file's permissions; None if they cannot be read."""
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except OSError:
@@ -67,38 +67,38 @@ def mode_of(path: Path) -> int | None:
 
 
 def applications(given: tuple[str, ...], link: "Link") -> tuple[ClientConfig, ...]:
-    """The clients whose settings were given as `FILE` or `FILE=LIBRARY-VERSION`.
+    """The client configurations given as `FILE` or `FILE=LIBRARY-VERSION`.
 
     Raises:
-        UsageError: a file cannot be read, or nobody says whose library it is for.
+        UsageError: a file cannot be read, or its client library is unknown.
     """
     return tuple(_application(text, link) for text in given)
 
 
 def seen_clients(given: tuple[str, ...], configs: tuple[ClientConfig, ...]) -> Iterator[ClientSeen]:
-    """The same in short, with the release as it was given."""
+    """A summary of client configurations, with the release as given."""
     for text, config in zip(given, configs, strict=True):
-        told = _GIVEN.fullmatch(text)
-        yield ClientSeen(config.subject, config.library.value, told["release"] if told else "")
+        match = _GIVEN.fullmatch(text)
+        yield ClientSeen(config.subject, config.library.value, match["release"] if match else "")
 
 
 def _application(text: str, link: "Link") -> ClientConfig:
     from drctl.formats.properties import read_properties
 
-    told = _GIVEN.fullmatch(text)
-    path = Path(told["file"] if told else text)
+    match = _GIVEN.fullmatch(text)
+    path = Path(match["file"] if match else text)
     try:
         values = read_properties(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise UsageError(f"--client {path}: cannot read: {why}") from None
-    library = Library(told["library"]) if told else library_of(values)
+    library = Library(match["library"]) if match else library_of(values)
     if library is None:
         raise UsageError(
             f"--client {path}: client library unknown",
             f"write --client {path}=java-3.9.1 or --client {path}=librdkafka-2.12.0",
         )
-    version = (int(told["major"]), int(told["minor"])) if told else None
+    version = (int(match["major"]), int(match["minor"])) if match else None
     endpoint = next(iter(link.settings.endpoints), None)
     if endpoint is None:
         return ClientConfig(path.name, values, library, version=version)
@@ -110,7 +110,7 @@ _SAMPLES = 20
 
 
 def sampled(link: "Link", source: "ClusterReader", target: "ClusterReader") -> "Sampled":
-    """The newest record that both should have, of a few partitions.
+    """Compare the newest record that both clusters should have, in a few partitions.
 
     Raises:
         Unreachable: a cluster did not answer.
@@ -120,20 +120,20 @@ def sampled(link: "Link", source: "ClusterReader", target: "ClusterReader") -> "
 
     overview = source.overview()
     topics = link.topics_of(overview.partitions)
-    # One partition of each topic first: what is wrong is wrong of whole topics, mostly.
+    # One partition of each topic first, because most faults affect whole topics.
     places = sorted(
         (TopicPartition(t, n) for t in topics for n in overview.partitions[t]),
         key=lambda place: (place.partition, place.topic),
     )
     copies = {p: TopicPartition(link.target_topic(p.topic), p.partition) for p in places}
-    here, there = source.offsets(places), target.offsets(tuple(copies.values()))
+    source_logs, target_logs = source.offsets(places), target.offsets(tuple(copies.values()))
     wanted: dict[TopicPartition, int] = {}
     for place, copy in copies.items():
-        ours, theirs = here.get(place), there.get(copy)
-        if not isinstance(ours, PartitionOffsets) or not isinstance(theirs, PartitionOffsets):
+        log, copied_log = source_logs.get(place), target_logs.get(copy)
+        if not isinstance(log, PartitionOffsets) or not isinstance(copied_log, PartitionOffsets):
             continue
-        newest = min(ours.last_stable, theirs.last_stable) - 1
-        if newest >= max(ours.log_start, theirs.log_start) and len(wanted) < _SAMPLES:
+        newest = min(log.last_stable, copied_log.last_stable) - 1
+        if newest >= max(log.log_start, copied_log.log_start) and len(wanted) < _SAMPLES:
             wanted[place] = newest
     originals = source.records(tuple(wanted.items()))
     copied = target.records(tuple((copies[p], o) for p, o in wanted.items()))
@@ -153,7 +153,7 @@ _NOT_ENDED = "not ended"
 
 
 def examined(config: "Config", link: "Link", clients: tuple[str, ...]) -> "Diagnosis":
-    """What all checks say of a link.
+    """Run all checks on a link.
 
     Args:
         clients: `FILE` or `FILE=LIBRARY-VERSION` each.
@@ -166,13 +166,13 @@ def examined(config: "Config", link: "Link", clients: tuple[str, ...]) -> "Diagn
 
     given = applications(clients, link)
     observed = observe(config, link)
-    told = tuple(seen_clients(clients, given))
-    observed = replace(observed, survey=replace(observed.survey, clients=told))
+    survey = replace(observed.survey, clients=tuple(seen_clients(clients, given)))
+    observed = replace(observed, survey=survey)
     return diagnosed(observed, tuple(f for each in given for f in client_findings(each)))
 
 
 def observe(config: "Config", link: "Link") -> "Observed":
-    """Everything at once: what prechecks look at, and what only doctor does."""
+    """Read everything that checks need, in parallel."""
     from drctl.checks.observing import Observer, Survey
     from drctl.model.loss import Mode
 
@@ -180,20 +180,20 @@ def observe(config: "Config", link: "Link") -> "Observed":
         reader.meet()
         with (
             opened_ports(reader, None) as ports,
-            _survey_ports(config, link) as beyond,
+            _survey_ports(config, link) as survey_ports,
             notices().task("checking both clusters, Connect and endpoints"),
         ):
-            survey = Survey(beyond, secret_files(config), ())
+            survey = Survey(survey_ports, secret_files(config), ())
             clock = lambda: int(time.time() * 1000)  # noqa: E731
             observer = Observer(link, config.policy, ports, clock, config.beside(link))
-            seen = observer.observe(Mode.PLANNED)
-            beside = replace(survey.seen(), principals=_principals(link), ledger=config.file.ledger)
-            seen = replace(seen, survey=beside)
-        return _translated(reader, seen) if link.settings.translate else seen
+            observed = observer.observe(Mode.PLANNED)
+            found = replace(survey.seen(), principals=_principals(link), ledger=config.file.ledger)
+            observed = replace(observed, survey=found)
+        return _translated(reader, observed) if link.settings.translate else observed
 
 
 def _principals(link: "Link") -> dict[str, str]:
-    """As whom drctl logs in, by cluster; brokers do not tell, and certificates only to them."""
+    """The principal of drctl on each cluster; known only for PLAIN and SCRAM."""
     found = {}
     ends = (link.source, link.source_config), (link.target, link.target_config)
     for name, cluster in ends:
@@ -204,18 +204,19 @@ def _principals(link: "Link") -> dict[str, str]:
     return found
 
 
-def _translated(reader: ClusterLinkReader, seen: "Observed") -> "Observed":
-    """With the positions that have no place; nobody translates where a cluster is silent."""
+def _translated(reader: ClusterLinkReader, observed: "Observed") -> "Observed":
+    """Add committed offsets without a target offset, unless a cluster is unreachable."""
     from drctl.model.errors import Unreachable
     from drctl.model.topology import Unavailable
 
-    silent = next((e for e in (seen.source, seen.target) if isinstance(e, Unavailable)), None)
-    if silent is not None:
-        return replace(seen, left_out=silent)
+    clusters = (observed.source, observed.target)
+    unreachable = next((each for each in clusters if isinstance(each, Unavailable)), None)
+    if unreachable is not None:
+        return replace(observed, left_out=unreachable)
     try:
-        return replace(seen, left_out=tuple(left_out_of(reader)()))
+        return replace(observed, left_out=tuple(left_out_of(reader)()))
     except Unreachable as error:
-        return replace(seen, left_out=Unavailable(error.message))
+        return replace(observed, left_out=Unavailable(error.message))
 
 
 @contextmanager
@@ -225,15 +226,15 @@ def _survey_ports(config: "Config", link: "Link") -> "Iterator[SurveyPorts]":
     source, target = link.source_config, link.target_config
     kind = link.settings.replicator.kind
     with (
-        adapters.reader(link.source, source).survey as here,
-        adapters.reader(link.target, target).survey as there,
+        adapters.reader(link.source, source).survey as source_survey,
+        adapters.reader(link.target, target).survey as target_survey,
         adapters.reader(link.source, source).groups as groups,
         adapters.reader(link.target, target).topics as reader,
         adapters.both_readers(link) as (sampled_source, sampled_target),
     ):
         yield SurveyPorts(
-            here,
-            there,
+            source_survey,
+            target_survey,
             partial(_readers, link, groups),
             partial(_ages, link, reader) if kind == "mirrormaker2" else None,
             partial(_tracked_offsets, link),
@@ -257,19 +258,19 @@ def _ages(link: "Link", target: "ClusterReader") -> "Ages":
     if aliases is None:
         return Ages(None, None)
     names = f"{aliases.source}{aliases.separator}heartbeats", aliases.checkpoints
-    there = target.overview().partitions
-    asked = [TopicPartition(name, 0) for name in names if name in there]
-    answers = target.look_up([(place, Mark.NEWEST) for place in asked])() if asked else ()
+    partitions = target.overview().partitions
+    places = [TopicPartition(name, 0) for name in names if name in partitions]
+    answers = target.look_up([(place, Mark.NEWEST) for place in places])() if places else ()
     newest = {
         place.topic: found.timestamp_ms
-        for place, found in zip(asked, answers, strict=True)
+        for place, found in zip(places, answers, strict=True)
         if isinstance(found, Found) and found.timestamp_ms >= 0
     }
     return Ages(newest.get(names[0]), newest.get(names[1]))
 
 
 def _tracked_offsets(link: "Link") -> "TrackedOffsetsSeen | None":
-    """What `drctl offsets track` has noted of the link's groups."""
+    """The tracked offsets of the link's groups."""
     from drctl.checks.observed import TrackedOffsetsSeen
     from drctl.offsets.tracking_log import scope_of
 
@@ -286,7 +287,7 @@ def _tracked_offsets(link: "Link") -> "TrackedOffsetsSeen | None":
 def _runs(config: "Config", link: "Link") -> "tuple[RunSeen, ...]":
     """The newest runs of the link, from the journal on the target.
 
-    What a repair left shows in the rows of parity themselves: nothing else of it is outstanding.
+    The checks of parity report what a repair did not fix, so it has no other outstanding action.
     """
     from drctl.checks.observed import RunSeen
     from drctl.failback.observers.journal import observe_journal

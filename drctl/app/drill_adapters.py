@@ -1,4 +1,4 @@
-"""Opens what `drctl drill` needs from outside."""
+"""Builds adapters for `drctl drill`."""
 
 import fcntl
 import os
@@ -34,19 +34,19 @@ FOLDER = "drills"
 
 
 def folder(config: "Config") -> "Path":
-    """Where this machine keeps its drills."""
+    """The folder of drills on this host."""
     return config.state_dir / FOLDER
 
 
 def history(config: "Config") -> "DrillHistory":
-    """The drills that were."""
+    """The history of drills."""
     from drctl.stores.journal_files import DrillHistory
 
     return DrillHistory(folder(config) / "history.jsonl")
 
 
 def journals(config: "Config") -> "RunFiles":
-    """The journals of the engine's part; a drill holds no link, and stands in nobody's way."""
+    """The journals of drills; a drill does not lock the link."""
     from drctl.stores.journal_files import RunFiles
 
     return RunFiles(folder(config))
@@ -54,7 +54,7 @@ def journals(config: "Config") -> "RunFiles":
 
 @contextmanager
 def ports(name: str, cluster: "ClusterConfig") -> "Iterator[Ports]":
-    """One cluster, to look at and to clean.
+    """Readers and writers to inspect and clean up one cluster.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
@@ -74,10 +74,10 @@ def ports(name: str, cluster: "ClusterConfig") -> "Iterator[Ports]":
         )
 
 
-def applications_at_home(
+def source_applications(
     link: "Link", scratch: "Scratch", most: int
 ) -> "tuple[DrillWriter, DrillReader]":
-    """A writer, and a reader that stops after so many."""
+    """A producer, and a consumer that stops after `most` records, on the source."""
     from drctl.kafka.drill import DrillReader, DrillWriter
 
     properties = adapters.revealed(link.source_config)
@@ -85,8 +85,8 @@ def applications_at_home(
     return DrillWriter(*place, SOURCE), DrillReader(*place, scratch.group, most)
 
 
-def applications_there(link: "Link", scratch: "Scratch") -> "tuple[DrillWriter, DrillReader]":
-    """The same on the target, from wherever the group stands there."""
+def target_applications(link: "Link", scratch: "Scratch") -> "tuple[DrillWriter, DrillReader]":
+    """A producer, and a consumer that starts at the group's committed offsets, on the target."""
     from drctl.kafka.drill import DrillReader, DrillWriter
 
     properties = adapters.revealed(link.target_config)
@@ -94,8 +94,8 @@ def applications_there(link: "Link", scratch: "Scratch") -> "tuple[DrillWriter, 
     return DrillWriter(*place, TARGET), DrillReader(*place, scratch.group)
 
 
-def held_there(link: "Link", scratch: "Scratch") -> Mapping[str, int]:
-    """How often each record is on the target, as a plain consumer finds it.
+def records_on_target(link: "Link", scratch: "Scratch") -> Mapping[str, int]:
+    """How often a plain consumer finds each record on the target.
 
     Raises:
         Unreachable: the target did not answer.
@@ -107,17 +107,17 @@ def held_there(link: "Link", scratch: "Scratch") -> Mapping[str, int]:
 
 
 def own_principals(link: "Link") -> Sequence[str]:
-    """Under which name the drill's writer is known to the source, where its properties say."""
+    """The principal of the drill's producer on the source, if the properties have a user name."""
     user = adapters.revealed(link.source_config).get("sasl.username", "")
     return (f"User:{user}",) if user else ()
 
 
 @contextmanager
 def alive(file: "Path") -> Iterator[None]:
-    """Hold a file while this process lives: others see by it that the drill does.
+    """Lock a file while this process runs, so that others can see that the drill is alive.
 
     Raises:
-        Unknown: it cannot be made.
+        Unknown: the file cannot be created.
     """
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -132,7 +132,7 @@ def alive(file: "Path") -> Iterator[None]:
 
 
 def is_alive(file: "Path") -> bool:
-    """Whether somebody holds it."""
+    """Whether a process has locked the file."""
     try:
         handle = os.open(file, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -146,21 +146,21 @@ def is_alive(file: "Path") -> bool:
     return False
 
 
-_CURE = "this is a bug in drctl; this call changed nothing"
+_BUG = "this is a bug in drctl; this call changed nothing"
 
 
 @dataclass(slots=True)
 class DrillLinkReader(ClusterLinkReader):
-    """Looks over a link that was narrowed; the probe record is in a topic of the drill's own.
+    """Reads a link that is restricted to the drill's topics.
 
     Attributes:
-        probe_record: that topic.
+        probe_record: the drill's topic for the probe record.
     """
 
     probe_record: str = ""
 
     def probe_readable(self, name: str, topic: str, text: str) -> bool:
-        """Whether the record of the drill's probe record can be read on a cluster."""
+        """Whether the drill's probe record can be read on a cluster."""
         return ClusterLinkReader.probe_readable(self, name, self.probe_record, text)
 
 
@@ -169,8 +169,8 @@ class DrillLinkWriter:
     """The part of `LinkWriter` that a drill needs; everything else is refused.
 
     Attributes:
-        probe_topic: where the probe record goes.
-        denied: is told once a fence was set.
+        probe_topic: the topic of the probe record.
+        denied: called after a fence was set.
     """
 
     inner: ClusterLinkWriter
@@ -178,11 +178,11 @@ class DrillLinkWriter:
     denied: Callable[[], None] = lambda: None
 
     def groups(self, name: str) -> "GroupWriter":
-        """The positions of the drill's groups."""
+        """Changes the offsets of the drill's groups."""
         return _OwnGroups(adapters.writer(name, self.inner.config.cluster(name)).groups)
 
     def acls(self, name: str) -> "AclWriter":
-        """Rules on the drill's topics."""
+        """Changes ACL rules on the drill's topics."""
         rules = adapters.writer(name, self.inner.config.cluster(name)).acls
         return _OwnRules(rules, self.denied)
 
@@ -191,11 +191,11 @@ class DrillLinkWriter:
         return _DrillProbeWriter(self.inner.probe_record(name, entrance), self.probe_topic)
 
     def save_evidence(self, name: str, document: "Mapping[str, Any] | str") -> None:
-        """Evidence, in the drill's folder."""
+        """Write evidence into the drill's folder."""
         self.inner.save_evidence(name, document)
 
     def __getattr__(self, name: str) -> Any:
-        """Whatever else a writer of the engine can change.
+        """Refuse everything else that a `LinkWriter` can change.
 
         Raises:
             Refused: always.
@@ -212,14 +212,14 @@ class _OwnGroups:
     def commit(
         self, wanted: "Mapping[str, Positions]"
     ) -> "Mapping[str, Mapping[TopicPartition, Unavailable | None]]":
-        """Commit positions of the drill's group in its topics."""
+        """Commit offsets of the drill's group in its topics."""
         _require_ours([*wanted, *(place.topic for places in wanted.values() for place in places)])
         return self.inner.commit(wanted)
 
     def delete(
         self, unwanted: "Mapping[str, Collection[TopicPartition]]"
     ) -> "Mapping[str, Mapping[TopicPartition, Unavailable | None]]":
-        """Remove such positions."""
+        """Delete offsets of the drill's group in its topics."""
         _require_ours([*unwanted, *(p.topic for places in unwanted.values() for p in places)])
         return self.inner.delete(unwanted)
 
@@ -232,14 +232,14 @@ class _OwnRules:
     denied: Callable[[], None]
 
     def deny(self, rules: "Collection[Acl]") -> "Mapping[Acl, Unavailable | None]":
-        """Add rules on the drill's topics."""
+        """Add deny rules on the drill's topics."""
         _require_ours(rule.name for rule in rules)
         answers = self.inner.deny(rules)
         self.denied()
         return answers
 
     def restore(self, rules: "Collection[Acl]") -> "Mapping[Acl, Unavailable | None]":
-        """Remove such rules."""
+        """Remove deny rules on the drill's topics."""
         _require_ours(rule.name for rule in rules)
         return self.inner.restore(rules)
 
@@ -252,7 +252,7 @@ class _DrillProbeWriter:
     topic: str
 
     def write_probe(self, topic: str, text: str) -> None:
-        """Write one, into the drill's topic whatever the engine names."""
+        """Write a probe record into the drill's topic instead of `topic`."""
         _require_ours([self.topic])
         self.inner.write_probe(self.topic, text)
 
@@ -264,4 +264,4 @@ def _require_ours(names: Iterable[str]) -> None:
 
 
 def _beyond(what: str) -> Refused:
-    return Refused(f"a drill must not {what}", _CURE)
+    return Refused(f"a drill must not {what}", _BUG)

@@ -1,4 +1,4 @@
-"""Opens what `drctl elect` needs from outside, and gathers what tells where a lost log ended."""
+"""Builds adapters for `drctl elect`, and collects evidence of where a lost log ended."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Gathered:
-    """Everything that was found.
+    """The evidence found.
 
     Attributes:
-        groups: where groups stand, by partition.
-        silent: who might have told more, and did not.
+        groups: committed offsets of groups, by partition.
+        silent: systems that may have more evidence and did not answer.
     """
 
     evidence: list[Evidence] = field(default_factory=list)
@@ -41,12 +41,12 @@ def gather(
     numbers: Sequence[int],
     known_ends: Mapping[int, int],
 ) -> Gathered:
-    """All that tells of these partitions; who does not answer is named."""
+    """Collect all evidence of the log ends of these partitions."""
     found = Gathered()
     places = [TopicPartition(topic, number) for number in numbers]
-    told = "given as the log end with --known-end"
+    words = "given as the log end with --known-end"
     found.evidence += [
-        Evidence(TopicPartition(topic, n), told, end, exact=True) for n, end in known_ends.items()
+        Evidence(TopicPartition(topic, n), words, end, exact=True) for n, end in known_ends.items()
     ]
     _groups(config, cluster, places, found)
     for link in (config.link(name) for name in config.file.links):
@@ -56,10 +56,10 @@ def gather(
 
 
 def known_ends(given: Sequence[str], numbers: Sequence[int]) -> dict[int, int]:
-    """`NUMBER=OFFSET` as typed.
+    """Parse `NUMBER=OFFSET`.
 
     Raises:
-        UsageError: it is none, or of another partition.
+        UsageError: it is invalid, or for another partition.
     """
     found = {}
     for text in given:
@@ -118,9 +118,9 @@ def _link(
 def became(
     state: "RunState", link_reader: "ClusterLinkReader"
 ) -> tuple[Mapping[TopicPartition, Became], Mapping[TopicPartition, int | None]]:
-    """What became of the partitions that a run asked for, and which it left alone, by their leader.
+    """The outcome of each election that a run requested, and the leaders of skipped partitions.
 
-    What has its leader without having been asked for was not needed.
+    A partition that has its leader without a request did not need an election.
     """
     step = state.plan.step(state.plan.steps[0].id)
     settings = ElectLeaders().read_settings(step.settings)
@@ -129,9 +129,9 @@ def became(
     answers = reader.answers()
     try:
         found = dict(observed(settings.election, settings.partitions, reader, answers))
-    except Unreachable as silent:
-        lost = Became(Outcome.UNKNOWN, reason=silent.message)
-        found = dict.fromkeys((aim.place for aim in settings.partitions), lost)
+    except Unreachable as error:
+        unknown = Became(Outcome.UNKNOWN, reason=error.message)
+        found = dict.fromkeys((aim.place for aim in settings.partitions), unknown)
     if effect is None:
         return {}, {place: each.leader for place, each in found.items()}
     intent = ElectLeaders().read_intent(effect.intent)

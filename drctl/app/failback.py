@@ -1,4 +1,4 @@
-"""What the steps of a failback read and change, over the real systems of one link."""
+"""What the steps of a failback read and change in the real systems of one link."""
 
 import time
 from collections import Counter
@@ -15,15 +15,8 @@ from drctl.app.link_writer import ClusterLinkWriter
 from drctl.app.notices import notices
 from drctl.app.operation import Operation
 from drctl.app.plan_inputs import connector_names
-from drctl.app.prechecks import judged, logs_of_copies
-from drctl.app.reconcile import (
-    Opened,
-    ReconcileOptions,
-    carried_out,
-    must_be_done,
-    opened,
-    standing,
-)
+from drctl.app.prechecks import logs_of_copies, run_prechecks
+from drctl.app.reconcile import Opened, ReconcileOptions, execute, opened, progress_of, require_done
 from drctl.checks.bounded_query import BoundedQuery
 from drctl.engine.failback_state import OutstandingAction, ReconcileRequest, Reconciliation, Search
 from drctl.engine.kind import Trait
@@ -34,6 +27,7 @@ from drctl.plans.failback import OFFSET_PRESERVING, is_failback
 from drctl.reconcile.policy import Action
 from drctl.reconcile.prechecks import Precheck
 from drctl.steps import commit_offsets
+from drctl.steps import failback as failback_steps
 from drctl.steps.commit_offsets import CommitFacts, CommitOffsets, VerifyGroups
 from drctl.steps.failback import FAILBACK_MODE, ResolveFacts, ResolveOutstanding
 from drctl.steps.registry import KINDS
@@ -62,14 +56,14 @@ class FailbackReader(ClusterLinkReader):
 
     @property
     def old(self) -> "Link":
-        """The link as it was, and will be again."""
+        """The link in its configured direction."""
         return self.reversed().link
 
     def search_result(self) -> Search:
-        """What only the recovered cluster has, by content.
+        """The records that only the recovered cluster has, by content.
 
         Raises:
-            Refused: what was found cannot be rested on.
+            Refused: the result cannot be used.
             Unknown: not everything could be compared.
         """
         from drctl.app.failback_search import searched
@@ -77,16 +71,16 @@ class FailbackReader(ClusterLinkReader):
         return searched(self.config, self.old)
 
     def reconciliation(self, wish: ReconcileRequest) -> Reconciliation:
-        """How decisions on the records of a search stand.
+        """The progress of reconciling the records of a search.
 
         Raises:
-            Refused: they cannot be acted upon.
-            Unknown: the result is elsewhere, and not everything could be compared.
+            Refused: they cannot be reconciled.
+            Unknown: the result is on another host, and not everything could be compared.
         """
         return reconciliation(self.config, self.old, wish)
 
     def outstanding(self) -> Sequence[OutstandingAction]:
-        """Outstanding actions since the last finished failback, and what that left, newest first.
+        """Outstanding actions of the last completed failback and of later runs, newest first.
 
         Raises:
             Unreachable: the journal did not answer.
@@ -103,30 +97,30 @@ class FailbackReader(ClusterLinkReader):
         Raises:
             Unreachable: a cluster did not answer.
         """
-        # A dataclass with slots is another class than the one that `super()` looks for.
+        # `super()` does not work here: `slots=True` replaces the class.
         found = ClusterLinkReader.translated(self)
         if self.link.settings.replicator.kind == OFFSET_PRESERVING:
             # A copy has the same offset on both clusters.
             return found
-        return found._replace(wanted=self._held_back(found.wanted))
+        return found._replace(wanted=self._before_unread_copies(found.wanted))
 
-    def _held_back(self, wanted: "tuple[Wanted, ...]") -> "tuple[Wanted, ...]":
+    def _before_unread_copies(self, wanted: "tuple[Wanted, ...]") -> "tuple[Wanted, ...]":
         from drctl.failback import unread_copies as copies
 
-        survivor, home = self.link.source, self.link.target
-        source_id = self.cluster_reader(home).cluster_id()
+        surviving, recovered = self.link.source, self.link.target
+        source_id = self.cluster_reader(recovered).cluster_id()
         with reconcile_adapters.reconcile_topic(self.old) as topic:
             last = copies.last_copies(topic.kept(), source_id)
         if not last:
             return wanted
-        stands = self.groups(survivor).committed(sorted({each.group for each in wanted}))
-        since = copies.unread_from(last, stands)
+        committed = self.groups(surviving).committed(sorted({each.group for each in wanted}))
+        since = copies.unread_from(last, committed)
         far = frozenset(p for p, at in since.items() if last[p] - at > copies.MOST)
         near = {place: at for place, at in since.items() if place not in far}
-        reader, source_topic = self.cluster_reader(survivor), self.link.target_topic
+        reader, source_topic = self.cluster_reader(surviving), self.link.target_topic
         found = copies.find_copies(reader, near, last, source_id, source_topic)
         copied = copies.CopiedRecords(last, found, far)
-        return copies.held_back(wanted, stands, copied, self.link.source_topic)
+        return copies.held_back(wanted, committed, copied, self.link.source_topic)
 
 
 def failback_reader(
@@ -135,23 +129,27 @@ def failback_reader(
     """The reader for the failback of a link.
 
     Args:
-        policies: what is to become of records that only the recovered cluster has; None where the
-            prechecks are not to ask.
+        policies: what to do with records that only the recovered cluster has; None if the
+            prechecks do not require policies.
 
     Raises:
-        ConfigError: nothing says what copies back.
+        ConfigError: the reverse replication is not configured.
     """
     from drctl.config.reverse_link import reversed_link
 
     back = reversed_link(link, map(config.link, config.links))
     prechecks = partial(_prechecks, policies)
     return FailbackReader(
-        config, back, prechecks, asked, opposite=ClusterLinkReader(config, link, judged, asked)
+        config,
+        back,
+        prechecks,
+        asked,
+        opposite=ClusterLinkReader(config, link, run_prechecks, asked),
     )
 
 
 def failback_writer(config: "Config", reader: ClusterLinkReader, folder: Path) -> ClusterLinkWriter:
-    """The writer for it."""
+    """The writer for the failback of a link."""
     old = ClusterLinkWriter(config, reader.reversed().link, folder, reader.reversed().commands)
     return ClusterLinkWriter(config, reader.link, folder, reader.commands, old)
 
@@ -159,25 +157,25 @@ def failback_writer(config: "Config", reader: ClusterLinkReader, folder: Path) -
 def prechecks_of(
     reader: ClusterLinkReader,
     mode: str,
-    of_the_way: str,
+    plan_mode: str,
     terms: "Callable[[ClusterLinkReader, Terms], Terms]" = lambda _, terms: terms,
 ) -> "Sequence[Finding]":
-    """What the prechecks say.
+    """Run the prechecks of a failback.
 
     Args:
-        of_the_way: the mode in which they are asked about the failback as a whole.
-        terms: what is said of the failback beside drctl.yaml.
+        plan_mode: the mode of the prechecks for the failback as a whole.
+        terms: adds options of the command to the terms in drctl.yaml.
     """
-    if mode != of_the_way:
-        return judged(reader, mode)
+    if mode != plan_mode:
+        return run_prechecks(reader, mode)
     from drctl.failback.answer import answer
     from drctl.failback.blockers import against
 
     found = answer(look_at(reader.config, reader.reversed().link, None))
     known = terms(reader, _terms(reader, found))
-    # Rebuilt, the recovered cluster remembers no producer.
-    met = () if known.rebuilding else producer_id_conflicts(reader, found.seen.facts)
-    return (*against(found, known), *met, *_other_links(reader))
+    # A rebuilt cluster has no producer state.
+    conflicts = () if known.rebuilding else producer_id_conflicts(reader, found.seen.facts)
+    return (*against(found, known), *conflicts, *_other_links(reader))
 
 
 def _prechecks(
@@ -189,25 +187,25 @@ def _prechecks(
 
 
 def producer_id_conflicts(reader: ClusterLinkReader, facts: "Facts") -> "tuple[Finding, ...]":
-    """What the precheck says now.
+    """Check for producer ids that are in use on both clusters.
 
     Args:
-        reader: for the failback, from the surviving cluster to the recovered one.
-        facts: of the link as it was.
+        reader: the reader for the failback, from the surviving cluster to the recovered one.
+        facts: the facts of the link in its configured direction.
     """
     from drctl.checks.observed import Observed
     from drctl.checks.source import collide
     from drctl.failback.facts import Cluster
 
-    home, survivor = facts.on_source, facts.on_target
-    if not (isinstance(home, Cluster) and isinstance(survivor, Cluster)):
+    recovered, surviving = facts.on_source, facts.on_target
+    if not (isinstance(recovered, Cluster) and isinstance(surviving, Cluster)):
         return ()
     link = reader.link
     return collide.findings(
         Observed(
             link,
-            source_producers=_in_use(reader, link.source, survivor.logs),
-            target_producers=_in_use(reader, link.target, home.logs),
+            source_producers=_in_use(reader, link.source, surviving.logs),
+            target_producers=_in_use(reader, link.target, recovered.logs),
         )
     )
 
@@ -227,29 +225,29 @@ _CONNECT_S = 20.0
 
 
 def _other_links(reader: ClusterLinkReader) -> "tuple[Finding, ...]":
-    """What replicates between the two clusters beside the link."""
+    """Other links that replicate between the two clusters."""
     from drctl.failback.blockers import OtherLink, other_links
 
-    ours = reader.reversed().link
+    this = reader.reversed().link
     others = [
         each
         for each in map(reader.config.link, reader.config.links)
-        if {each.source, each.target} == {ours.source, ours.target} and each.name != ours.name
+        if {each.source, each.target} == {this.source, this.target} and each.name != this.name
     ]
-    # What copies over the link itself is looked at by the failback.
-    mine = {*connector_names(ours), *connector_names(reader.link)}
+    # The failback itself checks the connectors of its link.
+    checked = {*connector_names(this), *connector_names(reader.link)}
     found = []
     for link in others:
-        lister = adapters.connect_of(link)
-        if lister is not None:
-            known = BoundedQuery(lister.all, _CONNECT_S).answer()
-            rest = tuple(name for name in connector_names(link) if name not in mine)
+        client = adapters.connect_of(link)
+        if client is not None:
+            known = BoundedQuery(client.all, _CONNECT_S).answer()
+            rest = tuple(name for name in connector_names(link) if name not in checked)
             found.append(OtherLink(link.name, link.source, link.target, rest, known))
     return tuple(other_links(found))
 
 
 def _terms(reader: ClusterLinkReader, found: "Answer") -> "Terms":
-    """What drctl.yaml says of the failback."""
+    """The terms of the failback in drctl.yaml."""
     from drctl.config.fields import for_commands
     from drctl.failback.blockers import Terms
     from drctl.failback.facts import Cluster
@@ -267,7 +265,7 @@ def _terms(reader: ClusterLinkReader, found: "Answer") -> "Terms":
 
 
 def known_overrides(given: Sequence[str]) -> Mapping[str, str]:
-    """`GUARD=REASON` as typed: those that a failback may override.
+    """Parse overrides, `PRECHECK=REASON`, of prechecks that a failback may override.
 
     Raises:
         UsageError: there is no such precheck, or no reason is given.
@@ -275,10 +273,10 @@ def known_overrides(given: Sequence[str]) -> Mapping[str, str]:
     from drctl.checks.diagnosis import checked_overrides
     from drctl.offsets.applying import OVERRIDABLE
 
-    return checked_overrides(given, (*OVERRIDABLE, *OVERRIDABLE))
+    return checked_overrides(given, (*OVERRIDABLE, *failback_steps.OVERRIDABLE))
 
 
-HOME = Operation(
+FAILBACK = Operation(
     lambda config, link, asked, _lost: failback_reader(config, link, asked),
     failback_writer,
     known_overrides,
@@ -288,30 +286,32 @@ HOME = Operation(
 
 
 def failback_with(policies: "Policies") -> Operation:
-    """The same, where somebody was to say what becomes of the records that only it has."""
-    return replace(HOME, reader=lambda c, link, asked, _: failback_reader(c, link, asked, policies))
+    """A failback with policies for the records that only the recovered cluster has."""
+    return replace(
+        FAILBACK, reader=lambda c, link, asked, _: failback_reader(c, link, asked, policies)
+    )
 
 
 def outstanding_since_failback(run_states: Iterable[RunState]) -> Sequence[OutstandingAction]:
-    """Outstanding actions of runs that ended; the last failback settled or kept what is older.
+    """Outstanding actions of runs; the last completed failback resolved or kept older ones.
 
     Args:
-        run_states: the newest first; no more of them are asked for than is needed.
+        run_states: the newest first; read only as far as needed.
     """
     found: list[OutstandingAction] = []
     for state in run_states:
         if state.status:
-            found += _owed_by(state)
+            found += _outstanding_of(state)
         if is_failback(state.plan.steps) and state.status == "done":
             break
     return found
 
 
-def _owed_by(state: RunState) -> Iterator[OutstandingAction]:
+def _outstanding_of(state: RunState) -> Iterator[OutstandingAction]:
     for step, what in state.outstanding.items():
         kind, facts = state.plan.step(step).kind, state.facts.get(step, {})
         if kind == ResolveOutstanding.name:
-            # What it could not settle is still what it was.
+            # Actions of earlier runs that it could not resolve.
             yield from read_as(ResolveFacts, facts).kept
             continue
         known = KINDS.get(kind)
@@ -330,51 +330,51 @@ _MOVED = "applications keep writing during a failback; order on the source is no
 
 
 def reconciliation(config: "Config", link: "Link", wish: ReconcileRequest) -> Reconciliation:
-    """How decisions on the records stand; searched for again where the result is elsewhere.
+    """The progress of reconciling the records of a search.
 
-    Where the target keeps that all of them are done, nothing has to be searched for: what was
-    quarantined or discarded would be found again, and decided on twice.
+    If the result is on another host, the records are compared again, unless the target has
+    recorded that all are done: quarantined and discarded records would be found a second time.
 
     Args:
-        link: from the cluster that was lost to the one that survived.
+        link: the link in its configured direction, from the recovered to the surviving cluster.
 
     Raises:
-        Refused: the result is of other clusters, or what was found cannot be rested on.
+        Refused: the result is of other clusters, or cannot be used.
         Unknown: not everything could be compared.
     """
-    if not _is_here(wish) and (done := _kept(link, wish)):
+    if not _is_here(wish) and (done := _recorded(link, wish)):
         return Reconciliation(0, done=done)
     with opened(_options(config, _folder(config, link, wish), wish), lambda: config) as found:
-        stands = standing(found)
+        progress = progress_of(found)
         refused = (*_refused(found, wish), *_left_out(found))
-        blocked = tuple(map(_reason, found.plan.blocked)) if stands.due else ()
+        blocked = tuple(map(_reason, found.plan.blocked)) if progress.due else ()
         newer = sum(found.plan.appended.newer.values())
-        return replace(stands, refused=(*refused, *blocked), newer=newer)
+        return replace(progress, refused=(*refused, *blocked), newer=newer)
 
 
 def reconcile(config: "Config", link: "Link", wish: ReconcileRequest) -> None:
-    """Act on them.
+    """Reconcile the records of a search.
 
     Raises:
         Stopped: some are not done.
-        Unknown: nobody can say what was done, or not everything could be compared.
+        Unknown: it is unknown what was done, or not everything could be compared.
     """
     with opened(_options(config, _folder(config, link, wish), wish), lambda: config) as found:
         if found.plan.writes:
-            must_be_done(carried_out(found))
+            require_done(execute(found))
 
 
 def _is_here(wish: ReconcileRequest) -> bool:
-    """Whether the search's result is on this machine."""
+    """Whether the search's result is on this host."""
     return (Path(wish.folder) / "gap.json").is_file()
 
 
-def _kept(link: "Link", wish: ReconcileRequest) -> Mapping[str, int]:
-    """What the target keeps of the result, where it is all of it; else nothing."""
+def _recorded(link: "Link", wish: ReconcileRequest) -> Mapping[str, int]:
+    """Records by action, if the target has recorded that all are done; otherwise empty."""
     with reconcile_adapters.reconcile_topic(link) as topic:
-        kept = topic.kept()
+        recorded = topic.kept()
     done: Counter[str] = Counter()
-    for key, progress in kept.items():
+    for key, progress in recorded.items():
         if key.result == wish.result:
             for each in progress.segments:
                 done[each.action.value] += each.records + each.gone
@@ -382,9 +382,9 @@ def _kept(link: "Link", wish: ReconcileRequest) -> Mapping[str, int]:
 
 
 def _folder(config: "Config", link: "Link", wish: ReconcileRequest) -> Path:
-    """Of the search's result; on another machine than that of the run it is made again.
+    """The folder of the search's result; on another host the comparison is repeated.
 
-    Records that were copied meanwhile are not missing any more: none is copied twice.
+    Records that were copied in the meantime are no longer missing, so none is copied twice.
     """
     folder = Path(wish.folder)
     if _is_here(wish):
@@ -392,33 +392,33 @@ def _folder(config: "Config", link: "Link", wish: ReconcileRequest) -> Path:
     from drctl.app.failback_search import found_here
 
     notices().detail(f"result of the comparison: {folder}: not on this host")
-    await_decided(link)
+    await_transactions(link)
     return found_here(config, link)
 
 
 def _options(config: "Config", folder: Path, wish: ReconcileRequest) -> ReconcileOptions:
-    """What was safe is copied all the same, but where the surviving cluster keeps the disorder.
+    """Copy safe records although new records follow, unless the copies would stay out of order.
 
-    It does in compacted topics; where the order of a whole partition counts, it is one in any case.
+    That is so in compacted topics, and everywhere if the order within partitions matters.
     """
-    within = config.file.policy.order == "per-partition"
+    ordered = config.file.policy.order == "per-partition"
     return ReconcileOptions(
         folder,
         wish.policy,
         wish.topics,
         Action(wish.conflicting),
-        overrides={} if within else {Precheck.TARGET_MOVED: _MOVED},
+        overrides={} if ordered else {Precheck.TARGET_MOVED: _MOVED},
         undecided=True,
         known_as=wish.result,
         spares_compacted=True,
     )
 
 
-def _reason(against: "Blocker") -> str:
-    if against.precheck is not Precheck.TARGET_MOVED:
-        return against.reason
+def _reason(blocker: "Blocker") -> str:
+    if blocker.precheck is not Precheck.TARGET_MOVED:
+        return blocker.reason
     return (
-        f"{against.place}: {against.reason}. A failback requires that copies are not"
+        f"{blocker.place}: {blocker.reason}. A failback requires that copies are not"
         " compacted and policy.order is per-key or none: start again with --policy quarantine"
     )
 
@@ -439,22 +439,22 @@ def _left_out(found: Opened) -> Iterator[str]:
         yield f"no policy for {found.plan.left_out:,} records of other topics"
 
 
-_BROKERS_LOOK_EVERY_S = 10.0
-"""transaction.abort.timed.out.transaction.cleanup.interval.ms"""
+_ABORT_INTERVAL_S = 10.0
+"""The default of transaction.abort.timed.out.transaction.cleanup.interval.ms."""
 _PAUSE_S = 0.5
 
 
-def await_decided(link: "Link") -> None:
-    """Wait until all that has come to a link's target by now counts, or does not.
+def await_transactions(link: "Link") -> None:
+    """Wait until every transaction on a link's target is committed or aborted.
 
-    For as long as a transaction of drctl may live; what is open then is somebody else's, and the
-    comparison that follows says of it that it could not be read.
+    Waits as long as a transaction of drctl may stay open. A transaction that is open longer is not
+    drctl's, and the following comparison reports that its records could not be read.
 
     Raises:
         Unreachable: the target did not answer.
     """
     lifetime_s = reconcile_adapters.transaction_lifetime_s()
-    until = time.monotonic() + lifetime_s + 2 * _BROKERS_LOOK_EVERY_S
+    until = time.monotonic() + lifetime_s + 2 * _ABORT_INTERVAL_S
     with (
         adapters.reader(link.target, link.target_config).topics as target,
         notices().task("checking for open transactions") as task,
@@ -462,27 +462,27 @@ def await_decided(link: "Link") -> None:
         wanted = {place: log.end for place, log in logs_of_copies(link, target).items()}
         while time.monotonic() < until:
             now = logs_of_copies(link, target)
-            # One that cannot be read now is not known to be decided.
-            behind = [p for p, end in wanted.items() if p not in now or now[p].last_stable < end]
-            if not behind:
+            # A partition that cannot be read may have an open transaction.
+            waiting = [p for p, end in wanted.items() if p not in now or now[p].last_stable < end]
+            if not waiting:
                 return
-            what = "a transaction is open in" if behind[0] in now else "no broker answers for"
+            what = "a transaction is open in" if waiting[0] in now else "no broker answers for"
             left = f"waiting for its brokers, up to {max(0.0, until - time.monotonic()):.0f} s"
-            task.update(description=f"{what} {behind[0]} of {link.target}: {left}")
+            task.update(description=f"{what} {waiting[0]} of {link.target}: {left}")
             time.sleep(_PAUSE_S)
 
 
-_MET_S = 60.0
+_PROBES_S = 60.0
 
 
 def look_at(config: "Config", link: "Link", gap: Path | None, most: int | None = None) -> "Facts":
-    """Everything that can be seen of the failback of a link.
+    """Read everything about the failback of a link.
 
     Args:
-        most: so many records of a kind are looked through; None: as many as a look may take.
+        most: the maximum number of records to read of each kind; None for a quick check.
 
     Raises:
-        UsageError: the folder that was named holds no result of `drctl gap`.
+        UsageError: the given folder has no result of `drctl gap`.
     """
     from drctl.failback.observers.copies import QUICK_LIMIT
     from drctl.failback.observing import FailbackObserver
@@ -490,10 +490,10 @@ def look_at(config: "Config", link: "Link", gap: Path | None, most: int | None =
     most = QUICK_LIMIT if most is None else most
     results = _results(config, link, gap)
     with _ports(config, link) as ports, notices().task("checking both clusters and Connect"):
-        # Nobody waits for one silent party after another: Connect is asked meanwhile.
-        met = BoundedQuery(lambda: adapters.meet(link), _MET_S)
+        # In parallel, so that the timeouts of unreachable systems do not add up.
+        probes = BoundedQuery(lambda: adapters.meet(link), _PROBES_S)
         facts = FailbackObserver(link, config.policy, ports, most=most).observe(results)
-        met.value()
+        probes.value()
         return facts
 
 
@@ -502,21 +502,21 @@ def _results(config: "Config", link: "Link", gap: Path | None) -> "Results":
     from drctl.failback.observing import Results
     from drctl.views.exports import results_exported
 
-    there = (
+    forward = (
         (reconcile_adapters.named(gap),)
         if gap
         else reconcile_adapters.kept(config.state_dir, link.name)
     )
-    names = filter(None, (_link_back(config, link), name_of(link)))
-    back = (each for name in names for each in reconcile_adapters.kept(config.state_dir, name))
-    # A link of drctl.yaml, between other clusters, may have the name of this one's failback.
-    ours = (each for each in back if (each.source, each.target) == (link.target, link.source))
-    newest = sorted(ours, key=lambda each: each.started, reverse=True)
-    return Results(there, tuple(newest), results_exported(config.state_dir))
+    names = filter(None, (_reverse_link(config, link), name_of(link)))
+    found = (each for name in names for each in reconcile_adapters.kept(config.state_dir, name))
+    # A link between other clusters may have the same name as the reversed link.
+    reverse = (each for each in found if (each.source, each.target) == (link.target, link.source))
+    newest = sorted(reverse, key=lambda each: each.started, reverse=True)
+    return Results(forward, tuple(newest), results_exported(config.state_dir))
 
 
-def _link_back(config: "Config", link: "Link") -> str | None:
-    """The link in the other direction, where there is one that replicates topics back."""
+def _reverse_link(config: "Config", link: "Link") -> str | None:
+    """The name of the configured link in the reverse direction, if neither renames topics."""
     from drctl.config.fields import UNCHANGED
     from drctl.config.reverse_link import opposite
 
@@ -536,7 +536,7 @@ def _ports(config: "Config", link: "Link") -> "Iterator[FailbackPorts]":
         for each in (link.source_config, link.target_config)
     )
     with (
-        ClusterLinkReader(config, link, judged) as reader,
+        ClusterLinkReader(config, link, run_prechecks) as reader,
         adapters.reader(link.source, link.source_config).health as health,
         reconcile_adapters.reconcile_topic(link) as decisions,
     ):
@@ -552,8 +552,8 @@ def _ports(config: "Config", link: "Link") -> "Iterator[FailbackPorts]":
         )
 
 
-def site_of(config: "Config", link: "Link", answer: "Answer") -> "CommandContext":
-    """What command lines need of the link."""
+def command_context(config: "Config", link: "Link", answer: "Answer") -> "CommandContext":
+    """The context for suggested command lines."""
     from drctl.failback.suggested_commands import CommandContext
 
-    return CommandContext(link, answer.seen, _link_back(config, link))
+    return CommandContext(link, answer.seen, _reverse_link(config, link))

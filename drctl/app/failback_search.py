@@ -1,4 +1,4 @@
-"""Finds unreplicated records, and where new records of the surviving cluster begin."""
+"""Finds unreplicated records, and the first new records of the surviving cluster."""
 
 import sys
 from dataclasses import replace
@@ -27,26 +27,26 @@ _AGAIN = "see drctl failback --check-order"
 
 
 def new_folder(state: Path, link: str) -> Path:
-    """Where the result of a comparison of a link goes."""
+    """A new folder for the result of a comparison."""
     return state / "gap" / f"{link}-{new_name()}"
 
 
-def of_before(result: "GapResult", before: "GapResult") -> int:
-    """How many of the unreplicated records were there when another comparison froze the offsets."""
+def unreplicated_before(result: "GapResult", before: "GapResult") -> int:
+    """The number of unreplicated records that existed when an earlier comparison froze offsets."""
     ends = {
         (topic.topic, each.partition): each.source_range.end
         for topic in before.topics
         for each in topic.partitions
     }
     return sum(
-        _older(each, ends.get((topic.topic, each.partition), 0))
+        _missing_below(each, ends.get((topic.topic, each.partition), 0))
         for topic in result.topics
         for each in topic.partitions
     )
 
 
-def _older(gap: "PartitionGap", end: int) -> int:
-    """At most so many: ranges may bridge offsets that hold no record."""
+def _missing_below(gap: "PartitionGap", end: int) -> int:
+    """An upper limit of missing records below an offset; ranges may contain empty offsets."""
     missing = gap.counts.unreplicated
     if gap.ranges_total > len(gap.ranges):
         return missing
@@ -55,47 +55,47 @@ def _older(gap: "PartitionGap", end: int) -> int:
 
 
 def searched(config: "Config", link: "Link") -> Search:
-    """What only the source of a link has that was lost and is back.
+    """Find the records that only the recovered source of a link has.
 
-    A result that decisions, or the failback, rest on already is taken as it is: a newer one lists
-    what was quarantined or discarded once more, and knows nothing of it.
+    A result that decisions or the failback are based on is reused: a newer one would list records
+    again that were quarantined or discarded.
 
     Raises:
-        Refused: what was found cannot be rested on.
+        Refused: the result cannot be used.
         Unknown: not everything could be compared.
     """
-    seen = _resting_on_decisions(config, link, _seen(config, link))
-    if not _rested_on(seen):
-        if seen.reverse_started:
+    found = _with_decided_result(config, link, _situation(config, link))
+    if not _is_final(found):
+        if found.reverse_started:
             raise Refused(
                 f"reverse replication has started, and records that only {link.source} has are"
-                f" unknown: {seen.gap.why}",
+                f" unknown: {found.gap.why}",
                 _AGAIN,
             )
         _compare(config, link)
-        seen = _seen(config, link)
-    return _search(link, seen)
+        found = _situation(config, link)
+    return _search(link, found)
 
 
 def found_here(config: "Config", link: "Link") -> Path:
-    """The folder of a result on this machine that holds now; compared again where none does.
+    """The folder of a valid result on this host; compares again if there is none.
 
     Raises:
-        Refused: what was found cannot be rested on.
+        Refused: the result cannot be used.
         Unknown: not everything could be compared.
     """
-    valid = _seen(config, link, most=None).gap.valid
+    valid = _situation(config, link, most=None).gap.valid
     return Path(valid.where if valid is not None else searched(config, link).folder)
 
 
-def _seen(
+def _situation(
     config: "Config", link: "Link", folder: Path | None = None, most: int | None = sys.maxsize
 ) -> "Situation":
-    """However many records have to be read for it: what is copied rests on this.
+    """Read the state of the failback, without a limit on records: copying is based on it.
 
     Args:
-        folder: of the only result to look at.
-        most: as `look_at` has it.
+        folder: the folder of the only result to use.
+        most: as in `look_at`.
     """
     from drctl.app.failback import look_at
     from drctl.failback.situation import situation
@@ -103,44 +103,42 @@ def _seen(
     return situation(look_at(config, link, folder, most))
 
 
-def _resting_on_decisions(config: "Config", link: "Link", seen: "Situation") -> "Situation":
-    """Resting on the newest valid result of which records were left missing on purpose.
+def _with_decided_result(config: "Config", link: "Link", found: "Situation") -> "Situation":
+    """Use the newest valid result some of whose records were left missing on purpose.
 
-    Results may be many: one that is not looked at otherwise is looked for by what the target keeps.
+    A result that is not among the recent ones is found by the decisions recorded on the target.
     """
     from drctl.app import reconcile_adapters
     from drctl.failback.situation import choose
 
-    ids, known = _left_missing(seen.facts), {each.id for each in seen.facts.gaps}
-    here = [each for each in seen.facts.gaps if each.id in ids]
-    others = (
+    ids, known = _left_missing(found.facts), {each.id for each in found.facts.gaps}
+    recent = [each for each in found.facts.gaps if each.id in ids]
+    older = (
         reconcile_adapters.with_id(config.state_dir, link.name, ids - known) if ids - known else ()
     )
-    for each in chain(here, others):
-        chosen = choose(replace(seen.facts, gaps=(each,)))
+    for each in chain(recent, older):
+        chosen = choose(replace(found.facts, gaps=(each,)))
         if chosen.valid is None:
             continue
         if each.id in known:
-            return replace(seen, gap=chosen)
-        older = _seen(config, link, Path(each.where))
-        if older.gap.valid is not None:
-            return older
-    return seen
+            return replace(found, gap=chosen)
+        other = _situation(config, link, Path(each.where))
+        if other.gap.valid is not None:
+            return other
+    return found
 
 
 def _left_missing(facts: "Facts") -> frozenset[str]:
-    """The ids of results of which records were decided on that stay missing: not only copied."""
+    """The ids of results some of whose records were quarantined, exported or discarded."""
     if isinstance(facts.decided, Unavailable):
         return frozenset()
     decided = facts.decided.items()
     return frozenset(id for id, kept in decided if any(each.action != "copy" for each in kept))
 
 
-def _rested_on(seen: "Situation") -> bool:
-    valid = seen.gap.valid
-    if valid is None:
-        return False
-    return seen.reverse_started or _decided(seen.facts, valid)
+def _is_final(found: "Situation") -> bool:
+    valid = found.gap.valid
+    return valid is not None and (found.reverse_started or _decided(found.facts, valid))
 
 
 def _decided(facts: "Facts", result: "GapEvidence") -> bool:
@@ -150,15 +148,12 @@ def _decided(facts: "Facts", result: "GapEvidence") -> bool:
 
 
 def compared(config: "Config", link: "Link") -> "GapEvidence":
-    """A full comparison of what a link's source has now; one that decisions rest on is taken.
-
-    Nothing is asked of it but that it is about the source as it is.
-    """
+    """A full comparison of the link's current source; reuses one that decisions are based on."""
     from drctl.app.reconcile_adapters import named
 
-    seen = _resting_on_decisions(config, link, _seen(config, link))
-    valid = seen.gap.valid
-    if valid is not None and _decided(seen.facts, valid):
+    found = _with_decided_result(config, link, _situation(config, link))
+    valid = found.gap.valid
+    if valid is not None and _decided(found.facts, valid):
         return valid
     return named(_compare(config, link))
 
@@ -175,24 +170,24 @@ def _compare(config: "Config", link: "Link") -> Path:
     return folder
 
 
-def _search(link: "Link", seen: "Situation") -> Search:
+def _search(link: "Link", found: "Situation") -> Search:
     from drctl.failback.situation import ResultStatus
 
-    result, first, boundaries = seen.gap.valid, seen.first, seen.facts.boundaries
+    result, first, boundaries = found.gap.valid, found.first, found.facts.boundaries
     if result is None:
         uncertain = (ResultStatus.INCOMPLETE, ResultStatus.UNKNOWN)
-        raise (Unknown if seen.gap.standing in uncertain else Refused)(seen.gap.why, _AGAIN)
+        raise (Unknown if found.gap.standing in uncertain else Refused)(found.gap.why, _AGAIN)
     if isinstance(boundaries, Unavailable) or first is None:
-        why = boundaries.reason if isinstance(boundaries, Unavailable) else seen.gap.why
+        why = boundaries.reason if isinstance(boundaries, Unavailable) else found.gap.why
         raise Unknown(f"boundary on {link.target} unknown: {why}", _AGAIN)
-    _see_none_behind(link, seen)
-    _see_none_passed_on(link, first, seen)
-    found = told_by(result, first.ends, boundaries)
-    return replace(found, started=seen.reverse_started, duplicated=result.duplicated)
+    _require_order(link, found)
+    _require_no_forwarded_headers(link, first, found)
+    search = search_of(result, first.ends, boundaries)
+    return replace(search, started=found.reverse_started, duplicated=result.duplicated)
 
 
-def told_by(result: "GapEvidence", ends: Offsets, boundaries: Offsets) -> Search:
-    """What a result counts, between these offsets."""
+def search_of(result: "GapEvidence", ends: Offsets, boundaries: Offsets) -> Search:
+    """The counts of a result as a search between these offsets."""
     return Search(
         result.where,
         result.unreplicated,
@@ -205,32 +200,34 @@ def told_by(result: "GapEvidence", ends: Offsets, boundaries: Offsets) -> Search
     )
 
 
-def _see_none_behind(link: "Link", seen: "Situation") -> None:
-    """Records of the source behind the first new one of the target would be replicated back as new.
+def _require_order(link: "Link", found: "Situation") -> None:
+    """Check that no old record of the source follows a new one of the target.
+
+    It would be replicated back as a new record.
 
     Raises:
-        Refused: there are some.
-        Unknown: nobody could look.
+        Refused: some do.
+        Unknown: the target could not be read.
     """
     from drctl.failback.situation import out_of_order, rebuild_command
 
-    behind = seen.facts.out_of_order
-    if isinstance(behind, Unavailable):
+    known = found.facts.out_of_order
+    if isinstance(known, Unavailable):
         raise Unknown(
-            f"cannot tell whether old records follow new ones on {link.target}: {behind.reason}",
+            f"cannot tell whether old records follow new ones on {link.target}: {known.reason}",
             f"{_AGAIN}; or rebuild it: {rebuild_command(link.name)}",
         )
-    if seen.out_of_order_in:
-        raise Refused(out_of_order(seen), f"rebuild it: {rebuild_command(link.name)}")
+    if found.out_of_order_in:
+        raise Refused(out_of_order(found), f"rebuild it: {rebuild_command(link.name)}")
 
 
-def _see_none_passed_on(link: "Link", first: "GapEvidence", seen: "Situation") -> None:
-    """New records with drctl's header would be left out as copies, and be missing on the source.
+def _require_no_forwarded_headers(link: "Link", first: "GapEvidence", found: "Situation") -> None:
+    """Check that no new record has drctl's header.
 
-    A mirror leaves nothing out.
+    It would be excluded as a copy, and be missing on the source. A mirror excludes nothing.
 
     Raises:
-        Refused: there are some.
+        Refused: some have it.
         Unreachable: the target could not be read.
     """
     from drctl.failback.facts import Cluster
@@ -239,22 +236,22 @@ def _see_none_passed_on(link: "Link", first: "GapEvidence", seen: "Situation") -
     from drctl.formats.provenance import HEADER
     from drctl.plans.failback import OFFSET_PRESERVING
 
-    source, target = seen.facts.on_source, seen.facts.on_target
+    source, target = found.facts.on_source, found.facts.on_target
     if not isinstance(source, Cluster) or not isinstance(target, Cluster):
         return
     if link.settings.replicator.kind == OFFSET_PRESERVING:
         return
     source_partitions = {each.copy: each.place for each in first.partitions}
     with adapters.both_readers(link) as (_, reader):
-        found = forwarded_headers(
-            seen.boundaries, source_partitions, source.identity, target, reader
+        forwarded = forwarded_headers(
+            found.boundaries, source_partitions, source.identity, target, reader
         )
-    if found:
-        place, at = min(found.items())
+    if forwarded:
+        place, at = min(forwarded.items())
         raise Refused(
             f"new records of {link.target} have header {HEADER} but were not copied by drctl"
-            f" ({place} offset {at}; {len(found):,} partitions): a stream processor forwarded the"
-            f" header. Reverse replication would exclude them from {link.source}",
+            f" ({place} offset {at}; {len(forwarded):,} partitions): a stream processor forwarded"
+            f" the header. Reverse replication would exclude them from {link.source}",
             "let the processor drop the header (docs/howto/reconcile.md), then rebuild"
             f" {link.source}: {rebuild_command(link.name)}",
         )

@@ -1,4 +1,4 @@
-"""Puts a gap analysis together from the configuration, and runs it."""
+"""Runs a gap analysis as configured."""
 
 import sys
 import tempfile
@@ -26,27 +26,27 @@ if TYPE_CHECKING:
     from drctl.model.ports import ClusterReader
     from drctl.model.topology import TopicPartition
 
-DIRECT_MOST = 50_000_000
+MAX_DIRECT_OFFSETS = 50_000_000
 """Offsets of both clusters that one process reads in about six minutes."""
 
 ASSUMED_RATE = 300_000.0
-"""Offsets a second of both clusters, before anything was measured."""
+"""Offsets per second of both clusters, until a rate was measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class GapOptions:
-    """What the command line says.
+    """The options of a gap analysis.
 
     Attributes:
         scope: auto, full or tail.
-        budget_s: how long the engineer can wait; decides what auto reads.
-        execute: whether a ledger that lives on a cluster may be written.
-        order: whether the order of replicated records is looked at.
-        truncation: whether what cutting the source back would destroy is part of the result.
-        settle_s: how long records may be on their way once the source is frozen.
-        only: partitions to whose tails it keeps; those whose tail has no place are read whole.
-        timeout_s: how long transactions that are open are waited for, on each cluster.
-        engine: what compares the records.
+        budget_s: how long the user can wait; decides what auto reads.
+        execute: whether a ledger topic may be written.
+        order: whether the order of replicated records is checked.
+        truncation: whether the result includes what truncating the source would destroy.
+        settle_s: how long records may be in flight after the source's offsets are frozen.
+        only: reads only the tails of these partitions; one whose tail is unknown is read whole.
+        timeout_s: how long to wait for open transactions, on each cluster.
+        engine: compares the records.
     """
 
     topics: tuple[str, ...]
@@ -65,7 +65,7 @@ class GapOptions:
 
 @dataclass(slots=True)
 class GapRuns:
-    """Runs of one command: a Spark session that one of them starts is there for the next."""
+    """The analyses of one command, which share a Spark session."""
 
     config: "Config"
     link: "Link"
@@ -85,10 +85,10 @@ class GapRuns:
         self._open.close()
 
     def run(self, out: Path) -> "GapResult":
-        """One analysis, with its files in `out`.
+        """Run an analysis and write its files to `out`.
 
         Raises:
-            DrctlError: it could not be finished; `out` holds no result then.
+            DrctlError: it could not be completed; `out` has no result then.
         """
         from drctl.views.gap_files import prepared, publish
 
@@ -98,10 +98,10 @@ class GapRuns:
         return result
 
     def answer(self) -> "GapResult":
-        """One analysis that leaves no files.
+        """Run an analysis without writing files.
 
         Raises:
-            DrctlError: it could not be finished.
+            DrctlError: it could not be completed.
         """
         with tempfile.TemporaryDirectory(prefix="drctl-") as folder:
             return self._analyse(Path(folder), Path(folder))
@@ -148,7 +148,7 @@ class GapRuns:
                 ledger=adapters.ledger(self.config, writes=self.options.execute)
                 if self.options.ledger
                 else None,
-                few=self._few(),
+                few=self._spark_from(),
                 within=OrderScope.PARTITION if per_partition else OrderScope.KEY,
                 order=self.options.order,
                 stabilize=lambda: _stabilize(self.options.settle_s, progress),
@@ -159,11 +159,11 @@ class GapRuns:
         return with_truncation(result) if self.options.truncation else result
 
     def _direct(self, offsets: int) -> bool:
-        """Whether so few are read without Spark."""
-        return offsets < self._few()
+        """Whether this many offsets are compared without Spark."""
+        return offsets < self._spark_from()
 
-    def _few(self) -> int:
-        """Fewer offsets than these are compared without Spark."""
+    def _spark_from(self) -> int:
+        """The number of offsets from which Spark compares them."""
         if self.options.submit or self.options.engine is Engine.SPARK:
             return 0
         direct = self.options.engine is Engine.DIRECT
@@ -211,23 +211,23 @@ class GapRuns:
 
 
 def _refuse_too_many(offsets: int) -> None:
-    """One process reads them all: beyond some size that is a mistake, not patience.
+    """Limit what one process reads.
 
     Raises:
-        UsageError: these are more.
+        UsageError: there are too many offsets.
     """
     from drctl.views.text import number
 
-    if offsets > DIRECT_MOST:
+    if offsets > MAX_DIRECT_OFFSETS:
         raise UsageError(
             f"{number(offsets)} offsets are too many to compare without Spark: at most"
-            f" {number(DIRECT_MOST)}",
+            f" {number(MAX_DIRECT_OFFSETS)}",
             "leave out --engine direct, or read less: --scope tail, --topic, --ledger",
         )
 
 
 def _stabilize(length_s: float, progress: "Callable[[str, int, int], None]") -> None:
-    """Records that were on their way when the source was frozen get this time to arrive."""
+    """Wait for records that were in flight when the source's offsets were frozen."""
     until = time.monotonic() + length_s
     while (left := until - time.monotonic()) > 0:
         done = round(length_s - left)
@@ -236,22 +236,22 @@ def _stabilize(length_s: float, progress: "Callable[[str, int, int], None]") -> 
 
 
 def _announce(work: "Work", weight: int | None, budget: "Budget", direct: bool) -> None:
-    """What will be read, before it is."""
+    """Report what will be read."""
     from drctl.views.text import number, plural, size
 
     known = work.known.offsets
-    said = (
+    message = (
         f"scope {work.scope.value}: {number(work.offsets)} offsets of"
         f" {plural(work.partitions, 'partition')} to read on both clusters"
     )
-    said += "" if weight is None else f", about {size(weight)}"
-    said += f", {number(known)} known from the ledger" if known else ""
+    message += "" if weight is None else f", about {size(weight)}"
+    message += f", {number(known)} known from the ledger" if known else ""
     if direct:
-        notices().progress(f"{said}; without Spark")
+        notices().progress(f"{message}; without Spark")
         return
     rate = "measured here" if budget.measured else "assumed: not measured on this host yet"
     seconds = budget.seconds_for(work.offsets)
     notices().progress(
-        f"{said}; about {seconds:.0f} s at {number(round(budget.offsets_a_second))} a second"
+        f"{message}; about {seconds:.0f} s at {number(round(budget.offsets_a_second))} a second"
         f" ({rate}), plus the start of Spark"
     )

@@ -378,9 +378,9 @@ class ClusterLinkReader(NoFailback):
         if isinstance(answer, Unavailable):
             return None
         at, snapshot = answer
-        parts = (*snapshot.clusters.values(), *snapshot.connectors.values())
-        outdated = monotonic() - at > _FRESH_S
-        return None if outdated or any(each.error for each in parts) else snapshot
+        failed = any(each.error for each in snapshot.clusters.values())
+        failed = failed or any(each.error for each in snapshot.connectors.values())
+        return None if failed or monotonic() - at > _FRESH_S else snapshot
 
     def acls(self, name: str) -> "AclReader":
         """The ACL rules of one cluster."""

@@ -1,4 +1,4 @@
-"""Translates, and says what `drctl offsets apply` and `undo` want of a cluster."""
+"""Translates offsets, and finds the offsets that `drctl offsets apply` and `undo` commit."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,16 +30,16 @@ QUICK_S = 5.0
 def link_translated(
     link: "Link", groups: Sequence[str], given_ms: int | None, *, unproven: bool, shown: bool = True
 ) -> "LinkTranslated":
-    """All rows of the link.
+    """Translate the offsets of a link's groups.
 
     Args:
-        groups: full-match patterns; none means all.
-        given_ms: a time that the engineer gives, in milliseconds UTC.
-        unproven: `policy.unproven_offsets` is `commit`.
-        shown: whether a person sees how far it is; a thread of its own must not draw.
+        groups: patterns that match whole names; none means all.
+        given_ms: a time given by the user, milliseconds UTC.
+        unproven: whether `policy.unproven_offsets` is `commit`.
+        shown: whether to show the progress; not allowed in other threads.
 
     Raises:
-        UsageError: a pattern is none.
+        UsageError: a pattern is invalid.
         Unreachable: the target did not answer.
     """
     from drctl.offsets.evidence_topics import EvidenceTopics
@@ -68,7 +68,7 @@ def link_translated(
             target,
             evidence,
             same_offsets=replicator.kind == "offset-preserving",
-            # What else copies records and tells offsets by headers has no kind of its own.
+            # Other replicators may write source offsets into headers, and have kind none.
             named_offsets=replicator.kind == "none",
             now_ms=int(time.time() * 1000),
             given_ms=given_ms,
@@ -90,18 +90,22 @@ def _opened(name: str, config: "ClusterConfig", timeout_s: float) -> "Iterator[C
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What is wanted, and what it comes from, in words for a person."""
+    """Offsets to commit, and where they come from.
+
+    Attributes:
+        description: the origin, in words.
+    """
 
     wanted: "tuple[Wanted, ...]"
-    told: str
+    description: str
     notes: tuple[str, ...] = ()
 
 
 def translated(reader: "ClusterLinkReader", groups: Sequence[str]) -> Origin:
-    """What the rows of `drctl offsets translate` want.
+    """The offsets that `drctl offsets translate` finds.
 
     Raises:
-        UsageError: a group's pattern is none.
+        UsageError: a group's pattern is invalid.
         Unreachable: the target did not answer.
     """
     from drctl.offsets.applying import from_translations
@@ -118,11 +122,11 @@ def origin_of(
     groups: Sequence[str],
     reader: "ClusterLinkReader",
 ) -> Origin:
-    """What a file wants of the cluster that is to be written.
+    """The offsets in a file.
 
     Raises:
-        UsageError: the file does not have a group that is named.
-        Refused: it is of another cluster.
+        UsageError: a named group is not in the file.
+        Refused: the file is for another cluster.
         Unreachable: the cluster did not answer.
     """
     from drctl.offsets.snapshot import Snapshot, of_groups
@@ -132,13 +136,13 @@ def origin_of(
     if isinstance(found, Snapshot):
         origin = _from_snapshot(found, file, reader, target_id)
     else:
-        of = found.target_id or found.target
-        if of and of != (target_id if found.target_id else target):
+        cluster = found.target_id or found.target
+        if cluster and cluster != (target_id if found.target_id else target):
             raise Refused(
-                f"{file} is a translation for cluster {of}, not for {target} ({target_id})",
+                f"{file} is a translation for cluster {cluster}, not for {target} ({target_id})",
                 "translate again, or choose the link with --link",
             )
-        notes = () if of else (f"{file} does not name its cluster",)
+        notes = () if cluster else (f"{file} does not name its cluster",)
         origin = Origin(found.rows, f"translation {file}", notes)
     return replace(origin, wanted=of_groups(origin.wanted, groups))
 
@@ -149,7 +153,7 @@ def _from_snapshot(
     from drctl.offsets.snapshot import renamed, restored
 
     link, wanted = reader.link, restored(snapshot)
-    told = f"snapshot {file} of {snapshot.cluster}, {snapshot.taken:%Y-%m-%d %H:%M:%S} UTC"
+    description = f"snapshot {file} of {snapshot.cluster}, {snapshot.taken:%Y-%m-%d %H:%M:%S} UTC"
     notes = [
         f"the snapshot has no group {name}: {why}" for name, why in snapshot.unavailable.items()
     ]
@@ -158,17 +162,20 @@ def _from_snapshot(
             raise Refused(
                 f"the snapshot is of cluster {snapshot.cluster} ({snapshot.cluster_id}), not of"
                 f" {link.target} ({target_id}): its offsets mean other records there",
-                "translate them with `drctl offsets apply --link`; a snapshot goes back to the"
+                "translate them with `drctl offsets apply --link`; apply a snapshot only to the"
                 " cluster that it was taken of (--cluster), or over a link of kind"
                 " offset-preserving",
             )
         wanted = renamed(wanted, link.carries_group, link.carries, link.target_topic)
         notes.append("the link preserves offsets: source offsets are used")
-    return Origin(wanted, told, tuple(notes))
+    return Origin(wanted, description, tuple(notes))
 
 
 def _of_source(snapshot: "Snapshot", reader: "ClusterLinkReader") -> bool:
-    """Whether it was taken of the source of a link that keeps offsets; by name if that is dead."""
+    """Whether the snapshot is of the source of a link that preserves offsets.
+
+    Compares names instead of ids if the source is unreachable.
+    """
     link = reader.link
     if link.settings.replicator.kind != "offset-preserving":
         return False
@@ -185,14 +192,14 @@ def planned(
     overrides: Mapping[str, str],
     written_to: str = "",
 ) -> "ApplyPlan":
-    """What the prechecks say of what is wanted.
+    """Plan the commits, with the results of prechecks.
 
     Args:
-        written_to: the id of the cluster that a run wrote to which is undone; empty where it is not
-            known, or none is.
+        written_to: the id of the cluster that an undone run wrote to; empty if unknown or no run
+            is undone.
 
     Raises:
-        Refused: the cluster is another one.
+        Refused: the cluster has another id.
         Unreachable: it did not answer.
     """
     from drctl.steps.apply_offsets import checked_plan
@@ -209,7 +216,7 @@ def planned(
         reader,
         overrides=overrides,
         unproven=reader.config.policy.commits_unproven,
-        origin=origin.told,
+        origin=origin.description,
         notes=origin.notes,
     )
 
@@ -219,10 +226,10 @@ class Undoable:
     """A run that committed offsets.
 
     Attributes:
-        cluster: that it wrote to.
-        cluster_id: what that was then; empty where the run does not say.
-        origin: what it takes to put back what was there before.
-        ended: whether it came to its end.
+        cluster: the cluster that it wrote to.
+        cluster_id: the id of that cluster at the time; empty if the run did not record it.
+        origin: the previous offsets.
+        ended: whether the run has ended.
     """
 
     run: str
@@ -234,7 +241,7 @@ class Undoable:
 
 
 def undoable(config: "Config", run: str | None, link: str | None, cluster: str | None) -> Undoable:
-    """The run of this name; else the newest of `offsets apply` that may have changed something.
+    """The run of this name, or the newest run of `offsets apply` that may have changed offsets.
 
     Raises:
         UsageError: there is no such run, or it changed no offset.
@@ -242,9 +249,9 @@ def undoable(config: "Config", run: str | None, link: str | None, cluster: str |
     """
     from drctl.engine.run_state import read_run
 
-    here = run_adapters.run_files(config)
+    files = run_adapters.run_files(config)
     if run is None and link is None and cluster is None:
-        run = next(filter(None, (_applied(here, name) for name in here.runs())), None)
+        run = next(filter(None, (_applied(files, name) for name in files.runs())), None)
     over = run_journal.scope(config, run, link, cluster)
     reader = run_journal.reading(config, over, run)
     names = (_applied(reader, name) for name in reader.runs())
@@ -259,7 +266,7 @@ def undoable(config: "Config", run: str | None, link: str | None, cluster: str |
 
 
 def _applied(reader: "JournalReader", run: str) -> str | None:
-    """The run, where it is one of `offsets apply` that may have changed something."""
+    """The run, if it is one of `offsets apply` that may have changed offsets."""
     from drctl.engine.run_state import read_run
     from drctl.plans.single_step import OFFSETS_APPLY
 
@@ -273,13 +280,12 @@ def _applied(reader: "JournalReader", run: str) -> str | None:
 
 
 def undo_of(state: "RunState", link: "Link") -> Undoable:
-    """What it takes to put back what a run of the link may have changed.
+    """The offsets that restore what a run may have changed.
 
-    Whether an announced commit was made is seen on the cluster: an offset that is as it was before
-    is left alone.
+    Commits may have been announced and not made, so offsets that are unchanged are skipped later.
 
     Raises:
-        DamagedJournal: an intent is not what this drctl writes.
+        DamagedJournal: an intent is not in the format that drctl writes.
     """
     from drctl.engine.run_state import decoding
     from drctl.offsets.applying import Wanted, Written
@@ -298,7 +304,7 @@ def undo_of(state: "RunState", link: "Link") -> Undoable:
             intent = kind.read_intent(effect.intent)
             cluster = intent.cluster
             for change in intent.lines:
-                # What is decided again after a crash rests on the first.
+                # After a crash the same offset may be changed again: restore the first value.
                 first = changes.get(change.place, change)
                 changes[change.place] = change._replace(before=first.before)
     wanted = tuple(

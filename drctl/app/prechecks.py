@@ -1,4 +1,4 @@
-"""Runs the prechecks of a failover, over the real systems of one link."""
+"""Runs the prechecks of a failover against the real systems of one link."""
 
 import os
 import socket
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def known_overrides(given: Iterable[str]) -> Mapping[str, str]:
-    """`PRECHECK=REASON` as typed.
+    """Parse overrides, `PRECHECK=REASON`.
 
     Raises:
         UsageError: there is no such precheck, it cannot be overridden, or no reason is given.
@@ -41,32 +41,35 @@ def known_overrides(given: Iterable[str]) -> Mapping[str, str]:
     return checked_overrides(given, OVERRIDABLE)
 
 
-def judged(reader: ClusterLinkReader, mode: str) -> "Sequence[Finding]":
-    """What the prechecks say now; what does not answer is said not to."""
+def run_prechecks(reader: ClusterLinkReader, mode: str) -> "Sequence[Finding]":
+    """Run the prechecks; a system that does not answer is a finding."""
     from drctl.checks.observing import Observer
     from drctl.checks.registry import precheck_findings
 
     config, clock = reader.config, lambda: int(time.time() * 1000)
-    # Only before a planned failover somebody asks which positions have no place.
+    # Only the prechecks of a planned failover report groups without a target offset.
     left_out = left_out_of(reader) if mode == Mode.PLANNED else None
-    beats, target = "", reader.cluster_reader(reader.link.target)
+    heartbeats, target = "", reader.cluster_reader(reader.link.target)
     if mode == Mode.UNPLANNED:
-        beats = heartbeats_of(reader.link, target)
-    with opened_ports(reader, left_out, beats) as ports, notices().task("running prechecks"):
+        heartbeats = heartbeats_of(reader.link, target)
+    with opened_ports(reader, left_out, heartbeats) as ports, notices().task("running prechecks"):
         others = config.beside(reader.link)
         observer = Observer(reader.link, config.policy, ports, clock, others)
         return precheck_findings(observer.observe(Mode(mode)))
 
 
 def left_out_of(reader: ClusterLinkReader) -> "Callable[[], Sequence[LeftOut]]":
-    """Positions without a place; translated here, for the observer's threads must not draw."""
+    """Committed offsets without a target offset.
+
+    They are translated in this thread, because the observer's threads must not show progress.
+    """
     try:
         wanted = reader.translated().wanted
     except Unreachable as error:
-        silent = error
+        failure = error
 
         def failed() -> Sequence[LeftOut]:
-            raise silent
+            raise failure
 
         return failed
     rows = [LeftOut(row.group, row.partition, row.blocked) for row in wanted if row.blocked]
@@ -75,13 +78,15 @@ def left_out_of(reader: ClusterLinkReader) -> "Callable[[], Sequence[LeftOut]]":
 
 @contextmanager
 def opened_ports(
-    reader: ClusterLinkReader, left_out: "Callable[[], Sequence[LeftOut]] | None", beats: str = ""
+    reader: ClusterLinkReader,
+    left_out: "Callable[[], Sequence[LeftOut]] | None",
+    heartbeats: str = "",
 ) -> "Iterator[LinkPorts]":
-    """What looks at a link and at what is around it.
+    """Open readers of everything that checks read of a link.
 
     Args:
-        left_out: which positions have no place on the target; None where nobody translates.
-        beats: the topic with copied heartbeats; empty where none is looked at.
+        left_out: committed offsets without a target offset; None if offsets are not translated.
+        heartbeats: the topic with copied heartbeats; empty to read none.
     """
     from drctl.checks.ports import LinkPorts
 
@@ -103,15 +108,15 @@ def opened_ports(
             tuple(reader.endpoint(n) for n in range(len(link.settings.endpoints))),
             run_adapters.journal_places(config, link),
             left_out,
-            lambda: ends_of_copies(link, watched, beats),
-            beats,
+            lambda: ends_of_copies(link, watched, heartbeats),
+            heartbeats,
             _journaled(reader),
             reader.copies_before,
         )
 
 
 def _journaled(link_reader: ClusterLinkReader) -> "Callable[[], ActiveCluster] | None":
-    """What the journal of the link tells; None where it is turned round, and kept elsewhere."""
+    """Reads the link's journal; None for a reversed link, whose journal is on the other cluster."""
     config, link = link_reader.config, link_reader.link
     if link.name not in config.links or config.link(link.name).source != link.source:
         return None
@@ -120,11 +125,11 @@ def _journaled(link_reader: ClusterLinkReader) -> "Callable[[], ActiveCluster] |
 
 
 def active_cluster(link: "Link", reader: "JournalTopicReader") -> "ActiveCluster":
-    """Where the link's clients are, and which run stands half-way.
+    """The active cluster of the link, and its unfinished run.
 
     Raises:
-        ConfigError: the journal may not be read.
-        Unreachable: the cluster that keeps it did not answer.
+        ConfigError: drctl has no permission to read the journal.
+        Unreachable: the cluster of the journal did not answer.
         Unknown: it cannot be read, or is damaged.
     """
     from drctl.engine.active_cluster import last_move
@@ -132,11 +137,13 @@ def active_cluster(link: "Link", reader: "JournalTopicReader") -> "ActiveCluster
     from drctl.model.active_cluster import ActiveCluster
     from drctl.steps.registry import KINDS
 
-    return ActiveCluster(last_move(run_states(reader), link.target, KINDS), half_way(reader))
+    return ActiveCluster(
+        last_move(run_states(reader), link.target, KINDS), newest_unfinished(reader)
+    )
 
 
-def half_way(reader: "JournalTopicReader") -> "Unfinished | None":
-    """The newest run where it has not ended, and this process does not carry it out.
+def newest_unfinished(reader: "JournalTopicReader") -> "Unfinished | None":
+    """The newest run, if it has not ended and this process does not execute it.
 
     Raises:
         ConfigError, Unreachable, Unknown: as above.
@@ -157,9 +164,9 @@ def half_way(reader: "JournalTopicReader") -> "Unfinished | None":
 
 
 def unfinished_run(link: "Link") -> "Sequence[Finding]":
-    """The run of a link that stands half-way, as a finding; nothing where there is none.
+    """The unfinished run of a link as a finding, if there is one.
 
-    What cannot be seen of the journal is none here: who takes the link refuses for it.
+    Errors of the journal are ignored here, because locking the link fails for the same reason.
     """
     from drctl.checks.observed import Observed
     from drctl.checks.runs import unfinished
@@ -168,19 +175,18 @@ def unfinished_run(link: "Link") -> "Sequence[Finding]":
 
     reader = run_adapters.journal_reader(link)
     try:
-        run = half_way(reader)
+        run = newest_unfinished(reader)
     except DrctlError:
         return ()
-    return (
-        unfinished.findings(Observed(link, active_cluster=ActiveCluster(None, run))) if run else ()
-    )
+    if run is None:
+        return ()
+    return unfinished.findings(Observed(link, active_cluster=ActiveCluster(None, run)))
 
 
 def heartbeats_of(link: "Link", target: "ClusterReader") -> str:
-    """The topic with heartbeats that MirrorMaker 2 copied from a link's source; empty: not known.
+    """The topic with heartbeats that MirrorMaker 2 copied from the source; empty if unknown.
 
-    By the target's topics alone: a Connect worker that is gone takes long to say so, and whoever
-    fails over has no time.
+    Found by the target's topics alone, because a failover has no time to wait for Connect.
     """
     from drctl.offsets.mirror_topics import guessed_aliases
 
@@ -189,34 +195,34 @@ def heartbeats_of(link: "Link", target: "ClusterReader") -> str:
     try:
         names = target.topic_names()
     except Unreachable:
-        # Whether copies grow cannot be seen then, either, and is said not to be.
+        # The precheck that needs it reports that the target does not answer.
         return ""
     aliases = guessed_aliases(link.source, link.target, names)
     return aliases.heartbeats if aliases is not None and aliases.heartbeats in names else ""
 
 
 def ends_of_copies(
-    link: "Link", target: "ClusterReader", beats: str = ""
+    link: "Link", target: "ClusterReader", heartbeats: str = ""
 ) -> Mapping["TopicPartition", int]:
-    """Where they end now, copied heartbeats with them.
+    """The end offsets of the copies on the target, including copied heartbeats.
 
     Raises:
         Unreachable: the target did not answer.
     """
-    return {place: log.end for place, log in logs_of_copies(link, target, beats).items()}
+    return {place: log.end for place, log in logs_of_copies(link, target, heartbeats).items()}
 
 
 def logs_of_copies(
-    link: "Link", target: "ClusterReader", beats: str = ""
+    link: "Link", target: "ClusterReader", heartbeats: str = ""
 ) -> Mapping["TopicPartition", PartitionOffsets]:
-    """Those that could be read.
+    """The logs of the copies on the target, without those that could not be read.
 
     Raises:
         Unreachable: the target did not answer.
     """
-    there = target.overview().partitions
-    copies = list(link.copies_among(there))
-    copies += [beats] if beats in there and beats not in copies else []
-    places = [TopicPartition(name, number) for name in copies for number in there[name]]
+    partitions = target.overview().partitions
+    copies = list(link.copies_among(partitions))
+    copies += [heartbeats] if heartbeats in partitions and heartbeats not in copies else []
+    places = [TopicPartition(name, number) for name in copies for number in partitions[name]]
     known = target.offsets(places).items()
     return {place: log for place, log in known if isinstance(log, PartitionOffsets)}

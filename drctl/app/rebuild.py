@@ -1,4 +1,4 @@
-"""Readers and writers for rebuilding a cluster that has lost its records; what that costs."""
+"""Readers and writers for rebuilding a cluster that has lost its records, and the cost of it."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from drctl.app.failback import FailbackReader, failback_writer, known_overrides, prechecks_of
 from drctl.app.link_reader import ClusterLinkReader
 from drctl.app.operation import Operation
-from drctl.app.prechecks import judged
+from drctl.app.prechecks import run_prechecks
 from drctl.engine.failback_state import ReconcileRequest, Reconciliation, Search
 from drctl.model.errors import DrctlError, Unknown, Unreachable
 from drctl.steps.failback import REBUILD_MODE
@@ -29,11 +29,11 @@ _SAMPLED, _PARTITIONS = 200, 50
 
 
 @dataclass(slots=True)
-class FormerLinkReader(ClusterLinkReader):
-    """Reads over the link as it was, whose source may have none of its topics any more."""
+class LostTopicsReader(ClusterLinkReader):
+    """Reads over a link whose source may have lost its topics."""
 
     def topics(self) -> tuple[str, ...]:
-        """Those that it has, and those that it had: the surviving cluster has their copies.
+        """The topics of the source, including those of which only copies are left.
 
         Raises:
             Unreachable: a cluster did not answer.
@@ -48,14 +48,14 @@ class RebuildReader(FailbackReader):
     """Reads for a failback that copies everything again."""
 
     def search_before_rebuild(self) -> Search:
-        """What only the recovered cluster has; nothing is read where it is empty.
+        """The records that only the recovered cluster has; nothing is read if it is empty.
 
         Raises:
             Unknown: not everything could be compared.
         """
         if holds_nothing(self):
             return Search("", 0, 0, 0, 0, {}, {})
-        from drctl.app.failback_search import compared, told_by
+        from drctl.app.failback_search import compared, search_of
 
         found = compared(self.config, self.old)
         if not found.complete:
@@ -65,17 +65,17 @@ class RebuildReader(FailbackReader):
                 "fix that first: emptied records cannot be restored",
             )
         aside = sum(each.aside for each in found.partitions)
-        return replace(told_by(found, {}, {}), aside=aside)
+        return replace(search_of(found, {}, {}), aside=aside)
 
     def reconciliation(self, wish: ReconcileRequest) -> Reconciliation:
-        """How decisions on the records of a search stand.
+        """The progress of reconciling the records of a search.
 
         Raises:
-            Refused: they cannot be acted upon.
-            Unknown: the result is elsewhere, and not everything could be compared.
+            Refused: they cannot be reconciled.
+            Unknown: the result is on another host, and not everything could be compared.
         """
         if not (Path(wish.folder) / "gap.json").is_file():
-            # On another machine: what was decided is on the surviving cluster, or is found again.
+            # On another host decisions come from the surviving cluster, or from a new comparison.
             wish = replace(wish, folder=self.search_before_rebuild().folder)
             if not wish.folder:
                 return Reconciliation(0)
@@ -94,30 +94,30 @@ def rebuild_reader(config: "Config", link: "Link", asked: "Prompts") -> RebuildR
     """The reader for the failback of a link whose source has lost its records.
 
     Raises:
-        ConfigError: nothing says what copies back.
+        ConfigError: the reverse replication is not configured.
     """
     from drctl.config.reverse_link import reversed_link
 
     back = reversed_link(link, map(config.link, config.links))
-    old = FormerLinkReader(config, link, judged, asked)
+    old = LostTopicsReader(config, link, run_prechecks, asked)
     return RebuildReader(config, back, _prechecks, asked, opposite=old)
 
 
 def holds_nothing(reader: ClusterLinkReader) -> bool:
-    """Whether the recovered cluster has no record of the link, nor a partition too many.
+    """Whether the recovered cluster has no record of the link, and no surplus partition.
 
     Raises:
         Unreachable: a cluster did not answer.
     """
-    home = reader.cluster_reader(reader.link.target)
-    logs = logs_of(home, {*copies_of(reader), *reader.reversed().topics()})
+    recovered = reader.cluster_reader(reader.link.target)
+    logs = logs_of(recovered, {*copies_of(reader), *reader.reversed().topics()})
     if any(log.log_start < log.end for log in logs.values()):
         return False
     return not any(misshapen(reader.link.source, reader.link.target, reader))
 
 
 def cost_of(reader: ClusterLinkReader) -> str:
-    """What copying everything takes, in words; of what nobody has measured nothing is said.
+    """The estimated cost of copying all records, in words.
 
     Raises:
         Unreachable: the surviving cluster did not answer.
@@ -126,25 +126,24 @@ def cost_of(reader: ClusterLinkReader) -> str:
     from drctl.model.topology import Unavailable
     from drctl.views.text import duration, size
 
-    survivor = reader.cluster_reader(reader.link.source)
-    logs = {p: log for p, log in logs_of(survivor, reader.topics()).items() if log.end}
+    surviving = reader.cluster_reader(reader.link.source)
+    logs = {p: log for p, log in logs_of(surviving, reader.topics()).items() if log.end}
     records = sum(log.end - log.log_start for log in logs.values())
     largest = sorted(logs, key=lambda p: logs[p].log_start - logs[p].end)[:_PARTITIONS]
     starts = {p: max(logs[p].log_start, logs[p].last_stable - _SAMPLED) for p in largest}
     sizes: list[int] = []
-    for place, found in survivor.following(starts, _SAMPLED).items() if starts else ():
+    for place, found in surviving.following(starts, _SAMPLED).items() if starts else ():
         if isinstance(found, Unavailable):
-            raise Unreachable(f"{place} of {survivor.name} cannot be read: {found.reason}")
+            raise Unreachable(f"{place} of {surviving.name} cannot be read: {found.reason}")
         sizes += [len(one.key or b"") + len(one.value or b"") for one in found]
     mean = sum(sizes) / max(1, len(sizes))
-    told = (
-        f"about {records:,} records are copied from {survivor.name}, {size(round(mean * records))}"
-    )
+    amount = f"{size(round(mean * records))} by a sample"
+    copied = f"about {records:,} records are copied from {surviving.name}, {amount}"
     rate = adapters.measured_rate(reader.config).offsets_a_second()
     if rate is None:
-        return f"{told} by a sample; the copying time is not known"
+        return f"{copied}; the copying time is not known"
     took = duration(2 * records / rate)
-    return f"{told} by a sample; comparing them once takes {took}, the copying time is not known"
+    return f"{copied}; comparing them once takes {took}, the copying time is not known"
 
 
 def _prechecks(reader: ClusterLinkReader, mode: str) -> "Sequence[Finding]":

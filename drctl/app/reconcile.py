@@ -1,4 +1,4 @@
-"""Reconciling the records that a gap result lists: both clusters opened, a plan, carried out."""
+"""Plans and executes the reconciliation of the records in a gap result."""
 
 import time
 from collections import Counter
@@ -46,14 +46,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReconcileOptions:
-    """What becomes of the records of a result.
+    """What to do with the records of a result.
 
     Attributes:
-        undecided: whether nothing may be said of the records: they are refused then.
-        known_as: the id of the result that this one was made again for; what was done by that one
-            is done. Empty where it stands for itself.
-        spares_compacted: whether `target-moved` is not overridden where the target's topic is
-            compacted.
+        undecided: whether policies may be missing; the records are refused then.
+        known_as: the id of an earlier result that this one repeats; records that were reconciled
+            for that one are done. Empty if this is no repetition.
+        spares_compacted: whether the override of `target-moved` does not apply to compacted topics.
     """
 
     folder: Path
@@ -68,22 +67,23 @@ class ReconcileOptions:
 
 
 class MakePlan(Protocol):
-    """Makes the plan, as both clusters are now."""
+    """Makes the plan from the current state of both clusters."""
 
     def __call__(self, kept: "Kept", *, last: bool) -> "tuple[ReconcilePlan, ClusterStates]":
-        """Hold it against this progress.
+        """Make the plan.
 
         Args:
+            kept: the recorded progress.
             last: whether records are written next.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a run has at hand.
+    """A gap result with its plan and open clusters.
 
     Attributes:
-        plan: as things stand now.
+        plan: the plan for the current state.
     """
 
     plan: "ReconcilePlan"
@@ -98,10 +98,10 @@ class Opened:
 
 
 def checked(given: ReconcileOptions) -> str:
-    """See that what is given goes together, before any cluster is asked; the link of its result.
+    """Check the options before any cluster is contacted, and return the link of the result.
 
     Raises:
-        UsageError: it does not, or there is no such result.
+        UsageError: options contradict each other, or there is no such result.
     """
     from drctl.reconcile.gap_result import read_gap
 
@@ -111,10 +111,10 @@ def checked(given: ReconcileOptions) -> str:
 
 @contextmanager
 def opened(given: ReconcileOptions, configuration: "Callable[[], Config]") -> "Iterator[Opened]":
-    """The gap result and both clusters, looked at.
+    """Open the gap result and both clusters, and make the plan.
 
     Raises:
-        UsageError: what is given does not go together, or there is no such result.
+        UsageError: options contradict each other, or there is no such result.
         Refused: the result is of other clusters.
     """
     from drctl.reconcile.gap_result import read_gap
@@ -181,7 +181,7 @@ def _policy(name: str | None) -> Action | None:
 
 
 def document_of(folder: Path) -> str:
-    """The text of its `gap.json`.
+    """The text of the `gap.json` in a folder.
 
     Raises:
         UsageError: there is none.
@@ -194,12 +194,12 @@ def document_of(folder: Path) -> str:
         ) from None
 
 
-def carried_out(opened: Opened) -> "ReconcileResult":
-    """Carry the plan out; how every line ended is read back, also where it stopped early.
+def execute(opened: Opened) -> "ReconcileResult":
+    """Execute the plan, and read back the outcome of every line, even if it stopped early.
 
     Raises:
-        Refused: something moved since the plan was made.
-        DrctlError: it could not be begun.
+        Refused: the clusters changed since the plan was made.
+        DrctlError: it could not start.
     """
     from drctl.reconcile import results as journals
     from drctl.reconcile.executing import Execution, judged
@@ -210,7 +210,7 @@ def carried_out(opened: Opened) -> "ReconcileResult":
         if plan.recorded or plan.noted:
             _make_topics(plan, opened.topic)
             copier = stack.enter_context(reconcile_adapters.copier(opened.link))
-        # Whoever wrote before is fenced now: what counts, counts for good.
+        # The copier has fenced earlier writers, so the recorded progress is final.
         kept = opened.topic.settled() if copier else opened.topic.kept()
         plan, reader = opened.make(kept, last=True)
         if plan.blocked:
@@ -258,25 +258,25 @@ def carried_out(opened: Opened) -> "ReconcileResult":
         return replace(result, seconds=(ended - began).total_seconds())
 
 
-def must_be_done(result: "ReconcileResult") -> None:
-    """See that nothing is left but what was refused.
+def require_done(result: "ReconcileResult") -> None:
+    """Check that all records except refused ones are reconciled.
 
     Raises:
-        Stopped: some is not done.
-        Unknown: nobody can say what was done.
+        Stopped: some are not.
+        Unknown: it is unknown what was done.
     """
     if result.exit_code not in (ExitCode.DONE, ExitCode.FOUND):
         kind = Unknown if result.exit_code is ExitCode.UNKNOWN else Stopped
         raise kind(result.failure or f"reconcile: {result.status}", result.hint)
 
 
-_GONE = "deleted before they were exported"
+_DELETED = "deleted before they were exported"
 
 Saved = Mapping["RecordSet", "ExportedSet"]
 
 
-def standing(found: Opened) -> Reconciliation:
-    """What is done by now, and what something is still to be done with."""
+def progress_of(found: Opened) -> Reconciliation:
+    """The records that are done, and those that are due."""
     lines, saved = found.plan.lines, _saved(found)
     due = sum(_due(line, saved) for line in lines if line.precheck is None)
     due += sum(progress.records for progress in found.plan.noted.values())
@@ -288,25 +288,24 @@ def _due(line: "Line", saved: Saved) -> int:
 
 
 def _saved(found: Opened) -> Saved:
-    """Of the record sets that are to be exported those that a file on this machine holds all of.
+    """Record sets that were exported completely to a file on this host.
 
-    An export leaves no trace on a cluster. By record set: what the export says of it.
+    Clusters have no record of an export.
     """
     lines = [each for each in found.plan.lines if each.action is Action.EXPORT]
     if not lines:
         return {}
-    kept = saved_record_sets(found.config.state_dir, found.gap.id)
-    fitting = (
-        (line.record_set, part)
+    exported = saved_record_sets(found.config.state_dir, found.gap.id)
+    return {
+        line.record_set: part
         for line in lines
-        for part in kept.get(line.record_set, ())
-        if part.after <= line.through and _is_of(found, part)
-    )
-    return dict(fitting)
+        for part in exported.get(line.record_set, ())
+        if part.after <= line.through and _has_same_records(found, part)
+    }
 
 
-def _is_of(found: Opened, part: "ExportedSet") -> bool:
-    """Whether it is of the very records: a result that was made again may have others."""
+def _has_same_records(found: Opened, part: "ExportedSet") -> bool:
+    """Whether the export has the same records; a repeated result may have others."""
     place, order = part.record_set
     return digest_of(found.rows.offsets_after(place, {order: part.after})) == part.offsets
 
@@ -317,17 +316,17 @@ def _done(found: Opened, saved: Saved) -> Mapping[str, int]:
         for segment in line.done:
             done[segment.action.value] += segment.records + segment.gone
         if line.action is Action.EXPORT and line.record_set in saved:
-            gone = min(saved[line.record_set].gone, line.due.records)
-            done[Action.EXPORT.value] += line.due.records - gone
-            done[_GONE] += gone
+            deleted = min(saved[line.record_set].gone, line.due.records)
+            done[Action.EXPORT.value] += line.due.records - deleted
+            done[_DELETED] += deleted
     return +done
 
 
-def became(result: "ReconcileResult") -> Reconciliation:
-    """The same, where this process has just acted on the records, and read them back.
+def progress_after(result: "ReconcileResult") -> Reconciliation:
+    """The records that are done and due after this process has executed the plan.
 
     Raises:
-        Unknown: nobody can say what was done.
+        Unknown: it is unknown what was done.
     """
     from drctl.reconcile.results import Outcome
 
@@ -345,7 +344,7 @@ def became(result: "ReconcileResult") -> Reconciliation:
 
 
 def refused_by(plan: "ReconcilePlan") -> tuple[str, ...]:
-    """Records that are left to be decided, each partition in words."""
+    """The records without a decision, each partition in words."""
     return tuple(
         f"{line.due.records:,} {line.record_set.order.value} records of {line.record_set.place}:"
         f" {line.reason}"
@@ -355,10 +354,10 @@ def refused_by(plan: "ReconcilePlan") -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class ResultReader(ClusterLinkReader):
-    """Looks at the records of one gap result.
+    """Reads the records of one gap result.
 
     Attributes:
-        result: what this process did with them; None where it did nothing yet.
+        result: the outcome of this process's execution; None before it.
     """
 
     result: "ReconcileResult | None" = None
@@ -371,40 +370,40 @@ class ResultReader(ClusterLinkReader):
         return self._of_result
 
     def reconciliation(self, wish: ReconcileRequest) -> Reconciliation:
-        """How decisions on the records stand.
+        """The progress of reconciling the records.
 
         Raises:
-            Refused: a precheck stands against it.
-            Unknown: the result is not on this machine, or nobody can say what was done.
+            Refused: a precheck blocks it.
+            Unknown: the result is not on this host, or it is unknown what was done.
         """
         if self.result is not None:
-            return became(self.result)
+            return progress_after(self.result)
         found = self.found(options_of(wish))
         plan, _ = found.make(found.topic.kept(), last=False)
-        stands = standing(replace(found, plan=plan))
-        if stands.due and plan.blocked:
+        progress = progress_of(replace(found, plan=plan))
+        if progress.due and plan.blocked:
             raise Refused(plan.blocked[0].reason, "run it without --execute to see all prechecks")
-        return replace(stands, refused=refused_by(plan))
+        return replace(progress, refused=refused_by(plan))
 
 
 @dataclass(slots=True)
 class ResultWriter(ClusterLinkWriter):
-    """Acts on the records that its reader looks at."""
+    """Reconciles the records of its reader's gap result."""
 
     reader: ResultReader = field(kw_only=True)
 
     def reconcile(self, wish: ReconcileRequest) -> None:
-        """Act on them, each once, also after a crash.
+        """Reconcile the records, each exactly once, even after a crash.
 
         Raises:
-            DrctlError: some of it is not done, or nobody can say what was.
+            DrctlError: some are not done, or it is unknown what was done.
         """
-        self.reader.result = carried_out(self.reader.found(options_of(wish)))
-        must_be_done(self.reader.result)
+        self.reader.result = execute(self.reader.found(options_of(wish)))
+        require_done(self.reader.result)
 
 
 def wish_of(found: Opened) -> ResultSettings:
-    """What the command line says, as a plan holds it; the other way round: `options_of`."""
+    """The options as settings of a plan; the inverse of `options_of`."""
     given = found.given
     return ResultSettings(
         folder=str(given.folder.absolute()),
@@ -420,10 +419,10 @@ def wish_of(found: Opened) -> ResultSettings:
 
 
 def options_of(wish: ReconcileRequest) -> ReconcileOptions:
-    """What the command line said.
+    """The options in the settings of a plan.
 
     Raises:
-        Unknown: the gap result is not on this machine.
+        Unknown: the gap result is not on this host.
     """
     from drctl.reconcile.gap_result import read_gap
 
@@ -447,7 +446,7 @@ def options_of(wish: ReconcileRequest) -> ReconcileOptions:
 
 
 def reader_of(config: "Config", link: "Link") -> ResultReader:
-    """What looks at the records of a gap result of a link."""
+    """A reader of the records of a gap result of a link."""
     return ResultReader(config, link, lambda _reader, _mode: ())
 
 
@@ -466,7 +465,7 @@ RECONCILE = Operation(
 
 
 def _make_topics(plan: "ReconcilePlan", topic: "ReconcileTopic") -> None:
-    """Those of ours; topics of applications are never made."""
+    """Create drctl's own topics and quarantines, never topics of applications."""
     topic.make()
     quarantines = {
         line.to: line.target_topic for line in plan.recorded if line.action is Action.QUARANTINE
@@ -476,7 +475,7 @@ def _make_topics(plan: "ReconcilePlan", topic: "ReconcileTopic") -> None:
 
 
 def _partitions(plan: "ReconcilePlan", target_topic: str) -> int:
-    """As many as the source has."""
+    """The number of partitions on the source."""
     numbers = [p.place.partition for p in plan.gap.partitions if p.target_topic == target_topic]
     return max(numbers, default=0) + 1
 

@@ -1,4 +1,4 @@
-"""Opens what `drctl reconcile` needs from outside."""
+"""Builds adapters for `drctl reconcile`."""
 
 import re
 import secrets
@@ -33,11 +33,11 @@ def wanted_rows(
     """The unreplicated records that a gap result lists.
 
     Args:
-        name: of the folder in it that holds them; `others` for those that are not counted so.
+        name: the folder in the result; `others` has the records that do not count as unreplicated.
 
     Raises:
-        Refused: they are not there, or not those that were counted.
-        Unknown: there is no room for them.
+        Refused: they are missing, or do not match the counts.
+        Unknown: there is no space for them on this host.
     """
     from drctl.host.processes import reduced_gc
     from drctl.reconcile.gap_result import check_rows
@@ -54,7 +54,7 @@ def wanted_rows(
 
 
 def listed_records(folder: Path) -> "Iterator[GapRow]":
-    """The records in such a folder, in no order, without a check of their number.
+    """The records in a folder of a gap result, unordered and without a check of their number.
 
     Raises:
         Refused: a file is missing or damaged.
@@ -65,7 +65,7 @@ def listed_records(folder: Path) -> "Iterator[GapRow]":
 
 
 def source_log(link: "Link") -> "SourceLog":
-    """What reads the records; connects when asked to.
+    """A reader of the source's records; connects on first use.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
@@ -83,7 +83,7 @@ def target_growth(
     *,
     per_partition: bool,
 ) -> "TargetChanges":
-    """What looks through the records that came to a link's target; connects when asked to.
+    """Searches new records of a link's target; connects on first use.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
@@ -113,7 +113,7 @@ def target_growth(
 
 @contextmanager
 def reconcile_topic(link: "Link") -> "Iterator[ReconcileTopic]":
-    """The topic of progress on a link's target.
+    """The topic on a link's target that records the progress.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
@@ -123,7 +123,7 @@ def reconcile_topic(link: "Link") -> "Iterator[ReconcileTopic]":
 
 
 def copier(link: "Link") -> "TransactionalCopier":
-    """What writes to a link's target; whoever wrote before is fenced when it is entered.
+    """A transactional writer to a link's target; entering it fences earlier writers.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
@@ -138,11 +138,11 @@ def exporter(
     *,
     beside: bool = False,
 ) -> "Exporter":
-    """What writes an export.
+    """A writer of exports.
 
     Args:
-        classes: of the records that go there.
-        beside: whether it goes to a folder beside that one where that holds other records.
+        classes: the classes of the exported records.
+        beside: whether to use a new folder beside this one if this one has other records.
     """
     from drctl.views.exports import ExportFolder
 
@@ -179,11 +179,11 @@ _EXAMPLES = 5
 
 
 def named(folder: Path) -> "GapEvidence":
-    """The result in a folder that the engineer named.
+    """The result in a folder given by the user.
 
     Raises:
-        UsageError: there is none.
-        ConfigError: what is there is none.
+        UsageError: the folder has no result.
+        ConfigError: the result is damaged.
     """
     if not (folder / "gap.json").is_file():
         raise UsageError(f"{folder} has no gap.json", "name a folder that drctl gap --out wrote")
@@ -191,7 +191,7 @@ def named(folder: Path) -> "GapEvidence":
 
 
 def kept(state: Path, link: str) -> "tuple[GapEvidence, ...]":
-    """Those of a link in the state_dir, the newest first; one that cannot be read is told of."""
+    """The results of a link in the state_dir, the newest first; warns of unreadable ones."""
     found = []
     for folder in _mine(state, link)[:NEWEST]:
         try:
@@ -202,12 +202,12 @@ def kept(state: Path, link: str) -> "tuple[GapEvidence, ...]":
 
 
 def newest(state: Path, link: str) -> Path | None:
-    """The folder of a link's newest result in the state_dir; None where there is none."""
+    """The folder of a link's newest result in the state_dir; None if there is none."""
     return next(iter(_mine(state, link)), None)
 
 
 def with_id(state: Path, link: str, ids: Collection[str]) -> "Iterator[GapEvidence]":
-    """Those of a link that have one of these ids, however many are newer; the newest first."""
+    """All results of a link that have one of these ids, the newest first."""
     for folder in _mine(state, link):
         with suppress(DrctlError):
             found = _read(folder)
@@ -216,11 +216,12 @@ def with_id(state: Path, link: str, ids: Collection[str]) -> "Iterator[GapEviden
 
 
 def _mine(state: Path, link: str) -> list[Path]:
-    """Their folders, the newest first."""
+    """The folders of a link's results, the newest first."""
     of_link = re.compile(f"{re.escape(link)}-{_MOMENT}")
-    once = [f for f in _folders(state / "gap") if of_link.fullmatch(f.name)]
-    again = [f for f in _folders(state / "gap" / link) if re.fullmatch(_MOMENT, f.name)]
-    return sorted([*once, *again], key=lambda f: f.name.removeprefix(f"{link}-"), reverse=True)
+    single = [f for f in _folders(state / "gap") if of_link.fullmatch(f.name)]
+    repeated = [f for f in _folders(state / "gap" / link) if re.fullmatch(_MOMENT, f.name)]
+    folders = [*single, *repeated]
+    return sorted(folders, key=lambda f: f.name.removeprefix(f"{link}-"), reverse=True)
 
 
 def _folders(of: Path) -> "Iterator[Path]":

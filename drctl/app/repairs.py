@@ -1,4 +1,4 @@
-"""Looks at what differs between a link's two ends, and acts on the target alone."""
+"""Repairs differences between a link's clusters; changes only the target."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ _PLAN = "plan"
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """What was seen, and what becomes of it."""
+    """The observed differences and their fixes."""
 
     observed: "Observed"
     fixes: "Fixes"
@@ -37,13 +37,13 @@ class Differences:
 
 @dataclass(slots=True)
 class RepairReader(ClusterLinkReader):
-    """Remembers what the plan was made from; prechecks and the final precheck look again."""
+    """Keeps the differences of the plan; prechecks and the final precheck read them again."""
 
     last: Differences | None = None
 
 
 def make_plan(reader: ClusterLinkReader, overrides: Mapping[str, str]) -> Plan:
-    """Look, and plan the repair.
+    """Plan the repair of the current differences.
 
     Raises:
         Unreachable: a cluster did not answer.
@@ -64,7 +64,7 @@ def make_plan(reader: ClusterLinkReader, overrides: Mapping[str, str]) -> Plan:
 
 
 def look_at(reader: ClusterLinkReader) -> Differences:
-    """All differences there are now.
+    """Read the current differences.
 
     Raises:
         Unreachable: a cluster did not answer.
@@ -133,7 +133,7 @@ def _finding(left: "Left", status: Status = Status.WARN) -> Finding:
     return Finding(left.check, status, left.what, left.why, "", left.impact, left.remedy)
 
 
-def _passed_over(given: Sequence[str]) -> Mapping[str, str]:
+def _overrides(given: Sequence[str]) -> Mapping[str, str]:
     from drctl.checks.diagnosis import checked_overrides
     from drctl.checks.repairs import PRECHECK
 
@@ -158,7 +158,7 @@ def _code(prepared: Prepared) -> ExitCode:
 FIX = Operation(
     _reader,
     lambda config, reader, folder: ClusterLinkWriter(config, reader.link, folder, reader.commands),
-    _passed_over,
+    _overrides,
     lambda _plan: _PLAN,
     _code,
 )

@@ -1,4 +1,4 @@
-"""Several who may know how far replication got; the first one that does counts."""
+"""Finds how far replication got, from several sources of which the first answer counts."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -13,7 +13,7 @@ from drctl.offsets.checkpoints import usable
 from drctl.offsets.mirror_topics import Aliases, Place, read_syncs
 
 
-class FirstToKnow:
+class FirstAnswer:
     """Implements `drctl.gap.tail.PositionFinder`.
 
     Args:
@@ -23,13 +23,13 @@ class FirstToKnow:
     def __init__(self, finders: Sequence[PositionFinder]) -> None:
         self._finders = finders
 
-    same_offsets = False  # whoever keeps offsets needs nobody else
+    same_offsets = False  # a replicator that preserves offsets has only one finder
 
     def positions(self, topics: Iterable[str]) -> Mapping[TopicPartition, Position]:
-        """By source partition; without those of which nobody knows.
+        """By source partition; without those that no finder knows.
 
         Raises:
-            Unknown: none of them answered, or not as it should.
+            Unknown: every finder failed.
         """
         names, failures = tuple(topics), list[Unknown]()
         found: dict[TopicPartition, Position] = {}
@@ -47,7 +47,7 @@ class CommittedPositions:
     """Implements `drctl.gap.tail.PositionFinder`.
 
     Args:
-        groups: opens what looks at the source's groups.
+        groups: opens a reader of the source's groups.
         group: `src.consumer.group.id` of the connector; by default its name.
     """
 
@@ -60,7 +60,7 @@ class CommittedPositions:
     same_offsets = False
 
     def positions(self, topics: Iterable[str]) -> Mapping[TopicPartition, Position]:
-        """By source partition; without those in which the group has none.
+        """By source partition; without those in which the group has no committed offset.
 
         Raises:
             Unreachable: the source did not answer.
@@ -78,7 +78,7 @@ class CommittedPositions:
 
 
 class ConnectorOffsets(Protocol):
-    """The part of Connect that this needs."""
+    """The part of Connect's interface that is used here."""
 
     def offsets(self, name: str) -> Sequence[Mapping[str, Any]]:
         """A connector's offsets: `{"partition": ..., "offset": ...}` each."""
@@ -88,8 +88,8 @@ class ConnectorPositions:
     """Implements `drctl.gap.tail.PositionFinder` for MirrorMaker 2 and Confluent Replicator.
 
     Args:
-        next_offset: whether the offset that is kept is the next one to read (Replicator), not the
-            last one that was acknowledged (MirrorMaker 2).
+        next_offset: whether the stored offset is the next one to read (Replicator), not the last
+            acknowledged one (MirrorMaker 2).
     """
 
     def __init__(self, connect: ConnectorOffsets, connector: str, *, next_offset: bool) -> None:
@@ -100,7 +100,7 @@ class ConnectorPositions:
     same_offsets = False
 
     def positions(self, topics: Iterable[str]) -> Mapping[TopicPartition, Position]:
-        """By source partition; without those of which the connector keeps nothing.
+        """By source partition; without those that the connector has no offset for.
 
         Raises:
             NoSuchConnector: there is none of this name.
@@ -136,7 +136,7 @@ class PreservingPositions:
     """Implements `drctl.gap.tail.PositionFinder`.
 
     Args:
-        target_topic: what a topic of the source is called on the target.
+        target_topic: the name on the target of a topic of the source.
     """
 
     def __init__(self, target: OffsetReader, target_topic: Callable[[str], str]) -> None:
@@ -146,24 +146,24 @@ class PreservingPositions:
     same_offsets = True
 
     def positions(self, topics: Iterable[str]) -> Mapping[TopicPartition, Position]:
-        """By source partition; without those that the target lacks.
+        """By source partition; without those that are missing on the target.
 
         Raises:
             Unreachable: no broker of the target answered within the deadline.
         """
         names = {self._target_topic(topic): topic for topic in topics}
-        there = [
+        places = [
             TopicPartition(name, partition)
             for name, partitions in self._target.overview().partitions.items()
             if name in names
             for partition in partitions
         ]
-        answers = self._target.look_up([(place, Mark.STABLE) for place in there])()
+        answers = self._target.look_up([(place, Mark.STABLE) for place in places])()
         return {
             TopicPartition(names[place.topic], place.partition): Position(
                 found.offset, f"{self._target.name} ends at offset {found.offset}"
             )
-            for place, found in zip(there, answers, strict=True)
+            for place, found in zip(places, answers, strict=True)
             if isinstance(found, Found)
         }
 
@@ -172,7 +172,7 @@ class SyncPositions:
     """Implements `drctl.gap.tail.PositionFinder` without a Connect worker.
 
     Args:
-        aliases: says what MirrorMaker 2 calls the clusters; None where nobody knows.
+        aliases: finds the aliases that MirrorMaker 2 uses for the clusters.
     """
 
     def __init__(self, source: Place, target: Place, aliases: Callable[[], Aliases | None]) -> None:
@@ -183,7 +183,7 @@ class SyncPositions:
     same_offsets = False
 
     def positions(self, topics: Iterable[str]) -> Mapping[TopicPartition, Position]:
-        """By source partition; without those of which there is no sync.
+        """By source partition; without those that have no offset sync.
 
         Raises:
             Unreachable: a cluster did not answer.

@@ -1,13 +1,13 @@
-"""What a run out of a journal may do on this machine: what its drctl.yaml names, and nothing else.
+"""Checks that a resumed run does only what this host's drctl.yaml allows.
 
-Whoever can write `__drctl_journal` can put a run there, or an entry behind those of a real one, and
-`drctl resume` carries out what it finds: commands, rules, offsets, connectors, endpoints. So every
-step is held against the configuration of the machine that resumes, and so is every intent: its
-`apply` and its `undo` are rehearsed with a writer that changes nothing and checks what it is asked
-for. A kind of step that is added later is rehearsed like all others.
+Anyone who can write to `__drctl_journal` can add a run, or entries of a run, and `drctl resume`
+executes what it reads: commands, ACLs, offsets, connectors, endpoints. Therefore every step is
+checked against the configuration of the host that resumes. So is every intent: its `apply` and
+`undo` are called with a writer that changes nothing and checks its arguments. That covers every
+kind of step, including new ones.
 
-What only the journal says is believed where every line is signed (`journal.key`). Else the values
-from before, which a rollback would write, are left to a person; see `held_kinds`.
+Values that only the journal has are trusted if every line is signed (`journal.key`). Otherwise a
+rollback does not write the previous values, but leaves them to a person; see `permitted_kinds`.
 """
 
 import re
@@ -71,11 +71,11 @@ _UNPROVEN = (
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """What a runbook names beside drctl.yaml; a parameter of the runbook stands for any text.
+class RunbookNames:
+    """Names in a runbook in addition to drctl.yaml; a parameter matches any text.
 
     Attributes:
-        envs: environments of its commands.
+        envs: the environments of its commands.
     """
 
     principals: tuple[str, ...] = ()
@@ -85,15 +85,15 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Permitted:
-    """What runs over a link may be about.
+    """What a run over a link may change.
 
     Attributes:
-        links: its names, as plans have them.
-        commands: the link's own, word by word.
-        carries: whether a topic, by its name on either cluster, is one of the link's.
-        runbook: what the plan's runbook names, where this machine has the same one.
-        signed: whether every line of the journal is.
-        every_connector: whether it is about all connectors of some workers.
+        links: the names of the link in plans.
+        commands: the commands configured for the link.
+        carries: whether a topic, by its name on either cluster, belongs to the link.
+        runbook: the names in the plan's runbook, if this host has the same one.
+        signed: whether every line of the journal is signed.
+        every_connector: whether all connectors of the workers are allowed.
     """
 
     links: frozenset[str]
@@ -105,27 +105,27 @@ class Permitted:
     allowlist: "Allowlist"
     carries: Callable[[str], bool]
     carries_group: Callable[[str], bool]
-    runbook: Named
+    runbook: RunbookNames
     signed: bool
     every_connector: bool = False
 
     def knows_principal(self, name: object) -> bool:
-        """Whether the fence is about it, or what the journal says is believed."""
+        """Whether the fence may be for this principal."""
         return self.signed or _known(name, self.principals, self.runbook.principals)
 
     def knows_connector(self, name: object) -> bool:
-        """Likewise, whether it copies."""
-        believed = self.signed or self.every_connector
-        return believed or _known(name, self.connectors, self.runbook.connectors)
+        """Whether the run may change this connector."""
+        trusted = self.signed or self.every_connector
+        return trusted or _known(name, self.connectors, self.runbook.connectors)
 
 
 def permitted(config: "Config", link: "Link", state: RunState) -> Permitted:
-    """What this machine's drctl.yaml lets a run over the link do."""
+    """What this host's drctl.yaml allows a run over the link to change."""
     settings, replicator = link.settings, link.settings.replicator
-    ways = [link]
-    # Where nothing copies back no step of the run may be about that.
+    directions = [link]
+    # Without a reverse direction no step may change its connectors.
     with suppress(ConfigError):
-        ways.append(reversed_link(link, map(config.link, config.links)))
+        directions.append(reversed_link(link, map(config.link, config.links)))
     runbook = _runbook(config, state)
     own = (
         settings.fence.command,
@@ -144,7 +144,7 @@ def permitted(config: "Config", link: "Link", state: RunState) -> Permitted:
         frozenset({link.name, name_of(link)}),
         frozenset({link.source, link.target}),
         frozenset(settings.fence.principals),
-        frozenset(name for each in ways for name in connector_names(each)),
+        frozenset(name for each in directions for name in connector_names(each)),
         settings.endpoints,
         frozenset(tuple(argv) for argv in own if argv),
         allowlist_of(config),
@@ -156,13 +156,13 @@ def permitted(config: "Config", link: "Link", state: RunState) -> Permitted:
     )
 
 
-def must_be_permitted(config: "Config", link: "Link", state: RunState) -> None:
-    """See that this machine's configuration names all that the run does, or would do.
+def require_permitted(config: "Config", link: "Link", state: RunState) -> None:
+    """Check that this host's configuration allows everything that the run does or would do.
 
     Raises:
-        Refused: it does not; each step and intent is named.
+        Refused: it does not; lists each step and intent.
     """
-    found = list(dict.fromkeys(objections(state, permitted(config, link, state))))
+    found = list(dict.fromkeys(not_permitted(state, permitted(config, link, state))))
     if not found:
         return
     more = [f"and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
@@ -175,22 +175,21 @@ def must_be_permitted(config: "Config", link: "Link", state: RunState) -> None:
     )
 
 
-def objections(state: RunState, allowed: Permitted) -> Iterator[str]:
-    """What the run does, or would do, that is not allowed; each in words."""
+def not_permitted(state: RunState, allowed: Permitted) -> Iterator[str]:
+    """Everything that the run does or would do and that is not allowed, in words."""
     if state.plan.link not in allowed.links:
         yield f"the plan belongs to link {state.plan.link!r}"
     for step in state.plan.steps:
-        yield from _told(f"step {step.id}", partial(_settings, step, allowed))
+        yield from _at(f"step {step.id}", partial(_settings, step, allowed))
     for effect in state.effects:
-        yield from _told(
-            f"the intent of step {effect.step}", partial(_intent, state, effect, allowed)
-        )
+        where = f"the intent of step {effect.step}"
+        yield from _at(where, partial(_intent, state, effect, allowed))
 
 
-def must_be_differences(state: RunState, allowed: Permitted, reader: "ClusterLinkReader") -> None:
-    """See that a repair changes what differs between the two clusters now, or is so already.
+def require_differences(state: RunState, allowed: Permitted, reader: "ClusterLinkReader") -> None:
+    """Check that a repair changes only current differences, or has made them equal already.
 
-    What it would change is in no configuration: without a signature the clusters have to say it.
+    Its changes are in no configuration, so without a signature the clusters have to confirm them.
 
     Raises:
         Refused: something else would be changed.
@@ -212,30 +211,30 @@ def must_be_differences(state: RunState, allowed: Permitted, reader: "ClusterLin
     counts = {(f.change.topic, f.change.total) for f in fixes.partitions}
     made = {fix.change.name: fix.change for fix in fixes.topics}
     found = reader.acls(target).acls()
-    there = frozenset() if isinstance(found, Unavailable) else frozenset(found.rules)
+    existing = frozenset() if isinstance(found, Unavailable) else frozenset(found.rules)
 
     topics = topics_of(change for change in changes if not isinstance(change, RuleChange))
     shapes = reader.shapes(target).shapes(sorted(topics)) if topics else {}
 
-    def is_one(change: Change) -> bool:
+    def is_difference(change: Change) -> bool:
         if isinstance(change, RuleChange):
-            return change.rule in rules | there
+            return change.rule in rules | existing
         shape = shapes.get(change.topic)
         has = shape if isinstance(shape, TopicShape) else None
         if isinstance(change, SettingChange):
             now = has.settings.get(change.key) if has else None
-            is_so = now is not None and now.value == change.to
-            return is_so or (change.topic, change.key, change.to) in wanted
+            done = now is not None and now.value == change.to
+            return done or (change.topic, change.key, change.to) in wanted
         if isinstance(change, PartitionsChange):
-            is_so = has is not None and has.partitions >= change.to
-            return is_so or (change.topic, change.to) in counts
+            done = has is not None and has.partitions >= change.to
+            return done or (change.topic, change.to) in counts
         new = made.get(change.topic)
-        told = (change.partitions, change.replicas, dict(change.config))
+        stated = (change.partitions, change.replicas, dict(change.config))
         return has is not None or (
-            new is not None and told == (new.partitions, new.replicas, dict(new.config))
+            new is not None and stated == (new.partitions, new.replicas, dict(new.config))
         )
 
-    wrong = [str(to_json(change)) for change in changes if not is_one(change)]
+    wrong = [str(to_json(change)) for change in changes if not is_difference(change)]
     if wrong:
         more = [f"and {len(wrong) - _SHOWN} more"] if len(wrong) > _SHOWN else []
         raise Refused(
@@ -247,18 +246,18 @@ def must_be_differences(state: RunState, allowed: Permitted, reader: "ClusterLin
 
 
 def _changes(state: RunState) -> tuple[Change, ...]:
-    """What the plan and the intents of a repair would change."""
+    """The changes in the plan and the intents of a repair."""
     found = [*changes_of(state.plan.steps)]
     for effect in state.effects:
         found += changes_in(state.plan.step(effect.step).kind, effect.intent)
     return tuple(found)
 
 
-def held_kinds(state: RunState, allowed: Permitted) -> Mapping[str, Kind]:
-    """The kinds of steps, for a run that goes on.
+def permitted_kinds(state: RunState, allowed: Permitted) -> Mapping[str, Kind]:
+    """The kinds of steps for a run that is resumed.
 
-    A rollback writes what was there before. Where only an unsigned journal tells that, and nothing
-    that is configured does, the step is left as it is and named.
+    A rollback restores previous values. A step whose previous values are only in an unsigned
+    journal, and not in the configuration, is not rolled back, and the report names it.
     """
     if allowed.signed:
         return KINDS
@@ -274,50 +273,50 @@ def held_kinds(state: RunState, allowed: Permitted) -> Mapping[str, Kind]:
     }
 
 
-def _runbook(config: "Config", state: RunState) -> Named:
-    """What the plan's runbook names, where this machine has the same one, byte for byte."""
+def _runbook(config: "Config", state: RunState) -> RunbookNames:
+    """The names in the plan's runbook, if this host has an identical file."""
     plan = state.plan
     fingerprint = plan.basis.get(f"runbook {plan.name}")
     if fingerprint is None:
-        return Named()
+        return RunbookNames()
     try:
         runbook = find(plan.name, config.runbooks)
     except DrctlError:
-        return Named()
+        return RunbookNames()
     if runbook.fingerprint != fingerprint:
-        return Named()
+        return RunbookNames()
     given = [each.command or each.with_ for each in runbook.file.steps]
     settings = [each for each in given if isinstance(each, Mapping)]
-    return Named(
-        _named(settings, "principals"),
-        _named(settings, "connectors"),
+    return RunbookNames(
+        _values(settings, "principals"),
+        _values(settings, "connectors"),
         tuple(each["env"] for each in settings if isinstance(each.get("env"), Mapping)),
     )
 
 
-def _named(settings: Iterable[Mapping[str, Any]], key: str) -> tuple[str, ...]:
-    """What stands there, as it is written; a parameter may stand for a whole list."""
+def _values(settings: Iterable[Mapping[str, Any]], key: str) -> tuple[str, ...]:
+    """All values of a key, with references to parameters; one may stand for a whole list."""
     found = (each.get(key, ()) for each in settings)
-    return tuple(name for told in found for name in ((told,) if isinstance(told, str) else told))
+    return tuple(name for each in found for name in ((each,) if isinstance(each, str) else each))
 
 
-def _known(name: object, names: Collection[str], written: Iterable[str]) -> bool:
+def _known(name: object, names: Collection[str], templates: Iterable[str]) -> bool:
     return name in names or (
-        isinstance(name, str) and any(could_be(each, name) for each in written)
+        isinstance(name, str) and any(could_be(each, name) for each in templates)
     )
 
 
-def _fits(env: Mapping[str, str], written: Mapping[str, Any]) -> bool:
-    return env.keys() == written.keys() and all(
-        could_be(str(written[name]), value) for name, value in env.items()
+def _fits(env: Mapping[str, str], templates: Mapping[str, Any]) -> bool:
+    return env.keys() == templates.keys() and all(
+        could_be(str(templates[name]), value) for name, value in env.items()
     )
 
 
-def _told(where: str, found: Callable[[], Iterable[str]]) -> Iterator[str]:
+def _at(where: str, found: Callable[[], Iterable[str]]) -> Iterator[str]:
     try:
         yield from (f"{where}: {each}" for each in found())
-    except MALFORMED as wrong:
-        yield f"{where}: not in the format that drctl writes ({wrong!r})"
+    except MALFORMED as error:
+        yield f"{where}: not in the format that drctl writes ({error!r})"
 
 
 def _settings(step: Step, allowed: Permitted) -> Iterator[str]:
@@ -328,7 +327,7 @@ def _settings(step: Step, allowed: Permitted) -> Iterator[str]:
         if _is_index(number, allowed) and switch.kind != allowed.endpoints[number].kind:
             yield f"endpoint {number + 1} is not a {switch.kind}"
     if step.kind == ApplyOffsets.name:
-        # What is committed is decided again, from these.
+        # The offsets to commit are derived from these settings again.
         for row in read_as(ApplySettings, step.settings).rows:
             group, topic = row.wanted.group, row.wanted.partition.topic
             if not allowed.carries_group(group):
@@ -355,45 +354,45 @@ def _intent(state: RunState, effect: Effect, allowed: Permitted) -> Iterator[str
     yield from writer.found
 
 
-def _names(kind: str, told: Json, allowed: Permitted) -> Iterator[str]:
-    """Names of what is outside, wherever they stand in settings and intents."""
+def _names(kind: str, values: Json, allowed: Permitted) -> Iterator[str]:
+    """Check the names of systems in settings and intents."""
     for key in _CLUSTERS:
-        if key in told and told[key] not in allowed.clusters:
-            yield _no("cluster", told[key])
-    for name in told.get("clusters", ()):
+        if key in values and values[key] not in allowed.clusters:
+            yield _no("cluster", values[key])
+    for name in values.get("clusters", ()):
         if name not in allowed.clusters:
             yield _no("cluster", name)
-    if kind == SwitchEndpoint.name and told["to"] not in allowed.clusters:
-        yield _no("cluster", told["to"])
-    if "link" in told and told["link"] not in allowed.links:
-        yield _no("link", told["link"])
-    for name in told.get("principals", ()):
+    if kind == SwitchEndpoint.name and values["to"] not in allowed.clusters:
+        yield _no("cluster", values["to"])
+    if "link" in values and values["link"] not in allowed.links:
+        yield _no("link", values["link"])
+    for name in values.get("principals", ()):
         if not allowed.knows_principal(name):
             yield _no("principal of the fence", name)
-    one = [told["connector"]] if told.get("connector") else []
-    for name in (*one, *told.get("connectors", ()), *told.get("reverse", ())):
+    one = [values["connector"]] if values.get("connector") else []
+    for name in (*one, *values.get("connectors", ()), *values.get("reverse", ())):
         yield from _connector(name, allowed)
-    numbers = [told["number"]] if "number" in told else []
-    for number in (*numbers, *told.get("probed_endpoints", ())):
+    numbers = [values["number"]] if "number" in values else []
+    for number in (*numbers, *values.get("probed_endpoints", ())):
         if not _is_index(number, allowed):
             yield _no("endpoint", number)
-    if "argv" in told:
-        yield from _commands(told, allowed)
+    if "argv" in values:
+        yield from _commands(values, allowed)
 
 
-def _commands(told: Json, allowed: Permitted) -> Iterator[str]:
-    env = told["env"]
+def _commands(values: Json, allowed: Permitted) -> Iterator[str]:
+    env = values["env"]
     if not (isinstance(env, Mapping) and all(isinstance(each, str) for each in env.values())):
         raise TypeError("env")
     for key in _COMMANDS:
-        argv = told[key]
+        argv = values[key]
         if not (isinstance(argv, list) and all(isinstance(word, str) for word in argv)):
             raise TypeError(key)
         yield from _command(argv, env, allowed) if argv or key == "argv" else ()
 
 
 def _command(argv: Sequence[str], env: Mapping[str, str], allowed: Permitted) -> Iterator[str]:
-    """An environment decides what a command does, too: LD_PRELOAD, PATH, files it is handed."""
+    """Check a command and its environment: LD_PRELOAD, PATH or files change what it does."""
     words = shlex.join(argv)
     if not argv or not (tuple(argv) in allowed.commands or allowed.allowlist.allows(argv)):
         yield f"`{words}` is not among `commands` and not configured for the link"
@@ -412,9 +411,9 @@ def _is_index(number: object, allowed: Permitted) -> bool:
 
 
 def _is_about(topic: str, rule: Acl | None, allowed: Permitted) -> bool:
-    """Whether it is a topic of the link.
+    """Whether a topic belongs to the link.
 
-    A rule may be about a beginning of names: `must_be_differences` holds it against the clusters.
+    A rule may be for a prefix of names: `require_differences` compares it with the clusters.
     """
     return allowed.carries(topic) or (rule is not None and rule.pattern == PREFIXED)
 
@@ -428,7 +427,7 @@ def _foreign_group(name: str) -> str:
 
 
 def _foreign(intent: SwitchIntent, allowed: Permitted) -> bool:
-    """Whether what an endpoint was before is not what drctl.yaml says of any cluster."""
+    """Whether the previous state of an endpoint is that of no cluster in drctl.yaml."""
     endpoint, before = allowed.endpoints[intent.number], intent.before
     if before.cluster is None:
         return True
@@ -438,12 +437,12 @@ def _foreign(intent: SwitchIntent, allowed: Permitted) -> bool:
 
 
 def _no(what: str, name: object) -> str:
-    return f"{name!r} is not a {what} of it"
+    return f"{name!r} is not a {what} of the link"
 
 
 @dataclass(slots=True)
 class _Rehearsal:
-    """Implements `LinkWriter`: changes nothing, and lists what was asked for and is not allowed."""
+    """Implements `LinkWriter`: changes nothing, and lists the requests that are not allowed."""
 
     allowed: Permitted
     found: list[str] = field(default_factory=list)
@@ -476,41 +475,43 @@ class _Rehearsal:
         return _Connectors(self)
 
     def endpoint(self, number: int) -> "_Endpoint":
-        self.hold(_is_index(number, self.allowed), _no("endpoint", number))
+        self.require(_is_index(number, self.allowed), _no("endpoint", number))
         return _Endpoint(self)
 
     def probe_record(self, name: str, entrance: int | None = None) -> "_Cluster":
-        self.hold(entrance is None or _is_index(entrance, self.allowed), _no("endpoint", entrance))
+        self.require(
+            entrance is None or _is_index(entrance, self.allowed), _no("endpoint", entrance)
+        )
         return self._cluster(name)
 
     def run(
         self, identity: str, argv: Sequence[str], env: Mapping[str, str], timeout_s: float
     ) -> CommandResult:
         self.found += _command(argv, env, self.allowed)
-        self.hold(isinstance(timeout_s, int | float), "its timeout is not a number")
+        self.require(isinstance(timeout_s, int | float), "its timeout is not a number")
         return CommandResult(0)
 
     def save_evidence(self, name: str, document: object) -> None:
-        self.hold(bool(re.fullmatch(r"[\w-][\w.-]*", name)), f"{name!r} is not a file of a run")
+        self.require(bool(re.fullmatch(r"[\w-][\w.-]*", name)), f"{name!r} is not a file of a run")
 
     def reversed(self) -> "_Rehearsal":
         return self
 
     def reconcile(self, wish: ReconcileRequest) -> None:
-        """Whatever its folder is: a search that is not there is made again."""
+        """Allowed with any folder: a search that does not exist is repeated."""
 
     def _cluster(self, name: str) -> "_Cluster":
-        self.hold(name in self.allowed.clusters, _no("cluster", name))
+        self.require(name in self.allowed.clusters, _no("cluster", name))
         return _Cluster(self)
 
-    def hold(self, holds: bool, words: str) -> None:
-        if not holds:
+    def require(self, condition: bool, words: str) -> None:
+        if not condition:
             self.found.append(words)
 
 
 @dataclass(frozen=True, slots=True)
 class _Cluster:
-    """Everything about a cluster but its rules and the shapes of its topics."""
+    """All requests to a cluster except those about ACL rules and topics."""
 
     writer: _Rehearsal
 
@@ -529,46 +530,48 @@ class _Cluster:
         return {}
 
     def elect(self, kind: object, places: Collection[TopicPartition]) -> Mapping[str, Any]:
-        """Which leaders are elected is decided anew by what the cluster says."""
+        """Allowed: the current state of the cluster decides which leaders are elected."""
         return {}
 
     def advance(self, beyond: int) -> Mapping[int, Any]:
-        self.writer.hold(isinstance(beyond, int), "its target is not a producer id")
+        self.writer.require(isinstance(beyond, int), "its target is not a producer id")
         return {}
 
     def write_probe(self, topic: str, text: str) -> None:
-        """The probe record's topic is drctl's own."""
+        """Allowed: the topic of the probe record is drctl's own."""
 
     def deny(self, rules: Collection[Acl]) -> Mapping[Acl, Any]:
-        """Fences are denying rules of the link's principals and topics, in either direction."""
+        """A fence denies only the link's principals and topics, in either direction."""
         allowed = self.writer.allowed
         for rule in rules:
             known = allowed.knows_principal(rule.principal)
             denies = rule.permission == DENY and rule.operation in {each.value for each in Denied}
-            told = f"{rule.permission} {rule.operation} on {rule.name} to {rule.principal}"
-            self.writer.hold(known and denies, f"{told} is not an ACL of the link's fence")
+            text = f"{rule.permission} {rule.operation} on {rule.name} to {rule.principal}"
+            self.writer.require(known and denies, f"{text} is not an ACL of the link's fence")
             self.topic(rule.name)
         return {}
 
     restore = deny
 
     def topic(self, name: str) -> None:
-        self.writer.hold(self.writer.allowed.carries(name), _not_carried(name))
+        self.writer.require(self.writer.allowed.carries(name), _not_carried(name))
 
     def _group(self, name: str) -> None:
-        self.writer.hold(self.writer.allowed.carries_group(name), _foreign_group(name))
+        self.writer.require(self.writer.allowed.carries_group(name), _foreign_group(name))
 
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """Of a repair."""
+    """ACL rules of a repair."""
 
     cluster: _Cluster
 
     def add(self, rules: Collection[Acl]) -> Mapping[Acl, Any]:
         allowed = self.cluster.writer.allowed
         for rule in rules:
-            self.cluster.writer.hold(_is_about(rule.name, rule, allowed), _not_carried(rule.name))
+            self.cluster.writer.require(
+                _is_about(rule.name, rule, allowed), _not_carried(rule.name)
+            )
         return {}
 
     remove = add
@@ -576,7 +579,7 @@ class _Rules:
 
 @dataclass(frozen=True, slots=True)
 class _Shapes:
-    """Of a repair."""
+    """Topics of a repair."""
 
     cluster: _Cluster
 
@@ -608,16 +611,15 @@ class _Connectors:
         self.stop(name)
 
     def put_positions(self, name: str, positions: object) -> None:
-        """Which of a connector's positions are whose, only its plugin knows."""
+        """Only the plugin knows what a source position refers to."""
         self.stop(name)
 
     def configure(self, name: str, changes: Mapping[str, str | None]) -> None:
-        """Its configuration may hold anything: only the filter of drctl's copies is changed."""
+        """Only the filter of drctl's copies may be changed."""
         self.stop(name)
         for key, value in changes.items():
-            self.writer.hold(
-                is_own_change(key, value), f"{key} of {name} is not a key that drctl sets"
-            )
+            own = is_own_change(key, value)
+            self.writer.require(own, f"{key} of {name} is not a key that drctl sets")
 
     def alter_offsets(self, name: str, offsets: Sequence[Mapping[str, Any]]) -> None:
         self.stop(name)
@@ -630,7 +632,7 @@ class _Endpoint:
     writer: _Rehearsal
 
     def switch(self, to: str, before: EndpointState) -> None:
-        self.writer.hold(to in self.writer.allowed.clusters, _no("cluster", to))
+        self.writer.require(to in self.writer.allowed.clusters, _no("cluster", to))
 
     def restore(self, before: EndpointState) -> None:
-        """What is put back is held where a rollback is planned: see `held_kinds`."""
+        """`permitted_kinds` checks the state that a rollback restores."""

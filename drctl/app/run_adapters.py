@@ -1,4 +1,4 @@
-"""Opens what plans are made from and carried out with."""
+"""Builds the adapters that plans are built from and executed with."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 
 def connect_writer_of(link: "Link") -> "ConnectWriter":
-    """What changes the connectors that replicate a link."""
+    """A writer to the connectors that replicate a link."""
     from drctl.connect.client import ConnectWriter
 
     return adapters.open_connect(ConnectWriter, link.settings.replicator) or ConnectWriter()
 
 
 def workers_reader(link: "Link") -> "ConnectReader":
-    """What looks at all connectors of the workers that a run is about.
+    """A reader of all connectors of the workers that a run is about.
 
     Raises:
         UsageError: none are configured.
@@ -50,17 +50,14 @@ def workers_reader(link: "Link") -> "ConnectReader":
 
 
 def workers_writer(link: "Link") -> "ConnectWriter":
-    """What changes them.
+    """A writer to all connectors of the workers that a run is about.
 
     Raises:
         UsageError: none are configured.
     """
     from drctl.connect.client import ConnectWriter
 
-    return _of_workers(ConnectWriter, link, _CONNECT_S)
-
-
-_CONNECT_S = 30.0
+    return _of_workers(ConnectWriter, link, 30.0)
 
 
 def _of_workers(kind: "type[adapters.Client]", link: "Link", timeout_s: float) -> "adapters.Client":
@@ -76,7 +73,7 @@ def _of_workers(kind: "type[adapters.Client]", link: "Link", timeout_s: float) -
 
 
 def endpoint_reader(config: "Config", link: "Link", number: int) -> "EndpointReader":
-    """What looks at one of a link's endpoints.
+    """A reader of one of a link's endpoints.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing, or cannot be used.
@@ -88,7 +85,7 @@ def endpoint_reader(config: "Config", link: "Link", number: int) -> "EndpointRea
 
 
 def endpoint_writer(config: "Config", link: "Link", number: int) -> "EndpointWriter":
-    """What changes one of a link's endpoints.
+    """A writer to one of a link's endpoints.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing, or cannot be used.
@@ -102,7 +99,7 @@ def endpoint_writer(config: "Config", link: "Link", number: int) -> "EndpointWri
 def cluster_by_evidence(
     endpoint: "DnsEndpoint | HaproxyEndpoint", state: "EndpointState"
 ) -> str | None:
-    """The cluster for which drctl.yaml has what was seen of an endpoint; None: for no cluster."""
+    """The cluster that an endpoint pointed to, by its observed state; None if it is no cluster."""
     from drctl.config.endpoints import DnsEndpoint
 
     if isinstance(endpoint, DnsEndpoint):
@@ -115,13 +112,13 @@ def cluster_by_evidence(
 
 
 def entrance(link: "Link", number: int, cluster: "ClusterConfig", name: str = "") -> "KafkaCluster":
-    """The cluster that clients come to by one of a link's endpoints.
+    """The cluster that clients reach through one of a link's endpoints.
 
     Args:
-        name: what it is called; by default what it is come to by.
+        name: its name in messages; by default the address of the endpoint.
 
     Raises:
-        UsageError: nobody says what clients come by.
+        UsageError: the address of the endpoint is not configured.
         ConfigError: a secret that the configuration refers to is missing.
     """
     from drctl.config.endpoints import entrance_of
@@ -138,14 +135,14 @@ def entrance(link: "Link", number: int, cluster: "ClusterConfig", name: str = ""
 
 
 def run_files(config: "Config") -> "RunFiles":
-    """What this machine keeps of the journals of runs."""
+    """The copies of journals on this host."""
     from drctl.stores.journal_files import RunFiles
 
     return RunFiles(config.state_dir / "runs")
 
 
 def local_runs(config: "Config", link: "Link") -> LocalRuns:
-    """The runs inside one cluster that only this machine knows."""
+    """The runs inside one cluster whose journals are only on this host."""
     return LocalRuns(config.state_dir / "runs", link.name)
 
 
@@ -153,7 +150,7 @@ _SHORTEST_KEY = 16
 
 
 def journal_topic(link: "Link") -> "JournalTopic":
-    """The journals of a link's runs on the cluster that survives; connects on first use.
+    """The journals of a link's runs on the surviving cluster; connects on first use.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
@@ -163,7 +160,7 @@ def journal_topic(link: "Link") -> "JournalTopic":
 
 
 def journal_reader(link: "Link") -> "JournalTopicReader":
-    """The same, and only reads.
+    """A reader of the journals of a link's runs; connects on first use.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
@@ -173,10 +170,10 @@ def journal_reader(link: "Link") -> "JournalTopicReader":
 
 
 def _journal_key(link: "Link") -> bytes:
-    """What journals are signed with; empty where nothing is configured.
+    """The key that signs journals; empty if none is configured.
 
     Raises:
-        ConfigError: the key is missing, or too short to be one.
+        ConfigError: the key is missing or too short.
     """
     setting = link.journal_key
     if setting is None:
@@ -190,8 +187,8 @@ def _journal_key(link: "Link") -> bytes:
     return key
 
 
-def site_commands(config: "Config", env: Mapping[str, str], timeout_s: float) -> "Commands":
-    """What starts commands of the site, from the folder of drctl.yaml.
+def user_commands(config: "Config", env: Mapping[str, str], timeout_s: float) -> "Commands":
+    """Starts user-supplied commands in the folder of drctl.yaml.
 
     Raises:
         ConfigError: a secret that the environment refers to is missing.
@@ -214,26 +211,26 @@ def site_commands(config: "Config", env: Mapping[str, str], timeout_s: float) ->
 def cluster_ports(
     name: str, cluster: "ClusterConfig", timeout_s: float = adapters.TIMEOUT_S
 ) -> "Iterator[ClusterPorts]":
-    """What looks at everything of one cluster that the prechecks judge.
+    """Readers of everything that the prechecks read of one cluster.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
     """
     from drctl.checks.ports import ClusterPorts
 
-    site = adapters.reader(name, cluster, timeout_s)
+    reader = adapters.reader(name, cluster, timeout_s)
     with (
-        site.topics as topics,
-        site.groups as groups,
-        site.acls as acls,
-        site.health as health,
-        site.producer_ids as producers,
+        reader.topics as topics,
+        reader.groups as groups,
+        reader.acls as acls,
+        reader.health as health,
+        reader.producer_ids as producers,
     ):
         yield ClusterPorts(topics, groups, acls, health, producers, health)
 
 
 def journal_places(config: "Config", link: "Link") -> "Sequence[JournalPlace]":
-    """Where a run would write its journal to.
+    """The places to which a run would write its journal.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
@@ -245,10 +242,10 @@ def journal_places(config: "Config", link: "Link") -> "Sequence[JournalPlace]":
 
 
 def metrics_server(address: str, page: Callable[[], str]) -> "MetricsServer":
-    """What serves metrics at `HOST:PORT`, once it is entered.
+    """A server of metrics at `HOST:PORT`, started on entry.
 
     Raises:
-        UsageError: that is no address.
+        UsageError: the address is invalid.
     """
     from drctl.stores.metrics_server import MetricsServer
     from drctl.views.metrics import CONTENT_TYPE
@@ -259,18 +256,17 @@ def metrics_server(address: str, page: Callable[[], str]) -> "MetricsServer":
 def run_command(
     config: "Config", argv: Sequence[str], env: Mapping[str, str], timeout_s: float
 ) -> CommandResult:
-    """Run one to its end, without a shell.
+    """Run a user-supplied command to completion, without a shell.
 
     Raises:
-        Unreachable: it took too long, and was ended.
+        Unreachable: it timed out, and was killed.
     """
     from drctl.endpoints.command import TimedOut
 
     try:
-        commands = site_commands(config, env, timeout_s)
-        ended = commands.run(argv)
+        ended = user_commands(config, env, timeout_s).run(argv)
     except TimedOut:
         raise Unreachable(f"{argv[0]} timed out after {timeout_s:g} s") from None
-    except (Refused, ConfigError) as never:
-        return CommandResult(None, never.message)
+    except (Refused, ConfigError) as error:
+        return CommandResult(None, error.message)
     return CommandResult(ended.code, ended.errors or ended.output)

@@ -1,7 +1,7 @@
-"""The journal of a run: where it is kept, and both places: the topic first, then the file.
+"""Opens the journal of a run, which is written to a topic and then copied to a file.
 
-It is kept in topic `__drctl_journal` on the surviving cluster, or, of a run inside one cluster, on
-that one. Where that one cannot take it now, a file of this machine has to do: `begun` decides.
+The topic `__drctl_journal` is on the surviving cluster, or on the cluster of a run inside one. If
+that one cannot take it, such a run has its journal only in a file on this host; `begun` decides.
 """
 
 import getpass
@@ -42,40 +42,40 @@ class BothPlaces:
 
     @property
     def where(self) -> str:
-        """Both, for messages."""
+        """Both places, for messages."""
         return f"{self.topic.where} and {self.file.where}"
 
     def append(self, entries: Sequence[Entry]) -> None:
-        """Write them down; durable in both places when this returns.
+        """Append entries; they are durable in both places when this returns.
 
         Raises:
-            Fenced: another run has taken the link.
-            Unknown: they could not be written, or nobody can say whether they were.
+            Fenced: another run has locked the link.
+            Unknown: they could not be written, or it is unknown whether they were.
         """
         self.file.copy(self.topic.append(entries))
 
     def check(self) -> None:
-        """See that the run holds its link still, as of the last beat.
+        """Check that the run still holds its link, as of the last heartbeat.
 
         Raises:
-            Fenced: another run has taken it.
+            Fenced: another run has locked it.
         """
         self.topic.check()
 
 
 def folder(config: "Config", run: str) -> Path:
-    """What this machine keeps of a run."""
+    """The folder of a run on this host."""
     return folder_of(config.state_dir / "runs", run)
 
 
 def holder(run: str) -> Holder:
-    """This process."""
+    """This process as the holder of a run."""
     user, host, now = getpass.getuser(), socket.gethostname(), datetime.now(UTC)
     return Holder(run, user, host, os.getpid(), now, this_machine())
 
 
 def commanded(held: Holder) -> Mapping[str, str]:
-    """This process as above, and when it was started: from then on an outage is counted."""
+    """This process in an entry, with its start time: the measured outage starts there."""
     import psutil
 
     began = datetime.fromtimestamp(psutil.Process().create_time(), UTC)
@@ -83,19 +83,19 @@ def commanded(held: Holder) -> Mapping[str, str]:
 
 
 def who(held: Holder) -> Mapping[str, str]:
-    """As it stands in entries."""
+    """A holder as in journal entries."""
     return {"user": held.who, "host": held.host, "process": str(held.pid)}
 
 
 def refuse_while_held(link: "Link", reader: "JournalTopicReader | None" = None) -> None:
-    """Who carries out a run is told before anything else: all else changes meanwhile.
+    """Refuse if another run holds the link; checked first, because that run changes all else.
 
     Args:
-        reader: what goes on from there, and need not read it all again.
+        reader: the reader of the journal, if there is one already.
 
     Raises:
-        Refused: somebody who is alive holds the link.
-        Unreachable: the cluster that keeps the journal did not answer.
+        Refused: a live process holds the link.
+        Unreachable: the cluster of the journal did not answer.
     """
     alive = (reader or run_adapters.journal_reader(link)).alive()
     if alive is not None:
@@ -112,10 +112,10 @@ def scope(
     cluster: str | None = None,
     connect: str | None = None,
 ) -> "Link":
-    """What a run is of: what is named, or what this machine knows of it.
+    """The link of a run, from the options, otherwise from the copy of its journal on this host.
 
     Args:
-        connect: workers as typed.
+        connect: addresses of workers as typed.
 
     Raises:
         UsageError: there is no such link or cluster, or several are named.
@@ -140,7 +140,7 @@ def scope(
 def reading(
     config: "Config", link: "Link", run: str | None = None
 ) -> "JournalTopicReader | run_adapters.LocalRuns":
-    """What reads the journal of a run, or of the newest.
+    """A reader of the journal of a run, or of the newest run.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
@@ -156,47 +156,45 @@ def reading(
 def begun(
     config: "Config", link: "Link", held: Holder, topic: "JournalTopic | None" = None
 ) -> "Iterator[HeldJournal]":
-    """The journal of a new run, which holds the link meanwhile. Here it is decided where it is.
+    """Begin the journal of a new run, which locks the link; decides where the journal is.
 
     Args:
-        topic: the link's; what was read of it is not read again.
+        topic: the link's journal topic, if it is open already.
 
     Raises:
-        Refused: somebody else holds it, or a run stopped part-way.
-        ConfigError: the topic may not be made or written.
+        Refused: another run holds the link, or a run stopped part-way.
+        ConfigError: drctl has no permission to create or write the topic.
         Unknown: it cannot be written.
     """
-    with ExitStack() as opened:
-        yield _taken(config, link, held, topic or run_adapters.journal_topic(link), opened)
-
-
-def _taken(
-    config: "Config", link: "Link", held: Holder, topic: "JournalTopic", opened: ExitStack
-) -> "HeldJournal":
+    topic = topic or run_adapters.journal_topic(link)
     files, local = run_adapters.run_files(config), run_adapters.local_runs(config, link)
-    if link.is_inside and local.unfinished:
-        return opened.enter_context(local.take(held))
-    try:
-        taken = opened.enter_context(topic.acquire(held))
-    except (ConfigError, Unknown) as why:
-        if not link.is_inside:
-            raise
-        notices().warn(
-            f"{topic.where} cannot keep the journal, it is in {local.where}: no other machine can"
-            f" go on with the run: {why.message}"
-        )
-        return opened.enter_context(local.take(held))
-    return BothPlaces(taken, opened.enter_context(files.anew(held.run)))
+    with ExitStack() as opened:
+        if link.is_inside and local.unfinished:
+            yield opened.enter_context(local.take(held))
+            return
+        try:
+            taken = opened.enter_context(topic.acquire(held))
+        except (ConfigError, Unknown) as error:
+            if not link.is_inside:
+                raise
+            notices().warn(
+                f"{topic.where} cannot store the journal; it is only in {local.where}, so only"
+                f" this host can resume the run: {error.message}"
+            )
+            journal: HeldJournal = opened.enter_context(local.take(held))
+        else:
+            journal = BothPlaces(taken, opened.enter_context(files.anew(held.run)))
+        yield journal
 
 
 @contextmanager
-def gone_on(
+def resumed(
     config: "Config", link: "Link", held: Holder
 ) -> "Iterator[tuple[HeldJournal, Sequence[Entry]]]":
-    """The journal of a run that somebody goes on with, and what it says so far.
+    """Open the journal of a run that is resumed, with its entries.
 
     Raises:
-        Refused: somebody is carrying it out.
+        Refused: another process is executing the run.
         UsageError: there is no such run.
         Unknown: it cannot be read or written.
     """
@@ -215,11 +213,11 @@ def gone_on(
 
 
 @contextmanager
-def left(config: "Config", link: "Link", held: Holder) -> "Iterator[HeldJournal]":
-    """The journal of a run that is damaged, and that nobody goes on with from here on.
+def abandoned(config: "Config", link: "Link", held: Holder) -> "Iterator[HeldJournal]":
+    """Open the damaged journal of a run that is abandoned.
 
     Raises:
-        Refused: somebody is carrying it out.
+        Refused: another process is executing the run.
         UsageError: there is no such run.
         Unknown: it cannot be read or written.
     """

@@ -1,7 +1,7 @@
-"""How a run comes along, for a view that is drawn again and again while it goes on.
+"""The progress of a run, for a live view.
 
-What became of steps is taken from the entries of the journal, what is waited for from the engine's
-watcher. The thread that draws gets a value that nobody changes any more.
+The state of each step comes from the journal's entries, and what it waits for from the engine's
+watcher. The thread that draws the view gets an immutable snapshot.
 """
 
 import re
@@ -27,9 +27,9 @@ class Line(NamedTuple):
     """A step of the plan.
 
     Attributes:
-        spent: seconds that are over; None where this process has not begun it.
-        since: when the stretch began that goes on now, by the monotonic clock; None: none does.
-        words: what was seen of it last.
+        spent: seconds of completed attempts; None if this process has not started it.
+        since: when the current attempt started, by the monotonic clock; None if there is none.
+        words: the last observation.
     """
 
     number: int
@@ -43,12 +43,12 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A proof that is not there yet.
+    """A verification that is still waiting.
 
     Attributes:
-        until: when it is given up, by the monotonic clock.
-        left: how much is missing; None where the words do not begin with a number.
-        most: the most that was missing, and `since` when that was.
+        until: its deadline, by the monotonic clock.
+        left: how much is missing; None if the words do not begin with a number.
+        most: the highest value of `left` so far, at the time `since`.
     """
 
     step: str
@@ -59,11 +59,11 @@ class Wait:
     since: float = 0
 
     def seconds_left(self, now: float) -> float | None:
-        """Until nothing is missing, at the pace until now; None where it does not fall."""
-        gone, passed = self.most - (self.left or 0), now - self.since
-        if self.left is None or gone <= 0 or passed <= 0:
+        """Seconds until nothing is missing, at the current rate; None if it does not fall."""
+        done, passed = self.most - (self.left or 0), now - self.since
+        if self.left is None or done <= 0 or passed <= 0:
             return None
-        return self.left * passed / gone
+        return self.left * passed / done
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +71,10 @@ class Snapshot:
     """The run at one moment.
 
     Attributes:
-        current: id of the step that is being done; empty between two.
-        note: what is going on inside it.
-        turned_back: why effects are taken back; empty while they are not.
-        began: when this process began with it, by the monotonic clock.
+        current: the id of the current step; empty between steps.
+        note: what the step is doing.
+        rollback_reason: why effects are rolled back; empty if they are not.
+        began: when this process started with the run, by the monotonic clock.
     """
 
     plan: Plan
@@ -88,11 +88,11 @@ class Snapshot:
 
 
 @dataclass(slots=True)
-class LiveCourse:
-    """Implements `drctl.engine.ports.Watcher`, and hears what goes into the journal.
+class LiveTimeline:
+    """Implements `drctl.engine.ports.Watcher`, and observes the journal's entries.
 
     Args:
-        entries: what the journal says already, where a run is gone on with.
+        entries: the journal's entries so far, if the run is resumed.
     """
 
     plan: Plan
@@ -106,11 +106,11 @@ class LiveCourse:
     _tracks: Mapping[str, Track] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        """Begin with what is known."""
+        """Start with the entries so far."""
         self._read()
-        turned = (str(e["why"]) for e in self.entries if e["entry"] == What.ROLLING_BACK)
+        reasons = (str(e["why"]) for e in self.entries if e["entry"] == What.ROLLING_BACK)
         self.snapshot = Snapshot(
-            self.plan, self.run, self.monotonic(), self._lines(), rollback_reason=next(turned, "")
+            self.plan, self.run, self.monotonic(), self._lines(), rollback_reason=next(reasons, "")
         )
 
     def step(self, identity: str, number: int, total: int) -> None:
@@ -118,18 +118,18 @@ class LiveCourse:
         self._begin(identity)
 
     def waiting(self, identity: str, words: str, left_s: float) -> None:
-        """Its proof is not there yet."""
+        """A step's verification is still waiting."""
         now = self.monotonic()
         self._since.setdefault(identity, now)
         wait = Wait(identity, words, now + left_s, counted(words))
         self._show(identity, _falling(self.snapshot.wait, wait, now))
 
     def ended(self, identity: str, words: str, figures: Mapping[str, float]) -> None:
-        """It came to an end."""
+        """A step ended."""
         self._end(identity)
 
-    def heard(self, entries: Sequence[Entry]) -> None:
-        """These stand in the journal now."""
+    def appended(self, entries: Sequence[Entry]) -> None:
+        """Entries were appended to the journal."""
         self.entries = [*self.entries, *entries]
         self._read()
         for entry in entries:
@@ -142,8 +142,8 @@ class LiveCourse:
                 self._end(step)
         self.snapshot = replace(self.snapshot, lines=self._lines())
 
-    def noted(self, message: str) -> None:
-        """Something goes on inside the step."""
+    def progressed(self, message: str) -> None:
+        """A step reported its progress."""
         self.snapshot = replace(self.snapshot, note=message.strip())
 
     def _begin(self, step: str) -> None:
@@ -162,14 +162,14 @@ class LiveCourse:
             self._spent[step] = self._spent.get(step, 0) + self.monotonic() - since
 
     def _show(self, current: str, wait: Wait | None) -> None:
-        """Put a new value where the one who draws looks; an assignment is never half done."""
+        """Replace the snapshot; assignment is atomic, so the drawing thread needs no lock."""
         note = self.snapshot.note if current == self.snapshot.current else ""
         self.snapshot = replace(
             self.snapshot, lines=self._lines(), current=current, wait=wait, note=note
         )
 
     def _read(self) -> None:
-        """What became of each step; a wait looks often, and changes nothing of it."""
+        """Update the state of each step; waits do not change it."""
         if self.entries:
             self._tracks = course_of(read_run(self.entries), self.kinds).tracks
 
@@ -186,11 +186,11 @@ class LiveCourse:
 
 
 @dataclass(frozen=True, slots=True)
-class Overheard:
-    """Implements `drctl.model.journal.HeldJournal`: tells what was written down."""
+class ObservedJournal:
+    """Implements `drctl.model.journal.HeldJournal`: reports what was appended."""
 
     journal: HeldJournal
-    heard: Callable[[Sequence[Entry]], None]
+    appended: Callable[[Sequence[Entry]], None]
 
     @property
     def run(self) -> str:
@@ -203,32 +203,32 @@ class Overheard:
         return self.journal.where
 
     def append(self, entries: Sequence[Entry]) -> None:
-        """Write them down, all or none.
+        """Append entries, all or none.
 
         Raises:
-            Fenced: another run has taken the link.
-            Unknown: they could not be written, or nobody can say whether they were.
+            Fenced: another run has locked the link.
+            Unknown: they could not be written, or it is unknown whether they were.
         """
         self.journal.append(entries)
-        self.heard(entries)
+        self.appended(entries)
 
     def check(self) -> None:
-        """See that the run holds its link still.
+        """Check that the run still holds its link.
 
         Raises:
-            Fenced: another run has taken it.
+            Fenced: another run has locked it.
         """
         self.journal.check()
 
 
 def counted(words: str) -> int | None:
-    """How much the words say is missing; None where they do not begin with a number."""
+    """The number that the words begin with; None if there is none."""
     found = _COUNT.match(words)
     return int(found[1].replace(",", "")) if found else None
 
 
 def _falling(before: Wait | None, now: Wait, at: float) -> Wait:
-    """The wait with the most that was ever missing of it."""
+    """The wait with the highest number that was ever missing."""
     if now.left is None:
         return now
     same = before is not None and before.step == now.step and before.left is not None

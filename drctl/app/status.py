@@ -1,4 +1,4 @@
-"""One look for `drctl status`: everything at once, and nothing that takes long; nothing writes."""
+"""Reads everything for `drctl status` in parallel and quickly; nothing here writes."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,6 @@ from drctl.app.prechecks import opened_ports
 from drctl.model.errors import Unreachable
 
 if TYPE_CHECKING:
-    from drctl.checks.bounded_query import BoundedQuery
     from drctl.checks.go import GroupsNow, Rpo, StatusNow
     from drctl.checks.observed import Observed
     from drctl.checks.ports import LinkPorts
@@ -26,12 +25,12 @@ if TYPE_CHECKING:
     from drctl.offsets.evidence import Evidence
     from drctl.offsets.methods import Question, TranslationMethod
 
-_NOTHING = "the target has no offsets of it"
+_NO_EVIDENCE = "the target has no offsets of it"
 
 
 @dataclass(frozen=True, slots=True)
 class GroupPorts:
-    """What knows groups and positions of both clusters; the source may be dead."""
+    """Readers of groups and offsets of both clusters; the source may be unreachable."""
 
     source: "ClusterReader"
     source_groups: "GroupReader"
@@ -40,11 +39,11 @@ class GroupPorts:
 
 
 def groups_now(link: "Link", ports: GroupPorts) -> "GroupsNow":
-    """All groups of the link.
+    """The state of all groups of the link.
 
     Raises:
         Unreachable: the target did not answer.
-        ScanFailed: what it keeps could not be read to its end.
+        ScanFailed: the topics with evidence could not be read to their end.
     """
     from drctl.checks.go import GroupsNow
     from drctl.model.errors import Unreachable
@@ -53,7 +52,7 @@ def groups_now(link: "Link", ports: GroupPorts) -> "GroupsNow":
     from drctl.offsets.situation import SourceGroups, look_at_source
 
     try:
-        # Whoever is dead is not waited for twice.
+        # Fails at once if the source is already known to be unreachable.
         ports.source.cluster_id()
         seen = look_at_source(link, ports.source_groups, lambda _group: True)
     except Unreachable as error:
@@ -68,15 +67,16 @@ def groups_now(link: "Link", ports: GroupPorts) -> "GroupsNow":
             if link.carries_group(place.group) and link.carries(place.partition.topic)
         }
     names = sorted({place.group for place in positions})
-    there = ports.target.overview().partitions
-    found = _left_out(link, positions, evidence, there, ports.target_groups.described(names))
+    partitions = ports.target.overview().partitions
+    groups = ports.target_groups.described(names)
+    found = _left_out(link, positions, evidence, partitions, groups)
     rows = tuple(LeftOut(p.group, p.partition, why) for p, why in sorted(found.items()))
     unseen = f"{len(seen.unseen):,} groups could not be read" if seen.unseen else ""
     return GroupsNow(len(names), len(positions), rows, unseen)
 
 
 def _evidence(link: "Link", ports: GroupPorts) -> "Evidence":
-    """What the target keeps: as if the source were lost, whose name alone is asked for."""
+    """The evidence of offsets on the target, as if the source were lost."""
     from drctl.offsets.evidence_topics import EvidenceTopics
     from drctl.offsets.tracking_log import scope_of
 
@@ -97,10 +97,10 @@ def _left_out(
     link: "Link",
     positions: "Mapping[GroupPartition, int | None]",
     evidence: "Evidence",
-    there: Mapping[str, tuple[int, ...]],
+    partitions: Mapping[str, tuple[int, ...]],
     groups: "Mapping[str, Group | Unavailable]",
 ) -> "dict[GroupPartition, str]":
-    """Why each position has no place there."""
+    """Committed offsets without a target offset, each with the reason."""
     from drctl.model.groups import Group
     from drctl.model.topology import TopicPartition
     from drctl.offsets.methods import NoAnswer, Question
@@ -110,7 +110,7 @@ def _left_out(
     for place, committed in positions.items():
         copy = TopicPartition(link.target_topic(place.partition.topic), place.partition.partition)
         group = groups.get(place.group)
-        if copy.partition not in there.get(copy.topic, ()):
+        if copy.partition not in partitions.get(copy.topic, ()):
             found[place] = f"{copy} does not exist on the target"
         elif isinstance(group, Group) and group.active:
             found[place] = "the group is active on the target"
@@ -122,11 +122,11 @@ def _left_out(
     for method in _methods(evidence):
         answers = method.answers(open_)
         open_ = [q for q in open_ if isinstance(answers[q], NoAnswer)]
-    return found | {q.place: _NOTHING for q in open_ if not _noted(q, evidence)}
+    return found | {q.place: _NO_EVIDENCE for q in open_ if not _tracked(q, evidence)}
 
 
-def _noted(question: "Question", evidence: "Evidence") -> bool:
-    """Whether drctl's own tracking, or the consumer itself, noted where it was."""
+def _tracked(question: "Question", evidence: "Evidence") -> bool:
+    """Whether drctl's tracking, or the consumer itself, recorded the offset on the target."""
     tracked = evidence.tracked_offsets.get(question.place)
     if tracked is None:
         return question.place in evidence.consumed
@@ -134,7 +134,7 @@ def _noted(question: "Question", evidence: "Evidence") -> bool:
 
 
 def _methods(evidence: "Evidence") -> "list[TranslationMethod]":
-    """Those that need no record."""
+    """The methods of translation that do not read records."""
     from drctl.offsets.checkpoints import CheckpointAnswers, OffsetSyncs
 
     mirrored = evidence.mirrored
@@ -146,17 +146,17 @@ def _methods(evidence: "Evidence") -> "list[TranslationMethod]":
     ]
 
 
-_NOT_ASKED = "not checked by drctl status: see drctl doctor"
-_PATIENCE_S = 30.0
+_NOT_CHECKED = "not checked by drctl status: see drctl doctor"
+_DEADLINE_S = 30.0
 
 _GROUPS_S = 20.0
-"""A fifth of it is the first attempt: librdkafka aborts the process where that ends while it asks a
-busy coordinator for a group (its issue 4605)."""
+"""The first attempt takes up to a fifth of it. It must not be shorter: librdkafka aborts the
+process if the attempt ends while a busy coordinator describes a group (its issue 4605)."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatusReader:
-    """A link, opened; one look after the other."""
+    """Reads the status of a link, repeatedly if needed."""
 
     config: "Config"
     link: "Link"
@@ -165,21 +165,23 @@ class StatusReader:
     groups: GroupPorts
 
     def look(self) -> "StatusNow":
-        """How it stands now; what does not answer is said not to."""
+        """Read the current status; names the systems that do not answer."""
         from drctl.checks.bounded_query import BoundedQuery
-        from drctl.checks.go import judged
+        from drctl.checks.go import GroupsNow, judged
         from drctl.checks.observing import Observer
         from drctl.model.loss import Mode
         from drctl.model.topology import Unavailable
 
         began = time.monotonic()
-        groups = BoundedQuery(self._groups, _PATIENCE_S)
+        groups = BoundedQuery(self._groups, _DEADLINE_S)
         others = self.config.beside(self.link)
         observer = Observer(self.link, self.config.policy, self.ports, _now_ms, others)
         observed = observer.observe(Mode.PLANNED)
-        dead = isinstance(observed.source, Unavailable)
-        lost = self._lost(observed) if dead else None
-        return judged(observed, _told(groups), lost, time.monotonic() - began)
+        lost = self._lost(observed) if isinstance(observed.source, Unavailable) else None
+        answer = groups.answer()
+        if isinstance(answer, Unavailable):
+            answer = GroupsNow(unknown=answer.reason)
+        return judged(observed, answer, lost, time.monotonic() - began)
 
     def _groups(self) -> "GroupsNow":
         from drctl.checks.go import GroupsNow
@@ -189,7 +191,7 @@ class StatusReader:
         return groups_now(self.link, self.groups)
 
     def _lost(self, observed: "Observed") -> "Rpo":
-        """What is probably not replicated, if the source does not answer."""
+        """Estimate the loss if the source does not answer."""
         from drctl.checks.go import Rpo, unknown
         from drctl.model.topology import Unavailable
 
@@ -206,17 +208,9 @@ class StatusReader:
         return Rpo(loss.records, loss.seconds, loss.words)
 
 
-def _told(groups: "BoundedQuery[GroupsNow]") -> "GroupsNow":
-    from drctl.checks.go import GroupsNow
-    from drctl.model.topology import Unavailable
-
-    answer = groups.answer()
-    return GroupsNow(unknown=answer.reason) if isinstance(answer, Unavailable) else answer
-
-
 @contextmanager
-def looking(config: "Config", link: "Link") -> Iterator[StatusReader]:
-    """Everything opened that a look needs.
+def status_reader(config: "Config", link: "Link") -> Iterator[StatusReader]:
+    """Open everything that `drctl status` reads.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
@@ -231,8 +225,8 @@ def looking(config: "Config", link: "Link") -> Iterator[StatusReader]:
         reader.meet()
         lean = replace(
             ports,
-            source=replace(ports.source, not_asked=_NOT_ASKED),
-            target=replace(ports.target, not_asked=_NOT_ASKED),
+            source=replace(ports.source, not_asked=_NOT_CHECKED),
+            target=replace(ports.target, not_asked=_NOT_CHECKED),
         )
         groups = GroupPorts(source, source_groups, target, target_groups)
         yield StatusReader(config, link, reader, lean, groups)

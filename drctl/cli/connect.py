@@ -147,7 +147,7 @@ def _health(cluster: "ConnectCluster") -> ConnectorHealth:
     """The connectors of one Connect cluster, or why they could not be read."""
     where = cluster.place
     try:
-        with connect_adapters.ward(cluster) as workers:
+        with connect_adapters.connect_reader(cluster) as workers:
             return ConnectorHealth(where, tuple(workers.all().values()))
     except DrctlError as silent:
         return ConnectorHealth(where, (), silent.message)
@@ -374,7 +374,10 @@ def export(given: Exporting) -> int:
     config = configuration()
     cluster = connect_adapters.only_workers(config, given.connect, given.link)
     now = datetime.now(UTC)
-    with connect_adapters.ward(cluster) as workers, console().task("reading the connectors"):
+    with (
+        connect_adapters.connect_reader(cluster) as workers,
+        console().task("reading the connectors"),
+    ):
         health = ConnectorHealth(cluster.place, tuple(workers.all().values()))
         named = chosen(health, given.connector) if given.connector else health.connectors
         connectors = tuple(_kept(each, workers) for each in named)

@@ -17,7 +17,7 @@ from drctl.app.drill_adapters import DrillLinkReader, DrillLinkWriter
 from drctl.app.link_reader import Connectors
 from drctl.app.link_writer import ClusterLinkWriter
 from drctl.app.notices import NoPrompts
-from drctl.app.prechecks import judged
+from drctl.app.prechecks import run_prechecks
 from drctl.cli.console import console
 from drctl.cli.grammar import command_line
 from drctl.cli.running import watched
@@ -146,7 +146,7 @@ class Stage:
         probe_record = self.scratch.probe_record
         lost = self.mode is Mode.UNPLANNED
         return DrillLinkReader(
-            self.config, over, judged, NoPrompts(), lost, probe_record=probe_record
+            self.config, over, run_prechecks, NoPrompts(), lost, probe_record=probe_record
         )
 
     def run(self) -> Logs | None:
@@ -157,11 +157,11 @@ class Stage:
             DrctlError: the drill failed.
         """
         self._until = self.clock.monotonic() + self.wanted.budget_s
-        on_source = drill_adapters.applications_at_home(
+        on_source = drill_adapters.source_applications(
             self.link, self.scratch, self.wanted.records // 2
         )
         applications = Applications(
-            *on_source, lambda: drill_adapters.applications_there(self.link, self.scratch)
+            *on_source, lambda: drill_adapters.target_applications(self.link, self.scratch)
         )
         try:
             self._set_up(applications)
@@ -238,7 +238,7 @@ class Stage:
 
     def _held(self) -> Mapping[str, int]:
         try:
-            return drill_adapters.held_there(self.link, self.scratch)
+            return drill_adapters.records_on_target(self.link, self.scratch)
         except Unreachable as error:
             raise Unreachable(f"the loss is unknown: {error.message}", error.hint) from error
 

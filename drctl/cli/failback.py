@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from drctl.app import plan_inputs
-from drctl.app.failback import HOME, failback_with
+from drctl.app.failback import FAILBACK, failback_with
 from drctl.app.rebuild import REBUILD, holds_nothing
 from drctl.cli.console import console
 from drctl.cli.grammar import (
@@ -135,7 +135,7 @@ def failback(given: Failback) -> int:
 
 
 def _check_order(name: str | None, gap: Path | None) -> int:
-    from drctl.app.failback import look_at, site_of
+    from drctl.app.failback import command_context, look_at
     from drctl.app.reconcile_adapters import named
     from drctl.failback.answer import OrderDocument, answer
 
@@ -146,7 +146,7 @@ def _check_order(name: str | None, gap: Path | None) -> int:
     found = answer(look_at(config, link, gap))
     if silent := neither_responds(link):
         raise silent
-    shown = failback_table(found, site_of(config, link, found))
+    shown = failback_table(found, command_context(config, link, found))
     return console().result(shown, OrderDocument.of(found), found.verdict.exit_code)
 
 
@@ -173,7 +173,7 @@ def either_direction(
         )
         return make(reader.config, seen)
 
-    return plan_or_execute(given, words, look, HOME, lost=lost)
+    return plan_or_execute(given, words, look, FAILBACK, lost=lost)
 
 
 def with_failback(config: "Config", link: "Link", seen: "PlanInputs") -> "PlanInputs":

@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from drctl.app import run_journal
-from drctl.app.failback import HOME
+from drctl.app.failback import FAILBACK
 from drctl.app.operation import Operation
 from drctl.app.rebuild import REBUILD
 from drctl.app.reconcile import RECONCILE
 from drctl.app.repairs import FIX
-from drctl.app.resume_check import held_kinds, must_be_differences, must_be_permitted, permitted
+from drctl.app.resume_check import (
+    permitted,
+    permitted_kinds,
+    require_differences,
+    require_permitted,
+)
 from drctl.checks.diagnosis import checked_overrides
 from drctl.cli.console import console
 from drctl.cli.grammar import (
@@ -189,7 +194,7 @@ def abandon_damaged(
         entries.abandoned(why, remaining, at),
         entries.ended(Status.STOPPED.value, at),
     ]
-    with run_journal.left(config, link, held) as taken, stoppable():
+    with run_journal.abandoned(config, link, held) as taken, stoppable():
         taken.append(closing)
     if state is None:
         _show_abandoned(run, Status.STOPPED, tuple(remaining.values()))
@@ -277,7 +282,7 @@ def _show(state: RunState, given: Resume) -> int:
 def abandon_run(config: "Config", link: "Link", run: str, why: str) -> tuple[RunState, Outcome]:
     """Abandon a run: only its journal is changed."""
     held = run_journal.holder(run)
-    with run_journal.gone_on(config, link, held) as (journal, entries), stoppable() as clock:
+    with run_journal.resumed(config, link, held) as (journal, entries), stoppable() as clock:
         state = read_run(entries)
         return state, abandon(state, why, run_journal.who(held), journal, KINDS, clock)
 
@@ -322,7 +327,7 @@ def _must_be_of(state: RunState, link: "Link") -> None:
 def _must_be_resumable(config: "Config", link: "Link", state: RunState) -> None:
     _must_be_of(state, link)
     _must_be_known(state)
-    must_be_permitted(config, link, state)
+    require_permitted(config, link, state)
 
 
 def _must_be_known(state: RunState) -> None:
@@ -360,7 +365,7 @@ def _operation_of(plan: "Plan") -> Operation:
         return FIX if plan.name == REPAIR else RECONCILE
     if is_rebuild(plan.steps):
         return REBUILD
-    return HOME if is_failback(plan.steps) else OVER_LINK
+    return FAILBACK if is_failback(plan.steps) else OVER_LINK
 
 
 def _resume_run(
@@ -373,17 +378,17 @@ def _resume_run(
     operation = _operation_of(found.plan)
     with (
         operation.reader(config, link, asked, needs_no_source(found.plan)) as reader,
-        run_journal.gone_on(config, link, held) as (journal, entries),
+        run_journal.resumed(config, link, held) as (journal, entries),
         stoppable() as clock,
     ):
         state = read_run(entries)
         # The journal may have changed since it was first read.
         _must_be_resumable(config, link, state)
         allowed = permitted(config, link, state)
-        must_be_differences(state, allowed, reader)
+        require_differences(state, allowed, reader)
         writer = operation.writer(config, reader, run_journal.folder(config, run))
         with watched(state.plan, journal, clock, entries) as seen:
-            kinds = held_kinds(state, allowed)
+            kinds = permitted_kinds(state, allowed)
             engine = Execution(kinds, reader, writer, seen.journal, clock, seen.watcher)
             with resume_required(run, link):
                 outcome = engine.resume(state, run_journal.who(held), overrides)

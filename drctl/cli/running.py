@@ -12,7 +12,7 @@ from drctl.app import run_adapters, run_journal
 from drctl.app.link_reader import ClusterLinkReader
 from drctl.app.operation import Operation, Prepared
 from drctl.app.plan_files import require_plan, without_secrets, write_plan
-from drctl.app.prechecks import judged, known_overrides, unfinished_run
+from drctl.app.prechecks import known_overrides, run_prechecks, unfinished_run
 from drctl.checks.bounded_query import BoundedQuery
 from drctl.checks.causes import network_suspected
 from drctl.cli import live_screen
@@ -78,8 +78,8 @@ def _reader(config: "Config", link: "Link", asked: "Prompts", lost: bool) -> Clu
 
     reverse, opposite = link.settings.replicator.reverse, None
     if reverse is not None and reverse.after_failover:
-        opposite = ClusterLinkReader(config, reversed_link(link), judged, asked)
-    return ClusterLinkReader(config, link, judged, asked, lost, opposite)
+        opposite = ClusterLinkReader(config, reversed_link(link), run_prechecks, asked)
+    return ClusterLinkReader(config, link, run_prechecks, asked, lost, opposite)
 
 
 def _writer(config: "Config", reader: ClusterLinkReader, folder: Path) -> "ClusterLinkWriter":
@@ -475,13 +475,13 @@ def watched(
     if not live_screen.wanted():
         yield Watched(Lines(plan, KINDS), journal)
         return
-    from drctl.app.run_timeline import LiveCourse, Overheard
+    from drctl.app.run_timeline import LiveTimeline, ObservedJournal
     from drctl.cli.run_picture import Picture
 
-    course = LiveCourse(plan, KINDS, journal.run, clock.monotonic, entries)
+    timeline = LiveTimeline(plan, KINDS, journal.run, clock.monotonic, entries)
 
     def draw() -> Picture:
-        return Picture(course.snapshot, clock.monotonic(), stopping=clock.stopping)
+        return Picture(timeline.snapshot, clock.monotonic(), stopping=clock.stopping)
 
-    with live_screen.shown(draw, course.noted):
-        yield Watched(course, Overheard(journal, course.heard))
+    with live_screen.shown(draw, timeline.progressed):
+        yield Watched(timeline, ObservedJournal(journal, timeline.appended))

@@ -62,12 +62,12 @@ def status(
         1: no-go, for at least one of them
         5: a cluster did not answer
     """
-    from drctl.app.status import looking
+    from drctl.app.status import status_reader
 
     interval = seconds(every or EVERY, "--every")
     config = configuration()
     chosen = config.link(link)
-    with looking(config, chosen) as opened:
+    with status_reader(config, chosen) as opened:
         if watch or listen or every:
             Watching(opened, interval).run(listen)
         return _once(opened)

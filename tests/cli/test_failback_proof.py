@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from drctl.app.comparisons import _missing, _without_new
-from drctl.app.failback_search import of_before
+from drctl.app.failback_search import unreplicated_before
 from drctl.engine.failback_state import Search
 from drctl.engine.kind import State
 from drctl.engine.ports import Missing
@@ -18,13 +18,16 @@ from tests.report.gaps import gap, result, topic
 def test_only_what_was_there_at_the_comparison_before_counts() -> None:
     before = result(topic("orders", gap(0, 100), gap(1, 100)))
     later = result(topic("orders", gap(0, 105, missing=8), gap(1, 110, missing=4)))
-    assert of_before(later, before) == 3
-    assert of_before(later, result()) == 0, "a topic that is new since is on its way"
+    assert unreplicated_before(later, before) == 3
+    assert unreplicated_before(later, result()) == 0, "a topic that is new since is on its way"
 
 
 def test_where_not_every_range_is_told_all_of_it_counts() -> None:
     many = replace(gap(0, 110, missing=10), ranges_total=2)
-    assert of_before(result(topic("orders", many)), result(topic("orders", gap(0, 100)))) == 10
+    assert (
+        unreplicated_before(result(topic("orders", many)), result(topic("orders", gap(0, 100))))
+        == 10
+    )
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from typing import Any, cast
 import pytest
 from rich.cells import cell_len
 
-from drctl.app.run_timeline import LiveCourse, Overheard, Snapshot, counted
+from drctl.app.run_timeline import LiveTimeline, ObservedJournal, Snapshot, counted
 from drctl.cli import live_screen
 from drctl.cli.drawing import SafeConsole
 from drctl.cli.options import GlobalOptions, Output
@@ -71,36 +71,36 @@ class Stage:
 
     def run(self, *, again: bool = False) -> Snapshot:
         held = [*self.notes.entries]
-        course = LiveCourse(plan(), kinds(), "r1", self.clock.monotonic, held)
+        timeline = LiveTimeline(plan(), kinds(), "r1", self.clock.monotonic, held)
 
         def keep() -> None:
-            self.seen.append((course.snapshot, self.clock.monotonic()))
+            self.seen.append((timeline.snapshot, self.clock.monotonic()))
 
         class Watching(Deaf):
             def step(self, *told: Any) -> None:
-                course.step(*told)
+                timeline.step(*told)
                 keep()
 
             def waiting(self, *told: Any) -> None:
-                course.waiting(*told)
+                timeline.waiting(*told)
                 keep()
 
             def ended(self, *told: Any) -> None:
-                course.ended(*told)
+                timeline.ended(*told)
                 keep()
 
         def heard(entries: Any) -> None:
-            course.heard(entries)
+            timeline.appended(entries)
             keep()
 
-        journal = Overheard(self.notes, heard)
+        journal = ObservedJournal(self.notes, heard)
         look: Any = self.world
         engine = Execution(kinds(), look, look, journal, self.clock, Watching())
         if again:
             engine.resume(read_run(held), {"user": "bob"})
         else:
             engine.start(plan(), {"user": "ada"})
-        return course.snapshot
+        return timeline.snapshot
 
     def currents(self) -> list[str]:
         """The steps that were being done, in their order."""
@@ -143,18 +143,18 @@ def test_one_that_is_turned_back_and_gone_on_with() -> None:
 
 def test_a_falling_figure_has_a_pace() -> None:
     clock = Hurried()
-    course = LiveCourse(runs.planned(), KINDS, "r1", clock.monotonic)
-    course.step("drain", 4, 13)
-    course.waiting("drain", "900 records are still missing", 60)
+    timeline = LiveTimeline(runs.planned(), KINDS, "r1", clock.monotonic)
+    timeline.step("drain", 4, 13)
+    timeline.waiting("drain", "900 records are still missing", 60)
     clock.wait(5)
-    course.waiting("drain", "1,000 records are still missing", 55)
+    timeline.waiting("drain", "1,000 records are still missing", 55)
     clock.wait(5)
-    course.waiting("drain", "750 records are still missing", 50)
-    wait = course.snapshot.wait
+    timeline.waiting("drain", "750 records are still missing", 50)
+    wait = timeline.snapshot.wait
     assert wait is not None
     assert (wait.left, wait.most) == (750, 1_000)
     assert wait.seconds_left(clock.seconds) == pytest.approx(15)
-    shown = drawn(course.snapshot, clock.seconds + 2, 100, 40)
+    shown = drawn(timeline.snapshot, clock.seconds + 2, 100, 40)
     assert "[#####...............] 750 left of 1,000, about 21.0 s left at this rate" in shown
     assert "timeout in 48.0 s" in shown
 
@@ -169,11 +169,11 @@ def drawn(seen: Snapshot, now: float, width: int, height: int, *, stopping: bool
 def hostile() -> tuple[Snapshot, float]:
     """In the middle of a run that has nothing but hostile texts."""
     run, clock = runs.hostile(), Hurried()
-    course = LiveCourse(run.plan, KINDS, runs.ATTACK, clock.monotonic, run.entries)
-    course.step("drain", 4, 13)
-    course.waiting("drain", f"12,400 records {runs.CONTROLS * 9}", 60)
-    course.noted(runs.CONTROLS)
-    return course.snapshot, clock.seconds + 3
+    timeline = LiveTimeline(run.plan, KINDS, runs.ATTACK, clock.monotonic, run.entries)
+    timeline.step("drain", 4, 13)
+    timeline.waiting("drain", f"12,400 records {runs.CONTROLS * 9}", 60)
+    timeline.progressed(runs.CONTROLS)
+    return timeline.snapshot, clock.seconds + 3
 
 
 @pytest.mark.parametrize("width", [1, 8, 20, 40, 71, 72, 200])

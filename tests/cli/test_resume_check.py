@@ -16,11 +16,11 @@ from drctl.app import connect_adapters, run_adapters, run_journal
 from drctl.app import repairs as fix_way
 from drctl.app.repairs import RepairReader
 from drctl.app.resume_check import (
-    held_kinds,
-    must_be_differences,
-    must_be_permitted,
-    objections,
+    not_permitted,
     permitted,
+    permitted_kinds,
+    require_differences,
+    require_permitted,
 )
 from drctl.checks.repairs import Fix, Fixes, SettingChange
 from drctl.cli import resume
@@ -131,7 +131,7 @@ def configured(
 
 
 def said(state: RunState, config: Config) -> list[str]:
-    return list(objections(state, permitted(config, config.link(), state)))
+    return list(not_permitted(state, permitted(config, config.link(), state)))
 
 
 def plan_of(*steps: Step, **told: Any) -> Plan:
@@ -307,7 +307,8 @@ def elected(cluster: str) -> Plan:
 
 
 @pytest.mark.parametrize(
-    ("cluster", "words"), [("primary", ""), ("secondary", "'secondary' is not a cluster of it")]
+    ("cluster", "words"),
+    [("primary", ""), ("secondary", "'secondary' is not a cluster of the link")],
 )
 def test_elections_go_on_on_the_cluster_that_they_are_of(
     config: Config, cluster: str, words: str
@@ -319,7 +320,7 @@ def test_elections_go_on_on_the_cluster_that_they_are_of(
     told = json.loads(json.dumps(run.notes.entries).replace('"main"', f'"{cluster}"'))
     told[0]["plan"]["link"] = link.name
     state = read_run(told)
-    found = list(objections(state, permitted(config, link, state)))
+    found = list(not_permitted(state, permitted(config, link, state)))
     assert bool(found) == bool(words)
     assert all(words in each for each in found)
 
@@ -350,9 +351,9 @@ def test_runs_about_the_connectors_of_some_workers_go_on_over_these(config: Conf
         notes = notes_of(workers)
         carried_out(workers, given, notes)
         state = read_run(json.loads(json.dumps(notes.entries)))
-        assert list(objections(state, permitted(config, link, state))) == []
+        assert list(not_permitted(state, permitted(config, link, state))) == []
         if not any(step.kind == "save-source-positions" for step in given.steps):
-            assert list(objections(state, permitted(config, config.link(), state)))
+            assert list(not_permitted(state, permitted(config, config.link(), state)))
 
 
 EVIL = ["/bin/sh", "-c", "id"]
@@ -410,7 +411,7 @@ def test_a_step_that_nothing_configured_allows(name: str, config: Config) -> Non
     state = run_state_of(Step("notify", kind, settings))
     assert [each for each in said(state, config) if each.startswith("step notify: ")]
     with pytest.raises(Refused, match="step notify: ") as refused:
-        must_be_permitted(config, config.link(), state)
+        require_permitted(config, config.link(), state)
     assert f"`drctl resume {RUN} --abandon REASON`" in refused.value.hint
 
 
@@ -582,7 +583,8 @@ def test_a_signed_journal_is_believed_what_no_configuration_names(tmp_path: Path
     evil = Step("evil", "command", command(argv=EVIL))
     assert len(said(run_state_of(evil), config)) == 1, "a command is the machine's own to allow"
     assert (
-        held_kinds(run_state_of(env), permitted(config, config.link(), run_state_of(env))) is KINDS
+        permitted_kinds(run_state_of(env), permitted(config, config.link(), run_state_of(env)))
+        is KINDS
     )
 
 
@@ -599,13 +601,15 @@ def test_what_only_an_unsigned_journal_tells_is_not_rolled_back_to(config: Confi
             "cached_seconds": 0,
         }
         state = run_state_of(switch, switch={"number": 1, "to": "secondary", "before": before})
-        held = held_kinds(state, permitted(config, config.link(), state))
+        held = permitted_kinds(state, permitted(config, config.link(), state))
         return frozenset(name for name, kind in held.items() if kind is not KINDS[name])
 
     left = frozenset({"add-rules", "configure-topics"})
     assert left_to_people("10.0.0.1") == left
     assert left_to_people("10.6.6.6") == left | {"switch-endpoint"}
-    stays = held_kinds(run_state_of(FINE), permitted(config, config.link(), run_state_of(FINE)))
+    stays = permitted_kinds(
+        run_state_of(FINE), permitted(config, config.link(), run_state_of(FINE))
+    )
     assert Trait.IRREVERSIBLE in stays["configure-topics"].traits
     assert not stays["configure-topics"].undo({"cluster": "b", "changes": []}, cast(Any, None))
 
@@ -629,7 +633,7 @@ def test_a_repair_is_held_against_what_differs_whatever_its_plan_is_called(
             Step("fix", kind, {"cluster": "secondary", "changes": [{**UNTOLD, **told}]})
         )
         assert said(state, config) == []
-        must_be_differences(state, permitted(config, config.link(), state), reader)
+        require_differences(state, permitted(config, config.link(), state), reader)
 
     held("configure-topics", {**change, "to": "9"})
     held("configure-topics", {**change, "to": "5"})
@@ -668,7 +672,7 @@ def test_a_repair_may_go_on_wherever_its_process_ended(
         state = read_run(json.loads(json.dumps(told)))
         assert said(state, config) == []
         reader = RepairReader(config, link, cast(Any, None), cast(Any, None))
-        must_be_differences(state, permitted(config, link, state), reader)
+        require_differences(state, permitted(config, link, state), reader)
 
     for number in count():
         world = repairs.Lagging(fall=Countdown(number), declines={declined})
@@ -731,7 +735,7 @@ def _resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., i
             yield journal, journal.told
 
         monkeypatch.setattr(run_adapters, "journal_reader", lambda *_: journal)
-        monkeypatch.setattr(run_journal, "gone_on", gone_on)
+        monkeypatch.setattr(run_journal, "resumed", gone_on)
         return resume.resume(execute=True, yes=True, abandon=abandon)
 
     return go

@@ -137,7 +137,7 @@ def site(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Site:
     monkeypatch.setattr(running, "OVER_LINK", way)
     monkeypatch.setattr(running.run_journal, "refuse_while_held", lambda *_: None)
     monkeypatch.setattr(JournalTopic, "warm_up", lambda _topic: None)
-    monkeypatch.setattr(prechecks, "half_way", lambda _reader: None)
+    monkeypatch.setattr(prechecks, "newest_unfinished", lambda _reader: None)
     return made
 
 

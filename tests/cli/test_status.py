@@ -5,7 +5,7 @@ from typing import NoReturn
 
 import pytest
 
-from drctl.app.status import _left_out, _noted
+from drctl.app.status import _left_out, _tracked
 from drctl.cli.status import Watching
 from drctl.config.loading import read
 from drctl.formats.tracked_offsets import TrackedOffset
@@ -82,4 +82,4 @@ def test_a_tracked_offset_behind_the_position_is_none(offset: int, noted: bool) 
     tracked = TrackedOffset(offset, -1, "", 1, ())
     question = Question(place("g"), 40, TopicPartition("orders", 0))
     seen = Evidence("AAA", None, {place("g"): tracked}, {})
-    assert _noted(question, seen) is noted
+    assert _tracked(question, seen) is noted

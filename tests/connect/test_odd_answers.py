@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from drctl.app.link_reader import Connectors
-from drctl.app.replication_progress import ConnectorPositions, FirstToKnow
+from drctl.app.replication_progress import ConnectorPositions, FirstAnswer
 from drctl.connect import client as clients
 from drctl.connect.client import ConnectRejected, ConnectWriter, NotConnect
 from drctl.engine.executing import observed
@@ -272,7 +272,7 @@ def test_whoever_else_knows_is_asked_where_connect_says_something_odd(
 
     with saying(body, status) as url, closing(ConnectWriter(url)) as client:
         asked = ConnectorPositions(client, "a", next_offset=False)
-        assert FirstToKnow([asked, Syncs()]).positions(["t"]) == Syncs().positions(())
+        assert FirstAnswer([asked, Syncs()]).positions(["t"]) == Syncs().positions(())
 
 
 @pytest.mark.parametrize("offset", [-1, 1 << 63, 1 << 100, True, "5", 1.5, None])

@@ -119,7 +119,7 @@ def writer() -> DrillLinkWriter:
     return DrillLinkWriter(ClusterLinkWriter(nothing, nothing, Path(), {}), MINE.probe_record)
 
 
-CONFINED = {"groups", "acls", "probe_record", "keep"}
+CONFINED = {"groups", "acls", "probe_record", "save_evidence"}
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def told(
 
     monkeypatch.setattr("drctl.app.reconcile_adapters.reconcile_topic", topic)
     monkeypatch.setattr("drctl.app.failback_search.found_here", anew)
-    monkeypatch.setattr("drctl.app.failback.await_decided", lambda _: None)
+    monkeypatch.setattr("drctl.app.failback.await_transactions", lambda _: None)
     nowhere = cast(Config, None), cast(Link, None)
     return failback.reconciliation(
         *nowhere,

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from drctl.app.replication_progress import CommittedPositions, FirstToKnow
+from drctl.app.replication_progress import CommittedPositions, FirstAnswer
 from drctl.gap.tail import Position
 from drctl.model.errors import Unreachable
 from drctl.model.groups import Committed, Positions
@@ -29,7 +29,7 @@ class Finder:
 
 
 def offsets(*finders: Finder) -> dict[TopicPartition, int]:
-    found = FirstToKnow(finders).positions(["t"])
+    found = FirstAnswer(finders).positions(["t"])
     return {place: position.offset for place, position in found.items()}
 
 

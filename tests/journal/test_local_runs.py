@@ -105,10 +105,10 @@ def test_a_silent_cluster_does_not_keep_the_journal_of_its_own_repair(
     with run_journal.begun(config, link, holder(RUN)) as journal:
         journal.append([BEGAN])
     (words,) = told
-    assert "cannot keep the journal" in words
-    assert "no other machine can go on with the run" in words
+    assert "cannot store the journal" in words
+    assert "only this host can resume the run" in words
     assert run_journal.scope(config, RUN, None, None) == link, "of itself this machine knows"
-    with run_journal.gone_on(config, link, holder(RUN)) as (journal, entries):
+    with run_journal.resumed(config, link, holder(RUN)) as (journal, entries):
         journal.append([OVER])
         assert entries == (BEGAN,)
 
