@@ -104,7 +104,7 @@ def test_whatever_stands_in_a_connectors_configuration() -> None:
         {key for case in cases for each in case["connectors"].values() for key in each or ()}
         - {"kind", "state", "tasks", "stack_trace"}
     )
-    for number in range(int(os.environ.get("DRCTL_FUZZ", "1500"))):
+    for number in range(int(os.environ.get("DRCTL_FUZZ", "400"))):
         case = random.choice(cases)
         name = random.choice(sorted(case["connectors"]) or ["mm2"])
         odd = {random.choice(keys): random.choice(ODD) for _ in range(random.choice((1, 1, 2)))}
