@@ -1,4 +1,4 @@
-"""Commands of this checkout beside those of another one, in turns on the same clusters and data."""
+"""Commands of this checkout compared with another one, in turns on the same clusters and data."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ _DEADLINE_S = 600
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much there is to do; see `bench.options`."""
+    """Sizes of the data; see `bench.options`."""
 
     topics: int
     partitions: int
@@ -38,13 +38,13 @@ class Sizes:
 
 
 def measure(stage: Callable[[], Stage], other: Path, sizes: Sizes) -> Iterator[Row]:
-    """Two rows for each command, with the ratio of this checkout to the other one.
+    """Measure two rows per command, with the ratio of this checkout to the other one.
 
     Args:
-        other: the root of a checkout whose drctl runs with this checkout's dependencies.
+        other: root of a checkout, whose drctl runs with this checkout's dependencies.
 
     Raises:
-        WrongAnswer: a command ended with an exit code that it should not end with.
+        WrongAnswer: a command ended with an unexpected exit code.
     """
     clusters = stage()
     for title, words, codes in _commands(clusters, sizes):
@@ -70,7 +70,7 @@ def _run(stage: Stage, tree: Path, words: Sequence[str], codes: Collection[int])
 
 
 def _commands(stage: Stage, sizes: Sizes) -> Iterator[tuple[str, list[str], Collection[int]]]:
-    """Title, command line with OUT for a folder of its own, exit codes."""
+    """Title, command line (OUT stands for its own folder), expected exit codes."""
     yield HELP, [str(DRCTL), "--help"], (0,)
     for engine, records in (("direct", sizes.cold_records), ("spark", sizes.records)):
         dataset = stage.data(records, (IDENTICAL,))

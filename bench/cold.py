@@ -1,4 +1,4 @@
-"""From the command line to the result: `drctl gap` on few records, everything cold."""
+"""`drctl gap` on few records, from the command line to the result, with everything cold."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ PART = "cold"
 
 
 def measure(stage: Stage, records: int, runs: int) -> Iterator[Row]:
-    """A row for identical topics, and one for a tail that is missing.
+    """Measure identical topics, and a missing tail.
 
     Raises:
         WrongAnswer: a run did not find what is missing.

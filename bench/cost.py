@@ -1,7 +1,7 @@
-"""What a full comparison costs at any size: a model fitted to what is measured here.
+"""The cost of a full comparison of any size: a model fitted to measurements.
 
-Seconds of one core = a + b x records + c x bytes + d x partitions, of both sides together. Each
-number is a difference of two measurements that differ in one thing only.
+Core seconds = a + b x records + c x bytes + d x partitions, for both sides together. Each
+coefficient is the difference of two measurements that differ in one variable.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ class Shape:
     """A topic that is compared with itself.
 
     Attributes:
-        more_bytes: beyond the 200 that a record has anyway.
+        more_bytes: in addition to the 200 bytes of each record.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Seconds of one core: in all, a record, a byte and a partition, each of one side."""
+    """Core seconds: constant, and per record, byte and partition of one side."""
 
     start: float
     record: float
@@ -67,7 +67,7 @@ class Model:
 
 
 def measure(stage: Stage, records: int, rounds: int) -> Iterator[Row]:
-    """The model's numbers, and what they mean for topics of 100 GB to 100 TB."""
+    """Measure the coefficients, and compute the cost for topics of 100 GB to 100 TB."""
     shapes = (
         Shape("base", records),
         Shape("four times the records", 4 * records),

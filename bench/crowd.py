@@ -1,4 +1,4 @@
-"""Groups that fail over: their topics on both clusters, and where each of them stands."""
+"""Groups that fail over: their topics on both clusters, and their committed offsets."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -25,15 +25,15 @@ class Log:
     """A partition of the source.
 
     Attributes:
-        times: of its records, by offset.
-        skipped: how many of the first ones the target lacks: offsets there are smaller by that.
+        times: timestamps of its records, by offset.
+        skipped: number of first records that are not on the target; offsets there are lower by it.
     """
 
     times: list[int] = field(default_factory=list)
     skipped: int = 0
 
     def exact(self, offset: int) -> int:
-        """What an offset of the source is on the target."""
+        """Return the target offset of a source offset."""
         return offset - self.skipped
 
 
@@ -42,13 +42,13 @@ Logs = dict[TopicPartition, Log]
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """So many groups, each with a position in all partitions of one topic.
+    """Groups with a committed offset in every partition of one topic each.
 
     Attributes:
-        name: what its topics and groups begin with.
-        partitions: of each topic.
-        records: of each topic.
-        whole: whether the target has all of them, so that offsets are the same there.
+        name: prefix of its topics and groups.
+        partitions: per topic.
+        records: per topic.
+        whole: whether the target has all records, so that offsets are equal.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Crowd:
 
     @property
     def lost(self) -> int:
-        """How many of a topic's first records were gone before replication began."""
+        """Number of a topic's first records that were deleted before replication began."""
         return 0 if self.whole else self.records // _NEVER_COPIED
 
     @property
@@ -70,16 +70,16 @@ class Crowd:
 
     @property
     def shape(self) -> str:
-        """As rows call it."""
+        """Its size, for the names of rows."""
         return f"{self.groups:,} groups x {self.partitions:,} partitions"
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What was written.
+    """The data that was written.
 
     Attributes:
-        positions: of each group, on the source.
+        positions: committed offsets of each group on the source.
     """
 
     crowd: Crowd
@@ -88,16 +88,16 @@ class World:
 
     @property
     def places(self) -> Iterator[tuple[str, TopicPartition, int]]:
-        """All positions on the source."""
+        """All committed offsets on the source."""
         for group, positions in self.positions.items():
             for place, offset in positions.items():
                 yield group, place, offset
 
     def read_again(self, found: Mapping[str, Mapping[TopicPartition, int]]) -> int:
-        """How many records all groups read again if they go on at these positions.
+        """Count the records that all groups read again if they resume at these offsets.
 
         Raises:
-            WrongAnswer: one of them skips records, or has no position.
+            WrongAnswer: an offset is missing or would skip records.
         """
         total = 0
         for group, place, offset in self.places:
@@ -110,10 +110,10 @@ class World:
 
 
 def made(stage: Stage, crowd: Crowd) -> World:
-    """Write topics to both clusters and positions to the source.
+    """Write topics to both clusters, and commit offsets on the source.
 
     Raises:
-        Stopped: a cluster does not take them.
+        Stopped: a cluster rejects them.
     """
     logs: Logs = {}
     for cluster in (stage.source, stage.target):
@@ -131,10 +131,10 @@ def made(stage: Stage, crowd: Crowd) -> World:
 
 
 def commit(cluster: LabCluster, wanted: Mapping[str, Mapping[TopicPartition, int]]) -> None:
-    """Let groups stand there.
+    """Commit offsets.
 
     Raises:
-        WrongAnswer: the cluster does not take one of the positions.
+        WrongAnswer: the cluster rejects an offset.
     """
     connection = Connection(cluster.name, cluster.client_properties(), timeout_s=60)
     with KafkaGroupWriter(connection) as writer:
@@ -144,10 +144,10 @@ def commit(cluster: LabCluster, wanted: Mapping[str, Mapping[TopicPartition, int
 
 
 def committed(cluster: LabCluster, groups: Iterable[str]) -> dict[str, dict[TopicPartition, int]]:
-    """What each of the groups has committed; nothing, where it has not.
+    """Read the committed offsets of each group.
 
     Raises:
-        WrongAnswer: a group cannot be looked at.
+        WrongAnswer: a group cannot be read.
     """
     found: dict[str, dict[TopicPartition, int]] = {}
     with KafkaGroupReader(Connection(cluster.name, cluster.client_properties())) as reader:
@@ -159,7 +159,7 @@ def committed(cluster: LabCluster, groups: Iterable[str]) -> dict[str, dict[Topi
 
 
 def forget(cluster: LabCluster, world: World) -> None:
-    """Take all positions of the groups away."""
+    """Delete all committed offsets of the groups."""
     known = {
         group: list(places)
         for group, places in committed(cluster, world.positions).items()
@@ -174,7 +174,7 @@ def forget(cluster: LabCluster, world: World) -> None:
 def copied(
     topic: str, first: int, messages: list[Message], crowd: Crowd, logs: Logs
 ) -> Iterator[Message]:
-    """What replication copies; notes the time of each record on the way."""
+    """Yield what replication copies, and record the timestamps."""
     for number, message in enumerate(messages, first):
         log = logs.setdefault(TopicPartition(topic, message.partition), Log())
         log.times.append(message.timestamp_ms)
@@ -187,7 +187,7 @@ def copied(
 def drawn_positions(
     crowd: Crowd, logs: Mapping[TopicPartition, Log]
 ) -> dict[str, dict[TopicPartition, int]]:
-    """A quarter at the end; the lag of the others is as often below 10 as from 100 to 1,000."""
+    """Draw offsets: a quarter at the end; lags below 10 as often as lags from 100 to 1,000."""
     random = Random(_SEED)
     found = {}
     for number in range(crowd.groups):

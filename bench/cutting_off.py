@@ -1,4 +1,4 @@
-"""Ports of this machine that swallow what is sent to them, as a network that drops packets does."""
+"""Drops packets to and from ports of this machine, like a broken network."""
 
 import os
 import shutil
@@ -10,13 +10,13 @@ from drctl.model.errors import Stopped
 
 
 def can_cut_off() -> bool:
-    """Whether this machine lets us: nftables, and the right to use it."""
+    """Whether this machine supports it: nftables, with sufficient rights."""
     return shutil.which("nft") is not None and os.geteuid() == 0
 
 
 @contextmanager
 def cut_off(ports: Sequence[int]) -> Iterator[None]:
-    """Until the block ends no packet comes to these TCP ports, or from them; nobody is told.
+    """Drop all packets to and from these TCP ports until the block ends.
 
     Raises:
         Stopped: packets cannot be dropped here.

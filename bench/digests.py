@@ -1,4 +1,4 @@
-"""Comparisons by Spark in one session, on plans that read whole topics."""
+"""Comparisons in one Spark session, with plans that read whole topics."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ from drctl.spark.session import SMALL, SparkSettings, opened
 def comparing(
     stage: Stage, name: str, offsets: int, *sides: LabCluster
 ) -> Iterator[tuple[SparkComparer, int]]:
-    """A warm session over two clusters, else the stage's, and on how many cores it works."""
+    """Provide a warm session for two clusters (default: the stage's), and its number of cores."""
     jars = resolve("spark-connector", progress=stage.tell)
     clusters = zip(Side, sides or stage.clusters, strict=True)
     properties = {side: java_properties(each.client_properties()) for side, each in clusters}
@@ -36,7 +36,7 @@ def comparing(
 
 
 def plan_of(topic: str, partitions: int, *sides: LabCluster) -> ComparePlan:
-    """All of a topic that has the same name on both sides."""
+    """Plan to compare a topic that has the same name on both sides."""
     source, target = (_ranges(cluster, topic, partitions) for cluster in sides)
     plan = TopicPlan(topic, topic, True, True, 1 << 10, False, source, target, {})
     return ComparePlan((plan,), Identity(), buckets=1024, salt=1)
@@ -53,7 +53,7 @@ def _ranges(cluster: LabCluster, topic: str, partitions: int) -> dict[int, Offse
 
 
 def timed(stage: Stage, name: str, rounds: int, work: Callable[[], None]) -> tuple[float, ...]:
-    """Of so many rounds, after one that does not count."""
+    """Time these rounds, after a warm-up round."""
     times = tuple(seconds(work) for _ in range(rounds + 1))[1:]
     stage.tell(f"{name}: {median(times):.2f} s")
     return times
@@ -63,7 +63,7 @@ def check_digests(comparer: SparkComparer, plan: ComparePlan, records: int) -> N
     """Digest both sides.
 
     Raises:
-        WrongAnswer: not as many records were digested.
+        WrongAnswer: the number of digested records is wrong.
     """
     digests = comparer.digest(plan, plan.everything(), unheard)
     if (found := sum(digest.records for digest in digests)) != records:
@@ -71,4 +71,4 @@ def check_digests(comparer: SparkComparer, plan: ComparePlan, records: int) -> N
 
 
 def unheard(_phase: str, _done: int, _total: int) -> None:
-    """Progress that nobody watches."""
+    """Discard progress messages."""

@@ -1,4 +1,4 @@
-"""`drctl dump-consumer-timestamps` on millions of records: its time and its memory."""
+"""`drctl dump-consumer-timestamps` on millions of records: time and memory."""
 
 import json
 import subprocess
@@ -37,7 +37,7 @@ class Kind:
     """How the topic was written.
 
     Attributes:
-        keys: how many there are with so many records.
+        keys: number of keys for a number of records.
     """
 
     title: str
@@ -50,10 +50,10 @@ OWN = Kind("a key each", lambda records: records)
 
 @dataclass(frozen=True, slots=True)
 class Dumped:
-    """A run that wrote as many rows as there are.
+    """A run that wrote the expected number of rows.
 
     Attributes:
-        megabytes: the most memory that it ever held.
+        megabytes: peak memory.
     """
 
     seconds: float
@@ -61,7 +61,7 @@ class Dumped:
 
 
 def measure(stage: Stage, sizes: Sequence[int]) -> Iterator[Row]:
-    """Rows for each kind of topic and each size: time and memory.
+    """Measure time and memory for each kind of topic and each size.
 
     Raises:
         WrongAnswer: a run wrote too few rows, or old ones.
@@ -78,7 +78,7 @@ def measure(stage: Stage, sizes: Sequence[int]) -> Iterator[Row]:
 
 
 def _grown(stage: Stage, kind: Kind, sizes: Sequence[int]) -> Iterator[int]:
-    """Write the topic anew, up to each size in turn."""
+    """Create the topic and write up to each size in turn."""
     remove(stage, TOPIC)
     create_topics(stage.target, [TOPIC], _PARTITIONS)
     appender, written = Appender(stage.target), 0
@@ -93,7 +93,7 @@ def _grown(stage: Stage, kind: Kind, sizes: Sequence[int]) -> Iterator[int]:
 
 
 def messages(keys: int, numbers: range, start_ms: int) -> list[Message]:
-    """Records with these numbers: the keys in turns, a millisecond from one to the next."""
+    """Build records with these numbers: keys in turns, timestamps one millisecond apart."""
     return [
         Message(
             encode_key(GroupPartition(f"orders-app-{key // 4:07}", "orders", key % 4)),
@@ -143,7 +143,7 @@ def _run(stage: Stage, config: Path, rows: int, records: int, *words: str) -> Du
 
 
 def _counted(process: "subprocess.Popen[bytes]") -> tuple[int, bytes]:
-    """How many lines come out of it, and the last of them."""
+    """Number of output lines, and the last line."""
     assert process.stdout is not None
     lines, rest = 0, b""
     while chunk := process.stdout.read(_PIPE):

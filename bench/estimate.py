@@ -1,4 +1,4 @@
-"""`drctl gap --scope estimate` on very many partitions, from the command line to the result."""
+"""`drctl gap --scope estimate` on many partitions, from the command line to the result."""
 
 import time
 from collections.abc import Iterator
@@ -34,11 +34,11 @@ _PATIENCE_S = 300
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """So many topics on both clusters.
+    """Topics on both clusters.
 
     Attributes:
-        topics: how many.
-        partitions: of each.
+        topics: number of topics.
+        partitions: per topic.
     """
 
     topics: int
@@ -46,19 +46,19 @@ class Crowd:
 
     @property
     def total(self) -> int:
-        """All partitions of one side."""
+        """Number of partitions on one side."""
         return self.topics * self.partitions
 
     def names(self) -> list[str]:
-        """The topics."""
+        """Names of the topics."""
         return [f"crowd-{number:04}" for number in range(self.topics)]
 
 
 def measure(stage: Stage, topics: int, partitions: int, runs: int) -> Iterator[Row]:
-    """A row where replication of some partitions stopped, and one where all did.
+    """Measure with some partitions not replicated, and with all partitions lagging.
 
     Raises:
-        WrongAnswer: an estimate did not find what is missing.
+        WrongAnswer: an estimate is wrong.
     """
     crowd = Crowd(topics, partitions)
     config = stage.configured("estimate", {"crowd": link_over("crowd-.*")})
@@ -117,14 +117,14 @@ def _write(cluster: LabCluster, crowd: Crowd, start_ms: int, records: int) -> No
 def _run(config: Path, form: str, missing: int) -> float:
     done = drctl(config, "gap", "--scope", "estimate", codes=(5,), form=form)
     json = form == "json"
-    told = done.document["totals"]["missing_estimate"] if json else missing
-    if told != missing or (not json and f"{missing:,}" not in done.stdout):
+    reported = done.document["totals"]["missing_estimate"] if json else missing
+    if reported != missing or (not json and f"{missing:,}" not in done.stdout):
         raise WrongAnswer(f"an estimate of {missing}: {done.stdout[:500]}")
     return done.seconds
 
 
 def _compare(stage: Stage, from_offsets: int, missing: int) -> float:
-    """All topics in one application."""
+    """Compare all topics in one application."""
     links = {"crowd": link_over("crowd-.*")}
     config = stage.configured("crowd", links, spark={"from_offsets": from_offsets})
     done = drctl(config, "gap", "--scope", "full", codes=(1,))

@@ -1,9 +1,9 @@
-"""What replicators leave of groups' positions, written as they would have written it.
+"""Evidence that replicators leave of committed offsets, written here instead of by them.
 
-MirrorMaker 2 itself is stopped here, for it would take time from what is measured. Its syncs are
-those that it writes where none overtakes another: the first record, then one 101 records behind the
-last sync, and the newest record. Its checkpoints rest on as many of them as it remembers: of those
-between one power of two behind the newest and the next, one; and the first.
+MirrorMaker 2 is stopped, so that it takes no time from what is measured. Its syncs are those that
+it writes if they do not overtake each other: the first record, every record at least 101 records
+after the last sync, and the newest record. Its checkpoints use the syncs that it keeps in memory:
+one between each two powers of two before the newest, and the first one.
 """
 
 import time
@@ -29,10 +29,10 @@ _PATIENCE_S = 60
 
 
 def write_checkpoints(stage: Stage, world: World) -> None:
-    """One checkpoint a position on the target, and no sync yet.
+    """Write one checkpoint per committed offset to the target.
 
     Raises:
-        Stopped: the cluster does not take them.
+        Stopped: the cluster rejects them.
     """
     remove(stage, SYNCS, CHECKPOINTS)  # MirrorMaker 2 ran for a moment, and made its own
     create_topics(stage.target, [SYNCS], partitions=1)
@@ -40,19 +40,19 @@ def write_checkpoints(stage: Stage, world: World) -> None:
 
 
 def write_syncs(stage: Stage, world: World) -> None:
-    """Syncs on the target.
+    """Write syncs to the target.
 
     Raises:
-        Stopped: the cluster does not take them.
+        Stopped: the cluster rejects them.
     """
     _append(Appender(stage.target), SYNCS, _syncs_messages(world))
 
 
 def write_checkpoints_again(stage: Stage, world: World, total: int) -> None:
-    """The same checkpoints again and again, until there are so many of them.
+    """Write the same checkpoints repeatedly, up to this number.
 
     Raises:
-        Stopped: the cluster does not take them.
+        Stopped: the cluster rejects them.
     """
     known = list(_checkpoint_messages(world))
     appender = Appender(stage.target)
@@ -61,19 +61,19 @@ def write_checkpoints_again(stage: Stage, world: World, total: int) -> None:
 
 
 def write_consumer_timestamps(stage: Stage, world: World) -> None:
-    """What consumers with the interceptor would have written, on the target.
+    """Write to the target what consumers with the interceptor would have written.
 
     Raises:
-        Stopped: the cluster does not take them.
+        Stopped: the cluster rejects them.
     """
     _write(stage, consumer_timestamps.TOPIC, _timestamp_messages(world))
 
 
 def remove(stage: Stage, *topics: str) -> None:
-    """Take topics off the target, if they are there.
+    """Delete topics of the target that exist.
 
     Raises:
-        Stopped: they do not go away.
+        Stopped: they still exist afterwards.
     """
     admin = stage.target.admin()
     known = [topic for topic in topics if topic in admin.list_topics(timeout=20).topics]
@@ -87,14 +87,14 @@ def remove(stage: Stage, *topics: str) -> None:
 
 
 def syncs(log: Log) -> tuple[OffsetSync, ...]:
-    """Of one partition, ascending."""
+    """Syncs of one partition, ascending."""
     copied = range(log.skipped, len(log.times))
     chosen = {*copied[:: _LAG_MAX + 1], *copied[-1:]}
     return tuple(OffsetSync(offset, log.exact(offset)) for offset in sorted(chosen))
 
 
 def remembered(written: Sequence[OffsetSync]) -> tuple[OffsetSync, ...]:
-    """What MirrorMaker 2 keeps of them in memory, ascending."""
+    """The syncs that MirrorMaker 2 keeps in memory, ascending."""
     newest = written[-1].upstream
     kept: dict[int, OffsetSync] = {}
     for sync in reversed(written):
@@ -103,7 +103,7 @@ def remembered(written: Sequence[OffsetSync]) -> tuple[OffsetSync, ...]:
 
 
 def translated(known: Sequence[OffsetSync], offset: int) -> int:
-    """MirrorMaker 2's answer: at the newest sync that is not behind the position, or after it."""
+    """MirrorMaker 2's translation: at the newest sync up to the offset, or after it."""
     sync = max(sync for sync in known if sync.upstream <= offset)
     return sync.downstream + (sync.upstream < offset)
 

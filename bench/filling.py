@@ -1,4 +1,4 @@
-"""Records written to a cluster of the lab, and counted there."""
+"""Writes records to a cluster of the lab, and counts them."""
 
 import logging
 from collections.abc import Sequence
@@ -33,10 +33,10 @@ PRODUCER = {
 def create_topics(
     cluster: LabCluster, names: Sequence[str], partitions: int = PARTITIONS, seconds: float = 20
 ) -> None:
-    """Create empty topics whose records are kept for ever.
+    """Create empty topics with unlimited retention.
 
     Raises:
-        KafkaException: the cluster did not do it.
+        KafkaException: the cluster rejected it.
     """
     admin = cluster.admin()
     new = [NewTopic(name, partitions, config={"retention.ms": "-1"}) for name in names]
@@ -47,12 +47,12 @@ def create_topics(
 
 
 def reading(cluster: LabCluster, timeout_s: float = 20) -> KafkaClusterReader:
-    """What looks at it."""
+    """Provide a reader of the cluster."""
     return KafkaClusterReader(Connection(cluster.name, cluster.client_properties(), timeout_s))
 
 
 class Appender:
-    """Appends to topics of one cluster, in order, and knows how many each should hold."""
+    """Appends to topics of one cluster, in order, and tracks the expected number of records."""
 
     def __init__(self, cluster: LabCluster) -> None:
         self._cluster = cluster
@@ -63,7 +63,7 @@ class Appender:
         """Queue records.
 
         Raises:
-            Stopped: the cluster does not take them.
+            Stopped: the cluster rejects them.
         """
         self._await_queue(_WAITING)
         produce = self._producer.produce  # the batch call takes no timestamps
@@ -72,10 +72,10 @@ class Appender:
         self.counts[topic] = self.counts.get(topic, 0) + len(messages)
 
     def finish(self) -> None:
-        """See that every topic holds what was appended.
+        """Verify that every topic contains what was appended.
 
         Raises:
-            Stopped: one does not.
+            Stopped: a topic does not.
         """
         self._await_queue(0)
         for topic, wanted in self.counts.items():
@@ -104,10 +104,10 @@ def _records(cluster: LabCluster, topic: str) -> int:
 def write_each(
     cluster: LabCluster, names: Sequence[str], partitions: int, start_ms: int, records: int
 ) -> None:
-    """The same records into every partition of these topics, a second apart.
+    """Write the same records, one second apart, into every partition of these topics.
 
     Raises:
-        Stopped: the cluster did not take all of them.
+        Stopped: the cluster did not accept all of them.
     """
     settings = {
         # Idempotent ones would get the same id on both clusters, which a precheck rightly refuses.

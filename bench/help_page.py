@@ -1,4 +1,4 @@
-"""How long `drctl --help` takes, beside a trivial program made with the same library."""
+"""Duration of `drctl --help`, compared with a trivial program that uses the same library."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ _TARGET = Target(1.5)
 
 
 def measure(runs: int, tell: Tell) -> Iterator[Row]:
-    """A row for drctl, and one for each baseline with the ratio to it."""
+    """Measure drctl, and each baseline with its ratio."""
     trivial = (sys.executable, str(Path(__file__).with_name("trivial.py")), "--help")
     works = (
         Work(OURS, _running(str(DRCTL), "--help")),

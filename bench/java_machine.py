@@ -1,4 +1,4 @@
-"""A Java machine whose classes are called from Python."""
+"""A JVM whose classes are called from Python."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ SPARK_JARS = Path(pyspark.__file__).parent / "jars"
 
 @contextmanager
 def java_machine(classpath: Sequence[Path | str]) -> Iterator[Any]:
-    """A view of its classes by name; the machine ends with the context."""
+    """Provide its classes by name; the JVM ends with the context."""
     py4j: Any = import_module("py4j.java_gateway")  # has no types
     # A Spark session of this process would translate the exceptions of every machine for good,
     # so that the end of a Java collection is no longer taken for one.

@@ -1,9 +1,9 @@
-"""What drctl says an unplanned failover loses, beside what it did lose, over real crashes.
+"""The estimated loss of an unplanned failover, compared with the real loss, for real crashes.
 
-A source is written to at a pace of its own, MirrorMaker 2 keeps up or does not, and the source's
-only broker is killed. Then the estimate that plans, `status` and the journal take is made. What
-was lost is counted afterwards: the broker is started again with its data, and its end offsets are
-compared with where the copies ended when the estimate was made.
+An application writes to the source at its own rate, MirrorMaker 2 keeps up or does not, and the
+source's only broker is killed. Then the loss is estimated as in plans, `status` and the journal.
+The real loss is counted afterwards: the broker is started again with its data, and its end offsets
+are compared with the ends of the copies at the time of the estimate.
 """
 
 import math
@@ -46,7 +46,7 @@ from drctl.model.topology import PartitionOffsets, TopicPartition
 PART = "loss"
 
 FEW = 10
-"""Fewer records than this count as this many, where factors are told: 1 and 3 are the same."""
+"""Fewer records count as this many when computing factors, so that 1 and 3 are equal."""
 
 _FACTOR = 2.0
 _LIKELY = Target(0.8, at_least=True)
@@ -76,13 +76,13 @@ _SMALL = {
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """What is going on when the source dies.
+    """What happens before the source crashes.
 
     Attributes:
-        pace: records a second.
-        wave_s: records come so many seconds' worth at a time; 0: evenly.
-        kind: what replication does meanwhile: see `_KINDS`.
-        seconds: for how long it does that before the crash.
+        pace: records per second.
+        wave_s: records are written in batches of this many seconds; 0: evenly.
+        kind: state of replication: see `_KINDS`.
+        seconds: duration of that state before the crash.
         tracked: whether `drctl offsets track` runs.
     """
 
@@ -96,20 +96,20 @@ class Crash:
 
     @property
     def topic(self) -> str:
-        """Its own, so that no crash is seen in another's numbers."""
+        """A separate topic per crash, so that crashes do not affect each other."""
         return f"flights-crash-{self.number:02}"  # what a lab mirrors begins with `flights`
 
     @property
     def title(self) -> str:
-        """In words."""
+        """Describe the crash."""
         shape = f"in waves of {self.wave_s:g} s" if self.wave_s else "evenly"
         partitions = "1 partition" if self.partitions == 1 else f"{self.partitions} partitions"
-        told = f"{self.kind} {self.seconds:.1f} s" if self.seconds else self.kind
-        return f"crash {self.number}: {self.pace:,}/s {shape}, {partitions}, {told}"
+        replication = f"{self.kind} {self.seconds:.1f} s" if self.seconds else self.kind
+        return f"crash {self.number}: {self.pace:,}/s {shape}, {partitions}, {replication}"
 
 
 class Kind(NamedTuple):
-    """How replication fares before a crash."""
+    """The state of replication before a crash."""
 
     name: str
     times: int
@@ -135,7 +135,7 @@ _KINDS = (
 
 
 def crashes(seed: int, number: int) -> list[Crash]:
-    """As many as wanted, of all kinds in the same shares, drawn from a seed."""
+    """Draw crashes from a seed, with equal shares of all kinds."""
     random = Random(seed)
     kinds = [kind for kind in _KINDS for _ in range(kind.times)]
     random.shuffle(kinds)
@@ -158,7 +158,7 @@ def crashes(seed: int, number: int) -> list[Crash]:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A crash, what was said of it, and what was so."""
+    """A crash, its estimated loss and its real loss."""
 
     crash: Crash
     said: Loss
@@ -167,13 +167,13 @@ class Judged:
 
     @property
     def inside(self) -> bool:
-        """Whether the truth lies within the range."""
+        """Whether the real loss is within the range."""
         least, _, most = self.said.records.numbers
         return (least or 0) <= self.lost <= (math.inf if most is None else most)
 
     @property
     def ratio(self) -> float | None:
-        """The likely number as a multiple of the true one; None where none was said."""
+        """The likely number divided by the real one; None if there was none."""
         likely = self.said.records.likely.records
         return None if likely is None else max(likely, FEW) / max(self.lost, FEW)
 
@@ -184,10 +184,10 @@ class Judged:
 
 
 def measure(stage: Stage, seed: int, first: int, last: int) -> Iterator[Row]:
-    """A row a crash, and how often the range and the likely number were right.
+    """Measure each crash, and how often the range and the likely number were right.
 
     Raises:
-        WrongAnswer: the likely number grew with the outage alone, or a crash could not be played.
+        WrongAnswer: the likely number grew with the outage alone, or a crash failed.
     """
     drawn = crashes(seed, last)[first - 1 :]
     number = len(drawn)
@@ -200,7 +200,7 @@ def measure(stage: Stage, seed: int, first: int, last: int) -> Iterator[Row]:
         for crash in drawn:
             began = time.monotonic()
             judged.append(_played(stage, crash))
-            stage.tell(f"{_told(judged[-1])} ({time.monotonic() - began:.0f} s)")
+            stage.tell(f"{_described(judged[-1])} ({time.monotonic() - began:.0f} s)")
             if not (judged[-1].inside and judged[-1].close):
                 for evidence in judged[-1].said.evidence:
                     stage.tell(f"  {evidence}")
@@ -223,7 +223,7 @@ def measure(stage: Stage, seed: int, first: int, last: int) -> Iterator[Row]:
     )
 
 
-def _told(judged: Judged) -> str:
+def _described(judged: Judged) -> str:
     least, likely, most = judged.said.records.numbers
     wrong = "" if judged.inside else "; NOT WITHIN"
     wrong += "" if judged.close else "; NOT CLOSE"
@@ -245,7 +245,7 @@ def _number(value: int | None) -> str:
 
 @contextmanager
 def _replicating(stage: Stage) -> Iterator[None]:
-    """MirrorMaker 2 copies, with heartbeats of the source among them."""
+    """Run MirrorMaker 2 with heartbeats."""
     _let_beat(stage.source)
     stage.lab.start("connect")
     parts = stage.lab.parts
@@ -266,7 +266,7 @@ def _replicating(stage: Stage) -> Iterator[None]:
 
 
 def _let_beat(cluster: LabCluster) -> None:
-    """MirrorMaker 2 may write its heartbeats to the source; the lab lets it read only."""
+    """Allow MirrorMaker 2 to write heartbeats to the source; the lab only allows it to read."""
     create_topics(cluster, [_HEARTBEATS], 1)
     pattern, allow = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
     may = [
@@ -280,7 +280,7 @@ def _let_beat(cluster: LabCluster) -> None:
 
 @dataclass(slots=True)
 class Writer:
-    """Writes to the source at a pace until it is told to end, in a thread of its own."""
+    """Writes to the source at a constant rate in its own thread, until it is stopped."""
 
     stage: Stage
     crash: Crash
@@ -292,7 +292,7 @@ class Writer:
 
     @contextmanager
     def writing(self) -> Iterator["Writer"]:
-        """Until the end of the block."""
+        """Write until the end of the block."""
         thread = Thread(target=self._write, daemon=True)
         thread.start()
         try:
@@ -302,7 +302,7 @@ class Writer:
             thread.join()
 
     def rest(self) -> None:
-        """Write nothing more, and wait until all of it is acknowledged."""
+        """Stop writing, and wait for all acknowledgements."""
         self._quiet.set()
 
     def _write(self) -> None:
@@ -335,7 +335,7 @@ class Writer:
 
 
 def _played(stage: Stage, crash: Crash) -> Judged:
-    """One crash from beginning to end; the source is there again behind it."""
+    """Run one crash from start to end, and restore the source."""
     config = _configured(stage, crash)
     with reading(stage.source) as source, reading(stage.target) as target:
 
@@ -366,7 +366,7 @@ def _played(stage: Stage, crash: Crash) -> Judged:
 
 @contextmanager
 def _hindered(stage: Stage, crash: Crash, writer: Writer, end: Callable[[], int]) -> Iterator[None]:
-    """Replication fares as it does before this crash, up to the crash itself."""
+    """Put replication into the state of this crash, until the crash itself."""
     client = stage.lab.parts.worker.client()
     try:
         if crash.kind == IDLE:
@@ -396,7 +396,7 @@ def _hindered(stage: Stage, crash: Crash, writer: Writer, end: Callable[[], int]
 
 
 def _resume(stage: Stage, crash: Crash) -> None:
-    """Replication works again, at full speed."""
+    """Restore normal replication."""
     if crash.kind == SLOW:
         limit(stage.source, _USER, None)
     if crash.kind in (PAUSED, AHEAD):
@@ -405,14 +405,14 @@ def _resume(stage: Stage, crash: Crash) -> None:
 
 
 def _commit(stage: Stage, crash: Crash, end: int) -> None:
-    """A group has read everything on the source, also what is not copied."""
+    """Commit the end of the source for a group, including records that are not replicated."""
     at = {TopicPartition(crash.topic, 0): end // crash.partitions}
     commit(stage.source, {f"{crash.topic}-app": at})
 
 
 @contextmanager
 def _tracked(config: Path, stage: Stage, crash: Crash) -> Iterator[None]:
-    """`drctl offsets track` looks at the source once a second, where this crash has it."""
+    """Run `drctl offsets track` once a second, if this crash uses it."""
     if not crash.tracked:
         yield
         return
@@ -430,7 +430,7 @@ def _tracked(config: Path, stage: Stage, crash: Crash) -> Iterator[None]:
 
 
 def _estimated(config: Path, later_s: float) -> Loss:
-    """As `drctl failover --mode unplanned` says it, now or when the outage has lasted longer."""
+    """Estimate the loss as `drctl failover --mode unplanned` does, now or later in the outage."""
     loaded = load(config)
     link = loaded.link(None)
     with ClusterLinkReader(loaded, link, lambda *_: (), lost=True) as reader:
@@ -456,12 +456,12 @@ def _await(met: Callable[[], bool], otherwise: str) -> None:
 
 
 def _await_rest(end: Callable[[], int]) -> None:
-    """Until nothing comes any more of what replication had read before the crash."""
+    """Wait until everything that replication had read before the crash has arrived."""
     seen, since = end(), time.monotonic()
     deadline = since + _PATIENCE_S
     while time.monotonic() - since < 1.0:
         if (now := end()) != seen:
             seen, since = now, time.monotonic()
         if time.monotonic() > deadline:
-            raise WrongAnswer("copies come although the source is dead")
+            raise WrongAnswer("copies still arrive although the source is dead")
         time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""What the results were measured on."""
+"""The machine and the versions of a measurement."""
 
 import os
 import platform
@@ -13,7 +13,7 @@ from drctl.artifacts.java import find_java, java_version
 
 
 def machine() -> dict[str, Any]:
-    """Cores, memory and versions; nothing that tells whose machine it is.
+    """Return cores, memory and versions; nothing that identifies the machine.
 
     Raises:
         JavaMissing: there is no Java here.

@@ -1,4 +1,4 @@
-"""Runs the parts that were asked for and reports what they measured."""
+"""Runs the requested parts and reports the results."""
 
 import signal
 import sys
@@ -44,7 +44,7 @@ FAILED, INTERRUPTED = 1, 130
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Measure; a part that fails is told, and does not keep the others from being measured."""
+    """Run the parts; a failed part is reported, and the others still run."""
     options = parse(words)
     signal.signal(signal.SIGTERM, _interrupt)
     began, rows, failed, code = datetime.now(UTC), list[Row](), list[str](), FAILED
@@ -67,7 +67,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _measured(options: Options, failed: list[str]) -> Iterator[Row]:
-    """All rows; parts that fail are added to the list of these."""
+    """Yield all rows; add failed parts to the list."""
     tell = _teller()
     with ExitStack() as stack:
         stage = cache(lambda: stack.enter_context(opened_stage(tell)))

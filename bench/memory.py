@@ -1,4 +1,4 @@
-"""The most memory that the JVM of `drctl gap` ever holds, by the number of records."""
+"""Peak memory of the JVM of `drctl gap`, by number of records."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -14,10 +14,10 @@ FLAT = Target(1.2)
 def measure(
     stage: Stage, sizes: Sequence[int], variants: Sequence[Variant], most: int
 ) -> Iterator[Row]:
-    """A row for each size, the last one with its ratio to the one before.
+    """Measure each size, the last one with its ratio to the one before.
 
     Args:
-        most: records a side that are looked at besides, where nothing is missing; 0 for none.
+        most: records per side of an additional run without missing records; 0 for none.
 
     Raises:
         WrongAnswer: a run did not find what is missing.
@@ -34,7 +34,7 @@ def measure(
 
 
 def _ratio(peaks: Mapping[int, float], ascending: Sequence[int], size: int) -> Ratio | None:
-    """Of the two largest of the sizes; of what is larger still, to the one before these."""
+    """Ratio of the two largest sizes, or of the additional one to the largest."""
     if len(ascending) < 2 or size < ascending[-1]:
         return None
     before = ascending[-2]

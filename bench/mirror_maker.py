@@ -1,4 +1,4 @@
-"""What MirrorMaker 2 itself says of groups: `RemoteClusterUtils.translateOffsets`, run for real."""
+"""MirrorMaker 2's own translation of offsets, by `RemoteClusterUtils.translateOffsets`."""
 
 import logging
 import time
@@ -17,7 +17,7 @@ DEADLINE_S = 300.0
 
 
 class MirrorMaker:
-    """Asks the target's checkpoints as a consumer that fails over would."""
+    """Reads the target's checkpoints like a consumer that fails over."""
 
     def __init__(self, java: Any, properties: Mapping[str, str], alias: str) -> None:
         self._java = java
@@ -25,18 +25,18 @@ class MirrorMaker:
         self._alias = alias
 
     def translated(self, group: str) -> dict[TopicPartition, int]:
-        """Where a group goes on, by partition of the target.
+        """Translate the offsets of a group, by partition of the target.
 
         Raises:
-            WrongAnswer: it took so long that it may be the answer of half a topic.
+            WrongAnswer: it took so long that the result may be of half a topic.
         """
         return positions(self.asked(group))
 
     def asked(self, group: str) -> Any:
-        """The answer as Java has it.
+        """Return the Java result.
 
         Raises:
-            WrongAnswer: it took so long that it may be the answer of half a topic.
+            WrongAnswer: it took so long that the result may be of half a topic.
         """
         given = self._java.java.util.HashMap()
         for name, value in self._properties.items():
@@ -55,7 +55,7 @@ class MirrorMaker:
 
 
 def positions(found: Any) -> dict[TopicPartition, int]:
-    """An answer of Java's; each of its parts is a question of its own to the Java machine."""
+    """Convert a Java result; each of its parts is a request to the JVM."""
     return {
         TopicPartition(place.topic(), place.partition()): found[place].offset() for place in found
     }
@@ -63,7 +63,7 @@ def positions(found: Any) -> dict[TopicPartition, int]:
 
 @contextmanager
 def mirror_maker(properties: Mapping[str, str], alias: str) -> Iterator[MirrorMaker]:
-    """A Java machine with MirrorMaker 2's own classes in it.
+    """Start a JVM with MirrorMaker 2's classes.
 
     Args:
         properties: of a client of the target.

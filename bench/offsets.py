@@ -1,4 +1,4 @@
-"""`drctl offsets`: groups moved to the target, beside other ways to do that."""
+"""`drctl offsets`: groups moved to the target, compared with other tools."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -35,12 +35,12 @@ _RULE = "syncs every 101 records, one remembered in each power of two behind the
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much is measured.
+    """Sizes of the measurement.
 
     Attributes:
         groups: with 4 partitions each.
         wide_groups: with `wide_partitions` each.
-        checkpoints: records in MirrorMaker 2's topic of checkpoints.
+        checkpoints: records in MirrorMaker 2's checkpoints topic.
     """
 
     groups: int
@@ -51,7 +51,7 @@ class Sizes:
 
 
 def measure(stage: Stage, sizes: Sizes) -> Iterator[Row]:
-    """Rows for each method, for the others, and for how many records are read again.
+    """Measure each method and the other tools, and count records read again.
 
     Raises:
         WrongAnswer: a group would skip records, or was not moved.
@@ -64,7 +64,7 @@ def measure(stage: Stage, sizes: Sizes) -> Iterator[Row]:
 
 
 def _many(stage: Stage, crowd: Crowd, sizes: Sizes) -> Iterator[Row]:
-    """Every method whose evidence does not need equal offsets."""
+    """Measure every method that does not need equal offsets."""
     run = _Run(stage, crowd, sizes.rounds)
     evidence.remove(stage, TRACKED_OFFSETS_TOPIC)
     yield from run.rows(MATCH)
@@ -89,14 +89,14 @@ def _many(stage: Stage, crowd: Crowd, sizes: Sizes) -> Iterator[Row]:
 
 
 def _kept(stage: Stage, crowd: Crowd, sizes: Sizes) -> Iterator[Row]:
-    """A mirror that keeps offsets."""
+    """Measure a mirror that preserves offsets."""
     run = _Run(stage, crowd, sizes.rounds)
     yield from run.rows(IDENTITY)
     run.end()
 
 
 def _wide(stage: Stage, crowd: Crowd, sizes: Sizes) -> Iterator[Row]:
-    """Few groups with very many partitions each."""
+    """Measure few groups with many partitions each."""
     run = _Run(stage, crowd, sizes.rounds)
     yield from run.rows(MATCH)
     evidence.write_checkpoints(stage, run.world)
@@ -108,7 +108,7 @@ def _wide(stage: Stage, crowd: Crowd, sizes: Sizes) -> Iterator[Row]:
 
 
 class _Run:
-    """Groups moved in one way after the other."""
+    """Moves groups with one method after the other."""
 
     def __init__(self, stage: Stage, crowd: Crowd, rounds: int) -> None:
         stage.tell(f"writing {crowd.shape}")
@@ -118,7 +118,7 @@ class _Run:
         self.slowest = 0.0
 
     def rows(self, way: Way, more: str = "") -> Iterator[Row]:
-        """The time, and the sum of records read again."""
+        """Measure the time, and the sum of records read again."""
         crowd = self.world.crowd
         config = configured(self._stage, crowd, way)
         title = f"{way.title}; {more}" if more else way.title
@@ -138,13 +138,13 @@ class _Run:
             yield _again(crowd, way.title + rule, again)
 
     def end(self) -> None:
-        """Let nobody stand there any more: other parts would list these groups, too."""
+        """Delete the groups' offsets, because other parts would list these groups, too."""
         for cluster in (self._stage.source, self._stage.target):
             forget(cluster, self.world)
 
 
 def _others(stage: Stage, run: _Run) -> Iterator[Row]:
-    """MirrorMaker 2's library, and Kafka's own tool in a loop."""
+    """Measure MirrorMaker 2's library, and Kafka's own tool in a loop."""
     world = run.world
     yield _library(stage, world, _MM2_CALLS, "")
     again = world.read_again(_checkpoints(world))
@@ -166,7 +166,7 @@ def _library(stage: Stage, world: World, calls: int, more: str) -> Row:
 
 
 def _scaled(what: str, times: Sequence[float], crowd: Crowd) -> Row:
-    """What all groups would take, from those that were measured."""
+    """Extrapolate the measured groups to all groups."""
     name = f"{crowd.shape}: {what} (measured on {len(times)} groups, scaled)"
     return Row(PART, name, tuple(taken * crowd.groups for taken in times))
 
@@ -176,7 +176,7 @@ def _again(crowd: Crowd, title: str, records: int) -> Row:
 
 
 def _checkpoints(world: World) -> dict[str, dict[TopicPartition, int]]:
-    """MirrorMaker 2's answers, by group."""
+    """MirrorMaker 2's translations, by group."""
     known = {p: evidence.remembered(evidence.syncs(log)) for p, log in world.logs.items()}
     return {
         group: {p: evidence.translated(known[p], offset) for p, offset in positions.items()}

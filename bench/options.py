@@ -40,24 +40,24 @@ _MOST = 30_000_000
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is measured, and on how much.
+    """What is measured, and with which sizes.
 
     Attributes:
-        records: a side, of the warm comparisons.
-        rounds: that count, after one that does not.
-        memory_sizes: records a side, ascending.
-        memory_variants: what is missing where memory is looked at.
-        memory_most: records a side, of one more look at memory where nothing is missing; 0: none.
-        scope_sizes: records a side, ascending, behind a tail of 50,000.
-        topics: that an estimate looks at, or a plan moves, with `topic_partitions` each.
-        offsets: groups that are moved.
-        dump_sizes: records of the topic that is dumped, ascending.
-        lagging: groups behind a real MirrorMaker 2, which copies `lagging_records`.
-        crashes: drawn from `seed`, of a source whose loss is estimated.
-        first_crash: of these; what comes before it was measured in another run.
+        records: per side, for the warm comparisons.
+        rounds: that count, after one warm-up round.
+        memory_sizes: records per side, ascending.
+        memory_variants: what is missing in memory measurements.
+        memory_most: records per side of a memory measurement without missing records; 0: none.
+        scope_sizes: records per side, ascending, before a tail of 50,000.
+        topics: for an estimate or a plan, with `topic_partitions` each.
+        offsets: number of groups to move.
+        dump_sizes: records of the topic to dump, ascending.
+        lagging: groups that lag, with a real MirrorMaker 2 that copies `lagging_records`.
+        crashes: number of crashes to draw from `seed`.
+        first_crash: the first one to run; earlier ones were measured in another run.
         crowds: groups of each failover whose outage is measured, ascending.
         faults: how the primary is lost in these.
-        beside: another checkout, whose commands are run in turns with those of this one.
+        beside: another checkout, whose commands run in turns with those of this one.
     """
 
     parts: tuple[str, ...]
@@ -86,7 +86,7 @@ class Options:
 
 
 def parse(words: Sequence[str] | None = None) -> Options:
-    """Read the command line; ends the process where it is wrong."""
+    """Parse the command line; exit if it is invalid."""
     given = _parser().parse_args(words)
     sizes = given.memory_sizes or (_FULL if given.full else _SCALED)
     return Options(

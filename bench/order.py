@@ -1,4 +1,4 @@
-"""What it costs to look at the order of replicated records, beside digests of the same records."""
+"""The cost of checking the order of replicated records, compared with digests of them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ class Filled:
     """A topic on both sides.
 
     Attributes:
-        inversions: how many there are on the target.
+        inversions: on the target.
     """
 
     topic: str
@@ -33,10 +33,10 @@ class Filled:
 
 
 def measure(stage: Stage, records: int, rounds: int) -> Iterator[Row]:
-    """Digests, then the order by key and by partition.
+    """Measure digests, then the order by key and by partition.
 
     Raises:
-        WrongAnswer: another number of inversions was found than there are.
+        WrongAnswer: the number of inversions is wrong.
     """
     data = _fill(stage, records)
     plan = plan_of(data.topic, PARTITIONS, *stage.clusters)
@@ -71,7 +71,7 @@ def _fill(stage: Stage, records: int) -> Filled:
 
 
 def reordered(messages: list[Message]) -> tuple[list[Message], int]:
-    """The same with some records of a key after the next one of it; how many pairs those are."""
+    """Move some records of a key after its next one; return the records and the number of pairs."""
     changed, last, swapped = list(messages), dict[bytes, int](), 0
     for place, message in enumerate(messages):
         before = last.pop(message.key, None)

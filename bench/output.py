@@ -1,4 +1,4 @@
-"""The results as a table for people and as JSON for whoever compares runs."""
+"""Results as a table and as JSON."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,10 +25,10 @@ def document(
     settings: Mapping[str, Any],
     complete: bool,
 ) -> dict[str, Any]:
-    """Everything about one run.
+    """Build the document of a run.
 
     Args:
-        complete: whether all that was asked for was measured.
+        complete: whether everything requested was measured.
     """
     return {
         "schema": SCHEMA,

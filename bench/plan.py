@@ -1,4 +1,4 @@
-"""`drctl failover` with very many topics and groups in one plan: its time and its memory."""
+"""`drctl failover` with many topics and groups in one plan: time and memory."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -22,10 +22,10 @@ _ANSWER = ("--answer", "stop-replication=yes")
 
 
 def measure(stage: Stage, topics: int, partitions: int, groups: int) -> Iterator[Row]:
-    """Rows for the plan, and for a planned failover from its beginning to its end.
+    """Measure the plan, and a whole planned failover.
 
     Raises:
-        WrongAnswer: one of them did not end as it should, or groups were not moved.
+        WrongAnswer: a run did not end as expected, or groups were not moved.
     """
     crowd = crowd_of(topics, partitions, groups)
     world = made(stage, crowd)
@@ -52,7 +52,7 @@ def crowd_of(topics: int, partitions: int, groups: int) -> Crowd:
 
 
 def configured(stage: Stage, crowd: Crowd) -> Path:
-    """A drctl.yaml with the link of these groups."""
+    """Write a drctl.yaml with the link of these groups."""
     mine, fence = [f"{crowd.name}-.*"], {"method": "acl", "principals": ["User:orders-app"]}
     replicator = {"kind": "offset-preserving"}
     link = link_over(*mine, groups=mine, replicator=replicator, fence=fence)
@@ -65,7 +65,7 @@ def _both(name: str, ran: Done) -> Iterator[Row]:
 
 
 def made(stage: Stage, crowd: Crowd) -> World:
-    """The topics on both clusters, and where each group stands on the source."""
+    """Create the topics on both clusters, and commit the offsets on the source."""
     stage.tell(f"writing {len(crowd.names) * crowd.partitions:,} partitions")
     names, start = crowd.names, round(time.time() * 1000) - 3_600_000
     for cluster in stage.clusters:
@@ -85,7 +85,7 @@ def made(stage: Stage, crowd: Crowd) -> World:
 
 
 def _check(cluster: LabCluster, places: Sequence[TopicPartition]) -> None:
-    """What was sent again would be there twice: offsets would not be the same on both sides."""
+    """Verify that no record was sent twice, which would make offsets differ."""
     with reading(cluster, timeout_s=60) as reader:
         ends = reader.look_up([(place, Mark.END) for place in places])()
     wrong = sum(not isinstance(end, Found) or end.offset != RECORDS for end in ends)

@@ -1,4 +1,4 @@
-"""`drctl gap` as a process of its own, as an engineer runs it: its time and its memory."""
+"""`drctl gap` as a process: time and memory."""
 
 import json
 import subprocess
@@ -26,16 +26,16 @@ _PAUSE_S = 0.1
 
 
 class WrongAnswer(Unknown):
-    """What was measured did not give the right result, so its time means nothing."""
+    """A measured command returned a wrong result, so its time does not count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A run of `drctl gap` that found what it had to find.
+    """A run of `drctl gap` with the correct result.
 
     Attributes:
-        seconds: from the start of the process to its end.
-        jvm_bytes: the most memory that its JVM ever held; 0 where that was not watched.
+        seconds: duration of the process.
+        jvm_bytes: peak memory of its JVM; 0 if not measured.
     """
 
     seconds: float
@@ -44,12 +44,12 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A command that ended as it should.
+    """A command that ended as expected.
 
     Attributes:
-        seconds: from the start of its process to its end.
-        megabytes: the most memory that it ever held.
-        stdout: what it wrote there.
+        seconds: duration of the process.
+        megabytes: peak memory.
+        stdout: its output.
     """
 
     seconds: float
@@ -58,16 +58,16 @@ class Done:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The one JSON document of it."""
+        """Its JSON document."""
         found: dict[str, Any] = json.loads(self.stdout)
         return found
 
 
 def drctl(config: Path, *words: str, codes: Collection[int] = (0,), form: str = "json") -> Done:
-    """Run drctl in a process of its own.
+    """Run drctl in a process.
 
     Raises:
-        WrongAnswer: it ended with another exit code than one of these.
+        WrongAnswer: it ended with another exit code.
     """
     began = time.perf_counter()
     process = subprocess.Popen(
@@ -106,11 +106,11 @@ def run_gap(
     """Compare a dataset's source with one of its targets.
 
     Args:
-        watched: whether to look at the JVM's memory meanwhile, which takes a little time.
-        options: what else is on the command line.
+        watched: whether to measure the JVM's memory, which takes a little time.
+        options: more command-line options.
 
     Raises:
-        WrongAnswer: it ended without an answer, or with a wrong one.
+        WrongAnswer: the result is missing or wrong.
     """
     with TemporaryDirectory(dir=stage.folder) as name:
         out, said = Path(name, "out"), Path(name, "stderr")
@@ -142,7 +142,7 @@ def _watch(process: "subprocess.Popen[bytes]") -> int:
 
 
 def _jvm_peak(pid: int) -> int:
-    """The high-water mark of the largest JVM below a process."""
+    """Peak memory of the largest JVM below a process."""
     with suppress(psutil.NoSuchProcess):
         children = psutil.Process(pid).children(recursive=True)
         return max((_jvm_bytes(child) for child in children), default=0)

@@ -1,4 +1,4 @@
-"""A limit on how fast a user may read from a cluster, or write: a slow line, for replication."""
+"""A quota on a user's reads or writes, to slow down replication."""
 
 from drctl.formats.primitives import Cursor
 from drctl.kafka.brokers import Brokers, BrokerSocket
@@ -18,7 +18,7 @@ _TIMEOUT_S = 20.0
 def limit(
     cluster: LabCluster, user: str, bytes_per_second: float | None, key: str = READING
 ) -> None:
-    """Set it, or take it away.
+    """Set or remove it.
 
     Raises:
         Unreachable: no broker answered.

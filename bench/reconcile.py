@@ -1,9 +1,8 @@
-"""`drctl reconcile --policy copy` on a tail, beside a producer that has the records at hand.
+"""`drctl reconcile --policy copy` on a tail, compared with a producer.
 
-That is one process with confluent-kafka's Producer, idempotent (so acks=all), lz4, which writes the
-very records that drctl writes: same keys, values, partitions and timestamps, and the same header,
-made before the clock starts. It reads nothing, compares nothing and has no transactions. A second
-one leaves the header out: what the records were on the source.
+The producer is confluent-kafka's, idempotent (so acks=all), with lz4. It writes the same records as
+drctl: same keys, values, partitions, timestamps and header, all prepared in memory. It reads and
+compares nothing, and has no transactions. A second one writes no header.
 """
 
 import time
@@ -42,9 +41,8 @@ class Copied:
     """A run that copied everything.
 
     Attributes:
-        process_s: from the start of the process to its end; run_s: from the first thing it wrote
-            down to what it read back.
-        megabytes: the most memory that it ever held.
+        process_s: duration of the process; run_s: from its first journal entry to its verification.
+        megabytes: peak memory.
     """
 
     process_s: float
@@ -53,7 +51,7 @@ class Copied:
 
 
 def measure(stage: Stage, records: int, rounds: int) -> Iterator[Row]:
-    """Rows for both producers, and rows for drctl's time and memory.
+    """Measure both producers, and drctl's time and memory.
 
     Raises:
         WrongAnswer: not every record was copied.
@@ -98,7 +96,7 @@ def _rows(
 
 
 def _configured(stage: Stage, rounds: int) -> Path:
-    """A link for each round: what was copied once would not be missing again."""
+    """Write a link for each round, because copied records are no longer missing."""
     links = {
         f"round-{number}": link_over(
             _TOPIC, replicator={"kind": "none", "rename": f"${{topic}}.{number}"}
@@ -109,7 +107,7 @@ def _configured(stage: Stage, rounds: int) -> Path:
 
 
 def _stamps(tail: Sequence[Message]) -> list[list[tuple[str, bytes]]]:
-    """The header of each record, as drctl would write it."""
+    """The provenance header of each record, as drctl would write it."""
     stamps = [stamp_of(_CLUSTER, TopicPartition(_TOPIC, n)) for n in range(PARTITIONS)]
     offsets = [count() for _ in stamps]
     return [
@@ -119,7 +117,7 @@ def _stamps(tail: Sequence[Message]) -> list[list[tuple[str, bytes]]]:
 
 
 def _produced(stage: Stage, topic: str, tail: Sequence[Message], headers: Iterable[Any]) -> float:
-    """How long it takes until all of it is stored."""
+    """Measure the time until all records are stored."""
     began = time.perf_counter()
     producer = Producer({**stage.target.client_properties(), **PRODUCER}, logger=QUIET)
     produce = producer.produce
@@ -144,6 +142,6 @@ def _reconciled(stage: Stage, config: Path, number: int, records: int) -> Copied
     )
     words = ("reconcile", str(out), "--policy", "copy", "--conflicting", "copy")
     done = drctl(config, *words, "--execute", "--yes")
-    if (told := done.document["totals"]["done"]) != records:
-        raise WrongAnswer(f"drctl reconcile copied {told} of {records} records")
+    if (copied := done.document["totals"]["done"]) != records:
+        raise WrongAnswer(f"drctl reconcile copied {copied} of {records} records")
     return Copied(done.seconds, done.document["seconds"], done.megabytes)

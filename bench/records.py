@@ -1,4 +1,4 @@
-"""The records that are compared: how they look, and which of them a target lacks."""
+"""The records to compare, and which of them are missing on a target."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """What of the source is not on the target.
+    """What is missing on the target.
 
     Attributes:
-        scattered: so many of a thousand records, spread over everything.
-        tail: so many of a thousand records, the last ones.
-        last: so many records, the last ones.
+        scattered: per thousand, spread over all records.
+        tail: per thousand, at the end.
+        last: number of records at the end.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Variant:
     tail: int = 0
     last: int = 0
 
-    def lacks(self, number: int, total: int) -> bool:
+    def omits(self, number: int, total: int) -> bool:
         """Whether record `number` of `total` never reached the target."""
         if number * 1000 >= total * (1000 - self.tail) or number >= total - self.last:
             return True
@@ -58,10 +58,10 @@ VARIANTS = (IDENTICAL, FEW, MANY, TAIL)
 def chunks(
     total: int, start_ms: int, *, partitions: int = PARTITIONS, more_bytes: int = 0
 ) -> Iterator[tuple[int, list[Message]]]:
-    """The same records for the same arguments: about 200 bytes each, times ascending.
+    """Generate the same records for the same arguments: about 200 bytes each, timestamps ascending.
 
     Args:
-        more_bytes: how much longer each value is.
+        more_bytes: added to each value.
 
     Yields:
         The number of the first record, and the next records.

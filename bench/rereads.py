@@ -1,4 +1,4 @@
-"""How many records lagging groups read again, behind a real MirrorMaker 2, by who translates."""
+"""Records that lagging groups read again after a real MirrorMaker 2, by translation."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -35,10 +35,10 @@ Found = Mapping[str, Mapping[TopicPartition, int]]
 
 
 def measure(stage: Stage, groups: int, records: int) -> Iterator[Row]:
-    """A row for MirrorMaker 2's own answers, and one for each of drctl's methods.
+    """Measure MirrorMaker 2's own translation, and each of drctl's methods.
 
     Raises:
-        WrongAnswer: somebody would skip records.
+        WrongAnswer: records would be skipped.
         Stopped: MirrorMaker 2 does not copy.
     """
     remove(stage, SYNCS, CHECKPOINTS, TRACKED_OFFSETS_TOPIC)
@@ -57,7 +57,7 @@ def measure(stage: Stage, groups: int, records: int) -> Iterator[Row]:
 
 
 def positions_of(document: Mapping[str, Any]) -> Found:
-    """What `drctl offsets translate` says, by group and partition of the target."""
+    """Offsets of `drctl offsets translate`, by group and partition of the target."""
     found: dict[str, dict[TopicPartition, int]] = {}
     for row in document["rows"]:
         if row["target_offset"] is not None:
@@ -78,9 +78,9 @@ def _sum(stage: Stage, world: World, way: Way) -> int:
 
 
 def _only(world: World, found: Found) -> World:
-    """The positions for which somebody has an answer.
+    """The offsets that MirrorMaker 2 translates.
 
-    MirrorMaker 2 has none where a position lies before the first sync that it wrote.
+    It does not translate offsets before the first sync that it wrote.
     """
     kept = {
         group: {place: offset for place, offset in places.items() if place in found[group]}
@@ -90,7 +90,7 @@ def _only(world: World, found: Found) -> World:
 
 
 def _mirrored(stage: Stage, crowd: Crowd) -> tuple[World, Found]:
-    """What MirrorMaker 2 copied, where the groups stand, and what it says of that in the end."""
+    """Run MirrorMaker 2: what it copied, the committed offsets, and its translations."""
     (topic,), logs = crowd.names, Logs()
     create_topics(stage.source, [topic], crowd.partitions)
     bursts = _bursts(crowd, stage.start_ms)
@@ -119,7 +119,7 @@ def _bursts(crowd: Crowd, start_ms: int) -> Iterator[tuple[int, list[Message]]]:
 def _write_lost(
     stage: Stage, crowd: Crowd, logs: Logs, bursts: Iterator[tuple[int, list[Message]]]
 ) -> None:
-    """Records that are deleted before replication begins: offsets differ by them."""
+    """Write records that are deleted before replication begins, so that offsets differ."""
     appender, written = Appender(stage.source), 0
     while written < crowd.lost:
         first, messages = next(bursts)
@@ -143,7 +143,7 @@ def _append(
 
 @contextmanager
 def _running(stage: Stage) -> Iterator[None]:
-    """MirrorMaker 2 copies meanwhile; else it would take time from what is measured."""
+    """Run MirrorMaker 2 until the end of the block; it would slow down measurements."""
     stage.lab.start("connect")
     try:
         yield
@@ -176,10 +176,10 @@ def _ends(
 
 
 def _settled(maker: MirrorMaker, world: World) -> Found:
-    """Its answers, once it says the same twice.
+    """Its translations, once two in a row are equal.
 
     Raises:
-        WrongAnswer: it has none for one of the groups.
+        WrongAnswer: a group has none.
     """
     patience = Patience.of(_PATIENCE_S)
     before: Found = {}

@@ -25,10 +25,10 @@ _DEADLINE_S = 120
 def translate_offsets(
     stage: Stage, world: World, expected: Mapping[str, Mapping[TopicPartition, int]], calls: int
 ) -> tuple[float, ...]:
-    """Seconds of each call of `RemoteClusterUtils.translateOffsets`, in one Java machine.
+    """Measure calls of `RemoteClusterUtils.translateOffsets` in one JVM, in seconds each.
 
     Raises:
-        WrongAnswer: it did not give what the topic of checkpoints says.
+        WrongAnswer: the result differs from the checkpoints topic.
     """
     taken = []
     with mirror_maker(stage.target.client_properties(), stage.source.name) as maker:
@@ -43,10 +43,10 @@ def translate_offsets(
 
 
 def reset_offsets(stage: Stage, world: World, runs: int) -> tuple[float, ...]:
-    """Seconds of each `kafka-consumer-groups --reset-offsets --from-file`, a process each.
+    """Measure `kafka-consumer-groups --reset-offsets --from-file`, one process each, in seconds.
 
     Raises:
-        WrongAnswer: the tool did not do it.
+        WrongAnswer: the tool failed.
     """
     folder = stage.folder / "reset"
     folder.mkdir(exist_ok=True)

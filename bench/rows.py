@@ -1,4 +1,4 @@
-"""What a benchmark reports: rows of a value, perhaps a ratio to another row, perhaps a target."""
+"""Results of a benchmark: rows with a value, possibly a ratio to another row, and a target."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a ratio has to be: at most `limit`, or at least it."""
+    """What a ratio should be: at most, or at least, `limit`."""
 
     limit: float
     at_least: bool = False
 
     def reached_by(self, ratio: float) -> bool:
-        """Whether the ratio is good enough."""
+        """Whether the ratio meets the target."""
         return ratio >= self.limit if self.at_least else ratio <= self.limit
 
     def __str__(self) -> str:
@@ -23,11 +23,11 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """One row's measurement as a multiple of another's.
+    """A measurement of one row divided by that of another.
 
     Attributes:
-        meaning: of what to what.
-        target: None where nobody promised anything.
+        meaning: description of the ratio.
+        target: None if there is none.
     """
 
     value: float
@@ -36,17 +36,17 @@ class Ratio:
 
     @property
     def reached(self) -> bool | None:
-        """Whether the target was met; None where there is none."""
+        """Whether the target was met; None if there is none."""
         return self.target.reached_by(self.value) if self.target else None
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One measured thing.
+    """One measurement.
 
     Attributes:
-        samples: single measurements, in the order they were taken; the value is their median.
-        records: how many records each of them read; 0 where that means nothing.
+        samples: in the order they were taken; the value is their median.
+        records: read in each sample; 0 if not applicable.
     """
 
     part: str
@@ -58,12 +58,12 @@ class Row:
 
     @property
     def value(self) -> float:
-        """The median of the samples."""
+        """Median of the samples."""
         return median(self.samples)
 
     @property
     def records_per_second(self) -> float | None:
-        """How fast records were read; None where that was not measured."""
+        """Records read per second; None if not measured."""
         return self.records / self.value if self.records and self.unit == "s" else None
 
     def to_json(self) -> dict[str, Any]:
@@ -86,5 +86,5 @@ class Row:
 
 
 def paired(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """The median of the ratios round by round: what slows a whole round does not count."""
+    """Median of the ratios by round, so that a slow round does not count."""
     return median(mine / other for mine, other in zip(ours, theirs, strict=True))

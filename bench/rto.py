@@ -1,4 +1,4 @@
-"""For how long writes are refused while clients are moved, by an application's own log."""
+"""How long writes are refused during a failover, from an application's log."""
 
 import json
 import signal
@@ -46,7 +46,7 @@ own defaults."""
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A record that the application tried to write; seconds since the epoch."""
+    """An attempt to write a record; times in seconds since 1970 UTC."""
 
     began: float
     answered: float
@@ -61,12 +61,12 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """What the application felt.
+    """The outage that the application saw.
 
     Attributes:
-        seconds: planned: from the last record that the source took to the first that the target
-            took; unplanned: from the command on.
-        refused: records that nobody took meanwhile.
+        seconds: planned: from the last record that the source accepted to the first one that the
+            target accepted; unplanned: from the start of the command.
+        refused: number of records that neither cluster accepted.
     """
 
     seconds: float
@@ -74,10 +74,10 @@ class Outage:
 
 
 def measure(stage: Stage, crowds: Sequence[int], faults: Sequence[str]) -> Iterator[Row]:
-    """Rows for each way of losing a primary, with so many groups.
+    """Measure each way of losing a primary, with this number of groups.
 
     Raises:
-        WrongAnswer: a failover did not end as it should, or the journal says something else.
+        WrongAnswer: a failover did not end as expected, or the journal disagrees.
         Stopped: MirrorMaker 2 does not copy.
     """
     stage.lab.start("connect")
@@ -101,7 +101,7 @@ def _one(stage: Stage, how: str, groups: int) -> Iterator[Row]:
         _await(lambda: _copied(stage, name), f"MirrorMaker 2 does not copy {name}")
         names = _groups(stage, name, groups)
         running.enter_context(_reading(stage, endpoint, name, names[0]))
-        _await(lambda: _has_checkpoints(stage, names), f"groups of {name} lack checkpoints")
+        _await(lambda: _has_checkpoints(stage, names), f"groups of {name} have no checkpoints")
         time.sleep(_SETTLED_S)
         if how != PLANNED:
             running.enter_context(_lost(stage, how))
@@ -109,14 +109,17 @@ def _one(stage: Stage, how: str, groups: int) -> Iterator[Row]:
         mode = "planned" if how == PLANNED else "unplanned"
         words = ("failover", "--mode", mode, "--execute", "--yes")
         said = drctl(config, *words, codes=(0, 1)).document
-        _await(lambda: any(_is_on(each, stage.target) for each in log()), "nobody moved")
+        _await(
+            lambda: any(_is_on(each, stage.target) for each in log()),
+            "the application did not move",
+        )
         outage = _outage(stage, log(), None if how == PLANNED else began)
         # Not the first: its consumer commits on the target, whatever drctl did.
         there = committed(stage.target, names[1:])
         if without := [group for group, positions in there.items() if not positions]:
             raise WrongAnswer(f"{len(without):,} groups have no offset on the target")
-    told = said["rto_seconds"]
-    stage.tell(f"{how}, {groups:,} groups: {outage.seconds:.2f} s; the journal says {told}")
+    recorded = said["rto_seconds"]
+    stage.tell(f"{how}, {groups:,} groups: {outage.seconds:.2f} s; {recorded} in the journal")
     for step in said["steps"]:
         stage.tell(f"    {step['id']:24} {step['seconds']}")
     limit = LIMITS_S[how]
@@ -124,9 +127,9 @@ def _one(stage: Stage, how: str, groups: int) -> Iterator[Row]:
     of = f"{how}, {groups:,} groups"
     yield Row(PART, f"{of}: by the application's log", (outage.seconds,), ratio=ratio)
     yield Row(PART, f"{of}: records refused", (outage.refused,), unit="records")
-    if told is not None:
-        apart = Ratio(abs(told - outage.seconds), "seconds apart", Target(1.0))
-        yield Row(PART, f"{of}: by the journal", (told,), ratio=apart)
+    if recorded is not None:
+        apart = Ratio(abs(recorded - outage.seconds), "seconds apart", Target(1.0))
+        yield Row(PART, f"{of}: by the journal", (recorded,), ratio=apart)
     for step in said["steps"]:
         yield Row(PART, f"{of}: step {step['id']}", (step["seconds"],))
 
@@ -144,7 +147,7 @@ def _is_on(each: Attempt, cluster: LabCluster) -> bool:
 
 
 def _replicating(stage: Stage) -> None:
-    """MirrorMaker 2 copies, with its own defaults."""
+    """Run MirrorMaker 2 with its own defaults."""
     parts = stage.lab.parts
     client = parts.worker.client(60)
     try:
@@ -208,7 +211,7 @@ def _await(so: Any, otherwise: str) -> None:
 
 @contextmanager
 def _application(stage: Stage, endpoint: Path, topic: str) -> Iterator[Any]:
-    """It writes until the block ends; what is given reads its log."""
+    """Write until the block ends; yields a function that reads its log."""
     user = "orders-app"
     more = {"message.timeout.ms": "1000", "allow.auto.create.topics": "false"}
     producers = {c.bootstrap: {**c.client_properties(user), **more} for c in stage.clusters}
@@ -216,12 +219,12 @@ def _application(stage: Stage, endpoint: Path, topic: str) -> Iterator[Any]:
     settings.touch(mode=0o600)
     given = {"endpoint": str(endpoint), "producers": producers}
     settings.write_text(json.dumps(given), encoding="utf-8")
-    with output.open("wb") as told, endpoint.with_name("complaints").open("wb") as complaints:
+    with output.open("wb") as out, endpoint.with_name("errors").open("wb") as errors:
         process = subprocess.Popen(
             [sys.executable, str(_PROGRAM), str(settings), topic],
             stdin=subprocess.PIPE,
-            stdout=told,
-            stderr=complaints,
+            stdout=out,
+            stderr=errors,
         )
     try:
         yield lambda: _attempts(output)
@@ -248,12 +251,12 @@ while True:
         consumer.subscribe([given["topic"]])
     consumer.poll(0.2)
 """
-"""An application that reads, and begins anew where the file says something else."""
+"""An application that consumes, and reconnects if the file names another cluster."""
 
 
 @contextmanager
 def _reading(stage: Stage, endpoint: Path, topic: str, group: str) -> Iterator[None]:
-    """Somebody reads in the group, and commits, until the block ends."""
+    """Consume and commit in the group until the block ends."""
     more = {"group.id": group, "auto.commit.interval.ms": 500, "auto.offset.reset": "earliest"}
     consumers = {c.bootstrap: {**c.client_properties("orders-app"), **more} for c in stage.clusters}
     settings = {"endpoint": str(endpoint), "topic": topic, "consumers": consumers}
@@ -275,7 +278,7 @@ def _reading(stage: Stage, endpoint: Path, topic: str, group: str) -> Iterator[N
 
 @contextmanager
 def _lost(stage: Stage, how: str) -> Iterator[None]:
-    """The primary, until the block ends."""
+    """Take down the primary until the block ends."""
     if how == CUT:
         with cut_off([int(each.rpartition(":")[2]) for each in stage.source.bootstrap.split(",")]):
             yield

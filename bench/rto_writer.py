@@ -1,10 +1,9 @@
-"""An application that writes all the time, to the cluster that a file names: `SETTINGS TOPIC`.
+"""An application that writes continuously to the cluster that a file names: `SETTINGS TOPIC`.
 
-SETTINGS holds properties of a librdkafka producer by bootstrap address, and the file that names
-one. The file is looked at before each record and while an answer is awaited, so that the log of
-this application tells within its pace when writes are refused and when they are taken again. What
-became of each record is a line: nanoseconds when it was begun and when the answer came, the address
-and the answer. It ends with its standard input.
+SETTINGS contains properties of a librdkafka producer by bootstrap address, and the name of that
+file. It is read before each record and while waiting for an acknowledgement, so that the log shows
+promptly when writes are refused and accepted again. Each record is logged as a line: start and end
+in nanoseconds, the address and the outcome. The process ends when its standard input is closed.
 """
 
 import json
@@ -22,7 +21,7 @@ ANSWER_S = 2.0
 
 
 def work(settings: dict[str, Any], topic: str) -> None:
-    """Write for ever."""
+    """Write until the process ends."""
     place, producers = Path(settings["endpoint"]), settings["producers"]
     now, producer = "", None
     while True:
@@ -36,15 +35,15 @@ def work(settings: dict[str, Any], topic: str) -> None:
 
 
 def _write(producer: Producer, topic: str, leads: str, place: Path) -> bool:
-    """Whether it was acknowledged; what became of it is said."""
+    """Write a record and log the outcome; return whether it was acknowledged."""
     answers: list[tuple[int, str]] = []
 
-    def told(error: KafkaError | None, _message: Any) -> None:
+    def log_answer(error: KafkaError | None, _message: Any) -> None:
         answers.append((time.time_ns(), error.name() if error else "acknowledged"))
 
     began, until = time.time_ns(), time.monotonic() + ANSWER_S
     try:
-        producer.produce(topic, str(began).encode(), on_delivery=told)
+        producer.produce(topic, str(began).encode(), on_delivery=log_answer)
         while not answers and time.monotonic() < until:
             producer.poll(PACE_S)
             if place.read_text(encoding="utf-8").strip() not in (leads, ""):

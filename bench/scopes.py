@@ -1,4 +1,4 @@
-"""What `drctl gap` takes when it need not read everything: the tail, and runs with a ledger."""
+"""`drctl gap` when it does not read everything: the tail, and runs with a ledger."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,10 +13,10 @@ SAME = Target(1.2)
 
 
 def measure(stage: Stage, sizes: Sequence[int], runs: int) -> Iterator[Row]:
-    """Rows for each size: all of it, its tail, and a ledger that is new and one that is kept.
+    """Measure for each size: everything, the tail, a new ledger and an existing ledger.
 
     Raises:
-        WrongAnswer: a run did not find the 50,000 records that are missing.
+        WrongAnswer: a run did not find the 50,000 missing records.
     """
     first = {"tail": 0.0, "kept ledger": 0.0}
     for size in sorted(sizes):

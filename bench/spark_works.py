@@ -1,4 +1,4 @@
-"""What is timed in a Spark session: drctl's comparison and what it is measured against."""
+"""The work that is timed in a Spark session: drctl's comparison and the baselines."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -26,7 +26,7 @@ _V1_SCAN = "KafkaRelation"
 
 
 class Works:
-    """The works of one session on one dataset."""
+    """The work of one session on one dataset."""
 
     def __init__(self, spark: SparkSession, stage: Stage, dataset: Dataset) -> None:
         self._spark = spark
@@ -39,10 +39,10 @@ class Works:
         self._rows = KafkaRows(spark, self._properties, spark.sparkContext.defaultParallelism)
 
     def check_default_source(self) -> None:
-        """See that the baseline is what it says it is, and reads what it should.
+        """Verify that the baseline uses Spark's default source and reads everything.
 
         Raises:
-            WrongAnswer: it is read by another source, or not whole.
+            WrongAnswer: it does not.
         """
         frame = self._both_by_default()
         plan = str(frame._jdf.queryExecution().executedPlan().toString())
@@ -52,11 +52,11 @@ class Works:
             raise WrongAnswer(f"Spark's default Kafka source read {found} records")
 
     def read_by_default(self) -> None:
-        """Read both sides with nothing but Spark's defaults."""
+        """Read both sides with Spark's defaults."""
         _read_only(self._both_by_default())
 
     def reading_as_drctl(self) -> Callable[[], None]:
-        """What reads both sides with the source and the fetch options of drctl."""
+        """Read both sides with drctl's source and fetch options."""
         plan = self.plan(IDENTICAL)
 
         def read() -> None:
@@ -69,7 +69,7 @@ class Works:
         return read
 
     def except_all(self) -> None:
-        """The comparison that anybody would write in Spark.
+        """The obvious comparison in Spark.
 
         Raises:
             WrongAnswer: it found a difference between identical topics.
@@ -79,7 +79,7 @@ class Works:
             raise WrongAnswer(f"exceptAll found {found} records in identical topics")
 
     def comparison(self, variant: Variant) -> Callable[[], None]:
-        """What compares a variant as drctl does, with a plan that is made now."""
+        """Compare a variant as drctl does, with a new plan."""
         plan = self.plan(variant)
         missing = self._dataset.missing(variant)
 
@@ -102,7 +102,7 @@ class Works:
             raise WrongAnswer(f"{variant.title}: planned to read {span} records")
 
     def plan(self, variant: Variant) -> ComparePlan:
-        """The plan of a comparison, as `drctl gap` makes it."""
+        """The plan of a comparison, as in `drctl gap`."""
         link = load(self._stage.config).link(self._dataset.link(variant))
         with both_readers(link) as (source, target):
             frozen = freeze(link, source, target, [self._dataset.topic])

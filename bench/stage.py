@@ -1,4 +1,4 @@
-"""The lab that a run of the benchmarks starts, and the data in it."""
+"""The lab of a benchmark run, and its data."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ HEAP_MB = 1024
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A source topic and one target topic a variant.
+    """A source topic and one target topic per variant.
 
     Attributes:
         total: records on the source.
@@ -45,11 +45,11 @@ class Dataset:
         return f"{self.topic}.{variant.name}"
 
     def link(self, variant: Variant) -> str:
-        """The link of drctl.yaml from the one to the other."""
+        """The link of a variant."""
         return f"{self.total}-{variant.name}"
 
     def missing(self, variant: Variant) -> int:
-        """Records that drctl has to find."""
+        """Number of records that drctl has to find."""
         return self.total - self.on_target[variant]
 
     def read(self, variant: Variant) -> int:
@@ -59,11 +59,11 @@ class Dataset:
 
 @dataclass(slots=True)
 class Stage:
-    """Two real clusters; data is written when first asked for, and then kept.
+    """Two real clusters; data is written when first needed, and then kept.
 
     Attributes:
-        folder: for whatever the benchmarks leave.
-        start_ms: timestamp of the first record, milliseconds UTC.
+        folder: for files of the benchmarks.
+        start_ms: timestamp of the first record, in milliseconds since 1970 UTC.
     """
 
     lab: Lab
@@ -79,24 +79,24 @@ class Stage:
 
     @property
     def source(self) -> LabCluster:
-        """The cluster that replication would read from."""
+        """The source cluster."""
         return self.lab.cluster("primary")
 
     @property
     def target(self) -> LabCluster:
-        """The cluster that replication would write to."""
+        """The target cluster."""
         return self.lab.cluster("secondary")
 
     @property
     def clusters(self) -> tuple[LabCluster, LabCluster]:
-        """Both."""
+        """Both clusters."""
         return self.source, self.target
 
     def configured(self, name: str, links: Mapping[str, Any], **sections: Any) -> Path:
-        """A drctl.yaml in a folder of this name, which drctl takes.
+        """Write a valid drctl.yaml to a folder of this name.
 
         Raises:
-            ConfigError: it does not.
+            ConfigError: it is invalid.
         """
         config = self.folder / name / "drctl.yaml"
         config.parent.mkdir(exist_ok=True)
@@ -104,7 +104,7 @@ class Stage:
         return config
 
     def data(self, total: int, variants: Sequence[Variant]) -> Dataset:
-        """So many records on the source and, but for what the variants lack, on the target."""
+        """Write these records to the source and, except what variants omit, to the target."""
         known = self._made.get(total)
         missing = [v for v in variants if known is None or v not in known.on_target]
         if missing:
@@ -126,7 +126,7 @@ class Stage:
             if fresh:
                 source.append(topic, messages)
             for variant in variants:
-                left = [m for n, m in enumerate(messages, first) if not variant.lacks(n, total)]
+                left = [m for n, m in enumerate(messages, first) if not variant.omits(n, total)]
                 target.append(dataset.target_topic(variant), left)
         source.finish()
         target.finish()
@@ -135,7 +135,7 @@ class Stage:
 
     def _configure(self) -> None:
         def replicator(variant: Variant) -> dict[str, str]:
-            # True of the variants that lack only the last records.
+            # True if a variant omits only the last records.
             return {"kind": "offset-preserving", "rename": f"${{topic}}.{variant.name}"}
 
         links = {
@@ -153,12 +153,12 @@ class Stage:
 
 
 def link_over(*topics: str, **more: Any) -> dict[str, Any]:
-    """A section of drctl.yaml."""
+    """A link in drctl.yaml."""
     return {"from": "primary", "to": "secondary", "topics": list(topics), **more}
 
 
 def cluster_section(cluster: LabCluster) -> dict[str, Any]:
-    """A cluster of the lab in drctl.yaml; the password is read from the lab's own file."""
+    """A cluster of the lab in drctl.yaml, with the password from the lab's own file."""
     properties = cluster.public_properties("admin")
     bootstrap = properties.pop("bootstrap.servers")
     properties["sasl.password"] = f"${{file:{cluster.password_file('admin')}}}"
@@ -167,7 +167,7 @@ def cluster_section(cluster: LabCluster) -> dict[str, Any]:
 
 @contextmanager
 def opened_stage(tell: Callable[[str], None]) -> Iterator[Stage]:
-    """Start a lab with brokers at full speed; nothing is left of it at the end.
+    """Start a lab with brokers at full speed; remove it at the end.
 
     Raises:
         DrctlError: it does not start.

@@ -1,4 +1,4 @@
-"""`drctl status` over very many topics and groups, from the command line to the result."""
+"""`drctl status` with many topics and groups, from the command line to the result."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -29,10 +29,10 @@ Positions = Mapping[str, Mapping[TopicPartition, int]]
 
 
 def measure(stage: Stage, topics: int, partitions: int, groups: int, runs: int) -> Iterator[Row]:
-    """Rows where everything is copied, and where a tenth of the topics lags.
+    """Measure with everything replicated, and with a tenth of the topics lagging.
 
     Raises:
-        WrongAnswer: a look did not see what lags, or not all groups.
+        WrongAnswer: a run missed the lag or a group.
     """
     crowd = Crowd("watched", groups, topics, partitions, RECORDS * partitions, whole=True)
     stage.tell(f"writing {topics * partitions:,} partitions")
@@ -84,7 +84,7 @@ def _looks(
 
 
 def _cpu_s() -> float:
-    """Of all processes that this one has waited for."""
+    """CPU time of all child processes that have ended."""
     used = getrusage(RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -112,7 +112,7 @@ def _positions(crowd: Crowd) -> Positions:
 
 
 def _in_parts(positions: Positions) -> Iterator[Positions]:
-    """A busy machine does not take all of them in time."""
+    """Split the topics, because a busy machine times out on all at once."""
     names = list(positions)
     for first in range(0, len(names), _GROUPS_AT_ONCE):
         yield {name: positions[name] for name in names[first : first + _GROUPS_AT_ONCE]}

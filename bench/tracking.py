@@ -1,4 +1,4 @@
-"""`drctl offsets track`: what a pass takes where all groups moved, and where none did."""
+"""`drctl offsets track`: duration of a pass when all groups moved, and when none did."""
 
 import json
 import subprocess
@@ -34,8 +34,8 @@ class Passed:
     """One pass.
 
     Attributes:
-        seconds: as the tracker says.
-        kilobytes: that went over the network for it, both ways.
+        seconds: as reported by the tracker.
+        kilobytes: sent and received over the network.
     """
 
     seconds: float
@@ -43,10 +43,10 @@ class Passed:
 
 
 def measure(stage: Stage, groups: int, rounds: int) -> Iterator[Row]:
-    """Rows for the first pass, passes with and without moves, and the memory of all of them.
+    """Measure the first pass, passes with and without moved offsets, and peak memory.
 
     Raises:
-        WrongAnswer: a pass saw something else than what was so.
+        WrongAnswer: a pass reported something wrong.
     """
     crowd = Crowd("followed", groups, max(1, groups // 100), 4, _RECORDS)
     stage.tell(f"writing {crowd.shape}")
@@ -59,7 +59,7 @@ def measure(stage: Stage, groups: int, rounds: int) -> Iterator[Row]:
 
 
 def _many_passes(stage: Stage, world: World, rounds: int) -> Iterator[Row]:
-    """One tracker that goes on and on."""
+    """Measure one tracker that runs continuously."""
     positions = sum(1 for _ in world.places)
     still, moved = list[Passed](), list[Passed]()
     idle = _idle_kilobytes_per_second()
@@ -81,7 +81,7 @@ def _many_passes(stage: Stage, world: World, rounds: int) -> Iterator[Row]:
 
 
 def _single_passes(stage: Stage, world: World, rounds: int) -> Iterator[Row]:
-    """What cron starts: it reads all that is noted first."""
+    """Measure single passes, as from cron, which first read the whole topic."""
     config = configured(stage, world.crowd, MATCH)
     done = list[Done]()
     for _ in range(rounds):
@@ -94,7 +94,7 @@ def _single_passes(stage: Stage, world: World, rounds: int) -> Iterator[Row]:
 
 
 class _Tracker:
-    """A tracker that runs, a line of JSON for each of its passes."""
+    """A running tracker, which prints a line of JSON per pass."""
 
     def __init__(self, process: "subprocess.Popen[str]", peak: Peak, idle: float) -> None:
         self._process = process
@@ -105,18 +105,18 @@ class _Tracker:
         """Wait for its next pass.
 
         Args:
-            moved: how many positions did since the last one.
+            moved: expected number of moved offsets.
 
         Raises:
-            WrongAnswer: the tracker ended, or says otherwise.
+            WrongAnswer: the tracker ended, or reported something else.
         """
         began, before = time.monotonic(), traffic()
         assert self._process.stdout is not None
-        told = self._process.stdout.readline()
+        text = self._process.stdout.readline()
         waited, bytes_sent = time.monotonic() - began, traffic() - before
-        if not told:
+        if not text:
             raise WrongAnswer(f"drctl offsets track ended with {self._process.wait()}")
-        document = json.loads(told)
+        document = json.loads(text)
         _check(document, moved)
         return Passed(document["seconds"], max(0.0, bytes_sent / 1000 - self._idle * waited))
 
@@ -152,7 +152,7 @@ def _check(document: Mapping[str, Any], moved: int) -> None:
 
 
 def _elsewhere(world: World, *, back: bool) -> dict[str, dict[TopicPartition, int]]:
-    """Every position one record back, or where it was."""
+    """Move every committed offset back by one record, or restore it."""
     return {
         group: {place: offset - back for place, offset in positions.items()}
         for group, positions in world.positions.items()
@@ -160,7 +160,7 @@ def _elsewhere(world: World, *, back: bool) -> dict[str, dict[TopicPartition, in
 
 
 def _idle_kilobytes_per_second() -> float:
-    """What the clusters say to themselves."""
+    """Network traffic of the idle clusters."""
     before = traffic()
     Event().wait(_IDLE_S)
     return (traffic() - before) / 1000 / _IDLE_S

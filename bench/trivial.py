@@ -1,4 +1,4 @@
-"""The smallest useful Typer program: what `drctl --help` is measured against."""
+"""The smallest useful Typer program: the baseline of `drctl --help`."""
 
 import typer
 

@@ -1,4 +1,4 @@
-"""Measuring several things in turns, so that a busy machine slows all of them alike."""
+"""Measures several things in turns, so that a busy machine slows all of them alike."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -9,11 +9,11 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Something whose time is taken.
+    """Work to be timed.
 
     Attributes:
-        run: does it once, and raises where the outcome is wrong.
-        records: how many records it reads.
+        run: does it once; raises if the result is wrong.
+        records: number of records that it reads.
     """
 
     name: str
@@ -22,7 +22,7 @@ class Work:
 
 
 def seconds(run: Callable[[], None]) -> float:
-    """How long it takes."""
+    """Measure its duration."""
     began = time.perf_counter()
     run()
     return time.perf_counter() - began
@@ -31,7 +31,7 @@ def seconds(run: Callable[[], None]) -> float:
 def in_turns(
     works: Sequence[Work], rounds: int, tell: Tell, warm_ups: int = 1
 ) -> Mapping[str, tuple[float, ...]]:
-    """The times of each, by name; those of the warm-up rounds are forgotten."""
+    """Return the times by name, without those of warm-up rounds."""
     taken: dict[str, list[float]] = {work.name: [] for work in works}
     for number in range(warm_ups + rounds):
         times = {work.name: seconds(work.run) for work in works}

@@ -22,10 +22,10 @@ Times = Mapping[str, tuple[float, ...]]
 
 
 def measure(stage: Stage, records: int, rounds: int) -> Iterator[Row]:
-    """All rows of this part.
+    """Measure all rows of this part.
 
     Raises:
-        WrongAnswer: something that was measured gave a wrong result.
+        WrongAnswer: a measured computation was wrong.
     """
     dataset = stage.data(records, VARIANTS)
     with _works(stage, dataset) as works:

@@ -1,4 +1,4 @@
-"""What a running process takes: its memory, and what goes over the loopback; Linux only."""
+"""Memory of a process and traffic over the loopback interface; Linux only."""
 
 import re
 from collections.abc import Iterator
@@ -15,10 +15,10 @@ _LOOPBACK = "lo"
 
 @dataclass(slots=True)
 class Peak:
-    """The most memory that a process ever held.
+    """Peak memory of a process.
 
     Attributes:
-        bytes: 0 where it ended before anybody looked.
+        bytes: 0 if it ended before the first reading.
     """
 
     pid: int
@@ -26,16 +26,16 @@ class Peak:
 
     @property
     def megabytes(self) -> float:
-        """The same, as rows have it."""
+        """The same in megabytes."""
         return self.bytes / 2**20
 
     def look(self) -> None:
-        """See what it is by now."""
+        """Read the current value."""
         self.bytes = max(self.bytes, high_water(self.pid))
 
 
 def high_water(pid: int) -> int:
-    """The high-water mark (VmHWM) of a process, in bytes; 0 where it has ended."""
+    """Peak memory (VmHWM) of a process, in bytes; 0 if it has ended."""
     with suppress(FileNotFoundError, ProcessLookupError):
         status = Path("/proc", str(pid), "status").read_text(encoding="utf-8", errors="replace")
         stated = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
@@ -45,7 +45,7 @@ def high_water(pid: int) -> int:
 
 @contextmanager
 def watched(pid: int) -> Iterator[Peak]:
-    """Look at a process meanwhile, again and again."""
+    """Poll a process until the block ends."""
     peak, over = Peak(pid), Event()
 
     def look() -> None:
@@ -63,5 +63,5 @@ def watched(pid: int) -> Iterator[Peak]:
 
 
 def traffic() -> int:
-    """Bytes that went over the loopback since the machine started, of all processes together."""
+    """Bytes over the loopback interface since boot, of all processes."""
     return psutil.net_io_counters(pernic=True)[_LOOPBACK].bytes_sent

@@ -1,4 +1,4 @@
-"""The ways in which drctl moves groups: what it is told of a link, and what it then goes by."""
+"""Ways in which drctl translates groups: the settings of a link, and the evidence that exists."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ _OVERRIDE = ("--override", "skips-records=the groups of the benchmark never go b
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A link, and with it the evidence that is there.
+    """A link and the available evidence.
 
     Attributes:
         kind: of the link's replicator.
         alive: whether the source answers.
-        options: what `offsets apply` needs besides.
+        options: additional options of `offsets apply`.
     """
 
     title: str
@@ -41,7 +41,7 @@ def configured(stage: Stage, crowd: Crowd, way: Way) -> Path:
     """Write a drctl.yaml with one link, for one crowd.
 
     Raises:
-        ConfigError: drctl would not take it.
+        ConfigError: it is invalid.
     """
     sections: dict[str, Any] = {}
     if not way.alive:
@@ -54,9 +54,9 @@ def configured(stage: Stage, crowd: Crowd, way: Way) -> Path:
 
 
 def drctl_offsets(config: Path, *words: str, codes: Collection[int] = (0,)) -> Done:
-    """Run `drctl offsets` in a process of its own.
+    """Run `drctl offsets` in a process.
 
     Raises:
-        WrongAnswer: it ended with another exit code than one of these.
+        WrongAnswer: it ended with another exit code.
     """
     return drctl(config, "offsets", *words, codes=codes)

@@ -30,7 +30,7 @@ PAGES = ROOT / "docs" / "reference"
 CASES = ROOT / "tests" / "checks" / "cases"
 REQUIRED = "required"
 _BLOCK = re.compile(r"<!-- generated: ([a-z-]+) -->\n(.*?)<!-- end -->", re.DOTALL)
-_FIX = re.compile(r"^ +(?:cure|remedy|fix): (.+)$", re.MULTILINE)
+_FIX = re.compile(r"^ +(?:remedy|fix): (.+)$", re.MULTILINE)
 
 HEADINGS = {
     **{family: family.value.replace("-", " ").capitalize() for family in Family},

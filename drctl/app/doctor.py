@@ -281,7 +281,7 @@ def _tracked_offsets(link: "Link") -> "TrackedOffsetsSeen | None":
     scope = scope_of(link)
     others = log.cluster_ids() - {reader.cluster_id()}
     count = sum(1 for cluster in others for _ in log.of_cluster(cluster))
-    return TrackedOffsetsSeen(count, log.last_look_ms(scope.digest))
+    return TrackedOffsetsSeen(count, log.last_pass_ms(scope.digest))
 
 
 def _runs(config: "Config", link: "Link") -> "tuple[RunSeen, ...]":

@@ -70,20 +70,20 @@ def look_at(reader: ClusterLinkReader) -> Differences:
         Unreachable: a cluster did not answer.
     """
     from drctl.app.doctor import observe
-    from drctl.checks.repair_plan import all_fixes, concerned
-    from drctl.checks.repairs import Seen, tried
+    from drctl.checks.repair_plan import all_fixes, differing_topics
+    from drctl.checks.repairs import Seen, validated
 
     link = reader.link
     observed = observe(reader.config, link)
     for answer in (observed.source, observed.target):
         if isinstance(answer, Unavailable):
             raise Unreachable(answer.reason, "check its brokers: drctl doctor")
-    names = concerned(observed)
+    names = differing_topics(observed)
     copies = tuple(map(link.target_topic, names))
     target = reader.shapes(link.target)
     there = reader.cluster_reader(link.target).topic_names()
     seen = Seen(reader.shapes(link.source).shapes(names), target.shapes(copies), there)
-    return Differences(observed, tried(all_fixes(observed, seen), target))
+    return Differences(observed, validated(all_fixes(observed, seen), target))
 
 
 def _basis(looked: Differences) -> Mapping[str, str]:

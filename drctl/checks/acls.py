@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from drctl.checks.check import PLANNED, Family, Prechecks, check, listed, several
 from drctl.checks.observed import Observed
-from drctl.checks.verdict import NotObserved, Verdict, fail, ok, require, require_asked, warn
+from drctl.checks.verdict import NotObserved, Verdict, fail, ok, require, require_queried, warn
 from drctl.config.link import Link
 from drctl.formats.journal_records import TOPIC as JOURNAL
 from drctl.model.fencing import rules_of_other_links
@@ -96,7 +96,7 @@ def possible(observed: Observed) -> Verdict:
 
 def _by_acl(subject: str, observed: Observed) -> Verdict:
     grant = "grant drctl's user DESCRIBE and ALTER on the cluster"
-    acls = require_asked(observed.source_acls, subject, "its ACLs are", grant)
+    acls = require_queried(observed.source_acls, subject, "its ACLs are", grant)
     if isinstance(acls, Unavailable):
         reason = "the source's ACLs cannot be read"
         remedy = f"{grant}, or {_COMMAND}"
@@ -158,7 +158,7 @@ def acls(observed: Observed) -> Verdict:
         return ok(subject, "all permissions of the source exist on the target", details)
     who = listed(dict.fromkeys(each.principal for each in refused))
     details = several(f"{e.principal} may not {e.operation} {e.copy}" for e in refused)
-    reason = f"{who} lack {len(refused):,} permissions that they have on the source"
+    reason = f"permissions of {who} that exist on the source are missing: {len(refused):,}"
     impact = "they are denied as soon as they use the target"
     remedy = "add the missing ALLOW rules: drctl doctor --fix, or kafka-acls --add"
     if any(each.operation == "WRITE" for each in refused):

@@ -1,4 +1,4 @@
-"""A question that is asked in the background, with a deadline for its answer."""
+"""A query that runs in the background, with a deadline."""
 
 from collections.abc import Callable
 from threading import Event, Thread
@@ -13,38 +13,38 @@ T = TypeVar("T")
 
 
 class BoundedQuery(Generic[T]):
-    """Asks in a thread of its own; nobody waits longer than the deadline.
+    """Runs a query in its own thread.
 
     Args:
-        question: is asked at once. It may wait for other queries.
-        timeout_s: how long an answer is waited for.
+        query: started immediately; may wait for other queries.
+        timeout_s: time until the deadline.
     """
 
-    def __init__(self, question: Callable[[], T], timeout_s: float) -> None:
-        self._question = question
-        self._patience_s = timeout_s
+    def __init__(self, query: Callable[[], T], timeout_s: float) -> None:
+        self._query = query
+        self._timeout_s = timeout_s
         self._until = monotonic() + timeout_s
         self._done = Event()
         self._value: list[T] = []
         self._error: BaseException | None = None
-        # One that never answers must not keep the process from ending.
+        # A daemon, because a query that never returns must not keep the process from ending.
         Thread(target=self._ask, daemon=True).start()
 
     def value(self) -> T:
-        """The answer.
+        """Wait for the result.
 
         Raises:
-            Unreachable: none came in time.
-            DrctlError: why there is none.
+            Unreachable: the deadline has passed.
+            DrctlError: the query failed.
         """
         if not self._done.wait(max(0.0, self._until - monotonic())):
-            raise Unreachable(f"no answer came within {self._patience_s:g} s")
+            raise Unreachable(f"no answer within {self._timeout_s:g} s")
         if self._error is not None:
             raise self._error
         return self._value[0]
 
     def answer(self) -> T | Unavailable:
-        """The answer, or why there is none."""
+        """Wait for the result; return the error as a value."""
         try:
             return self.value()
         except AuthenticationFailed as error:
@@ -56,7 +56,7 @@ class BoundedQuery(Generic[T]):
 
     def _ask(self) -> None:
         try:
-            self._value.append(self._question())
+            self._value.append(self._query())
         except DrctlError as error:
             self._error = error
         except BaseException as bug:

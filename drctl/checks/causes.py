@@ -22,7 +22,7 @@ _BEFORE_FAILOVER = frozenset(
         *("replication-not-running", "backlog-near-retention", "source-alive"),
     }
 )
-"""Checks that prepare a failover: after one, their remedies would undo it."""
+"""Checks that prepare a failover: after it, their remedies would harm."""
 
 _NEEDS_SOURCE = frozenset(
     {
@@ -78,7 +78,7 @@ def network_suspected(findings: Iterable[Finding]) -> str:
 def without_consequences(
     findings: Sequence[Finding], overrides: Collection[str] = ()
 ) -> tuple[Finding, ...]:
-    """Those that are to be cured now."""
+    """Return the findings that are not consequences of another one."""
     _, cause = _cause(findings, overrides)
     return tuple(f for f in findings if cause is None or not _follows(cause, f))
 
@@ -98,7 +98,7 @@ def _follows(cause: Finding, other: Finding) -> bool:
     return bad and CAUSES[cause.check](cause, other)
 
 
-_SAY_IT_THEMSELVES = frozenset(
+_REPORTING_CHECKS = frozenset(
     {NOBODY, SILENT, "connect-unreachable", "source-alive", "target-unreachable"}
 )
 """Checks that report a cause themselves."""
@@ -109,12 +109,12 @@ class Unseen:
     """Checks that could not run for the same cause.
 
     Attributes:
-        said_by: the check that reports the cause; empty if none does.
+        reported_by: the check that reports the cause; empty if none does.
     """
 
     cause: SharedCause
     findings: tuple[Finding, ...]
-    said_by: str = ""
+    reported_by: str = ""
 
     @property
     def checks(self) -> tuple[str, ...]:
@@ -163,7 +163,7 @@ def in_words(findings: Sequence[Finding]) -> tuple[str, ...]:
 
 
 def _is_the_cause(finding: Finding) -> bool:
-    return finding.cause is not None and finding.check in _SAY_IT_THEMSELVES
+    return finding.cause is not None and finding.check in _REPORTING_CHECKS
 
 
 def _could_not_run(finding: Finding) -> bool:

@@ -16,7 +16,7 @@ SHOWN = 5
 
 
 def listed(items: Collection[object], shown: int = SHOWN) -> str:
-    """The first items, and how many more there are."""
+    """Join the first items, and state how many more there are."""
     first = ", ".join(map(str, islice(items, shown)))
     more = len(items) - shown
     return f"{first} and {more:,} more" if more > 0 else first

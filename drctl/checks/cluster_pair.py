@@ -1,6 +1,6 @@
-"""Both clusters of a link, asked at once, and how far the target lags behind the source.
+"""Queries both clusters of a link concurrently, and computes how far the target lags.
 
-A cluster that does not answer keeps nobody from asking the other one.
+A cluster that does not answer does not delay the queries to the other one.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -36,19 +36,19 @@ Tails = Mapping[TopicPartition, Tail | Unavailable]
 Newest = Mapping[TopicPartition, Found | Unavailable]
 
 SOON_MS = 10 * 60_000
-"""How long a drain may take."""
+"""Maximum duration of a drain."""
 
 _KEPT_FOREVER = -1
-_NOBODY = "nobody says how far replication came, and the newest copy does not tell"
+_UNKNOWN = "the replicator reports no progress, and the newest copy shows none"
 
 
 class NewestTimes(NamedTuple):
-    """What the newest copy says.
+    """The newest copy of a partition, and the first newer record on the source.
 
     Attributes:
-        copied_ms: its time, milliseconds UTC.
-        offset: on the source, of the first record that is newer; the end where none is.
-        first_ms: the time of that record, milliseconds UTC; -1 where there is none.
+        copied_ms: timestamp of the newest copy, in milliseconds since 1970 UTC.
+        offset: source offset of the first newer record; the log end if there is none.
+        first_ms: timestamp of that record, in milliseconds since 1970 UTC; -1 if there is none.
     """
 
     copied_ms: int
@@ -62,17 +62,17 @@ def lags(
     newest: Mapping[TopicPartition, NewestTimes],
     why_unknown: str = "",
 ) -> dict[TopicPartition, Lag | Unavailable]:
-    """By partition of the source.
+    """Compute the lag of each partition of the source.
 
     Args:
-        replicated: how far the replicator says that it came.
-        why_unknown: why it says nothing, where it does not.
+        replicated: the replicator's own progress.
+        why_unknown: why its progress is not known; may be empty.
     """
-    nobody = Unavailable(f"{_NOBODY}: {why_unknown}" if why_unknown else _NOBODY)
+    unknown = Unavailable(f"{_UNKNOWN}: {why_unknown}" if why_unknown else _UNKNOWN)
     return {
         place: log
         if isinstance(log, Unavailable)
-        else _lag(log, replicated.get(place), newest.get(place)) or nobody
+        else _lag(log, replicated.get(place), newest.get(place)) or unknown
         for place, log in logs.items()
     }
 
@@ -81,29 +81,29 @@ def _lag(
     log: OffsetRange, replicated: ReplicatedTo | None, newest: NewestTimes | None
 ) -> Lag | None:
     if not log.span:
-        return Lag(0, 0, "it holds nothing")
+        return Lag(0, 0, "it is empty")
     if replicated is None and newest is None:
         return None
     words = [replicated.evidence] if replicated is not None else []
     if newest is not None:
-        words.append(f"its newest copy is of {utc(newest.copied_ms)}")
+        words.append(f"its newest copy is from {utc(newest.copied_ms)}")
     places = [each.offset for each in (replicated, newest) if each is not None]
     sure = replicated.offset if replicated is not None else max(places)
-    records = _behind(log, max(places))
+    records = _records_from(log, max(places))
     oldest_ms = newest.first_ms if newest is not None and records else -1
-    return Lag(records, _behind(log, sure), ", ".join(words), oldest_ms)
+    return Lag(records, _records_from(log, sure), ", ".join(words), oldest_ms)
 
 
-def _behind(log: OffsetRange, position: int) -> int:
-    return max(0, log.end - max(log.start, position))
+def _records_from(log: OffsetRange, offset: int) -> int:
+    return max(0, log.end - max(log.start, offset))
 
 
 class Limits(NamedTuple):
-    """Times of a topic: what is older than these is deleted within a while.
+    """Timestamps before which records of a topic expire soon.
 
     Attributes:
-        soon_ms: within the time of a drain.
-        later_ms: within a quarter of the time that records are kept.
+        soon_ms: they expire within the maximum duration of a drain.
+        later_ms: they expire within a quarter of `retention.ms`.
     """
 
     soon_ms: int
@@ -111,9 +111,9 @@ class Limits(NamedTuple):
 
 
 def limits(topic: TopicState, now_ms: int) -> Limits | Unavailable | None:
-    """Of a topic of the source; None where it deletes nothing for its age."""
+    """Return the limits of a source topic; None if records do not expire by age."""
     if not topic.config:
-        return Unavailable("its configuration may not be read")
+        return Unavailable("its configuration is not readable")
     text = topic.config.get("retention.ms", "")
     if not text.lstrip("-").isdecimal():
         return Unavailable("its retention.ms is not known")
@@ -124,16 +124,16 @@ def limits(topic: TopicState, now_ms: int) -> Limits | Unavailable | None:
 
 
 def by_size(topic: TopicState) -> str:
-    """By which size it deletes records whatever their age; empty where by none."""
+    """Describe a size limit that deletes records regardless of age; empty if there is none."""
     limit = topic.config.get("retention.bytes", "-1")
     deletes = "delete" in topic.config.get("cleanup.policy", "delete")
-    return f"retention.bytes={limit} deletes records whatever their age" * (
+    return f"retention.bytes={limit} deletes records regardless of age" * (
         deletes and limit != "-1"
     )
 
 
 class Ages(NamedTuple):
-    """Offsets up to which a partition's records are deleted within a while."""
+    """Offsets before which a partition's records expire; see `Limits`."""
 
     soon: int
     later: int
@@ -142,27 +142,27 @@ class Ages(NamedTuple):
 def tail(
     log: OffsetRange, lag: Lag, replicated: ReplicatedTo | None, ages: Ages, sized: str
 ) -> Tail:
-    """What retention has done, and is about to do, to what lags."""
+    """Count unreplicated records that retention has deleted or will delete."""
     begin = log.end - lag.at_most
     lost = 0 if replicated is None else max(0, log.start - replicated.offset)
     return Tail(lost, max(0, ages.soon - begin), max(0, ages.later - begin), sized)
 
 
 _FEW = 10
-"""As few offsets as this may all be ends of transactions, which nobody copies."""
+"""So few offsets may all be transaction markers, which are not replicated."""
 
 _NEVER = Ages(0, 0)
 
 _ASKED = 500
-"""For more partitions this is not looked up: it reads a record of each."""
+"""Maximum number of partitions to check for this, because it reads a record of each."""
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
-    """How far replication is behind.
+class ReplicationLag:
+    """The replication lag of a link.
 
     Attributes:
-        tails: of those partitions that lag.
+        tails: of the partitions that lag.
     """
 
     lag: Lags
@@ -170,8 +170,8 @@ class Behind:
 
 
 @dataclass(frozen=True, slots=True)
-class Lagging:
-    """One look at the source.
+class LagReader:
+    """Reads the lag once.
 
     Attributes:
         topics: of the source, by name.
@@ -186,25 +186,25 @@ class Lagging:
     newest: Newest
     now_ms: int
 
-    def look(
+    def read(
         self, places: Sequence[TopicPartition], replicated: Replicated, why_unknown: str = ""
-    ) -> Behind:
-        """How far these partitions of the source are behind.
+    ) -> ReplicationLag:
+        """Read the lag of these partitions of the source.
 
         Args:
-            replicated: how far the replicator says that it came.
-            why_unknown: why it says nothing, where it does not.
+            replicated: the replicator's own progress.
+            why_unknown: why its progress is not known; may be empty.
 
         Raises:
             Unreachable: the source did not answer.
         """
         logs = log_ranges(self.source, places)
         found = lags(logs, replicated, self._by_time(logs, replicated), why_unknown)
-        found |= self._nothing_but_marks(logs, found)
-        return Behind(found, self._tails(logs, found, replicated))
+        found |= self._only_markers(logs, found)
+        return ReplicationLag(found, self._tails(logs, found, replicated))
 
     def _by_time(self, logs: Logs, replicated: Replicated) -> dict[TopicPartition, NewestTimes]:
-        """Where on the source what is newer than the newest copy begins."""
+        """Find the first source record that is newer than the newest copy."""
         asked = {p: at for p in logs if (at := self._copied_ms(p, logs[p], replicated.get(p))) >= 0}
         answers = self.source.look_up([(p, at + 1) for p, at in asked.items()])()
         found = {}
@@ -218,7 +218,7 @@ class Lagging:
     def _copied_ms(
         self, place: TopicPartition, log: OffsetRange | Unavailable, replicated: ReplicatedTo | None
     ) -> int:
-        """The time of the newest copy; -1 where it does not help."""
+        """Return the timestamp of the newest copy; -1 if it cannot be compared."""
         if isinstance(log, Unavailable) or (
             replicated is not None and replicated.offset >= log.end
         ):
@@ -230,8 +230,8 @@ class Lagging:
         newest = self.newest.get(copied(self.link, place))
         return newest.timestamp_ms if isinstance(newest, Found) else -1
 
-    def _nothing_but_marks(self, logs: Logs, found: Lags) -> dict[TopicPartition, Lag]:
-        """Partitions behind whose last copy there are only the ends of transactions."""
+    def _only_markers(self, logs: Logs, found: Lags) -> dict[TopicPartition, Lag]:
+        """Return partitions with only transaction markers after the last copied record."""
         few: dict[TopicPartition, int] = {}
         for place, lag in found.items():
             log = logs[place]
@@ -241,13 +241,13 @@ class Lagging:
             return {}
         records = self.source.first_timestamps(few)
         return {
-            place: Lag(0, 0, "behind what was copied there is no record")
+            place: Lag(0, 0, "only transaction markers follow the last copied record")
             for place in few
             if place not in records
         }
 
     def _tails(self, logs: Logs, found: Lags, replicated: Replicated) -> Tails:
-        """What retention does to those that lag."""
+        """Compute the effect of retention on the partitions that lag."""
         tails: dict[TopicPartition, Tail | Unavailable] = {}
         known = {}
         for place, lag in found.items():
@@ -286,14 +286,14 @@ class Lagging:
 
 
 def copied(link: Link, place: TopicPartition) -> TopicPartition:
-    """The partition of the target that holds the copies."""
+    """Return the partition of the target that holds the copies."""
     return TopicPartition(link.target_topic(place.topic), place.partition)
 
 
 def log_ranges(
     reader: OffsetReader, places: Collection[TopicPartition]
 ) -> dict[TopicPartition, OffsetRange | Unavailable]:
-    """Where the logs of partitions begin and end.
+    """Read log starts and log ends.
 
     Raises:
         Unreachable: no broker answered within the deadline.
@@ -310,7 +310,7 @@ def log_ranges(
 def _look_up_both(
     reader: OffsetReader, questions: Mapping[TopicPartition, tuple[int, int]]
 ) -> dict[TopicPartition, tuple[Found, Found] | Unavailable]:
-    """Two questions of each partition."""
+    """Look up two timestamps or marks for each partition."""
     rows = [(place, both[number]) for number in (0, 1) for place, both in questions.items()]
     answers, half = reader.look_up(rows)() if rows else (), len(questions)
     found: dict[TopicPartition, tuple[Found, Found] | Unavailable] = {}
@@ -323,10 +323,10 @@ def _look_up_both(
 
 
 class Source:
-    """The cluster that replication reads from; it may be dead.
+    """Queries to the source, which may be down.
 
     Attributes:
-        topics: those that the link carries, and those that checks ask for by name.
+        topics: topics of the link, and others that checks need.
     """
 
     def __init__(self, link: Link, ports: ClusterPorts, timeout_s: float) -> None:
@@ -349,7 +349,7 @@ class Source:
         return self._link.topics_of(self.overview.value().partitions)
 
     def places(self) -> list[TopicPartition]:
-        """All their partitions.
+        """All partitions of these topics.
 
         Raises:
             Unreachable: the source does not answer.
@@ -363,24 +363,24 @@ class Source:
         return self._ports.reader.topics(names)
 
     def _coordinators(self) -> ClusterHealth:
-        # Its configuration is of no concern here, and not asked for.
+        # The empty configuration avoids a request that is not needed here.
         return self._ports.health.health([OFFSETS_TOPIC], {OFFSETS_TOPIC: {}})
 
     def _transactions(self) -> OpenTransactions:
-        _must_be_asked(self._ports)
+        _require_queried(self._ports)
         return self._ports.health.open_transactions(self.places())
 
     def _producers(self) -> Producers:
-        _must_be_asked(self._ports)
+        _require_queried(self._ports)
         return self._ports.producers.in_use(self.places())
 
 
 class Target:
-    """The cluster that replication writes to.
+    """Queries to the target.
 
     Attributes:
-        topics: the copies that are there, and those that should be.
-        groups: those that the link carries.
+        topics: existing copies, and copies that should exist.
+        groups: groups of the link.
         newest: the newest record of each partition of the copies.
     """
 
@@ -390,13 +390,13 @@ class Target:
         self.groups = BoundedQuery(self._groups, timeout_s)
         self.acls = BoundedQuery(ports.acls.acls, timeout_s)
         self.topics = BoundedQuery(self._topics, timeout_s)
-        # These wait for others, which have to be there by then.
+        # These wait for the results of the queries above.
         self.health = BoundedQuery(self._health, timeout_s)
         self.newest = BoundedQuery(self._newest, timeout_s)
         self.producers = BoundedQuery(self._producers, timeout_s)
 
     def copies(self) -> tuple[str, ...]:
-        """Topics that are there, and that are called as copies are.
+        """Names of existing topics that are named like copies.
 
         Raises:
             Unreachable: the target does not answer.
@@ -412,7 +412,7 @@ class Target:
     def _health(self) -> ClusterHealth:
         topics = self.topics.answer()
         states = {} if isinstance(topics, Unavailable) else topics
-        # Of very many topics configurations are most of the work: they are read once.
+        # With many topics, reading configurations dominates: read them once.
         known = {n: s.config for n, s in states.items() if isinstance(s, TopicState) and s.config}
         return self._ports.health.health(self.copies(), known)
 
@@ -421,44 +421,44 @@ class Target:
         return groups.described(tuple(filter(self._link.carries_group, groups.groups())))
 
     def _newest(self) -> Newest:
-        # One reader is asked in turn: by now nobody else asks it.
+        # A reader is not thread-safe: wait until the other query has finished with it.
         self.topics.answer()
         places = _places(self.overview.value(), self.copies())
         answers = self._ports.reader.look_up([(place, Mark.NEWEST) for place in places])()
         return dict(zip(places, answers, strict=True))
 
     def _producers(self) -> Producers:
-        _must_be_asked(self._ports)
+        _require_queried(self._ports)
         return self._ports.producers.in_use(_places(self.overview.value(), self.copies()))
 
 
-class Ends:
-    """Both, and how far the one is behind the other."""
+class ClusterPair:
+    """Queries to both clusters, and the replication lag."""
 
     def __init__(self, link: Link, ports: LinkPorts, now_ms: int, timeout_s: float) -> None:
         self._link, self._ports, self._now_ms = link, ports, now_ms
         self.source = Source(link, ports.source, timeout_s)
         self.target = Target(link, ports.target, self.source, timeout_s)
         self._replicated = BoundedQuery(self._progress, timeout_s)
-        self.behind = BoundedQuery(self._behind, timeout_s)
+        self.lag = BoundedQuery(self._lag, timeout_s)
 
     def _progress(self) -> Mapping[TopicPartition, ReplicatedTo]:
         progress = self._ports.progress
         return progress.positions(self.source.carried()) if progress is not None else {}
 
-    def _behind(self) -> Behind:
-        # The readers are asked in turn: these answers come before.
+    def _lag(self) -> ReplicationLag:
+        # A reader is not thread-safe: wait until these queries have finished with it.
         topics, copies = self.source.topics.value(), self.target.topics.value()
         newest, replicated = self.target.newest.answer(), self._replicated.answer()
         known = {} if isinstance(newest, Unavailable) else newest
         reader = self._ports.source.reader
-        look = Lagging(self._link, reader, topics, copies, known, self._now_ms)
+        lag_reader = LagReader(self._link, reader, topics, copies, known, self._now_ms)
         if isinstance(replicated, Unavailable):
-            return look.look(self.source.places(), {}, replicated.reason)
-        return look.look(self.source.places(), replicated)
+            return lag_reader.read(self.source.places(), {}, replicated.reason)
+        return lag_reader.read(self.source.places(), replicated)
 
 
-def _must_be_asked(ports: ClusterPorts) -> None:
+def _require_queried(ports: ClusterPorts) -> None:
     if ports.not_asked:
         raise Unknown(ports.not_asked)
 

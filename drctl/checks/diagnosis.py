@@ -1,4 +1,4 @@
-"""What all checks together say of a link: whether it is ready, and what blocks a failover."""
+"""The result of all checks of a link: whether it is ready, and what blocks a failover."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -17,16 +17,16 @@ from drctl.model.plan import parse_overrides
 from drctl.model.topology import Unavailable
 
 _ADVICE = frozenset(check.name for check in CHECKS) - PRECHECKS.keys()
-"""Checks that `doctor` asks and no failover is refused for."""
+"""Checks of `doctor` that never block a failover."""
 
 
-def standing_against(
+def blockers_among(
     findings: Iterable[Finding], overrides: Collection[str], mode: Mode
 ) -> tuple[Finding, ...]:
-    """Blockers: the findings for which a failover is refused.
+    """Return the blockers: findings that refuse a failover.
 
-    A precheck that fails blocks it; so does one that was not checked, where the failover rests on
-    its answer. What nobody may override blocks it whatever was overridden.
+    A failed precheck blocks; so does one that was not checked, if the mode needs its answer. Some
+    cannot be overridden.
     """
     return tuple(
         finding
@@ -36,13 +36,13 @@ def standing_against(
 
 
 def checked_overrides(given: Iterable[str], others: Collection[str] = ()) -> Mapping[str, str]:
-    """`PRECHECK=REASON` as typed: the reason of each override, by check.
+    """Parse `PRECHECK=REASON` options; return the reason by check.
 
     Args:
-        others: names of prechecks of other packages that may be overridden, too.
+        others: overridable prechecks of other packages.
 
     Raises:
-        UsageError: there is no such precheck, it cannot be overridden, or no reason is given.
+        UsageError: a precheck does not exist or cannot be overridden, or a reason is missing.
     """
     known = overridable(others)
     final = {name: check.about for name, check in PRECHECKS.items() if name not in known}
@@ -50,7 +50,7 @@ def checked_overrides(given: Iterable[str], others: Collection[str] = ()) -> Map
 
 
 def overridable(others: Collection[str] = ()) -> Sequence[str]:
-    """Names of all prechecks that may be overridden, sorted."""
+    """Return the names of all overridable prechecks, sorted."""
     own = (
         name for name, check in PRECHECKS.items() if check.prechecks and check.prechecks.overridable
     )
@@ -79,10 +79,10 @@ _FAMILIES: Mapping[str, Family] = {
 
 
 class Row(NamedTuple):
-    """One finding, and where it belongs.
+    """A finding and its area.
 
     Attributes:
-        refuses: whether a planned failover would be refused for it.
+        refuses: whether it would block a planned failover.
     """
 
     family: Family
@@ -92,10 +92,10 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """All rows.
+    """The findings of all checks.
 
     Attributes:
-        at_ms: when it was looked at, milliseconds UTC.
+        at_ms: time of the observation, in milliseconds since 1970 UTC.
         silent: clusters that did not answer.
     """
 
@@ -108,31 +108,31 @@ class Diagnosis:
 
     @property
     def counts(self) -> Mapping[Status, int]:
-        """Rows by status; all of them are there."""
+        """Number of rows for every status."""
         found = Counter(row.finding.status for row in self.rows)
         return {status: found[status] for status in Status}
 
     @property
     def ready(self) -> bool:
-        """Nothing fails, and a planned failover would not be refused."""
+        """Whether nothing fails and nothing would block a planned failover."""
         return not any(row.refuses or row.finding.status is Status.FAIL for row in self.rows)
 
     @property
     def exit_code(self) -> ExitCode:
-        """5 where evidence is missing, for a cluster did not answer; 1 where it is not ready."""
+        """5 if a cluster did not answer, 1 if the link is not ready, else 0."""
         if self.silent:
             return ExitCode.UNKNOWN
         return ExitCode.DONE if self.ready else ExitCode.FOUND
 
 
 def diagnosed(observed: Observed, of_clients: tuple[Finding, ...] = ()) -> Diagnosis:
-    """Ask every check.
+    """Run every check.
 
     Args:
-        of_clients: what was found in the settings of applications.
+        of_clients: findings in the settings of applications.
     """
     found = causes_first((*findings(observed), *of_clients))
-    refusing = set(standing_against(found, (), observed.mode))
+    refusing = set(blockers_among(found, (), observed.mode))
     link = observed.link
     ends = ((link.source, observed.source), (link.target, observed.target))
     return Diagnosis(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from drctl.checks.causes import MOVED, causes_first
-from drctl.checks.diagnosis import standing_against
+from drctl.checks.diagnosis import blockers_among
 from drctl.checks.observed import Observed
 from drctl.checks.registry import precheck_findings
 from drctl.config.schema import PolicyConfig
@@ -157,8 +157,8 @@ def _worst(row: TopicRpo) -> tuple[bool, float, int, str]:
     return (rpo.records is not None, -(rpo.seconds or 0), -(rpo.records or 0), row.topic)
 
 
-NOT_ASKED = ("groups-not-translated", "hanging-transactions", "producer-ids-collide")
-"""Prechecks that take too long to be asked every few seconds; `doctor` asks them."""
+SKIPPED_CHECKS = ("groups-not-translated", "hanging-transactions", "producer-ids-collide")
+"""Prechecks that `status` skips because they take too long to run every few seconds."""
 
 _IF_LOST = "source-alive"
 RPO = "policy.max_rpo_seconds"
@@ -285,14 +285,14 @@ def judged(observed: Observed, groups: GroupsNow, lost: Rpo | None, took_s: floa
 
 def _asked(observed: Observed) -> tuple[Finding, ...]:
     """Findings of the prechecks, except that the source is alive."""
-    beside = (*NOT_ASKED, _IF_LOST)
+    beside = (*SKIPPED_CHECKS, _IF_LOST)
     found = tuple(f for f in precheck_findings(observed) if f.check not in beside)
     return causes_first(found)
 
 
 def _blockers(findings: tuple[Finding, ...], mode: Mode) -> tuple[Finding, ...]:
     limits = tuple(f for f in findings if f.check == RPO)
-    return (*standing_against((f for f in findings if f.check != RPO), (), mode), *limits)
+    return (*blockers_among((f for f in findings if f.check != RPO), (), mode), *limits)
 
 
 def _beyond(rpo: Rpo, observed: Observed) -> tuple[Finding, ...]:

@@ -213,7 +213,7 @@ def isolation_level(observed: Observed) -> Verdict:
 @check("mm2-heartbeat-age", _FAMILY, Status.WARN)
 def heartbeat(observed: Observed) -> Verdict:
     """The newest copied heartbeat is at most a minute old."""
-    impact = "stalled replication cannot be told from an idle source"
+    impact = "stalled replication looks the same as an idle source"
     remedy = "check that a MirrorHeartbeatConnector runs and that `heartbeats` is replicated"
     subject = "heartbeats of MirrorMaker 2"
     ages = require(observed.survey.ages, subject, "their age is", remedy)

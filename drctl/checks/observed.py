@@ -1,10 +1,10 @@
-"""What the checks look at, as frozen values; whoever observes it fills in what it could see."""
+"""The observed state of a link, as frozen values: the input of all checks."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
-from drctl.checks.replication_flow import Arriving
+from drctl.checks.replication_flow import ReplicationFlow
 from drctl.config.link import Link
 from drctl.config.schema import LedgerConfig, PolicyConfig
 from drctl.model.active_cluster import ActiveCluster
@@ -19,11 +19,11 @@ from drctl.model.replication import Connector, Lag, LeftOut, Tail
 from drctl.model.survey import ByBroker, Layout, Quotas, Settings
 from drctl.model.topology import TopicPartition, TopicState, Unavailable
 
-NOT_LOOKED_AT = Unavailable("nobody looked")
+NOT_QUERIED = Unavailable("not queried")
 
 Connectors = Mapping[str, Connector]
 Topics = Mapping[str, TopicState | Unavailable | None]
-"""By name; None where the cluster says that there is none."""
+"""By name; None if the topic does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,20 +31,20 @@ class ClusterSurvey:
     """One cluster as a whole.
 
     Attributes:
-        features: by broker, asked alone.
+        features: by broker, each queried directly.
         settings: of each broker.
         scram_users: names of users with a SCRAM credential.
     """
 
-    layout: Layout | Unavailable = NOT_LOOKED_AT
-    features: ByBroker | Unavailable = NOT_LOOKED_AT
-    settings: Settings | Unavailable = NOT_LOOKED_AT
-    scram_users: frozenset[str] | Unavailable = NOT_LOOKED_AT
-    quotas: Quotas | Unavailable = NOT_LOOKED_AT
+    layout: Layout | Unavailable = NOT_QUERIED
+    features: ByBroker | Unavailable = NOT_QUERIED
+    settings: Settings | Unavailable = NOT_QUERIED
+    scram_users: frozenset[str] | Unavailable = NOT_QUERIED
+    quotas: Quotas | Unavailable = NOT_QUERIED
 
 
 class Ages(NamedTuple):
-    """When replication last gave a sign, milliseconds UTC; None where it never did.
+    """When replication last showed activity, in milliseconds since 1970 UTC; None if never.
 
     Attributes:
         heartbeat_ms: of the newest copied heartbeat.
@@ -56,22 +56,22 @@ class Ages(NamedTuple):
 
 
 class TrackedOffsetsSeen(NamedTuple):
-    """What `drctl offsets track` has noted of the source.
+    """What `drctl offsets track` has recorded of the source.
 
     Attributes:
         offsets: number of tracked offsets.
-        looked_ms: when it looked last at all of them, milliseconds UTC; None where it never did.
+        passed_ms: start of the last complete pass, in milliseconds since 1970 UTC; None if none.
     """
 
     offsets: int
-    looked_ms: int | None
+    passed_ms: int | None
 
 
 class RunSeen(NamedTuple):
-    """A run of the link, as its journal tells it.
+    """A run of the link, from its journal.
 
     Attributes:
-        status: what it ended with; empty where it has not.
+        status: final status; empty if the run has not ended.
     """
 
     run: str
@@ -84,8 +84,8 @@ class SecretFile(NamedTuple):
     """A file that holds a secret.
 
     Attributes:
-        what: it holds, in words for a person.
-        mode: its permissions; None where it is not there, or may not be looked at.
+        what: description of its content.
+        mode: its permissions; None if it does not exist or they cannot be read.
     """
 
     path: str
@@ -94,12 +94,12 @@ class SecretFile(NamedTuple):
 
 
 class Sampled(NamedTuple):
-    """Records that were looked at at the same offsets of both clusters.
+    """A comparison of sampled records at equal offsets of both clusters.
 
     Attributes:
-        same: how many are the same.
-        different: where they are not.
-        unread: where one of them could not be read.
+        same: number of identical records.
+        different: partition and offset of records that differ.
+        unread: partitions and offsets that could not be read on both clusters.
     """
 
     same: int
@@ -108,12 +108,12 @@ class Sampled(NamedTuple):
 
 
 class ClientSeen(NamedTuple):
-    """A client whose settings somebody gave.
+    """A client whose settings were given with `--client`.
 
     Attributes:
-        subject: whose they are, in words for a person.
+        subject: the client, for messages.
         library: java or librdkafka.
-        release: of the library, as given; empty where it was not.
+        release: of the library; empty if not given.
     """
 
     subject: str
@@ -123,29 +123,28 @@ class ClientSeen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Surveyed:
-    """Everything beyond what prechecks look at.
+    """What only `doctor` reads, and no precheck.
 
     Attributes:
         readers: the link's groups on the source.
-        transactional_ids: that the source's coordinators know.
+        transactional_ids: known to the source's coordinators.
         tracked_offsets: None if the topic does not exist.
-        runs: the newest ones of the link, the newest first.
-        sampled: where the link keeps offsets; else nobody looks.
-        clients: whose settings were given; what is said of these has checks of its own.
-        principals: drctl's own, by cluster; where it does not log in with a user name none is
-            known.
-        ledger: where a ledger is kept, if it is kept in a topic.
+        runs: the newest runs of the link, newest first.
+        sampled: only for links that preserve offsets.
+        clients: whose settings were given; separate checks evaluate the settings.
+        principals: drctl's own, by cluster, if it logs in with a user name.
+        ledger: settings of the ledger, if it is kept in a topic.
     """
 
     source: ClusterSurvey = field(default_factory=ClusterSurvey)
     target: ClusterSurvey = field(default_factory=ClusterSurvey)
-    readers: Mapping[str, Group | Unavailable] | Unavailable = NOT_LOOKED_AT
-    transactional_ids: tuple[str, ...] | Unavailable = NOT_LOOKED_AT
-    ages: Ages | Unavailable = NOT_LOOKED_AT
-    tracked_offsets: TrackedOffsetsSeen | Unavailable | None = NOT_LOOKED_AT
-    runs: tuple[RunSeen, ...] | Unavailable = NOT_LOOKED_AT
-    files: tuple[SecretFile, ...] | Unavailable = NOT_LOOKED_AT
-    sampled: Sampled | Unavailable = NOT_LOOKED_AT
+    readers: Mapping[str, Group | Unavailable] | Unavailable = NOT_QUERIED
+    transactional_ids: tuple[str, ...] | Unavailable = NOT_QUERIED
+    ages: Ages | Unavailable = NOT_QUERIED
+    tracked_offsets: TrackedOffsetsSeen | Unavailable | None = NOT_QUERIED
+    runs: tuple[RunSeen, ...] | Unavailable = NOT_QUERIED
+    files: tuple[SecretFile, ...] | Unavailable = NOT_QUERIED
+    sampled: Sampled | Unavailable = NOT_QUERIED
     clients: tuple[ClientSeen, ...] = ()
     principals: Mapping[str, str] = field(default_factory=dict)
     ledger: LedgerConfig | None = None
@@ -153,88 +152,87 @@ class Surveyed:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Everything that was seen of a link and of what is around it.
+    """The observed state of a link and its surroundings.
 
     Attributes:
-        connectors: on the workers that replicate it.
+        connectors: on the workers that replicate the link.
         reverse: on the workers that would replicate it back.
-        worker: the configuration of the workers in `connectors`; Connect does not tell it.
-        source_topics: those that the source has and the link carries, and those that were asked
-            for in vain.
+        worker: configuration of the workers in `connectors`; Connect does not report it.
+        source_topics: topics of the link, and topics that drctl.yaml names but that do not exist.
         target_topics: the copies.
         source_groups: names of all groups.
         source_acls: of the source's topics.
-        mode: what it is judged for.
-        policy: what the applications can bear.
+        mode: the mode of failover to check for.
+        policy: limits set in drctl.yaml.
         neighbours: the other links of drctl.yaml.
-        now_ms: when it was looked at, milliseconds UTC.
-        source: the source's cluster id; the source answers where there is one.
-        arriving: whether copies grow, though the source does not answer here; looked at before an
-            unplanned failover.
-        target: the same of the target.
-        target_health: with the copies.
-        target_groups: those that the link carries.
+        now_ms: time of the observation, in milliseconds since 1970 UTC.
+        source: cluster id of the source, if it answers.
+        replication_flow: whether copies still grow although the source does not answer; only
+            observed before an unplanned failover.
+        target: cluster id of the target, if it answers.
+        target_health: of the target and the copies.
+        target_groups: groups of the link.
         target_acls: of the target's topics.
-        source_coordinators: the topic whose leaders are the coordinators of groups.
-        source_rights: what drctl's user may do with the source, in Kafka's words.
+        source_coordinators: health of the topic whose leaders coordinate groups.
+        source_rights: operations that drctl's user is allowed on the source, in Kafka's names.
         lag: by partition of the source.
-        newest_copy_ms: the time of the newest record on the target, milliseconds UTC.
-        tails: of those partitions of the source that lag.
-        transactions: that are open in partitions of the source.
-        source_producers: that the source's partitions remember.
-        target_producers: that the copies' partitions remember.
-        left_out: positions of groups that have no place on the target.
-        endpoints: the link's, in their order.
-        journal: by place that a run writes its journal to None where it can, or why not.
-        active_cluster: of the link's clients, as the journal of its runs tells.
-        survey: what only `doctor` looks at.
+        newest_copy_ms: timestamp of the newest copy, in milliseconds since 1970 UTC.
+        tails: of partitions of the source that lag.
+        transactions: open transactions, by partition of the source.
+        source_producers: producer state, by partition of the source.
+        target_producers: producer state, by partition of the copies.
+        left_out: committed offsets that cannot be translated.
+        endpoints: of the link, in their order.
+        journal: by location; None if a run can write there, else why not.
+        active_cluster: of the link's clients, from the journal.
+        survey: what only `doctor` reads.
     """
 
     link: Link
-    connectors: Connectors | Unavailable = NOT_LOOKED_AT
-    reverse: Connectors | Unavailable = NOT_LOOKED_AT
-    worker: Mapping[str, str] | Unavailable = NOT_LOOKED_AT
-    source_topics: Topics | Unavailable = NOT_LOOKED_AT
-    target_topics: Topics | Unavailable = NOT_LOOKED_AT
-    source_groups: tuple[str, ...] | Unavailable = NOT_LOOKED_AT
-    source_acls: Acls | Unavailable = NOT_LOOKED_AT
+    connectors: Connectors | Unavailable = NOT_QUERIED
+    reverse: Connectors | Unavailable = NOT_QUERIED
+    worker: Mapping[str, str] | Unavailable = NOT_QUERIED
+    source_topics: Topics | Unavailable = NOT_QUERIED
+    target_topics: Topics | Unavailable = NOT_QUERIED
+    source_groups: tuple[str, ...] | Unavailable = NOT_QUERIED
+    source_acls: Acls | Unavailable = NOT_QUERIED
     mode: Mode = Mode.PLANNED
     policy: PolicyConfig = field(default_factory=PolicyConfig)
-    neighbours: tuple[Link, ...] | Unavailable = NOT_LOOKED_AT
+    neighbours: tuple[Link, ...] | Unavailable = NOT_QUERIED
     now_ms: int = 0
-    source: str | Unavailable = NOT_LOOKED_AT
-    arriving: Arriving | Unavailable = NOT_LOOKED_AT
-    target: str | Unavailable = NOT_LOOKED_AT
-    target_health: ClusterHealth | Unavailable = NOT_LOOKED_AT
-    target_groups: Mapping[str, Group | Unavailable] | Unavailable = NOT_LOOKED_AT
-    target_acls: Acls | Unavailable = NOT_LOOKED_AT
-    source_coordinators: ClusterHealth | Unavailable = NOT_LOOKED_AT
-    source_rights: frozenset[str] | Unavailable = NOT_LOOKED_AT
-    lag: Mapping[TopicPartition, Lag | Unavailable] | Unavailable = NOT_LOOKED_AT
-    newest_copy_ms: int | Unavailable = NOT_LOOKED_AT
-    tails: Mapping[TopicPartition, Tail | Unavailable] | Unavailable = NOT_LOOKED_AT
-    transactions: OpenTransactions | Unavailable = NOT_LOOKED_AT
-    source_producers: Producers | Unavailable = NOT_LOOKED_AT
-    target_producers: Producers | Unavailable = NOT_LOOKED_AT
-    left_out: tuple[LeftOut, ...] | Unavailable = NOT_LOOKED_AT
-    endpoints: tuple[EndpointState | Unavailable, ...] | Unavailable = NOT_LOOKED_AT
-    journal: Mapping[str, Unavailable | None] | Unavailable = NOT_LOOKED_AT
-    active_cluster: ActiveCluster | Unavailable = NOT_LOOKED_AT
+    source: str | Unavailable = NOT_QUERIED
+    replication_flow: ReplicationFlow | Unavailable = NOT_QUERIED
+    target: str | Unavailable = NOT_QUERIED
+    target_health: ClusterHealth | Unavailable = NOT_QUERIED
+    target_groups: Mapping[str, Group | Unavailable] | Unavailable = NOT_QUERIED
+    target_acls: Acls | Unavailable = NOT_QUERIED
+    source_coordinators: ClusterHealth | Unavailable = NOT_QUERIED
+    source_rights: frozenset[str] | Unavailable = NOT_QUERIED
+    lag: Mapping[TopicPartition, Lag | Unavailable] | Unavailable = NOT_QUERIED
+    newest_copy_ms: int | Unavailable = NOT_QUERIED
+    tails: Mapping[TopicPartition, Tail | Unavailable] | Unavailable = NOT_QUERIED
+    transactions: OpenTransactions | Unavailable = NOT_QUERIED
+    source_producers: Producers | Unavailable = NOT_QUERIED
+    target_producers: Producers | Unavailable = NOT_QUERIED
+    left_out: tuple[LeftOut, ...] | Unavailable = NOT_QUERIED
+    endpoints: tuple[EndpointState | Unavailable, ...] | Unavailable = NOT_QUERIED
+    journal: Mapping[str, Unavailable | None] | Unavailable = NOT_QUERIED
+    active_cluster: ActiveCluster | Unavailable = NOT_QUERIED
     survey: Surveyed = field(default_factory=Surveyed)
 
 
 def silences(observed: Observed) -> Sequence[SharedCause]:
-    """What could not be looked at, each cause once; first those about a whole cluster."""
+    """Return the causes of missing values, each once; those of whole clusters first."""
     link = observed.link
     found: dict[str, SharedCause] = {}
     for name, answer in ((link.source, observed.source), (link.target, observed.target)):
-        if isinstance(answer, Unavailable) and answer != NOT_LOOKED_AT:
+        if isinstance(answer, Unavailable) and answer != NOT_QUERIED:
             locked = isinstance(answer, Locked)
-            what = "does not let drctl in" if locked else "does not answer"
+            what = "rejects drctl's credentials" if locked else "does not answer"
             found.setdefault(answer.reason, SharedCause(f"cluster {name} {what}", answer.reason))
-    if isinstance(observed.connectors, Unavailable) and observed.connectors != NOT_LOOKED_AT:
+    if isinstance(observed.connectors, Unavailable) and observed.connectors != NOT_QUERIED:
         why = observed.connectors.reason
-        found.setdefault(why, SharedCause("Connect cannot be looked at", why))
+        found.setdefault(why, SharedCause("Connect cannot be queried", why))
     for each in (*_unavailable(observed), *_unavailable(observed.survey)):
         found.setdefault(each.reason, SharedCause(each.reason, each.reason))
     return [each for why, each in found.items() if why]
@@ -243,5 +241,5 @@ def silences(observed: Observed) -> Sequence[SharedCause]:
 def _unavailable(seen: Any) -> Iterator[Unavailable]:
     for each in fields(seen):
         value = getattr(seen, each.name)
-        if isinstance(value, Unavailable) and value != NOT_LOOKED_AT:
+        if isinstance(value, Unavailable) and value != NOT_QUERIED:
             yield value

@@ -1,4 +1,4 @@
-"""Looks at everything that the checks judge: all of it at once, each answer with a deadline."""
+"""Reads everything that the checks evaluate, concurrently, each query with a deadline."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,9 +6,9 @@ from functools import partial
 from typing import TypeVar
 
 from drctl.checks.bounded_query import BoundedQuery
-from drctl.checks.cluster_pair import Ends, Newest, Source
+from drctl.checks.cluster_pair import ClusterPair, Newest, Source
 from drctl.checks.observed import (
-    NOT_LOOKED_AT,
+    NOT_QUERIED,
     Ages,
     ClientSeen,
     ClusterSurvey,
@@ -21,7 +21,7 @@ from drctl.checks.observed import (
     TrackedOffsetsSeen,
 )
 from drctl.checks.ports import LinkPorts
-from drctl.checks.replication_flow import Arriving, arriving
+from drctl.checks.replication_flow import ReplicationFlow, observe_flow
 from drctl.config.link import Link
 from drctl.config.schema import PolicyConfig
 from drctl.model.errors import DrctlError
@@ -35,22 +35,22 @@ from drctl.model.topology import Found, Overview, Unavailable
 T = TypeVar("T")
 
 PATIENCE_S = 60.0
-"""How long an answer is waited for; the ports have shorter deadlines of their own."""
+"""Deadline of a query; the ports have shorter timeouts of their own."""
 
 TRANSLATION_S = 180.0
-"""The same for translating all groups, which reads records."""
+"""Deadline for translating all groups, which reads records."""
 
 _NO_WORKER = Unavailable("no Connect worker is configured")
-_NO_TRANSLATION = Unavailable("nobody translated")
+_NO_TRANSLATION = Unavailable("offsets were not translated")
 _NO_COPY = Unavailable("the target holds no copy")
 
 
 @dataclass(frozen=True, slots=True)
 class Observer:
-    """Fills in what the checks look at.
+    """Reads what the checks evaluate.
 
     Attributes:
-        now_ms: the clock, milliseconds UTC.
+        now_ms: clock, in milliseconds since 1970 UTC.
         neighbours: the other links of drctl.yaml.
     """
 
@@ -58,21 +58,21 @@ class Observer:
     policy: PolicyConfig
     ports: LinkPorts
     now_ms: Callable[[], int]
-    neighbours: tuple[Link, ...] | Unavailable = NOT_LOOKED_AT
+    neighbours: tuple[Link, ...] | Unavailable = NOT_QUERIED
     timeout_s: float = PATIENCE_S
     translation_s: float = TRANSLATION_S
 
     def observe(self, mode: Mode) -> Observed:
-        """Ask everything at once; what does not answer is marked as unavailable."""
+        """Run all queries; those without an answer are marked as unavailable."""
         now_ms, ports = self.now_ms(), self.ports
-        ends = Ends(self.link, ports, now_ms, self.timeout_s)
+        pair = ClusterPair(self.link, ports, now_ms, self.timeout_s)
         connectors, reverse = self._listed(ports.connectors), self._listed(ports.reverse)
-        arriving = self._arriving(mode, ends.source)
+        flow = self._replication_flow(mode, pair.source)
         left_out = BoundedQuery(ports.left_out, self.translation_s) if ports.left_out else None
         endpoints = [BoundedQuery(each.observe, self.timeout_s) for each in ports.endpoints]
         journal = [(each.where, BoundedQuery(each.check, self.timeout_s)) for each in ports.journal]
         where = BoundedQuery(ports.active_cluster, self.timeout_s) if ports.active_cluster else None
-        source, target, behind = ends.source, ends.target, ends.behind.answer()
+        source, target, lag = pair.source, pair.target, pair.lag.answer()
         rows = left_out.answer() if left_out else _NO_TRANSLATION
         return Observed(
             self.link,
@@ -88,32 +88,38 @@ class Observer:
             neighbours=self.neighbours,
             now_ms=now_ms,
             source=_identity(source.overview.answer()),
-            arriving=arriving.answer() if arriving else NOT_LOOKED_AT,
+            replication_flow=flow.answer() if flow else NOT_QUERIED,
             target=_identity(target.overview.answer()),
             target_health=target.health.answer(),
             target_groups=target.groups.answer(),
             target_acls=target.acls.answer(),
             source_rights=source.rights.answer(),
-            lag=behind if isinstance(behind, Unavailable) else behind.lag,
+            lag=lag if isinstance(lag, Unavailable) else lag.lag,
             newest_copy_ms=_newest_ms(target.newest.answer()),
-            tails=behind if isinstance(behind, Unavailable) else behind.tails,
+            tails=lag if isinstance(lag, Unavailable) else lag.tails,
             transactions=source.transactions.answer(),
             source_producers=source.producers.answer(),
             target_producers=target.producers.answer(),
             left_out=rows if isinstance(rows, Unavailable) else tuple(rows),
             endpoints=tuple(each.answer() for each in endpoints),
             journal={place: each.answer() for place, each in journal},
-            active_cluster=where.answer() if where else NOT_LOOKED_AT,
+            active_cluster=where.answer() if where else NOT_QUERIED,
         )
 
-    def _arriving(self, mode: Mode, source: Source) -> BoundedQuery[Arriving] | None:
-        """Where a source is given up as dead, whoever copies it may still reach it."""
+    def _replication_flow(self, mode: Mode, source: Source) -> BoundedQuery[ReplicationFlow] | None:
+        """Check whether a replicator still reaches a source that would be given up as lost."""
         ends = self.ports.copies
         if mode is not Mode.UNPLANNED or ends is None:
             return None
         silent = lambda: isinstance(source.overview.answer(), Silent)  # noqa: E731
         return BoundedQuery(
-            partial(arriving, ends, silent, self.ports.beats, before=self.ports.copies_before),
+            partial(
+                observe_flow,
+                ends,
+                silent,
+                self.ports.heartbeats_topic,
+                before=self.ports.copies_before,
+            ),
             self.timeout_s,
         )
 
@@ -133,21 +139,21 @@ def _newest_ms(newest: Newest | Unavailable) -> int | Unavailable:
     return latest if latest >= 0 else _NO_COPY
 
 
-NOT_ASKED = Unavailable("it is not asked for this link")
+_NOT_APPLICABLE = Unavailable("not queried for this link")
 
 
 @dataclass(frozen=True, slots=True)
 class SurveyPorts:
-    """What is needed beyond `LinkPorts`; nothing of it can write.
+    """What only `doctor` reads a link with; nothing here can write.
 
-    Each of these is used by one thread at a time, but beside the others. What is called may raise
+    Each port is used by one thread at a time, concurrently with the others. The callables may raise
     any `DrctlError`.
 
     Attributes:
         readers: the link's groups on the source.
-        ages: None where no MirrorMaker 2 copies the link.
+        ages: None if MirrorMaker 2 does not replicate the link.
         tracked_offsets: returns None if the topic does not exist.
-        sampled: None where the link does not keep offsets.
+        sampled: None if the link does not preserve offsets.
     """
 
     source: ClusterSurveyor
@@ -160,10 +166,10 @@ class SurveyPorts:
 
 
 class Survey:
-    """One look; it begins at once.
+    """Runs the queries of `SurveyPorts`; starts immediately.
 
     Args:
-        files: that hold secrets.
+        files: that contain secrets.
         clients: whose settings were given.
     """
 
@@ -185,7 +191,7 @@ class Survey:
         self._sampled = BoundedQuery(ports.sampled, timeout_s) if ports.sampled else None
 
     def seen(self) -> Surveyed:
-        """What was observed; what did not answer is marked as unavailable."""
+        """Wait for the results; those without an answer are marked as unavailable."""
         source, target = self._source.answer(), self._target.answer()
         ids = self._ids.answer()
         return Surveyed(
@@ -193,25 +199,25 @@ class Survey:
             _unless_silent(target),
             self._readers.answer(),
             ids,
-            self._ages.answer() if self._ages else NOT_ASKED,
+            self._ages.answer() if self._ages else _NOT_APPLICABLE,
             self._tracked_offsets.answer(),
             self._runs.answer(),
             tuple(self._files),
-            self._sampled.answer() if self._sampled else NOT_ASKED,
+            self._sampled.answer() if self._sampled else _NOT_APPLICABLE,
             tuple(self._clients),
         )
 
     def _transactional_ids(self, surveyor: ClusterSurveyor) -> tuple[str, ...] | Unavailable:
-        # The same surveyor is asked in turn: by now nobody else asks it.
+        # A surveyor is not thread-safe: wait until the survey no longer uses it.
         seen = self._source.answer()
         return seen if isinstance(seen, Unavailable) else surveyor.transactional_ids()
 
 
 def surveyed_cluster(surveyor: ClusterSurveyor) -> ClusterSurvey:
-    """Everything of one cluster that can be seen.
+    """Survey one cluster.
 
     Raises:
-        Unreachable: it does not answer at all.
+        Unreachable: it does not answer.
     """
     layout = surveyor.layout()
     return ClusterSurvey(
@@ -223,10 +229,10 @@ def surveyed_cluster(surveyor: ClusterSurveyor) -> ClusterSurvey:
     )
 
 
-def tried(question: Callable[[], T]) -> T | Unavailable:
-    """The answer, or why there is none."""
+def tried(query: Callable[[], T]) -> T | Unavailable:
+    """Run a query; return an error as a value."""
     try:
-        return question()
+        return query()
     except DrctlError as error:
         return Unavailable(error.message)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from drctl.checks.brokers import DESCRIBE_CLUSTER, Side, sides
 from drctl.checks.check import BOTH, PLANNED, Family, Prechecks, check, listed, reasons, several
-from drctl.checks.observed import NOT_LOOKED_AT, Observed
+from drctl.checks.observed import NOT_QUERIED, Observed
 from drctl.checks.verdict import NotObserved, Verdict, fail, not_checked, ok, require, warn
 from drctl.model.finding import Status
 from drctl.model.groups import OFFSETS_TOPIC
@@ -64,7 +64,7 @@ def compared(observed: Observed) -> Compared:
     missing: list[str] = []
     unread: dict[str, Unavailable] = {}
     for name in link.topics_of(name for name, state in source.items() if state is not None):
-        topic, copy = source[name], target.get(link.target_topic(name), NOT_LOOKED_AT)
+        topic, copy = source[name], target.get(link.target_topic(name), NOT_QUERIED)
         if copy is None:
             missing.append(link.target_topic(name))
         elif isinstance(topic, TopicState) and isinstance(copy, TopicState):

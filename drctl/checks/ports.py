@@ -1,4 +1,4 @@
-"""What is needed to observe a link; nothing of it can write."""
+"""What the checks read a link with; nothing here can write."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from drctl.model.replication import ConnectorLister, LeftOut, ReplicationProgres
 
 @dataclass(frozen=True, slots=True)
 class ClusterPorts:
-    """One cluster; each of these is used by one thread at a time, but beside the others.
+    """Readers of one cluster. Each is used by one thread at a time, concurrently with the others.
 
     Attributes:
-        not_asked: why nobody looks at each partition for producers and transactions; else empty.
+        not_asked: why producers and transactions are not read by partition; empty if they are.
     """
 
     reader: ClusterReader
@@ -33,23 +33,23 @@ class ClusterPorts:
 
 @dataclass(frozen=True, slots=True)
 class LinkPorts:
-    """A link and what is around it.
+    """Readers of a link.
 
     Attributes:
-        progress: knows how far replication came; uses none of the readers here. None where nobody
-            knows.
-        connectors: on the workers that replicate the link; None where none are configured.
-        reverse: on those that would replicate it back.
-        endpoints: the link's, in their order.
-        journal: where a run would write its journal to.
-        left_out: which positions of groups have no place on the target; may raise `Unreachable`.
-        copies: where the target's copies end; uses none of the readers here; may raise
-            `Unreachable`. None where nobody looks.
-        active_cluster: of the link's clients, by the journal; may raise any `DrctlError`. None
-            where nobody looks.
-        copies_before: where the copies ended when somebody looked a while ago; may raise
-            `Unreachable`. None where nobody did.
-        beats: the topic among these that holds copied heartbeats; empty where none is known.
+        progress: reads the replicator's progress; uses none of the readers here. None if the
+            replicator reports none.
+        connectors: on the workers that replicate the link; None if none are configured.
+        reverse: on the workers that would replicate it back.
+        endpoints: of the link, in their order.
+        journal: where a run would write its journal.
+        left_out: returns committed offsets that cannot be translated; may raise `Unreachable`.
+        copies: reads the end offsets of the copies; uses none of the readers here; may raise
+            `Unreachable`. None to skip this.
+        heartbeats_topic: the one of these topics that holds copied heartbeats; empty if none is
+            known.
+        active_cluster: of the link's clients, from the journal; may raise any `DrctlError`. None to
+            skip this.
+        copies_before: returns an earlier reading of `copies`; may raise `Unreachable`.
     """
 
     source: ClusterPorts
@@ -61,6 +61,6 @@ class LinkPorts:
     journal: Sequence[JournalPlace]
     left_out: Callable[[], Sequence[LeftOut]] | None
     copies: Ends | None = None
-    beats: str = ""
+    heartbeats_topic: str = ""
     active_cluster: Callable[[], ActiveCluster] | None = None
     copies_before: Callable[[], Before] | None = None

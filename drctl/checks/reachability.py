@@ -6,7 +6,7 @@ from drctl.checks.brokers import Side, each_cluster, of_each, sides
 from drctl.checks.causes import NOBODY
 from drctl.checks.check import Family, Prechecks, check, listed, several
 from drctl.checks.observed import Observed
-from drctl.checks.verdict import NotObserved, Verdict, fail, ok, require, require_asked, warn
+from drctl.checks.verdict import NotObserved, Verdict, fail, ok, require, require_queried, warn
 from drctl.model.finding import Status
 from drctl.model.health import CHECK_NETWORK, NEITHER_RESPONDS, Silent, brief_reasons
 from drctl.model.survey import BrokerFeatures
@@ -23,7 +23,7 @@ def nobody(observed: Observed) -> Verdict:
     ends = {observed.link.source: observed.source, observed.link.target: observed.target}
     subject, remedy = f"clusters {' and '.join(ends)}", CHECK_NETWORK
     known = [
-        require_asked(each, subject, "whether they answer is", remedy) for each in ends.values()
+        require_queried(each, subject, "whether they answer is", remedy) for each in ends.values()
     ]
     silent = [each.reason for each in known if isinstance(each, Silent)]
     if len(silent) < len(ends):

@@ -1,4 +1,4 @@
-"""Every check, once. `doctor` and the prechecks of a failover take them from here."""
+"""All checks, for `doctor` and for the prechecks of a failover."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -34,21 +34,21 @@ CHECKS: tuple[Check, ...] = tuple(
         key=lambda check: _FAMILIES.index(check.family),
     )
 )
-"""By family; in each as the modules have them."""
+"""Ordered by family, then as in their modules."""
 
 PRECHECKS: Mapping[str, Check] = MappingProxyType(
     {c.name: c for c in CHECKS if c.prechecks is not None}
 )
-"""Those that a failover is refused for, by name."""
+"""The prechecks of a failover, by name."""
 
 
 def findings(observed: Observed) -> tuple[Finding, ...]:
-    """What all checks that concern the link say."""
+    """Run all checks that apply to the link."""
     return tuple(finding for check in CHECKS for finding in check.findings(observed))
 
 
 def precheck_findings(observed: Observed) -> tuple[Finding, ...]:
-    """What the prechecks say before the failover that was looked at."""
+    """Run all prechecks for the mode of failover that was observed for."""
     return tuple(
         finding for precheck in PRECHECKS.values() for finding in precheck.findings(observed)
     )

@@ -45,7 +45,7 @@ _SECRET = "passwords cannot be read from a cluster: they cannot be copied"
 _SHARED = "the right quota depends on the capacity of the target's brokers"
 
 
-def people_left(observed: Observed) -> Iterator[Left]:
+def users_and_quotas_left(observed: Observed) -> Iterator[Left]:
     """SCRAM users that are missing, and quotas that are missing or lower."""
     yield from _users(observed)
     yield from _quotas(observed)
@@ -73,7 +73,7 @@ def _quotas(observed: Observed) -> Iterator[Left]:
         return
     for who in dict.fromkeys((*ours, *theirs)):
         wanted, there = ours.get(who, {}), theirs.get(who, {})
-        # One that the source does not have is lower there than none.
+        # A quota that only the target has is stricter than none.
         changes = {key: value for key, value in wanted.items() if there.get(key, 0.0) < value}
         if changes:
             limits = ",".join(f"{key}={value:g}" for key, value in sorted(changes.items()))
@@ -100,17 +100,17 @@ def _quota(observed: Observed, who: Entity, what: str, change: str) -> Left:
 _CHECK = "acl-parity"
 _ALLOW, _DENY, _LITERAL, _PREFIXED = "ALLOW", "DENY", "LITERAL", "PREFIXED"
 _ANY = "*"
-_REFUSED = "is denied as soon as it uses the target"
-_LET_IN = "may do more on the target than on the source"
+_DENIED = "is denied as soon as it uses the target"
+_EXCESS = "may do more on the target than on the source"
 
 
-def rules_to_add(observed: Observed, looked: Seen) -> Fixes:
-    """The rules to add, and the differences that stay.
+def rules_to_add(observed: Observed, seen: Seen) -> Fixes:
+    """The rules to add, and the differences to fix by hand.
 
     Raises:
         NotObserved: rules or topics are not known.
     """
-    books = _read(observed, looked)
+    books = _read(observed, seen)
     if books is None:
         return Fixes()
     wanted: dict[Acl, Fix[Acl]] = {}
@@ -122,17 +122,17 @@ def rules_to_add(observed: Observed, looked: Seen) -> Fixes:
                 f"a rule of the target denies it, and drctl deletes no rules: {in_words(denied[0])}"
             )
             remedy = "check why the rule exists; kafka-acls --remove"
-            left.append(Left(_CHECK, what, why, f"it {_REFUSED}", remedy))
+            left.append(Left(_CHECK, what, why, f"it {_DENIED}", remedy))
             continue
         for rule in books.allowing(refusal):
-            wanted.setdefault(rule, _fix(observed, rule, _REFUSED))
+            wanted.setdefault(rule, _fix(observed, rule, _DENIED))
     for rule, why_not in books.denials():
         if why_not:
             what = f"ACL not on {observed.link.target}: {in_words(rule)}"
             remedy = "add it if it is meant for the target, too: kafka-acls --add"
-            left.append(Left(_CHECK, what, why_not, f"{rule.principal} {_LET_IN}", remedy))
+            left.append(Left(_CHECK, what, why_not, f"{rule.principal} {_EXCESS}", remedy))
         else:
-            wanted.setdefault(rule, _fix(observed, rule, _LET_IN))
+            wanted.setdefault(rule, _fix(observed, rule, _EXCESS))
     return Fixes(rules=tuple(wanted.values()), left=tuple(left))
 
 
@@ -143,7 +143,7 @@ def in_words(rule: Acl) -> str:
     return f"{rule.permission} {rule.principal} {rule.operation} {where}{host}"
 
 
-def _read(observed: Observed, looked: Seen) -> "_Books | None":
+def _read(observed: Observed, seen: Seen) -> "_Books | None":
     """The rules; None if the target enforces no ACLs."""
     link = observed.link
     subject, remedy = f"ACLs of cluster {link.target}", "kafka-acls --list"
@@ -154,7 +154,7 @@ def _read(observed: Observed, looked: Seen) -> "_Books | None":
     topics = require(observed.source_topics, subject, f"the topics of {link.source} are", remedy)
     names = link.topics_of(name for name, state in topics.items() if state is not None)
     who = judged_principals(observed, source, subject)
-    return _Books(observed, looked, source, target, who, names)
+    return _Books(observed, seen, source, target, who, names)
 
 
 @dataclass(frozen=True)
@@ -162,11 +162,11 @@ class _Books:
     """The rules of both clusters.
 
     Attributes:
-        topics: of the link, as the source calls them.
+        topics: of the link, by their names on the source.
     """
 
     observed: Observed
-    looked: Seen
+    seen: Seen
     source: Acls
     target: Acls
     principals: tuple[str, ...]
@@ -245,7 +245,7 @@ class _Books:
 
     def _only_copies(self, prefix: str) -> bool:
         link = self.observed.link
-        names = (name for name in self.looked.names if name.startswith(prefix))
+        names = (name for name in self.seen.names if name.startswith(prefix))
         origins = (link.source_topic(name) for name in names)
         return all(origin is not None and link.carries(origin) for origin in origins)
 
@@ -281,7 +281,7 @@ def _fix(observed: Observed, rule: Acl, why: str) -> Fix[Acl]:
 MIN_ISR, POLICY = "min.insync.replicas", "cleanup.policy"
 _WEAKER, _KEPT, _TIME = "topic-config-parity", "retention-parity", "timestamp-type-parity"
 _GONE = "records may expire before they are consumed, or before drctl gap can compare them"
-# What MirrorMaker 2 leaves alone unless `config.properties.exclude` says otherwise.
+# Settings that MirrorMaker 2 does not copy by default (`config.properties.exclude`).
 _NOT_SYNCED = (
     r"follower\.replication\.throttled\.replicas, leader\.replication\.throttled\.replicas,"
     r" message\.timestamp\.difference\.max\.ms, message\.timestamp\.type,"
@@ -295,7 +295,7 @@ class Judged:
 
     Attributes:
         weaker: whether the copy's value, given second, is weaker than the topic's.
-        why: what it costs.
+        why: impact of a weaker value.
     """
 
     check: str
@@ -350,7 +350,7 @@ def settings_to_fix(observed: Observed, seen: Seen) -> Fixes:
     for pair in compared(observed).pairs:
         ours, theirs = seen.ours.get(pair.topic.name), seen.theirs.get(pair.copy.name)
         for key in weaker_keys(pair):
-            if not _is_told(ours, key) or not _is_told(theirs, key):
+            if not _has_setting(ours, key) or not _has_setting(theirs, key):
                 what = f"topic {pair.copy.name}: {key}={pair.copy.config[key]}"
                 why = "the origin of the setting is not known on both clusters"
                 again = "run drctl doctor --fix again"
@@ -417,7 +417,7 @@ class _Difference:
                 f"on {self.observed.link.target}: kafka-configs --alter --entity-type topics"
                 f" {option('--entity-name', copy)} {option('--add-config', f'{key}=[{value}]')}",
             )
-        if back := taken_back(self.observed, key, self.wanted, self.there):
+        if back := removed_again(self.observed, key, self.wanted, self.there):
             yield self._left(
                 back,
                 f"set {key}={value} on topic {self.pair.topic.name} of"
@@ -433,10 +433,10 @@ class _Difference:
         return Left(JUDGED[self.key].check, what, why, JUDGED[self.key].why, remedy)
 
 
-def taken_back(observed: Observed, key: str, ours: TopicSetting, theirs: TopicSetting) -> str:
+def removed_again(observed: Observed, key: str, ours: TopicSetting, theirs: TopicSetting) -> str:
     """Why MirrorMaker 2 would remove a setting again; empty if it would not.
 
-    What the source's topic has only as Kafka's own default, it removes from the copy.
+    It removes a setting from the copy if the source's topic only has it as Kafka's default.
     """
     if observed.link.settings.replicator.kind != "mirrormaker2" or not ours.default:
         return ""
@@ -462,11 +462,11 @@ def _syncs(config: Mapping[str, str], key: str) -> bool:
         return False
     excluded = config.get("config.properties.exclude", _NOT_SYNCED)
     patterns = [compiled(each.strip()) for each in excluded.split(",")]
-    # One that is left to Java may leave it out: it is said that it might be set back.
+    # A pattern that only Java can evaluate may exclude it: assume that it does not.
     return not any(pattern and pattern.fullmatch(key) for pattern in patterns)
 
 
-def _is_told(shape: object, key: str) -> TypeGuard[TopicShape]:
+def _has_setting(shape: object, key: str) -> TypeGuard[TopicShape]:
     return isinstance(shape, TopicShape) and key in shape.settings
 
 
@@ -476,13 +476,10 @@ def replicas(number: int) -> str:
 
 
 _MISSING, _FEWER = "topics-missing-on-target", "fewer-partitions-on-target"
-_NOT_TAKEN_ALONG = (
-    "follower.replication.throttled.replicas",
-    "leader.replication.throttled.replicas",
-)
+_NOT_COPIED = ("follower.replication.throttled.replicas", "leader.replication.throttled.replicas")
 
 
-def topics_to_make(observed: Observed, seen: Seen) -> Fixes:
+def topics_to_create(observed: Observed, seen: Seen) -> Fixes:
     """Copies that do not exist.
 
     Raises:
@@ -514,8 +511,7 @@ def topics_to_make(observed: Observed, seen: Seen) -> Fixes:
 def partitions_to_add(observed: Observed, _seen: Seen) -> Fixes:
     """Copies that have fewer partitions than their topics.
 
-    A record keeps the number of its partition when it is copied: more of them on the target move
-    no key, and what is in the others of the source finds its place.
+    Replication keeps the partition number of each record, so adding partitions moves no key.
 
     Raises:
         NotObserved: the topics are not known.
@@ -562,7 +558,7 @@ def _config(ours: TopicShape, replicas: int) -> Iterator[tuple[str, str]]:
     """The topic's partitions, replicas and explicitly set, compared settings."""
     for key, setting in sorted(ours.settings.items()):
         wanted = setting.own or (key in JUDGED and not setting.default)
-        if wanted and key not in _NOT_TAKEN_ALONG:
+        if wanted and key not in _NOT_COPIED:
             fits = key != MIN_ISR or int(setting.value) <= replicas
             yield key, setting.value if fits else str(replicas)
 
@@ -601,7 +597,7 @@ COMPARED = tuple(check.name for check in (*_PARITY, *_BY_HAND))
 """The checks whose findings are fixed."""
 
 
-def concerned(observed: Observed) -> tuple[str, ...]:
+def differing_topics(observed: Observed) -> tuple[str, ...]:
     """Topics of the source that differ from their copies, or have none."""
     try:
         pairs = compared(observed)
@@ -616,14 +612,14 @@ def concerned(observed: Observed) -> tuple[str, ...]:
 
 
 def all_fixes(observed: Observed, seen: Seen) -> Fixes:
-    """The changes, and what is left."""
+    """The changes, and the differences to fix by hand."""
     found = Fixes()
-    for fixes in (rules_to_add, settings_to_fix, partitions_to_add, topics_to_make):
+    for fixes in (rules_to_add, settings_to_fix, partitions_to_add, topics_to_create):
         try:
             found += fixes(observed, seen)
         except NotObserved:
-            continue  # Its check says so, too: see `_not_observed`.
-    left = (*people_left(observed), *_not_observed(observed))
+            continue  # Reported by its check: see `_not_observed`.
+    left = (*users_and_quotas_left(observed), *_not_observed(observed))
     beyond = tuple(_of_brokers(observed))
     if isinstance(observed.target_acls, Acls) and observed.target_acls.enforced:
         beyond += (_OTHER_RULES,)

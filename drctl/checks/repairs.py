@@ -1,8 +1,7 @@
 """Changes that align a link's target with its source, and differences to fix by hand.
 
-The checks of parity say what differs; here every difference becomes a change of the target, or
-something that is left, with the reason and what a person would type. Nothing is ever changed on
-the source, and nothing is deleted.
+The parity checks find differences. Each becomes a change of the target, or is left to the engineer,
+with the reason and a command. Nothing is ever changed on the source, and nothing is deleted.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -51,12 +50,12 @@ class Fix(Generic[Change]):
     """One change of the target.
 
     Attributes:
-        what: is changed, in words for a person.
-        before: how it is now.
-        after: how it would be.
-        why: it matters for a failover.
-        note: what to know beside that; empty where nothing.
-        change: the same for whoever does it.
+        what: description of what is changed.
+        before: current value.
+        after: new value.
+        why: why it matters for a failover.
+        change: the change to make.
+        note: additional information; may be empty.
     """
 
     what: str
@@ -72,11 +71,11 @@ class Left:
     """One difference that drctl does not change.
 
     Attributes:
-        check: whose row of `doctor` it stays in.
-        what: differs, in words for a person.
-        why: it is left.
-        impact: what it would impact in a failover; empty where the check says it.
-        remedy: what a person would do.
+        check: the check of `doctor` that reports it.
+        what: description of the difference.
+        why: why drctl does not change it.
+        impact: on a failover; empty if the check states it.
+        remedy: how to fix it by hand.
     """
 
     check: str
@@ -88,12 +87,12 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Input of the fixes beside the observed state.
+    """Input of the fixes in addition to the observed state.
 
     Attributes:
         ours: topics of the source, by name.
         theirs: their copies, by name.
-        names: of all topics of the target.
+        names: all topics of the target.
     """
 
     ours: Shapes
@@ -106,8 +105,8 @@ class Fixes:
     """All changes, in order: those that can be rolled back come first.
 
     Attributes:
-        left: differences of the link that a person has to take care of.
-        beyond: what is not the link's alone, or what nobody compared.
+        left: differences of the link to fix by hand.
+        beyond: differences beyond this link, and values that could not be compared.
     """
 
     rules: tuple[Fix[Acl], ...] = ()
@@ -133,7 +132,7 @@ _FAIL_BACK_FIRST = "fail back first: drctl failback; or use the link of the curr
 
 
 def clients_on_source(observed: Observed) -> Finding:
-    """Whether clients are on the source, by the link's endpoints and journal."""
+    """Check by the endpoints and the journal that clients are on the source."""
     link = observed.link
     subject = f"link {link.name}"
     moved = tuple(_moved(observed))
@@ -169,11 +168,11 @@ def _moved(observed: Observed) -> list[str]:
 _REMEDY = "check the target's policies and the permissions of drctl's user"
 
 
-def tried(fixes: Fixes, target: ShapeReader) -> Fixes:
-    """Remove changes that the target rejects; they are left, with its reason.
+def validated(fixes: Fixes, target: ShapeReader) -> Fixes:
+    """Validate the changes on the target; those that it rejects are left, with its reason.
 
     Raises:
-        Unreachable: it did not answer.
+        Unreachable: the target did not answer.
     """
     settings = [Alteration(f.change.topic, f.change.key, f.change.after) for f in fixes.settings]
     configured = target.would_configure(settings)

@@ -25,7 +25,7 @@ from drctl.checks.verdict import (
     not_checked,
     ok,
     require,
-    require_asked,
+    require_queried,
     separately,
     warn,
 )
@@ -50,7 +50,7 @@ def unreachable(observed: Observed) -> Verdict | None:
     if observed.link.settings.replicator.connect is None:
         reason = "the link has no Connect worker: drctl cannot verify that replication is stopped"
         raise NotObserved("Connect", reason, _CONNECT)
-    known = require_asked(observed.connectors, "Connect", "whether it answers is", _CONNECT)
+    known = require_queried(observed.connectors, "Connect", "whether it answers is", _CONNECT)
     if isinstance(known, Unavailable):
         return fail(
             "Connect",

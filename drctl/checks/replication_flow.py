@@ -1,4 +1,4 @@
-"""Whether records of a source that does not answer here still arrive on the target."""
+"""Whether records of a source that does not answer drctl still arrive on the target."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from time import monotonic
 from drctl.model.topology import TopicPartition
 
 FIRST_S = 2.0
-"""Between the first two looks, at least."""
+"""Minimum time between the first two readings."""
 
 LATER_S = 2.0
-"""Between two looks, once something did arrive."""
+"""Time between later readings, while records arrive."""
 
-LOOKS = 5
-"""What a replicator had fetched before the source died arrives within so many."""
+READINGS = 5
+"""Enough for what a replicator had fetched before the source died to arrive."""
 
 
 def _wait(seconds: float) -> None:
@@ -24,71 +24,72 @@ def _wait(seconds: float) -> None:
 Ends = Callable[[], Mapping[TopicPartition, int]]
 
 Before = tuple[float, Mapping[TopicPartition, int]]
-"""When somebody looked, by the same clock, and where the copies ended then."""
+"""An earlier reading: its monotonic time, and the end offsets of the copies."""
 
 
 @dataclass(frozen=True, slots=True)
-class Arriving:
-    """What came.
+class ReplicationFlow:
+    """What arrived on the target.
 
     Attributes:
-        records: that arrived between the last two looks; 0 where they came to an end.
-        seconds: for how long was looked.
-        beats: heartbeats of a replicator that arrived likewise, in `topic`.
+        records: that arrived between the last two readings; 0 if none did.
+        seconds: from the first to the last reading.
+        heartbeats: a replicator's heartbeats that arrived in the same time, in `topic`.
     """
 
     records: int
     seconds: float
-    beats: int = 0
+    heartbeats: int = 0
     topic: str = ""
 
     @property
-    def anything(self) -> bool:
-        """Whether somebody still brings something over."""
-        return bool(self.records or self.beats)
+    def active(self) -> bool:
+        """Whether anything is still replicated."""
+        return bool(self.records or self.heartbeats)
 
 
-def arriving(
+def observe_flow(
     ends: Ends,
     silent: Callable[[], bool],
-    beats: str = "",
+    heartbeats_topic: str = "",
     clock: Callable[[], float] = monotonic,
     wait: Callable[[float], None] = _wait,
     before: Callable[[], Before] | None = None,
-) -> Arriving:
-    """Look at the ends of the copies until they stand still, or have grown at every look.
+) -> ReplicationFlow:
+    """Read the end offsets of the copies until they no longer grow, or grew in every reading.
 
     Args:
-        ends: of all copies, now.
-        silent: whether the source gave no answer; may take a while, in which copies may grow.
-        beats: the topic with copied heartbeats, which come where nobody writes; empty where none
-            is known.
-        before: an earlier look, which counts as the first one; None where there is none.
+        ends: reads the end offsets of all copies.
+        silent: returns whether the source does not answer; may take a while.
+        heartbeats_topic: copied heartbeats, which arrive even if no application writes; empty if
+            none is known.
+        before: returns an earlier reading, which counts as the first one.
 
     Raises:
         Unreachable: the target did not answer.
     """
-    began, seen = before() if before is not None else (clock(), ends())
+    began, previous = before() if before is not None else (clock(), ends())
     grown: dict[bool, int] = {}
     if not silent():
-        return Arriving(0, clock() - began)
-    for number in range(1, LOOKS):
+        return ReplicationFlow(0, clock() - began)
+    for number in range(1, READINGS):
         wait(FIRST_S - (clock() - began) if number == 1 else LATER_S)
         now = ends()
-        grown = _grown(seen, now, beats)
+        grown = _grown(previous, now, heartbeats_topic)
         if not grown:
             break
-        seen = now
-    return Arriving(grown.get(False, 0), clock() - began, grown.get(True, 0), beats)
+        previous = now
+    seconds = clock() - began
+    return ReplicationFlow(grown.get(False, 0), seconds, grown.get(True, 0), heartbeats_topic)
 
 
 def _grown(
-    seen: Mapping[TopicPartition, int], now: Mapping[TopicPartition, int], beats: str
+    before: Mapping[TopicPartition, int], now: Mapping[TopicPartition, int], heartbeats_topic: str
 ) -> dict[bool, int]:
-    """By how much records grew, and heartbeats; neither is there where it did not."""
+    """Count new records (False) and new heartbeats (True); omit what did not grow."""
     found: dict[bool, int] = {}
     for place, end in now.items():
-        if end > seen.get(place, end):
-            beat = place.topic == beats
-            found[beat] = found.get(beat, 0) + end - seen[place]
+        if end > before.get(place, end):
+            heartbeat = place.topic == heartbeats_topic
+            found[heartbeat] = found.get(heartbeat, 0) + end - before[place]
     return found

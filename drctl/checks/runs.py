@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from drctl.checks.check import BOTH, Family, Prechecks, check, listed, several
-from drctl.checks.observed import NOT_LOOKED_AT, Observed
+from drctl.checks.observed import NOT_QUERIED, Observed
 from drctl.checks.verdict import Verdict, fail, ok, require, warn
 from drctl.config.fields import for_commands
 from drctl.model.active_cluster import Moved, Unfinished
@@ -19,7 +19,7 @@ _STOPPED = ("STOPPED", "PAUSED")
 @check("clients-moved", Family.JOURNAL, Status.FAIL, prechecks=Prechecks())
 def moved(observed: Observed) -> Iterator[Verdict]:
     """No run has moved the link's clients to the target, or they have failed back since."""
-    if observed.active_cluster is NOT_LOOKED_AT:
+    if observed.active_cluster is NOT_QUERIED:
         return
     link = observed.link
     subject = f"clients of link {link.name}"
@@ -52,7 +52,7 @@ def _fence(observed: Observed) -> str:
 
 
 def _copying(observed: Observed, moved: Moved) -> Iterator[Verdict]:
-    """A connector that still replicates from the source after clients have moved."""
+    """Report a connector that still replicates from the source after clients have moved."""
     name = observed.link.settings.replicator.connectors.source
     known = observed.connectors
     found = None if isinstance(known, Unavailable) or name is None else known.get(name)
@@ -92,7 +92,7 @@ def _stops(observed: Observed) -> str:
 def unfinished(observed: Observed) -> Verdict | None:
     """No run of the link is unfinished or has outstanding actions."""
     where, runs = observed.active_cluster, observed.survey.runs
-    if where is NOT_LOOKED_AT and runs is NOT_LOOKED_AT:
+    if where is NOT_QUERIED and runs is NOT_QUERIED:
         return None
     subject = f"runs of link {observed.link.name}"
     known = require(where, subject, "whether one is unfinished is", "drctl journal")

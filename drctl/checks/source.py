@@ -13,15 +13,15 @@ from drctl.checks.check import (
     split,
 )
 from drctl.checks.observed import Observed
-from drctl.checks.replication_flow import Arriving
-from drctl.checks.verdict import Verdict, fail, not_checked, ok, require, require_asked, warn
+from drctl.checks.replication_flow import ReplicationFlow
+from drctl.checks.verdict import Verdict, fail, not_checked, ok, require, require_queried, warn
 from drctl.model.finding import Status
 from drctl.model.health import Locked, OpenTransaction, Silent
 from drctl.model.producer_ids import Collision, Producers, collisions
 from drctl.model.text import quote
 from drctl.model.topology import TopicPartition, Unavailable
 
-_CURE = (
+_REMEDY = (
     "restart the producers when they move to the target: they get new ids; or stop those on the"
     " target first and wait until their ids expire (producer.id.expiration.ms, 1 day by default)"
 )
@@ -41,34 +41,33 @@ def collide(observed: Observed) -> Iterator[Verdict]:
     subject = f"producer ids on clusters {link.source} and {link.target}"
     source = require(observed.source_producers, subject, "those of the source are", _LOOK)
     target = require(observed.target_producers, subject, "those of the target are", _LOOK)
-    met = collisions(source, target, link.target_topic)
-    silent = [each for each in met if each.silent]
-    refused = [each for each in met if not each.silent]
+    found = collisions(source, target, link.target_topic)
+    silent = [each for each in found if each.silent]
+    refused = [each for each in found if not each.silent]
     if silent:
         impact = "records may be acknowledged and dropped as duplicates"
-        yield fail(subject, _met(silent), _met_in_words(silent), impact, _CURE)
+        yield fail(subject, _count(silent), _listed(silent), impact, _REMEDY)
     if refused:
         impact = "their records are rejected; librdkafka producers stop with a fatal error"
-        yield warn(subject, _met(refused), _met_in_words(refused), impact, _CURE)
+        yield warn(subject, _count(refused), _listed(refused), impact, _REMEDY)
     unread = [*_unread(source), *_unread(target)]
     if unread:
         reason = f"producer ids of {len(unread):,} partitions could not be read"
         yield not_checked(subject, reason, _LOOK, several(unread))
-    elif not met:
+    elif not found:
         yield ok(subject, "no id is used on both", f"{len(source):,} partitions compared")
 
 
-def _met(met: list[Collision]) -> str:
-    return (
-        f"{len({each.ours.producer_id for each in met}):,} producer ids are used on both clusters"
-    )
+def _count(collisions: list[Collision]) -> str:
+    ids = {each.ours.producer_id for each in collisions}
+    return f"{len(ids):,} producer ids are used on both clusters"
 
 
-def _met_in_words(met: list[Collision]) -> str:
+def _listed(collisions: list[Collision]) -> str:
     return several(
         f"id {each.ours.producer_id} in {each.source} (epoch {each.ours.epoch}) and in"
         f" {each.target} (epoch {each.theirs.epoch})"
-        for each in met
+        for each in collisions
     )
 
 
@@ -78,7 +77,7 @@ def _unread(side: Producers) -> Iterator[str]:
 
 _FAMILY = Family.SOURCE
 ALIVE = "source-alive"
-"""The precheck against giving up a source that still answers."""
+"""The precheck that refuses to give up a source that still answers."""
 
 _LOCKED = "it answers, but rejects drctl's credentials"
 _LOG_IN = "correct drctl's credentials for this cluster"
@@ -99,7 +98,7 @@ def unreachable(observed: Observed) -> Verdict:
         # Suggest a failover only to a target that answers.
         lost = f"`drctl failover --mode unplanned --link {quote(observed.link.name)}`"
         remedy = f"{lost} if it is lost; else {remedy}"
-    identity = require_asked(observed.source, subject, "whether it answers is", remedy)
+    identity = require_queried(observed.source, subject, "whether it answers is", remedy)
     impact = "it can neither be fenced nor drained: its unreplicated records stay on it"
     if isinstance(identity, Locked):
         return fail(
@@ -134,23 +133,23 @@ def alive(observed: Observed) -> Verdict:
 
 def _silent(observed: Observed, subject: str, answer: Silent) -> Verdict:
     """Judge a source that does not answer here; replication may still reach it."""
-    come = observed.arriving
-    if isinstance(come, Unavailable):
-        details = f"; whether its records still arrive is not known: {come.reason}"
+    flow = observed.replication_flow
+    if isinstance(flow, Unavailable):
+        details = f"; whether its records still arrive is not known: {flow.reason}"
         return ok(subject, "it does not answer", f"{answer.reason}{details}")
-    if not come.anything:
+    if not flow.active:
         details = f"; none of its records arrived on {observed.link.target} meanwhile"
         return ok(
             subject,
             "it does not answer, and nothing is replicated from it",
             f"{answer.reason}{details}",
         )
-    what = "copies" if come.records else "copied heartbeats"
+    what = "copies" if flow.records else "copied heartbeats"
     return fail(
         subject,
         f"it does not answer here, but its {what} still arrive on the target",
-        f"{answer.reason}; {_arrived(come)} arrived on {observed.link.target} in the last"
-        f" seconds, without a pause for {come.seconds:.0f} s",
+        f"{answer.reason}; {_arrived(flow)} arrived on {observed.link.target} in the last"
+        f" seconds, without a pause for {flow.seconds:.0f} s",
         "replication still reaches it, and so may applications: both clusters would accept writes;"
         " or other clients already write to the target",
         "find out why it is unreachable from here, and run --mode planned from a host that reaches"
@@ -159,10 +158,10 @@ def _silent(observed: Observed, subject: str, answer: Silent) -> Verdict:
     )
 
 
-def _arrived(come: Arriving) -> str:
-    records = f"{come.records:,} records" if come.records or not come.beats else ""
-    beats = f"{come.beats:,} heartbeats ({come.topic})" if come.beats else ""
-    return " and ".join(filter(None, (records, beats)))
+def _arrived(flow: ReplicationFlow) -> str:
+    records = f"{flow.records:,} records" if flow.records or not flow.heartbeats else ""
+    heartbeats = f"{flow.heartbeats:,} heartbeats ({flow.topic})" if flow.heartbeats else ""
+    return " and ".join(filter(None, (records, heartbeats)))
 
 
 @check("hanging-transactions", _FAMILY, Status.FAIL, prechecks=Prechecks(PLANNED, PLANNED))

@@ -11,7 +11,7 @@ from drctl.checks.verdict import (
     not_checked,
     ok,
     require,
-    require_asked,
+    require_queried,
     warn,
 )
 from drctl.model.finding import Status
@@ -56,12 +56,10 @@ def age(observed: Observed) -> Verdict | None:
     if tracked_offsets is None:
         return warn(subject, "there are none", "no topic __drctl_anchors", impact, remedy)
     found = require(tracked_offsets, subject, "their age is", remedy)
-    if found.looked_ms is None:
+    if found.passed_ms is None:
         evidence = f"{found.offsets:,} tracked offsets"
-        return warn(
-            subject, "no complete pass over all groups was recorded", evidence, impact, remedy
-        )
-    age_ms = max(0, observed.now_ms - found.looked_ms)
+        return warn(subject, "no complete pass was recorded", evidence, impact, remedy)
+    age_ms = max(0, observed.now_ms - found.passed_ms)
     evidence = f"{found.offsets:,} tracked offsets; the last pass was {duration(age_ms)} ago"
     if age_ms > _DEAD_MS:
         reason = "the last pass is more than a day old"
@@ -85,7 +83,7 @@ _LOOK = "check that its brokers run; see `kafka-topics --describe`"
 def unreachable(observed: Observed) -> Verdict:
     """The target answers."""
     subject = _subject(observed)
-    identity = require_asked(observed.target, subject, "whether it answers is", _LOOK)
+    identity = require_queried(observed.target, subject, "whether it answers is", _LOOK)
     if isinstance(identity, Locked):
         reason = "it answers, but rejects drctl's credentials"
         remedy = "correct drctl's credentials for this cluster"

@@ -1,10 +1,10 @@
-"""What a check reports: ok, warn, fail or not-checked, with evidence, impact and cure."""
+"""What a check reports: ok, warn, fail or not-checked, with evidence, impact and remedy."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple, TypeVar
 
-from drctl.checks.observed import NOT_LOOKED_AT
+from drctl.checks.observed import NOT_QUERIED
 from drctl.model.finding import Status
 from drctl.model.topology import Unavailable
 
@@ -59,13 +59,15 @@ def require(value: T | Unavailable, subject: str, what: str, remedy: str) -> T:
     return value
 
 
-def require_asked(value: T | Unavailable, subject: str, what: str, remedy: str) -> T | Unavailable:
+def require_queried(
+    value: T | Unavailable, subject: str, what: str, remedy: str
+) -> T | Unavailable:
     """Like `require`, for checks of reachability: "does not answer" is a value.
 
     Raises:
         NotObserved: it was not queried.
     """
-    return require(value, subject, what, remedy) if value is NOT_LOOKED_AT else value
+    return require(value, subject, what, remedy) if value is NOT_QUERIED else value
 
 
 def separately(judges: Iterable[Callable[[], Verdict]]) -> Iterator[Verdict]:

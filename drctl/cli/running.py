@@ -247,7 +247,7 @@ def _prepared(
     operation: Operation,
 ) -> Prepared:
     from drctl.checks.causes import UNFINISHED, causes_first
-    from drctl.checks.diagnosis import standing_against
+    from drctl.checks.diagnosis import blockers_among
     from drctl.engine.invariants import violations
     from drctl.steps.questions import asked_of
     from drctl.steps.registry import KINDS
@@ -258,7 +258,7 @@ def _prepared(
     if not any(each.check == UNFINISHED for each in said):
         said = (*said, *unfinished_run(link))
     findings = causes_first(said, plan.overrides)
-    failing = standing_against(findings, plan.overrides, mode)
+    failing = blockers_among(findings, plan.overrides, mode)
     passed = tuple(f"{name}={why}" for name, why in plan.overrides.items())
     more = option_words({"--override": passed, "--answer": answers, "--execute": True})
     execute = command_line([*words, "--link", plan.link, *more])

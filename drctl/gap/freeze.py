@@ -75,12 +75,12 @@ class TransactionWait:
 
     Attributes:
         seconds: per cluster; 0 to not wait.
-        told: called repeatedly with a description of what is waited for.
+        progress: called repeatedly with a description of what is waited for.
         now: monotonic clock, in seconds.
     """
 
     seconds: float = 0
-    told: Callable[[str], None] = lambda _words: None
+    progress: Callable[[str], None] = lambda _words: None
     now: Callable[[], float] = time.monotonic
     pause: Callable[[float], object] = time.sleep
 
@@ -100,7 +100,7 @@ class TransactionWait:
         waiting = {p: at for p, at in first.items() if _open(at)}
         idle: dict[TopicPartition, PartitionOffsets] = {}
         while waiting and self.now() < until:
-            self.told(_words(reader.name, waiting, until - self.now()))
+            self.progress(_words(reader.name, waiting, until - self.now()))
             self.pause(_PAUSE_S)
             for place, at in reader.offsets(list(waiting)).items():
                 if isinstance(at, PartitionOffsets) and at.last_stable >= waiting[place].end:

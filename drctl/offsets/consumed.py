@@ -1,7 +1,7 @@
 """Reads the records before committed offsets on the source: what a group consumed last.
 
 Also some older records (milestones), which help if replication lagged. Ranges of many partitions
-are read in one pass of a `RangeReader`.
+are read with one call of a `RangeReader`.
 """
 
 from bisect import bisect_left

@@ -272,14 +272,13 @@ def _line_result(each: LineResult) -> ResultDocument:
 
 
 class OffsetsApplyDocument(HeadDocument):
-    """What became of positions that were applied.
+    """The result of committing offsets.
 
     Attributes:
         status: exit code 0, 3, 4, 5.
-        run: by which undo finds it; null: nothing was to be written.
-        journal: where the previous positions are kept: the topic on the cluster, and a copy on this
-            machine.
-        undo: the command line that takes it back.
+        run: the run's name, for undo; null if there was nothing to commit.
+        journal: where the previous offsets are kept: the topic on the cluster, and a local copy.
+        undo: the command that restores the previous offsets.
     """
 
     SCHEMA = "drctl/offsets-apply/1"

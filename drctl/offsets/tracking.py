@@ -302,7 +302,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class TrackingPass:
-    """The outcome of one pass over a source.
+    """The outcome of reading a source once.
 
     Attributes:
         cluster_id: cluster id of the source.
@@ -510,7 +510,7 @@ class TrackingWriter(Protocol):
 
 @dataclass(slots=True)
 class Passes:
-    """Makes passes over a link.
+    """Runs passes for a link.
 
     Attributes:
         writes: None to write nothing.
@@ -531,7 +531,7 @@ class Passes:
             # Read before the source, so that everything read there is newer.
             log = self.reads.catch_up()
             existed = self.reads.exists
-            self._known_ms = log.last_look_ms(self.tracker.scope.digest)
+            self._known_ms = log.last_pass_ms(self.tracker.scope.digest)
             look = self.tracker.look(log, self.reads.cluster_id(), progress)
             if self.writes is None:
                 self.reads.check()

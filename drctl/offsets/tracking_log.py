@@ -108,7 +108,7 @@ class TrackingLog:
         """Return the last pass of each scope over a cluster."""
         return tuple(found for key, found in self._passes.items() if key.cluster_id == cluster_id)
 
-    def last_look_ms(self, scope: str) -> int | None:
+    def last_pass_ms(self, scope: str) -> int | None:
         """Return the start of the last pass of a scope over any cluster."""
         return max((p.at_ms for key, p in self._passes.items() if key.scope == scope), default=None)
 
@@ -140,7 +140,7 @@ class Confirmations:
     topic could otherwise block a process with an expensive pattern.
 
     Args:
-        passes: passes over that cluster.
+        passes: passes of that cluster.
         own: scope in drctl.yaml; passes of other scopes count for groups and topics they name.
     """
 

@@ -69,13 +69,13 @@ def identified(rows: DataFrame) -> DataFrame:
     """Return the position of each record and two digests of its event's identity."""
     parts = ",".join(f"`{name}`:string" for name in FIELDS)
     envelope = ",".join([*(f"`{name}`:string" for name in ENVELOPE), f"`source`:struct<{parts}>"])
-    told = F.from_json(
+    decoded = F.from_json(
         F.col("value").cast("string"), f"struct<payload:struct<{envelope}>,{envelope}>"
     )
-    parsed = rows.withColumn("told", told).withColumn(
+    parsed = rows.withColumn("decoded", decoded).withColumn(
         "event",
-        F.when(F.col("told.payload").isNotNull(), F.col("told.payload")).otherwise(
-            F.struct(*(F.col(f"told.{name}").alias(name) for name in (*ENVELOPE, "source")))
+        F.when(F.col("decoded.payload").isNotNull(), F.col("decoded.payload")).otherwise(
+            F.struct(*(F.col(f"decoded.{name}").alias(name) for name in (*ENVELOPE, "source")))
         ),
     )
     known = _by_connector(_known)

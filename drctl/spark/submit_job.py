@@ -43,7 +43,7 @@ PROGRESS_S = 0.5
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Answer requests until told to stop.
+    """Answer requests until the client asks to stop.
 
     Args:
         arguments: job directory, directory of client properties, names of source and target.

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from drctl.checks.causes import group_by_cause, in_words
-from drctl.checks.diagnosis import standing_against
+from drctl.checks.diagnosis import blockers_among
 from drctl.engine.kind import Description, Facts, Polling, Readback, State, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused, Unknown, Unreachable
@@ -99,7 +99,7 @@ class Preflight(Polling[PreflightSettings, PreflightFacts, PreflightFacts]):
         overrides = settings.overrides
         found = reader.findings(settings.mode)
         findings = [each for each in found if each.check not in settings.not_asked]
-        standing = standing_against(findings, overrides, Mode(settings.mode))
+        standing = blockers_among(findings, overrides, Mode(settings.mode))
         if standing:
             raise Refused(
                 "; ".join(in_words(standing)),

@@ -70,7 +70,7 @@ def _findings(rows: Sequence[Row], unseen: Sequence[Unseen]) -> Iterator[Text]:
 
 def _unseen(unseen: Unseen) -> Text:
     """Summarize the checks that could not run for one cause."""
-    why = f", see {unseen.said_by}" if unseen.said_by else f": {unseen.cause.why}"
+    why = f", see {unseen.reported_by}" if unseen.reported_by else f": {unseen.cause.why}"
     words = sentence(f"{unseen.count} could not run{why} ({', '.join(unseen.checks)})")
     return Text(words, "yellow", "  not-checked ")
 

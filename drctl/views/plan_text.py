@@ -14,7 +14,7 @@ from drctl.checks.causes import (
     network_suspected,
     without_consequences,
 )
-from drctl.checks.diagnosis import overridable, standing_against
+from drctl.checks.diagnosis import blockers_among, overridable
 from drctl.checks.repairs import PRECHECK
 from drctl.engine.kind import Kind, Trait
 from drctl.model.document import Count, Document, From, Name, Seconds, rounded
@@ -118,7 +118,7 @@ def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 def blockers(plan: Plan, findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Return the findings that block the plan, the worst first."""
-    return worst_first(standing_against(findings, plan.overrides, mode_of(plan)))
+    return worst_first(blockers_among(findings, plan.overrides, mode_of(plan)))
 
 
 class Blocker(NamedTuple):
@@ -138,11 +138,11 @@ def blockers_by_cause(plan: Plan, findings: Sequence[Finding]) -> tuple[Blocker,
     failed, unseen = group_by_cause(blockers(plan, findings))
     found = []
     for each in failed:
-        caused = [u for u in unseen if u.said_by == each.check]
+        caused = [u for u in unseen if u.reported_by == each.check]
         also = "".join(f"; {u.count} could not run ({', '.join(u.checks)})" for u in caused)
         found.append(Blocker(each.check, f"{each.subject}: {each.reason}{also}", each.remedy))
     reporting = {each.check for each in failed}
-    others = (u for u in unseen if u.said_by not in reporting)
+    others = (u for u in unseen if u.reported_by not in reporting)
     return (*found, *(Blocker(u.checks[0], u.words, u.remedy) for u in others))
 
 
@@ -155,7 +155,7 @@ def precheck_rows(
     findings: Sequence[Finding], overrides: Mapping[str, str], mode: Mode = Mode.PLANNED
 ) -> tuple[PrecheckRow, ...]:
     """Return prechecks that are not ok, the worst first; one row for each shared cause."""
-    against = standing_against(findings, overrides, mode)
+    against = blockers_among(findings, overrides, mode)
     own, unseen = group_by_cause([e for e in worst_first(findings) if e.status is not Status.OK])
     rows = [
         PrecheckRow(
@@ -191,7 +191,7 @@ def prechecks_in_words(
     findings: Sequence[Finding], overrides: Mapping[str, str], mode: Mode = Mode.PLANNED
 ) -> str:
     """Count prechecks by status: `2 fail (1 overridden), 1 not checked, 3 warn, 40 ok`."""
-    against = standing_against(findings, overrides, mode)
+    against = blockers_among(findings, overrides, mode)
     counts = []
     for status in _WORST_FIRST:
         same = [each for each in findings if each.status is status]

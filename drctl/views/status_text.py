@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from drctl.checks.causes import Unseen, group_by_cause, network_suspected
 from drctl.checks.check import listed
-from drctl.checks.go import NOT_ASKED, Answer, GroupsNow, Rpo, StatusNow, TopicRpo
+from drctl.checks.go import SKIPPED_CHECKS, Answer, GroupsNow, Rpo, StatusNow, TopicRpo
 from drctl.model.document import Count, Document, From, Seconds, rounded
 from drctl.model.finding import Finding, Status
 from drctl.model.health import CHECK_NETWORK
@@ -153,7 +153,7 @@ class StatusDocument(Document):
     unplanned: AnswerDocument
     other_findings: tuple[FindingDocument, ...]
     causes: tuple[CauseDocument, ...]
-    skipped_checks: tuple[str, ...] = NOT_ASKED
+    skipped_checks: tuple[str, ...] = SKIPPED_CHECKS
     rpo: RpoDocument = read(lambda s: RpoDocument.of(s, **vars(LossRangeDocument.of(s.rpo.lost))))
     topics: tuple[TopicDocument, ...]
     connectors: tuple[ConnectorDocument, ...] = read(
@@ -435,7 +435,7 @@ def status_table(seen: StatusNow) -> Iterator[Part]:
     yield Text(f"  {sentence(groups_words(seen))}", "yellow" if seen.groups.left_out else "")
     yield Text(
         f"\n{utc(seen.at_ms)}, in {seen.took_s:.1f} s; only checked by drctl doctor:"
-        f" {', '.join(NOT_ASKED)}",
+        f" {', '.join(SKIPPED_CHECKS)}",
         "dim",
     )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from drctl.checks.observed import NOT_LOOKED_AT, Observed
+from drctl.checks.observed import NOT_QUERIED, Observed
 from drctl.config.loading import read
 from drctl.model.replication import Connector, Task
 from drctl.model.topology import TopicState, Unavailable
@@ -54,7 +54,7 @@ def observed(case: Mapping[str, Any]) -> Observed:
 
 
 def _unavailable(reason: str | None) -> Unavailable:
-    return NOT_LOOKED_AT if reason is None else Unavailable(reason)
+    return NOT_QUERIED if reason is None else Unavailable(reason)
 
 
 def _connectors(given: Any) -> dict[str, Connector] | Unavailable:

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from drctl.checks.observed import NOT_LOOKED_AT
-from drctl.checks.replication_flow import Arriving
+from drctl.checks.observed import NOT_QUERIED
+from drctl.checks.replication_flow import ReplicationFlow
 from drctl.model.active_cluster import ActiveCluster, Moved, Unfinished
 from drctl.model.endpoints import EndpointState
 from drctl.model.groups import Group, GroupProtocol, GroupState, Member
@@ -37,7 +37,7 @@ def acls(given: Any) -> Acls:
 
 def _seen(given: Any, read: Callable[[Any], Any]) -> Any:
     if given is None:
-        return NOT_LOOKED_AT
+        return NOT_QUERIED
     return Unavailable(given) if isinstance(given, str) else read(given)
 
 
@@ -54,7 +54,7 @@ def _source(given: Any) -> str | Unavailable:
             return Unavailable(reason)
         case {"id": identity}:
             return str(identity)
-    return NOT_LOOKED_AT
+    return NOT_QUERIED
 
 
 def _place(text: str) -> TopicPartition:
@@ -118,7 +118,7 @@ def _active_cluster(given: Mapping[str, Any]) -> ActiveCluster:
 
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     "target": _source,
-    "arriving": lambda given: Arriving(*given),
+    "replication_flow": lambda given: ReplicationFlow(*given),
     "target_health": _health,
     "source_coordinators": _health,
     "target_groups": lambda given: {name: _group(name, each) for name, each in given.items()},

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from drctl.checks.observed import (
-    NOT_LOOKED_AT,
+    NOT_QUERIED,
     Ages,
     ClientSeen,
     ClusterSurvey,
@@ -38,7 +38,7 @@ def surveyed(case: Mapping[str, Any]) -> Surveyed:
 
 
 def _why(reason: str | None) -> Unavailable:
-    return NOT_LOOKED_AT if reason is None else Unavailable(reason)
+    return NOT_QUERIED if reason is None else Unavailable(reason)
 
 
 def _seen(given: Any, read: Callable[[Any], Any]) -> Any:

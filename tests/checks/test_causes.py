@@ -138,7 +138,7 @@ def test_a_source_that_is_dead_is_told_once_in_a_plan() -> None:
     findings = causes_first(precheck_findings(observed(DEAD)))
     told, (unseen,) = group_by_cause(findings)
     assert unseen.cause.why == WHY
-    assert unseen.said_by == "source-unreachable"
+    assert unseen.reported_by == "source-unreachable"
     assert {"fence-not-possible", "hanging-transactions", "replication-lag"} <= set(unseen.checks)
     assert "source-unreachable" in {each.check for each in told}
     rows = precheck_rows(findings, {})

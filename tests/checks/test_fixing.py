@@ -10,8 +10,8 @@ from drctl.checks import acls as parity_acls
 from drctl.checks import parity
 from drctl.checks.check import Check
 from drctl.checks.observed import Observed
-from drctl.checks.repair_plan import JUDGED, all_fixes, concerned
-from drctl.checks.repairs import Fixes, Seen, clients_on_source, tried
+from drctl.checks.repair_plan import JUDGED, all_fixes, differing_topics
+from drctl.checks.repairs import Fixes, Seen, clients_on_source, validated
 from drctl.model.finding import Status
 from drctl.model.repairs import Acl, Acls, Alteration, TopicSetting, TopicShape, WantedTopic
 from drctl.model.topology import TopicState, Unavailable
@@ -173,7 +173,7 @@ def test_where_nothing_differs_nothing_is_planned() -> None:
     look = case()
     assert statuses(look) == {Status.OK}
     assert nothing(fixed(look))
-    assert concerned(look) == ()
+    assert differing_topics(look) == ()
 
 
 def test_a_change_says_what_it_was_and_why_it_matters() -> None:
@@ -401,7 +401,7 @@ class Strict:
 
 
 def test_what_the_target_would_refuse_is_not_begun() -> None:
-    fixes = tried(fixed(case(**DRIFTS["everything"])), Strict())  # type: ignore[arg-type]
+    fixes = validated(fixed(case(**DRIFTS["everything"])), Strict())  # type: ignore[arg-type]
     assert (fixes.settings, fixes.partitions) == ((), ())
     assert len(fixes.topics) == len(fixes.rules) == 1
     assert [each.why for each in fixes.left] == [

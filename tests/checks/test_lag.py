@@ -75,7 +75,7 @@ def test_since_when() -> None:
 def test_who_says_so() -> None:
     found = lag((0, 100), 60, 97)
     assert isinstance(found, Lag)
-    assert found.evidence == "it says so, its newest copy is of 1970-01-01 00:00:01 UTC"
+    assert found.evidence == "it says so, its newest copy is from 1970-01-01 00:00:01 UTC"
 
 
 def test_nobody_knows() -> None:

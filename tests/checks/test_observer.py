@@ -13,7 +13,7 @@ import pytest
 
 from drctl.app.adapters import position_finder
 from drctl.app.prechecks import active_cluster, ends_of_copies
-from drctl.checks.diagnosis import standing_against
+from drctl.checks.diagnosis import blockers_among
 from drctl.checks.observed import Observed
 from drctl.checks.observing import Observer
 from drctl.checks.ports import ClusterPorts, LinkPorts
@@ -149,10 +149,10 @@ def test_everything_is_seen(site: Site, topic: str, primary: ClusterUnderTest) -
     unseen = {
         name for name in Observed.__slots__ if isinstance(getattr(observed, name), Unavailable)
     }
-    assert unseen == {"worker", "arriving"}
+    assert unseen == {"worker", "replication_flow"}
     found = statuses(observed)
     assert found["endpoint-not-on-source"] == {Status.NOT_CHECKED}
-    refused = standing_against(precheck_findings(observed), {}, Mode.PLANNED)
+    refused = blockers_among(precheck_findings(observed), {}, Mode.PLANNED)
     assert {each.check for each in refused} <= {"replication-lag"}, refused
     fine = (
         *("target-no-controller", "target-under-min-isr", "topics-missing-on-target"),
@@ -198,7 +198,7 @@ def test_nobody_waits_for_a_dead_source(site: Site, listens: bool) -> None:
     assert not isinstance(observed.target_health, Unavailable)
     assert not isinstance(observed.connectors, Unavailable)
     assert statuses(observed)["source-alive"] == {Status.OK}
-    refused = standing_against(precheck_findings(observed), {}, Mode.UNPLANNED)
+    refused = blockers_among(precheck_findings(observed), {}, Mode.UNPLANNED)
     assert refused == ()
     assert seconds < 3 * QUICK_S
 
@@ -233,7 +233,7 @@ def test_a_dead_target_refuses(site: Site) -> None:
         observer.ports, target=site.cluster("secondary", f"127.0.0.1:{free_ports(1)[0]}")
     )
     observed = replace(observer, ports=ports).observe(Mode.UNPLANNED)
-    refused = standing_against(
+    refused = blockers_among(
         precheck_findings(observed), {"target-unreachable": "x"}, Mode.UNPLANNED
     )
     assert "target-unreachable" in {finding.check for finding in refused}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from drctl.checks.diagnosis import overridable, standing_against
+from drctl.checks.diagnosis import blockers_among, overridable
 from drctl.checks.registry import PRECHECKS
 from drctl.model.finding import Status
 from drctl.model.loss import Mode
@@ -48,7 +48,7 @@ def test_it_is_refused_with_a_reason_and_a_cure_and_passed_over_with_a_reason(na
     precheck = PRECHECKS[name].prechecks
     assert precheck is not None
     for mode in precheck.modes & {Mode.PLANNED} or precheck.modes:
-        assert standing_against(failing, (), mode) == tuple(failing)
-        passed = standing_against(failing, {name: "agreed with the owner"}, mode)
+        assert blockers_among(failing, (), mode) == tuple(failing)
+        passed = blockers_among(failing, {name: "agreed with the owner"}, mode)
         assert passed == (tuple(failing) if name in FINAL else ())
     assert (name in overridable()) is (name not in FINAL)

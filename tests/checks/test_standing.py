@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from drctl.checks.diagnosis import checked_overrides, overridable, standing_against
+from drctl.checks.diagnosis import blockers_among, checked_overrides, overridable
 from drctl.checks.registry import CHECKS, PRECHECKS, findings, precheck_findings
 from drctl.connectors import applying as positions
 from drctl.connectors import recovery_plan as recovery
@@ -33,8 +33,8 @@ def test_what_fails_stands_against_it_unless_it_is_passed_over(name: str, mode: 
     failing = (said(name, Status.FAIL),)
     prechecks = PRECHECKS[name].prechecks
     assert prechecks is not None
-    assert standing_against(failing, {}, mode) == failing
-    left = standing_against(failing, {name: "cause"}, mode)
+    assert blockers_among(failing, {}, mode) == failing
+    left = blockers_among(failing, {name: "cause"}, mode)
     assert left == (() if prechecks.overridable else failing)
 
 
@@ -44,29 +44,29 @@ def test_what_nobody_looked_at_stands_against_it_where_it_is_needed(name: str, m
     prechecks = PRECHECKS[name].prechecks
     assert prechecks is not None
     unknown = (said(name, Status.NOT_CHECKED),)
-    assert bool(standing_against(unknown, {}, mode)) == (mode in prechecks.needed)
+    assert bool(blockers_among(unknown, {}, mode)) == (mode in prechecks.needed)
 
 
 @pytest.mark.parametrize("status", [Status.OK, Status.WARN])
 def test_what_is_ok_or_costs_something_does_not(status: Status) -> None:
     every = tuple(said(name, status) for name in PRECHECKS)
-    assert standing_against(every, {}, Mode.PLANNED) == ()
+    assert blockers_among(every, {}, Mode.PLANNED) == ()
 
 
 def test_advice_never_does_and_what_nobody_knows_always_does() -> None:
     advice = next(check.name for check in CHECKS if check.prechecks is None)
     found = (said(advice, Status.FAIL), said("of-a-later-drctl", Status.FAIL))
-    assert names(standing_against(found, {}, Mode.PLANNED)) == {"of-a-later-drctl"}
+    assert names(blockers_among(found, {}, Mode.PLANNED)) == {"of-a-later-drctl"}
 
 
 @pytest.mark.parametrize("mode", Mode)
 def test_blind_nothing_goes_ahead(mode: Mode) -> None:
     seen = observed({**LINK, "mode": mode.value})
-    standing = names(standing_against(precheck_findings(seen), {}, mode))
+    standing = names(blockers_among(precheck_findings(seen), {}, mode))
     always = {"target-unreachable", "target-under-min-isr", "connect-unreachable"}
     assert standing >= {*always, "journal-not-writable", "connectors-not-configured"}
     every = dict.fromkeys(overridable(), "cause")
-    left = names(standing_against(precheck_findings(seen), every, mode))
+    left = names(blockers_among(precheck_findings(seen), every, mode))
     final = {"target-unreachable", "journal-not-writable"}
     assert left == final | ({"source-unreachable"} if mode is Mode.PLANNED else set())
 

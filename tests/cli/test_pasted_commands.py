@@ -18,7 +18,7 @@ import pytest
 import drctl
 from drctl.checks.acls import writers
 from drctl.checks.observed import Observed
-from drctl.checks.repair_plan import people_left
+from drctl.checks.repair_plan import users_and_quotas_left
 from drctl.config.schema import ConnectorsConfig
 from drctl.failback.blockers import OtherLink, other_links
 from drctl.failback.facts import Cluster
@@ -155,7 +155,7 @@ def test_users_and_quotas(name: str) -> None:
     seen = Anything(
         survey=Anything(source=ours, target=theirs), link=Anything(source="a", target="b")
     )
-    left = list(people_left(cast(Observed, seen)))
+    left = list(users_and_quotas_left(cast(Observed, seen)))
     assert len(left) == 3
     for each in left:
         (line,) = (value for value in vars_of(each) if "kafka-configs --alter" in value)

@@ -53,16 +53,19 @@ WORDS: Mapping[str, str] = {
 # (file or folder, phrase, why): the phrase is not looked at there.
 LEGITIMATE: tuple[tuple[str, str, str], ...] = (
     ("docs/howto/runbooks.md", "switch over at night", "a runbook about a night"),
+    ("drctl/checks", "TypeGuard", "Python's name"),
+    ("drctl/gap", "TypeGuard", "Python's name"),
+    ("drctl/spark/session.py", "SurvivorRatio", "an option of the JVM"),
 )
 
 AREAS = (
     *sorted(f"drctl/{p.name}" for p in (ROOT / "drctl").iterdir() if (p / "__init__.py").is_file()),
     *("templates", "runbooks", "docs", "README.md", "CHANGELOG.md"),
+    *("bench", "scripts"),
 )
 BOUNDS: Mapping[str, int] = {
     "drctl/app": 203,
     "drctl/artifacts": 3,
-    "drctl/checks": 20,
     "drctl/cli": 11,
     "drctl/connect": 35,
     "drctl/connectors": 1,
@@ -72,11 +75,8 @@ BOUNDS: Mapping[str, int] = {
     "drctl/engine": 66,
     "drctl/failback": 32,
     "drctl/formats": 13,
-    "drctl/gap": 5,
     "drctl/kafka": 134,
     "drctl/model": 22,
-    "drctl/offsets": 7,
-    "drctl/spark": 8,
     "drctl/steps": 327,
     "drctl/stores": 10,
     "drctl/views": 4,

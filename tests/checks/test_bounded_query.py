@@ -27,10 +27,10 @@ def test_why_there_is_none(error: Exception, expected: Unavailable) -> None:
     def ask() -> None:
         raise error
 
-    glance = BoundedQuery(ask, 10)
-    assert glance.answer() == expected
+    query = BoundedQuery(ask, 10)
+    assert query.answer() == expected
     with pytest.raises(type(error)):
-        glance.value()
+        query.value()
 
 
 def test_nobody_waits_for_the_dead() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from drctl.checks.replication_flow import LOOKS, Arriving, arriving
+from drctl.checks.replication_flow import READINGS, ReplicationFlow, observe_flow
 from drctl.model.topology import TopicPartition
 
 ONE, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -24,13 +24,13 @@ class Copies:
     def wait(self, seconds: float) -> None:
         self.seconds += seconds
 
-    def look(self, *, silent: bool = True) -> Arriving:
-        return arriving(self, lambda: silent, "", lambda: self.seconds, self.wait)
+    def look(self, *, silent: bool = True) -> ReplicationFlow:
+        return observe_flow(self, lambda: silent, "", lambda: self.seconds, self.wait)
 
 
 def test_copies_that_stand_still_are_looked_at_twice() -> None:
     copies = Copies(5)
-    assert copies.look() == Arriving(0, 2.0)
+    assert copies.look() == ReplicationFlow(0, 2.0)
     assert copies.looks == 2
 
 
@@ -41,12 +41,12 @@ def test_what_was_on_its_way_when_the_source_died_does_not_count() -> None:
 def test_copies_that_grow_at_every_look_do() -> None:
     copies = Copies(5, 6, 8, 11, 15)
     assert copies.look().records == 4
-    assert copies.looks == LOOKS
+    assert copies.looks == READINGS
 
 
 def test_nobody_waits_where_the_source_answers() -> None:
     copies = Copies(5, 6, 7, 8, 9)
-    assert copies.look(silent=False) == Arriving(0, 0.0)
+    assert copies.look(silent=False) == ReplicationFlow(0, 0.0)
     assert copies.looks == 1
 
 
@@ -54,8 +54,8 @@ def test_an_earlier_look_counts_as_the_first() -> None:
     copies = Copies(5, 5)
     copies.seconds = 7.0
     before = lambda: (4.0, {ONE: 5, OTHER: 7})  # noqa: E731
-    look = arriving(copies, lambda: True, "", lambda: copies.seconds, lambda _: None, before)
-    assert look == Arriving(0, 3.0)
+    look = observe_flow(copies, lambda: True, "", lambda: copies.seconds, lambda _: None, before)
+    assert look == ReplicationFlow(0, 3.0)
     assert copies.looks == 1
 
 
@@ -67,36 +67,38 @@ def test_waiting_for_the_source_is_part_of_the_first_wait(slow_s: float) -> None
         copies.seconds += slow_s
         return True
 
-    found = arriving(copies, silent, "", lambda: copies.seconds, lambda s: copies.wait(max(0.0, s)))
+    found = observe_flow(
+        copies, silent, "", lambda: copies.seconds, lambda s: copies.wait(max(0.0, s))
+    )
     assert found.seconds == max(2.0, slow_s)
 
 
 def test_a_topic_that_comes_new_or_is_cut_is_no_growth() -> None:
     looks: Iterator[dict[TopicPartition, int]] = iter([{ONE: 9}, {ONE: 3, OTHER: 12}])
-    found = arriving(lambda: next(looks), lambda: True, "", lambda: 0.0, lambda _: None)
+    found = observe_flow(lambda: next(looks), lambda: True, "", lambda: 0.0, lambda _: None)
     assert found.records == 0
 
 
 @pytest.mark.parametrize(
     ("beats", "found"),
     [
-        ((1, 3, 5, 7, 9), Arriving(0, 8.0, 2, ONE.topic)),
-        ((1, 3, 5, 5, 5), Arriving(0, 6.0, 0, ONE.topic)),
-        ((1, 1, 3, 5, 7), Arriving(0, 2.0, 0, ONE.topic)),
+        ((1, 3, 5, 7, 9), ReplicationFlow(0, 8.0, 2, ONE.topic)),
+        ((1, 3, 5, 5, 5), ReplicationFlow(0, 6.0, 0, ONE.topic)),
+        ((1, 1, 3, 5, 7), ReplicationFlow(0, 2.0, 0, ONE.topic)),
     ],
     ids=["they come", "they end", "they come too late"],
 )
 def test_heartbeats_that_are_copied_come_where_nobody_writes(
-    beats: tuple[int, ...], found: Arriving
+    beats: tuple[int, ...], found: ReplicationFlow
 ) -> None:
     copies = Copies(*beats)
-    looked = arriving(copies, lambda: True, ONE.topic, lambda: copies.seconds, copies.wait)
+    looked = observe_flow(copies, lambda: True, ONE.topic, lambda: copies.seconds, copies.wait)
     assert looked == found
-    assert looked.anything == bool(found.beats)
+    assert looked.active == bool(found.heartbeats)
 
 
 def test_records_and_heartbeats_are_counted_apart() -> None:
     looks = iter([{ONE: n, TopicPartition("primary.heartbeats", 0): 2 * n} for n in range(9)])
     args = (lambda: 0.0, lambda _seconds: None)
-    found = arriving(lambda: next(looks), lambda: True, "primary.heartbeats", *args)
-    assert found == Arriving(1, 0.0, 2, "primary.heartbeats")
+    found = observe_flow(lambda: next(looks), lambda: True, "primary.heartbeats", *args)
+    assert found == ReplicationFlow(1, 0.0, 2, "primary.heartbeats")
