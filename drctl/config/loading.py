@@ -17,9 +17,11 @@ from drctl.config.schema_errors import problems_of
 from drctl.config.secret import hide_user_info, names_secret
 from drctl.config.setting import Setting, parts_of
 from drctl.model.errors import ConfigError
+from drctl.model.text import quote
 
 DEFAULT = Path("drctl.yaml")
 VARIABLE = "DRCTL_CONFIG"
+_INIT = "drctl init PRIMARY:9092 SECONDARY:9092"
 
 
 def find(path: Path | None, environ: Mapping[str, str]) -> Path:
@@ -34,12 +36,15 @@ def find(path: Path | None, environ: Mapping[str, str]) -> Path:
         return chosen
     if path or named:
         origin = "--config" if path else f"${VARIABLE}"
-        raise ConfigError(f"configuration not found: {chosen} (from {origin})")
+        raise ConfigError(
+            f"configuration not found: {chosen} (from {origin})",
+            f"correct {origin}, or create the file: {_INIT} --output-file {quote(str(chosen))}",
+        )
     other = DEFAULT.with_suffix(".yml")
     rename = f"; to use {other}, add --config {other}" if other.exists() else ""
     raise ConfigError(
-        f"configuration not found: no {DEFAULT} in this folder{rename}",
-        f"create one with `drctl init`, or set --config FILE or ${VARIABLE}",
+        f"configuration not found: {DEFAULT.absolute()}{rename}",
+        f"create it: {_INIT}; or name another file with --config FILE or ${VARIABLE}",
     )
 
 

@@ -70,7 +70,8 @@ def test_2_configuration(drctl: Run, tmp_path: Path, output: str) -> None:
 def test_2_no_configuration_and_which_one(called: Run, tmp_path: Path) -> None:
     ran = called("gap")
     assert (ran.code, ran.stdout) == (2, "")
-    assert "hint: create one with `drctl init`" in ran.stderr
+    assert ran.stderr.startswith(f"error: configuration not found: {tmp_path / 'drctl.yaml'}\n")
+    assert "hint: create it: drctl init PRIMARY:9092 SECONDARY:9092; or name another" in ran.stderr
     (tmp_path / "a.yaml").write_text("a")
     (tmp_path / "b.yaml").write_text("b")
     ran = called("gap", environ={"DRCTL_CONFIG": "a.yaml"})

@@ -145,7 +145,7 @@ def test_looked_for_in_this_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError) as caught:
         find(None, {})
-    assert "no drctl.yaml in this folder" in caught.value.message
+    assert caught.value.message == f"configuration not found: {tmp_path / 'drctl.yaml'}"
     assert "drctl init" in caught.value.hint
     for name in ("drctl.yaml", "of-the-environment.yaml", "of-the-option.yaml"):
         (tmp_path / name).touch()
