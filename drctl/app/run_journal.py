@@ -183,7 +183,7 @@ def begun(
             )
             journal: HeldJournal = opened.enter_context(local.take(held))
         else:
-            journal = BothPlaces(taken, opened.enter_context(files.anew(held.run)))
+            journal = BothPlaces(taken, opened.enter_context(files.create(held.run)))
         yield journal
 
 

@@ -214,7 +214,7 @@ class Stage:
             own = DrillLinkWriter(inner, self.scratch.probe_record, applications.fence_set)
             writer = cast(LinkWriter, own)
             with (
-                drill_adapters.journals(self.config).anew(self.scratch.drill) as journal,
+                drill_adapters.journals(self.config).create(self.scratch.drill) as journal,
                 watched(plan, journal, self.clock) as seen,
             ):
                 self.journal = journal.where

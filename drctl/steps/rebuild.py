@@ -37,13 +37,13 @@ class EmptySettings:
     """Settings from the plan.
 
     Attributes:
-        survivor: the surviving cluster, from which everything is replicated.
+        surviving: the surviving cluster, from which everything is replicated.
         connector: that copies it; empty where a person starts that.
         question: what a person is asked, by its id; empty where the plan found nothing to empty.
     """
 
     cluster: str
-    survivor: str
+    surviving: str
     connector: str = ""
     question: str = ""
     text: str = ""
@@ -68,7 +68,7 @@ class EmptyIntent:
     """
 
     cluster: str
-    survivor: str
+    surviving: str
     topics: tuple[str, ...]
     question: str
     text: str
@@ -111,7 +111,7 @@ class EmptyReturned(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
         held = {place: log.end for place, log in logs.items() if log.log_start < log.end}
         text, question = one_line(settings.text), settings.question
         found = EmptyIntent(
-            cluster, settings.survivor, tuple(topics), question, text, (), started=False
+            cluster, settings.surviving, tuple(topics), question, text, (), started=False
         )
         if held and _begun(settings, facts, reader):
             return replace(found, started=True)
@@ -152,7 +152,7 @@ def _begun(settings: EmptySettings, facts: Facts, reader: LinkReader) -> bool:
     connector, search = settings.connector, facts.of(FindMissing())
     if not connector or (search and (search.unreplicated or search.aside)):
         return False
-    return is_prefix_copied_by(connector, settings.survivor, settings.cluster, reader)
+    return is_prefix_copied_by(connector, settings.surviving, settings.cluster, reader)
 
 
 def _left(intent: EmptyIntent, reader: LinkReader) -> Iterator[str]:
@@ -166,13 +166,13 @@ def _left(intent: EmptyIntent, reader: LinkReader) -> Iterator[str]:
         if log is None or recreated or log.log_start >= min(end, log.end):
             continue
         yield f"{topic}-{number} holds records from offset {log.log_start} on"
-    yield from misshapen(intent.survivor, cluster, reader)
+    yield from misshapen(intent.surviving, cluster, reader)
 
 
-def misshapen(survivor: str, home: str, reader: LinkReader) -> Iterator[str]:
+def misshapen(surviving: str, home: str, reader: LinkReader) -> Iterator[str]:
     """Topics to which records would not be copied as they are on the surviving cluster."""
     there, here = (
-        reader.cluster_reader(survivor).overview().partitions,
+        reader.cluster_reader(surviving).overview().partitions,
         reader.cluster_reader(home).overview().partitions,
     )
     for topic in reader.topics():
@@ -221,8 +221,8 @@ class SetStartOffsetsEarliest(Permanent[SeedSettings, SeedIntent, SeedFacts]):
             Unreachable: a cluster, or every worker, did not respond.
         """
         name, target, connectors = settings.connector, settings.target, reader.connectors()
-        copies, survivor = copies_of(reader), reader.cluster_reader(settings.source)
-        start = {place: log.log_start for place, log in logs_of(survivor, reader.topics()).items()}
+        copies, surviving = copies_of(reader), reader.cluster_reader(settings.source)
+        start = {place: log.log_start for place, log in logs_of(surviving, reader.topics()).items()}
         at_home, empty = logs_of(reader.cluster_reader(target), copies), facts.of(EmptyReturned())
         if empty and empty.started:
             # What has begun there resumes from where it is.

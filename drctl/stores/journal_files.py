@@ -251,7 +251,7 @@ class RunFiles:
         """
         return run_state.entries_in(run, self.lines(run), str(self._file(run)))
 
-    def anew(self, run: str) -> RunFile:
+    def create(self, run: str) -> RunFile:
         """The journal of a run that begins.
 
         Raises:
@@ -370,7 +370,7 @@ class LocalRuns(RunFiles):
                     f"unfinished run {run}: resume or abandon it before a new run",
                     f"resume it: drctl resume {quote(run)}; or abandon it: add --abandon REASON",
                 )
-            with self.anew(holder.run) as file:
+            with self.create(holder.run) as file:
                 mark = self._folder / holder.run / _ALONE
                 with LineFile(mark, holder.run, _HINT) as note:
                     note.create()

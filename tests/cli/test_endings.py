@@ -246,7 +246,7 @@ def test_a_terminal_that_has_few_characters(drctl: Run, tmp_path: Path) -> None:
     (tmp_path / "drctl.yaml").write_text(f"{clusters}\n{links}\n", encoding="utf-8")
     plan = failover(Mode.PLANNED, PlanInputs("main", "a", "b"))
     at = datetime(2026, 11, 22, tzinfo=UTC)
-    with RunFiles(tmp_path / ".drctl" / "runs").anew("r1") as file:
+    with RunFiles(tmp_path / ".drctl" / "runs").create("r1") as file:
         file.append([entries.began("r1", plan, {"user": name, "host": "h"}, at)])
     for encoding in ("latin-1", "ascii", "cp1252"):
         ran = drctl("journal", "--local", environ={"PYTHONIOENCODING": encoding})

@@ -397,14 +397,14 @@ def test_a_run_that_names_a_path_is_none(name: str, tmp_path: Path) -> None:
         with pytest.raises(DrctlError):
             read_run(sound_entries(asked, lines, run_state.verify(asked, lines)))
     with pytest.raises(DamagedJournal, match="run"):
-        files.anew(name)
+        files.create(name)
     with pytest.raises(DrctlError):
         files.reopen(name, run_state.seal(entries, run_state.first_head(name)))
     assert not list(tmp_path.rglob("*"))
 
 
 def test_an_empty_journal(tmp_path: Path) -> None:
-    with RunFiles(tmp_path).anew(RUN):
+    with RunFiles(tmp_path).create(RUN):
         pass
     with pytest.raises(DamagedJournal, match="is empty"):
         read_run(RunFiles(tmp_path).entries(RUN))

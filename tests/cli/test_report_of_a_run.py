@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     document = yaml.safe_dump({"clusters": clusters, "links": links})
     (tmp_path / "drctl.yaml").write_text(document, encoding="utf-8")
     plan = failover(Mode.PLANNED, PlanInputs("main", "a", "b"))
-    with RunFiles(tmp_path / ".drctl" / "runs").anew(RUN) as file:
+    with RunFiles(tmp_path / ".drctl" / "runs").create(RUN) as file:
         file.append([entries.began(RUN, plan, {"user": "ada", "host": "h"}, AT)])
         file.append([entries.rolling_back("preflight", "a precheck fails", AT)])
         file.append([entries.ended("refused", AT)])
@@ -66,7 +66,7 @@ def test_a_run_that_drctl_gap_completes(folder: Path, called: Run) -> None:
     failed_over = runs.Run(runs.unplanned(), name=LATER).play(
         {**runs.LOST, "measure-loss": runs.Part(facts={"records": 9}, intent={"topics": ["t"]})}
     )
-    with RunFiles(folder / ".drctl" / "runs").anew(LATER) as file:
+    with RunFiles(folder / ".drctl" / "runs").create(LATER) as file:
         file.append(failed_over.entries)
     before = called("report", "--local", "--verify", "-o", "json").document()
     assert (before["run"], before["rpo"]["records"], before["rpo"]["exact"]) == (LATER, 9, False)

@@ -64,7 +64,6 @@ AREAS = (
     *("bench", "scripts"),
 )
 BOUNDS: Mapping[str, int] = {
-    "drctl/app": 203,
     "drctl/artifacts": 3,
     "drctl/cli": 11,
     "drctl/connect": 35,

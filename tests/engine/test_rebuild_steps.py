@@ -27,7 +27,7 @@ from tests.engine.workers import Connector
 Records = Mapping[TopicPartition, tuple[Record, ...]]
 ENDS = {"source": SECONDARY, "target": PRIMARY}
 SEEDS = {**ENDS, "connector": BACK}
-QUIETLY = {"cluster": PRIMARY, "survivor": SECONDARY}
+QUIETLY = {"cluster": PRIMARY, "surviving": SECONDARY}
 ASKING = {**QUIETLY, "question": QUESTION, "text": "empty it"}
 STARTS = {**ENDS, "connectors": [BACK], "seeded_by": "set-start-offsets-earliest"}
 

@@ -60,7 +60,7 @@ def test_copies_and_runs_of_other_clusters_are_not_among_them(
     here: LocalRuns, tmp_path: Path
 ) -> None:
     folder = tmp_path / ".drctl" / "runs"
-    with RunFiles(folder).anew(RUN) as copy:
+    with RunFiles(folder).create(RUN) as copy:
         copy.append([BEGAN])
     with LocalRuns(folder, "cluster:other").take(holder(LATER)) as file:
         file.append([BEGAN])

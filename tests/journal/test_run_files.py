@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> RunFiles:
 
 
 def begun(folder: RunFiles, run: str = RUN) -> Path:
-    with folder.anew(run) as journal:
+    with folder.create(run) as journal:
         journal.append(ENTRIES[:1])
         journal.append(ENTRIES[1:])
         return Path(journal.where)
@@ -39,7 +39,7 @@ def begun(folder: RunFiles, run: str = RUN) -> Path:
 
 def test_it_is_what_the_core_asks_for(folder: RunFiles) -> None:
     reader: JournalReader = folder
-    with folder.anew(RUN) as opened:
+    with folder.create(RUN) as opened:
         journal: RunJournal = opened
         journal.append(ENTRIES)
         assert journal.run == RUN
@@ -107,7 +107,7 @@ def sealed(*entries: Entry) -> tuple[bytes, ...]:
 @pytest.mark.parametrize("known", [2, 3])
 def test_what_the_topic_has_more_is_added(folder: RunFiles, known: int) -> None:
     """Somebody went on with the run on another machine."""
-    with folder.anew(RUN) as journal:
+    with folder.create(RUN) as journal:
         journal.append(ENTRIES[:2])
     with folder.reopen(RUN, sealed(*ENTRIES[:known])) as journal:
         journal.append([{"entry": "resumed"}])
@@ -131,7 +131,7 @@ def test_what_the_topic_says_is_right_and_what_stood_here_is_kept(
 ) -> None:
     lines = sealed(*ENTRIES)
     for number in (1, 2):
-        with folder.anew(RUN) as journal:
+        with folder.create(RUN) as journal:
             journal.append(here)
         file = Path(journal.where)
         before = file.read_bytes()
@@ -151,7 +151,7 @@ def test_a_torn_file_and_what_is_known(folder: RunFiles) -> None:
 def test_a_run_has_its_name_for_itself(folder: RunFiles) -> None:
     begun(folder)
     with pytest.raises(Unknown, match=r"cannot write journal .*: File exists") as refused:
-        folder.anew(RUN)
+        folder.create(RUN)
     assert "drctl resume" in refused.value.hint
 
 
@@ -185,7 +185,7 @@ def full(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_after_a_full_disk_nothing_is_written_behind_half_a_line(
     folder: RunFiles, full: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with folder.anew(RUN) as journal:
+    with folder.create(RUN) as journal:
         with pytest.raises(Unknown, match="No space left"):
             journal.append(ENTRIES[:1])
         monkeypatch.undo()
@@ -203,7 +203,7 @@ WRITES = """
 import sys
 from pathlib import Path
 from drctl.stores.journal_files import RunFiles
-with RunFiles(Path(sys.argv[1])).anew(sys.argv[2]) as journal:
+with RunFiles(Path(sys.argv[1])).create(sys.argv[2]) as journal:
     for number in range(1_000_000):
         journal.append([{"entry": "intend", "number": number}])
         print(number, flush=True)
