@@ -67,7 +67,9 @@ COMMANDS = {
     "doctor": Registered(
         "drctl.cli.doctor:doctor", "Check whether a failover would work, and how to fix it", ASSESS
     ),
-    "gap": Registered("drctl.cli.gap:gap", "Find records that are not on the target", ASSESS),
+    "gap": Registered(
+        "drctl.cli.gap:gap", "Find records that are not replicated to the target", ASSESS
+    ),
     "duplicates": Registered(
         "drctl.cli.duplicates:duplicates", "Find duplicate change events in a topic", ASSESS
     ),

@@ -198,7 +198,7 @@ class Truncation(Gap):
 
 @takes_request
 def gap(given: Gap) -> int:
-    """Find records that are not on the target.
+    """Find records that are not replicated to the target.
 
     Compares the records of both clusters without joining a consumer group. Read-only, except
     with --ledger --execute, which may write a ledger to a Kafka topic.

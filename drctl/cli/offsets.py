@@ -231,7 +231,7 @@ def track(
     ] = False,
     yes: Yes = False,
 ) -> int:
-    """Record tracked offsets on the target, in case the source is lost.
+    """Track committed offsets, in case the source is lost.
 
     Saves in a topic on the target which record each group consumed last. With these records,
     offsets can be translated after the source is lost. Joins no consumer group.
