@@ -18,7 +18,7 @@ from drctl.kafka.deadline import Deadline
 from drctl.kafka.faults import FORBIDDEN, Fault
 from drctl.kafka.log_reader import KafkaRangeReader, LogSource
 from drctl.kafka.offsets import read_offsets
-from drctl.kafka.own_topics import DRILL, PATIENCE_S, create
+from drctl.kafka.own_topics import DRILL, TIMEOUT_S, create
 from drctl.model.errors import Unreachable
 from drctl.model.topology import OffsetRange, Unavailable
 from drctl.model.topology import TopicPartition as Place
@@ -308,7 +308,7 @@ class KafkaScratch(ClusterClient):
         return self._deleted(
             names,
             lambda chosen: self._connection.admin().delete_topics(
-                chosen, operation_timeout=PATIENCE_S
+                chosen, operation_timeout=TIMEOUT_S
             ),
             _GONE,
         )
@@ -322,7 +322,7 @@ class KafkaScratch(ClusterClient):
         return self._deleted(
             names,
             lambda chosen: self._connection.admin().delete_consumer_groups(
-                chosen, request_timeout=PATIENCE_S
+                chosen, request_timeout=TIMEOUT_S
             ),
             _NO_GROUP,
         )
@@ -332,10 +332,10 @@ class KafkaScratch(ClusterClient):
     ) -> Mapping[str, Unavailable | None]:
         _require_ours(names)
         found: dict[str, Unavailable | None] = {}
-        pending, deadline = sorted(set(names)), Deadline.after(PATIENCE_S)
+        pending, deadline = sorted(set(names)), Deadline.after(TIMEOUT_S)
         while pending:
             for name, future in ask(pending).items():
-                done = outcome(future, PATIENCE_S + GRACE_S)
+                done = outcome(future, TIMEOUT_S + GRACE_S)
                 failed = isinstance(done, Fault) and done.code not in gone
                 found[name] = Unavailable(self._connection.redacted(done.text)) if failed else None
                 if not failed or not (done.retried or done.code in _STILL_READ):

@@ -1,4 +1,4 @@
-"""A topic of our own, of one partition: what is committed in it, each record read once."""
+"""Follow one of drctl's own topics with one partition: read each committed record once."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -28,13 +28,13 @@ T = TypeVar("T")
 
 
 class FollowedTopic(ABC):
-    """Hands its records to `_take`, in order.
+    """Passes the records to `_take`, in order.
 
-    Reads by a consumer that belongs to no group, and never asks for the topic by its name.
+    Uses no consumer group, and never requests the topic by name, which could create it.
     """
 
     _restarts: ClassVar[bool] = False
-    """Whether it is read again where it was recreated, or held what could not be read."""
+    """Whether to read it from the start after it was recreated, or could not be decoded."""
 
     def __init__(self, connection: Connection, topic: str, purpose: Purpose) -> None:
         self._connection = connection
@@ -51,38 +51,39 @@ class FollowedTopic(ABC):
 
     @property
     def position(self) -> int:
-        """The offset up to which it was read."""
+        """The offset up to which the topic was read."""
         return self._position
 
     def catch_up(self) -> bool:
-        """Read what was committed since; whether the topic exists at all.
+        """Read newly committed records; return whether the topic exists.
 
         Raises:
-            ConfigError: it may not be read, or is not as it must be.
+            ConfigError: this user may not read the topic, or it has wrong settings.
             Unreachable: the cluster did not answer.
-            Unknown: it was deleted, or recreated, since it was first read.
+            Unknown: the topic was deleted or recreated since it was first read.
         """
-        with self._whole():
+        with self._reset_on_failure():
             if not self._exists():
                 return False
             self._read_to(self.offsets().last_stable)
             return True
 
     def settle(self, timeout_s: float) -> bool:
-        """Catch up with everything that was appended until now.
+        """Read everything appended until now, waiting for open transactions.
 
-        False: somebody's transaction is still open after all that time.
+        Returns:
+            False if a transaction is still open after the timeout.
 
         Raises:
-            ConfigError, Unreachable, Unknown: as above.
+            ConfigError, Unreachable, Unknown: as for `catch_up`.
         """
-        with self._whole():
+        with self._reset_on_failure():
             if not self._exists():
                 raise self._gone()
             deadline = Deadline.after(timeout_s)
             offsets = self.offsets()
-            wanted = offsets.end
-            while offsets.last_stable < wanted:
+            end = offsets.end
+            while offsets.last_stable < end:
                 if deadline.expired:
                     return False
                 self._connection.wait(_PAUSE_S)
@@ -91,13 +92,13 @@ class FollowedTopic(ABC):
             return True
 
     def offsets(self) -> PartitionOffsets:
-        """As its leader tells them now.
+        """The current offsets of its partition.
 
         Raises:
-            Unreachable: it does not answer.
+            Unreachable: its leader does not answer.
             Unknown: the topic was recreated since it was first read.
         """
-        offsets = self._asked(self._ask_offsets, lambda found: isinstance(found, Unavailable))
+        offsets = self._retried(self._ask_offsets, lambda found: isinstance(found, Unavailable))
         if isinstance(offsets, Unavailable):
             raise self._silent(offsets.reason)
         if offsets.end < self._position:
@@ -106,8 +107,8 @@ class FollowedTopic(ABC):
         return offsets
 
     @contextmanager
-    def _whole(self) -> Iterator[None]:
-        """Start over after a failure, if at all: half of a log, or of another, says nothing."""
+    def _reset_on_failure(self) -> Iterator[None]:
+        """Drop all records after a failure, since a part of a log is useless."""
         try:
             yield
         except Unreachable:
@@ -120,22 +121,22 @@ class FollowedTopic(ABC):
 
     @abstractmethod
     def _forget(self) -> None:
-        """Keep nothing of what was taken."""
+        """Drop all records."""
 
     @abstractmethod
     def _take(self, records: Iterable[tuple[bytes | None, bytes | None]]) -> None:
-        """Keep what these keys and values say."""
+        """Process these keys and values."""
 
     @abstractmethod
     def _check(self, state: TopicState) -> None:
-        """See that the topic is as it must be.
+        """Check the topic's settings.
 
         Raises:
-            ConfigError: it is not.
+            ConfigError: they are wrong.
         """
 
     def _exists(self) -> bool:
-        state = self._asked(self._ask_state, lambda found: found is None and self._id is not None)
+        state = self._retried(self._ask_state, lambda found: found is None and self._id is not None)
         if isinstance(state, Unavailable):
             if "authorized" in state.reason:
                 raise self._purpose.unreadable(self.where)
@@ -158,8 +159,8 @@ class FollowedTopic(ABC):
         deadline = self._connection.deadline()
         return read_offsets(self._connection, [self._partition], deadline)[self._partition]
 
-    def _asked(self, ask: Callable[[], T], doubtful: Callable[[T], bool]) -> T:
-        """Ask again for a moment: brokers hear of a new topic one after the other."""
+    def _retried(self, ask: Callable[[], T], doubtful: Callable[[T], bool]) -> T:
+        """Retry doubtful answers briefly: not all brokers know a new topic at once."""
         settled = election_deadline(self._connection.deadline())
         found = ask()
         while doubtful(found) and not settled.expired:
@@ -195,10 +196,10 @@ class FollowedTopic(ABC):
 
 
 class CompactedTopic(FollowedTopic):
-    """The records whose keys begin with `prefix`, kept in memory.
+    """The values of all keys with a prefix, in memory.
 
     Attributes:
-        values: as of the last `catch_up`.
+        values: values by key, as of the last `catch_up`.
     """
 
     def __init__(

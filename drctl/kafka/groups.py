@@ -1,4 +1,4 @@
-"""The consumer groups of one cluster, looked at from outside; none is joined or created."""
+"""Read the consumer groups of one cluster without joining or creating any."""
 
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ _CLASSIC_STATES = {
     "CompletingRebalance": GroupState.COMPLETING,
 }
 _NOT_CLASSIC = "Dead"
-"""What a coordinator says of a group of another protocol that is described as a classic one."""
+"""The state of a group of another protocol that is described as a classic one."""
 
 _ASK_S = 2.0
 
@@ -61,9 +61,9 @@ class Listing:
     """The groups that this user may see.
 
     Attributes:
-        names: of all of them.
-        known: those of which the listing says all there is to say.
-        consumers: those of KIP-848; their members stand nowhere here.
+        names: the names of all groups.
+        known: groups that the listing describes completely.
+        consumers: KIP-848 groups, listed without their members.
     """
 
     names: frozenset[str]
@@ -77,12 +77,12 @@ class Listing:
 
 
 def list_groups(connection: Connection, deadline: Deadline) -> Listing:
-    """Ask every broker, twice: no one question shows all groups with what they are.
+    """List the groups of every broker with two requests: neither lists all with their types.
 
     Raises:
         Unreachable: not every broker answered within the deadline.
     """
-    # One that is known to be silent is not waited for.
+    # Fails at once if the cluster is known to be unreachable.
     connection.nodes(deadline)
     failure: KafkaException | None = None
     for timeout, pause in zip(deadline.attempts(), pauses(), strict=False):
@@ -97,7 +97,7 @@ def list_groups(connection: Connection, deadline: Deadline) -> Listing:
 
 
 def coordinators_exist(connection: Connection, deadline: Deadline) -> bool | None:
-    """Whether coordinators may be asked for without creating anything; None: it cannot be seen.
+    """Whether coordinators can be looked up without creating __consumer_offsets; None if unknown.
 
     Raises:
         Unreachable: no broker answered within the deadline.
@@ -111,12 +111,12 @@ def coordinators_exist(connection: Connection, deadline: Deadline) -> bool | Non
         return True
     if described.missing:
         return False
-    # What may not be seen exists all the same where there are groups.
+    # If there are groups, the topic exists even if this user may not see it.
     return True if list_groups(connection, deadline).names else None
 
 
 def _every_group(connection: Connection, timeout: float) -> Sequence[Any]:
-    # Its successor leaves out share groups, streams groups and whatever else is no consumer.
+    # The newer request leaves out share groups, streams groups and other types.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         return connection.admin().list_groups(timeout=timeout)
@@ -125,7 +125,7 @@ def _every_group(connection: Connection, timeout: float) -> Sequence[Any]:
 def _consumers(asked: "Future[Any]", timeout: float) -> Sequence[Any]:
     found = asked.result(timeout + GRACE_S)
     if found.errors:
-        raise KafkaException(*found.errors[:1])  # they are no exceptions, whatever is documented
+        raise KafkaException(*found.errors[:1])  # not exceptions, contrary to the documentation
     listed: Sequence[Any] = found.valid
     return listed
 
@@ -134,7 +134,7 @@ def _listing(described: Sequence[Any], consumers: Sequence[Any]) -> Listing:
     known = {each.id: _classic(each) for each in described if _is_classic(each)}
     newer = {g.group_id: g for g in consumers if g.type is ConsumerGroupType.CONSUMER}
     for name, each in newer.items():
-        # Nobody is in an empty group: it need not be asked who.
+        # An empty group has no members to request.
         if each.state is ConsumerGroupState.EMPTY:
             known[name] = Group(name, GroupProtocol.CONSUMER, GroupState.EMPTY)
     names = frozenset(each.id for each in described) | newer.keys()
@@ -152,10 +152,10 @@ def _classic(each: Any) -> Group:
 
 
 _CHUNK = 50
-# See group_offsets: an answer that comes while the request times out ends the process. Who waits
-# no longer leaves it unanswered.
+# A response that arrives while its request times out crashes the process, so requests never time
+# out; drctl stops waiting for them instead.
 _NO_TIMEOUT_S = 3_600.0
-# Fewer are asked for one by one: a listing brings everything there is.
+# Fewer groups are described one by one: a listing returns all groups of the cluster.
 _WORTH_LISTING = 50
 _SHARE_OF_ALL = 20
 _UNSEEN = Unavailable(
@@ -163,7 +163,7 @@ _UNSEEN = Unavailable(
     " __consumer_offsets to distinguish the two"
 )
 
-_MUTE = "its coordinator did not answer"
+_NO_ANSWER = "its coordinator did not answer"
 
 _NONE: Positions = {}
 
@@ -173,7 +173,7 @@ T = TypeVar("T")
 class KafkaGroupReader(ClusterClient):
     """Implements `GroupReader` of `drctl.model.ports`.
 
-    Connects on first use. Every call ends within `timeout_s` for each 500 groups (and a moment).
+    Connects on first use. Every call ends within about `timeout_s` per 500 groups.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -182,7 +182,7 @@ class KafkaGroupReader(ClusterClient):
         self._all = 0
 
     def groups(self) -> tuple[str, ...]:
-        """The names of all groups that this user may see, of every protocol.
+        """The names of all groups of all protocols that this user may see.
 
         Raises:
             Unreachable: not every broker answered within the deadline.
@@ -190,7 +190,7 @@ class KafkaGroupReader(ClusterClient):
         return tuple(sorted(self._list().names))
 
     def described(self, names: Collection[str]) -> Mapping[str, Group | Unavailable]:
-        """Protocol, state and members of each; one that does not exist is dead and empty.
+        """Protocol, state and members of each group; one that does not exist is DEAD.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -201,19 +201,18 @@ class KafkaGroupReader(ClusterClient):
         return {name: found[name] for name in wanted}
 
     def committed(self, names: Collection[str]) -> Mapping[str, Positions | Unavailable]:
-        """What each group has committed; nothing for share groups.
+        """The committed offsets of each group; empty for share groups.
 
-        Positions in topics that this user may not describe are not among them: Kafka leaves them
-        out without a word.
+        Kafka silently omits offsets in topics that this user may not describe.
 
         Raises:
             Unreachable: no broker answered within the deadline.
         """
         wanted = list(dict.fromkeys(names))
-        told = self._untold(wanted, lambda _name: _NONE)
-        if told or not wanted:
-            return told
-        # A cluster that is gone says so here, with its reason.
+        unasked = self._without_coordinators(wanted, lambda _name: _NONE)
+        if unasked or not wanted:
+            return unasked
+        # Fails here, with the reason, if the cluster is unreachable.
         self._connection.nodes(self._connection.deadline())
         replies = GroupRequests(self._connection, self._brokers).committed(wanted)
         if all(reply.unanswered for reply in replies.values()):
@@ -229,37 +228,37 @@ class KafkaGroupReader(ClusterClient):
         return count >= _WORTH_LISTING and count * _SHARE_OF_ALL >= self._all
 
     def _listed(self, wanted: Sequence[str]) -> dict[str, Group | Unavailable]:
-        """Most of what there is to say is in the listing."""
+        """Describe groups from a listing, which contains most of the information."""
         listing = self._list()
         found: dict[str, Group | Unavailable] = {}
         found |= {name: listing.known[name] for name in wanted if name in listing.known}
         found |= self._described([name for name in wanted if name in listing.consumers])
         others = listing.others
         found |= self._others([name for name in wanted if name in others])
-        # A group that nobody lists is none, or one that may not be seen.
+        # A group that no broker lists does not exist, or this user may not see it.
         unlisted = self._unlisted([name for name in wanted if name not in listing.names])
         for name, answer in unlisted.items():
             found[name] = answer if isinstance(answer, Unavailable) else _dead(name)
         return found
 
     def _unlisted(self, names: Sequence[str]) -> Mapping[str, Positions | Unavailable]:
-        """Those of a coordinator that is gone are in no listing either."""
+        """The offsets of unlisted groups: those of unreachable coordinators are unlisted, too."""
         try:
             return self.committed(names)
         except Unreachable:
-            return dict.fromkeys(names, Silent(_MUTE))
+            return dict.fromkeys(names, Silent(_NO_ANSWER))
 
     def _one_by_one(self, wanted: Sequence[str]) -> dict[str, Group | Unavailable]:
         found = self._described(wanted)
         dead = [name for name, group in found.items() if group == _dead(name)]
         if dead and self._asks:
-            # Coordinators say of groups of other protocols that there are none.
+            # Coordinators report groups of other protocols as dead.
             others = self._list().others
             found |= self._others([name for name in dead if name in others])
         return found
 
     def _others(self, names: Collection[str]) -> dict[str, Group | Unavailable]:
-        """Of share groups and streams groups only the latter have positions."""
+        """Distinguish streams groups, which have committed offsets, from share groups."""
         found: dict[str, Group | Unavailable] = {}
         for name, positions in self.committed(names).items():
             if isinstance(positions, Unavailable):
@@ -270,8 +269,8 @@ class KafkaGroupReader(ClusterClient):
         return found
 
     def _described(self, wanted: Sequence[str]) -> dict[str, Group | Unavailable]:
-        if told := self._untold(wanted, _dead):
-            return told
+        if unasked := self._without_coordinators(wanted, _dead):
+            return unasked
         found: dict[str, Group | Unavailable] = {}
         for wave in in_chunks(wanted, GROUPS_PER_TIMEOUT):
             deadline = self._connection.deadline()
@@ -280,10 +279,10 @@ class KafkaGroupReader(ClusterClient):
             found |= {name: self._group(name, answers[name]) for name in wave}
         return found
 
-    def _untold(
+    def _without_coordinators(
         self, wanted: Sequence[str], absent: Callable[[str], T]
     ) -> dict[str, T | Unavailable]:
-        """What is said of groups where no coordinator may be asked; nothing where one may."""
+        """The answer for groups if coordinators cannot be looked up; empty if they can."""
         if not wanted:
             return {}
         if not self._asks:
@@ -306,10 +305,10 @@ class KafkaGroupReader(ClusterClient):
         return self._why(name, fault)
 
     def _why(self, name: str, fault: Fault) -> Unavailable:
-        """Why there is no answer; a coordinator that is gone is told from one that refuses."""
+        """Why there is no answer: `Silent` if the coordinator is unreachable."""
         text = self._connection.redacted(reason(name, fault))
         if fault.retried or coordinator_moves(fault):
-            return Silent(_MUTE if fault.unanswered else f"{_MUTE}: {text}")
+            return Silent(_NO_ANSWER if fault.unanswered else f"{_NO_ANSWER}: {text}")
         return Unavailable(text)
 
 
@@ -320,10 +319,13 @@ def _describe(
     timeout: float,
     deadline: Deadline,
 ) -> Iterator[tuple[str, "Future[Any]"]]:
-    """Ask for all of them; `sizes` says how many go into a request, this time and the next ones.
+    """Describe groups.
 
-    The answers to a request are handed out together: one coordinator that is silent keeps back
-    what all others said. So whoever has no answer is asked for by itself.
+    The answers to a request arrive together, so one silent coordinator delays all others. Groups
+    without an answer are therefore requested one by one in the next round.
+
+    Args:
+        sizes: the number of groups per request in each round.
     """
     connection.nodes(deadline)
     admin = connection.admin()

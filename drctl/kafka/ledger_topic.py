@@ -1,4 +1,4 @@
-"""A ledger in a compacted topic of a cluster, for those who come from another machine."""
+"""A ledger of comparison results in a compacted topic, shared by all hosts."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ Values = Mapping[bytes, bytes]
 
 FORMAT = 1
 PIECE_ROWS = 20_000
-"""Rows of a cell in one record: 880 kB, less than what brokers take by default."""
+"""Rows of a cell in one record: 880 kB, less than the default limit of brokers."""
 
 _STAMP = Struct(">Bq")
 _BOOK = Struct(">QIB")
@@ -30,27 +30,27 @@ _ROW = Struct(">iqQQqq")
 
 
 class Unreadable(ValueError):
-    """A value that this drctl did not write."""
+    """A value that this version of drctl did not write."""
 
 
 def prefix_of(fingerprint: str) -> bytes:
-    """What all keys of a book begin with."""
+    """The prefix of all keys of a book."""
     return f"{fingerprint}/".encode()
 
 
 def header_key(fingerprint: str) -> bytes:
-    """The key of the book itself."""
+    """The key of the book's header."""
     return f"{fingerprint}/book".encode()
 
 
 def header_of(fingerprint: str, book: Book) -> dict[bytes, bytes]:
-    """The record of the book itself."""
+    """The header record of a book."""
     packed = _BOOK.pack(book.salt, book.buckets, book.cell_bits)
     return {header_key(fingerprint): _stamped(book.version, packed)}
 
 
 def rules_of(fingerprint: str, version: int, rules: Mapping[str, Rules]) -> dict[bytes, bytes]:
-    """A record for each topic."""
+    """The records of topic rules, one per topic."""
     return {
         f"{fingerprint}/rules/{topic}".encode(): _stamped(
             version, _RULES.pack(r.timestamps, r.bucket_ms) + r.target_topic.encode()
@@ -60,7 +60,7 @@ def rules_of(fingerprint: str, version: int, rules: Mapping[str, Rules]) -> dict
 
 
 def log_of(fingerprint: str, version: int, key: LogKey, log: KnownLog) -> dict[bytes, bytes]:
-    """The log's record and those of its cells."""
+    """The records of a log and its cells."""
     facts = _LOG.pack(log.leader_epoch, log.witness, log.witness_epoch) + log.topic_id.encode()
     found = {f"{fingerprint}/log/{_place(key)}".encode(): _stamped(version, facts)}
     for cell in log.cells.values():
@@ -73,13 +73,13 @@ def log_of(fingerprint: str, version: int, key: LogKey, log: KnownLog) -> dict[b
 
 
 def places(values: Values) -> set[LogKey]:
-    """All logs of which there is a record, if only of a cell."""
+    """All logs with a record, of their own or of a cell."""
     logs = {_key(place) for place, _ in _of_kind("log", values)}
     return logs | {_key(place[:3]) for place, _ in _of_kind("cell", values)}
 
 
 def keys_of_logs(logs: Collection[LogKey], values: Values) -> set[bytes]:
-    """All keys that are there of these logs and their cells."""
+    """All existing keys of these logs and their cells."""
     wanted = {_place(key) for key in logs}
     return {
         key
@@ -90,15 +90,15 @@ def keys_of_logs(logs: Collection[LogKey], values: Values) -> set[bytes]:
 
 
 def same(one: bytes | None, other: bytes) -> bool:
-    """Whether two values say the same, whenever they were written."""
+    """Whether two values are equal apart from their versions."""
     return one is not None and one[_STAMP.size :] == other[_STAMP.size :]
 
 
 def book_in(fingerprint: str, values: Values) -> Book | None:
-    """The book, if its header is there.
+    """The book, if its header exists.
 
     Raises:
-        Unreadable: a value is in no format of this drctl.
+        Unreadable: this version of drctl cannot decode a value.
     """
     header = values.get(header_key(fingerprint))
     if header is None:
@@ -112,15 +112,15 @@ def book_in(fingerprint: str, values: Values) -> Book | None:
 
 
 def unfinished(book: Book, values: Values) -> bool:
-    """Whether a change was seen in part only."""
+    """Whether only a part of a change has been read."""
     return any(_opened(value)[0] > book.version for value in values.values())
 
 
 def logs_in(values: Values) -> dict[LogKey, KnownLog]:
-    """Every log with its cells; cells of which a part is missing are left out.
+    """Every log with its complete cells.
 
     Raises:
-        Unreadable: a value is in no format of this drctl.
+        Unreadable: this version of drctl cannot decode a value.
     """
     try:
         cells = _cells(values)
@@ -160,7 +160,7 @@ def _cells(values: Values) -> dict[LogKey, dict[int, Cell]]:
 
 
 def _of_kind(kind: str, values: Values) -> Iterator[tuple[Sequence[str], bytes]]:
-    """What stands in the keys after the kind, and the packed values."""
+    """The parts of the keys after the kind, and the packed values."""
     for key, value in values.items():
         _, found, *rest = key.decode().split("/")
         if found == kind:
@@ -185,25 +185,25 @@ def _stamped(version: int, packed: bytes) -> bytes:
 
 
 def _opened(value: bytes) -> tuple[int, bytes]:
-    """The version it was written in, and the rest."""
+    """The book version that wrote a value, and its packed content."""
     if len(value) < _STAMP.size or value[0] != FORMAT:
         raise Unreadable(f"a value of format {value[0] if value else 'none'}, not {FORMAT}")
     return _STAMP.unpack_from(value)[1], value[_STAMP.size :]
 
 
-_PATIENCE_S = LIFETIME_S + 20.0
-"""A transaction that a dead writer left open is over by then."""
+_TRANSACTIONS_S = LIFETIME_S + 20.0
+"""By then, a transaction left open by a dead writer is aborted."""
 
 _PAUSE_S = 0.1
 
 
 class TopicLedgerReader(ClusterClient):
-    """Implements `drctl.gap.ledger.LedgerStore` and writes nothing: what is new is not kept."""
+    """Implements `drctl.gap.ledger.LedgerStore` without writing: changes are not stored."""
 
     def __init__(self, connection: Connection, topic: str) -> None:
         super().__init__(connection)
         self._topic = topic
-        self._read: dict[str, CompactedTopic] = {}
+        self._topics: dict[str, CompactedTopic] = {}
 
     @property
     def where(self) -> str:
@@ -211,27 +211,26 @@ class TopicLedgerReader(ClusterClient):
         return f"topic {self._topic} of {self._connection.name}"
 
     def book(self, fingerprint: str) -> Book | None:
-        """The book of that name, if there is one.
+        """The book with this name, if there is one.
 
         Raises:
-            ConfigError: the topic may not be read, or is no ledger.
+            ConfigError: this user may not read the topic, or it is not a ledger.
             Unreachable: the cluster did not answer.
             Unknown: the topic was recreated since it was first read.
         """
-        held = self._held(fingerprint)
-        return self._whole(fingerprint) if held.catch_up() else None
+        return self._complete(fingerprint) if self._records(fingerprint).catch_up() else None
 
     def begin(self, fingerprint: str, book: Book) -> Book:
-        """The same book: it lasts as long as this run."""
+        """Return the book, which lasts as long as this run."""
         return book
 
     def logs(self, fingerprint: str, topics: Collection[str]) -> Mapping[LogKey, KnownLog]:
-        """What is known of these topics, as of the last look at the book.
+        """The stored digests of these topics, as of the last read of the book.
 
         Raises:
-            ConfigError: the topic is no ledger.
+            ConfigError: the topic is not a ledger.
         """
-        values = self._held(fingerprint).values
+        values = self._records(fingerprint).values
         if header_key(fingerprint) not in values:
             return {}
         try:
@@ -248,22 +247,22 @@ class TopicLedgerReader(ClusterClient):
         forgotten: Collection[LogKey],
         changed: Mapping[LogKey, KnownLog],
     ) -> bool:
-        """False: it is not kept."""
+        """Return False: nothing is stored."""
         return False
 
-    def _held(self, fingerprint: str) -> CompactedTopic:
-        if fingerprint not in self._read:
+    def _records(self, fingerprint: str) -> CompactedTopic:
+        if fingerprint not in self._topics:
             prefix = prefix_of(fingerprint)
-            self._read[fingerprint] = CompactedTopic(self._connection, self._topic, prefix)
-        return self._read[fingerprint]
+            self._topics[fingerprint] = CompactedTopic(self._connection, self._topic, prefix)
+        return self._topics[fingerprint]
 
-    def _whole(self, fingerprint: str) -> Book | None:
-        """The book, behind a change that was seen to its end."""
-        held = self._held(fingerprint)
-        deadline = Deadline.after(_PATIENCE_S)
+    def _complete(self, fingerprint: str) -> Book | None:
+        """The book, once the last change was read completely."""
+        records = self._records(fingerprint)
+        deadline = Deadline.after(_TRANSACTIONS_S)
         while True:
             book = self._parsed(fingerprint)
-            if book is None or not unfinished(book, held.values):
+            if book is None or not unfinished(book, records.values):
                 return book
             if deadline.expired:
                 raise Unknown(
@@ -271,11 +270,11 @@ class TopicLedgerReader(ClusterClient):
                     "check who else writes to this topic; without --ledger drctl does not need it",
                 )
             self._connection.wait(_PAUSE_S)
-            held.catch_up()
+            records.catch_up()
 
     def _parsed(self, fingerprint: str) -> Book | None:
         try:
-            return book_in(fingerprint, self._held(fingerprint).values)
+            return book_in(fingerprint, self._records(fingerprint).values)
         except Unreadable as wrong:
             raise self._no_ledger(wrong) from wrong
 
@@ -288,42 +287,42 @@ class TopicLedgerReader(ClusterClient):
 
 
 class TopicLedger(TopicLedgerReader):
-    """The same, and keeps what is new: one transaction each time."""
+    """Implements `drctl.gap.ledger.LedgerStore`; each change is one transaction."""
 
     def book(self, fingerprint: str) -> Book | None:
-        """The book of that name, if there is one.
+        """The book with this name, if there is one.
 
         Raises:
-            ConfigError: the topic may not be read or written, or is no ledger.
+            ConfigError: this user may not read or write the topic, or it is not a ledger.
             Unreachable: the cluster did not answer.
             Unknown: the topic was recreated since it was first read.
         """
         found = super().book(fingerprint)
         if found is not None:
-            # Before hours of reading, not after them.
+            # Fail before hours of reading, not after them.
             check_writable(self._connection, self._topic)
         return found
 
     def begin(self, fingerprint: str, book: Book) -> Book:
-        """Begin a book, and the topic where there is none; gives the book that is there.
+        """Create a book, and the topic if necessary; return the existing book if there is one.
 
         Raises:
-            ConfigError: the topic may not be made, read or written.
+            ConfigError: this user may not create, read or write the topic.
             Unreachable: the cluster did not answer.
-            Unknown: somebody else disturbed it.
+            Unknown: another process interfered.
         """
-        held = self._held(fingerprint)
-        if not held.catch_up():
+        records = self._records(fingerprint)
+        if not records.catch_up():
             create_compacted(self._connection, self._topic)
         try:
             with self._writer(fingerprint) as writer:
                 found = self._settled(fingerprint)
                 if found is not None:
                     return found
-                gone: list[Change] = [(key, None) for key in held.values]
-                writer.write([*gone, *header_of(fingerprint, book).items()])
+                obsolete: list[Change] = [(key, None) for key in records.values]
+                writer.write([*obsolete, *header_of(fingerprint, book).items()])
         except Fenced:
-            return self._begun_by_another(fingerprint)
+            return self._wait_for_book(fingerprint)
         return self._read_back(fingerprint, book.version)
 
     def keep(
@@ -334,16 +333,16 @@ class TopicLedger(TopicLedgerReader):
         forgotten: Collection[LogKey],
         changed: Mapping[LogKey, KnownLog],
     ) -> bool:
-        """Forget logs, then replace what is known of others. False: the version has moved.
+        """Delete and replace logs; return False if another run changed the book.
 
         Raises:
-            ConfigError: the topic may not be written.
+            ConfigError: this user may not write to the topic.
             Unreachable: the cluster did not answer.
-            Unknown: the topic was recreated meanwhile, or nobody can say whether it was kept.
+            Unknown: the topic was recreated meanwhile, or the outcome is unknown.
         """
         try:
             with self._writer(fingerprint) as writer:
-                # From here on nobody else can change this book without being noticed.
+                # From here on, a change by another process fences this one.
                 book = self._settled(fingerprint)
                 if book is None or book.version != version:
                     return False
@@ -361,32 +360,32 @@ class TopicLedger(TopicLedgerReader):
         forgotten: Collection[LogKey],
         changed: Mapping[LogKey, KnownLog],
     ) -> list[Change]:
-        """What has to be written, the header last."""
-        values, version = self._held(fingerprint).values, book.version + 1
+        """The changes to write, the header last."""
+        values, version = self._records(fingerprint).values, book.version + 1
         wanted = rules_of(fingerprint, version, rules)
         for key, log in changed.items():
             wanted |= log_of(fingerprint, version, key, log)
         other = {topic for topic, rule in rules.items() if book.rules.get(topic) != rule}
-        void = {*forgotten, *changed, *(k for k in places(values) if k.topic in other)}
-        gone = keys_of_logs(void, values) - wanted.keys()
+        replaced = {*forgotten, *changed, *(k for k in places(values) if k.topic in other)}
+        obsolete = keys_of_logs(replaced, values) - wanted.keys()
         new = [(k, v) for k, v in wanted.items() if not same(values.get(k), v)]
         header = header_of(fingerprint, replace(book, version=version))
-        return [*((key, None) for key in gone), *new, *header.items()]
+        return [*((key, None) for key in obsolete), *new, *header.items()]
 
     def _settled(self, fingerprint: str) -> Book | None:
-        """The book as it is now that nobody else can write it.
+        """The book, after earlier writers were fenced.
 
         Raises:
-            Fenced: somebody's transaction does not end.
+            Fenced: another writer's transaction stays open.
         """
-        if not self._held(fingerprint).settle(_PATIENCE_S):
+        if not self._records(fingerprint).settle(_TRANSACTIONS_S):
             raise Fenced(f"{self.where}: another writer's transaction is still open")
         return self._parsed(fingerprint)
 
     def _read_back(self, fingerprint: str, version: int) -> Book:
-        """Raises Unknown where what was written cannot be seen."""
-        seen = self._held(fingerprint).settle(_PATIENCE_S)
-        book = self._parsed(fingerprint) if seen else None
+        """Raises Unknown if the written book cannot be read back."""
+        settled = self._records(fingerprint).settle(_TRANSACTIONS_S)
+        book = self._parsed(fingerprint) if settled else None
         if book is None or book.version < version:
             raise Unknown(
                 f"{self.where}: could not read back what was written",
@@ -394,7 +393,7 @@ class TopicLedger(TopicLedgerReader):
             )
         return book
 
-    def _begun_by_another(self, fingerprint: str) -> Book:
+    def _wait_for_book(self, fingerprint: str) -> Book:
         deadline = self._connection.deadline()
         while not deadline.expired:
             book = self.book(fingerprint)

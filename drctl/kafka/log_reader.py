@@ -1,4 +1,4 @@
-"""Offset ranges of many partitions, read by this process: never more, never less than asked for."""
+"""Read offset ranges of many partitions in this process: exactly the requested offsets."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,25 +10,25 @@ from drctl.kafka.deadline import Deadline
 from drctl.kafka.simple_consumer import FETCH_BYTES, SimpleConsumer
 from drctl.model.topology import Chunk, OffsetRange, Row, TopicPartition, TopicRanges
 
-PATIENCE_S = 20.0
-"""How long no partition may give anything; an election of leaders takes half of it."""
+TIMEOUT_S = 20.0
+"""How long all partitions may be silent; a leader election takes up to half of it."""
 
 _POLL_S = 0.1
 _CONNECT_S = 1.0
-_WAIT = "fetch.wait.max.ms"
+_FETCH_WAIT = "fetch.wait.max.ms"
 _SMALL_GAP = 200
-"""Offsets between two ranges that are read through, not jumped over."""
+"""Up to so many offsets between two ranges are read and dropped instead of skipped."""
 
-_PASSING = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT})
+_TRANSIENT = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT})
 
 
 @dataclass(frozen=True, slots=True)
 class LogSource:
-    """Where to read.
+    """A cluster to read from.
 
     Attributes:
         cluster: its name in drctl.yaml.
-        properties: of librdkafka, secrets included.
+        properties: librdkafka properties, including secrets.
     """
 
     cluster: str
@@ -36,28 +36,28 @@ class LogSource:
 
 
 class KafkaRangeReader:
-    """Reads one cluster's logs with consumers that belong to no group.
+    """Reads one cluster's logs without a consumer group.
 
     Args:
-        fetch_bytes: how much of each partition to ask for at once, packed as the log has it.
+        fetch_bytes: how much of each partition to fetch at once, compressed.
     """
 
     def __init__(
-        self, source: LogSource, *, timeout_s: float = PATIENCE_S, fetch_bytes: int = FETCH_BYTES
+        self, source: LogSource, *, timeout_s: float = TIMEOUT_S, fetch_bytes: int = FETCH_BYTES
     ) -> None:
         self._source = source
-        self._patience_s = timeout_s
+        self._timeout_s = timeout_s
         self._fetch_bytes = fetch_bytes
 
     def read(self, ranges: TopicRanges, *, uncommitted: bool = False) -> Iterator[Chunk]:
-        """Every committed record of these ranges, those of a partition in order.
+        """Every committed record of these ranges, in order within each partition.
 
         Args:
-            uncommitted: whether to read records whose transaction was aborted or is open, too.
+            uncommitted: whether to include records of aborted or open transactions.
 
         Raises:
-            ScanFailed: an offset is gone, or its broker gives nothing any more.
-            ConfigError: librdkafka does not take the properties.
+            ScanFailed: an offset was deleted, or its leader stopped sending.
+            ConfigError: librdkafka rejects the properties.
         """
         waiting = {
             TopicPartition(topic, partition): Reading(wanted)
@@ -72,36 +72,36 @@ class KafkaRangeReader:
             source.properties, self._fetch_bytes, uncommitted=uncommitted
         ) as consumer:
             consumer.connect(_CONNECT_S)
-            # A broker may wait that long for more bytes, if the user wants it to.
-            timeout_s = self._patience_s + int(source.properties.get(_WAIT, 0)) / 1000
+            # With the user's setting, a broker may wait that long for more bytes.
+            timeout_s = self._timeout_s + int(source.properties.get(_FETCH_WAIT, 0)) / 1000
             yield from Scan(source.cluster, consumer, waiting, timeout_s).chunks()
 
 
 class KafkaLogReader:
     """Implements `drctl.gap.held.LogReader`."""
 
-    def __init__(self, sources: Mapping[Side, LogSource], *, timeout_s: float = PATIENCE_S) -> None:
+    def __init__(self, sources: Mapping[Side, LogSource], *, timeout_s: float = TIMEOUT_S) -> None:
         self._readers = {
             side: KafkaRangeReader(source, timeout_s=timeout_s) for side, source in sources.items()
         }
 
     def read(self, side: Side, ranges: TopicRanges) -> Iterator[Chunk]:
-        """Every committed record of these ranges, those of a partition in order.
+        """Every committed record of these ranges, in order within each partition.
 
         Raises:
-            ScanFailed: an offset is gone, or its broker gives nothing any more.
-            ConfigError: librdkafka does not take the properties.
+            ScanFailed: an offset was deleted, or its leader stopped sending.
+            ConfigError: librdkafka rejects the properties.
         """
         return self._readers[side].read(ranges)
 
 
 @dataclass(slots=True)
 class Reading:
-    """How far a partition is.
+    """The progress in one partition.
 
     Attributes:
-        left: its ranges, the current one last.
-        log_end: where its log ended, as far as is known.
+        left: the ranges still to read, the current one last.
+        log_end: the end offset of its log, if known.
     """
 
     left: list[OffsetRange]
@@ -110,7 +110,7 @@ class Reading:
     log_end: int | None = None
 
     def __post_init__(self) -> None:
-        """Begin with the first range."""
+        """Start with the first range."""
         self.position, self.end = self.left[-1]
 
     def advance(self) -> bool:
@@ -122,7 +122,7 @@ class Reading:
 
 
 class Scan:
-    """One consumer and what it has still to read."""
+    """One consumer, and the ranges that it still has to read."""
 
     def __init__(
         self,
@@ -134,29 +134,29 @@ class Scan:
         self._cluster = cluster
         self._consumer = consumer
         self._waiting = waiting
-        self._patience_s = timeout_s
+        self._timeout_s = timeout_s
 
     def chunks(self) -> Iterator[Chunk]:
         """All records of all ranges."""
         for partition, reading in self._waiting.items():
             self._consumer.start(partition, reading.position)
-        heard = Deadline.after(self._patience_s)
+        silence = Deadline.after(self._timeout_s)
         while self._waiting:
-            before, came = len(self._waiting), False
+            before, received = len(self._waiting), False
             for chunk in self._batch():
-                came = True
+                received = True
                 yield chunk
-            if came or len(self._waiting) < before:
-                heard = Deadline.after(self._patience_s)
-            elif heard.expired:
+            if received or len(self._waiting) < before:
+                silence = Deadline.after(self._timeout_s)
+            elif silence.expired:
                 raise self._silent()
 
     def _batch(self) -> Iterator[Chunk]:
-        """What has come by now."""
+        """The records received by now."""
         for partition, error, rows in self._consumer.poll_rows(_POLL_S):
             reading = self._waiting.get(partition)
             if reading is None:
-                continue  # read to its end already
+                continue  # already complete
             if error:
                 self._ended(partition, reading, error, rows[0][0])
             elif wanted := self._wanted(partition, reading, rows):
@@ -165,23 +165,23 @@ class Scan:
     def _wanted(
         self, partition: TopicPartition, reading: Reading, rows: list[Row]
     ) -> Sequence[Row]:
-        """Those of the ranges to read that did not come before."""
+        """The rows in the ranges that were not returned before."""
         if reading.position <= rows[0][0] and rows[-1][0] < reading.end:
-            self._seen(partition, reading, rows[-1][0] + 1)
+            self._advance(partition, reading, rows[-1][0] + 1)
             return rows
         wanted = []
         for row in rows:
             offset = row[0]
-            if offset >= reading.end and not self._seen(partition, reading, offset):
+            if offset >= reading.end and not self._advance(partition, reading, offset):
                 break
-            if offset >= reading.position:  # after a jump, older ones may still come
+            if offset >= reading.position:  # after a jump, older rows may still arrive
                 wanted.append(row)
-                if not self._seen(partition, reading, offset + 1):
+                if not self._advance(partition, reading, offset + 1):
                     break
         return wanted
 
-    def _seen(self, partition: TopicPartition, reading: Reading, offset: int) -> bool:
-        """Everything before this offset has come; whether there is more to read."""
+    def _advance(self, partition: TopicPartition, reading: Reading, offset: int) -> bool:
+        """Note that everything before this offset was read; return whether there is more."""
         while reading.end <= offset:
             if not reading.advance():
                 del self._waiting[partition]
@@ -193,18 +193,18 @@ class Scan:
         return True
 
     def _ended(self, partition: TopicPartition, reading: Reading, error: int, offset: int) -> None:
-        """Nothing more comes for now, or ever.
+        """Handle the end of a partition, or an error.
 
         Raises:
-            ScanFailed: it cannot continue.
+            ScanFailed: the partition cannot be read further.
         """
         if error == KafkaError._PARTITION_EOF:
             reading.log_end = offset
-            # Its last offsets may hold no record: markers of transactions, or what was compacted.
-            self._seen(partition, reading, offset)
+            # The last offsets may have no record: transaction markers, or compacted ones.
+            self._advance(partition, reading, offset)
         elif error == KafkaError._AUTO_OFFSET_RESET:
             raise self._failed(partition, f"offset {reading.position} was deleted")
-        elif error not in _PASSING:
+        elif error not in _TRANSIENT:
             raise self._failed(partition, self._consumer.text_of(error))
 
     def _silent(self) -> ScanFailed:
@@ -212,7 +212,7 @@ class Scan:
         if reading.log_end is not None:
             why = f"its log ends at offset {reading.log_end}, before {reading.end}"
         else:
-            why = f"no data from its leader within {self._patience_s:g} s"
+            why = f"no data from its leader within {self._timeout_s:g} s"
         return self._failed(partition, f"{why} (read up to offset {reading.position})")
 
     def _failed(self, partition: TopicPartition, why: str) -> ScanFailed:

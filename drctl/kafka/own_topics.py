@@ -1,4 +1,4 @@
-"""The topics that drctl itself keeps on a cluster: what each is for, made, and written."""
+"""Create and write the topics that drctl itself keeps on a cluster."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -25,17 +25,17 @@ from drctl.model.errors import ConfigError, DrctlError, Refused, Unknown, Unreac
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """What a topic is for.
+    """The purpose of a topic, with the hints of its errors.
 
     Attributes:
-        what: it holds.
-        page: that says which rights it needs.
+        what: its content.
+        page: the page that lists the required permissions.
         silent: what to do while it cannot be read.
-        recreated: what to do where the topic was deleted and made by somebody else.
-        undecided: what to do where nobody can say whether something was written.
+        recreated: what to do if someone else has deleted and recreated the topic.
+        undecided: what to do if the outcome of a write is unknown.
         ids: the transactional ids with which it is written, if there are several.
-        rights: whoever makes it needs them.
-        kept: whether a write counts only when all replicas but one have it, where there are three.
+        rights: the permissions that its creator needs.
+        durable: whether a write needs all replicas but one.
     """
 
     what: str
@@ -45,17 +45,17 @@ class Purpose:
     undecided: str = "run the command again: it continues from what was written"
     ids: str = ""
     rights: str = "CREATE"
-    kept: bool = True
+    durable: bool = True
 
     def unreadable(self, where: str) -> ConfigError:
-        """The topic at this place is not for this user to read."""
+        """The error if this user may not read the topic."""
         return ConfigError(
             f"this user may not read {where}",
             f"grant it READ and DESCRIBE_CONFIGS on the topic ({self.page})",
         )
 
     def unwritable(self, where: str) -> ConfigError:
-        """The topic at this place is not for this user to write."""
+        """The error if this user may not write to the topic."""
         return ConfigError(
             f"this user may not write to {where}",
             f"grant it READ, WRITE and DESCRIBE_CONFIGS on the topic ({self.page})",
@@ -89,7 +89,7 @@ DRILL = Purpose(
     silent="check that its brokers are running",
     recreated="run the command again",
     rights="CREATE, READ, WRITE and DELETE",
-    kept=False,
+    durable=False,
 )
 PROBE = Purpose(
     what="the probe record",
@@ -100,8 +100,8 @@ PROBE = Purpose(
 
 
 _REPLICAS = 3
-PATIENCE_S = 30.0
-"""How long a cluster may take to make a topic, and then to give it leaders."""
+TIMEOUT_S = 30.0
+"""How long a cluster may take to create a topic, and then to elect its leaders."""
 
 _PAUSE_S = 0.1
 
@@ -112,10 +112,10 @@ def create_compacted(
     purpose: Purpose = LEDGER,
     config: Mapping[str, str] | None = None,
 ) -> None:
-    """Make a compacted topic of one partition, as `create` does.
+    """Create a compacted topic with one partition.
 
     Raises:
-        ConfigError, Unreachable, Unknown: likewise.
+        ConfigError, Unreachable, Unknown: as for `create`.
     """
     create(connection, topic, purpose, {"cleanup.policy": "compact", **(config or {})})
 
@@ -127,18 +127,18 @@ def create(
     config: Mapping[str, str],
     partitions: int = 1,
 ) -> None:
-    """Make a topic, unless somebody else just did, and see that it is led.
+    """Create a topic unless it exists, and wait for its leaders.
 
     Args:
-        config: what else it is to be like.
+        config: its topic configuration, besides min.insync.replicas.
 
     Raises:
-        ConfigError: this user may not, or the cluster does not take it.
+        ConfigError: this user may not create it, or the cluster rejects it.
         Unreachable: the cluster did not answer.
         Unknown: it has no leaders in time.
     """
-    _ask_for(connection, topic, purpose, config, partitions)
-    deadline = Deadline.after(PATIENCE_S)
+    _create(connection, topic, purpose, config, partitions)
+    deadline = Deadline.after(TIMEOUT_S)
     while not deadline.expired:
         known = connection.metadata(deadline).topics.get(topic)
         leaders = [each.leader for each in known.partitions.values()] if known else []
@@ -146,7 +146,7 @@ def create(
             return
         connection.wait(_PAUSE_S)
     raise Unknown(
-        f"topic {topic} of {connection.name} has no leader after {PATIENCE_S:g} s",
+        f"topic {topic} of {connection.name} has no leader after {TIMEOUT_S:g} s",
         "check that its brokers are running",
     )
 
@@ -154,20 +154,20 @@ def create(
 def check_creatable(
     connection: Connection, topic: str, purpose: Purpose, config: Mapping[str, str]
 ) -> None:
-    """Ask whether this user may make such a topic; makes none.
+    """Check whether this user may create such a topic, without creating it.
 
     Raises:
-        ConfigError: this user may not, or the cluster does not take it.
+        ConfigError: this user may not create it, or the cluster rejects it.
         Unreachable: the cluster did not answer.
     """
-    _ask_for(connection, topic, purpose, config, validate_only=True)
+    _create(connection, topic, purpose, config, validate_only=True)
 
 
 def check_writable(connection: Connection, topic: str, purpose: Purpose = LEDGER) -> None:
-    """Ask what this user may do; where the cluster does not tell, writing will.
+    """Check that this user may write to the topic, if the cluster reports permissions.
 
     Raises:
-        ConfigError: this user may not write it.
+        ConfigError: this user may not write to it.
     """
     asked: Mapping[str, Any] = connection.admin().describe_topics(
         TopicCollection([topic]), include_authorized_operations=True
@@ -178,7 +178,7 @@ def check_writable(connection: Connection, topic: str, purpose: Purpose = LEDGER
         raise purpose.unwritable(f"topic {topic} of {connection.name}")
 
 
-def _ask_for(
+def _create(
     connection: Connection,
     topic: str,
     purpose: Purpose,
@@ -188,13 +188,13 @@ def _ask_for(
     validate_only: bool = False,
 ) -> None:
     replicas = min(_REPLICAS, len(connection.nodes(connection.deadline()).brokers))
-    least = {"min.insync.replicas": str(max(1, replicas - 1))} if purpose.kept else {}
-    settings = {**least, **config}
+    minimum = {"min.insync.replicas": str(max(1, replicas - 1))} if purpose.durable else {}
+    settings = {**minimum, **config}
     new = NewTopic(topic, partitions, replication_factor=replicas, config=settings)
     asked = connection.admin().create_topics(
-        [new], operation_timeout=PATIENCE_S, validate_only=validate_only
+        [new], operation_timeout=TIMEOUT_S, validate_only=validate_only
     )
-    done = outcome(asked[topic], PATIENCE_S + GRACE_S)
+    done = outcome(asked[topic], TIMEOUT_S + GRACE_S)
     if not isinstance(done, Fault) or done.code == KafkaError.TOPIC_ALREADY_EXISTS:
         return
     reason = connection.redacted(done.text)
@@ -229,7 +229,7 @@ class TopicWriter(Closing):
         timeout_s: how long the cluster may take to acknowledge.
 
     Raises:
-        ConfigError: librdkafka does not take the properties.
+        ConfigError: librdkafka rejects the properties.
     """
 
     def __init__(
@@ -238,7 +238,7 @@ class TopicWriter(Closing):
         self._connection = connection
         self._topic = topic
         self._purpose = purpose
-        self._patience_s = timeout_s
+        self._timeout_s = timeout_s
         self._errors: list[KafkaError] = []
         self._failed: list[KafkaError] = []
 
@@ -247,16 +247,16 @@ class TopicWriter(Closing):
         return self
 
     def close(self) -> None:
-        """Let go of the producer; may be called again."""
+        """Release the producer; idempotent."""
         self.__dict__.pop("_producer", None)
 
     def write(self, changes: Iterable[Change]) -> None:
-        """All of it, in this order.
+        """Write all changes in order.
 
         Raises:
             ConfigError: this user may not write.
-            Unreachable: the cluster did not answer; some of it may be written.
-            Unknown: it failed otherwise; likewise.
+            Unreachable: the cluster did not answer; some changes may be written.
+            Unknown: another error; some changes may be written.
         """
         self._errors.clear()
         self._failed.clear()
@@ -280,24 +280,28 @@ class TopicWriter(Closing):
         settings: dict[str, Any] = {
             **client_properties(self._connection.properties),
             **self._settings(),
-            "delivery.timeout.ms": int(self._patience_s * 1000),
+            "delivery.timeout.ms": int(self._timeout_s * 1000),
             "error_cb": self._errors.append,
         }
         try:
             producer = Producer(settings, logger=LOGGER)
         except (KafkaException, ValueError, TypeError) as error:
             raise refused(self._connection.name, self._connection.redacted(str(error))) from None
-        # One that asks for its producer id before it is connected asks again after half a second.
+        # A producer that requests its id before it is connected retries only after 0.5 s.
         with suppress(KafkaException):
             self._call(producer.list_topics, NO_TOPIC, _CONNECTING_S)
         return producer
 
     def _produce(self, key: bytes, value: bytes | None) -> None:
-        deadline = Deadline.after(self._patience_s)
+        deadline = Deadline.after(self._timeout_s)
         while True:
             try:
                 self._producer.produce(
-                    self._topic, key=key, value=value, partition=_PARTITION, on_delivery=self._told
+                    self._topic,
+                    key=key,
+                    value=value,
+                    partition=_PARTITION,
+                    on_delivery=self._delivered,
                 )
             except BufferError:
                 if deadline.expired:
@@ -308,32 +312,32 @@ class TopicWriter(Closing):
                 return
 
     def _flush(self) -> None:
-        if self._call(self._producer.flush, self._patience_s):
+        if self._call(self._producer.flush, self._timeout_s):
             raise self._ended(KafkaError(KafkaError._TIMED_OUT))
 
-    def _told(self, error: KafkaError | None, _message: object) -> None:
+    def _delivered(self, error: KafkaError | None, _message: object) -> None:
         if error is not None:
             self._errors.append(error)
             self._failed.append(error)
 
     def _call(self, function: Callable[..., Any], *arguments: object) -> Any:
-        """Call what may call back; raises KafkaException, and nothing else, where that is due.
+        """Call a function that may run callbacks; its errors are always KafkaExceptions.
 
-        On a fatal error confluent-kafka still calls back, with the exception already set. Python
-        then loses it, or takes it for a bug of the callback.
+        On a fatal error confluent-kafka still runs callbacks, with the exception already set.
+        Python then drops the exception, or treats it as a bug of the callback.
         """
         try:
             return function(*arguments)
-        except SystemError as mixed:
-            self._errors += _lost_in(mixed)
+        except SystemError as lost:
+            self._errors += _causes(lost)
             if not self._errors:
                 raise
             raise KafkaException(self._errors[-1]) from None
 
     def _ended(self, last: KafkaError) -> DrctlError:
-        """The likeliest reason: the last error is often but a consequence."""
+        """The likeliest reason: the last error is often only a consequence."""
         if last.code() in PURGED:
-            # What librdkafka gave up for may be told only now.
+            # librdkafka may report only now why it gave up.
             with suppress(KafkaException):
                 self._call(self._producer.poll, _POLL_S)
         errors = [*self._errors, last]
@@ -354,13 +358,13 @@ class TopicWriter(Closing):
         return Unknown(f"could not write to {self._where}: {reason}", "run the command again")
 
 
-def _lost_in(error: BaseException) -> list[KafkaError]:
-    """What Kafka said before Python lost it."""
-    found, seen = list[KafkaError](), error.__cause__ or error.__context__
-    while seen is not None:
-        if isinstance(seen, KafkaException) and isinstance(seen.args[0], KafkaError):
-            found.append(seen.args[0])
-        seen = seen.__cause__ or seen.__context__
+def _causes(error: BaseException) -> list[KafkaError]:
+    """Kafka's errors among the causes of an exception."""
+    found, cause = list[KafkaError](), error.__cause__ or error.__context__
+    while cause is not None:
+        if isinstance(cause, KafkaException) and isinstance(cause.args[0], KafkaError):
+            found.append(cause.args[0])
+        cause = cause.__cause__ or cause.__context__
     return found
 
 
@@ -375,11 +379,11 @@ class KafkaProbeWriter:
         self._connection = connection
 
     def write_probe(self, topic: str, text: str) -> None:
-        """Write one; makes the topic where there is none.
+        """Write a probe record; create the topic if necessary.
 
         Raises:
-            Refused: the cluster does not take it.
-            Unreachable: no answer came; it may have been written.
+            Refused: the cluster rejects it.
+            Unreachable: the cluster did not answer; the record may have been written.
         """
         connection = self._connection
         connection.use(self)

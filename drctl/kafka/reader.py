@@ -1,7 +1,6 @@
-"""One Kafka cluster, looked at.
+"""Read one Kafka cluster without changing it.
 
-Everything here goes through requests that change nothing: no group is joined or looked up, no
-topic asked for by a name that a broker would then create.
+No group is joined or looked up, and no topic is requested by a name that a broker could create.
 """
 
 import sys
@@ -15,7 +14,7 @@ from confluent_kafka import KafkaError
 from drctl.kafka.brokers import ClusterClient
 from drctl.kafka.connection import Connection
 from drctl.kafka.deadline import Deadline
-from drctl.kafka.offsets import FoundOffset, LookUps, list_offsets, read_offsets
+from drctl.kafka.offsets import LookUps, list_offsets, read_offsets
 from drctl.kafka.simple_consumer import SimpleConsumer
 from drctl.kafka.topics import read_configurations, read_topics
 from drctl.model.errors import Unknown, Unreachable
@@ -35,15 +34,15 @@ from drctl.model.topology import (
 
 _POLL_S = 0.2
 _QUICK_S = 1.0
-_LITTLE, _MUCH = 65_536, 1_048_576
+_SMALL_FETCH, _LARGE_FETCH = 65_536, 1_048_576
 
 
 class Fetched(NamedTuple):
-    """What came out of a partition: a record, or why there is none.
+    """A record of a partition, or why there is none.
 
     Attributes:
-        error: 0 with a record; librdkafka's code otherwise, `_PARTITION_EOF` among them.
-        leader_epoch: the one in which the record was appended; -1 where the broker does not say.
+        error: 0 with a record; else librdkafka's code, for example `_PARTITION_EOF`.
+        leader_epoch: in which the record was appended; -1 if the broker does not report it.
     """
 
     partition: TopicPartition
@@ -61,7 +60,7 @@ Position = tuple[TopicPartition, int]
 def _read_several(
     consumer: SimpleConsumer, waiting: dict[TopicPartition, range], number: int, until: Deadline
 ) -> dict[TopicPartition, tuple[Record, ...] | Unavailable]:
-    """What was read to the end of its offsets, or to the number wanted, waits no more."""
+    """Read up to `number` records of each range; remove finished partitions from `waiting`."""
     for partition, offsets in waiting.items():
         consumer.start(partition, offsets.start)
     read: dict[TopicPartition, list[Record]] = defaultdict(list)
@@ -86,7 +85,7 @@ def _read_several(
 def _is_last(
     read: list[Record], place: TopicPartition, rows: Sequence[Row], offsets: range, number: int
 ) -> bool:
-    """Add what came of the offsets, up to the number; whether nothing more of it is wanted."""
+    """Add the rows in the range, up to the number; return whether that was the last."""
     for row in rows:
         offset = row[0]
         if offset in offsets:
@@ -100,7 +99,7 @@ def _readable(
     positions: Mapping[TopicPartition, int],
     offsets: Mapping[TopicPartition, PartitionOffsets | Unavailable],
 ) -> dict[TopicPartition, tuple[int, int]]:
-    """From where on there may be committed records, and where they end, if there are any."""
+    """By partition the first and the end offset of readable records, if there are any."""
     return {
         partition: (at, known.last_stable)
         for partition, position in positions.items()
@@ -109,28 +108,24 @@ def _readable(
     }
 
 
-def _newest(start: FoundOffset, end: FoundOffset, newest: FoundOffset) -> int:
-    return -1 if start.offset >= end.offset else newest.timestamp_ms
-
-
 def _read_first(
     connection: Connection, positions: Mapping[TopicPartition, int], deadline: Deadline
 ) -> tuple[Read, Records]:
-    """What came first from each offset on, and why nothing can be said of the others."""
+    """The first record at or after each offset, and why other partitions could not be read."""
     offsets = read_offsets(connection, positions, deadline)
-    silent: Records = {p: o for p, o in offsets.items() if isinstance(o, Unavailable)}
+    failed: Records = {p: o for p, o in offsets.items() if isinstance(o, Unavailable)}
     wanted = {p: at for p, (at, _) in _readable(positions, offsets).items()}
     read: Read = {}
-    # Little of each partition, in case the way is long; where batches are large that is slow.
-    for fetch_bytes, until in ((_LITTLE, deadline.sooner(_QUICK_S)), (_MUCH, deadline)):
+    # Small fetches first, in case the network is slow; they are slow if batches are large.
+    for fetch_bytes, until in ((_SMALL_FETCH, deadline.sooner(_QUICK_S)), (_LARGE_FETCH, deadline)):
         if wanted:
             with SimpleConsumer(
                 connection.properties, fetch_bytes, few=True, epochs=True
             ) as consumer:
                 consumer.connect(deadline.remaining)
                 read |= _read_round(consumer, wanted, until)
-    silent.update((partition, _silence(deadline)) for partition in wanted)
-    return read, silent
+    failed.update((partition, _silence(deadline)) for partition in wanted)
+    return read, failed
 
 
 def _absent(offset: int, known: PartitionOffsets) -> Unavailable | None:
@@ -151,7 +146,7 @@ def _read_exact(
     deadline: Deadline,
     found: dict[Position, Record | Unavailable],
 ) -> None:
-    # A partition can be read from one place at a time: the n-th offset of each at once.
+    # A partition is read at one offset at a time: read the n-th offset of all partitions together.
     for offsets in zip_longest(*map(sorted, wanted.values())):
         at = {p: o for p, o in zip(wanted, offsets, strict=True) if o is not None}
         waiting = dict(at)
@@ -166,13 +161,13 @@ def _read_exact(
 def _read_round(
     consumer: SimpleConsumer, waiting: dict[TopicPartition, int], until: Deadline
 ) -> Read:
-    """Read one record of each; what was decided, if only that there is none, waits no more."""
+    """Read one record of each partition; remove finished partitions from `waiting`."""
     for partition, offset in waiting.items():
         consumer.start(partition, offset)
     read: Read = {}
     while waiting and not until.expired:
         for place, error, rows in consumer.poll_rows(min(_POLL_S, until.remaining), waiting):
-            # After a stop or a reset, older records may still come out of the queue.
+            # After a stop or a reset, the queue may still return older records.
             position = waiting.get(place, sys.maxsize)
             row = next((row for row in rows if row[0] >= position), None)
             if place not in waiting or (row is None and not error):
@@ -200,7 +195,7 @@ def _record_of(place: TopicPartition, row: Row) -> Record:
 
 
 def _record(fetched: Fetched) -> Record | Unavailable | None:
-    """None at the end of the partition."""
+    """The record, or why it could not be read; None at the end of the partition."""
     if fetched.record is not None or fetched.error == KafkaError._PARTITION_EOF:
         return fetched.record
     return _refused(fetched.partition, fetched.error, fetched.text)
@@ -215,8 +210,7 @@ def _refused(partition: TopicPartition, error: int, text: str) -> Unavailable:
 class KafkaClusterReader(ClusterClient):
     """Implements `ClusterReader` and `OffsetReader` of `drctl.model.ports`.
 
-    A call that got no answer at all raises `Unreachable`, whose message says why, and never a
-    credential.
+    A call without any answer raises `Unreachable` with the reason, and never with a credential.
     """
 
     @property
@@ -229,12 +223,12 @@ class KafkaClusterReader(ClusterClient):
 
         Raises:
             Unreachable: no broker answered within the deadline.
-            ConfigError: librdkafka does not take the properties.
+            ConfigError: librdkafka rejects the properties.
         """
         return self._connection.nodes(self._connection.deadline()).cluster_id
 
     def topic_names(self) -> frozenset[str]:
-        """All topics this user may see, internal ones included.
+        """All topics that this user may see, including internal ones.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -242,7 +236,7 @@ class KafkaClusterReader(ClusterClient):
         return frozenset(self._connection.metadata(self._connection.deadline()).topics)
 
     def topics(self, names: Collection[str]) -> Mapping[str, TopicState | Unavailable | None]:
-        """Each named topic's state; None where the cluster says that it does not exist.
+        """Each named topic's state; None if it does not exist.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -265,7 +259,7 @@ class KafkaClusterReader(ClusterClient):
     ) -> Mapping[TopicPartition, int | Unavailable]:
         """Timestamp (ms) of the first committed record at or after each offset.
 
-        Partitions that hold no such record are left out.
+        Partitions without such a record are left out.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -277,26 +271,29 @@ class KafkaClusterReader(ClusterClient):
     def max_timestamps(
         self, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, int | Unavailable]:
-        """No record is younger than this (ms); -1 where the partition is empty (KIP-734).
+        """An upper bound of all timestamps (ms); -1 if the partition is empty (KIP-734).
 
-        Brokers count transaction markers and aborted records too, and continue reporting a record
-        that was deleted while its segment lives.
+        Brokers include transaction markers and aborted records, and deleted records until their
+        segment is removed.
 
         Raises:
             Unreachable: no broker answered within the deadline.
         """
         marks = (Mark.START, Mark.END, Mark.NEWEST)
         deadline = self._connection.deadline()
-        told = list_offsets(self._connection, partitions, marks, deadline)
-        return {
-            p: found if isinstance(found, Unavailable) else _newest(*found)
-            for p, found in told.items()
-        }
+        found: dict[TopicPartition, int | Unavailable] = {}
+        for place, answer in list_offsets(self._connection, partitions, marks, deadline).items():
+            if isinstance(answer, Unavailable):
+                found[place] = answer
+            else:
+                start, end, newest = answer
+                found[place] = -1 if start.offset >= end.offset else newest.timestamp_ms
+        return found
 
     def records(
         self, positions: Sequence[tuple[TopicPartition, int]]
     ) -> Mapping[tuple[TopicPartition, int], Record | Unavailable]:
-        """The committed records at these exact offsets; for a few examples, not for scans.
+        """The committed records at exactly these offsets; for few offsets, not for scans.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -313,7 +310,7 @@ class KafkaClusterReader(ClusterClient):
             else:
                 wanted[partition].append(offset)
         if wanted:
-            with SimpleConsumer(self._connection.properties, _LITTLE, few=True) as consumer:
+            with SimpleConsumer(self._connection.properties, _SMALL_FETCH, few=True) as consumer:
                 consumer.connect(deadline.remaining)
                 _read_exact(consumer, wanted, deadline, found)
         return found
@@ -321,10 +318,9 @@ class KafkaClusterReader(ClusterClient):
     def following(
         self, positions: Mapping[TopicPartition, int], number: int
     ) -> Mapping[TopicPartition, tuple[Record, ...] | Unavailable]:
-        """The first committed records at or after each offset, up to so many of each.
+        """The first committed records at or after each offset, up to `number` per partition.
 
-        What is appended after the call began is left out: a partition that is written to has an
-        end.
+        Records appended after the start of the call are left out.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -336,8 +332,8 @@ class KafkaClusterReader(ClusterClient):
         }
         waiting = {p: range(at, end) for p, (at, end) in _readable(positions, offsets).items()}
         if waiting:
-            # Perhaps of very many partitions: a call for each record would be too much.
-            with SimpleConsumer(self._connection.properties, _LITTLE) as consumer:
+            # There may be very many partitions: too many for one call per record.
+            with SimpleConsumer(self._connection.properties, _SMALL_FETCH) as consumer:
                 consumer.connect(deadline.remaining)
                 found |= _read_several(consumer, waiting, number, deadline)
         return found | {partition: _silence(deadline) for partition in waiting}
@@ -347,7 +343,7 @@ class KafkaClusterReader(ClusterClient):
     ) -> Mapping[TopicPartition, int | Unavailable]:
         """The leader epoch in which the committed record at exactly this offset was appended.
 
-        Two logs that hold the same epoch at an offset are equal up to there (KIP-101).
+        Two replicas with the same epoch at an offset are equal up to there (KIP-101).
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -385,7 +381,7 @@ class KafkaClusterReader(ClusterClient):
     def look_up(
         self, questions: Sequence[tuple[TopicPartition, int]]
     ) -> Callable[[], Sequence[Found | Unavailable]]:
-        """Ask each partition's leader for an offset; what is returned waits for the answers.
+        """Ask each partition's leader for an offset; the returned function waits for the answers.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -393,7 +389,7 @@ class KafkaClusterReader(ClusterClient):
         return self._connection.part(LookUps).ask(questions, self._connection.deadline())
 
 
-_LOOK_EVERY_S = 5.0
+_CHECK_EVERY_S = 5.0
 _CONNECT_S = 1.0
 _BEGINNING = -2
 
@@ -401,11 +397,11 @@ _ENDS = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.TOPIC_AUTHORIZATION
 
 
 class TopicTail:
-    """Reads on where a reader with an end stopped; belongs to no group.
+    """Follows a topic without a consumer group.
 
     Args:
-        cluster: is asked now and then whether the topic is still the same one.
-        warn: told once when the cluster falls silent, and once when it answers again.
+        cluster: checked regularly for new partitions, and whether the topic was recreated.
+        warn: called once when the cluster stops answering, and once when it answers again.
     """
 
     def __init__(
@@ -422,26 +418,27 @@ class TopicTail:
         self._silent = False
 
     def chunks(self, positions: Mapping[int, int]) -> Iterator[Chunk]:
-        """What comes from these offsets on, and from the beginning of partitions that are new.
+        """Records from these offsets on, and all records of partitions added later.
 
         Raises:
-            Unknown: the topic is gone or recreated, or records were deleted before they were read.
+            Unknown: the topic was deleted or recreated, or records were deleted before they were
+                read.
         """
         known = set(positions)
-        look = Deadline.after(_LOOK_EVERY_S)
+        check = Deadline.after(_CHECK_EVERY_S)
         with SimpleConsumer(self._properties) as consumer:
             consumer.connect(_CONNECT_S)
             for number, offset in positions.items():
                 consumer.start(TopicPartition(self._topic.name, number), offset)
             while True:
-                yield from self._come(consumer)
-                if look.expired:
+                yield from self._poll(consumer)
+                if check.expired:
                     for number in self._partitions() - known:
                         consumer.start(TopicPartition(self._topic.name, number), _BEGINNING)
                         known.add(number)
-                    look = Deadline.after(_LOOK_EVERY_S)
+                    check = Deadline.after(_CHECK_EVERY_S)
 
-    def _come(self, consumer: SimpleConsumer) -> Iterator[Chunk]:
+    def _poll(self, consumer: SimpleConsumer) -> Iterator[Chunk]:
         for partition, error, rows in consumer.poll_rows(_POLL_S):
             if not error:
                 yield Chunk(*partition, rows)
@@ -453,7 +450,7 @@ class TopicTail:
                 )
 
     def _partitions(self) -> set[int]:
-        """Those that it has now; none where the cluster does not answer."""
+        """Its current partitions; none if the cluster does not answer."""
         name = self._topic.name
         try:
             state = self._cluster.topics([name])[name]

@@ -1,7 +1,7 @@
-"""Appends copies of records and the progress that they make, in one transaction.
+"""Append copies of records, and the progress of reconciliation, in one transaction.
 
-Whoever opens it fences whoever had it before: init_transactions returns once every earlier
-transaction of the name is decided, so that progress read afterwards is final.
+Opening the copier fences the previous one: init_transactions returns once every earlier transaction
+of the transactional id is committed or aborted, so that progress read afterwards is final.
 """
 
 from collections import defaultdict
@@ -26,7 +26,7 @@ _POLL_S = 0.1
 
 
 def transactional_id(link: str) -> str:
-    """Whoever uses it last fences all others."""
+    """The transactional id of a link's copier; its newest user fences all others."""
     return f"drctl-reconcile-{link}"
 
 
@@ -34,14 +34,14 @@ class TransactionalCopier(TransactionalWriter):
     """Implements `drctl.reconcile.gap_result.Copier`; a context manager.
 
     Raises:
-        Fenced: another one began in the same moment.
-        ConfigError: this user may not write, or librdkafka does not take the properties.
+        Fenced: another copier was started at the same moment.
+        ConfigError: this user may not write, or librdkafka rejects the properties.
         Unreachable: the cluster did not answer.
     """
 
     def __init__(self, connection: Connection, link: str) -> None:
         super().__init__(connection, transactional_id(link), TOPIC, RECONCILE)
-        # By partition the last message that was stored, under None, and one of each error.
+        # By partition: the last stored message, under None, and one message per error.
         self._reports: dict[TopicPartition, dict[KafkaError | None, Message]] = defaultdict(dict)
 
     def begin(self) -> None:
@@ -60,38 +60,38 @@ class TransactionalCopier(TransactionalWriter):
         """Append copies of records, each with its provenance header after its own headers.
 
         Raises:
-            Stopped: one cannot be written, or another run took over.
-            DrctlError: the cluster does not take it.
+            Stopped: a record cannot be written, or another run took over.
+            DrctlError: the cluster rejects it.
         """
         produce, name = self._producer.produce, provenance.HEADER
         last: TopicPartition | None = None
         for copy in copies:
-            to, (_, time, _, _, (_, _, key, value, held)), stamp = copy
+            to, (_, time, _, _, (_, _, key, value, headers)), stamp = copy
             if to is not last and to != last:
                 last, (topic, partition) = to, to
-                # What confluent-kafka calls most cheaply: nothing of Python's own runs.
-                told = self._reports[to].__setitem__
+                # The cheapest callback: it runs no Python code.
+                report = self._reports[to].__setitem__
             what: dict[str, Any] = {
-                "on_delivery": told,
+                "on_delivery": report,
                 "timestamp": time if time > 0 else 0,  # 0 is "now" to librdkafka
-                "headers": [*self._named(copy), (name, stamp)] if held else [(name, stamp)],
+                "headers": [*_headers(copy), (name, stamp)] if headers else [(name, stamp)],
             }
             try:
                 produce(topic, value, key, partition, **what)
             except BufferError:
-                self._insist(topic, value, key, partition, **what)
+                self._retry(topic, value, key, partition, **what)
             except KafkaException as failed:
                 raise self._unwritten(failed.args[0], copy) from failed
         self._call(self._producer.poll, 0)
 
     def settle(self) -> Mapping[TopicPartition, int]:
-        """Wait until all of it is stored; the last offset in each partition.
+        """Wait until all copies are stored; return the last offset in each partition.
 
         Raises:
-            DrctlError: some of it was not.
+            DrctlError: a copy was not stored.
         """
         try:
-            self._stored(Deadline.after(self._patience_s))
+            self._flush_all(Deadline.after(self._timeout_s))
         except KafkaException as failed:
             raise self._ended(failed.args[0]) from failed
         self._failed += [e for reports in self._reports.values() for e in reports if e is not None]
@@ -100,7 +100,7 @@ class TransactionalCopier(TransactionalWriter):
         return {place: reports[None].offset() or 0 for place, reports in self._reports.items()}
 
     def keep(self, changes: Sequence[Change]) -> None:
-        """Append progress; the commit sends it, and fails where it is not stored.
+        """Append progress; the commit fails if it is not stored.
 
         Raises:
             DrctlError: it cannot be appended.
@@ -112,46 +112,27 @@ class TransactionalCopier(TransactionalWriter):
             raise self._ended(failed.args[0]) from failed
 
     def commit(self) -> None:
-        """Make all of it count.
+        """Commit the transaction.
 
         Raises:
-            Undecided: no answer came; whether it counts is not known.
-            DrctlError: it does not count.
+            Undecided: no answer; whether it was committed is unknown.
+            DrctlError: it was not committed.
         """
         deadline = Deadline.after(LIFETIME_S)
         try:
-            self._stored(deadline)
+            self._flush_all(deadline)
             self._commit(deadline)
         except KafkaException as failed:
             raise self._ended(failed.args[0]) from failed
 
     def abort(self) -> None:
-        """Make nothing of it count; where even that fails, brokers abort it in a while."""
+        """Abort the transaction; if that fails, brokers abort it after its timeout."""
         if not self._committing:
             self._abort()
 
-    def _named(self, copy: Copy) -> list[tuple[str, bytes | None]]:
-        """Its own headers, in their order.
-
-        Raises:
-            Stopped: a name is not UTF-8, or has a NUL, behind which it would be cut.
-        """
-        to, (offset, _, _, _, (*_, held)), _ = copy
-        try:
-            names = [name.decode() for name, _ in held]
-        except UnicodeDecodeError:
-            names = ["\0"]
-        if any("\0" in name for name in names):
-            raise Stopped(
-                f"the record at source offset {offset} for {to} has a header whose name is not"
-                " UTF-8, or has a NUL in it: confluent-kafka cannot write it",
-                "discard the record with --policy discard, or copy it with another tool",
-            )
-        return [(name, content) for name, (_, content) in zip(names, held, strict=True)]
-
-    def _insist(self, *what: Any, **how: Any) -> None:
-        """Queue it again and again, as long as it is for want of room."""
-        deadline = Deadline.after(self._patience_s)
+    def _retry(self, *what: Any, **how: Any) -> None:
+        """Queue a record once the queue has room."""
+        deadline = Deadline.after(self._timeout_s)
         while True:
             self._call(self._producer.poll, _POLL_S)
             try:
@@ -167,7 +148,7 @@ class TransactionalCopier(TransactionalWriter):
             **super()._settings(),
             "linger.ms": 20,
             "message.max.bytes": 1_000_000_000,
-            # What is queued must be stored within a transaction's life, over slow links too.
+            # Queued records must be stored within a transaction's timeout, over slow links too.
             "queue.buffering.max.kbytes": 32_768,
         }
 
@@ -199,3 +180,23 @@ class TransactionalCopier(TransactionalWriter):
                 "run only one of them; no record was written twice",
             )
         return ended
+
+
+def _headers(copy: Copy) -> list[tuple[str, bytes | None]]:
+    """The record's own headers, in their order.
+
+    Raises:
+        Stopped: a name is not UTF-8, or contains a NUL, at which it would be truncated.
+    """
+    to, (offset, _, _, _, (*_, headers)), _ = copy
+    try:
+        names = [name.decode() for name, _ in headers]
+    except UnicodeDecodeError:
+        names = ["\0"]
+    if any("\0" in name for name in names):
+        raise Stopped(
+            f"the record at source offset {offset} for {to} has a header whose name is not UTF-8,"
+            " or contains a NUL: confluent-kafka cannot write it",
+            "discard the record with --policy discard, or copy it with another tool",
+        )
+    return [(name, content) for name, (_, content) in zip(names, headers, strict=True)]

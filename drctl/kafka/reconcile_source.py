@@ -1,4 +1,4 @@
-"""The source's log as `drctl reconcile` reads it."""
+"""Read the source's log for `drctl reconcile`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -9,20 +9,20 @@ from drctl.model.errors import Unknown
 from drctl.model.topology import OffsetRange, TopicPartition
 from drctl.reconcile.gap_result import Piece, seen_of
 
-_LITTLE = {"queued.max.messages.kbytes": "8192", "queued.min.messages": "50000"}
+_SMALL_QUEUE = {"queued.max.messages.kbytes": "8192", "queued.min.messages": "50000"}
 
 
 class KafkaSourceLog:
-    """Implements `drctl.reconcile.gap_result.SourceLog`; little is held of each partition."""
+    """Implements `drctl.reconcile.gap_result.SourceLog`; buffers little of each partition."""
 
     def __init__(self, cluster: str, properties: Mapping[str, str]) -> None:
-        self._reader = KafkaRangeReader(LogSource(cluster, {**_LITTLE, **properties}))
+        self._reader = KafkaRangeReader(LogSource(cluster, {**_SMALL_QUEUE, **properties}))
 
     def read(self, topic: str, ranges: Mapping[int, Sequence[OffsetRange]]) -> Iterator[Piece]:
-        """Every committed record of these ranges, those of a partition in order, as `Row`.
+        """Every committed record of these ranges, in order within each partition.
 
         Raises:
-            Unknown: something could not be read to its end.
+            Unknown: a range could not be read to its end.
         """
         try:
             with reduced_gc():
@@ -32,5 +32,5 @@ class KafkaSourceLog:
         except ScanFailed as failed:
             raise Unknown(
                 f"the source could not be read to the end: {failed.cause}",
-                "run it again: it goes on where it stopped",
+                "run the command again: it continues where it stopped",
             ) from failed

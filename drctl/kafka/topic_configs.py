@@ -1,6 +1,6 @@
-"""Topics as whoever changes them must know them: partitions, replicas, whose each setting is.
+"""Read and change topics: partitions, replicas, and settings with their source.
 
-A request may be sent for trial: the cluster says what it would do, and does nothing.
+Changes can be sent with validate_only: the cluster checks them, and changes nothing.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -27,13 +27,13 @@ from drctl.model.repairs import Alteration, Answers, TopicSetting, TopicShape, W
 from drctl.model.topology import Unanswered, Unavailable
 
 _CHUNK = 100
-_DONE_ALREADY = frozenset({KafkaError.TOPIC_ALREADY_EXISTS})
+_ALREADY_DONE = frozenset({KafkaError.TOPIC_ALREADY_EXISTS})
 
 
 class _Topics(ClusterClient):
-    """The requests of reader and writer: the reader only has them validated."""
+    """The requests of the reader, which only validates them, and the writer."""
 
-    def _created(self, topics: Collection[WantedTopic], **how: Any) -> Answers:
+    def _create(self, topics: Collection[WantedTopic], **how: Any) -> Answers:
         wanted = [
             NewTopic(
                 each.name,
@@ -43,24 +43,26 @@ class _Topics(ClusterClient):
             )
             for each in topics
         ]
-        return self._asked("create_topics", wanted, **how)
+        return self._send("create_topics", wanted, **how)
 
-    def _extended(self, totals: Mapping[str, int], **how: Any) -> Answers:
+    def _add_partitions(self, totals: Mapping[str, int], **how: Any) -> Answers:
         wanted = [NewPartitions(name, total) for name, total in totals.items()]
-        return self._asked("create_partitions", wanted, **how)
+        return self._send("create_partitions", wanted, **how)
 
-    def _configured(self, changes: Collection[Alteration], **how: Any) -> Answers:
+    def _alter(self, changes: Collection[Alteration], **how: Any) -> Answers:
         topics = groupby(sorted(changes, key=_topic), key=_topic)
         wanted = [
-            ConfigResource(ResourceType.TOPIC, topic, incremental_configs=list(map(_entry, some)))
-            for topic, some in topics
+            ConfigResource(
+                ResourceType.TOPIC, topic, incremental_configs=list(map(_entry, of_topic))
+            )
+            for topic, of_topic in topics
         ]
-        return self._asked("incremental_alter_configs", wanted, **how)
+        return self._send("incremental_alter_configs", wanted, **how)
 
-    def _asked(self, call: str, wanted: Collection[Any], **how: Any) -> Answers:
+    def _send(self, call: str, wanted: Collection[Any], **how: Any) -> Answers:
         if not wanted:
             return {}
-        # Tells whether anybody is there before something is sent.
+        # Fails if the cluster is unreachable, before anything is sent.
         self._connection.metadata(self._connection.deadline())
         timeout = self._connection.timeout_s
         found: dict[str, Unavailable | None] = {}
@@ -72,51 +74,51 @@ class _Topics(ClusterClient):
         return found
 
     def _answer(self, answer: Any) -> Unavailable | None:
-        if not isinstance(answer, Fault) or answer.code in _DONE_ALREADY:
+        if not isinstance(answer, Fault) or answer.code in _ALREADY_DONE:
             return None
         text = self._connection.redacted(answer.text)
         return Unanswered(text) if answer.retried else Unavailable(text)
 
 
 class KafkaShapeReader(_Topics):
-    """Implements `ShapeReader` of `drctl.model.repairs`; connects on first use."""
+    """Implements `ShapeReader` of `drctl.model.repairs`."""
 
     def shapes(self, names: Collection[str]) -> Mapping[str, TopicShape | Unavailable | None]:
-        """Each topic; None where there is none.
+        """Each topic; None if it does not exist.
 
         Raises:
             Unreachable: no broker answered within the deadline.
         """
         deadline = self._connection.deadline()
         metadata = self._connection.metadata(deadline)
-        there = [name for name in dict.fromkeys(names) if name in metadata.topics]
-        told = gather(self._connection, there, self._ask_settings, deadline)
+        existing = [name for name in dict.fromkeys(names) if name in metadata.topics]
+        configs = gather(self._connection, existing, self._ask_settings, deadline)
         found: dict[str, TopicShape | Unavailable | None] = dict.fromkeys(names)
-        return found | {name: self._shape(name, metadata, told[name]) for name in there}
+        return found | {name: self._shape(name, metadata, configs[name]) for name in existing}
 
     def would_create(self, topics: Collection[WantedTopic]) -> Answers:
-        """Whether the cluster would make these; it makes none.
+        """Validate the creation of topics without creating any.
 
         Raises:
             Unreachable: no broker answered within the deadline.
         """
-        return self._created(topics, validate_only=True)
+        return self._create(topics, validate_only=True)
 
     def would_extend(self, totals: Mapping[str, int]) -> Answers:
-        """Whether it would give topics so many partitions; it gives none.
+        """Validate these partition counts without adding any.
 
         Raises:
             Unreachable: no broker answered within the deadline.
         """
-        return self._extended(totals, validate_only=True)
+        return self._add_partitions(totals, validate_only=True)
 
     def would_configure(self, changes: Collection[Alteration]) -> Answers:
-        """Whether it would take these settings; it takes none.
+        """Validate these settings without changing any.
 
         Raises:
             Unreachable: no broker answered within the deadline.
         """
-        return self._configured(changes, validate_only=True)
+        return self._alter(changes, validate_only=True)
 
     def _ask_settings(
         self, names: Collection[str], timeout: float, deadline: Deadline
@@ -128,43 +130,43 @@ class KafkaShapeReader(_Topics):
             yield from ((resource.name, future) for resource, future in asked.items())
 
     def _shape(
-        self, name: str, metadata: ClusterMetadata, told: Any
+        self, name: str, metadata: ClusterMetadata, config: Any
     ) -> TopicShape | Unavailable | None:
-        if isinstance(told, Fault):
-            if told.missing:
+        if isinstance(config, Fault):
+            if config.missing:
                 return None
-            return Unavailable(f"its settings: {self._connection.redacted(told.text)}")
+            return Unavailable(f"its settings: {self._connection.redacted(config.text)}")
         parts = metadata.topics[name].partitions
         replicas = min((len(part.replicas) for part in parts.values()), default=0)
-        return TopicShape(len(parts), replicas, dict(_settings(told)))
+        return TopicShape(len(parts), replicas, dict(_settings(config)))
 
 
 class KafkaShapeWriter(_Topics):
-    """Implements `ShapeWriter` of `drctl.model.repairs`; connects on first use."""
+    """Implements `ShapeWriter` of `drctl.model.repairs`."""
 
     def create(self, topics: Collection[WantedTopic]) -> Answers:
-        """Make these; one that is there already is as good as made.
+        """Create these topics; one that exists counts as created.
 
         Raises:
             Unreachable: no broker answered within the deadline; nothing was sent.
         """
-        return self._created(topics)
+        return self._create(topics)
 
     def extend(self, totals: Mapping[str, int]) -> Answers:
-        """Give topics so many partitions.
+        """Extend topics to these partition counts.
 
         Raises:
             Unreachable: no broker answered within the deadline; nothing was sent.
         """
-        return self._extended(totals)
+        return self._add_partitions(totals)
 
     def configure(self, changes: Collection[Alteration]) -> Answers:
-        """Change these settings, and no others.
+        """Change only these settings.
 
         Raises:
             Unreachable: no broker answered within the deadline; nothing was sent.
         """
-        return self._configured(changes)
+        return self._alter(changes)
 
 
 def _topic(change: Alteration) -> str:
@@ -173,23 +175,23 @@ def _topic(change: Alteration) -> str:
 
 def _entry(change: Alteration) -> ConfigEntry:
     if change.value is None:
-        # librdkafka takes no null; what stands there is not looked at.
+        # librdkafka rejects null; the value is ignored.
         return ConfigEntry(change.key, "", incremental_operation=AlterConfigOpType.DELETE)
     return ConfigEntry(change.key, change.value, incremental_operation=AlterConfigOpType.SET)
 
 
-def _settings(told: Mapping[str, Any]) -> Iterator[tuple[str, TopicSetting]]:
+def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, TopicSetting]]:
     own, default = ConfigSource.DYNAMIC_TOPIC_CONFIG.value, ConfigSource.DEFAULT_CONFIG.value
-    for key, entry in told.items():
+    for key, entry in config.items():
         if entry.value is None or entry.is_sensitive:
             continue
         source = getattr(entry.source, "value", entry.source)
-        beneath = entry.value if source != own else _beneath(entry, own)
-        yield key, TopicSetting(entry.value, source == own, source == default, beneath)
+        inherited = entry.value if source != own else _inherited(entry, own)
+        yield key, TopicSetting(entry.value, source == own, source == default, inherited)
 
 
-def _beneath(entry: ConfigEntry, own: int) -> str | None:
-    """What the brokers would have a topic do that says nothing itself."""
-    others = (each for each in (entry.synonyms or {}).values())
-    values = (e.value for e in others if getattr(e.source, "value", e.source) != own)
+def _inherited(entry: ConfigEntry, own: int) -> str | None:
+    """The value that applies if the topic does not set it."""
+    synonyms = (entry.synonyms or {}).values()
+    values = (e.value for e in synonyms if getattr(e.source, "value", e.source) != own)
     return next((str(value) for value in values if value is not None), None)

@@ -1,4 +1,4 @@
-"""Writing to one topic in transactions: a change is whole, or did not happen."""
+"""Write to one topic in transactions: all of a change, or nothing."""
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -23,12 +23,12 @@ from drctl.model.errors import ConfigError, DrctlError, Unknown, Unreachable
 from drctl.model.topology import Unavailable
 
 LIFETIME_S = 60
-"""After this time brokers abort a transaction whose writer is gone."""
+"""After this time brokers abort a transaction whose writer has died."""
 
 _BEGIN_S = 30.0
 _STEP_S = 1.0
-"""How long one call may take: in between Ctrl-C is heard."""
-_LEAST_S = 0.1
+"""How long one call may take: Ctrl-C works only between calls."""
+_MIN_STEP_S = 0.1
 _ABORT_S = 10.0
 
 _FENCED = frozenset(
@@ -42,26 +42,27 @@ _FENCED = frozenset(
 
 
 class Fenced(Unknown):
-    """Another writer of the same name began, upon which this one may not write any more."""
+    """Another writer with the same transactional id has started, so this one must stop."""
 
 
 class Undecided(Unknown):
-    """A commit was sent and not answered: whether it counts is not known."""
+    """A commit was sent but not answered: whether it succeeded is unknown."""
 
 
 class TransactionalWriter(TopicWriter):
-    """The one writer of its name: whoever had that name before is fenced; a context manager.
+    """The only writer with its transactional id: fences earlier ones. A context manager.
 
-    Its writes may come from two threads.
+    Usable from two threads.
 
     Args:
+        name: the transactional id.
         lifetime_s: after this time brokers abort a transaction; until then readers see nothing
             after it.
         timeout_s: how long a write may take, if that is less.
 
     Raises:
-        Fenced: another one began in the same moment.
-        ConfigError: this user may not write, or librdkafka does not take the properties.
+        Fenced: another writer was started at the same moment.
+        ConfigError: this user may not write, or librdkafka rejects the properties.
         Unreachable: the cluster did not answer.
     """
 
@@ -95,23 +96,23 @@ class TransactionalWriter(TopicWriter):
                 return self
 
     def write(self, changes: Iterable[Change], timeout_s: float | None = None) -> None:
-        """All of it, in this order, as one transaction.
+        """Write all changes in order, as one transaction.
 
         Raises:
-            Fenced: another writer of this name began; nothing of it is written.
-            Undecided: nobody can say whether it is written.
-            ConfigError: this user may not write; nothing of it is written.
-            Unreachable: the cluster did not answer; nothing of it is written.
-            Unknown: it failed otherwise; likewise.
+            Fenced: another writer has started; nothing is written.
+            Undecided: whether it is written is unknown.
+            ConfigError: this user may not write; nothing is written.
+            Unreachable: the cluster did not answer; nothing is written.
+            Unknown: another error; nothing is written.
         """
         with self._lock:
             self._write(changes, Deadline.after(timeout_s or self._write_s))
 
     def try_write(self, changes: Iterable[Change]) -> bool:
-        """The same, unless something is just being written.
+        """Like `write`, unless a write is in progress; return whether it was done.
 
         Raises:
-            Fenced, Undecided, ConfigError, Unreachable, Unknown: as above.
+            Fenced, Undecided, ConfigError, Unreachable, Unknown: as for `write`.
         """
         if not self._lock.acquire(blocking=False):
             return False
@@ -126,7 +127,7 @@ class TransactionalWriter(TopicWriter):
             self._begin(deadline)
             for key, value in changes:
                 self._produce(key, value)
-            self._stored(deadline)
+            self._flush_all(deadline)
             self._commit(deadline)
         except KafkaException as failed:
             raise self._ended(failed.args[0]) from failed
@@ -135,33 +136,32 @@ class TransactionalWriter(TopicWriter):
                 self._abort()
 
     def _begin(self, deadline: Deadline) -> None:
-        """Begin a transaction, after what an earlier call had to leave is at its end."""
+        """Begin a transaction, after committing or aborting one that an earlier call left open."""
         self._errors.clear()
         self._failed.clear()
         if self._committing:
             try:
                 self._commit(deadline)
-            except Undecided as still:
-                raise Unreachable(still.message, still.hint) from still
+            except Undecided as undecided:
+                raise Unreachable(undecided.message, undecided.hint) from undecided
         elif self._begun:
             self._call(self._producer.abort_transaction, _ABORT_S)
             self._begun = False
         self._call(self._producer.begin_transaction)
         self._begun = True
 
-    def _stored(self, deadline: Deadline) -> None:
-        """Wait until all that was appended is stored."""
+    def _flush_all(self, deadline: Deadline) -> None:
+        """Wait until all records are stored."""
         while self._call(self._producer.flush, _step(deadline)):
             if deadline.expired:
                 raise self._ended(KafkaError(KafkaError._TIMED_OUT))
         if self._failed:
             if self._failed[0].code() in PURGED:
-                # Why it failed is told with the transaction alone, which cannot be committed.
+                # Only the commit, which must fail, reports the reason.
                 self._call(self._producer.commit_transaction, _step(deadline))
             raise self._ended(self._failed[0])
 
     def _commit(self, deadline: Deadline) -> None:
-        """Make the transaction count."""
         self._committing = True
         while True:
             try:
@@ -182,7 +182,7 @@ class TransactionalWriter(TopicWriter):
                 return
 
     def _abort(self) -> None:
-        """Make nothing of it count; where even that fails, brokers abort it in a while."""
+        """Abort the transaction; if that fails, brokers abort it after `lifetime_s`."""
         if self._begun:
             with suppress(KafkaException):
                 self._call(self._producer.abort_transaction, _ABORT_S)
@@ -211,71 +211,71 @@ class TransactionalWriter(TopicWriter):
         return super()._ended(last)
 
     def _call(self, function: Callable[..., Any], *arguments: object) -> Any:
-        """As of `TopicWriter`; here what is fatal can be asked for again."""
+        """Like `TopicWriter._call`; here a fatal error can be obtained again."""
         try:
             return function(*arguments)
         except SystemError:
-            self._producer.begin_transaction()  # raises what is fatal, and calls nothing back
+            self._producer.begin_transaction()  # raises the fatal error, and runs no callbacks
             raise
 
 
 def _step(deadline: Deadline) -> float:
-    return max(_LEAST_S, min(_STEP_S, deadline.remaining))
+    return max(_MIN_STEP_S, min(_STEP_S, deadline.remaining))
 
 
 _DENIED = KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
 def check_usable(connection: Connection, where: str, name: str, purpose: Purpose) -> None:
-    """Ask for the transaction of this name, as whoever may WRITE may; the first broker tells.
+    """Check that this user may use a transactional id, by describing its transaction.
 
-    Where none does, and for a user who may only DESCRIBE, writing will tell.
+    If no broker answers the request, or the user has only DESCRIBE, only writing shows it.
 
     Args:
-        where: what it is for is written.
+        where: the topic, for messages.
 
     Raises:
         ConfigError: this user may not use it.
         Unreachable: no broker answered within the deadline.
     """
     try:
-        found = Brokers(connection).first(partial(_asked, name), connection.deadline())
+        found = Brokers(connection).first(partial(_is_denied, name), connection.deadline())
     except ConfigError:
-        # Connections of our own are not possible with every way to log in.
+        # drctl's own connections do not support every SASL mechanism.
         return
     if found and not isinstance(found, Unavailable):
         raise not_usable(where, name, purpose)
 
 
 def warm_up(connection: Connection, name: str) -> None:
-    """Ask who coordinates this transactional id.
+    """Look up the coordinator of a transactional id.
 
-    A cluster that never had a transaction makes its topic for them then, and whoever begins the
-    first one waits 0.6 s for that.
+    A cluster without any transaction yet then creates its internal topic, for which the first
+    transaction would otherwise wait 0.6 s.
 
     Raises:
         Unreachable: no broker answered within the deadline.
     """
 
-    def ask(opened: BrokerSocket) -> None:
-        opened.exchange(FIND_COORDINATOR, find_transaction_coordinator(name), read_coordinators)
+    def ask(broker: BrokerSocket) -> None:
+        broker.exchange(FIND_COORDINATOR, find_transaction_coordinator(name), read_coordinators)
 
-    # Connections of our own are not possible with every way to log in.
+    # drctl's own connections do not support every SASL mechanism.
     with suppress(ConfigError):
         Brokers(connection).first(ask, connection.deadline())
 
 
 def not_usable(where: str, name: str, purpose: Purpose) -> ConfigError:
-    """That it may not be used, and what to grant."""
+    """The error if this user may not use a transactional id."""
     return ConfigError(
         f"{where}: this user may not use the transactional id {name}",
         f"grant WRITE on {purpose.ids or f'the transactional id {name}'} ({purpose.page})",
     )
 
 
-def _asked(name: str, opened: BrokerSocket) -> bool:
-    """Whether it is denied: every broker looks at that first, its coordinator or not."""
-    described = opened.exchange(
+def _is_denied(name: str, broker: BrokerSocket) -> bool:
+    """Whether access is denied: every broker checks that first, coordinator or not."""
+    described = broker.exchange(
         DESCRIBE_TRANSACTIONS, describe_transactions([name]), read_described
     )
     return any(each.error == _DENIED for each in described)
