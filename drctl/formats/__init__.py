@@ -1,1 +1,1 @@
-"""What stands in topics, one format a module: pure codecs."""
+"""Codecs of the records in topics, one module per format; no I/O."""

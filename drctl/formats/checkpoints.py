@@ -1,4 +1,4 @@
-"""MirrorMaker 2's checkpoints: committed offsets of the source, as it translated them."""
+"""MirrorMaker 2's checkpoints: source offsets of groups and their translations."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ _NEWEST = 0
 
 
 class CheckpointKey(NamedTuple):
-    """Whose position, and where: the topic has the name that it has on the target."""
+    """A group and a partition; the topic has its name on the target."""
 
     group: str
     topic: str
@@ -17,7 +17,7 @@ class CheckpointKey(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """What the group had committed, and what that is on the target."""
+    """A committed offset on the source, and its translation."""
 
     upstream: int
     downstream: int
@@ -25,10 +25,10 @@ class Checkpoint(NamedTuple):
 
 
 def decode_key(data: bytes | None) -> CheckpointKey:
-    """Read a key.
+    """Decode a key.
 
     Raises:
-        Undecodable: it is none.
+        Undecodable: it is invalid.
     """
     cursor = Cursor(_KEY, data)
     found = CheckpointKey(cursor.string(), cursor.string(), cursor.partition())
@@ -37,15 +37,15 @@ def decode_key(data: bytes | None) -> CheckpointKey:
 
 
 def encode_key(key: CheckpointKey) -> bytes:
-    """Write a key."""
+    """Encode a key."""
     return string(key.group) + string(key.topic) + int32(key.partition)
 
 
 def decode_value(data: bytes | None) -> Checkpoint | None:
-    """Read a value; None for a tombstone.
+    """Decode a value; None for a tombstone.
 
     Raises:
-        Undecodable: it is none, or of a version that is not known.
+        Undecodable: it is invalid or of an unknown version.
     """
     if data is None:
         return None
@@ -57,6 +57,6 @@ def decode_value(data: bytes | None) -> Checkpoint | None:
 
 
 def encode_value(value: Checkpoint) -> bytes:
-    """Write a value."""
+    """Encode a value."""
     offsets = int64(value.upstream) + int64(value.downstream)
     return int16(_NEWEST) + offsets + string(value.metadata)

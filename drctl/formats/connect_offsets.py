@@ -1,12 +1,12 @@
-"""Kafka Connect's offsets topic: how far each source connector got.
+"""Kafka Connect's offsets topic: the source offsets of source connectors.
 
-What stands in it is each connector's own affair; those that copy topics are understood here.
+Each connector has its own format; this module knows those of connectors that replicate topics.
 """
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from drctl.formats.primitives import Object, Undecodable, is_count, parsed, written
+from drctl.formats.primitives import Object, Undecodable, compact_json, is_count, parse_json
 
 _KEY, _VALUE = "Connect offset key", "Connect offset"
 _OF_MIRROR_MAKER = frozenset({"cluster", "topic", "partition"})
@@ -15,10 +15,10 @@ _OF_REPLICATOR = frozenset({"topic", "partition"})
 
 @dataclass(frozen=True, slots=True)
 class ConnectKey:
-    """A connector, and which of the things that it reads.
+    """A connector and a source partition.
 
     Attributes:
-        partition: the source partition, in the connector's own words.
+        partition: the source partition, in the connector's own format.
     """
 
     connector: str
@@ -26,7 +26,7 @@ class ConnectKey:
 
 
 class CopiedPartition(NamedTuple):
-    """A Kafka partition as a source partition.
+    """A Kafka partition that a connector replicates.
 
     Attributes:
         cluster: MirrorMaker 2's alias of the source; None for Confluent Replicator.
@@ -38,12 +38,12 @@ class CopiedPartition(NamedTuple):
 
 
 def decode_key(data: bytes | None) -> ConnectKey:
-    """Read a key.
+    """Decode a key.
 
     Raises:
-        Undecodable: it is none.
+        Undecodable: it is invalid.
     """
-    match parsed(_KEY, data):
+    match parse_json(_KEY, data):
         case [str() as connector, dict() as partition]:
             return ConnectKey(connector, partition)
         case _:
@@ -51,19 +51,19 @@ def decode_key(data: bytes | None) -> ConnectKey:
 
 
 def encode_key(key: ConnectKey) -> bytes:
-    """Write a key."""
-    return written([key.connector, key.partition])
+    """Encode a key."""
+    return compact_json([key.connector, key.partition])
 
 
 def decode_value(data: bytes | None) -> Object | None:
-    """Read a value: the source offset in the connector's own words; None for a tombstone.
+    """Decode a value: the source offset in the connector's own format; None for a tombstone.
 
     Raises:
-        Undecodable: it is none.
+        Undecodable: it is invalid.
     """
     if data is None:
         return None
-    match parsed(_VALUE, data):
+    match parse_json(_VALUE, data):
         case dict() as offset:
             return offset
         case _:
@@ -71,14 +71,14 @@ def decode_value(data: bytes | None) -> Object | None:
 
 
 def encode_value(value: Object) -> bytes:
-    """Write a value."""
-    return written(value)
+    """Encode a value."""
+    return compact_json(value)
 
 
 def copied_partition(key: ConnectKey) -> CopiedPartition | None:
-    """Which Kafka partition the key is about; None where it is about none.
+    """The Kafka partition of a key; None if it is not about one.
 
-    MirrorMaker 2's other connectors (checkpoints, heartbeats) have keys too, but copy nothing.
+    MirrorMaker 2's other connectors (checkpoints, heartbeats) also have keys, but copy no records.
     """
     names, found = key.partition.keys(), key.partition
     if names not in (_OF_MIRROR_MAKER, _OF_REPLICATOR):
@@ -92,9 +92,9 @@ def copied_partition(key: ConnectKey) -> CopiedPartition | None:
 
 
 def copied_offset(value: Object) -> int | None:
-    """The number in `{"offset": number}`; None where the value is something else.
+    """The number in `{"offset": number}`; None for any other value.
 
-    For MirrorMaker 2 it is the last record that was copied, for Replicator the next one.
+    For MirrorMaker 2 it is the last copied record, for Replicator the next one.
     """
     found = value.get("offset")
     return found if len(value) == 1 and isinstance(found, int) and is_count(found) else None

@@ -1,7 +1,7 @@
-"""Kafka's own topic `__consumer_offsets`, or a copy of it: keys, and the values of commits.
+"""Kafka's topic `__consumer_offsets`, or a copy of it: keys, and the values of commits.
 
-The values of classic groups are in `group_metadata`. Records of newer kinds of groups are told by
-their keys; their values hold no positions and are left as they are.
+The values of classic groups are in `group_metadata`. Records of newer group types are recognized by
+their keys; their values contain no offsets and are not decoded.
 """
 
 import base64
@@ -20,9 +20,9 @@ _TOPIC_ID, _UUID_BYTES = 0, 16
 
 
 class RecordType(IntEnum):
-    """What a record is about: the number that its key begins with.
+    """The type of a record: the number with which its key starts.
 
-    9 and 18 were used by no release.
+    No release used 9 and 18.
     """
 
     LEGACY_OFFSET_COMMIT = 0
@@ -71,7 +71,7 @@ class CommitKey(NamedTuple):
     """The key of a commit.
 
     Attributes:
-        legacy: whether it is of type 0, which counts like type 1.
+        legacy: whether it is of type 0, which is equivalent to type 1.
     """
 
     group: str
@@ -84,7 +84,7 @@ class GroupKey(NamedTuple):
     """The key of a record about a group.
 
     Attributes:
-        member: whom in it, by id; of CONSUMER_GROUP_REGULAR_EXPRESSION the expression; None where
+        member: the member's id, or the expression of a CONSUMER_GROUP_REGULAR_EXPRESSION; None if
             the type has no such field.
     """
 
@@ -94,7 +94,7 @@ class GroupKey(NamedTuple):
 
 
 class UnknownKey(NamedTuple):
-    """A key of a type that this drctl does not know; to be counted, not to be guessed at."""
+    """A key of an unknown type; count it, but do not interpret it."""
 
     type: int
     rest: bytes
@@ -107,12 +107,12 @@ class OffsetCommit(NamedTuple):
     """The value of a commit.
 
     Attributes:
-        offset: of the next record that the group wants.
-        leader_epoch: of the last consumed record; from version 3 on, else -1.
-        metadata: what the client wrote beside it.
-        committed_ms: when.
-        expires_ms: when it would be deleted; only in version 1.
-        tags: tagged fields, only from version 4 on.
+        offset: the next offset to consume.
+        leader_epoch: of the last consumed record; -1 before version 3.
+        metadata: the client's own text.
+        committed_ms: commit time.
+        expires_ms: expiry time; only in version 1.
+        tags: tagged fields; none before version 4.
     """
 
     version: int
@@ -125,16 +125,16 @@ class OffsetCommit(NamedTuple):
 
     @property
     def topic_id(self) -> str:
-        """Kafka's topic UUID as its tools print it; empty where there is none."""
+        """Kafka's topic UUID as its tools print it; empty if there is none."""
         found = dict(self.tags).get(_TOPIC_ID, bytes(_UUID_BYTES))
         return base64.urlsafe_b64encode(found).decode().rstrip("=") if any(found) else ""
 
 
 def decode_key(data: bytes | None) -> Key:
-    """Read a key of any type.
+    """Decode a key of any type.
 
     Raises:
-        Undecodable: it is none.
+        Undecodable: it is invalid.
     """
     cursor = Cursor(_KEY, data)
     number = cursor.int16()
@@ -154,7 +154,7 @@ def decode_key(data: bytes | None) -> Key:
 
 
 def encode_key(key: Key) -> bytes:
-    """Write a key."""
+    """Encode a key."""
     if isinstance(key, CommitKey):
         number = primitives.int16(int(not key.legacy))
         return (
@@ -170,10 +170,10 @@ def encode_key(key: Key) -> bytes:
 
 
 def decode_commit(data: bytes | None) -> OffsetCommit | None:
-    """Read the value of a commit; None for a tombstone.
+    """Decode the value of a commit; None for a tombstone.
 
     Raises:
-        Undecodable: it is none, or of a version that is not known.
+        Undecodable: it is invalid or of an unknown version.
     """
     if data is None:
         return None
@@ -195,7 +195,7 @@ def decode_commit(data: bytes | None) -> OffsetCommit | None:
 
 
 def encode_commit(value: OffsetCommit) -> bytes:
-    """Write the value of a commit."""
+    """Encode the value of a commit."""
     flexible = value.version >= _FLEXIBLE
     return b"".join(
         (

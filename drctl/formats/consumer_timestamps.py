@@ -1,8 +1,8 @@
-"""Confluent Replicator's topic `__consumer_timestamps`: how far each group got, as a time.
+"""Confluent Replicator's topic `__consumer_timestamps`: each group's progress as a timestamp.
 
-The key is a group, topic and partition; the value the timestamp of the last record that the group
-had consumed when it committed. Newer writers put a delta after it, in 4 or 8 bytes. What it means
-is not documented and was not proven: it is kept and shown, and nothing is ever computed from it.
+The key is a group, topic and partition. The value is the timestamp of the last record that the
+group had consumed when it committed. Newer writers append a delta of 4 or 8 bytes. Its meaning is
+undocumented: drctl decodes and shows it, but never uses it.
 """
 
 from struct import Struct
@@ -16,11 +16,11 @@ _KEY, _VALUE = "consumer timestamp key", "consumer timestamp"
 _LAYOUTS = {8: Struct(">q"), 12: Struct(">qi"), 16: Struct(">qq")}
 
 VALUE_LENGTHS = frozenset(_LAYOUTS)
-"""Values of these lengths decode, and no others."""
+"""The valid lengths of values."""
 
 
 class GroupPartition(NamedTuple):
-    """The key: whose position, and where."""
+    """The key."""
 
     group: str
     topic: str
@@ -32,8 +32,8 @@ class ConsumerTimestamp(NamedTuple):
 
     Attributes:
         timestamp_ms: of the last consumed record.
-        delta: None where the writer gave none.
-        delta_bytes: in how many bytes it stands: 0, 4 or 8.
+        delta: None if there is none.
+        delta_bytes: its length: 0, 4 or 8.
     """
 
     timestamp_ms: int
@@ -42,10 +42,10 @@ class ConsumerTimestamp(NamedTuple):
 
 
 def decode_key(data: bytes | None) -> GroupPartition:
-    """Read a key.
+    """Decode a key.
 
     Raises:
-        Undecodable: it is none.
+        Undecodable: it is invalid.
     """
     cursor = Cursor(_KEY, data)
     found = GroupPartition(cursor.long_string(), cursor.long_string(), cursor.partition())
@@ -54,15 +54,15 @@ def decode_key(data: bytes | None) -> GroupPartition:
 
 
 def encode_key(key: GroupPartition) -> bytes:
-    """Write a key."""
+    """Encode a key."""
     return long_string(key.group) + long_string(key.topic) + int32(key.partition)
 
 
 def decode_value(data: bytes | None) -> ConsumerTimestamp | None:
-    """Read a value; None for a tombstone.
+    """Decode a value; None for a tombstone.
 
     Raises:
-        Undecodable: it has none of the known lengths.
+        Undecodable: its length is unknown.
     """
     if data is None:
         return None
@@ -76,7 +76,7 @@ def decode_value(data: bytes | None) -> ConsumerTimestamp | None:
 
 
 def encode_value(value: ConsumerTimestamp) -> bytes:
-    """Write a value."""
+    """Encode a value."""
     layout = _LAYOUTS[8 + value.delta_bytes]
     if value.delta is None:
         return layout.pack(value.timestamp_ms)

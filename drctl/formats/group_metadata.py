@@ -1,4 +1,4 @@
-"""What `__consumer_offsets` holds about a classic group: its generation and its members."""
+"""Records of classic groups in `__consumer_offsets`: generation and members."""
 
 from dataclasses import dataclass
 
@@ -15,11 +15,11 @@ class Member:
     """A member of a classic group.
 
     Attributes:
-        instance_id: of a static member; from version 3 on.
-        rebalance_timeout_ms: from version 1 on, else -1.
-        subscription: what it asked for, as its protocol has it.
-        assignment: what it was given, likewise.
-        tags: tagged fields, from version 4 on.
+        instance_id: of a static member; None before version 3.
+        rebalance_timeout_ms: -1 before version 1.
+        subscription: encoded by its protocol.
+        assignment: encoded by its protocol.
+        tags: tagged fields; none before version 4.
     """
 
     member_id: str
@@ -40,8 +40,8 @@ class GroupMetadata:
     Attributes:
         protocol: the assignor; None for an empty group.
         leader: a member's id; None for an empty group.
-        state_changed_ms: from version 2 on, else -1.
-        tags: tagged fields, from version 4 on.
+        state_changed_ms: -1 before version 2.
+        tags: tagged fields; none before version 4.
     """
 
     version: int
@@ -55,10 +55,10 @@ class GroupMetadata:
 
 
 def decode_group(data: bytes | None) -> GroupMetadata | None:
-    """Read the value of a record of type GROUP_METADATA; None for a tombstone.
+    """Decode the value of a record of type GROUP_METADATA; None for a tombstone.
 
     Raises:
-        Undecodable: it is none, or of a version that is not known.
+        Undecodable: it is invalid or of an unknown version.
     """
     if data is None:
         return None
@@ -81,7 +81,7 @@ def decode_group(data: bytes | None) -> GroupMetadata | None:
 
 
 def encode_group(value: GroupMetadata) -> bytes:
-    """Write the value of a record of type GROUP_METADATA."""
+    """Encode the value of a record of type GROUP_METADATA."""
     flexible = value.version >= _FLEXIBLE
     text = primitives.compact_string if flexible else primitives.string
     nullable = primitives.compact_nullable_string if flexible else primitives.nullable_string

@@ -1,4 +1,4 @@
-"""MirrorMaker 2's heartbeats: when it last was alive."""
+"""MirrorMaker 2's heartbeats: when it was last alive."""
 
 from typing import NamedTuple
 
@@ -9,17 +9,17 @@ _NEWEST = 0
 
 
 class Flow(NamedTuple):
-    """The key: from which cluster to which, by MirrorMaker 2's names for them."""
+    """The key: MirrorMaker 2's aliases of the source and target cluster."""
 
     source: str
     target: str
 
 
 def decode_key(data: bytes | None) -> Flow:
-    """Read a key.
+    """Decode a key.
 
     Raises:
-        Undecodable: it is none.
+        Undecodable: it is invalid.
     """
     cursor = Cursor(_KEY, data)
     found = Flow(cursor.string(), cursor.string())
@@ -28,15 +28,15 @@ def decode_key(data: bytes | None) -> Flow:
 
 
 def encode_key(key: Flow) -> bytes:
-    """Write a key."""
+    """Encode a key."""
     return string(key.source) + string(key.target)
 
 
 def decode_value(data: bytes | None) -> int | None:
-    """Read a value, in milliseconds since 1970 UTC; None for a tombstone.
+    """Decode a value, in milliseconds since 1970 UTC; None for a tombstone.
 
     Raises:
-        Undecodable: it is none, or of a version that is not known.
+        Undecodable: it is invalid or of an unknown version.
     """
     if data is None:
         return None
@@ -48,5 +48,5 @@ def decode_value(data: bytes | None) -> int | None:
 
 
 def encode_value(timestamp_ms: int) -> bytes:
-    """Write a value."""
+    """Encode a value."""
     return int16(_NEWEST) + int64(timestamp_ms)

@@ -1,27 +1,27 @@
-"""What stands in `__drctl_journal`: lines of runs, and the signs that their holders leave.
+"""Records of `__drctl_journal`: the lines of runs, and the claims and heartbeats of their holders.
 
-The key of a record is the name of the link. The value is a head of one line of JSON, written in
-one way only, and after it the bytes of a sealed line, or of a part of one that is too long for a
-record. Signs have a head only. A token is what a holder calls itself: another one each time.
+The key of a record is the name of the link. The value is a head, one line of JSON with exactly one
+encoding, followed by the bytes of a sealed line, or by a part of a line that is too long for one
+record. Claims and heartbeats have only a head. A token identifies a holder; it is never reused.
 """
 
 import hmac
 from dataclasses import dataclass
 from hashlib import sha256
 
-from drctl.formats.primitives import Undecodable, is_count, parsed, written
+from drctl.formats.primitives import Undecodable, compact_json, is_count, parse_json
 from drctl.model.journal import Holder
 
 TOPIC = "__drctl_journal"
-MOST_BYTES = 700_000
-"""Of one part; brokers take 1 MiB unless told otherwise."""
+MAX_PART_BYTES = 700_000
+"""Maximum size of a part; brokers accept records of 1 MiB by default."""
 
 _NAME = "journal record"
 _VERSION = 1
 
 
 class AnotherVersion(Undecodable):
-    """A drctl of another version wrote it: what it says may matter, and is not known."""
+    """A newer version of drctl wrote it; it must not be ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,9 @@ class Part:
     """A line of a run, or a part of it.
 
     Attributes:
-        number: of the part, from 0.
-        parts: how many make up the line; they follow each other.
-        mac: of the whole line, where its writer had a key; see `drctl.formats.journal_records`.
+        number: the number of the part, from 0.
+        parts: the number of parts of the line, which are consecutive records.
+        mac: signature of the whole line; empty if its writer had no key.
     """
 
     run: str
@@ -43,7 +43,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Somebody wants the link; said again and again until it has it or gives up."""
+    """A run wants the link; repeated until it acquires the link or gives up."""
 
     token: str
     holder: Holder
@@ -51,18 +51,18 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """That one does not want it any more."""
+    """A claim was withdrawn."""
 
     token: str
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """That one has it: whoever had it before is fenced.
+    """A run has acquired the link; the previous holder is fenced.
 
     Attributes:
-        abandons: the run that nobody continues with from here on; empty where there is none.
-        mac: of the record without it, where its writer had a key.
+        abandons: the run that is abandoned; empty if there is none.
+        mac: signature of the record without it; empty if its writer had no key.
     """
 
     token: str
@@ -73,10 +73,10 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """That one lives.
+    """A heartbeat of a holder.
 
     Attributes:
-        last: it has let go of the link.
+        last: whether it has released the link.
     """
 
     token: str
@@ -88,7 +88,7 @@ JournalRecord = Part | Sign
 
 
 def encode(record: JournalRecord) -> bytes:
-    """Write a value."""
+    """Encode a value."""
     match record:
         case Part(run, number, parts, data, mac):
             signed = {"mac": mac} if mac else {}
@@ -99,29 +99,29 @@ def encode(record: JournalRecord) -> bytes:
             return _head("withdrawn", token=token)
         case Taken(token, holder, abandons, mac):
             signed = {"mac": mac} if mac else {}
-            told = {"token": token, "holder": holder.to_json(), "abandons": abandons}
-            return _head("taken", **told, **signed)
+            fields = {"token": token, "holder": holder.to_json(), "abandons": abandons}
+            return _head("taken", **fields, **signed)
         case Beat(token, last):
             return _head("beat", token=token, last=last)
 
 
 def decode(data: bytes | None) -> JournalRecord:
-    """Read a value.
+    """Decode a value.
 
     Raises:
-        AnotherVersion: it is of a version that is not known.
-        Undecodable: it is none.
+        AnotherVersion: a newer version of drctl wrote it.
+        Undecodable: it is invalid.
     """
     if data is None:
         raise Undecodable(_NAME, "null", None)
     head, _, body = data.partition(b"\n")
     try:
-        told = parsed(_NAME, head)
-        if isinstance(told, dict) and isinstance(told.get("is"), str):
-            version = told.get("v")
+        fields = parse_json(_NAME, head)
+        if isinstance(fields, dict) and isinstance(fields.get("is"), str):
+            version = fields.get("v")
             if isinstance(version, int) and version > _VERSION:
                 raise AnotherVersion(_NAME, "of another version", data)
-        found = _record(told, body)
+        found = _record(fields, body)
     except AnotherVersion:
         raise
     except Undecodable as wrong:
@@ -134,16 +134,16 @@ def decode(data: bytes | None) -> JournalRecord:
 
 
 def split(run: str, line: bytes, mac: str = "") -> tuple[Part, ...]:
-    """The parts of a line."""
-    starts = range(0, len(line), MOST_BYTES)
+    """Split a line into parts."""
+    starts = range(0, len(line), MAX_PART_BYTES)
     return tuple(
-        Part(run, number, len(starts), line[start : start + MOST_BYTES], mac)
+        Part(run, number, len(starts), line[start : start + MAX_PART_BYTES], mac)
         for number, start in enumerate(starts)
     )
 
 
 def _record(head: object, body: bytes) -> JournalRecord | None:
-    """What it is; null where it is none."""
+    """The record; None if it is invalid."""
     match head:
         case {"v": int() as version} if version != _VERSION:
             return None
@@ -168,7 +168,7 @@ def _record(head: object, body: bytes) -> JournalRecord | None:
 
 
 def _mac(head: object) -> str:
-    """Empty where it is not signed."""
+    """The signature; empty without one."""
     match head:
         case {"mac": str() as mac}:
             return mac
@@ -182,17 +182,17 @@ def _holder(data: dict[str, object]) -> Holder:
         raise Undecodable(_NAME, f"no holder: {wrong}", None) from None
 
 
-def _head(kind: str, **told: object) -> bytes:
-    return written({"v": _VERSION, "is": kind, **told}) + b"\n"
+def _head(kind: str, **fields: object) -> bytes:
+    return compact_json({"v": _VERSION, "is": kind, **fields}) + b"\n"
 
 
 def signature(key: bytes, link: str, line: bytes) -> str:
-    """Of a sealed line, as it stands in the head of its record."""
+    """The signature of a sealed line, as in the head of its record."""
     return hmac.new(key, _message(link, line), sha256).hexdigest()
 
 
 def is_signed(key: bytes, link: str, line: bytes, mac: str) -> bool:
-    """Whether somebody with this key has written the line; takes the same time for any answer."""
+    """Whether the line was signed with this key; compares in constant time."""
     wanted = signature(key, link, line).encode()
     return hmac.compare_digest(wanted, mac.encode("utf-8", "surrogatepass"))
 

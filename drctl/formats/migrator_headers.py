@@ -1,7 +1,7 @@
-"""The headers that Redpanda Migrator puts on the records that it copies, by their default names.
+"""The headers that Redpanda Migrator adds to the records that it copies, by their default names.
 
-One holds the record's offset on the cluster that it was copied from: 8 bytes, big-endian. The other
-one holds the id of the cluster on which the record was first; copying it on leaves that as it is.
+One is the record's offset on the cluster that it was copied from: 8 bytes, big-endian. The other is
+the id of the cluster where the record was produced; further copies keep it.
 """
 
 from struct import Struct
@@ -16,10 +16,10 @@ _NUMBER = Struct(">q")
 
 
 def decode_offset(data: bytes | None) -> int:
-    """Read the offset.
+    """Decode the offset.
 
     Raises:
-        Undecodable: it is none.
+        Undecodable: it is invalid.
     """
     if data is None:
         raise Undecodable(_OFFSET, "null", None)
@@ -32,15 +32,15 @@ def decode_offset(data: bytes | None) -> int:
 
 
 def encode_offset(offset: int) -> bytes:
-    """Write the offset."""
+    """Encode the offset."""
     return _NUMBER.pack(offset)
 
 
 def decode_origin(data: bytes | None) -> str:
-    """Read the cluster's id.
+    """Decode the cluster's id.
 
     Raises:
-        Undecodable: it is none.
+        Undecodable: it is invalid.
     """
     if not data:
         raise Undecodable(_ORIGIN, "null" if data is None else "empty", data)
@@ -51,5 +51,5 @@ def decode_origin(data: bytes | None) -> str:
 
 
 def encode_origin(cluster_id: str) -> bytes:
-    """Write the cluster's id."""
+    """Encode the cluster's id."""
     return cluster_id.encode()

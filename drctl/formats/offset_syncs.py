@@ -10,24 +10,24 @@ _PAIR = Struct(">qq")
 
 
 class SyncedPartition(NamedTuple):
-    """The key: a partition by the topic's name on the source."""
+    """The key: a partition; the topic has its name on the source."""
 
     topic: str
     partition: int
 
 
 class OffsetSync(NamedTuple):
-    """The value: where one record lies."""
+    """The value: the offsets of one record."""
 
     upstream: int
     downstream: int
 
 
 def decode_key(data: bytes | None) -> SyncedPartition:
-    """Read a key.
+    """Decode a key.
 
     Raises:
-        Undecodable: it is none.
+        Undecodable: it is invalid.
     """
     cursor = Cursor(_KEY, data)
     found = SyncedPartition(cursor.string(), cursor.partition())
@@ -36,15 +36,15 @@ def decode_key(data: bytes | None) -> SyncedPartition:
 
 
 def encode_key(key: SyncedPartition) -> bytes:
-    """Write a key."""
+    """Encode a key."""
     return string(key.topic) + int32(key.partition)
 
 
 def decode_value(data: bytes | None) -> OffsetSync | None:
-    """Read a value; None for a tombstone.
+    """Decode a value; None for a tombstone.
 
     Raises:
-        Undecodable: it is none.
+        Undecodable: it is invalid.
     """
     if data is None:
         return None
@@ -54,5 +54,5 @@ def decode_value(data: bytes | None) -> OffsetSync | None:
 
 
 def encode_value(value: OffsetSync) -> bytes:
-    """Write a value."""
+    """Encode a value."""
     return _PAIR.pack(*value)

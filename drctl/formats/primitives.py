@@ -1,6 +1,6 @@
-"""Kafka's primitive types, written; numbers are big-endian.
+"""Kafka's primitive types, big-endian.
 
-Values that do not fit raise `ValueError` or `struct.error`: nothing is cut.
+Encoding a value that does not fit raises `ValueError` or `struct.error`.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import NoReturn
 from drctl.model.strict_json import read_json
 
 INT16, INT32, INT64, UINT64 = Struct(">h"), Struct(">i"), Struct(">q"), Struct(">Q")
-LONGEST_STRING = 2**15 - 1
+MAX_STRING_BYTES = 2**15 - 1
 VARINT_BITS = 32
 VARLONG_BITS = 64
 
@@ -94,8 +94,8 @@ def tags(value: Tags) -> bytes:
 
 def _short(value: str) -> bytes:
     encoded = value.encode()
-    if len(encoded) > LONGEST_STRING:
-        raise ValueError(f"a string of {len(encoded)} bytes; Kafka's hold {LONGEST_STRING}")
+    if len(encoded) > MAX_STRING_BYTES:
+        raise ValueError(f"a string of {len(encoded)} bytes; Kafka allows {MAX_STRING_BYTES}")
     return encoded
 
 
@@ -103,11 +103,11 @@ _SHOWN = 64
 
 
 class Undecodable(ValueError):
-    """These bytes are not of this format.
+    """These bytes do not have this format.
 
     Attributes:
-        reason: what is wrong with them.
-        hex: all of them; empty where there are none.
+        reason: what is wrong.
+        hex: all bytes; may be empty.
     """
 
     def __init__(self, format_name: str, reason: str, data: bytes | None) -> None:
@@ -118,13 +118,13 @@ class Undecodable(ValueError):
 
 
 _ONE_BYTE = tuple((number >> 1) ^ -(number & 1) for number in range(0x80))
-"""What a VARLONG of one byte says."""
+"""The value of a VARLONG of one byte."""
 
 
 class Cursor:
-    """Reads some bytes from the front to the end.
+    """Decodes bytes from start to end.
 
-    Every method raises `Undecodable` where what it looks for is not there.
+    Every method raises `Undecodable` if the bytes do not contain what it reads.
     """
 
     __slots__ = ("_at", "_data", "_name")
@@ -137,26 +137,26 @@ class Cursor:
         self._at = 0
 
     def fail(self, reason: str) -> NoReturn:
-        """Raise the error about these bytes."""
+        """Raise `Undecodable` with this reason."""
         raise Undecodable(self._name, reason, self._data)
 
     def end(self) -> None:
-        """Nothing may be left."""
+        """Check that no bytes are left."""
         left = len(self._data) - self._at
         if left:
             self.fail(f"{left} bytes too many")
 
     def rest(self) -> bytes:
-        """All that is left."""
+        """The remaining bytes."""
         return self.take(len(self._data) - self._at)
 
     def take(self, length: int) -> bytes:
-        """So many bytes."""
+        """The next `length` bytes."""
         start = self._pass(length)
         return self._data[start : self._at]
 
     def int8(self) -> int:
-        """A byte, without sign."""
+        """INT8, but unsigned."""
         return self._data[self._pass(1)]
 
     def int16(self) -> int:
@@ -175,12 +175,12 @@ class Cursor:
         return found
 
     def uint64(self) -> int:
-        """8 bytes, without sign."""
+        """An unsigned INT64."""
         found: int = UINT64.unpack_from(self._data, self._pass(8))[0]
         return found
 
     def uint64_varlongs(self, count: int) -> tuple[list[int], list[int]]:
-        """So many times 8 bytes without sign and a VARLONG: there are very many of them."""
+        """`count` pairs of an unsigned INT64 and a VARLONG; fast, since there can be very many."""
         numbers: list[int] = []
         longs: list[int] = []
         data, at, unpack = self._data, self._at, UINT64.unpack_from
@@ -209,14 +209,14 @@ class Cursor:
         return numbers, longs
 
     def partition(self) -> int:
-        """INT32 that numbers a partition."""
+        """A partition number: INT32, not negative."""
         found = self.int32()
         if found < 0:
             self.fail(f"partition {found}")
         return found
 
     def version(self, newest: int) -> int:
-        """INT16 that numbers a version, from 0."""
+        """A version: INT16 from 0 to `newest`."""
         found = self.int16()
         if not 0 <= found <= newest:
             self.fail(f"version {found}, known are 0 to {newest}")
@@ -236,7 +236,7 @@ class Cursor:
         return (found >> 1) ^ -(found & 1)
 
     def text(self, length: int) -> str:
-        """UTF-8 in so many bytes."""
+        """UTF-8 text of `length` bytes."""
         try:
             return self.take(length).decode()
         except UnicodeDecodeError:
@@ -280,7 +280,7 @@ class Cursor:
     def compact_nullable_string(self) -> str | None:
         """COMPACT_NULLABLE_STRING."""
         length = self.varint() - 1
-        if length > LONGEST_STRING:
+        if length > MAX_STRING_BYTES:
             self.fail(f"a string of length {length}")
         return None if length == -1 else self.text(length)
 
@@ -297,12 +297,12 @@ class Cursor:
         for _ in range(self.varint()):
             tag = self.varint()
             if found and tag <= found[-1][0]:
-                self.fail(f"tag {tag} behind tag {found[-1][0]}")
+                self.fail(f"tag {tag} after tag {found[-1][0]}")
             found.append((tag, self.take(self.varint())))
         return tuple(found)
 
     def _pass(self, length: int) -> int:
-        """Continue by so many bytes; where they begin."""
+        """Advance by `length` bytes; return where they start."""
         start, self._at = self._at, self._at + length
         if self._at > len(self._data):
             self.fail(f"{self._at - len(self._data)} bytes too few")
@@ -316,7 +316,7 @@ class Cursor:
                 byte = data[at]
             except IndexError:
                 self._at = at
-                self._pass(1)  # which fails
+                self._pass(1)  # fails
             at += 1
             value |= (byte & 0x7F) << shift
             shift += 7
@@ -335,28 +335,28 @@ class Cursor:
 Object = Mapping[str, object]
 
 
-def parsed(format_name: str, data: bytes | None) -> object:
-    """What the JSON says.
+def parse_json(format_name: str, data: bytes | None) -> object:
+    """Decode JSON.
 
     Raises:
-        Undecodable: it is none.
+        Undecodable: it is invalid.
     """
     if data is None:
         raise Undecodable(format_name, "null", None)
     try:
         found: object = read_json(data)
-        # Halves of characters, written as escapes, are no text.
-        written(found)
+        # Reject unpaired surrogates in escapes, which are not text.
+        compact_json(found)
     except ValueError as error:
         raise Undecodable(format_name, f"no JSON: {error}", data) from None
     return found
 
 
-def written(value: object) -> bytes:
-    """The shortest JSON, in the order of the mapping, with text as it is."""
+def compact_json(value: object) -> bytes:
+    """Encode JSON without whitespace and without escaping text."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
 
 def is_count(value: object) -> bool:
-    """Whether this is a number from 0 on, as offsets and partitions are."""
+    """Whether this is an integer from 0, such as an offset or a partition."""
     return type(value) is int and 0 <= value < 1 << 63

@@ -24,7 +24,7 @@ from operator import sub
 from typing import NamedTuple
 
 from drctl.formats import primitives
-from drctl.formats.primitives import Cursor, Undecodable, is_count, parsed, written
+from drctl.formats.primitives import Cursor, Undecodable, compact_json, is_count, parse_json
 
 MOST_RECORDS = 33
 """The last consumed record and the 32 before it."""
@@ -121,7 +121,7 @@ def decode_key(data: bytes | None) -> OffsetKey:
     Raises:
         Undecodable: it is not the key of a tracked offset.
     """
-    match parsed(_KEY, data):
+    match parse_json(_KEY, data):
         case [kind, str() as cluster, str() as group, str() as topic, int() as partition] if (
             kind == _KIND and is_count(partition)
         ):
@@ -135,7 +135,7 @@ def decode_key(data: bytes | None) -> OffsetKey:
 
 def encode_key(key: OffsetKey) -> bytes:
     """Encode a key."""
-    return written([_KIND, *key])
+    return compact_json([_KIND, *key])
 
 
 def decode_value(data: bytes | None) -> TrackedOffset | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import NamedTuple
 
-from drctl.formats.primitives import Undecodable, is_count, parsed, written
+from drctl.formats.primitives import Undecodable, compact_json, is_count, parse_json
 
 _KIND = "pass"
 _KEY, _VALUE = "pass key", "pass"
@@ -50,7 +50,7 @@ class Scope:
     @property
     def digest(self) -> str:
         """Digest of the patterns."""
-        return sha256(written(_patterns(self))).hexdigest()[:_DIGITS]
+        return sha256(compact_json(_patterns(self))).hexdigest()[:_DIGITS]
 
     def covers_group(self, group: str) -> bool:
         """Match the group. Executes the patterns: never call this on a scope from a topic."""
@@ -111,7 +111,7 @@ def decode_key(data: bytes | None) -> PassKey:
     Raises:
         Undecodable: it is not the key of a pass.
     """
-    match parsed(_KEY, data):
+    match parse_json(_KEY, data):
         case [kind, str() as cluster, str() as scope] if kind == _KIND:
             found = PassKey(cluster, scope)
         case _:
@@ -123,7 +123,7 @@ def decode_key(data: bytes | None) -> PassKey:
 
 def encode_key(key: PassKey) -> bytes:
     """Encode a key."""
-    return written([_KIND, *key])
+    return compact_json([_KIND, *key])
 
 
 def decode_value(data: bytes | None) -> Pass | None:
@@ -134,7 +134,7 @@ def decode_value(data: bytes | None) -> Pass | None:
     """
     if data is None:
         return None
-    match parsed(_VALUE, data):
+    match parse_json(_VALUE, data):
         case {
             "version": int() as version,
             "at_ms": int() as at_ms,
@@ -158,7 +158,7 @@ def encode_value(value: Pass) -> bytes:
     """Encode a value."""
     counts = {"groups_seen": value.groups, "offsets_seen": value.offsets}
     head = {"version": _VERSION, "at_ms": value.at_ms}
-    return written({**head, **_patterns(value.scope), **counts})
+    return compact_json({**head, **_patterns(value.scope), **counts})
 
 
 def _patterns(scope: Scope) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """Topic ACLs: read and change them, and check that every broker enforces them.
 
-librdkafka is not used here: if the user lacks permission, it returns an empty list of ACLs instead
+librdkafka is not used here: for a user without permission it returns an empty list of ACLs instead
 of an error.
 """
 

@@ -1,4 +1,4 @@
-"""What a broker or librdkafka answers instead of a value, in words for a person."""
+"""Errors of brokers and librdkafka as values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _RETRIED = frozenset(
         KafkaError.KAFKA_STORAGE_ERROR,
     }
 )
-# An election takes a moment; a partition whose only replica is down stays so.
+# An election is short, but a partition whose only replica is down stays without a leader.
 _SETTLES = frozenset(
     {KafkaError.LEADER_NOT_AVAILABLE, KafkaError.REPLICA_NOT_AVAILABLE, KafkaError._NOENT}
 )
@@ -41,11 +41,11 @@ FORBIDDEN = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One question that was not answered with a value.
+    """Why a request failed.
 
     Attributes:
-        code: the error code of the protocol, or librdkafka's own (negative).
-        text: why, for a person.
+        code: the protocol's error code, or librdkafka's own (negative).
+        text: the reason, for a person.
     """
 
     code: int
@@ -53,32 +53,32 @@ class Fault:
 
     @property
     def retried(self) -> bool:
-        """Whether asking again before the deadline may help."""
+        """Whether a retry before the deadline may help."""
         return self.code in _RETRIED
 
     @property
     def settles(self) -> bool:
-        """Whether asking again for a short while may help."""
+        """Whether retries for a short time may help."""
         return self.code in _SETTLES
 
     @property
     def missing(self) -> bool:
-        """Whether the cluster says that it does not exist."""
+        """Whether the topic or partition does not exist."""
         return self.code in _MISSING
 
     @property
     def forbidden(self) -> bool:
-        """Whether this user may not ask that."""
+        """Whether this user is not authorized."""
         return self.code in FORBIDDEN
 
     @property
     def unanswered(self) -> bool:
-        """Whether time went by without an answer."""
+        """Whether the request timed out."""
         return self.code in (KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)
 
 
 def fault_of(error: BaseException) -> Fault:
-    """The fault that a future of the admin client ended with."""
+    """The fault for an exception of the admin client; other exceptions are raised again."""
     if isinstance(error, KafkaException) and isinstance(error.args[0], KafkaError):
         return Fault(error.args[0].code(), error.args[0].str())
     if isinstance(error, TimeoutError):
@@ -87,7 +87,7 @@ def fault_of(error: BaseException) -> Fault:
 
 
 def unknown(what: str) -> Fault:
-    """The topic or partition is not in the cluster's metadata."""
+    """The fault for a topic or partition that is not in the cluster's metadata."""
     return Fault(KafkaError.UNKNOWN_TOPIC_OR_PART, f"{what} does not exist")
 
 

@@ -1,7 +1,6 @@
-"""librdkafka's properties as those of Java's Kafka client, which Spark reads with.
+"""Translate librdkafka properties to those of the Java Kafka client, which Spark uses.
 
-Not one property that matters for security is lost on the way: it is translated, or refused by
-name.
+Every property that matters for security is translated, or rejected by name.
 """
 
 import os
@@ -20,12 +19,12 @@ _PASSWORD_MODULES = {
     "SCRAM-SHA-512": f"{_SECURITY}.scram.ScramLoginModule",
 }
 _OAUTH = "sasl.oauthbearer."
-# Java takes a line's end for the end of a quoted string.
+# In Java, a line break ends a quoted string.
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\0": "\\000"})
 
 
 def sasl_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Java's properties for the mechanism and its credentials.
+    """Java properties for the mechanism and its credentials.
 
     Raises:
         ConfigError: a credential is missing, or the mechanism has no counterpart.
@@ -118,10 +117,10 @@ _HINT = (
 
 
 def truststore(properties: Mapping[str, str]) -> dict[str, str]:
-    """Whom to trust; empty where the system's own certificates decide.
+    """The trusted certificates; empty to use those of the system.
 
     Raises:
-        ConfigError: the file cannot be read or holds no certificate.
+        ConfigError: the file cannot be read or contains no certificate.
     """
     if properties.get("ssl.ca.location") == "probe":
         return {}
@@ -132,7 +131,7 @@ def truststore(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def keystore(properties: Mapping[str, str]) -> dict[str, str]:
-    """The client's own certificate and key; empty where it has none.
+    """The client's certificate and key; empty if there is none.
 
     Raises:
         ConfigError: a file cannot be read, or Java cannot use the key.
@@ -163,7 +162,7 @@ def _pkcs12(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _source(properties: Mapping[str, str], prefix: str) -> tuple[str, str] | None:
-    """Where the PEM comes from (to name it in errors), and its text."""
+    """The source of the PEM, for error messages, and its text."""
     inline = properties.get(f"{prefix}.pem")
     if inline:
         return f"{prefix}.pem", inline
@@ -185,7 +184,7 @@ def _certificates(where: str, text: str) -> str:
     found = [m.group() for m in _BLOCK.finditer(text) if m["label"] == _CERTIFICATE]
     if not found:
         raise ConfigError(
-            f"{where} holds no certificate",
+            f"{where} contains no certificate",
             "it must be PEM: a block that starts with -----BEGIN CERTIFICATE-----",
         )
     return "\n".join(found) + "\n"
@@ -195,13 +194,13 @@ def _key(where: str, text: str, password: str) -> str:
     keys = [match for match in _BLOCK.finditer(text) if match["label"].endswith(_PKCS8)]
     if not keys:
         raise ConfigError(
-            f"{where} holds no private key",
+            f"{where} contains no private key",
             "it must be PEM: a block that starts with -----BEGIN PRIVATE KEY-----",
         )
     key = keys[0].group() + "\n"
     if "ENCRYPTED" in key and not password:
         raise ConfigError(
-            f"{where} holds an encrypted private key and ssl.key.password is missing",
+            f"{where} contains an encrypted private key and ssl.key.password is missing",
             "set ssl.key.password, for example to ${env:KEY_PASSWORD}",
         )
     return key if keys[0]["label"] == _PKCS8 else _converted(where, key, password)
@@ -219,16 +218,16 @@ def _converted(where: str, key: str, password: str) -> str:
 
 
 def with_password(command: Sequence[str], option: str, password: str, given: str = "") -> str:
-    """What a command of openssl answers that needs a password.
+    """Run an openssl command that needs a password; return its output.
 
     Raises:
-        FileNotFoundError: there is no openssl.
-        OSError: it did not do it.
+        FileNotFoundError: openssl is not installed.
+        OSError: the command failed.
     """
     openssl = shutil.which("openssl")
     if openssl is None:
         raise FileNotFoundError("openssl is not installed")
-    # Through a pipe: a command line is for everybody to see.
+    # Pass it through a pipe: command lines are visible to all users.
     reading, writing = os.pipe()
     try:
         os.write(writing, f"{password}\n".encode())
@@ -271,7 +270,7 @@ _RENAMED = {
     "fetch.wait.max.ms": "fetch.max.wait.ms",
     "fetch.message.max.bytes": "max.partition.fetch.bytes",
 }
-# Zero means "leave it to the system" or "never" to librdkafka; Java says -1.
+# For librdkafka, 0 means "system default" or "never"; for Java, -1.
 _RENAMED_NO_ZERO = {
     "socket.send.buffer.bytes": "send.buffer.bytes",
     "socket.receive.buffer.bytes": "receive.buffer.bytes",
@@ -311,13 +310,13 @@ _FALSE = ("false", "0", "f")
 
 
 def java_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """The same connection for Java's Kafka client 3.9 and later.
+    """Translate connection properties for the Java Kafka client 3.9 or later.
 
-    Left out: what drctl sets itself in the job (groups, isolation level, where to start), and
-    what only librdkafka knows and nobody misses (queues, logging, statistics).
+    Omits what drctl sets in the Spark job (groups, isolation level, start offsets) and what only
+    librdkafka has (queues, logging, statistics).
 
     Args:
-        properties: librdkafka's, secrets resolved, `bootstrap.servers` among them.
+        properties: librdkafka properties with resolved secrets and `bootstrap.servers`.
 
     Raises:
         ConfigError: a property that matters for security cannot be translated, or a file that

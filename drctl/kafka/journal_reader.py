@@ -5,7 +5,7 @@ from functools import partial
 from typing import TypeVar
 
 from drctl.engine import run_state
-from drctl.formats.journal_records import MOST_BYTES, TOPIC, AnotherVersion
+from drctl.formats.journal_records import MAX_PART_BYTES, TOPIC, AnotherVersion
 from drctl.host.processes import has_ended
 from drctl.kafka.brokers import ClusterClient
 from drctl.kafka.connection import Connection
@@ -66,11 +66,11 @@ def check_settings(where: str, config: Mapping[str, str]) -> None:
         found = config.get(name, wanted)
         if found != wanted:
             raise ConfigError(f"{where} has {name}={found}: it would lose journal entries", _REMEDY)
-    limit = int(config.get("max.message.bytes", MOST_BYTES + _OVERHEAD_BYTES))
-    if limit < MOST_BYTES + _OVERHEAD_BYTES:
+    limit = int(config.get("max.message.bytes", MAX_PART_BYTES + _OVERHEAD_BYTES))
+    if limit < MAX_PART_BYTES + _OVERHEAD_BYTES:
         raise ConfigError(
             f"{where} has max.message.bytes={limit}: an entry may be larger than that",
-            f"set max.message.bytes to {MOST_BYTES + _OVERHEAD_BYTES} or more on it",
+            f"set max.message.bytes to {MAX_PART_BYTES + _OVERHEAD_BYTES} or more on it",
         )
 
 

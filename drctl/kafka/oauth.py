@@ -1,4 +1,4 @@
-"""Tokens for SASL OAUTHBEARER, from an OpenID Connect provider, as librdkafka gets them."""
+"""Tokens for SASL OAUTHBEARER from an OpenID Connect provider, as in librdkafka."""
 
 import json
 import ssl
@@ -14,17 +14,17 @@ from drctl.model.errors import ConfigError, Unreachable
 
 _PREFIX = "sasl.oauthbearer."
 _KNOWN = {"method", "client.id", "client.secret", "scope", "extensions", "token.endpoint.url"}
-_LIFE = 0.8
-"""The share of a token's life in which it is used: clocks differ."""
-_USUAL_S = 60.0
+_USABLE_SHARE = 0.8
+"""The share of its lifetime in which a token is used, since clocks differ."""
+_DEFAULT_LIFETIME_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class TokenSource:
-    """Who gives tokens, and to whom.
+    """A token endpoint with client credentials.
 
     Attributes:
-        extensions: what is told to brokers beside the token.
+        extensions: SASL extensions, sent to brokers with the token.
     """
 
     endpoint: str
@@ -36,15 +36,15 @@ class TokenSource:
     ca_text: str = field(default="", repr=False)
 
     mechanism: ClassVar[str] = "OAUTHBEARER"
-    _given: ClassVar["dict[TokenSource, tuple[str, float]]"] = {}
+    _tokens: ClassVar["dict[TokenSource, tuple[str, float]]"] = {}
     _lock: ClassVar[Lock] = Lock()
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> "TokenSource":
-        """The one of a client's properties.
+        """Create it from a client's properties.
 
         Raises:
-            ConfigError: it is none that drctl's own requests can ask.
+            ConfigError: the method or a property is not supported.
         """
         given = {
             name.removeprefix(_PREFIX): value
@@ -78,37 +78,37 @@ class TokenSource:
         )
 
     def token(self, deadline: Deadline) -> str:
-        """One that is good for a while; asked for again when it is not.
+        """A valid token, cached until it is about to expire.
 
         Raises:
-            ConfigError: the provider does not know the client.
-            Unreachable: it does not answer.
+            ConfigError: the provider rejects the client.
+            Unreachable: the provider does not answer.
         """
         with self._lock:
-            token, until = self._given.get(self, ("", 0.0))
+            token, until = self._tokens.get(self, ("", 0.0))
             if monotonic() >= until:
                 began = monotonic()
-                token, life_s = self._asked(deadline)
-                self._given[self] = token, began + _LIFE * life_s
+                token, life_s = self._request(deadline)
+                self._tokens[self] = token, began + _USABLE_SHARE * life_s
             return token
 
-    def _asked(self, deadline: Deadline) -> tuple[str, float]:
+    def _request(self, deadline: Deadline) -> tuple[str, float]:
         from http.client import HTTPException
         from urllib.error import HTTPError
         from urllib.parse import urlencode
         from urllib.request import Request, urlopen
 
         form = {"grant_type": "client_credentials", **({"scope": self.scope} if self.scope else {})}
-        who = b64encode(f"{self.client}:{self.secret}".encode()).decode()
-        headers = {"Authorization": f"Basic {who}", "Accept": "application/json"}
+        credentials = b64encode(f"{self.client}:{self.secret}".encode()).decode()
+        headers = {"Authorization": f"Basic {credentials}", "Accept": "application/json"}
         try:
             request = Request(self.endpoint, urlencode(form).encode(), headers)
             context = ssl.create_default_context(
                 cafile=self.ca_file or None, cadata=self.ca_text or None
             )
             with urlopen(request, timeout=max(0.1, deadline.remaining), context=context) as answer:
-                told = json.load(answer)
-            return str(told["access_token"]), float(told.get("expires_in", _USUAL_S))
+                found = json.load(answer)
+            return str(found["access_token"]), float(found.get("expires_in", _DEFAULT_LIFETIME_S))
         except HTTPError as refused:
             raise ConfigError(
                 f"no token from {self.endpoint}: HTTP {refused.code}",

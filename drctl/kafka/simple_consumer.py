@@ -1,8 +1,7 @@
-"""librdkafka's simple consumer, through its C interface: it belongs to no group at all.
+"""librdkafka's simple consumer, through its C API: it has no consumer group.
 
-The Consumer of confluent-kafka insists on a group and looks its coordinator up at once, upon
-which a broker that has no `__consumer_offsets` yet creates it. A command that promises to
-change nothing must not do that.
+The Consumer of confluent-kafka requires a group and looks up its coordinator at once, which makes
+brokers create `__consumer_offsets` if it does not exist. A read-only command must not do that.
 """
 
 import ctypes as c
@@ -29,7 +28,7 @@ _ALWAYS = {
     "enable.partition.eof": "true",
     "check.crcs": "true",
 }
-# A few bytes of many partitions, soon: not the throughput that the defaults aim at.
+# For a few bytes of many partitions: low latency instead of throughput.
 _FEW = {
     "auto.offset.reset": "earliest",
     "fetch.min.bytes": "1",
@@ -38,8 +37,8 @@ _FEW = {
     "queued.min.messages": "1000",
     "queued.max.messages.kbytes": "16384",
 }
-# The user's word comes before these. Little is queued: records may be large, and all of them are
-# taken at once.
+# The user's settings take precedence. The queue is small, because records may be large and are all
+# copied at once.
 _MANY = {
     "fetch.min.bytes": "1",
     "fetch.wait.max.ms": "100",
@@ -48,20 +47,20 @@ _MANY = {
     "queued.max.messages.kbytes": "32768",
 }
 _SECURE = {
-    "auto.offset.reset": "error",  # an offset that is gone must not be skipped
+    "auto.offset.reset": "error",  # a deleted offset must not be skipped
     "fetch.queue.backoff.ms": "2",
 }
 _GROUP = "group."
 
 
 MESSAGE = Struct("@iPiPNPNqP")
-"""rd_kafka_message_t, as rdkafka.h declares it: error, topic, partition, value and its length, key
-and its length, offset, private."""
+"""rd_kafka_message_t in rdkafka.h: error, topic, partition, value, its length, key, its length,
+offset, private."""
 
 MEMORY: Any = (c.c_char * sys.maxsize).from_address(0)
-"""All of this process's memory: slicing it is the cheapest way to copy bytes out of a message."""
+"""The memory of this process: slicing it is the fastest way to copy bytes out of a message."""
 
-_WAITING: Mapping[str, tuple[Any, ...]] = {
+_BLOCKING: Mapping[str, tuple[Any, ...]] = {
     "conf_new": (c.c_void_p,),
     "conf_set": (c.c_int, c.c_void_p, c.c_char_p, c.c_char_p, c.c_char_p, c.c_size_t),
     "conf_set_log_cb": (None, c.c_void_p, c.c_void_p),
@@ -81,7 +80,7 @@ _WAITING: Mapping[str, tuple[Any, ...]] = {
     "consume_batch_queue": (c.c_ssize_t, c.c_void_p, c.c_int, c.c_void_p, c.c_size_t),
     "err2str": (c.c_char_p, c.c_int),
 }
-"""Those that may wait: Python's lock is let go of meanwhile."""
+"""Functions that may block: called without Python's global lock."""
 
 _QUICK: Mapping[str, tuple[Any, ...]] = {
     "message_timestamp": (c.c_int64, c.c_void_p, c.c_void_p),
@@ -90,31 +89,31 @@ _QUICK: Mapping[str, tuple[Any, ...]] = {
     "message_destroy": (None, c.c_void_p),
     "header_get_all": (c.c_int, c.c_void_p, c.c_size_t, c.c_void_p, c.c_void_p, c.c_void_p),
 }
-"""Those that do not."""
+"""Functions that do not block."""
 
 
-Came = tuple[TopicPartition, int, list[Row]]
-"""Where from, 0 and records in order; or librdkafka's error code and the offset it came at."""
+Received = tuple[TopicPartition, int, list[Row]]
+"""A partition, 0 and its records; or librdkafka's error code and one row with the offset."""
 
 FETCH_BYTES = 1 << 20
 BATCH, _FIRST_BATCH, BATCH_BYTES = 1000, 10, 4 << 20
 
 
 class SimpleConsumer(Closing):
-    """Reads partitions from given offsets on; a context manager.
+    """Reads partitions from given offsets; a context manager.
 
     Args:
-        fetch_bytes: how much of each partition to ask for at once; a broker sends a larger batch
-            whole, but then only one of them at a time.
-        few: whether a few records are wanted of each partition, soon.
-        uncommitted: whether to read records whose transaction was aborted or is open, too.
-        epochs: whether to remember the leader epochs in which records were appended.
+        fetch_bytes: how much of each partition to fetch at once; a broker sends a larger batch
+            whole, but only one per response.
+        few: whether to optimize for a few records of each partition.
+        uncommitted: whether to include records of aborted or open transactions.
+        epochs: whether to record the leader epochs in which records were appended.
 
     Attributes:
-        leader_epochs: by place and offset; -1 where the broker does not say.
+        leader_epochs: by partition and offset; -1 if the broker does not report it.
 
     Raises:
-        ConfigError: librdkafka does not take the properties.
+        ConfigError: librdkafka rejects the properties.
     """
 
     def __init__(
@@ -142,8 +141,8 @@ class SimpleConsumer(Closing):
         self.leader_epochs: dict[tuple[TopicPartition, int], int] = {}
 
     def __enter__(self) -> Self:
-        # Symbols of the librdkafka that confluent-kafka is linked to, wherever that is.
-        self._call = bound(c.CDLL(cimpl.__file__), _WAITING)
+        # Symbols of the librdkafka to which confluent-kafka is linked.
+        self._call = bound(c.CDLL(cimpl.__file__), _BLOCKING)
         self._quick = bound(c.PyDLL(cimpl.__file__), _QUICK)
         self._found = c.c_void_p(), c.c_char_p(), c.c_void_p(), c.c_size_t()
         self._handle = self._open()
@@ -153,7 +152,7 @@ class SimpleConsumer(Closing):
         return self
 
     def close(self) -> None:
-        """Let go of it; librdkafka waits for its threads."""
+        """Release the consumer; waits for librdkafka's threads. Idempotent."""
         if self._handle is None:
             return
         for partition in tuple(self._running):
@@ -165,13 +164,13 @@ class SimpleConsumer(Closing):
         self._handle = None
 
     def connect(self, timeout_s: float) -> None:
-        """Learn the brokers; without it the first leader look-up fails and waits a second."""
+        """Find the brokers; without it the first leader look-up fails and waits a second."""
         found = c.c_void_p()
         if not self._call["metadata"](self._handle, 1, None, c.byref(found), int(timeout_s * 1000)):
             self._call["metadata_destroy"](found)
 
     def start(self, partition: TopicPartition, offset: int) -> None:
-        """Read this partition from that offset on."""
+        """Start reading a partition at this offset."""
         topic = self._topics.get(partition.topic)
         if topic is None:
             topic = self._call["topic_new"](self._handle, partition.topic.encode(), None)
@@ -180,29 +179,29 @@ class SimpleConsumer(Closing):
         self._running.add(partition)
 
     def stop(self, partition: TopicPartition) -> None:
-        """Read no more of this partition."""
+        """Stop reading a partition."""
         self._call["consume_stop"](self._topics[partition.topic], partition.partition)
         self._running.remove(partition)
 
     def poll_rows(
         self, timeout_s: float, wanted: Container[TopicPartition] | None = None
-    ) -> list[Came]:
-        """What has come, of each partition in order; waits for something where nothing has.
+    ) -> list[Received]:
+        """The records and errors received so far; waits if there are none.
 
         Args:
-            wanted: what comes of others is left out; None where all is wanted.
+            wanted: the partitions to return; None for all.
         """
-        # A message that is not given back keeps librdkafka from ending, forever.
+        # A message that is not destroyed blocks the shutdown of librdkafka forever.
         with uninterrupted():
             pointers = self._take(timeout_s)
-            came = self._read(pointers, wanted)
+            received = self._read(pointers, wanted)
             destroy = self._quick["message_destroy"]
             for pointer in pointers:
                 destroy(pointer)
-        return came
+        return received
 
     def jump(self, partition: TopicPartition, offset: int) -> None:
-        """Continue reading a partition from there."""
+        """Continue reading a partition at another offset."""
         self.stop(partition)
         self.start(partition, offset)
 
@@ -210,16 +209,18 @@ class SimpleConsumer(Closing):
         first = self._call["consume_queue"](self._queue, max(1, int(timeout_s * 1000)))
         if not first:
             return []
-        # A batch waits until it is full, unless it must not wait at all.
+        # With any timeout, the call waits until the batch is full; so it gets none.
         take = self._call["consume_batch_queue"]
         count = take(self._queue, 0, self._pointers, self._batch)
         return [first, *filter(None, self._pointers[: max(0, count)])]
 
-    def _read(self, pointers: list[int], wanted: Container[TopicPartition] | None) -> list[Came]:
+    def _read(
+        self, pointers: list[int], wanted: Container[TopicPartition] | None
+    ) -> list[Received]:
         time_of, headers_of = self._quick["message_timestamp"], self._quick["message_headers"]
         unpack, found = MESSAGE.unpack_from, c.byref(self._found[0])
         memory, size, epochs = MEMORY, 1, self._epochs
-        came: list[Came] = []
+        received: list[Received] = []
         growing: dict[tuple[int, int], list[Row] | None] = {}
         for pointer in pointers:
             error, topic, number, value, value_size, key, key_size, offset, _ = unpack(
@@ -227,7 +228,7 @@ class SimpleConsumer(Closing):
             )
             if error:
                 growing.pop((topic, number), None)
-                came.append((self._place(topic, number), error, [(offset, 0, None, None, ())]))
+                received.append((self._place(topic, number), error, [(offset, 0, None, None, ())]))
                 continue
             rows = growing.get((topic, number), _UNSEEN)
             if rows is _UNSEEN:
@@ -235,7 +236,7 @@ class SimpleConsumer(Closing):
                 rows = [] if wanted is None or place in wanted else None
                 growing[topic, number] = rows
                 if rows is not None:
-                    came.append((place, 0, rows))
+                    received.append((place, 0, rows))
             if rows is None:
                 continue
             rows.append(
@@ -252,10 +253,10 @@ class SimpleConsumer(Closing):
                 self.leader_epochs[self._place(topic, number), offset] = epoch
             size += key_size + value_size
         self._batch = max(1, min(BATCH, BATCH_BYTES * len(pointers) // size))
-        return came
+        return received
 
     def text_of(self, error: int) -> str:
-        """An error code in librdkafka's words."""
+        """Librdkafka's text of an error code."""
         text: bytes = self._call["err2str"](error)
         return text.decode()
 
@@ -280,16 +281,16 @@ class SimpleConsumer(Closing):
     def _headers_found(self) -> Headers:
         headers, name, value, size = self._found
         where = c.byref(name), c.byref(value), c.byref(size)
-        held: list[tuple[bytes, bytes | None]] = []
-        while not self._quick["header_get_all"](headers, len(held), *where):
+        found: list[tuple[bytes, bytes | None]] = []
+        while not self._quick["header_get_all"](headers, len(found), *where):
             at = value.value
             content = None if at is None else MEMORY[at : at + size.value]
-            held.append((name.value or b"", content))
-        return tuple(held)
+            found.append((name.value or b"", content))
+        return tuple(found)
 
 
 _UNSEEN: list[Row] = []
-"""Of a partition of which nothing came before."""
+"""The rows of a partition without an earlier message in the batch."""
 
 
 def bound(library: c.CDLL, functions: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A consumer that notes, with each commit, when the last consumed record was made."""
+"""A consumer that writes the timestamp of the last consumed record with each commit."""
 
 import logging
 import weakref
@@ -42,7 +42,7 @@ NUMBERS = {
 }
 _VALUE_BYTES = (8, 16)
 
-# How to reach the cluster: what a consumer and a producer have in common.
+# Connection settings, which the consumer and the producer share.
 _SHARED = (
     *("bootstrap.servers", "metadata.broker.list", "client.id", "client.dns.lookup", "oauth_cb"),
     *("security.", "sasl.", "ssl.", "enable.ssl.", "enable.sasl.", "https.", "socket."),
@@ -52,15 +52,15 @@ _SHARED = (
 
 @dataclass(frozen=True, slots=True)
 class TimestampSettings:
-    """How timestamps are kept and written.
+    """How to remember and write timestamps.
 
     Attributes:
-        producer: of the cluster that gets them; by default the one that is consumed from.
-        partitions: of the topic, if it has to be made.
-        replicas: likewise.
-        per_partition: how many consumed records of a partition are remembered until the commit.
+        producer: settings of the producer; by default it writes to the consumer's cluster.
+        partitions: of the topic if drctl creates it.
+        replicas: of the topic if drctl creates it.
+        per_partition: how many consumed records of a partition to remember until the commit.
         value_bytes: 16, or 8 for Replicator before 5.4.
-        close_timeout_ms: how long closing may wait for the last ones to be written.
+        close_timeout_ms: how long `close` may wait for the last timestamps to be written.
     """
 
     producer: Mapping[str, Any] = field(repr=False)
@@ -72,10 +72,10 @@ class TimestampSettings:
 
 
 def split(config: Mapping[str, Any]) -> tuple[TimestampSettings, dict[str, Any]]:
-    """These settings, and the configuration of the consumer that is left.
+    """Split a configuration into timestamp settings and the consumer's own configuration.
 
     Raises:
-        ValueError: there is no such setting, or it cannot have this value.
+        ValueError: a timestamp setting is unknown or has an invalid value.
     """
     consumer = {name: value for name, value in config.items() if not name.startswith(_PREFIX)}
     producer = {name: value for name, value in consumer.items() if name.startswith(_SHARED)}
@@ -118,8 +118,8 @@ _HINT = (
     " timestamps.topic.replication.factor"
 )
 
-# An AdminClient takes no properties of producers only.
-_OF_PRODUCERS = frozenset(
+# An AdminClient rejects properties that only producers have.
+_PRODUCER_ONLY = frozenset(
     {
         *("acks", "request.required.acks", "compression.type", "compression.codec", "linger.ms"),
         *("compression.level", "batch.size", "batch.num.messages", "partitioner"),
@@ -133,9 +133,9 @@ _OF_PRODUCERS = frozenset(
 
 
 def missing_topic(settings: TimestampSettings) -> str:
-    """See that the topic is there; why it is not, in words for a person, or nothing.
+    """Create the topic if necessary; return why it is missing, or an empty string.
 
-    Asks for no topic by name, upon which brokers make any topic.
+    Never requests the topic by name, since that could create it with default settings.
     """
     try:
         _ensure(settings)
@@ -149,7 +149,7 @@ def missing_topic(settings: TimestampSettings) -> str:
 
 
 def _ensure(settings: TimestampSettings) -> None:
-    properties = {k: v for k, v in settings.producer.items() if k not in _OF_PRODUCERS}
+    properties = {k: v for k, v in settings.producer.items() if k not in _PRODUCER_ONLY}
     admin = AdminClient(properties, logger=LOGGER)
     if TOPIC in admin.list_topics(timeout=_TIMEOUT_S).topics:
         return
@@ -171,13 +171,13 @@ Place = tuple[str, int]
 
 
 class ConsumedTimes:
-    """Remembers offset and timestamp of consumed records, of each partition the last ones.
+    """Remembers offset and timestamp of the last consumed records of each partition.
 
-    Where there are too many, every other one is forgotten: an older one then stands for it, which
-    means more records to read again after a failover, and none skipped.
+    Above the limit, every other record is forgotten. An older record then represents it, so a
+    failover may re-read more records, but skips none.
 
     Args:
-        limit: how many of a partition are remembered.
+        limit: how many records per partition to remember.
     """
 
     def __init__(self, limit: int) -> None:
@@ -186,23 +186,23 @@ class ConsumedTimes:
         self._lock = Lock()
 
     def note(self, place: Place, offset: int, timestamp_ms: int) -> None:
-        """A record was consumed."""
+        """Remember a consumed record."""
         with self._lock:
             window = self._windows.get(place)
             if window is None:
                 window = self._windows[place] = (array("q"), array("q"))
             offsets, times = window
             if offsets and offset <= offsets[-1]:
-                del offsets[:], times[:]  # the consumer went back
+                del offsets[:], times[:]  # the consumer has seeked backwards
             offsets.append(offset)
             times.append(timestamp_ms)
             if len(offsets) > self._limit:
                 del offsets[1:-1:2], times[1:-1:2]
 
     def before(self, place: Place, committed: int) -> int | None:
-        """The timestamp of the last consumed record before this offset; None where nobody knows.
+        """The timestamp of the last consumed record before this offset; None if unknown.
 
-        What lies before that record is forgotten.
+        Forgets the records before that one.
         """
         with self._lock:
             offsets, times = self._windows.get(place, (array("q"), array("q")))
@@ -214,13 +214,13 @@ class ConsumedTimes:
             return found
 
     def forget(self, place: Place) -> None:
-        """The partition is consumed anew: what somebody else did with it meanwhile is not known."""
+        """Forget a partition that was assigned again: others may have consumed it meanwhile."""
         with self._lock:
             self._windows.pop(place, None)
 
 
-SAYS = logging.getLogger("drctl.consumer")
-"""What goes wrong is said here; nothing is raised in the consumer."""
+CONSUMER_LOG = logging.getLogger("drctl.consumer")
+"""Problems are logged here; no exception is raised in the consumer."""
 
 _LINGER_S = 0.5
 _BACKOFF_S = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
@@ -232,17 +232,17 @@ _DEFAULTS = {
     "max.in.flight.requests.per.connection": "1",
     "message.timeout.ms": "30000",
 }
-# The partition that Java's own producer would choose: a key must have one place only.
+# The same partitioner as Java's producer: a key must always be in the same partition.
 _FIXED = {"partitioner": "murmur2_random"}
 
 
 class TimestampsWriter:
     """Keeps the newest timestamp of each partition until it is written.
 
-    A cluster that does not answer costs one entry a partition, however long that lasts.
+    While the cluster does not answer, it keeps only one timestamp per partition.
 
     Args:
-        group: whose timestamps these are.
+        group: the consumer group of the timestamps.
     """
 
     def __init__(self, settings: TimestampSettings, group: str) -> None:
@@ -251,13 +251,13 @@ class TimestampsWriter:
         self._waiting: dict[Place, int] = {}
         self._changed = Condition()
         self._thread: Thread | None = None
-        self._hurry = False
+        self._flushing = False
         self._closing = False
         self._failed = ""
-        self._said: set[str] = set()
+        self._logged: set[str] = set()
 
     def note(self, place: Place, timestamp_ms: int) -> None:
-        """Write this soon."""
+        """Queue a timestamp."""
         with self._changed:
             if self._closing:
                 return
@@ -267,23 +267,23 @@ class TimestampsWriter:
                 self._thread.start()
             self._changed.notify()
 
-    def hurry(self) -> None:
-        """Write what waits now; does not wait for it."""
+    def flush(self) -> None:
+        """Write queued timestamps now; returns at once."""
         with self._changed:
-            self._hurry = True
+            self._flushing = True
             self._changed.notify()
 
     def close(self) -> None:
-        """Write what waits, for as long as the settings allow; says what could not be written."""
+        """Wait, up to the configured timeout, until queued timestamps are written."""
         self.abandon()
         if self._thread is not None:
             self._thread.join(self._settings.close_timeout_ms / 1000)
             left = len(self._waiting)
             if left or self._thread.is_alive():
-                self._say(f"closed before {left or 'some'} timestamps were written")
+                self._warn(f"closed before {left or 'some'} timestamps were written")
 
     def abandon(self) -> None:
-        """Note nothing more; what waits is still written, if the process lasts."""
+        """Accept no more timestamps; queued ones are still written if the process lives on."""
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -292,46 +292,48 @@ class TimestampsWriter:
         try:
             producer = Producer({**_DEFAULTS, **self._settings.producer, **_FIXED}, logger=LOGGER)
         except (KafkaException, ValueError, TypeError) as error:
-            self._say(f"timestamps are not written: {error}; correct timestamps.producer.*")
+            self._warn(f"timestamps are not written: {error}; correct timestamps.producer.*")
             self.abandon()
             return
         failures, ready = 0, False
         while self._await_work(failures):
-            batch = self._taken()
-            ready = ready or self._topic_is_there()
+            batch = self._take()
+            ready = ready or self._topic_exists()
             self._failed = "" if ready else "no topic"
             if ready:
                 self._write(producer, batch)
             else:
-                self._put_back(batch)
+                self._requeue(batch)
             failures = failures + 1 if self._failed else 0
             if self._failed and self._closing:
                 return
 
     def _await_work(self, failures: int) -> bool:
-        """Wait until there is something to write; False where nothing more will come."""
+        """Wait until there is something to write; return False once closed and done."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closing)
             pause = _BACKOFF_S[min(failures, len(_BACKOFF_S)) - 1] if failures else _LINGER_S
-            # Haste helps against the pause for more, not against one that a failure made.
-            self._changed.wait_for(lambda: self._closing or (self._hurry and not failures), pause)
-            self._hurry = False
+            # A flush shortens the linger time, not the backoff after a failure.
+            self._changed.wait_for(
+                lambda: self._closing or (self._flushing and not failures), pause
+            )
+            self._flushing = False
             return bool(self._waiting)
 
-    def _taken(self) -> dict[Place, int]:
+    def _take(self) -> dict[Place, int]:
         with self._changed:
             batch, self._waiting = self._waiting, {}
             return batch
 
-    def _put_back(self, batch: dict[Place, int]) -> None:
-        """Unless something newer came meanwhile."""
+    def _requeue(self, batch: dict[Place, int]) -> None:
+        """Queue timestamps again, unless there are newer ones."""
         with self._changed:
             self._waiting = {**batch, **self._waiting}
 
-    def _topic_is_there(self) -> bool:
+    def _topic_exists(self) -> bool:
         missing = missing_topic(self._settings)
         if missing:
-            self._say(f"{missing}; timestamps are written once it exists")
+            self._warn(f"{missing}; timestamps are written once it exists")
         return not missing
 
     def _write(self, producer: Producer, batch: dict[Place, int]) -> None:
@@ -342,7 +344,7 @@ class TimestampsWriter:
                 except BufferError:
                     producer.poll(_LINGER_S)
                 except KafkaException as error:
-                    self._lost({place: timestamp_ms}, error.args[0])
+                    self._fail({place: timestamp_ms}, error.args[0])
                     break
                 else:
                     break
@@ -355,26 +357,28 @@ class TimestampsWriter:
         return {
             "key": encode_key(GroupPartition(self._group, *place)),
             "value": encode_value(value),
-            "on_delivery": self._told({place: timestamp_ms}),
+            "on_delivery": self._delivery_report({place: timestamp_ms}),
         }
 
-    def _told(self, entry: dict[Place, int]) -> Callable[[KafkaError | None, object], None]:
-        def told(error: KafkaError | None, _message: object) -> None:
+    def _delivery_report(
+        self, entry: dict[Place, int]
+    ) -> Callable[[KafkaError | None, object], None]:
+        def report(error: KafkaError | None, _message: object) -> None:
             if error is not None:
-                self._lost(entry, error)
+                self._fail(entry, error)
 
-        return told
+        return report
 
-    def _lost(self, entry: dict[Place, int], error: KafkaError) -> None:
+    def _fail(self, entry: dict[Place, int], error: KafkaError) -> None:
         self._failed = error.str()
-        self._put_back(entry)
-        self._say(f"could not write timestamps to {TOPIC}, retrying: {error.str()}")
+        self._requeue(entry)
+        self._warn(f"could not write timestamps to {TOPIC}, retrying: {error.str()}")
 
-    def _say(self, message: str) -> None:
-        """Each thing once: a log is no place for every failure of a long night."""
-        if message not in self._said:
-            self._said.add(message)
-            SAYS.warning("consumer timestamps of group %s: %s", self._group, message)
+    def _warn(self, message: str) -> None:
+        """Log each message once, however often the failure repeats."""
+        if message not in self._logged:
+            self._logged.add(message)
+            CONSUMER_LOG.warning("consumer timestamps of group %s: %s", self._group, message)
 
 
 Rebalanced = Callable[[Consumer, list[TopicPartition]], None]
@@ -382,19 +386,19 @@ Committed = Callable[[KafkaError | None, list[TopicPartition]], None]
 
 
 class TimestampsConsumer(Consumer):
-    """A confluent-kafka `Consumer` that writes `__consumer_timestamps` as Replicator's interceptor.
+    """A `Consumer` of confluent-kafka that writes `__consumer_timestamps`, like Replicator.
 
-    With each commit that a broker took, of every kind, it writes for each partition the timestamp
-    of the last consumed record before the committed offset: from a thread of its own, in which a
-    cluster that does not answer changes nothing for the consumer. What goes wrong is logged to
-    `drctl.consumer`. Offsets that a producer commits in a transaction are not seen.
+    After each successful commit, it writes for each partition the timestamp of the last consumed
+    record before the committed offset. It writes in its own thread, so an unreachable cluster does
+    not affect the consumer. Problems are logged to `drctl.consumer`. Offsets committed by a
+    producer, in a transaction, are not covered.
 
     Args:
         config: of the consumer, with `timestamps.*` settings (docs/howto/python-consumer.md).
 
     Raises:
-        ValueError: there is no such `timestamps.*` setting, or it cannot have this value.
-        KafkaException: librdkafka does not take the configuration.
+        ValueError: a `timestamps.*` setting is unknown or has an invalid value.
+        KafkaException: librdkafka rejects the configuration.
     """
 
     def __init__(self, config: Mapping[str, Any] | None = None, /, **options: Any) -> None:
@@ -402,9 +406,9 @@ class TimestampsConsumer(Consumer):
         writer = TimestampsWriter(settings, str(consumer.get("group.id", "")))
         consumed = ConsumedTimes(settings.per_partition)
         self._consumed, self._timestamps = consumed, writer
-        self._noted = _noting(consumed, writer)
-        # Nothing that librdkafka keeps refers to this object: it could not be collected.
-        consumer["on_commit"] = _both(self._noted, consumer.get("on_commit"))
+        self._on_commit = _on_commit(consumed, writer)
+        # librdkafka must hold no reference to this object, or it would never be collected.
+        consumer["on_commit"] = _both(self._on_commit, consumer.get("on_commit"))
         super().__init__(consumer)
         self._abandon = weakref.finalize(self, writer.abandon)
 
@@ -415,7 +419,7 @@ class TimestampsConsumer(Consumer):
         on_revoke: Rebalanced | None = None,
         on_lost: Rebalanced | None = None,
     ) -> None:
-        """As of `Consumer`; what is noted of revoked partitions is written at once."""
+        """Like `Consumer.subscribe`; writes the timestamps of revoked partitions at once."""
         consumed, writer = self._consumed, self._timestamps
 
         def assigned(consumer: Consumer, partitions: list[TopicPartition]) -> None:
@@ -427,38 +431,38 @@ class TimestampsConsumer(Consumer):
         def revoked(consumer: Consumer, partitions: list[TopicPartition]) -> None:
             if on_revoke is not None:
                 on_revoke(consumer, partitions)
-            writer.hurry()
+            writer.flush()
 
         lost = {} if on_lost is None else {"on_lost": on_lost}
         super().subscribe(topics, on_assign=assigned, on_revoke=revoked, **lost)
 
     def poll(self, timeout: float = -1) -> Message | None:
-        """As of `Consumer`."""
+        """Like `Consumer.poll`."""
         message = super().poll(timeout)
         if message is not None:
             self._note((message,))
         return message
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
-        """As of `Consumer`."""
+        """Like `Consumer.consume`."""
         messages = super().consume(num_messages, timeout)
         self._note(messages)
         return messages
 
     def commit(self, *arguments: Any, **options: Any) -> Any:
-        """As of `Consumer`."""
+        """Like `Consumer.commit`."""
         done: list[TopicPartition] | None = super().commit(*arguments, **options)
-        if done:  # it waited; of the others librdkafka tells when they are done
-            self._noted(None, done)
+        if done:  # synchronous; librdkafka reports asynchronous commits by callback
+            self._on_commit(None, done)
         return done
 
     def consumer_group_metadata(self) -> Any:
-        """As of `Consumer`."""
-        SAYS.warning("offsets committed in transactions produce no consumer timestamps")
+        """Like `Consumer.consumer_group_metadata`."""
+        CONSUMER_LOG.warning("offsets committed in transactions produce no consumer timestamps")
         return super().consumer_group_metadata()
 
     def close(self) -> None:
-        """As of `Consumer`; then waits, but not forever, for what is still to be written."""
+        """Like `Consumer.close`; then waits briefly for timestamps still to be written."""
         try:
             super().close()
         finally:
@@ -482,7 +486,7 @@ class TimestampsConsumer(Consumer):
                     note(place, message.offset(), time)  # type: ignore[arg-type]
 
 
-def _noting(consumed: ConsumedTimes, writer: TimestampsWriter) -> Committed:
+def _on_commit(consumed: ConsumedTimes, writer: TimestampsWriter) -> Committed:
     def committed(error: KafkaError | None, partitions: list[TopicPartition]) -> None:
         if error is not None:
             return

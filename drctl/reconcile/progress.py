@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from drctl.formats.primitives import Undecodable, parsed, written
+from drctl.formats.primitives import Undecodable, compact_json, parse_json
 from drctl.model.errors import Unknown
 from drctl.model.gap import GapResult, OrderVerdict
 from drctl.model.topology import TopicPartition
@@ -200,7 +200,7 @@ def encode(key: Key, progress: Progress) -> Change:
         "target_topic_id": progress.target_topic_id,
         "segments": [_written(segment) for segment in progress.segments],
     }
-    return written(name), written(value)
+    return compact_json(name), compact_json(value)
 
 
 def decode(records: Iterable[tuple[bytes, bytes]]) -> dict[Key, Progress]:
@@ -212,7 +212,7 @@ def decode(records: Iterable[tuple[bytes, bytes]]) -> dict[Key, Progress]:
     found = {}
     for key, value in records:
         try:
-            known, progress = _key(parsed(_FORMAT, key)), _progress(parsed(_FORMAT, value))
+            known, progress = _key(parse_json(_FORMAT, key)), _progress(parse_json(_FORMAT, value))
         except (Undecodable, KeyError, TypeError, ValueError) as wrong:
             raise Unknown(
                 f"cannot read progress: topic {TOPIC}: a record has an unknown format: {wrong!r}",

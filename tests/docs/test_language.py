@@ -73,8 +73,6 @@ BOUNDS: Mapping[str, int] = {
     "drctl/endpoints": 9,
     "drctl/engine": 66,
     "drctl/failback": 32,
-    "drctl/formats": 13,
-    "drctl/kafka": 134,
     "drctl/model": 22,
     "drctl/steps": 327,
     "drctl/stores": 10,

@@ -233,7 +233,7 @@ def test_a_wrong_password_of_a_key_is_refused_without_telling_it(alice: Certific
     ("given", "message"),
     [
         ({"ssl.ca.location": "/no/such"}, "cannot read ssl.ca.location"),
-        ({"ssl.ca.pem": "no certificate"}, r"ssl\.ca\.pem holds no certificate"),
+        ({"ssl.ca.pem": "no certificate"}, r"ssl\.ca\.pem contains no certificate"),
         ({"ssl.certificate.pem": "x"}, r"ssl\.key\.location is missing"),
         ({"ssl.key.pem": "x"}, r"ssl\.certificate\.location is missing"),
     ],

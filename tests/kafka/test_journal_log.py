@@ -126,7 +126,7 @@ def test_every_line_has_to_be_signed_where_there_is_a_key() -> None:
 
 
 def test_a_signed_line_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal_records, "MOST_BYTES", 50)
+    monkeypatch.setattr(journal_records, "MAX_PART_BYTES", 50)
     parts = signed("A", BEGAN, ENDED)
     assert len(parts) > 4
     assert with_key(*parts).unsigned("A") == 0
@@ -182,7 +182,7 @@ def test_a_run_that_is_abandoned() -> None:
 
 
 def test_lines_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal_records, "MOST_BYTES", 50)
+    monkeypatch.setattr(journal_records, "MAX_PART_BYTES", 50)
     parts = list(lines("A", BEGAN, ENDED))
     assert len(parts) > 4
     whole = [part.data for part in (split("A", line)[0] for line in log(*parts).lines("A"))]

@@ -124,8 +124,8 @@ def test_a_commit_with_a_topic_id_and_a_tag_of_the_future() -> None:
     ("tail", "reason"),
     [
         ("01" + "000f" + "45" * 15, "topic id"),
-        ("02" + "0500" + "0500", "tag 5 behind tag 5"),
-        ("02" + "0500" + "0400", "tag 4 behind tag 5"),
+        ("02" + "0500" + "0500", "tag 5 after tag 5"),
+        ("02" + "0500" + "0400", "tag 4 after tag 5"),
         ("8000", "more bytes than it needs"),
         ("ffffffff10", "more than 32 bits"),
         ("ffffffffff00", "more than 32 bits"),
