@@ -111,8 +111,8 @@ class KafkaFenceProver(ClusterClient):
         unread = {p: e for p, ab in both.items() for e in ab if isinstance(e, Unavailable)}
         still = {p: ends.after for p, ends in read.items() if ends.before == ends.after}
         logs = self._log_ends(still)
-        unseen = {p: e for p, e in logs.items() if isinstance(e, Unavailable)}
-        behind = {
+        unknown = {p: e for p, e in logs.items() if isinstance(e, Unavailable)}
+        unreplicated = {
             p: LogEnd(still[p], e.offset)
             for p, e in logs.items()
             if isinstance(e, ReplicaEnd) and e.offset > still[p]
@@ -120,10 +120,10 @@ class KafkaFenceProver(ClusterClient):
         stable = self._look(tuple(still), Mark.STABLE)
         return NoWrites(
             self._settle_s,
-            {p: end for p, end in still.items() if p not in behind and p not in unseen},
+            {p: end for p, end in still.items() if p not in unreplicated and p not in unknown},
             {p: ends for p, ends in read.items() if p not in still},
-            {**unread, **unseen, **missing},
-            behind,
+            {**unread, **unknown, **missing},
+            unreplicated,
             self._unasked,
             tuple(p for p, e in stable.items() if isinstance(e, Found) and e.offset < still[p]),
             looks,

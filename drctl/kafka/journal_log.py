@@ -38,7 +38,7 @@ class LinkLog:
     """The runs and the holder of one link; records are added in the order of the log.
 
     Args:
-        key: signs lines and acquisitions; empty if this host has none.
+        key: the key that signs lines and acquisitions; empty if this host has none.
 
     Attributes:
         hold: the last acquisition of the link if it was not released; the holder may be dead.

@@ -112,7 +112,7 @@ class JournalTopicReader(ClusterClient):
     Args:
         connection: to the surviving cluster.
         beat_s: heartbeat interval of holders; the same for all.
-        key: signs lines; empty if this host has none.
+        key: the key that signs lines; empty if this host has none.
 
     Attributes:
         settled: whether no transaction was open when the topic was last read. An open one may

@@ -122,7 +122,7 @@ class HeldRun(Closing):
     Args:
         lines: earlier lines of the run.
         rival: returns the holder of the link if its token is another one.
-        key: signs lines; empty without signatures.
+        key: the key that signs lines; empty without signatures.
 
     Attributes:
         lines: earlier lines of the run, with which the local copy begins.
@@ -169,8 +169,8 @@ class HeldRun(Closing):
 
         Raises:
             Fenced: another run has acquired the link; nothing more is written.
-            Unknown: they could not be written, or the outcome is unknown; after that, every
-                append fails.
+            Unknown: they could not be written, or the outcome is unknown; after an unknown
+                outcome every append fails.
         """
         self.check()
         if self._undecided:

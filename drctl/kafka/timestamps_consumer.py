@@ -193,7 +193,7 @@ class ConsumedTimes:
                 window = self._windows[place] = (array("q"), array("q"))
             offsets, times = window
             if offsets and offset <= offsets[-1]:
-                del offsets[:], times[:]  # the consumer has seeked backwards
+                del offsets[:], times[:]  # a seek to an earlier offset
             offsets.append(offset)
             times.append(timestamp_ms)
             if len(offsets) > self._limit:
