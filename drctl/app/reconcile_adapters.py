@@ -70,7 +70,7 @@ def source_log(link: "Link") -> "SourceLog":
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
     """
-    from drctl.kafka.reconcile_source import KafkaSourceLog
+    from drctl.kafka.reconcile_copier import KafkaSourceLog
 
     return KafkaSourceLog(link.source, adapters.revealed(link.source_config))
 

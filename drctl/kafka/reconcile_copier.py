@@ -1,28 +1,56 @@
-"""Append copies of records, and the progress of reconciliation, in one transaction.
+"""Read records of the source, and append copies and their progress in one transaction.
 
 Opening the copier fences the previous one: init_transactions returns once every earlier transaction
 of the transactional id is committed or aborted, so that progress read afterwards is final.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from drctl.formats import provenance
+from drctl.gap.comparison import ScanFailed
+from drctl.host.processes import reduced_gc
 from drctl.kafka import transactions
 from drctl.kafka.connection import Connection
 from drctl.kafka.deadline import Deadline
+from drctl.kafka.log_reader import KafkaRangeReader, LogSource
 from drctl.kafka.reconcile_topics import RECONCILE
 from drctl.kafka.transactions import LIFETIME_S, TransactionalWriter
 from drctl.model import errors
-from drctl.model.errors import DrctlError, Stopped
-from drctl.model.topology import TopicPartition
-from drctl.reconcile.gap_result import Copy
+from drctl.model.errors import DrctlError, Stopped, Unknown
+from drctl.model.topology import OffsetRange, TopicPartition
+from drctl.reconcile.gap_result import Copy, Piece, seen_of
 from drctl.reconcile.progress import TOPIC, Change
 
 _POLL_S = 0.1
+_SMALL_QUEUE = {"queued.max.messages.kbytes": "8192", "queued.min.messages": "50000"}
+
+
+class KafkaSourceLog:
+    """Implements `drctl.reconcile.gap_result.SourceLog`; buffers little of each partition."""
+
+    def __init__(self, cluster: str, properties: Mapping[str, str]) -> None:
+        self._reader = KafkaRangeReader(LogSource(cluster, {**_SMALL_QUEUE, **properties}))
+
+    def read(self, topic: str, ranges: Mapping[int, Sequence[OffsetRange]]) -> Iterator[Piece]:
+        """Every committed record of these ranges, in order within each partition.
+
+        Raises:
+            Unknown: a range could not be read to its end.
+        """
+        try:
+            with reduced_gc():
+                for chunk in self._reader.read({topic: ranges}):
+                    place = TopicPartition(topic, chunk.partition)
+                    yield Piece(place, list(map(seen_of, chunk.rows)))
+        except ScanFailed as failed:
+            raise Unknown(
+                f"the source could not be read to the end: {failed.cause}",
+                "run the command again: it continues where it stopped",
+            ) from failed
 
 
 def transactional_id(link: str) -> str:

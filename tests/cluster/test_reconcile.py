@@ -12,8 +12,7 @@ import pytest
 
 from drctl.formats import provenance
 from drctl.kafka.connection import Connection
-from drctl.kafka.reconcile_copier import TransactionalCopier
-from drctl.kafka.reconcile_source import KafkaSourceLog
+from drctl.kafka.reconcile_copier import KafkaSourceLog, TransactionalCopier
 from drctl.kafka.reconcile_topics import ReconcileTopic
 from drctl.model import errors
 from drctl.model.topology import OffsetRange, Record, TopicPartition
