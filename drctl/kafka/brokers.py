@@ -245,6 +245,18 @@ class Brokers:
                 break
         return answers
 
+    def ask_all(
+        self, task: Task[T], deadline: Deadline, enough: Callable[[T], bool] = lambda _: False
+    ) -> dict[int, T | Unavailable]:
+        """Run a task on all brokers; `enough` as for `ask`.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+            ConfigError: drctl's own connections do not support the properties.
+        """
+        addresses = self.addresses(deadline)
+        return self.ask(dict.fromkeys(addresses, task), addresses, deadline, enough)
+
     def first(self, task: "Task[T | Unavailable]", deadline: Deadline) -> T | Unavailable:
         """The first answer of any broker, or why there is none.
 
@@ -252,9 +264,7 @@ class Brokers:
             Unreachable: no broker answered within the deadline.
             ConfigError: drctl's own connections do not support the properties.
         """
-        addresses = self.addresses(deadline)
-        answered = lambda answer: not isinstance(answer, Unavailable)  # noqa: E731
-        answers = self.ask(dict.fromkeys(addresses, task), addresses, deadline, answered)
+        answers = self.ask_all(task, deadline, lambda answer: not isinstance(answer, Unavailable))
         known = (each for each in answers.values() if not isinstance(each, Unavailable))
         return next(known, first_reason(answers))
 

@@ -86,6 +86,11 @@ def fault_of(error: BaseException) -> Fault:
     raise error
 
 
+def protocol_fault(code: int, text: str = "") -> Fault:
+    """The fault for an error code in a response."""
+    return Fault(code, text or KafkaError(code).str())
+
+
 def unknown(what: str) -> Fault:
     """The fault for a topic or partition that is not in the cluster's metadata."""
     return Fault(KafkaError.UNKNOWN_TOPIC_OR_PART, f"{what} does not exist")

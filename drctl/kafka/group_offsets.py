@@ -9,8 +9,8 @@ from confluent_kafka import KafkaError
 from drctl.formats.primitives import Cursor
 from drctl.kafka.brokers import BrokerSocket, ClusterClient
 from drctl.kafka.connection import in_chunks
-from drctl.kafka.faults import Fault
-from drctl.kafka.group_requests import GroupRequests, Pipeline, Reply, fault_of, reason, unanswered
+from drctl.kafka.faults import Fault, protocol_fault
+from drctl.kafka.group_requests import GroupRequests, Pipeline, Reply, reason, unanswered
 from drctl.kafka.protocol import INT32, NULLABLE_STRING, STRING, Api, array, body_writer, rows
 from drctl.model.groups import GroupActive, Positions
 from drctl.model.topology import TopicPartition, Unanswered, Unavailable
@@ -117,7 +117,7 @@ class KafkaGroupWriter(ClusterClient):
                 members = {n: wanted[n] for n, answer in answers.items() if not answer.error}
                 answers |= _heartbeats(broker, members, LEAVE)
                 for number, answer in answers.items():
-                    fault = fault_of(answer.error, answer.text) if answer.error else None
+                    fault = protocol_fault(answer.error, answer.text) if answer.error else None
                     pipeline.replies[number] = Reply(fault)
 
         replies = GroupRequests(self._connection, self._brokers).ask(

@@ -19,7 +19,7 @@ from drctl.formats.primitives import Cursor, varint
 from drctl.kafka.brokers import Address, Brokers, BrokerSocket, NotRetriable
 from drctl.kafka.connection import Connection, in_chunks, in_rounds
 from drctl.kafka.deadline import Deadline
-from drctl.kafka.faults import Fault
+from drctl.kafka.faults import Fault, protocol_fault
 from drctl.kafka.protocol import (
     INT8,
     INT16,
@@ -233,11 +233,6 @@ def reason(group: str, fault: Fault) -> str:
     return fault.text
 
 
-def fault_of(code: int, text: str = "") -> Fault:
-    """The fault for an error code of a coordinator."""
-    return Fault(code, text or KafkaError(code).str())
-
-
 class Reply(NamedTuple):
     """How a request about one group ended.
 
@@ -396,8 +391,10 @@ class GroupRequests:
         def work(pipeline: Pipeline, broker: BrokerSocket) -> None:
             for number in pipeline.send(broker, api, write):
                 error, results = broker.receive(api, read)
-                faults = {TopicPartition(t, p): fault_of(code) for t, p, code in results if code}
-                pipeline.replies[number] = Reply(fault_of(error) if error else None, faults)
+                faults = {
+                    TopicPartition(t, p): protocol_fault(code) for t, p, code in results if code
+                }
+                pipeline.replies[number] = Reply(protocol_fault(error) if error else None, faults)
 
         try:
             return self.ask(groups, work, lambda _: False, whole=True)
@@ -459,7 +456,9 @@ class GroupRequests:
             if isinstance(found, Unavailable):
                 without = dict.fromkeys(unknown, _not_asked(found))
                 continue
-            without = {each.group: fault_of(each.error, each.text) for each in found if each.error}
+            without = {
+                each.group: protocol_fault(each.error, each.text) for each in found if each.error
+            }
             for each in found:
                 if not each.error:
                     coordinated[each.node].append(each.group)
@@ -503,12 +502,12 @@ def _find_coordinators(names: Sequence[str], broker: BrokerSocket) -> list[Coord
 
 def _fetched(each: FetchedGroup) -> Reply:
     if each.error:
-        return Reply(fault_of(each.error))
+        return Reply(protocol_fault(each.error))
     faults: dict[TopicPartition, Fault] = {}
     positions: dict[TopicPartition, Committed] = {}
     for topic, partition, offset, epoch, metadata, error in each.offsets:
         if error:
-            faults[TopicPartition(topic, partition)] = fault_of(error)
+            faults[TopicPartition(topic, partition)] = protocol_fault(error)
         elif offset >= 0:
             positions[TopicPartition(topic, partition)] = Committed(offset, epoch, metadata)
     return Reply(None, faults, positions)

@@ -186,8 +186,6 @@ def _open(row: PartitionProducers | Unavailable) -> list[Producer]:
 
 
 def _known(brokers: Brokers, ids: Collection[int], deadline: Deadline) -> _Known:
-    addresses = brokers.addresses(deadline)
-
     def ask(broker: BrokerSocket) -> tuple[DescribedTransaction, ...] | Unavailable:
         error, listed = broker.exchange(LIST_TRANSACTIONS, list_transactions(ids), read_listed)
         if error:
@@ -196,12 +194,12 @@ def _known(brokers: Brokers, ids: Collection[int], deadline: Deadline) -> _Known
         body = describe_transactions([*names, _PROBE_ID])
         return broker.exchange(DESCRIBE_TRANSACTIONS, body, read_described)
 
-    answers = brokers.ask(dict.fromkeys(addresses, ask), addresses, deadline).values()
+    answers = brokers.ask_all(ask, deadline).values()
     known = [each for each in answers if not isinstance(each, Unavailable)]
     found = [transaction for each in known for transaction in each]
     # A listing silently omits transactions that this user may not see.
     denied = any(t.error == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED for t in found)
-    complete = len(known) == len(addresses) and not denied
+    complete = len(known) == len(answers) and not denied
     return _Known(complete, {t.producer_id: t for t in found if not t.error})
 
 

@@ -11,7 +11,7 @@ from drctl.formats.primitives import Cursor
 from drctl.kafka.brokers import Brokers, BrokerSocket, NotRetriable, Task, addresses_in
 from drctl.kafka.connection import Connection, again, election_deadline, in_chunks, in_rounds
 from drctl.kafka.deadline import Deadline
-from drctl.kafka.faults import Fault, leader_of
+from drctl.kafka.faults import Fault, leader_of, protocol_fault
 from drctl.kafka.protocol import Api, by_topic
 from drctl.model.topology import TopicPartition, Unavailable
 
@@ -107,7 +107,7 @@ def _round(
         else:
             found.update(dict.fromkeys(led[node], _NO_ANSWER))
             for row in rows:
-                fault = Fault(row.error, KafkaError(row.error).str()) if row.error else None
+                fault = protocol_fault(row.error) if row.error else None
                 found[TopicPartition(row.topic, row.partition)] = fault or row
     return found
 

@@ -24,7 +24,7 @@ from drctl.kafka.broker_security import BrokerSecurity, broker_security
 from drctl.kafka.brokers import Address, BrokerSocket
 from drctl.kafka.connection import GRACE_S, Connection, again, election_deadline, outcome, pauses
 from drctl.kafka.deadline import Deadline
-from drctl.kafka.faults import Fault, leader_of, unknown
+from drctl.kafka.faults import Fault, leader_of, protocol_fault, unknown
 from drctl.kafka.protocol import (
     INT8,
     INT16,
@@ -532,7 +532,7 @@ def _answers(found: Any) -> Iterator[tuple[tuple[str, int], LookUpAnswer]]:
     """The answers in a response of drctl's own connection, or of librdkafka."""
     if isinstance(found, tuple):
         for topic, partition, error, time, offset, epoch in found:
-            fault = Fault(error, KafkaError(error).str()) if error else None
+            fault = protocol_fault(error) if error else None
             yield (topic, partition), fault or FoundOffset(offset, time, epoch)
         return
     for place, info in found.items():

@@ -173,9 +173,7 @@ class KafkaProducerIdReader(ClusterClient):
             ConfigError: drctl's own connections do not support the properties.
         """
         deadline = self._connection.deadline()
-        addresses = self._brokers.addresses(deadline)
-        task = lambda broker: _allocate(broker, 1, deadline)[0]  # noqa: E731
-        return self._brokers.ask(dict.fromkeys(addresses, task), addresses, deadline)
+        return self._brokers.ask_all(lambda broker: _allocate(broker, 1, deadline)[0], deadline)
 
 
 class KafkaProducerIdWriter(ClusterClient):
@@ -192,9 +190,7 @@ class KafkaProducerIdWriter(ClusterClient):
             ConfigError: drctl's own connections do not support the properties.
         """
         deadline = self._connection.deadline()
-        addresses = self._brokers.addresses(deadline)
-        task = lambda broker: _advance(broker, beyond, deadline)  # noqa: E731
-        return self._brokers.ask(dict.fromkeys(addresses, task), addresses, deadline)
+        return self._brokers.ask_all(lambda broker: _advance(broker, beyond, deadline), deadline)
 
 
 def _advance(broker: BrokerSocket, beyond: int, deadline: Deadline) -> Advanced:

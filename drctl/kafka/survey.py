@@ -1,9 +1,9 @@
 """Inventory of a whole cluster: brokers, replicas, settings, users and quotas."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from struct import Struct
 from time import monotonic
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import ClusterMetadata, ConfigResource, ResourceType  # type: ignore[attr-defined, unused-ignore]
@@ -97,8 +97,6 @@ ALL_QUOTAS = body_writer(rows(), INT8)((), _NOT_STRICT)
 _QUOTA = rows(rows(STRING, NULLABLE_STRING), rows(STRING, FLOAT64))
 read_quotas = body_reader(_quotas, THROTTLE, INT16, TEXT, _QUOTA)
 
-T = TypeVar("T")
-
 _USERS = "users"
 
 
@@ -140,7 +138,10 @@ class KafkaSurveyor(ClusterClient):
             Unreachable: no broker answered within the deadline.
             ConfigError: drctl's own connections do not support the properties.
         """
-        return self._each(lambda broker: broker.exchange(FEATURES, FEATURES_REQUEST, read_features))
+        return self._brokers.ask_all(
+            lambda broker: broker.exchange(FEATURES, FEATURES_REQUEST, read_features),
+            self._connection.deadline(),
+        )
 
     def settings(self) -> Settings:
         """Each broker's configuration, as far as it is reported, without secrets.
@@ -205,31 +206,26 @@ class KafkaSurveyor(ClusterClient):
                 return Unavailable(f"{broker.address}: {KafkaError(error).str()}")
             return tuple(each.transactional_id for each in listed)
 
-        answers = self._each(ask)
+        answers = self._brokers.ask_all(ask, self._connection.deadline())
         # Each coordinator knows only its own: without one of them the list is incomplete.
         known = [each for each in answers.values() if not isinstance(each, Unavailable)]
         if len(known) < len(answers):
             return first_reason(answers)
         return tuple(sorted({name for names in known for name in names}))
 
-    def _each(self, task: Callable[[BrokerSocket], T]) -> dict[int, T | Unavailable]:
-        deadline = self._connection.deadline()
-        addresses = self._brokers.addresses(deadline)
-        return self._brokers.ask(dict.fromkeys(addresses, task), addresses, deadline)
-
     def _eligible(
         self, metadata: ClusterMetadata, deadline: Deadline
     ) -> dict[TopicPartition, tuple[int, ...]]:
         """Eligible leader replicas in topics with an out-of-sync replica; empty if unknown."""
-        behind = {
+        out_of_sync = {
             name
             for name, topic in metadata.topics.items()
             if any(len(each.isrs) < len(each.replicas) for each in topic.partitions.values())
         }
-        if not behind:
+        if not out_of_sync:
             return {}
         addresses = addresses_in(metadata)
-        tasks = dict.fromkeys(addresses, partitions_task(behind))
+        tasks = dict.fromkeys(addresses, partitions_task(out_of_sync))
         try:
             answers = self._brokers.ask(tasks, addresses, deadline, enough=bool)
         except ConfigError:
