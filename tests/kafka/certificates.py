@@ -1,4 +1,4 @@
-"""A certificate authority of one's own, made with the openssl command."""
+"""A certificate authority for tests, created with openssl."""
 
 import subprocess
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ DAYS = "30"
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """Signs certificates; everything lies in `folder`."""
+    """Signs certificates; all files are in `folder`."""
 
     folder: Path
     name: str
@@ -23,7 +23,7 @@ class Authority:
         return self.folder / f"{self.name}.key"
 
     def issue(self, name: str) -> "Certificate":
-        """A certificate for CN=name that is good for connections to this machine."""
+        """A certificate for CN=name that is valid for connections to this host."""
         issued = Certificate(self.folder / f"{name}.crt", self.folder / f"{name}.key")
         request, extensions = self.folder / f"{name}.csr", self.folder / f"{name}.ext"
         extensions.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
@@ -43,7 +43,7 @@ class Certificate:
     key: Path
 
     def rewritten_key(self, *command: str) -> Path:
-        """The same key in another form: the output of this openssl command."""
+        """The same key in another format: the output of this openssl command."""
         other = self.key.with_suffix(f".{'-'.join(c.strip('-') for c in command[:2])}.key")
         _openssl(*command, "-in", self.key, "-out", other)
         return other

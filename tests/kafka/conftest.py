@@ -1,4 +1,4 @@
-"""The cluster of this room's tests, and what they fill it with."""
+"""The cluster of these tests, and how they fill it."""
 
 import logging
 import random
@@ -45,9 +45,9 @@ class Bench:
         config: Mapping[str, str] | None = None,
         replicas: list[list[int]] | None = None,
     ) -> str:
-        """A new topic; each partition lives on the brokers given, or on one of them all."""
+        """Create a topic; each partition is on the given brokers, or on any one."""
         name = f"test-{uuid4().hex[:8]}"
-        # Records with old timestamps would be gone in a moment.
+        # Otherwise, records with old timestamps would be deleted at once.
         settings = {"retention.ms": "-1", **(config or {})}
         assigned = {"replica_assignment": replicas} if replicas else {"replication_factor": 1}
         topic = NewTopic(name, partitions, config=settings, **assigned)
@@ -57,7 +57,7 @@ class Bench:
         return name
 
     def allow(self, user: str, topic: str, *operations: AclOperation) -> None:
-        """Let a user do this with a topic; read it, unless told otherwise."""
+        """Allow a user an operation on a topic; READ by default."""
         bindings = [
             AclBinding(
                 ResourceType.TOPIC,
@@ -75,7 +75,7 @@ class Bench:
         self._acls += bindings
 
     def clean_up(self) -> None:
-        """Remove the topics and rights that were made here."""
+        """Delete the topics and ACLs created here."""
         filters = [
             AclBindingFilter(
                 acl.restype,
@@ -131,13 +131,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsCluster]:
 
 @pytest.fixture(scope="session")
 def bench(cluster: TlsCluster) -> Bench:
-    """A hand that writes to that cluster."""
+    """Writes to that cluster."""
     return Bench(cluster.properties())
 
 
 @pytest.fixture(scope="package")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """The primary of a lab, alone, with three brokers; all of them run again after each file."""
+    """The primary of a lab with three brokers; all of them are restarted after each file."""
     root = tmp_path_factory.mktemp("three") / "lab"
     opened = Lab(root)
     keep_settings(
@@ -160,7 +160,7 @@ def three(brokers: Lab) -> Iterator[ClusterUnderTest]:
 
 @pytest.fixture
 def bob(bench: Bench) -> Iterator[Rights]:
-    """What bob may do: nothing at first."""
+    """Bob's permissions: none at first."""
     rights = Rights(bench.admin)
     yield rights
     rights.withdraw()

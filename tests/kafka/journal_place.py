@@ -1,4 +1,4 @@
-"""A journal's topic of its own for a test, its links, and processes that hold them."""
+"""A separate journal topic for a test, its links, and processes that hold them."""
 
 import json
 import subprocess
@@ -44,12 +44,12 @@ def named(*words: str) -> list[Entry]:
 
 @dataclass
 class JournalPlace:
-    """Journals of links in one topic, and what stands in it."""
+    """Journals of links in one topic, and its records."""
 
     properties: Mapping[str, str]
     bench: Bench
     topic: str = field(default_factory=lambda: f"__journal-{uuid4().hex[:8]}")
-    # Transactional ids are the cluster's, not the topic's.
+    # Transactional ids belong to the cluster, not to the topic.
     link: str = field(default_factory=lambda: f"{LINK}-{uuid4().hex[:8]}")
 
     def journal(
@@ -63,16 +63,16 @@ class JournalPlace:
         return JournalTopicReader(Connection("secondary", self.properties), link, **given)
 
     def words(self, run: str) -> list[str]:
-        """What the entries of a run are called, for somebody who comes now."""
+        """The kinds of a run's entries, as a new reader sees them."""
         return [entry["entry"] for entry in self.reader().entries(run)]
 
     def run(self, run: str, *words: str, who: str = "anna") -> None:
-        """A run from its beginning to where it lets go."""
+        """A run from its start to the release of the link."""
         with self.journal().acquire(holder(run, who)) as held:
             held.append(named(*words))
 
     def end(self, isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED) -> int:
-        """The end offset, looked at without the code under test."""
+        """The end offset, read without the code under test."""
         place = TopicPartition(self.topic, 0)
         asked = self.bench.admin.list_offsets(
             {place: OffsetSpec.latest()}, isolation_level=isolation
@@ -80,7 +80,7 @@ class JournalPlace:
         return int(asked[place].result().offset)
 
     def settled_end(self) -> int:
-        """The same, once the markers of all transactions are there: they come a little later."""
+        """The end offset after all transaction markers were written, which takes a moment."""
         stable = IsolationLevel.READ_COMMITTED
         wait_until(lambda: self.end(stable) == self.end(), "all transactions are decided")
         return self.end()
@@ -130,7 +130,7 @@ except DrctlError as error:
 
 
 class HolderProcess:
-    """A process of bert's that has a link, or tries to; a context manager."""
+    """A process of bert's that acquires a link, or tries to; a context manager."""
 
     def __init__(
         self, place: JournalPlace, run: str, beat_s: float = BEAT_S, machine: str = ""
@@ -152,7 +152,7 @@ class HolderProcess:
         self._process.stdin.flush()
 
     def answer(self) -> Mapping[str, Any]:
-        """What it prints next."""
+        """The next line that it prints."""
         found: list[str] = []
         assert self._process.stdout is not None
         reading = Thread(

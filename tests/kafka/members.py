@@ -1,4 +1,4 @@
-"""Real members of real groups, of every protocol that a client here can speak."""
+"""Real members of real groups, of every protocol that the clients support."""
 
 import logging
 import warnings
@@ -18,7 +18,7 @@ JOIN_S = 30.0
 def member(
     properties: Mapping[str, str], group: str, topic: str, protocol: str = "classic"
 ) -> Iterator[Consumer]:
-    """Somebody who reads a topic in a group, and leaves it at the end."""
+    """A member that reads a topic and leaves the group at the end."""
     settings = {"group.protocol": protocol, "enable.auto.commit": "false"}
     if protocol == "classic":
         settings["session.timeout.ms"] = "6000"
@@ -38,7 +38,7 @@ def member(
 
 @contextmanager
 def share_member(properties: Mapping[str, str], group: str, topic: str) -> Iterator[None]:
-    """Somebody in a share group."""
+    """A member of a share group."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         consumer = ShareConsumer({**properties, "group.id": group, "log_level": "0"})
@@ -52,7 +52,7 @@ def share_member(properties: Mapping[str, str], group: str, topic: str) -> Itera
 
 
 def commit(properties: Mapping[str, str], group: str, *positions: TopicPartition) -> None:
-    """Commit as confluent-kafka does, without ever joining."""
+    """Commit as confluent-kafka does, without joining."""
     consumer = Consumer({**properties, "group.id": group}, logger=QUIET)
     try:
         consumer.commit(offsets=list(positions), asynchronous=False)

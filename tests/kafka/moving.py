@@ -1,4 +1,4 @@
-"""Two small clusters behind one address that moves from one to the other: clients follow it.
+"""Two small clusters behind one address that moves from one to the other; clients follow it.
 
 No authorizer, no passwords. Each broker has a listener of its own, and one that it says is at the
 address that moves.
@@ -47,7 +47,7 @@ log.retention.ms=-1
 
 
 class MovingAddress:
-    """Passes bytes on to whichever port it points to; moving it cuts what is connected."""
+    """Forwards connections to a port; moving it closes them."""
 
     def __init__(self) -> None:
         self._server = socket.create_server(("127.0.0.1", 0))
@@ -58,7 +58,7 @@ class MovingAddress:
         Thread(target=self._accept, daemon=True).start()
 
     def point(self, port: int | None) -> None:
-        """From now on to this port; nowhere for None."""
+        """Forward to this port; None refuses connections."""
         with self._lock:
             self._target = port
             cut, self._open = self._open, set()
@@ -66,7 +66,7 @@ class MovingAddress:
             _end(each)
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self.point(None)
         _end(self._server)
         self._server.close()

@@ -12,7 +12,7 @@ from confluent_kafka.admin import (
 
 
 class Rights:
-    """What bob may do; nothing at first."""
+    """Bob's permissions; none at first."""
 
     def __init__(self, admin: AdminClient) -> None:
         self._admin = admin

@@ -1,4 +1,4 @@
-"""Fences by ACL on real brokers: who is kept out, what stays as it was, what every broker says."""
+"""ACL fences on real brokers: who is denied, what is unchanged, what each broker reports."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -46,7 +46,7 @@ def prover(cluster: TlsCluster) -> Iterator[KafkaFenceProver]:
 
 @pytest.fixture
 def name(bench: Bench, bob: Rights) -> str:
-    """A topic with a partition on each broker, that bob may read and write."""
+    """A topic with a partition on each broker; bob may read and write it."""
     made = bench.create(2, replicas=[[1], [2]])
     bob.grant(ResourceType.TOPIC, made, DO.WRITE, DO.READ, DO.DESCRIBE)
     return made
@@ -60,7 +60,7 @@ def rules_of(reader: KafkaAclReader) -> tuple[Acl, ...]:
 
 
 def delivery(properties: Mapping[str, str], bench: Bench, topic: str, partition: int) -> int:
-    """The error code of a record's delivery; 0 where it was taken."""
+    """The error code of a record's delivery; 0 for success."""
     codes: list[int] = []
     producer = bench.producer(**properties)
 
@@ -76,7 +76,7 @@ def delivery(properties: Mapping[str, str], bench: Bench, topic: str, partition:
 
 
 def allowed(properties: Mapping[str, str], bench: Bench, topic: str) -> bool:
-    """Whether a record is taken, once the brokers know of the rules."""
+    """Whether a record is accepted once the brokers have applied the ACLs."""
     return Patience.of(20).wait_until(lambda: delivery(properties, bench, topic, 0) == 0)
 
 
@@ -175,7 +175,7 @@ def test_rules_that_are_not_there_are_missed_on_every_broker(cluster: TlsCluster
     with KafkaAclReader(Connection("primary", cluster.properties(), timeout_s=1)) as impatient:
         enforcement = impatient.enforcement(rules, [])
     assert not enforcement.proven
-    assert enforcement.looks > 4, "it goes on asking until its deadline"
+    assert enforcement.looks > 4, "it polls until its deadline"
     for broker, doubt in zip((1, 2), enforcement.unproven, strict=True):
         assert doubt.startswith(
             f"not proven on broker {broker}: 1 of 1 ACLs are not applied yet, for example"
@@ -185,7 +185,7 @@ def test_rules_that_are_not_there_are_missed_on_every_broker(cluster: TlsCluster
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
 def test_proof_over_tls(cluster: TlsCluster, bench: Bench, mechanism: str) -> None:
-    # Only node 1 listens there; what node 2 holds cannot be proven from there.
+    # Only node 1 listens there, so nothing can be proven for partitions of node 2.
     properties = cluster.tls_properties("admin", mechanism)
     here, elsewhere = bench.create(replicas=[[1]]), bench.create(replicas=[[2]])
     with KafkaFenceProver(Connection("primary", properties, timeout_s=4), settle_s=0.2) as prover:
@@ -228,7 +228,7 @@ def test_topics_that_still_grow_are_not_still(cluster: TlsCluster, bench: Bench,
     place = TopicPartition(name, 1)
 
     class Busy(KafkaFenceProver):
-        """Somebody writes while it waits."""
+        """A client writes while it waits."""
 
         def _settle(self) -> None:
             producer.produce(name, b"v", partition=1)

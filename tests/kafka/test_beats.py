@@ -1,4 +1,4 @@
-"""Beats: again and again until told to stop, and whoever stops need not wait for ever."""
+"""Periodic tasks: they run until stopped, and stopping does not wait forever."""
 
 from threading import Event
 

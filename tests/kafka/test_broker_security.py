@@ -1,4 +1,4 @@
-"""librdkafka's security properties on a socket of our own."""
+"""librdkafka's security properties on drctl's own connections."""
 
 import json
 import ssl
@@ -121,7 +121,7 @@ def test_a_certificate_of_our_own_from_pkcs12(alice: Certificate, tmp_path: Path
 
 
 class Provider(BaseHTTPRequestHandler):
-    """Gives a client that it knows tokens: the first, the second, and so on."""
+    """Gives known clients numbered tokens."""
 
     asked: ClassVar[list[tuple[str, str]]] = []
     life_s: ClassVar[int] = 3600

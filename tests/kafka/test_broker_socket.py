@@ -1,4 +1,4 @@
-"""Answers that a real broker cannot be made to give."""
+"""Responses that a real broker cannot be made to send."""
 
 import socket
 import struct
@@ -25,7 +25,7 @@ def framed(number: int, body: bytes, tags: bytes = b"") -> bytes:
 
 @contextmanager
 def broker(*answers: bytes) -> Iterator[Address]:
-    """Sends these, one for each request, and hangs up."""
+    """Sends these, one per request, and disconnects."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:

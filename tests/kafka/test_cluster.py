@@ -1,4 +1,4 @@
-"""One cluster: readers and writers are two types, and all of them share one connection."""
+"""One cluster: readers and writers are separate types that share one connection."""
 
 import typing
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ OPENING = {"prepare", "close"}
 
 
 def parts(kind: type[KafkaReader] | type[KafkaWriter]) -> Iterator[tuple[str, Any]]:
-    """What a reader or writer gives, by name."""
+    """The parts of a reader or writer, by name."""
     given = {"settle_s": 1.0, "link": "main", "key": b"", "topic": "t"}
     site = kind(Connection("nowhere", NOWHERE, 0.1))
     for name, member in vars(kind).items():
@@ -39,11 +39,11 @@ def test_nothing_that_a_reader_gives_has_a_method_of_a_writer() -> None:
     looking = {name: methods(part) for name, part in parts(KafkaReader)}
     changing = {name: methods(part) for name, part in parts(KafkaWriter)}
     assert changing["groups"] >= {"commit", "delete", "create"}
-    # What keeps a topic of drctl's own reads it, too: its reader is its base.
+    # A class that writes one of drctl's topics reads it, too: its reader is its base class.
     kept = {"journal", "tracked_offsets", "ledger"}
     for name, able in changing.items():
         more = able - (looking[name] if name in kept else set()) - OPENING
-        # A ledger that is only read keeps what is new for as long as its run: it is the same port.
+        # A read-only ledger has the same port, and stores changes nowhere.
         assert more or name == "ledger", f"{name} changes nothing"
         for other in looking.keys() - {"ledger"}:
             assert not more & looking[other], f"{other} of a reader can {more & looking[other]}"

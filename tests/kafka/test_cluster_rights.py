@@ -1,4 +1,4 @@
-"""What drctl's own user may do with a real cluster."""
+"""The cluster permissions of drctl's own user."""
 
 import pytest
 from confluent_kafka.admin import AclOperation, ResourceType  # type: ignore[attr-defined, unused-ignore]

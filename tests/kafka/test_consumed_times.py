@@ -1,4 +1,4 @@
-"""What a consumer remembers of consumed records: never too young, whatever is forgotten."""
+"""What a consumer remembers of consumed records: a timestamp is never too new."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ PLACE = ("orders", 0)
 
 
 def consumed(steps: Sequence[int], limit: int) -> tuple[ConsumedTimes, list[int]]:
-    """A consumer that read offsets so far apart; the time of each is its offset times ten."""
+    """A consumer that read offsets with these distances; each timestamp is ten times the offset."""
     times, offset, offsets = ConsumedTimes(limit), -1, []
     for step in steps:
         offset += step
@@ -43,7 +43,7 @@ def test_an_earlier_one_stands_for_what_is_forgotten(
         assert limit <= len(offsets) or found == exact * 10
 
 
-def test_going_back_begins_anew() -> None:
+def test_going_back_starts_over() -> None:
     times, _ = consumed([1] * 10, 100)
     times.note(PLACE, 4, 444)
     assert times.before(PLACE, 5) == 444
@@ -51,7 +51,7 @@ def test_going_back_begins_anew() -> None:
     assert times.before(PLACE, 4) is None
 
 
-def test_a_partition_that_is_assigned_again_begins_anew() -> None:
+def test_a_partition_that_is_assigned_again_starts_over() -> None:
     times, _ = consumed([1] * 10, 100)
     times.forget(PLACE)
     times.forget(("other", 1))

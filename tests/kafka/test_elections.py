@@ -1,6 +1,6 @@
-"""Leaders that are lost and elected, on three real brokers: what is said to be lost, is.
+"""Leaders lost and elected on three real brokers: drctl reports exactly the lost records.
 
-One story: broker 2 lags, broker 3 leads alone and dies, broker 2 returns without what it missed.
+Broker 2 lags, broker 3 leads alone and dies, broker 2 returns without the records it missed.
 """
 
 import io
@@ -47,14 +47,14 @@ class Elect:
         return self.any("elect", *words)
 
     def any(self, *words: str) -> Ran:
-        """Another command of drctl, with the same drctl.yaml."""
+        """Run another command of drctl with the same drctl.yaml."""
         stdout, stderr = io.StringIO(), io.StringIO()
         with chdir(self.config.parent), redirect_stdout(stdout), redirect_stderr(stderr):
             code = run(["--config", str(self.config), *words])
         return Ran(code, stdout.getvalue(), stderr.getvalue())
 
     def json(self, *words: str, code: int = 0) -> dict[str, Any]:
-        """The document on stdout, which fits its schema."""
+        """The document on stdout, checked against its schema."""
         ran = self(*words, "--output", "json")
         assert ran.code == code, ran.stdout + ran.stderr
         return check(ran.document())
@@ -77,7 +77,7 @@ def elect(three: ClusterUnderTest, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @dataclass(frozen=True)
 class Topics:
-    """By what becomes of them, named so; each has one partition."""
+    """Topics named by their fate; each has one partition."""
 
     lost: str
     """On brokers 2 and 3."""
@@ -101,13 +101,13 @@ def topics(three: ClusterUnderTest) -> Topics:
 
 
 def write(three: ClusterUnderTest, topic: str, first: int, count: int) -> None:
-    """Acknowledged by all that are in sync then."""
+    """Write records, acknowledged by all replicas in sync."""
     rows = [Record(0, 0, 0, b"k", str(n).encode()) for n in range(first, first + count)]
     three.produce(topic, rows, acks="all")
 
 
 def commit(three: ClusterUnderTest, group: str, place: Place) -> None:
-    """Have a group stand there; a coordinator that is just made does not take it at once."""
+    """Commit an offset; a new coordinator needs a moment."""
 
     def taken() -> bool:
         wanted = ConsumerGroupTopicPartitions(group, [place])
@@ -136,7 +136,7 @@ def values(three: ClusterUnderTest, topic: str) -> list[int]:
 
 
 def look(three: ClusterUnderTest, topic: str) -> Any:
-    """A partition's part of a look, with the log ends of its replicas."""
+    """A partition's state, with the log end offsets of its replicas."""
     place = TopicPartition(topic, 0)
     with KafkaElectionReader(Connection("primary", three.properties(), timeout_s=10)) as reader:
         link_reader = reader.look([topic], [place])
@@ -155,7 +155,7 @@ def await_in_sync(three: ClusterUnderTest, topic: str, *nodes: int) -> None:
 
 @dataclass(frozen=True)
 class Story:
-    """What drctl said while it went on."""
+    """What drctl printed at each stage."""
 
     headless: dict[str, Any]
     shown: dict[str, Any]
@@ -202,7 +202,7 @@ def story(brokers: Lab, three: ClusterUnderTest, topics: Topics, elect: Elect) -
 
 
 def without_controller(elect: Elect, topic: str) -> dict[str, Any]:
-    """A look once the controller that is left has noticed that it has no majority."""
+    """The state after the remaining controller has noticed that it has no majority."""
     found: dict[str, Any] = {}
 
     def so() -> bool:

@@ -1,4 +1,4 @@
-"""Clusters that refuse, lie dead or limp."""
+"""Clusters that refuse, are down, or answer only partly."""
 
 import signal
 import socket
@@ -20,7 +20,7 @@ jvm = pytest.mark.jvm
 
 
 def refusal(properties: dict[str, str], timeout_s: float = 5) -> Unreachable:
-    """How a reader with these properties fails."""
+    """The error of a reader with these properties."""
     reader = KafkaClusterReader(Connection("primary", properties, timeout_s=timeout_s))
     with reader, pytest.raises(Unreachable) as failed:
         reader.cluster_id()
@@ -42,12 +42,12 @@ def test_sasl_over_tls(cluster: TlsCluster, user: str, mechanism: str) -> None:
 
 @jvm
 def test_a_certificate_instead_of_a_password(cluster: TlsCluster, bench: Bench) -> None:
-    # Only node 1 takes certificates.
+    # Only node 1 accepts client certificates.
     partition = TopicPartition(bench.create(replicas=[[1]]), 0)
     bench.produce(partition.topic, {"value": b"v", "timestamp": 1_700_000_000_000})
     expected = {partition: 1_700_000_000_000}
     with KafkaClusterReader(Connection("primary", cluster.mtls_properties())) as reader:
-        # The broker that is asked may hear of the new topic's leader a little later.
+        # The broker may know the new topic's leader only a little later.
         assert Patience.of(20).wait_until(
             lambda: reader.first_timestamps({partition: 0}) == expected
         )
@@ -102,7 +102,7 @@ def test_nobody_there(capfd: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("somebody", [False, True])
 def test_where_nobody_listens_nobody_is_waited_for(somebody: bool) -> None:
-    """One address of two at which somebody listens may be that of a broker that is slow."""
+    """If one of two addresses accepts connections, its broker may only be slow."""
     with socket.socket() as slow:
         slow.bind(("127.0.0.1", 0))
         ports = free_ports(1 if somebody else 2)
@@ -172,7 +172,7 @@ def test_secrets_are_struck_out_of_what_clients_say() -> None:
 
 @pytest.fixture
 def divided(cluster: TlsCluster, bench: Bench) -> Iterator[str]:
-    """A topic whose partition 0 lives on node 1 only, and 1 on node 2 only."""
+    """A topic with partition 0 only on node 1, and partition 1 only on node 2."""
     name = bench.create(2, replicas=[[1], [2]])
     for partition in (0, 1):
         bench.produce(name, {"value": b"v", "timestamp": 1_700_000_000_000}, partition=partition)
@@ -212,7 +212,7 @@ def test_a_dead_broker_leaves_partitions_without_leader(cluster: TlsCluster, div
         reader.cluster_id()
         cluster.signal(2, signal.SIGKILL)
         try:
-            # Dead, and the cluster does not know it yet.
+            # Dead, but the cluster does not know it yet.
             found = reader.offsets([alive, dead])
             assert found[alive] == PartitionOffsets(0, 1, 1)
             assert isinstance(found[dead], Unavailable)

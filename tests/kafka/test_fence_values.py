@@ -1,4 +1,4 @@
-"""What a fence is made of, and what it says of itself; no cluster is needed."""
+"""The rules of a fence and its description, without a cluster."""
 
 import pytest
 

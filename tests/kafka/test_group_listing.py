@@ -1,4 +1,4 @@
-"""Faults of a listing that a real cluster shows only for moments."""
+"""Errors of a listing that a real cluster shows only briefly."""
 
 from concurrent.futures import Future
 from typing import Any

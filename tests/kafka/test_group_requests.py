@@ -1,4 +1,4 @@
-"""Very many groups at once: told and moved once each, whatever a broker leaves unanswered."""
+"""Requests about many groups: each is sent once, whatever a broker leaves unanswered."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -33,12 +33,12 @@ WANTED = [(group, {TopicPartition(TOPIC, 0): Committed(5)}) for group in GROUPS]
 
 @dataclass
 class Broker:
-    """Answers for every group, until it hangs up.
+    """Answers for every group, until it disconnects.
 
     Attributes:
-        answers: requests that it answers; the next one is lost, and with it the connection.
-        knows: kinds of requests that it takes.
-        errors: what it says of each position, one after the other; at last 0.
+        answers: how many requests it answers before it disconnects.
+        knows: the requests that it supports.
+        errors: the error code of each offset, in order; then 0.
     """
 
     answers: int = 1_000
@@ -93,7 +93,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
 HELD = {TopicPartition(TOPIC, 0): Committed(5)}
 
 
-def test_all_are_told_at_once(opened: Opened) -> None:
+def test_all_are_read_at_once(opened: Opened) -> None:
     found = opened(Broker()).committed(GROUPS)
     assert {name: reply.positions for name, reply in found.items()} == dict.fromkeys(GROUPS, HELD)
 

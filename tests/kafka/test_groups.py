@@ -1,4 +1,4 @@
-"""Groups on a real cluster: read as they are, written only where nobody reads in them."""
+"""Groups on a real cluster: read as they are, written only if they have no members."""
 
 import time
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ def test_what_is_committed_comes_back_as_it_was(
         TopicPartition(topic, 3): Committed(9, -1, "a\x00b"),
     }
     assert writer.commit({name: wanted}) == {name: dict.fromkeys(wanted)}
-    # No byte more, no byte less: confluent-kafka's own reading goes on behind the end.
+    # Not a byte more or less: confluent-kafka reads past the end of the metadata.
     for _ in range(20):
         assert reader.committed([name]) == {name: wanted}
 
@@ -90,7 +90,7 @@ def test_positions_are_removed(
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_group_that_somebody_reads_in_is_left_alone(
+def test_a_group_with_members_is_left_alone(
     reader: KafkaGroupReader,
     writer: KafkaGroupWriter,
     secondary: ClusterUnderTest,
@@ -184,7 +184,7 @@ def test_very_many_groups(
     name: str,
     protocol: str,
 ) -> None:
-    """More than a wave of requests; among them one that somebody reads in."""
+    """More groups than one timeout allows for, one of them with members."""
     names = [f"{name}-{number}" for number in range(600)]
     places = [TopicPartition(topic, number) for number in range(4)]
     wanted = {
@@ -262,5 +262,5 @@ def test_a_cluster_that_is_not_there(name: str) -> None:
         answers = writer.commit(many)
         assert all(isinstance(answer[place], Unanswered) for answer in answers.values())
         assert len(answers) == 1200
-    # Waves after one that nobody answered are not waited for.
+    # After a silent cluster, further requests are not awaited.
     assert time.monotonic() - began < 20

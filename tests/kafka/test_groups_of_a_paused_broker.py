@@ -1,4 +1,4 @@
-"""Answers that come while nobody waits for them any more."""
+"""Responses that arrive after the client has stopped waiting."""
 
 import json
 import signal
@@ -65,7 +65,7 @@ for line in sys.stdin:
 def test_a_broker_that_pauses_does_not_end_the_process(
     lab: Lab, primary: ClusterUnderTest, new_topic: NewTopic
 ) -> None:
-    """In a process of its own: librdkafka ended it with an assertion."""
+    """In a separate process, which an assertion of librdkafka used to end."""
     place = TopicPartition(new_topic(on=("primary",)), 0)
     groups = [f"paused-{uuid4().hex[:8]}-{n}" for n in range(GROUPS)]
     with KafkaGroupWriter(Connection("primary", primary.properties())) as writer:
@@ -98,7 +98,7 @@ def test_a_broker_that_pauses_does_not_end_the_process(
 def test_a_cluster_without_any_broker_does_not_end_the_process(
     lab: Lab, primary: ClusterUnderTest
 ) -> None:
-    """In a process of its own: `describe_cluster` of librdkafka ended it with an assertion."""
+    """In a separate process, which `describe_cluster` of librdkafka used to end."""
     asking = subprocess.Popen(
         [sys.executable, "-c", WHO_IS_THERE],
         stdin=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""Looking at groups creates nothing: not even the topic that Kafka makes for who asks."""
+"""Reading groups creates nothing, not even the topic that Kafka creates on a look-up."""
 
 import pytest
 
@@ -29,13 +29,13 @@ def test_looking_at_a_cluster_that_has_never_had_a_group(cluster: TlsCluster, be
                 name: Group(name, GroupProtocol.UNKNOWN, GroupState.DEAD) for name in names
             }
             assert reader.committed(names) == {name: {} for name in names}
-    # Who may not see the topic cannot know whether asking would create it.
+    # A user who may not see the topic cannot know whether a look-up would create it.
     with KafkaGroupReader(Connection("primary", cluster.properties("reader", "PLAIN"))) as reader:
         assert reader.groups() == ()
         for found in (*reader.described(["g"]).values(), *reader.committed(["g"]).values()):
             assert isinstance(found, Unavailable)
             assert "grant it DESCRIBE on the group" in found.reason
-    # Topics come into being a little later than asked for: this one is asked for last.
+    # Topics are created a little after the request: this one is requested last.
     canary = bench.create()
     wait_until(lambda: canary in topics(bench), "the canary exists")
     assert topics(bench) == before | {canary}

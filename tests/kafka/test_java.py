@@ -168,7 +168,7 @@ def test_security_that_cannot_be_translated_is_refused_by_name(
 
 
 @pytest.mark.parametrize(("given", "wanted"), [("none", ""), ("https", "https")])
-def test_host_names_are_checked_unless_told_not_to(given: str, wanted: str) -> None:
+def test_host_names_are_checked_by_default(given: str, wanted: str) -> None:
     tls = {**BROKERS, "security.protocol": "SSL", "ssl.endpoint.identification.algorithm": given}
     assert java_properties(tls)["ssl.endpoint.identification.algorithm"] == wanted
 
@@ -210,7 +210,7 @@ def test_a_key_that_java_cannot_read_is_converted(
     assert "geheim" not in str(translated)
 
 
-def test_without_openssl_such_a_key_is_refused_with_the_cure(
+def test_without_openssl_such_a_key_is_refused_with_the_remedy(
     alice: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = alice.rewritten_key("rsa", "-traditional")

@@ -1,4 +1,4 @@
-"""The same properties in a real Java client: the one that Spark reads with."""
+"""The translated properties in a real Java client, the one that Spark uses."""
 
 import logging
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
 
 @pytest.fixture(scope="module")
 def java() -> Iterator[Any]:
-    """A Java machine with Spark's Kafka client in it."""
+    """A Java process with Spark's Kafka client."""
     connector = resolve("spark-connector", progress=logging.getLogger("tests").info)
     with java_machine([*connector, f"{SPARK_JARS}/*"]) as machine:
         yield machine

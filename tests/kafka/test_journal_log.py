@@ -1,4 +1,4 @@
-"""What the records of a link say, and who of several goes on; no broker is asked."""
+"""The records of a link, and which of several runs continues; without brokers."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -56,7 +56,7 @@ DONE = [taken("A"), *lines("A", BEGAN, ENDED), Beat("token of A", last=True)]
 STOPPED = [taken("B"), *lines("B", BEGAN)]
 
 
-def told(refused: Refused | None) -> str:
+def text_of(refused: Refused | None) -> str:
     return "" if refused is None else refused.message
 
 
@@ -71,13 +71,13 @@ def test_runs_and_their_lines() -> None:
     assert found.holder_of("C") is None
 
 
-def test_other_links_are_passed_over() -> None:
+def test_other_links_are_skipped() -> None:
     found = log(*DONE)
     found.take([(b"other", b"whatever"), (None, b"x"), (b"mai", None)])
     assert found.runs == ("A",)
 
 
-def test_what_a_newer_drctl_wrote_is_not_passed_over() -> None:
+def test_records_of_a_newer_drctl_are_not_skipped() -> None:
     with pytest.raises(AnotherVersion):
         log(*DONE).take([(LINK.encode(), b'{"v":2,"is":"beat","token":"t","last":true}')])
 
@@ -146,23 +146,23 @@ def test_a_run_that_was_set_aside_does_not_hide_the_one_before_it() -> None:
     aside = log(*STOPPED, *lines("Z", BEGAN), taken("Z", "2", abandons="Z"))
     assert aside.unfinished == "B"
     assert aside.blocker("B") is None
-    assert told(aside.blocker("C")).startswith("unfinished run B")
+    assert text_of(aside.blocker("C")).startswith("unfinished run B")
 
 
 def test_who_may_have_the_link() -> None:
     assert log().blocker("A") is None
     assert log(*DONE).blocker("B") is None
-    assert told(log(*DONE).blocker("A")).startswith("run A has ended")
+    assert text_of(log(*DONE).blocker("A")).startswith("run A has ended")
     stopped = log(*DONE, *STOPPED)
     assert stopped.blocker("B") is None
-    assert told(stopped.blocker("A")).startswith("run A has ended")
+    assert text_of(stopped.blocker("A")).startswith("run A has ended")
     other = stopped.blocker("C")
     assert other is not None
     assert "unfinished run B (anna on laptop (process 41), since 2026" in other.message
     assert "drctl resume B" in other.hint
 
 
-def test_a_run_that_took_the_link_and_wrote_nothing_leaves_nothing_to_go_on_with() -> None:
+def test_a_run_that_took_the_link_and_wrote_nothing_leaves_nothing_to_resume() -> None:
     found = log(*DONE, taken("B"))
     assert found.unfinished == ""
     assert found.blocker("C") is None
@@ -170,7 +170,7 @@ def test_a_run_that_took_the_link_and_wrote_nothing_leaves_nothing_to_go_on_with
 
 
 def test_a_run_that_is_abandoned() -> None:
-    assert told(log(*STOPPED).blocker("C", abandoning="A")).startswith("unfinished run B")
+    assert text_of(log(*STOPPED).blocker("C", abandoning="A")).startswith("unfinished run B")
     assert log(*STOPPED).blocker("C", abandoning="B") is None
     begun = log(*STOPPED, taken("C", abandons="B"))
     assert begun.unfinished == ""
@@ -194,7 +194,7 @@ def test_lines_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert log(*parts[1:]).lines("A") == log(*parts).lines("A")[1:], "as after deleting records"
 
 
-def test_the_hold_ends_with_a_farewell_of_its_own() -> None:
+def test_the_hold_ends_with_its_own_release() -> None:
     assert log(taken("A")).hold == taken("A")
     assert log(taken("A"), Beat("token of A", last=False)).hold == taken("A")
     assert log(taken("A"), Beat("another", last=True)).hold == taken("A")
@@ -212,7 +212,7 @@ def test_claims_last_until_the_link_is_taken_or_they_are_withdrawn() -> None:
 
 
 def contest(known: Sequence[JournalRecord], *seen: JournalRecord, run: str = "Z") -> Contention:
-    """Of a run that claims behind what is known, and sees more."""
+    """The contention of a run that claims after known records and reads more."""
     made = Contention(log(*known), f"token of {run}")
     for record in seen:
         made.observe(record)
@@ -240,7 +240,7 @@ def test_a_holder_who_shows_that_he_lives(sign: JournalRecord) -> None:
     alive = contest(STOPPED, claim("Z"), sign)
     run = "C" if isinstance(sign, Taken) else "B"
     assert alive.alive == holder(run)
-    assert f"link main is held by run {run}: anna on laptop" in told(alive.refusal(LINK))
+    assert f"link main is held by run {run}: anna on laptop" in text_of(alive.refusal(LINK))
 
 
 def test_signs_of_others_are_no_signs_of_the_holder() -> None:
@@ -253,16 +253,16 @@ def test_a_holder_who_lets_go_while_one_watches() -> None:
     assert not contest(STOPPED, claim("Z"), Beat("token of B", last=True)).contested
 
 
-def test_the_first_claim_goes_on() -> None:
+def test_the_first_claim_wins() -> None:
     first = contest(DONE, claim("Z"), claim("Y"), claim("Y"))
     assert not first.contested
     second = contest(DONE, claim("Z"), claim("Y"), run="Y")
     assert second.contested
     assert second.alive is None
     second.observe(claim("Z"))
-    assert told(second.refusal(LINK)).startswith("run Z is acquiring link main: anna")
+    assert text_of(second.refusal(LINK)).startswith("run Z is acquiring link main: anna")
     taking = contest(DONE, claim("Z"), claim("Y"), taken("Z"), run="Y")
-    assert told(taking.refusal(LINK)).startswith("link main is held by run Z")
+    assert text_of(taking.refusal(LINK)).startswith("link main is held by run Z")
     gone = contest(DONE, claim("Z"), claim("Y"), Withdrawn("token of Z"), claim("Z"), run="Y")
     assert not gone.contested
 
@@ -299,7 +299,7 @@ def test_nobody_waits_for_those_whose_processes_are_gone(known: list[JournalReco
     assert not all_gone.contested
     all_gone.observe(claim("Z"))
     all_gone.observe(taken("X"))
-    assert told(all_gone.refusal(LINK)).startswith("link main is held by run X"), "it just wrote"
+    assert text_of(all_gone.refusal(LINK)).startswith("link main is held by run X"), "it just wrote"
 
 
 def test_one_of_two_who_may_live_is_waited_for() -> None:

@@ -1,4 +1,4 @@
-"""Who has a link when processes die, hang and come back, or brokers do; all of it real."""
+"""Who holds a link when real processes or brokers die, hang and return."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -65,7 +65,7 @@ def test_a_second_is_refused_while_one_is_alive(place: JournalPlace, run: str) -
 
 
 def test_one_that_hides_behind_the_open_transaction_of_another_link(place: JournalPlace) -> None:
-    """Readers of committed records see nothing of it until that is decided."""
+    """Readers of committed records do not see it until that transaction ends."""
     with place.journal().acquire(holder("A", "bert")) as held:
         held.append([BEGAN])
         other = place.bench.producer(**{"transactional.id": f"{place.link}-other"})
@@ -138,13 +138,13 @@ def test_a_stopped_process_that_comes_back_writes_nothing_more(place: JournalPla
 
 
 def hanging(place: JournalPlace, run: str) -> HeldRun:
-    """A run of this process that shows no life, as if the machine slept."""
+    """A run of this process without heartbeats, as if the host slept."""
     held = place.journal(beat_s=LONG_S).acquire(holder(run))
     held.append([BEGAN])
     return held
 
 
-def test_a_fenced_one_is_told_who_has_the_link(place: JournalPlace) -> None:
+def test_a_fenced_run_names_the_new_holder(place: JournalPlace) -> None:
     zombie = hanging(place, "A")
     with place.journal().acquire(holder("B", "bert"), abandoning="A") as held:
         held._beats.stop()
@@ -174,7 +174,7 @@ def test_a_beat_notices_that_the_link_is_lost(place: JournalPlace) -> None:
 
 
 def test_one_that_slept_between_its_claim_and_the_link_does_no_harm(place: JournalPlace) -> None:
-    """It fences who came meanwhile, sees that, and leaves: nobody writes, one can be resumed."""
+    """It fences the run that came meanwhile, notices that, and leaves: no one writes."""
     place.run("0", "began", "ended")
     slow = place.journal()
     slow.runs()
@@ -189,7 +189,7 @@ def test_one_that_slept_between_its_claim_and_the_link_does_no_harm(place: Journ
 
 
 def race(place: JournalPlace, runs: list[str]) -> list[HeldRun | DrctlError]:
-    """What comes of several that begin in the same moment."""
+    """The outcome of several runs that start at the same moment."""
     together = Barrier(len(runs))
 
     def begin(run: str) -> HeldRun | DrctlError:
@@ -205,7 +205,7 @@ def race(place: JournalPlace, runs: list[str]) -> list[HeldRun | DrctlError]:
 
 
 @pytest.mark.parametrize("attempt", range(2))
-def test_of_three_that_begin_at_once_one_goes_on(place: JournalPlace, attempt: int) -> None:
+def test_of_three_simultaneous_starts_one_wins(place: JournalPlace, attempt: int) -> None:
     place.run("0", "began", "ended")
     came = race(place, ["A", "B", "C"])
     (held,) = [each for each in came if isinstance(each, HeldRun)]
@@ -218,7 +218,7 @@ def test_of_three_that_begin_at_once_one_goes_on(place: JournalPlace, attempt: i
     assert place.reader().runs() == (held.run, "0")
 
 
-def test_of_three_that_resume_at_once_one_goes_on(place: JournalPlace) -> None:
+def test_of_three_simultaneous_resumes_one_wins(place: JournalPlace) -> None:
     zombie = hanging(place, "A")
     came = race(place, ["A", "A", "A"])
     (held,) = [each for each in came if isinstance(each, HeldRun)]
@@ -231,7 +231,7 @@ def test_of_three_that_resume_at_once_one_goes_on(place: JournalPlace) -> None:
 
 
 def test_a_transaction_that_a_killed_process_left_open(place: JournalPlace) -> None:
-    """It would last half a minute; whoever takes the link need not wait for its end."""
+    """It would last half a minute; the next run does not wait for that."""
     with HolderProcess(place, "A") as bert:
         bert.answer()
         bert.append("began")
@@ -266,7 +266,7 @@ class Frozen:
     """A cluster whose brokers hang; a context manager.
 
     Attributes:
-        thawing: set before the first of them goes on.
+        thawing: set before the first of them continues.
     """
 
     def __init__(self, cluster: TlsCluster) -> None:
@@ -296,7 +296,7 @@ MOMENTS = pytest.mark.parametrize("moment", ["_begin", "_commit"])
 def freezing(
     brokers: Frozen, patch: pytest.MonkeyPatch, moment: str, then: Callable[[], object]
 ) -> None:
-    """Let the brokers hang when an append comes to this point, and then do something."""
+    """Pause the brokers when an append reaches this point, and then do something."""
     original: Callable[..., None] = getattr(JournalWriter, moment)
 
     def late(writer: JournalWriter, *arguments: object) -> None:
@@ -325,7 +325,7 @@ def test_brokers_that_hang_for_a_while_are_waited_for(
 def test_brokers_that_hang_for_too_long_in_the_middle_of_an_append(
     cluster: TlsCluster, place: JournalPlace, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    """Brokers decide whether a commit that was sent counts; before it nothing does."""
+    """After a commit was sent, the brokers decide whether it counts; before it, nothing counts."""
     sent = moment == "_commit"
     with (
         Frozen(cluster) as brokers,
@@ -353,7 +353,7 @@ def test_brokers_that_hang_for_too_long_in_the_middle_of_an_append(
 def test_a_broker_that_dies_and_comes_back_is_waited_for(
     cluster: TlsCluster, place: JournalPlace
 ) -> None:
-    """The coordinator of a transaction, the leader of the partition: each is on one of the two."""
+    """The transaction coordinator and the partition leader are each on one of two brokers."""
     with place.journal(beat_s=LONG_S).acquire(holder("A")) as held:
         held.append([BEGAN])
         cluster.signal(2, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""The journal's topic on a real cluster: made, written, read, and refused where it would forget."""
+"""The journal topic on a real cluster: created, written, read, refused if it loses records."""
 
 from collections.abc import Iterator, Mapping
 
@@ -85,7 +85,7 @@ def test_the_topic_is_made_as_it_must_be(place: JournalPlace) -> None:
 
 
 def test_runs_one_after_the_other(place: JournalPlace) -> None:
-    """One that has ended and let go is no reason to wait."""
+    """A run that has ended and released the link is no reason to wait."""
     for run in ("A", "B"):
         with place.journal(beat_s=LONG_S).acquire(holder(run)) as held:
             held.append([BEGAN, ENDED])
@@ -96,7 +96,7 @@ def test_runs_one_after_the_other(place: JournalPlace) -> None:
         place.journal(beat_s=LONG_S).acquire(holder("A"))
 
 
-def test_one_that_stopped_is_gone_on_with_and_nothing_else_is(place: JournalPlace) -> None:
+def test_only_the_run_that_stopped_can_be_resumed(place: JournalPlace) -> None:
     place.run("A", "began", "intend")
     end = place.settled_end()
     with pytest.raises(Refused, match=r"unfinished run A \(anna on laptop-of-anna") as refused:
@@ -113,7 +113,7 @@ def test_one_that_stopped_is_gone_on_with_and_nothing_else_is(place: JournalPlac
     assert run_state.verify("A", place.reader().lines("A")).complete
 
 
-def test_one_that_nobody_is_to_go_on_with(place: JournalPlace) -> None:
+def test_an_abandoned_run(place: JournalPlace) -> None:
     place.run("A", "began", "intend")
     with place.journal().acquire(holder("B"), abandoning="A") as held:
         held.append([BEGAN, ENDED])
@@ -282,7 +282,7 @@ def test_a_run_that_nobody_with_the_key_wrote_is_refused_and_set_aside(place: Jo
         held.append(named("began"))
 
 
-def test_a_journal_that_somebody_mended_is_not_gone_on_with(place: JournalPlace) -> None:
+def test_an_edited_journal_is_not_resumed(place: JournalPlace) -> None:
     place.run("A", "began")
     (forged,) = run_state.seal(named("done"), run_state.Head(1, "0" * 64))
     (part,) = split("A", forged)
@@ -298,7 +298,7 @@ FORGED = run_state.seal(named("done"), run_state.Head(1, "0" * 64))[0]
 
 
 @pytest.mark.parametrize("line", [b"not a line", FORGED], ids=["no line", "another line"])
-def test_a_damaged_run_is_left_behind(place: JournalPlace, line: bytes) -> None:
+def test_a_damaged_run_is_abandoned(place: JournalPlace, line: bytes) -> None:
     place.run("A", "began", "intend")
     (part,) = split("A", line)
     place.bench.produce(place.topic, {"key": place.link.encode(), "value": encode(part)})
@@ -377,7 +377,7 @@ def test_what_is_needed_and_what_is_said_where_it_is_not_given(
 
 
 def _blocker(place: JournalPlace) -> str:
-    """What is said to somebody who has not begun; nothing where a run could."""
+    """Why a new run could not start; empty if it could."""
     try:
         place.reader().check()
     except ConfigError as refused:

@@ -1,4 +1,4 @@
-"""A ledger in a topic: whole or not at all, whoever writes, dies or deletes meanwhile."""
+"""A ledger in a topic: consistent whoever writes, dies or deletes meanwhile."""
 
 import subprocess
 import sys
@@ -54,7 +54,7 @@ def log(*cells: Cell, topic_id: str = "id") -> KnownLog:
 
 
 class Ledgers:
-    """Drctls that share a topic of their own."""
+    """Processes of drctl that share a topic."""
 
     def __init__(self, properties: Mapping[str, str], bench: Bench) -> None:
         self.properties = dict(properties)
@@ -71,19 +71,19 @@ class Ledgers:
         )
 
     def seen(self) -> tuple[Book | None, Mapping[LogKey, KnownLog]]:
-        """What somebody who comes now knows."""
+        """What a new reader finds."""
         reader = self.reader()
         return reader.book(self.fingerprint), reader.logs(self.fingerprint, TOPICS)
 
     def end(self) -> int:
-        """The end offset, looked at without the code under test."""
+        """The end offset, read without the code under test."""
         place = TopicPartition(self.topic, 0)
         return int(
             self.bench.admin.list_offsets({place: OffsetSpec.latest()})[place].result().offset
         )
 
     def records(self) -> list[tuple[str, bytes | None]]:
-        """Everything committed; a plain consumer would make the broker create its groups' topic."""
+        """All committed records; a plain consumer would create __consumer_offsets."""
         place = Place(self.topic, 0)
         with KafkaClusterReader(Connection("bench", self.bench.properties)) as reader:
             found = reader.following({place: 0}, 10_000)[place]
@@ -106,7 +106,7 @@ def ledgers(cluster: TlsCluster, bench: Bench) -> Iterator[Ledgers]:
 
 @pytest.fixture
 def begun(ledgers: Ledgers) -> Ledgers:
-    """With a book at version 1 that knows three logs."""
+    """A book at version 1 with three logs."""
     store = ledgers.writer()
     assert store.begin(ledgers.fingerprint, NEW) == NEW
     logs = {SOURCE: log(cell(0, 3), cell(1, 2)), TARGET: log(cell(0, 3)), CLICKS: log(cell(7, 1))}
@@ -234,7 +234,7 @@ def test_two_begin_at_once(ledgers: Ledgers) -> None:
 def test_a_second_writer_fences_the_first(
     begun: Ledgers, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    """The first is about to produce, or to commit what it produced, when the second begins."""
+    """The first is about to produce or to commit when the second starts."""
     first, second = begun.writer(), begun.writer()
     original = getattr(TransactionalWriter, step)
 
@@ -283,8 +283,8 @@ def test_a_crash_before_the_end_leaves_what_was(begun: Ledgers) -> None:
     )
 
 
-def test_a_transaction_of_another_book_stays_out_of_sight(begun: Ledgers) -> None:
-    """Half of a change lies before it, half behind: what is there is no state of the book."""
+def test_a_transaction_of_another_book_stays_hidden(begun: Ledgers) -> None:
+    """Half of a change is before it, half after it: what is visible is no state of the book."""
     book = replace(NEW, version=2)
     half = ledger_topic.log_of(begun.fingerprint, 2, TARGET, log(cell(0, 1), topic_id="new"))
     end = ledger_topic.header_of(begun.fingerprint, book)
@@ -327,7 +327,7 @@ def test_a_topic_that_is_deleted_meanwhile(begun: Ledgers) -> None:
 def test_a_topic_that_is_deleted_just_before_it_is_written(
     begun: Ledgers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Brokers here create topics by their mere name, not compacted: no producer may ask for one."""
+    """These brokers auto-create topics, not compacted: a producer must not request one."""
     write = TransactionalWriter.write
 
     def late(writer: TransactionalWriter, changes: Iterable[Change]) -> None:

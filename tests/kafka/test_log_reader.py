@@ -118,7 +118,7 @@ def test_what_is_appended_meanwhile_is_left_out(
 
 
 def transactions(cluster: ClusterUnderTest, topic: str, *endings: Ending) -> None:
-    """Two records each; a marker behind each pair that was a transaction."""
+    """Pairs of records; a marker follows each pair that was a transaction."""
     for ending in endings:
         cluster.produce(topic, numbered(2), ending)
 
@@ -217,7 +217,7 @@ def test_a_user_who_may_not_read(cluster: TlsCluster, bench: Bench) -> None:
 
 @pytest.fixture
 def hanging(cluster: TlsCluster, bench: Bench) -> Iterator[str]:
-    """A topic whose partition 1 lives on a broker that hangs."""
+    """A topic whose partition 1 is on a broker that hangs."""
     topic = bench.create(2, replicas=[[1], [2]])
     for partition in (0, 1):
         bench.produce(topic, *[{"value": b"v", "timestamp": NOON}] * 3, partition=partition)
@@ -247,7 +247,7 @@ def test_properties_that_librdkafka_refuses() -> None:
 
 
 def test_reading_changes_nothing(cluster: TlsCluster, bench: Bench) -> None:
-    topic = bench.create(replicas=[[1]])  # the only one that speaks TLS
+    topic = bench.create(replicas=[[1]])  # the only one with TLS
     bench.produce(topic, {"value": b"v", "timestamp": NOON})
     before = everything(cluster.properties())
     reader = reader_of({**cluster.tls_properties(), "group.id": "mine"})

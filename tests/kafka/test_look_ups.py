@@ -1,4 +1,4 @@
-"""Offsets of many partitions at once, as the leaders answer them."""
+"""Offsets of many partitions at once, from their leaders."""
 
 import socket
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def bench(primary: ClusterUnderTest) -> Iterator[Bench]:
 def reader(
     primary: ClusterUnderTest, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[KafkaClusterReader]:
-    """Over connections of either kind."""
+    """A reader over either kind of connection."""
     if request.param == "librdkafka":
         monkeypatch.setattr(offsets, "_security", lambda _connection: None)
     with KafkaClusterReader(Connection("primary", primary.properties())) as opened:
@@ -142,7 +142,7 @@ def test_configurations_of_a_user_who_may_not_read_them_all(
 
 
 def test_a_lost_connection_is_reopened(primary: ClusterUnderTest, bench: Bench) -> None:
-    """As where nothing was asked for longer than a broker keeps a connection."""
+    """As after a pause longer than a broker keeps idle connections."""
     asked = [(TopicPartition(bench.create(), 0), int(Mark.END))]
     with KafkaClusterReader(Connection("primary", primary.properties())) as reader:
         assert reader.look_up(asked)() == [Found(0, -1)]

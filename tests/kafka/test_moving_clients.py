@@ -25,7 +25,7 @@ from tests.kafka.moving import QUIET, MovingAddress, SmallCluster
 pytestmark = pytest.mark.jvm
 
 IDS = ("5L6g3nShT-eMCtK--X86sA", "5L6g3nShT-eMCtK--X86sB")
-# What follows would be lost among: a partition remembers so many batches of a producer.
+# A partition remembers so many batches of a producer.
 REMEMBERED = 5
 QUICK = {
     "reconnect.backoff.ms": "20",
@@ -35,19 +35,19 @@ QUICK = {
 
 
 class Pair(NamedTuple):
-    """Two clusters and the address that clients know."""
+    """Two clusters and the clients' address."""
 
     source: SmallCluster
     target: SmallCluster
     address: MovingAddress
 
     def client(self, **settings: str) -> dict[str, str]:
-        """Of a client that follows the address."""
+        """The properties of a client that follows the address."""
         given = {name.replace("__", "."): value for name, value in settings.items()}
         return {"bootstrap.servers": f"127.0.0.1:{self.address.port}", **QUICK, **given}
 
     def topic(self) -> TopicPartition:
-        """A new topic of one partition on both clusters; clients are on the source."""
+        """A new topic with one partition on both clusters; clients are on the source."""
         self.address.point(self.source.behind)
         name = f"test-{uuid4().hex[:8]}"
         for cluster in (self.source, self.target):
@@ -80,7 +80,7 @@ def idempotent(properties: Mapping[str, str]) -> Producer:
 
 
 def write(producer: Producer, place: TopicPartition, count: int) -> list[int]:
-    """So many records, a batch each; the offsets that were acknowledged."""
+    """Write records, one per batch; return the acknowledged offsets."""
     offsets: list[int] = []
 
     def delivered(error: KafkaError | None, message: Message) -> None:
@@ -103,7 +103,7 @@ def end(cluster: SmallCluster, place: TopicPartition) -> int:
 
 
 def only_id(cluster: SmallCluster, place: TopicPartition) -> int:
-    """The id of the one producer that wrote there."""
+    """The id of the only producer that wrote there."""
     with KafkaProducerIdReader(Connection("any", cluster.properties)) as reader:
         known = reader.in_use([place])[place]
     assert not isinstance(known, Unavailable)
@@ -113,7 +113,7 @@ def only_id(cluster: SmallCluster, place: TopicPartition) -> int:
 
 
 def colliding(pair: Pair) -> tuple[TopicPartition, Producer]:
-    """A producer on the source whose id has another one on the target, further on."""
+    """A producer on the source; its id belongs to another producer on the target."""
     place = pair.topic()
     with (
         KafkaProducerIdReader(Connection("primary", pair.source.properties)) as source,
@@ -121,7 +121,7 @@ def colliding(pair: Pair) -> tuple[TopicPartition, Producer]:
         KafkaProducerIdWriter(Connection("primary", pair.source.properties)) as ours,
         KafkaProducerIdWriter(Connection("secondary", pair.target.properties)) as theirs,
     ):
-        # Level, as two clusters of the same age are: both give the next id next.
+        # Equal, as on two clusters of the same age: both allocate the same id next.
         level = max(*source.next_ids().values(), *target.next_ids().values())  # type: ignore[type-var]
         assert isinstance(level, int)
         for each in (ours, theirs):
@@ -221,7 +221,7 @@ _ENDED = (KafkaError._FATAL, KafkaError.GROUP_ID_NOT_FOUND)
 
 
 class Member:
-    """Reads in a group of KIP-848, at the address that moves; joined when it is made."""
+    """A member of a KIP-848 group at the moving address; it joins when created."""
 
     def __init__(self, pair: Pair, group: str, place: TopicPartition) -> None:
         self._errors: list[KafkaError] = []
@@ -237,10 +237,10 @@ class Member:
         assert Patience.of(30).wait_until(lambda: self._consumer.poll(0.05) is not None)
 
     def fate(self, wanted: bytes) -> str:
-        """What becomes of it: it reads this record, or ends for good."""
+        """Its fate: it reads this record, or fails permanently."""
         outcome: list[str] = []
 
-        def told() -> bool:
+        def ended() -> bool:
             message = self._consumer.poll(0.1)
             error = message.error() if message is not None else None
             if error is not None and error.code() in _ENDED:
@@ -250,7 +250,7 @@ class Member:
             outcome.extend(error.str() for error in self._errors if error.code() in _ENDED)
             return bool(outcome)
 
-        assert Patience.of(60).wait_until(told), self._errors
+        assert Patience.of(60).wait_until(ended), self._errors
         return outcome[0]
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Proof that looking changes nothing, on brokers that create topics by their mere name."""
+"""Proof that reading changes nothing, on brokers that auto-create topics."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.jvm
 
 
 class Everything(NamedTuple):
-    """What could be changed."""
+    """Everything that could change."""
 
     partitions: frozenset[tuple[str, int]]
     ends: Mapping[tuple[str, int], int]
@@ -37,7 +37,7 @@ class Everything(NamedTuple):
 
 
 def everything(properties: Mapping[str, Any]) -> Everything:
-    """The state of a cluster, looked at without the code under test."""
+    """The state of a cluster, read without the code under test."""
     admin = AdminClient(dict(properties), logger=QUIET)
     topics = admin.list_topics(timeout=10).topics
     partitions = frozenset((name, n) for name, topic in topics.items() for n in topic.partitions)
@@ -63,7 +63,7 @@ def everything(properties: Mapping[str, Any]) -> Everything:
 
 
 def look_at_everything(reader: KafkaClusterReader) -> None:
-    """Call everything that a reader has, with names that exist and names that do not."""
+    """Call every method of a reader, with existing and missing names."""
     names = [*reader.topic_names(), "no-such-topic", "neither-this-one"]
     reader.cluster_id()
     states = reader.topics(names)
@@ -78,12 +78,12 @@ def look_at_everything(reader: KafkaClusterReader) -> None:
 
 
 def look_and_compare(properties: Mapping[str, str]) -> Everything:
-    """Look at everything; prove that this changed nothing; the state before."""
+    """Read everything; prove that nothing changed; return the state before."""
     before = everything(properties)
     with KafkaClusterReader(Connection("primary", {**properties, "group.id": "mine"})) as reader:
         look_at_everything(reader)
-    # Topics come into being a little later than asked for. This one is asked for last, in the
-    # way that creates it; when it is there, others would be.
+    # Topics are created a little after the request. This one is requested last, in the
+    # way that creates it; once it exists, others would exist, too.
     canary = f"canary-{uuid4().hex[:8]}"
     admin = AdminClient(dict(properties), logger=QUIET)
     admin.list_topics(canary, timeout=10)

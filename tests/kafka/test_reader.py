@@ -1,4 +1,4 @@
-"""What a reader sees of a healthy cluster."""
+"""A reader on a healthy cluster."""
 
 import logging
 import time
@@ -27,7 +27,7 @@ NOON = 1_700_000_000_000
 
 @pytest.fixture(scope="module")
 def bench(primary: ClusterUnderTest) -> Iterator[Bench]:
-    """A hand that writes to the primary of the lab, and cleans up."""
+    """Writes to the primary of the lab, and cleans up."""
     opened = Bench(primary.properties())
     yield opened
     opened.clean_up()
@@ -35,14 +35,14 @@ def bench(primary: ClusterUnderTest) -> Iterator[Bench]:
 
 @pytest.fixture
 def reader(primary: ClusterUnderTest) -> Iterator[KafkaClusterReader]:
-    """The administrator's view of the primary of the lab."""
+    """The administrator's reader of the primary of the lab."""
     with KafkaClusterReader(Connection("primary", primary.properties())) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
 def limited(bench: Bench) -> tuple[str, ...]:
-    """Topics that the user `orders-app` may read, only describe, and not even see."""
+    """Topics that the user `orders-app` may read, only describe, or not even see."""
     names = tuple(bench.create() for _ in range(3))
     bench.allow("orders-app", names[0], AclOperation.READ, AclOperation.DESCRIBE_CONFIGS)
     bench.allow("orders-app", names[1], AclOperation.DESCRIBE)
@@ -155,7 +155,7 @@ def test_first_timestamps_skip_what_is_no_committed_record(
         transacted: NOON + 1,
         plain: NOON + 7,
     }
-    # Behind the last record there is a marker, and behind the end nothing.
+    # A marker follows the last record, and nothing follows the end.
     assert reader.first_timestamps({transacted: 3, plain: 99}) == {}
 
 
@@ -227,7 +227,7 @@ def test_records_that_compaction_or_abortion_took_are_not_replaced_by_the_next(
 
 @contextmanager
 def written_to(bench: Bench, topic: str) -> Iterator[None]:
-    """Somebody writes to its first partition all the time, without transactions."""
+    """A client writes to its first partition all the time, without transactions."""
     enough = Event()
 
     def write() -> None:
@@ -293,7 +293,7 @@ def test_hundreds_of_partitions_at_once(reader: KafkaClusterReader, bench: Bench
     first = reader.first_timestamps(dict.fromkeys(partitions, 0))
     assert newest.keys() == first.keys() == set(partitions)
     assert all(isinstance(stamp, int) for stamp in (*newest.values(), *first.values()))
-    # One after the other this would take longer by far.
+    # One after the other, this would take much longer.
     assert time.monotonic() - started < 20
     for future in bench.admin.delete_topics(names, operation_timeout=30).values():
         future.result()

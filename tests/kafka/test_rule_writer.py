@@ -1,4 +1,4 @@
-"""What adds rules for clients adds none that is about everything, or that leaves something open."""
+"""The writer of client rules refuses wildcard rules and rules that are not exact."""
 
 import pytest
 

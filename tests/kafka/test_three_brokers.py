@@ -1,4 +1,4 @@
-"""What only shows where there are several brokers: stalled ones, absent ones, a lost quorum."""
+"""Behaviour with several brokers: stalled ones, absent ones, a lost quorum."""
 
 import signal
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.jvm
 
 RECOVERY_S = 60.0
 _MADE: list[str] = []
-# Where the machine is busy, the stalled broker's session may end before anybody looked.
+# On a busy host, the stalled broker's session may end before the first request.
 _TRIES = 3
 
 
@@ -37,7 +37,7 @@ def no_topics_left(three: ClusterUnderTest) -> Iterator[None]:
 
 @contextmanager
 def frozen(lab: Lab, three: ClusterUnderTest, *nodes: int) -> Iterator[None]:
-    """Brokers that stall, and go on; at the end all is as it was."""
+    """Pause brokers and resume them; wait until the cluster is healthy again."""
     for node in nodes:
         lab.signal(f"primary-{node}", signal.SIGSTOP)
     try:
@@ -66,7 +66,7 @@ def health(three: ClusterUnderTest, topics: list[str]) -> ClusterHealth:
 
 
 def bystanders(three: ClusterUnderTest) -> tuple[int, int]:
-    """Two nodes that are not the active controller: without them the others can go on."""
+    """Two nodes that are not the active controller: the cluster works without them."""
     controller = health(three, []).controller
     assert isinstance(controller, Controller)
     first, second = (node for node in (1, 2, 3) if node != controller.node)
@@ -105,7 +105,7 @@ def test_a_fence_is_not_proven_on_a_broker_that_stalls(
         assert patient.lifted(rules, [name]).proven
         with frozen(brokers, three, stalled):
             began = monotonic()
-            # The call itself comes back as if all were well.
+            # The call itself returns as if all were well.
             assert writer.deny(rules) == dict.fromkeys(rules)
             enforcement = impatient.enforcement(rules, [name])
             took = monotonic() - began
@@ -129,7 +129,7 @@ def test_a_fence_is_not_proven_on_a_broker_that_stalls(
         assert patient.lifted(rules, [name]).proven
 
 
-def test_records_that_a_stalled_replica_holds_back_are_no_stillness(
+def test_records_that_a_stalled_replica_holds_back_are_not_stable(
     brokers: Lab, three: ClusterUnderTest
 ) -> None:
     stalled, other = bystanders(three)
@@ -158,7 +158,7 @@ def test_records_that_a_stalled_replica_holds_back_are_no_stillness(
         for _ in range(_TRIES):
             with frozen(brokers, three, stalled):
                 write(7)
-                # The end does not move, and yet seven acknowledged records lie behind it.
+                # The end offset does not change, although seven acknowledged records follow it.
                 found = prover.still([name])
             if place in found.unreplicated:
                 break
@@ -228,7 +228,7 @@ def frozen_too(lab: Lab, node: int) -> Iterator[None]:
 def test_a_broker_that_the_client_takes_for_the_controller_dies(
     brokers: Lab, three: ClusterUnderTest
 ) -> None:
-    """A cluster names any broker that is up; left alone, librdkafka asks a dead one for minutes."""
+    """Metadata names any live broker; by default, librdkafka asks a dead one for minutes."""
     connection = Connection("primary", three.properties(), timeout_s=10)
     named = connection.admin().list_topics(timeout=20).controller_id
     brokers.signal(f"primary-{named}", signal.SIGKILL)
@@ -236,7 +236,7 @@ def test_a_broker_that_the_client_takes_for_the_controller_dies(
         new = NewTopic(f"test-{uuid4().hex[:8]}", 1)
 
         def created() -> bool:
-            """False where the request was on its way to the broker when it died."""
+            """False if the broker died while the request was in flight."""
             (future,) = connection.admin().create_topics([new], request_timeout=60).values()
             answer = future.exception()
             if answer is None or answer.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:

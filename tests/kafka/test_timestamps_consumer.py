@@ -1,4 +1,4 @@
-"""The consumer that writes consumer timestamps, on real brokers: what it writes and bears."""
+"""The consumer that writes consumer timestamps, on real brokers: what it writes, and failures."""
 
 import logging
 import threading
@@ -48,7 +48,7 @@ NewConsumer = Callable[..., TimestampsConsumer]
 
 @pytest.fixture(scope="module")
 def cleaned(primary: ClusterUnderTest) -> Iterator[None]:
-    """The topic is gone behind these tests."""
+    """Delete the topic after these tests."""
     yield
     remove_topic(primary)
 
@@ -65,7 +65,7 @@ def start_ms() -> int:
 
 @pytest.fixture
 def filled(primary: ClusterUnderTest, new_topic: NewTopic, start_ms: int) -> str:
-    """A topic whose records have times of their own: the partition in the last digit."""
+    """A topic with its own timestamps: the last digit is the partition."""
     name = new_topic(PARTITIONS, config={"retention.ms": "-1"})
     primary.produce(
         name,
@@ -94,7 +94,7 @@ def new_consumer(primary: ClusterUnderTest, group: str, cleaned: None) -> NewCon
 
 
 def noted(cluster: ClusterUnderTest) -> Noted:
-    """What stands in the topic: the newest of each key."""
+    """The newest value of each key in the topic."""
     found: Noted = {}
     properties = cluster.properties()
     with KafkaClusterReader(Connection("primary", properties)) as reader:
@@ -110,14 +110,14 @@ def noted(cluster: ClusterUnderTest) -> Noted:
 
 
 def committed(cluster: ClusterUnderTest, group: str) -> dict[int, int]:
-    """By partition, as the coordinator has it."""
+    """Committed offsets by partition."""
     asked = cluster.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
     parts = asked[group].result().topic_partitions or []
     return {part.partition: part.offset for part in parts}
 
 
 def read(consumer: Consumer, count: int) -> int:
-    """So many records, at most; fewer where none come for a while."""
+    """Read at most this many records; fewer if none arrive for a while."""
     got, patience = 0, Patience.of(40)
     while got < count and patience.remaining:
         messages = consumer.consume(min(100, count - got), 0.2)
@@ -127,7 +127,7 @@ def read(consumer: Consumer, count: int) -> int:
 
 
 def expected(offsets: dict[int, int], start_ms: int, group: str, topic: str) -> Noted:
-    """Of the last consumed record before each committed offset."""
+    """The timestamp of the last consumed record before each committed offset."""
     return {
         GroupPartition(group, topic, p): ConsumerTimestamp(start_ms + (offset - 1) * 10 + p, 0, 8)
         for p, offset in offsets.items()
@@ -169,7 +169,7 @@ def test_each_way_to_commit(
     offsets = committed(primary, group)
     assert offsets
     assert of_group(noted(primary), group) == expected(offsets, start_ms, group, filled)
-    # The application's own callback is called as ever.
+    # The application's own callback is still called.
     assert bool(called) == (how in {"auto", "async", "offsets"})
 
 
@@ -182,7 +182,7 @@ def test_a_rebalance(
     start_ms: int,
     strategy: str,
 ) -> None:
-    """Partitions move between two consumers; whoever committed last is in the topic."""
+    """Partitions move between two consumers; the topic has the last commit."""
     seen: list[str] = []
     first = new_consumer(partition__assignment__strategy=strategy)
     first.subscribe(
@@ -199,7 +199,7 @@ def test_a_rebalance(
         got += len(first.consume(1, 0.1)) + len(second.consume(1, 0.1))
     assert any(word.startswith("revoked") for word in seen)
     assert len(first.assignment()) + len(second.assignment()) <= PARTITIONS
-    # What was revoked is written at once, with both still at work.
+    # Timestamps of revoked partitions are written at once, while both consumers run.
     moved = {part.partition for part in second.assignment()}
     assert moved
 
@@ -238,7 +238,7 @@ def test_the_topic_is_made_as_replicator_makes_it(
 def test_the_documented_example(
     primary: ClusterUnderTest, filled: str, group: str, start_ms: int, cleaned: None
 ) -> None:
-    """As it stands in the page, but for names and addresses."""
+    """As on the page, apart from names and addresses."""
     (example,) = page("docs/howto/python-consumer.md").blocks("python")
     for name, ours in (
         ('"bootstrap.servers": "broker1:9092"', "**PROPERTIES"),
@@ -262,7 +262,7 @@ def test_the_documented_example(
 
 
 def murmur2(data: bytes) -> int:
-    """As Java's producer hashes keys."""
+    """The hash of Java's producer."""
     m, h = 0x5BD1E995, 0x9747B28C ^ len(data)
     whole = len(data) // 4 * 4
     for at in range(0, whole, 4):
@@ -328,14 +328,14 @@ def test_a_dead_timestamps_cluster_costs_the_consumer_nothing(
     assert f"of group {group}: closed before" in caplog.text
 
 
-def test_a_user_who_may_not_is_told_and_consumes_all_the_same(
+def test_without_permission_it_warns_and_still_consumes(
     primary: ClusterUnderTest,
     new_consumer: NewConsumer,
     filled: str,
     group: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The one who writes the timestamps may be another one than the one who consumes."""
+    """The user who writes the timestamps may differ from the consumer's user."""
     remove_topic(primary)
     other = primary.properties("orders-app")
     consumer = new_consumer(

@@ -39,13 +39,13 @@ def change(offset: int, observed_ms: int = NOON, key: OffsetKey = KEY) -> Change
 
 
 def noted(store: TrackedOffsetsTopic) -> None:
-    """As a pass does it."""
+    """Store offsets as a pass does."""
     store.catch_up()
     store.write([change(7)])
 
 
 class Place:
-    """A topic of its own."""
+    """A separate topic."""
 
     def __init__(self, properties: Mapping[str, str], bench: Bench) -> None:
         self.properties = dict(properties)
@@ -59,7 +59,7 @@ class Place:
         return TrackedOffsetsReader(Connection("secondary", self.properties), self.topic)
 
     def offset(self, key: OffsetKey = KEY) -> int | None:
-        """What somebody who comes now knows of a position."""
+        """The offset that a new reader finds."""
         held = self.reader().catch_up().held(key)
         return held.head.offset if held else None
 
@@ -118,7 +118,7 @@ def test_two_follow_each_other(place: Place) -> None:
     one.write([change(7)])
     log = other.catch_up()
     other.write([change(8, NOON + 1)])
-    one.write([change(7, NOON)])  # older: it is not taken, and that is no failure
+    one.write([change(7, NOON)])  # older: it is not stored, and that is no failure
     for each in (one.catch_up(), log, other.catch_up()):
         held = each.held(KEY)
         assert held is not None
@@ -209,7 +209,7 @@ def test_what_is_needed_and_what_is_said_where_it_is_not_given(
 
 
 def test_the_reason_of_a_purge_is_found_where_python_lost_it() -> None:
-    """Deterministic, for it depends on which of two callbacks is first."""
+    """Deterministic: on a real cluster it depends on which of two callbacks runs first."""
     connection = Connection("secondary", {"bootstrap.servers": "127.0.0.1:1"}, 1)
     purged = KafkaError(KafkaError._PURGE_QUEUE)
     refused = KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED)

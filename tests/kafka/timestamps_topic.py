@@ -8,7 +8,7 @@ from tests.lab.cluster_under_test import ClusterUnderTest
 
 
 def remove_topic(cluster: ClusterUnderTest) -> None:
-    """See that it is not there."""
+    """Delete the topic, and wait until it is gone."""
     try:
         cluster.admin.delete_topics([TOPIC])[TOPIC].result()
     except KafkaException as error:

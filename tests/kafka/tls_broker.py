@@ -1,7 +1,7 @@
-"""A real cluster of two nodes that speaks every security protocol: the lab does not.
+"""A real cluster of two nodes with every security protocol, which the lab does not have.
 
 Node 1 is the controller and a broker with SASL_PLAINTEXT, SASL_SSL and mTLS listeners. Node 2
-is a broker only, for tests that stop or kill a leader. Topics are created by their mere name, as
+is a broker only, for tests that stop or kill a leader. Topics are auto-created, as
 Kafka's default is, and nobody has used a group yet.
 """
 
@@ -26,7 +26,7 @@ from tests.kafka.certificates import make_authority
 ADMIN = "admin"
 PASSWORDS = {
     ADMIN: "admin-password",
-    # Everything that is special in JAAS, in properties files or in a shell.
+    # All characters that are special in JAAS, in properties files or in a shell.
     "bob": "b\"o'b\\; $ {x} ä=,",
     "reader": "reader-password",
 }
@@ -71,7 +71,7 @@ log.retention.ms=-1
 
 
 class TlsCluster:
-    """Starts with `start`, is gone after `close`."""
+    """Started by `start`, removed by `close`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -94,7 +94,7 @@ class TlsCluster:
 
     @property
     def mtls(self) -> str:
-        """TLS that asks for a client's certificate; node 1."""
+        """TLS with client certificates; node 1."""
         return f"127.0.0.1:{self._mtls}"
 
     def properties(self, user: str = ADMIN, mechanism: str = "PLAIN") -> dict[str, str]:
@@ -127,14 +127,14 @@ class TlsCluster:
         }
 
     def start(self) -> None:
-        """Start both nodes and see both answer."""
+        """Start both nodes, and wait until both answer."""
         for node in (1, 2):
             self._format(node)
             self.start_node(node)
         self.wait_for_brokers(2)
 
     def start_node(self, node: int) -> None:
-        """Start a node, anew if it was killed."""
+        """Start a node, again if it was killed."""
         if node in self._processes:
             self._processes[node].wait(10)
         with (self._home(node) / "log").open("ab") as log:
@@ -143,7 +143,7 @@ class TlsCluster:
             )
 
     def signal(self, node: int, number: signal.Signals) -> None:
-        """Kill, stop or continue a node; one that is stopped answers nothing afterwards."""
+        """Kill, pause or resume a node; a paused node does not answer."""
         self._processes[node].send_signal(number)
         if number == signal.SIGSTOP:
             wait_until_stopped(self._processes[node].pid)
@@ -211,7 +211,7 @@ class TlsCluster:
 
 
 def wait_until(condition: Callable[[], bool], what: str, seconds: float = START_S) -> None:
-    """Ask again and again; a test that waited in vain fails."""
+    """Poll until true; fail the test after the timeout."""
     until = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > until:
@@ -220,7 +220,7 @@ def wait_until(condition: Callable[[], bool], what: str, seconds: float = START_
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listened on a moment ago."""
+    """Ports without a listener a moment ago."""
     with ExitStack() as open_sockets:
         found = [open_sockets.enter_context(socket.socket()) for _ in range(count)]
         for one in found:
@@ -240,5 +240,5 @@ def _plain_login() -> str:
 
 
 def _escaped(value: str) -> str:
-    # The file is read as Latin-1, with backslashes of its own.
+    # Java reads the file as Latin-1, with backslash escapes.
     return value.replace("\\", "\\\\")
