@@ -1,4 +1,4 @@
-"""An estimate of what is missing: from offsets alone, without reading a record.
+"""An estimate of missing records from offsets alone, without reading any record.
 
 `to_json` is the document `drctl/gap-estimate/1`. It is never proof;
 see docs/explanation/comparison.md.
@@ -20,7 +20,7 @@ _LAST_MS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds
 
 
 class Uncertainty(StrEnum):
-    """Why the numbers of a partition may be off; what each means stands in `MEANINGS`."""
+    """Why the numbers of a partition may be wrong; explained in `MEANINGS`."""
 
     TRANSACTIONS = "transactions"
     TRANSACTIONS_ON_TARGET = "transactions_on_target"
@@ -64,7 +64,7 @@ MEANINGS = {
     ),
     Uncertainty.CLOCKS_OUT_OF_ORDER: (
         "many records share one timestamp or follow one from the future: clocks are out of order, "
-        "and where in time something is missing cannot be told"
+        "and where in time something is missing is unknown"
     ),
     Uncertainty.DELETED_ON_SOURCE: (
         "the source has deleted its oldest records: the target may hold more, which says nothing"
@@ -87,17 +87,17 @@ MEANINGS = {
     Uncertainty.NOT_ON_TARGET: "the target has no such partition: all of it counts as missing",
     Uncertainty.WHOLE_TOPIC: "the link does not preserve partitions: all are counted together",
 }
-"""Said once in the document and on the terminal, not once a partition."""
+"""Printed once per document, not once per partition."""
 
 ASSUMED = (
     "a stretch of time in which both sides hold the same number of offsets holds the same records"
 )
-"""What at least and at most rest on; only reading records can check it."""
+"""The assumption behind both bounds; only reading records can verify it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A number of records that nobody has counted.
+    """Bounds of a number of records that were not counted.
 
     Attributes:
         at_least: at_most: hold as far as `ASSUMED` does.
@@ -110,7 +110,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """A time in which the sides hold different numbers of offsets.
+    """A time range in which source and target hold different numbers of offsets.
 
     Attributes:
         from_ms: first millisecond (UTC) of it; None where it begins with the logs.
@@ -132,7 +132,7 @@ class PartitionEstimate:
         source_range: `[log start, end)`; None where the source has no such partition.
         source_offsets: those up to the last stable one.
         ahead_on_target: offsets of the target in time ranges in which the source has fewer.
-        undecided: offsets of the source behind the last stable one.
+        undecided: source offsets at or after the last stable offset.
         diverges_from: milliseconds UTC of the first stretch in which the source has more.
         stopped_at: milliseconds UTC of the first source record from which on the target has
             nothing at all.
@@ -154,7 +154,7 @@ class PartitionEstimate:
 
     @property
     def diverges(self) -> bool:
-        """Whether anything may be missing of it."""
+        """Whether records may be missing."""
         return self.missing.at_most > 0
 
 
@@ -187,10 +187,10 @@ class EstimateTotals:
 
 @dataclass(frozen=True, slots=True)
 class EstimateResult:
-    """Everything `drctl gap --scope estimate` found out.
+    """The result of `drctl gap --scope estimate`.
 
     Attributes:
-        started: when it began to look, UTC.
+        started: start of the estimate, UTC.
     """
 
     link: str
@@ -205,12 +205,12 @@ class EstimateResult:
     totals: EstimateTotals = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Add up once: there may be ten thousand partitions."""
+        """The sums; cached, because there may be ten thousand partitions."""
         object.__setattr__(self, "totals", _totals(self.topics))
 
     @property
     def exit_code(self) -> ExitCode:
-        """Always 5: an estimate is no proof."""
+        """Always 5: an estimate is not a verification."""
         return ExitCode.UNKNOWN
 
     def to_json(self) -> dict[str, Any]:
@@ -291,7 +291,7 @@ class PartitionDocument(Document):
         missing_at_least: holds as far as `assumed` does.
         missing_at_most: holds as far as `assumed` does.
         ahead_on_target: offsets of the target in times in which the source has fewer.
-        undecided: offsets of the source behind the last stable one.
+        undecided: source offsets at or after the last stable offset.
         diverges_from: first time from which on the source has more.
         stopped_at: first source record from which on the target has nothing.
         time_ranges: the first times in which the sides differ.

@@ -1,4 +1,4 @@
-"""Change events that are in a topic more than once, by the event's own identity.
+"""Duplicate change events in topics, found by the identity that each event carries.
 
 `to_json` is the document `drctl/duplicates/1`.
 """
@@ -15,7 +15,7 @@ from drctl.model.topology import OffsetRange
 
 
 class EventFormat(StrEnum):
-    """Who writes the events, and with them their identity."""
+    """The source of the events, which determines their identity."""
 
     DEBEZIUM = "debezium"
 
@@ -25,8 +25,8 @@ class EventCounts:
     """Numbers of records.
 
     Attributes:
-        events: that have an identity, the repeated ones among them.
-        repeated: that are there a second or further time.
+        events: records with an identity, including repeated ones.
+        repeated: second and further occurrences of events.
         tombstones: records without a value; they follow a deletion, and are no events.
         unidentified: all others; whether they are duplicates is not known.
     """
@@ -42,7 +42,7 @@ class EventCounts:
 
 
 class Repeat(NamedTuple):
-    """An event that is there again, and where it was first."""
+    """A repeated event, and its first occurrence."""
 
     offset: int
     first_partition: int
@@ -55,9 +55,9 @@ class PartitionEvents:
 
     Attributes:
         range: the offsets that were read.
-        first: its first repeated event; None where it has none.
-        last: the offset of its last one.
-        identity: of the first one, in words.
+        first: its first repeated event; None if there is none.
+        last: offset of the last repeated event.
+        identity: identity of the first repeated event, as text.
     """
 
     topic: str
@@ -71,7 +71,7 @@ class PartitionEvents:
 
 @dataclass(frozen=True, slots=True)
 class EventDuplicates:
-    """What was found in some topics of one cluster.
+    """Duplicates in topics of one cluster.
 
     Attributes:
         started: when the offsets were frozen, UTC.
@@ -87,17 +87,17 @@ class EventDuplicates:
 
     @property
     def totals(self) -> EventCounts:
-        """Of all partitions."""
+        """The sums over all partitions."""
         return sum((each.counts for each in self.partitions), EventCounts())
 
     @property
     def complete(self) -> bool:
-        """Whether every record was read and had an identity, or needs none."""
+        """Whether every record was read, and has an identity or needs none."""
         return not self.not_compared and not self.totals.unidentified
 
     @property
     def exit_code(self) -> ExitCode:
-        """5 where not complete, else 1 where any event is repeated, else 0."""
+        """5 if incomplete, else 1 if an event is repeated, else 0."""
         if not self.complete:
             return ExitCode.UNKNOWN
         return ExitCode.FOUND if self.totals.repeated else ExitCode.DONE
@@ -108,7 +108,7 @@ class EventDuplicates:
 
 
 class RepeatDocument(Document):
-    """An event that is there again, and where it was first.
+    """A repeated event, and its first occurrence.
 
     Attributes:
         first_offset: where the event was first.
@@ -149,7 +149,7 @@ class PartitionDocument(Document):
 
 
 class EventDuplicatesDocument(Document):
-    """Change events that are in a topic more than once, by the event's own identity.
+    """Duplicate change events in topics, found by the identity that each event carries.
 
     Attributes:
         identity: who writes the events.

@@ -1,4 +1,4 @@
-"""The one reader of `gap.json`: what `GapResult.to_json` wrote, in this version or before."""
+"""Reads `gap.json`, as written by `GapResult.to_json` of this or an earlier version."""
 
 import hashlib
 import json
@@ -31,10 +31,10 @@ _NOT_IDENTITY = frozenset({"out", "seconds", "engine"})
 
 @dataclass(frozen=True, slots=True)
 class KeptGap:
-    """A result as it was kept; its histogram and examples are only on its page.
+    """A stored gap result, without its histogram and examples.
 
     Attributes:
-        id: made of all that the document says: `drctl reconcile` keeps its progress by it.
+        id: digest of the document; `drctl reconcile` stores its progress under it.
     """
 
     id: str
@@ -42,10 +42,10 @@ class KeptGap:
 
 
 def read_document(document: Any) -> KeptGap:
-    """From the JSON of a `gap.json`.
+    """Parse the JSON of a `gap.json`.
 
     Raises:
-        ValueError: it is none, or is damaged; why, in words.
+        ValueError: it is not a gap result, or is damaged.
     """
     try:
         if not isinstance(document, dict):
@@ -84,10 +84,10 @@ def _result(data: Mapping[str, Any]) -> GapResult:
             for each in data["not_compared"]
         ),
         ledger=_ledger(data["ledger"]),
-        # Earlier versions knew no order but that of keys, and looked at no other records.
+        # Earlier versions only compared the order of keys.
         within=OrderScope(data["order"].get("within", OrderScope.KEY)),
         inversions=_inversions(data.get("inversions")),
-        # Earlier versions did not say it.
+        # Missing in documents of earlier versions.
         engine=Engine(data.get("engine") or Engine.AUTO),
     )
 
@@ -98,7 +98,7 @@ def _topic(data: Mapping[str, Any]) -> TopicGap:
         target_topic=_text(data["target_topic"]),
         partitions=tuple(_partition(_text(data["topic"]), each) for each in data["partitions"]),
         notes=tuple(map(_text, data["notes"])),
-        # Earlier versions did not keep the ids, and older brokers have none.
+        # Missing in documents of earlier versions, and with older brokers.
         topic_id=_text(data.get("topic_id") or ""),
         target_topic_id=_text(data.get("target_topic_id") or ""),
     )
@@ -167,12 +167,12 @@ def _inversions(data: Any) -> tuple[Inversion, ...] | None:
 
 
 def _made(kind: Callable[..., T], data: Mapping[str, Any]) -> T:
-    """A value of plain fields, each of the kind that its class says."""
-    hints, told = get_type_hints(kind), dict(data)
-    for name in told:
+    """Build a dataclass from JSON, converting each field to its type."""
+    hints, fields = get_type_hints(kind), dict(data)
+    for name in fields:
         if read := _READ.get(hints[name]):
-            told[name] = read(told[name])
-    return kind(**told)
+            fields[name] = read(fields[name])
+    return kind(**fields)
 
 
 def _text(value: object) -> str:

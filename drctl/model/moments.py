@@ -1,4 +1,4 @@
-"""Moments as records, offsets and headers tell them: any 64-bit number, whoever wrote it."""
+"""Timestamps of records and headers, which can be any 64-bit number."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -6,7 +6,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def utc(timestamp_ms: int) -> str:
-    """A moment in words; as a number where it is none of the calendar."""
+    """A timestamp as text; the number itself if it is outside the calendar."""
     try:
         moment = _EPOCH + timedelta(milliseconds=timestamp_ms)
     except OverflowError:
@@ -15,7 +15,7 @@ def utc(timestamp_ms: int) -> str:
 
 
 def iso(timestamp_ms: int) -> str:
-    """A moment as JSON has it; the number itself where it is none of the calendar."""
+    """A timestamp for JSON; the number itself if it is outside the calendar."""
     try:
         return (_EPOCH + timedelta(milliseconds=timestamp_ms)).isoformat()
     except OverflowError:
@@ -23,5 +23,5 @@ def iso(timestamp_ms: int) -> str:
 
 
 def new_name() -> str:
-    """A name for a run, or a result, that begins now; names sort by time."""
+    """An id for a run or result that starts now; ids sort by time."""
     return datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")

@@ -51,29 +51,29 @@ def parse_overrides(
 
 
 Json = Mapping[str, Any]
-"""What JSON can hold: it goes into plans and journals as it is."""
+"""A JSON object in a plan or journal."""
 
 
 class Duty(StrEnum):
-    """What becomes of a run in which a step cannot be done."""
+    """What a run does if a step fails."""
 
     REQUIRED = "required"
-    """The run ends there."""
+    """The run stops."""
     BEST_EFFORT = "best-effort"
-    """The run continues; what was not done is outstanding."""
+    """The run continues; the step becomes an outstanding action."""
     OPTIONAL = "optional"
-    """The run continues; the steps after it do without."""
+    """The run continues without the step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing to do.
+    """A step of a plan.
 
     Attributes:
         id: unique in its plan.
         kind: the name in the registry of `drctl.steps.registry`.
-        settings: what the kind needs to know; it names clusters, topics, never secrets.
-        timeout_s: how long its proof may take.
+        settings: settings of the kind; they never contain secrets.
+        timeout_s: how long its verification may take.
     """
 
     id: str
@@ -110,13 +110,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps over one link.
+    """The steps for one link.
 
     Attributes:
-        name: of the sequence or runbook that it comes from.
+        name: name of its sequence or runbook.
         source: name of the cluster that replication reads from now.
         target: name of the cluster that will take the writes.
-        basis: what it was built from: each part in words that change when it does.
+        basis: what the plan was built from: each part as text that changes when the part does.
         overrides: the reason of each override, by precheck.
     """
 
@@ -130,12 +130,12 @@ class Plan:
 
     @property
     def fingerprint(self) -> str:
-        """Of the steps and of what they were built from: 16 hex digits."""
+        """Fingerprint of the steps and their basis: 16 hex digits."""
         text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def step(self, identity: str) -> Step:
-        """The step of this id.
+        """The step with this id.
 
         Raises:
             KeyError: there is none.
@@ -146,7 +146,7 @@ class Plan:
         raise KeyError(identity)
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in files and journals; the same plan gives the same document."""
+        """The JSON form for files and journals; equal plans have equal documents."""
         return {
             "name": self.name,
             "link": self.link,
@@ -159,7 +159,7 @@ class Plan:
 
     @classmethod
     def from_json(cls, data: Json) -> "Plan":
-        """From what `to_json` made; its fingerprint is that of the plan that it was made from.
+        """Read a plan from the result of `to_json`; the fingerprint stays the same.
 
         Raises:
             KeyError, TypeError, ValueError: it did not.
@@ -207,7 +207,7 @@ _ABSENT = "missing"
 
 
 def changes(planned: Plan, now: Plan) -> tuple[str, ...]:
-    """A line each, what they were built from first; empty where it is the same plan."""
+    """Describe the differences of two plans, one line each, the basis first; empty if equal."""
     return tuple(_changes(planned, now)) if planned.fingerprint != now.fingerprint else ()
 
 
@@ -240,7 +240,7 @@ def _there(steps: Mapping[str, Step]) -> Mapping[str, str]:
 
 
 def _settings_of(step: Step) -> Mapping[str, str]:
-    """Each as JSON; a setting may have the name of one of the step's own."""
+    """Each field as JSON; a setting may have the same name as a field of the step."""
     own = {"its kind": step.kind, "its timeout": step.timeout_s, "its duty": step.duty.value}
     values = {**own, **step.settings}
     return {f"step {step.id}, {name}": json.dumps(values[name], sort_keys=True) for name in values}

@@ -1,8 +1,8 @@
-"""Producer ids: two clusters count theirs alike, and a producer that moves takes its own along.
+"""Producer ids: each cluster assigns its own, and a producer that moves keeps its id.
 
-An idempotent producer is known to a partition by its id and epoch. Where the other cluster gave
-the same id to somebody else, the moved producer's records look like duplicates of that one's:
-they are acknowledged and not stored (KIP-98, KIP-360).
+A partition identifies an idempotent producer by id and epoch. If the other cluster assigned the
+same id to another producer, records of the moved producer look like duplicates: they are
+acknowledged and not stored (KIP-98, KIP-360).
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -13,12 +13,12 @@ from drctl.model.topology import TopicPartition, Unavailable
 
 
 class Producer(NamedTuple):
-    """What a partition remembers of a producer.
+    """The state of a producer in a partition.
 
     Attributes:
-        sequence: of its last record there; -1 where it wrote none.
-        timestamp_ms: of its last record there; -1 where it wrote none.
-        open_since: offset at which its open transaction began; -1 where it has none.
+        sequence: sequence number of its last record; -1 without a record.
+        timestamp_ms: timestamp of its last record; -1 without a record.
+        open_since: first offset of its open transaction; -1 if it has none.
     """
 
     producer_id: int
@@ -29,11 +29,11 @@ class Producer(NamedTuple):
 
 
 Producers = Mapping[TopicPartition, tuple[Producer, ...] | Unavailable]
-"""By partition those that it remembers: for a day after their last record, unless configured."""
+"""Producers by partition; brokers forget them a day after their last record by default."""
 
 
 class Collision(NamedTuple):
-    """An id that stands for different producers in a partition and in its copy."""
+    """An id that belongs to different producers in a partition and in its copy."""
 
     source: TopicPartition
     target: TopicPartition
@@ -42,12 +42,12 @@ class Collision(NamedTuple):
 
     @property
     def silent(self) -> bool:
-        """Whether records may be acknowledged that are not stored; else they are refused."""
+        """Whether records may be acknowledged but not stored; otherwise they are rejected."""
         return self.ours.epoch == self.theirs.epoch
 
     @property
     def reason(self) -> str:
-        """What would happen, in words for a person."""
+        """The consequence, as text."""
         who = f"producer id {self.ours.producer_id} writes to {self.source}"
         there = f"and belongs to another producer in {self.target}"
         if self.silent:
@@ -58,10 +58,10 @@ class Collision(NamedTuple):
 def collisions(
     source: Producers, target: Producers, rename: Callable[[str], str]
 ) -> tuple[Collision, ...]:
-    """Producers of the source that would meet another one of the same id on the target.
+    """Producers of the source whose id belongs to another producer on the target.
 
     Args:
-        rename: what a topic is called on the target.
+        rename: returns the name of a topic on the target.
     """
     found: list[Collision] = []
     for place, ours in sorted(_read(source).items()):
@@ -75,7 +75,7 @@ def collisions(
 
 
 def highest(*sides: Producers) -> int:
-    """The highest id in use; -1 where none is."""
+    """The highest id in use; -1 if there is none."""
     return max(
         (each.producer_id for side in sides for ids in _read(side).values() for each in ids),
         default=-1,
@@ -88,12 +88,12 @@ def _read(side: Producers) -> dict[TopicPartition, tuple[Producer, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Advanced:
-    """How far a broker's ids are.
+    """The producer ids that a broker assigned.
 
     Attributes:
-        first: the id that it gave first.
-        last: the id that it gave last; those that follow are higher.
-        beyond: what was wanted: only higher ids are given from now on.
+        first: first id that it assigned.
+        last: last id that it assigned; later ids are higher.
+        beyond: the goal: all later ids must be higher.
     """
 
     first: int
@@ -102,20 +102,20 @@ class Advanced:
 
     @property
     def done(self) -> bool:
-        """Whether it is as wanted."""
+        """Whether the goal is reached."""
         return self.last > self.beyond
 
     @property
     def spent(self) -> int:
-        """How many ids at least were given away for it."""
+        """Lower bound of the ids that were used up."""
         return self.last - self.first + 1
 
 
 class ProducerIdReader(Protocol):
-    """Looks at producer ids."""
+    """Reads producer ids."""
 
     def in_use(self, partitions: Collection[TopicPartition]) -> Producers:
-        """The producers that each partition remembers.
+        """The producers that each partition knows.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -123,9 +123,9 @@ class ProducerIdReader(Protocol):
         """
 
     def next_ids(self) -> Mapping[int, int | Unavailable]:
-        """By broker an id that it has just given; those that follow are higher.
+        """A newly assigned id of each broker; later ids are higher.
 
-        It costs each broker that one id, and changes nothing else.
+        Each broker uses up one id; nothing else changes.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -134,13 +134,13 @@ class ProducerIdReader(Protocol):
 
 
 class ProducerIdWriter(Protocol):
-    """Has brokers skip producer ids."""
+    """Advances the producer ids of brokers."""
 
     def advance(self, beyond: int) -> Mapping[int, Advanced | Unavailable]:
-        """Use up ids until every broker only gives higher ones; called again, it goes on.
+        """Use up ids until every broker assigns only higher ones; a repeated call continues.
 
         Args:
-            beyond: the highest id that is in use elsewhere.
+            beyond: the highest id in use on the other cluster.
 
         Raises:
             Unreachable: no broker answered within the deadline.

@@ -13,7 +13,7 @@ class Acl(NamedTuple):
     Attributes:
         name: of the topic, or what its name begins with, or `*`.
         pattern: LITERAL or PREFIXED.
-        principal: with its kind, as in `User:app`; `User:*` is everybody.
+        principal: with its type, as in `User:app`; `User:*` is every user.
         operation: READ, WRITE, DESCRIBE, ALL, ...
         permission: ALLOW or DENY.
     """
@@ -31,7 +31,7 @@ class Acls:
     """The rules of a cluster.
 
     Attributes:
-        enforced: whether the cluster has an authorizer; without one, everybody may do everything.
+        enforced: whether the cluster has an authorizer; without one, everything is allowed.
     """
 
     enforced: bool
@@ -39,13 +39,13 @@ class Acls:
 
 
 class TopicSetting(NamedTuple):
-    """A setting of a topic as its cluster tells it.
+    """A topic setting, as reported by the cluster.
 
     Attributes:
-        value: that counts.
-        own: whether the topic itself has it, and not only its brokers.
-        default: whether nobody set it: it is Kafka's own default.
-        beneath: what would count if the topic did not have it; None where that is not told.
+        value: the effective value.
+        own: whether it is set on the topic, not only on the brokers.
+        default: whether it is Kafka's default.
+        beneath: the value without the setting on the topic; None if unknown.
     """
 
     value: str
@@ -56,10 +56,10 @@ class TopicSetting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopicShape:
-    """What a topic is made of.
+    """The partitions and settings of a topic.
 
     Attributes:
-        replicas: of the partition that has fewest.
+        replicas: replication factor; the lowest if partitions differ.
     """
 
     partitions: int
@@ -68,7 +68,7 @@ class TopicShape:
 
 
 class WantedTopic(NamedTuple):
-    """A topic that is to be made."""
+    """A topic to create."""
 
     name: str
     partitions: int
@@ -77,7 +77,7 @@ class WantedTopic(NamedTuple):
 
 
 class Alteration(NamedTuple):
-    """A setting of a topic that is to be another one; None takes it from the topic."""
+    """A topic setting to change; None removes it from the topic."""
 
     topic: str
     key: str
@@ -85,35 +85,35 @@ class Alteration(NamedTuple):
 
 
 Answers = Mapping[str, Unavailable | None]
-"""By topic None where it was done, or why it was not."""
+"""By topic None on success, or the reason of the failure."""
 
 
 class ShapeReader(Protocol):
-    """Looks at topics as whoever changes them must know them; changes none."""
+    """Reads partitions and settings of topics, and validates changes without applying them."""
 
     def shapes(self, names: Collection[str]) -> Mapping[str, TopicShape | Unavailable | None]:
-        """Each topic; None where there is none.
+        """Describe each topic; None if it does not exist.
 
         Raises:
             Unreachable: no broker answered within the deadline.
         """
 
     def would_create(self, topics: Collection[WantedTopic]) -> Answers:
-        """Whether the cluster would make these; it makes none.
+        """Validate the creation of topics.
 
         Raises:
             Unreachable: no broker answered within the deadline.
         """
 
     def would_extend(self, totals: Mapping[str, int]) -> Answers:
-        """Whether it would give topics so many partitions; it gives none.
+        """Validate an increase of partitions.
 
         Raises:
             Unreachable: no broker answered within the deadline.
         """
 
     def would_configure(self, changes: Collection[Alteration]) -> Answers:
-        """Whether it would take these settings; it takes none.
+        """Validate changes of settings.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -121,27 +121,27 @@ class ShapeReader(Protocol):
 
 
 class ShapeWriter(Protocol):
-    """Makes topics, adds partitions, changes settings; deletes nothing.
+    """Creates topics, adds partitions and changes settings; deletes nothing.
 
-    Each call may be repeated: what is there already is as good as made.
+    Each call is idempotent.
     """
 
     def create(self, topics: Collection[WantedTopic]) -> Answers:
-        """Make these.
+        """Create topics.
 
         Raises:
             Unreachable: no broker answered within the deadline; nothing was sent.
         """
 
     def extend(self, totals: Mapping[str, int]) -> Answers:
-        """Give topics so many partitions.
+        """Increase the number of partitions.
 
         Raises:
             Unreachable: no broker answered within the deadline; nothing was sent.
         """
 
     def configure(self, changes: Collection[Alteration]) -> Answers:
-        """Change these settings, and no others.
+        """Change these settings only.
 
         Raises:
             Unreachable: no broker answered within the deadline; nothing was sent.
@@ -149,10 +149,10 @@ class ShapeWriter(Protocol):
 
 
 class RuleWriter(Protocol):
-    """Adds rules about topics, of either permission; removes only what is named in full."""
+    """Adds ALLOW and DENY rules for topics; removes only exactly the given rules."""
 
     def add(self, rules: Collection[Acl]) -> Mapping[Acl, Unavailable | None]:
-        """Add these; by rule None where it is there now, or why it is not."""
+        """Add rules; by rule None on success, or the reason of the failure."""
 
     def remove(self, rules: Collection[Acl]) -> Mapping[Acl, Unavailable | None]:
-        """Remove exactly these; by rule None where it is gone now, or why it is not."""
+        """Remove exactly these rules; by rule None on success, or the reason of the failure."""

@@ -1,4 +1,4 @@
-"""The state of clusters and connectors, written down before anything is changed."""
+"""The state of clusters and connectors, recorded before anything is changed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class TopicSnapshot:
-    """What a topic is made of; of its settings those that it does not have from its brokers."""
+    """The partitions of a topic, and the settings that are not broker defaults."""
 
     partitions: int
     replicas: int
@@ -16,13 +16,13 @@ class TopicSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSnapshot:
-    """A cluster as it was; of whatever could not be looked at, the reason.
+    """The state of a cluster; for anything that could not be read, the reason.
 
     Attributes:
-        error: why it did not answer; empty where it did.
-        ends: of the logs, by partition.
-        active: groups in which somebody reads.
-        positions: by group, the committed offset of each partition.
+        error: why it did not answer; empty if it did.
+        ends: end offsets by partition.
+        active: groups with active members.
+        positions: committed offsets of each group, by partition.
     """
 
     error: str = ""
@@ -35,7 +35,7 @@ class ClusterSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorSnapshot:
-    """A connector as it was, with the offsets that Connect keeps; or why that is not known."""
+    """The state of a connector and its stored offsets, or why they are unknown."""
 
     error: str = ""
     state: str = ""
@@ -44,7 +44,7 @@ class ConnectorSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class StateSnapshot:
-    """Both clusters and the connectors as they were, by name."""
+    """The state of both clusters and of the connectors, by name."""
 
     clusters: Mapping[str, ClusterSnapshot] = field(default_factory=dict)
     connectors: Mapping[str, ConnectorSnapshot] = field(default_factory=dict)

@@ -1,7 +1,7 @@
-"""The one reader of JSON that somebody else may have written: files, journals, records, answers.
+"""A strict parser for JSON from outside this process: files, journals, records, responses.
 
-Python's own accepts what is no JSON (NaN, Infinity), numbers that later overflow, a name twice in
-an object, and documents nested so deep that whoever walks them fails. Here each is a ValueError.
+Python's parser accepts NaN and Infinity, numbers that overflow later, duplicate keys, and nesting
+so deep that code that walks the document fails. Here each of them is a ValueError.
 """
 
 import json
@@ -10,31 +10,31 @@ import re
 from typing import Any, NoReturn
 
 DEEPEST = 64
-"""Levels of lists and objects; what drctl writes has less than a dozen."""
+"""Maximum nesting of lists and objects; drctl's documents have fewer than twelve levels."""
 
 _MOST_DIGITS = 40
-# One that does not end is taken too: else the search would begin anew at each quote in it.
+# Also matches an unterminated string: otherwise the search would restart at each quote in it.
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _NO_BRACKET = re.compile(r"[^\[\]{}]+")
 
 
 def read_json(text: str | bytes) -> Any:
-    """What the JSON says.
+    """Parse JSON.
 
     Raises:
-        ValueError: it is none, or beyond what any document of drctl's holds; why, in words.
+        ValueError: it is not valid JSON, or exceeds the limits of any drctl document.
     """
-    told = text.decode() if isinstance(text, bytes) else text
-    if is_too_deep(told):
+    decoded = text.decode() if isinstance(text, bytes) else text
+    if is_too_deep(decoded):
         raise ValueError("nested too deep")
     try:
-        return _DECODER.decode(told)
-    except RecursionError:  # brackets that do not match
+        return _DECODER.decode(decoded)
+    except RecursionError:  # unbalanced brackets
         raise ValueError("nested too deep") from None
 
 
 def is_too_deep(text: str) -> bool:
-    """Whether pairs of brackets are left once the innermost were taken away so often."""
+    """Whether brackets remain after removing the innermost pairs `_DEEPEST` times."""
     if text.count("[") + text.count("{") <= DEEPEST:
         return False
     left = _NO_BRACKET.sub("", _STRING.sub("", text))

@@ -1,4 +1,4 @@
-"""A whole cluster, as far as nobody needs it in a hurry: its brokers, replicas, users, limits."""
+"""Survey of a whole cluster for health checks: brokers, replicas, users, quotas."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -8,10 +8,10 @@ from drctl.model.topology import TopicPartition, Unavailable
 
 
 class Broker(NamedTuple):
-    """A broker that is there.
+    """A live broker.
 
     Attributes:
-        rack: empty where it names none.
+        rack: empty if none is configured.
     """
 
     host: str
@@ -20,14 +20,14 @@ class Broker(NamedTuple):
 
 
 class Replicas(NamedTuple):
-    """Where a partition is kept.
+    """The replicas of a partition.
 
     Attributes:
-        leader: -1 where there is none.
+        leader: broker id; -1 without a leader.
         assigned: the preferred leader first.
         in_sync: the in-sync replicas.
-        eligible: out of sync, and yet they hold all that was committed (KIP-966); None where nobody
-            asked, for all are in sync, or the brokers do not tell.
+        eligible: replicas out of sync that hold all committed records (KIP-966); None if all
+            replicas are in sync, or the brokers do not report it.
     """
 
     leader: int
@@ -37,21 +37,21 @@ class Replicas(NamedTuple):
 
 
 _OWN_TRANSACTIONAL_IDS = ("drctl.", "drctl-reconcile-")
-"""Of the journal, and of records that are reconciled: the link's name follows."""
+"""Prefixes of transactional ids of the journal and of reconcile runs; the link's name follows."""
 
 
 def of_applications(transactional_ids: Iterable[str]) -> tuple[str, ...]:
-    """Those that drctl does not use itself."""
+    """The transactional ids that are not drctl's own."""
     return tuple(each for each in transactional_ids if not each.startswith(_OWN_TRANSACTIONAL_IDS))
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Brokers, and what they hold; internal topics included.
+    """Brokers and their replicas, including internal topics.
 
     Attributes:
-        brokers: by node id.
-        seconds: that the cluster took to answer.
+        brokers: live brokers by node id.
+        seconds: response time of the cluster.
     """
 
     brokers: Mapping[int, Broker]
@@ -61,11 +61,11 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class BrokerFeatures:
-    """What one broker answered when it was asked alone.
+    """The response of one broker to a direct request.
 
     Attributes:
-        supported: the highest level that it knows, by feature.
-        finalized: the level that its cluster works at.
+        supported: highest supported level, by feature.
+        finalized: level in use by the cluster, by feature.
     """
 
     supported: Mapping[str, int] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class BrokerFeatures:
 
 
 Entity = tuple[tuple[str, str | None], ...]
-"""Whom a quota is for: kind and name; None for the default of its kind."""
+"""The entity of a quota: type and name; None for the default of the type."""
 
 Quotas = Mapping[Entity, Mapping[str, float]]
 ByBroker = Mapping[int, BrokerFeatures | Unavailable]
@@ -81,17 +81,17 @@ Settings = Mapping[int, Mapping[str, str] | Unavailable]
 
 
 class ClusterSurveyor(Protocol):
-    """Looks at a whole cluster, from outside; changes nothing."""
+    """Reads the state of a whole cluster."""
 
     def layout(self) -> Layout:
-        """Brokers and replicas of everything that this user may see.
+        """Read brokers and the replicas of all topics that this user may describe.
 
         Raises:
             Unreachable: no broker answered within the deadline.
         """
 
     def features(self) -> ByBroker:
-        """Each broker, asked alone and all of them at once.
+        """Ask each broker directly, all at once.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -99,14 +99,14 @@ class ClusterSurveyor(Protocol):
         """
 
     def settings(self) -> Settings:
-        """Each broker's configuration, as far as it is told; secrets never are.
+        """Each broker's configuration; sensitive values are omitted.
 
         Raises:
             Unreachable: no broker answered within the deadline.
         """
 
     def scram_users(self) -> frozenset[str] | Unavailable:
-        """Who has a SCRAM credential, by name.
+        """Names of the users with SCRAM credentials.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -121,7 +121,7 @@ class ClusterSurveyor(Protocol):
         """
 
     def transactional_ids(self) -> tuple[str, ...] | Unavailable:
-        """All that the coordinators know, in use or not, sorted.
+        """All transactional ids that the coordinators know, sorted.
 
         Raises:
             Unreachable: no broker answered within the deadline.

@@ -1,7 +1,7 @@
-"""Words of a command line that somebody will paste: the one way to quote them.
+"""Quoting for commands that users paste, and for names in URLs and on terminals.
 
-Names of groups, users, connectors and topics were chosen by whoever could: in a shell each is one
-word and nothing else, in a URL one segment, and on a terminal it is a part of its line.
+Names of groups, users, connectors and topics are untrusted: in a shell each must remain one word,
+in a URL one path segment, and on a terminal part of one line.
 """
 
 import re
@@ -10,7 +10,7 @@ from urllib.parse import quote as percent
 
 _PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 CONNECT = "$CONNECT"
-"""Stands for the address of a Connect worker where none is known."""
+"""Placeholder for the address of a Connect worker."""
 
 
 def quote(word: str) -> str:
@@ -23,50 +23,50 @@ def quote(word: str) -> str:
 
 
 def quote_lines(text: str) -> str:
-    """Text of drctl's own that goes over several lines, such as JSON, as one word for a shell."""
+    """Quote multi-line text of drctl's own, such as JSON, as one shell word."""
     return "'" + text.replace("'", "'\"'\"'") + "'"
 
 
 def command(words: Iterable[str]) -> str:
-    """A whole command line of these words."""
+    """Join words to a command line."""
     return " ".join(map(quote, words))
 
 
 def option(name: str, value: str) -> str:
-    """An option with its value, also one that looks like an option itself."""
+    """An option with its value, even if the value looks like an option."""
     return f"{name}={quote(value)}" if value.startswith("-") else f"{name} {quote(value)}"
 
 
 def arguments(*words: str) -> str:
-    """Arguments that are no options, whatever they look like."""
-    told = command(words)
-    return f"-- {told}" if any(word.startswith("-") for word in words) else told
+    """Positional arguments, even if they look like options."""
+    line = command(words)
+    return f"-- {line}" if any(word.startswith("-") for word in words) else line
 
 
 def variable(name: str) -> str:
-    """The variable of a shell that stands for the addresses of a cluster of this name."""
+    """The shell variable for the bootstrap servers of a cluster."""
     return "$" + re.sub(r"[^A-Z0-9_]", "_", name.upper())
 
 
 def segment(name: str) -> str:
-    """A segment of the path of a URL; a shell takes it as it is."""
+    """Quote a URL path segment; the result needs no shell quoting."""
     if name in (".", ".."):
         return name.replace(".", "%2E")
     return percent(name, safe="", errors="surrogatepass")
 
 
 def connector_url(worker: str, connector: str, *behind: str) -> str:
-    """Where a connector is found, as a word for a shell.
+    """The URL of a connector, as a shell word.
 
     Args:
-        worker: its address; empty where it is not known: whoever pastes it sets $CONNECT.
+        worker: URL of the worker; if empty, the command uses $CONNECT.
     """
     path = "/".join(("/connectors", segment(connector), *behind))
     return f"{CONNECT}{path}" if worker in ("", CONNECT) else quote(f"{worker}{path}")
 
 
 def put(worker: str, connector: str, what: str) -> str:
-    """The call that has a Connect worker stop, pause or resume a connector."""
+    """The curl command that stops, pauses or resumes a connector."""
     return f"curl -s -X PUT {connector_url(worker, connector, what)}"
 
 
@@ -86,11 +86,11 @@ def _utf8(char: str) -> bytes:
 
 
 class Lines(str):
-    """Its line ends stay line ends on a terminal; those of any other text are shown as escapes."""
+    """Text whose newlines are printed as newlines; in any other text they are escaped."""
 
     __slots__ = ()
 
 
 def lines(each: Iterable[str]) -> Lines:
-    """A line each, whatever they hold."""
+    """Join texts with one line each, even if they contain newlines."""
     return Lines("\n".join(r"\x0a".join(line.split("\n")) for line in each))

@@ -1,4 +1,4 @@
-"""What clusters look like from outside: topics, partitions, offsets."""
+"""Topics, partitions, offsets and records of a cluster."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,20 +24,20 @@ class OffsetRange(NamedTuple):
 
     @property
     def span(self) -> int:
-        """How many offsets; at least as many as there are records."""
+        """Number of offsets; the number of records may be lower."""
         return max(0, self.end - self.start)
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionOffsets:
-    """The log of one partition as its leader answered.
+    """The offsets of a partition, as reported by its leader.
 
     Attributes:
         log_start: first offset still stored.
-        last_stable: first offset not yet decided by its transaction; `end` where all are decided.
+        last_stable: first offset in an open transaction; `end` if there is none.
         end: offset of the next record.
-        leader_epoch: grows with every election of a leader; -1 where the broker does not say. Not
-            part of what makes two of these equal.
+        leader_epoch: increases with each leader election; -1 if the broker does not report it. Not
+            compared by `==`.
     """
 
     log_start: int
@@ -47,7 +47,7 @@ class PartitionOffsets:
 
 
 class Mark(IntEnum):
-    """A place in a log that has no time; the numbers are the protocol's, but for STABLE."""
+    """A position in a log other than a time; protocol values, except STABLE."""
 
     END = -1
     START = -2
@@ -56,11 +56,11 @@ class Mark(IntEnum):
 
 
 class Found(NamedTuple):
-    """What a look-up in a log found.
+    """The result of an offset lookup.
 
     Attributes:
-        offset: -1 where nothing is.
-        timestamp_ms: of the record that a look-up by time or of the newest found; else -1.
+        offset: -1 if nothing was found.
+        timestamp_ms: timestamp of the record found by time, or of the newest record; else -1.
     """
 
     offset: int
@@ -69,10 +69,10 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """A cluster seen from afar.
+    """An overview of a cluster.
 
     Attributes:
-        partitions: of each topic that the user may see, the partition numbers.
+        partitions: partition numbers of each topic that the user may describe.
     """
 
     cluster_id: str
@@ -81,14 +81,14 @@ class Overview:
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """Why something could not be read, in words for a person."""
+    """Why something could not be read."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Unanswered(Unavailable):
-    """No answer came after a write was sent: it may have happened, or may still happen."""
+    """A write was not answered: it may have been applied, or may still be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +96,10 @@ class TopicState:
     """A topic as described by its cluster.
 
     Attributes:
-        partitions: partition number to leader's broker id; None where there is no leader.
-        config: topic configuration, name to value; empty where it may not be read.
+        partitions: partition number to leader's broker id; None without a leader.
+        config: topic configuration, name to value; empty if it may not be read.
         readable: whether this user may read records of it.
-        topic_id: Kafka's topic UUID; empty where the broker gives none.
+        topic_id: Kafka's topic UUID; empty if the broker reports none.
     """
 
     name: str
@@ -115,7 +115,7 @@ class TopicState:
 
     @property
     def log_append_time(self) -> bool:
-        """Whether the broker replaces timestamps by its own clock's."""
+        """Whether the broker sets timestamps (LogAppendTime)."""
         return self.config.get("message.timestamp.type", "CreateTime") == "LogAppendTime"
 
 
@@ -124,7 +124,7 @@ class Record:
     """One record as read from a log.
 
     Attributes:
-        timestamp_ms: milliseconds since 1970 UTC; -1 where the record has none.
+        timestamp_ms: milliseconds since 1970 UTC; -1 if it has none.
         key: None for a null key, b"" for an empty one.
         value: None for a tombstone.
         headers: in order; names may repeat; a value may be None.
@@ -142,14 +142,14 @@ Headers = tuple[tuple[bytes, bytes | None], ...]
 """In order; names may repeat."""
 
 Row = tuple[int, int, bytes | None, bytes | None, Headers]
-"""Offset, timestamp in milliseconds (-1 where there is none), key, value and headers."""
+"""Offset, timestamp in milliseconds (-1 if there is none), key, value and headers."""
 
 TopicRanges = Mapping[str, Mapping[int, Sequence[OffsetRange]]]
-"""By the topic's own name on its cluster, then partition: disjoint ranges, ascending."""
+"""Disjoint, ascending ranges by topic (its name on that cluster) and partition."""
 
 
 class Chunk(NamedTuple):
-    """Some records of one partition; the next chunk of it goes on behind them."""
+    """Consecutive records of one partition; the next chunk continues after them."""
 
     topic: str
     partition: int

@@ -1,4 +1,4 @@
-"""Where a group goes on reading on the target, and how sure that is."""
+"""Translated offsets: where a group resumes on the target, and how certain that is."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,7 +8,7 @@ from drctl.model.topology import TopicPartition
 
 
 class Method(StrEnum):
-    """How a position was found; see docs/explanation/offsets.md."""
+    """The method that found an offset; see docs/explanation/offsets.md."""
 
     IDENTITY = "identity"
     TRACKED_OFFSET = "tracked-offset"
@@ -22,7 +22,7 @@ class Method(StrEnum):
 
 
 class GroupPartition(NamedTuple):
-    """What a translation is asked for: a group's position in a partition of the source."""
+    """The input of a translation: a group's committed offset in a source partition."""
 
     group: str
     partition: TopicPartition
@@ -30,20 +30,20 @@ class GroupPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one method says of one row.
+    """The result of one method for one group and partition.
 
     Attributes:
-        target_offset: the first record that the group would read on the target.
-        rereads_at_most: records that it has consumed and would read again; None where no bound
-            is known.
-        skips_at_most: records that it has not consumed and would never read; None where no bound
-            is known.
-        evidence: what the answer rests on, in words for a person.
-        age_seconds: how old the evidence is; None where that cannot be said.
-        rereads_likely: while the source is silent, what is read again if the group consumed nothing
-            after the evidence; None where that is not known, or the source answers.
-        skips_only_if: the one condition under which it skips more than `skips_at_most` says, in
-            words for a person; empty where the source answers, or where no condition is known.
+        target_offset: first offset that the group would read on the target.
+        rereads_at_most: upper bound of consumed records that it would read again; None if
+            unknown.
+        skips_at_most: upper bound of unconsumed records that it would never read; None if
+            unknown.
+        evidence: what the result is based on, as text.
+        age_seconds: age of the evidence; None if unknown.
+        rereads_likely: with an unreachable source, records that are read again if the group
+            consumed nothing after the evidence; None if unknown, or if the source is reachable.
+        skips_only_if: the only condition under which it skips more than `skips_at_most`, as text;
+            empty if the source is reachable, or no condition is known.
     """
 
     method: Method
@@ -58,16 +58,16 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """What is said of one group and partition.
+    """The translation of one group and partition.
 
     Attributes:
-        source_offset: what the group has committed; None where only evidence of a cluster that
-            cannot be asked tells of the group.
-        target: the partition on the target; None where there is none.
-        answer: the best one; None where the row is blocked without one.
-        others: what the other methods said.
-        contradictions: what does not go together, in words for a person.
-        blocked: why the row must not be applied; empty where it may be.
+        source_offset: the committed offset; None if the source is unreachable and only evidence
+            of the group exists.
+        target: the partition on the target; None if there is none.
+        answer: the best answer; None if the row is blocked without one.
+        others: answers of the other methods.
+        contradictions: contradictions between methods, as text.
+        blocked: why the row must not be applied; empty if it may be.
     """
 
     place: GroupPartition

@@ -1,8 +1,8 @@
-"""Frozen dataclasses to JSON and back: what goes into plans and journals, and comes out of them.
+"""Frozen dataclasses to JSON and back, for plans and journals.
 
-A dataclass becomes an object, a NamedTuple an array. Settings and intents leave out a field that
-has its default, facts do not, for others read them; one that is not there gets it, so that older
-documents stay readable. Names that are not known are ignored.
+A dataclass becomes an object, a NamedTuple an array. Settings and intents omit fields with their
+default; facts do not, because other tools read them. A missing field gets its default, so that
+older documents stay readable. Unknown keys are ignored.
 """
 
 import reprlib
@@ -14,30 +14,30 @@ from pydantic import TypeAdapter, ValidationError
 T = TypeVar("T")
 
 Number = int | float
-"""Seconds, for example: 60 stays 60, and does not become 60.0."""
+"""A number such as a duration: 60 stays 60 and does not become 60.0."""
 
 _ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
-"""Made when they are first needed: making them takes longer than reading."""
+"""Created on first use: creating an adapter takes longer than reading with it."""
 
 
 def read_as(form: type[T], data: object) -> T:
-    """From what `to_json` made.
+    """Read a value from the result of `to_json`.
 
     Raises:
-        ValueError: it did not make that; what is wrong, and where.
+        ValueError: the data does not match; the message names each problem and its path.
     """
     try:
         found: T = _adapter(form).validate_python(data)
         return found
     except ValidationError as wrong:
-        raise ValueError("; ".join(map(_told, wrong.errors(include_url=False)))) from wrong
+        raise ValueError("; ".join(map(_described, wrong.errors(include_url=False)))) from wrong
 
 
 def to_json(value: object, *, whole: bool = False) -> dict[str, Any]:
-    """As it stands in plans and journals.
+    """Return the JSON form for plans and journals.
 
     Args:
-        whole: whether fields that have their default are there, too.
+        whole: whether to include fields with their default.
     """
     found: dict[str, Any] = _adapter(type(value)).dump_python(
         value, mode="json", by_alias=True, exclude_defaults=not whole
@@ -51,11 +51,11 @@ def _adapter(form: Any) -> TypeAdapter[Any]:
     return _ADAPTERS[form]
 
 
-def _told(error: Mapping[str, Any]) -> str:
+def _described(error: Mapping[str, Any]) -> str:
     where = ".".join(map(str, error["loc"])) or "it"
     if error["type"] == "missing":
         return f"{where} is missing"
-    # A journal may hold megabytes where a word belongs.
+    # A modified journal may hold megabytes in place of a word.
     return (
         f"{where} is {reprlib.repr(error['input'])}: not a valid {error['type'].partition('_')[0]}"
     )
