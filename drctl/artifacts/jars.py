@@ -78,7 +78,7 @@ _ALL = (
             Module("org.apache.kafka", "kafka-clients", "3.9.0"),
             Module("org.apache.commons", "commons-pool2", "2.12.0"),
         ),
-        transitive=False,  # PySpark brings the rest
+        transitive=False,  # PySpark includes the others
     ),
     *(each for version in (KAFKA, *OLDER_KAFKAS) for each in _kafka_sets(version)),
     # Only tests use it, as a plugin of a Connect worker.
@@ -233,7 +233,7 @@ def fetch(
 
     Raises:
         JavaMissing: Ivy needs Java.
-        NotFetched: no repository answered, or it lacks something.
+        NotFetched: no repository answered, or a file is missing there.
     """
     with tempfile.TemporaryDirectory(prefix="drctl-ivy-") as scratch:
         module, settings = Path(scratch, "ivy.xml"), Path(scratch, "settings.xml")
@@ -324,7 +324,7 @@ def resolve(
 
     Args:
         name: a key of `SETS`: `spark-connector`, `kafka`, `connect-3.9.1`, ...
-        progress: told, line by line, what is being fetched.
+        progress: called with a line for each file that is fetched.
         ivy_settings: an Ivy settings file; else `$DRCTL_IVY_SETTINGS`; else Ivy's own repository.
 
     Raises:

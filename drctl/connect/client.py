@@ -111,9 +111,9 @@ class Access:
                 raise ConfigError(
                     "connect_access: user and password hold what is no text"
                 ) from None
-            told = b64encode(both).decode()
-            remember((password, told))
-            found["Authorization"] = f"Basic {told}"
+            credentials = b64encode(both).decode()
+            remember((password, credentials))
+            found["Authorization"] = f"Basic {credentials}"
         return found
 
     def context(self) -> ssl.SSLContext:
@@ -179,7 +179,7 @@ class ConnectReader:
             NotConnect: whatever answered does not say it, as a proxy may.
             Unreachable: no worker answered within the deadline.
         """
-        return self._call("GET", "/", lambda told: member(told, "kafka_cluster_id", str))
+        return self._call("GET", "/", lambda reply: member(reply, "kafka_cluster_id", str))
 
     def connectors(self) -> tuple[str, ...]:
         """Names of all connectors, sorted.
@@ -202,8 +202,8 @@ class ConnectReader:
             Unreachable: no worker answered within the deadline.
         """
 
-        def read(name: str, told: Any) -> Connector:
-            return read_connector(name, member(told, "status", dict), member(told, "info", dict))
+        def read(name: str, reply: Any) -> Connector:
+            return read_connector(name, member(reply, "status", dict), member(reply, "info", dict))
 
         found = self._call("GET", "/connectors?expand=status&expand=info", each(read))
         now, before = time.monotonic(), self._running_since
@@ -223,7 +223,7 @@ class ConnectReader:
             NotConnect: what answered is not Connect.
             Unreachable: no worker answered within the deadline.
         """
-        read = each(lambda name, told: read_connector(name, member(told, "status", dict)))
+        read = each(lambda name, reply: read_connector(name, member(reply, "status", dict)))
         return self._call("GET", "/connectors?expand=status", read)
 
     def status(self, name: str) -> Connector:
@@ -236,7 +236,7 @@ class ConnectReader:
             Unreachable: no worker answered within the deadline.
         """
         try:
-            read = lambda told: read_connector(member(told, "name", str), told)  # noqa: E731
+            read = lambda reply: read_connector(member(reply, "name", str), reply)  # noqa: E731
             return self._call("GET", f"{path_of(name)}/status", read)
         except NoSuchConnector:
             # A worker that starts says so of every connector until it has read what it keeps.
@@ -279,7 +279,7 @@ class ConnectReader:
 
     def _informed(self, name: str, read: Read[T]) -> T:
         # The connector's own path is answered only after tasks that are being stopped have ended.
-        infos = each(lambda _, told: read(member(told, "info", dict)))
+        infos = each(lambda _, reply: read(member(reply, "info", dict)))
         every = self._call("GET", "/connectors?expand=info", infos)
         if name not in every:
             raise NoSuchConnector(f"Kafka Connect has no connector {name}")
@@ -403,14 +403,14 @@ class ConnectReader:
         )
 
     def _odd(self, worker: WebAddress, method: str, path: str, why: str, data: bytes) -> Unknown:
-        told = (
+        message = (
             f"Connect answered something that is not Connect's: {method} {worker}{path}:"
             f" {_beginning(why.encode())}; it begins with {_beginning(data) or 'nothing'}"
         )
         hint = "Check that the URL leads to the worker itself, not to a proxy or a login page."
         if method == "GET":
-            return NotConnect(told, hint)
-        return Unknown(f"{told}; it may have done what was asked", hint)
+            return NotConnect(message, hint)
+        return Unknown(f"{message}; it may have done what was asked", hint)
 
 
 class ConnectWriter(ConnectReader):
@@ -547,7 +547,7 @@ def each(read: Callable[[str, Any], T]) -> Read[dict[str, T]]:
     """Reads an object that holds something of each connector, by its name; sorted."""
 
     def all_of(document: Any) -> dict[str, T]:
-        return {name: read(name, told) for name, told in sorted(checked(document, dict).items())}
+        return {name: read(name, reply) for name, reply in sorted(checked(document, dict).items())}
 
     return all_of
 
@@ -572,10 +572,10 @@ def _named(name: str) -> Read[None]:
 
 def _offsets(document: Any) -> tuple[dict[str, Any], ...]:
     found = []
-    for told in member(document, "offsets", list):
-        offset = checked(told, dict, "an entry").get("offset")
+    for reply in member(document, "offsets", list):
+        offset = checked(reply, dict, "an entry").get("offset")
         checked({} if offset is None else offset, dict, "`offset`")
-        found.append({"partition": member(told, "partition", dict), "offset": offset})
+        found.append({"partition": member(reply, "partition", dict), "offset": offset})
     return tuple(found)
 
 
@@ -590,8 +590,8 @@ def _complaint(data: bytes) -> tuple[str, bool]:
 
 def _beginning(data: bytes, most: int = _SHOWN) -> str:
     """The first of it that a terminal can show; secrets masked before it is cut."""
-    told = without_known(data[:_LOOKED_AT].decode(errors="replace"))
-    return sentence(told if len(told) <= most else f"{told[:most]}...")
+    text = without_known(data[:_LOOKED_AT].decode(errors="replace"))
+    return sentence(text if len(text) <= most else f"{text[:most]}...")
 
 
 _NO_JSON = (json.JSONDecodeError, UnicodeDecodeError)
@@ -712,19 +712,19 @@ class _Exchange:
 
     def _found(self) -> Sequence[Any]:
         """The addresses behind the host's name: a resolver has no deadline of its own."""
-        told: SimpleQueue[Sequence[Any] | OSError] = SimpleQueue()
+        results: SimpleQueue[Sequence[Any] | OSError] = SimpleQueue()
 
         def ask() -> None:
             try:
-                told.put(getaddrinfo(self._worker.host, self._worker.port, type=SOCK_STREAM))
+                results.put(getaddrinfo(self._worker.host, self._worker.port, type=SOCK_STREAM))
             except OSError as error:
-                told.put(error)
+                results.put(error)
             except (UnicodeError, OverflowError):
-                told.put(gaierror())
+                results.put(gaierror())
 
         Thread(target=ask, daemon=True).start()
         try:
-            found = told.get(timeout=self.left())
+            found = results.get(timeout=self.left())
         except Empty:
             raise TimeoutError from None
         if isinstance(found, OSError):

@@ -40,10 +40,10 @@ def read_config(document: Any) -> dict[str, str]:
     Raises:
         ValueError: it is not of that shape.
     """
-    told = {k: v for k, v in checked(document, dict).items() if v is not None}
-    if not all(isinstance(value, str | int | float) for value in told.values()):
+    config = {k: v for k, v in checked(document, dict).items() if v is not None}
+    if not all(isinstance(value, str | int | float) for value in config.values()):
         raise ValueError("a value of a configuration is no text")
-    return {key: str(value) for key, value in told.items()}
+    return {key: str(value) for key, value in config.items()}
 
 
 def member(document: Any, name: str, kind: type[T]) -> T:

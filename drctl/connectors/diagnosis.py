@@ -55,7 +55,7 @@ ADVICE = {
         "correct the credentials in the connector's configuration, then restart it",
     ),
     Cause.AUTHORIZATION: Advice(
-        "the connector's user lacks permissions",
+        "the connector's user is not authorized",
         "grant the permission that the stack trace names, then restart it",
     ),
     Cause.DESERIALIZATION: Advice(

@@ -160,7 +160,7 @@ T = TypeVar("T")
 _BROKERS_OWN = frozenset({"__consumer_offsets", "__transaction_state"})
 """Topics that brokers create for the first consumer group."""
 
-_NOT_TOLD = "this user may not read them"
+_UNREADABLE = "this user may not read them"
 
 
 @dataclass(slots=True)
@@ -231,7 +231,7 @@ def _topics(site: ClusterReader, seen: _Found) -> None:
             if state.config:
                 seen.settings[f"topic {name}"] = dict(state.config)
             else:
-                seen.barred[f"settings of topic {name}"] = _NOT_TOLD
+                seen.barred[f"settings of topic {name}"] = _UNREADABLE
     seen.things["topic"] = there
 
 

@@ -1,4 +1,4 @@
-"""Partitions, their replicas and how far each one's own log goes, in one look at a cluster."""
+"""The state of a cluster for elections: partitions, replicas and their log end offsets."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -18,16 +18,16 @@ class Replica(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A partition as the controller has it.
+    """A partition, as the controller reports it.
 
     Attributes:
-        leader: None where there is none.
-        epoch: of the leader, grows with every election; -1 where the brokers do not tell.
+        leader: None without a leader.
+        epoch: leader epoch; -1 if the brokers do not report it.
         replicas: the first one is the preferred leader.
-        in_sync: who held everything when a leader last said so.
-        eligible: out of sync, and yet they hold all that was committed; None where the brokers
-            are too old to tell (before Kafka 3.8).
-        last_known: who was eligible last; None where the brokers do not tell.
+        in_sync: the last known in-sync replicas.
+        eligible: replicas out of sync that hold all committed records; None before Kafka 3.8,
+            which does not report them.
+        last_known: the last eligible replicas; None if the brokers do not report them.
     """
 
     place: TopicPartition
@@ -40,25 +40,25 @@ class Partition:
 
     @property
     def preferred(self) -> int:
-        """Who leads where nothing ever failed."""
+        """The preferred leader: the first replica."""
         return self.replicas[0]
 
     def holds_everything(self, node: int) -> bool:
-        """Whether the controller may elect it without a loss of what was committed."""
+        """Whether it can be elected without losing committed records."""
         return node in self.in_sync or node in (self.eligible or ())
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionStates:
-    """One look.
+    """The state of a cluster at one time.
 
     Attributes:
-        controller: or why none is known to be there; without one nobody is elected.
-        alive: brokers that answered for themselves.
-        silent: those that the cluster lists and that did not answer, with the reason.
+        controller: the active controller, or why it is unknown; elections need one.
+        alive: brokers that answered a direct request.
+        silent: brokers that the cluster lists but that did not answer, with the reason.
         partitions: sorted.
-        log_ends: where the logs of living replicas end, for the partitions that were asked about.
-        absent: topics that were asked about and are not there, with the reason.
+        log_ends: log end offsets of live replicas, for the requested partitions.
+        absent: requested topics that do not exist, with the reason.
     """
 
     cluster_id: str
@@ -70,7 +70,7 @@ class PartitionStates:
     absent: Mapping[str, Unavailable]
 
     def find(self, place: TopicPartition) -> Partition | None:
-        """The partition; None where there is none."""
+        """The partition; None if it does not exist."""
         return next((each for each in self.partitions if each.place == place), None)
 
     def led(self, partition: Partition) -> bool:
@@ -84,30 +84,30 @@ class PartitionStates:
 
 
 class Kind(StrEnum):
-    """What may be elected."""
+    """The type of an election, as in Kafka."""
 
     PREFERRED = "preferred"
-    """The first replica, where it is in sync: nothing is lost."""
+    """Elects the first replica if it is in sync: nothing is lost."""
     UNCLEAN = "unclean"
-    """Any living replica, whatever it lacks."""
+    """Elects any live replica, even if its log is incomplete."""
 
 
 @dataclass(frozen=True, slots=True)
 class Declined(Unavailable):
-    """The controller said no, and why."""
+    """The controller refused the election."""
 
 
 class ElectionReader(Protocol):
-    """Looks at partitions and replicas; changes nothing."""
+    """Reads partitions and replicas."""
 
     def look(
         self, topics: Collection[str] | None, ends_of: Collection[TopicPartition] | None = None
     ) -> PartitionStates:
-        """These topics, or all of them.
+        """Read these topics, or all.
 
         Args:
-            ends_of: partitions whose replicas are asked where their own logs end; None asks those
-                without a leader.
+            ends_of: partitions for which each replica is asked for its log end offset; None for
+                those without a leader.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -117,7 +117,7 @@ class ElectionReader(Protocol):
     def ends_before(
         self, epochs: Mapping[TopicPartition, int]
     ) -> Mapping[TopicPartition, int | Unavailable]:
-        """Where, in the log of each partition's leader, the records up to an epoch end.
+        """The end offset of an epoch in the log of each partition's leader.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -125,27 +125,27 @@ class ElectionReader(Protocol):
 
 
 class ElectionWriter(Protocol):
-    """Has leaders elected."""
+    """Requests leader elections."""
 
     def elect(
         self, kind: Kind, places: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, Unavailable | None]:
-        """Ask the controller; by partition None where it did, or why it did not.
+        """Request elections; by partition None on success, or the reason of the failure.
 
         Raises:
-            Unknown: no answer came; some may have been elected.
+            Unknown: no answer; some leaders may have been elected.
         """
 
 
 class Clock(Protocol):
-    """Time, and the wish to stop."""
+    """The time, and whether the engineer wants to stop."""
 
     def monotonic(self) -> float:
-        """Seconds that never go back."""
+        """Seconds of a monotonic clock."""
 
     def wait(self, seconds: float) -> None:
-        """Return after this time, or as soon as somebody wants to stop."""
+        """Sleep; return early if the engineer wants to stop."""
 
     @property
     def stopping(self) -> bool:
-        """Whether somebody wants to stop."""
+        """Whether the engineer wants to stop."""

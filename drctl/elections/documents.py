@@ -1,4 +1,4 @@
-"""What `drctl elect` shows, plans and did, as JSON documents."""
+"""The JSON documents of `drctl elect`."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -16,8 +16,8 @@ class ClusterDocument(Document):
     """The cluster.
 
     Attributes:
-        name: as drctl.yaml calls it.
-        id: the cluster's own.
+        name: its name in drctl.yaml.
+        id: its Kafka cluster id.
     """
 
     name: Name
@@ -32,11 +32,11 @@ class SilentBroker(Document):
 
 
 class BrokersDocument(Document):
-    """Who is there.
+    """The brokers of the cluster.
 
     Attributes:
-        alive: that answered for themselves.
-        silent: that the cluster lists and that did not answer.
+        alive: brokers that answered a direct request.
+        silent: brokers that the cluster lists but that did not answer.
     """
 
     read = From(PartitionStates)
@@ -52,11 +52,11 @@ class ReplicaDocument(Document):
     """A replica of a partition without a leader.
 
     Attributes:
-        in_sync: it held everything when a leader last said so.
-        eligible: out of sync, and yet it holds all that was committed; null: the brokers do not
-            tell.
-        last_known: it was eligible last.
-        log_end: of its own log; null: it was not told.
+        in_sync: whether it is in the last known set of in-sync replicas.
+        eligible: whether it is out of sync but holds all committed records; null: the brokers do
+            not report it.
+        last_known: whether it was among the last eligible replicas.
+        log_end: its log end offset; null: unknown.
     """
 
     broker: Count
@@ -71,9 +71,9 @@ class LeaderlessDocument(Document):
     """A partition without a leader.
 
     Attributes:
-        leader: a leader that does not answer; null: there is none.
-        epoch: of the leader; -1: the brokers do not tell.
-        replicas: in their order: the first one is the preferred leader.
+        leader: the leader, which does not answer; null: there is none.
+        epoch: leader epoch; -1: unknown.
+        replicas: replicas in order; the first is the preferred leader.
     """
 
     read = From(Partition)
@@ -104,9 +104,9 @@ class ShowDocument(Document):
     """Partitions without a leader, and what each of their replicas holds.
 
     Attributes:
-        controller: the active controller; null: none is known, and nobody is elected.
-        partitions: that were looked at.
-        missing_topics: topics that were asked for and are not there.
+        controller: the active controller; null: unknown; elections need one.
+        partitions: number of partitions checked.
+        missing_topics: requested topics that do not exist.
     """
 
     SCHEMA = "drctl/elect-show/1"
@@ -124,7 +124,7 @@ class ShowDocument(Document):
 def show_document(
     cluster: str, states: PartitionStates, shown: tuple[Partition, ...]
 ) -> ShowDocument:
-    """Partitions without leaders, and who is there."""
+    """Partitions without a leader, and the live brokers."""
     return ShowDocument.of(
         states,
         cluster=ClusterDocument(name=cluster, id=states.cluster_id),
@@ -140,11 +140,11 @@ class BlockerDocument(Document):
 
 
 class RangeDocument(Document):
-    """Offsets.
+    """A range of offsets.
 
     Attributes:
-        before: the first offset behind it.
-        offsets: how many; at least as many as records.
+        before: end of the range, exclusive.
+        offsets: number of offsets; the number of records may be lower.
     """
 
     read = From(OffsetRange)
@@ -154,18 +154,18 @@ class RangeDocument(Document):
 
 
 class LongerDocument(Document):
-    """A living replica, and the end of its log."""
+    """A live replica and its log end offset."""
 
     broker: Count
     log_end: Count
 
 
 class EvidenceDocument(Document):
-    """What tells where a log ended.
+    """Evidence of where a log ended.
 
     Attributes:
-        copied_to: there were records up to here.
-        copied: they are on another cluster.
+        copied_to: the log had records up to this offset, exclusive.
+        copied: whether these records are on another cluster.
     """
 
     read = From(Evidence)
@@ -176,7 +176,7 @@ class EvidenceDocument(Document):
 
 
 class BeyondDocument(Document):
-    """A group whose committed offset is beyond the end of the log that stays."""
+    """A group whose committed offset is beyond the end of the remaining log."""
 
     read = From(Beyond)
     group: Name
@@ -191,14 +191,14 @@ class ElectionLoss(Document):
     """What an unclean election would lose.
 
     Attributes:
-        summary: what would be lost, and how that is known.
-        clean: the candidate holds all that was committed.
-        log_end: of the candidate's own log.
-        lost: null: nothing can be told.
-        exact: whether it is known where the lost log ended; else it is at least this much.
+        summary: the expected loss and its evidence.
+        clean: whether the candidate holds all committed records.
+        log_end: log end offset of the candidate.
+        lost: null: unknown.
+        exact: whether the end of the lost log is known; otherwise the loss is a lower bound.
         on_other_cluster: lost offsets whose records another cluster holds.
-        longer_replicas: live replicas that hold more than the one that the controller would take.
-        evidence: what tells where the lost log ended, the furthest first.
+        longer_replicas: live replicas with more records than the one that would be elected.
+        evidence: evidence of where the lost log ended, highest offset first.
         groups_beyond_log_end: groups with a committed offset beyond that log end.
     """
 
@@ -221,14 +221,15 @@ class ElectionLoss(Document):
 
 
 class LineDocument(Document):
-    """A partition, and what is done about it.
+    """A partition and its planned action.
 
     Attributes:
-        eligible: null: the brokers do not tell.
-        expected_leader: the broker that is expected to lead it afterwards.
+        eligible: null: the brokers do not report it.
+        expected_leader: the expected leader after the election.
         blockers: prechecks that failed.
         overridden: prechecks that failed and were overridden.
-        loss: of an unclean election; null: of a preferred one, or nobody could be elected.
+        loss: expected loss of an unclean election; null for a preferred one, or if no replica
+            can be elected.
     """
 
     read = From(Line)
@@ -258,7 +259,7 @@ class MeasuredDocument(Document):
         truncated_at: log end offset of the new leader when it was elected, by its own
             epochs.
         unknown_reason: why `truncated_at` is not known.
-        lost: null: nothing can be told.
+        lost: null: unknown.
         as_predicted: whether the loss is what the plan stated.
     """
 
@@ -270,10 +271,10 @@ class MeasuredDocument(Document):
 
 
 class ResultDocument(LineDocument):
-    """A partition, and what became of it.
+    """A partition and its outcome.
 
     Attributes:
-        measured: of an unclean election that was held.
+        measured: the measured loss of an unclean election.
     """
 
     result = From(LineResult)
@@ -292,11 +293,11 @@ def _result(each: LineResult) -> ResultDocument:
 
 
 class HeadDocument(Document):
-    """Which elections.
+    """Common fields of plan and result.
 
     Attributes:
-        overrides: precheck to the reason why it is passed over.
-        notes: who might have told more, and did not.
+        overrides: overridden prechecks: name to reason.
+        notes: sources of evidence that did not answer.
     """
 
     plan = From(ElectionPlan)
@@ -307,10 +308,10 @@ class HeadDocument(Document):
 
 
 class ElectPlanDocument(HeadDocument):
-    """What elections would be held, and what they would lose.
+    """A plan of elections, with the expected loss.
 
     Attributes:
-        execute: the command line that carries it out.
+        execute: the command line that executes it.
     """
 
     SCHEMA = "drctl/elect-plan/1"
@@ -319,10 +320,10 @@ class ElectPlanDocument(HeadDocument):
 
 
 class ElectDocument(HeadDocument):
-    """What elections were held, and what they lost.
+    """The result of elections, with the measured loss.
 
     Attributes:
-        run: empty: nobody was elected.
+        run: empty if no election was requested.
     """
 
     SCHEMA = "drctl/elect/1"
@@ -337,5 +338,5 @@ class ElectDocument(HeadDocument):
 
 
 def result_document(result: ElectionResult) -> ElectDocument:
-    """What was done."""
+    """The result as a document."""
     return ElectDocument.of(result, **vars(HeadDocument.of(result.plan)))

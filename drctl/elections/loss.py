@@ -1,8 +1,8 @@
-"""What an unclean election would lose: whom the controller would elect, and what it is missing.
+"""The expected loss of an unclean election: which replica is elected, and what it is missing.
 
-Each replica is asked for its own log end. Where the lost log ended, only evidence says: how far
-groups had read, how far a replicator had copied, what somebody saw and wrote down. Each piece
-proves that there were records up to there, none that there were no more.
+Each replica is asked for its log end offset. The end of the lost log is known only from evidence:
+committed offsets, the progress of a replicator, recorded end offsets. Each proves that there were
+records up to an offset; none proves that there were no more.
 """
 
 from collections.abc import Collection, Sequence
@@ -17,7 +17,7 @@ class Evidence(NamedTuple):
     """Evidence that a partition had records up to an offset.
 
     Attributes:
-        copied_to: the first offset of which it says nothing.
+        copied_to: end of the proven records, exclusive.
         exact: whether the log ended there.
         copied: whether records below it are on another cluster.
     """
@@ -30,7 +30,7 @@ class Evidence(NamedTuple):
 
 
 class Beyond(NamedTuple):
-    """A group whose committed offset is beyond the end of the log that stays."""
+    """A group whose committed offset is beyond the end of the remaining log."""
 
     group: str
     offset: int
@@ -41,7 +41,7 @@ class Candidate:
     """The replica that the controller would elect.
 
     Attributes:
-        clean: whether it holds everything that was committed.
+        clean: whether it holds all committed records.
     """
 
     node: int
@@ -53,9 +53,9 @@ class Loss:
     """The expected loss of one partition.
 
     Attributes:
-        log_end: of the candidate's own log, or why it is not known.
-        longer: other living replicas whose logs go further, the longest first.
-        evidence: the furthest first.
+        log_end: log end offset of the candidate, or why it is unknown.
+        longer: other live replicas with more records, longest log first.
+        evidence: highest offset first.
         beyond: groups whose committed offsets are beyond the candidate's log end.
     """
 
@@ -132,7 +132,7 @@ def lost_behind(log_end: int | Unavailable, known_end: int | None) -> OffsetRang
 def candidate_of(partition: Partition, alive: Collection[int]) -> Candidate | None:
     """The replica that the controller elects: a complete one, else the first live one.
 
-    Both in the order of the replicas; how far a log goes does not count.
+    Both in the order of replicas; the length of a log does not matter.
     """
     living = [node for node in partition.replicas if node in alive]
     for node in living:

@@ -53,10 +53,10 @@ class Line:
     """One partition of a plan.
 
     Attributes:
-        partition: as it was seen; None where it is not there.
-        to: who is expected to lead it then; None where nobody is.
-        refused: what blocks it.
-        overridden: what would block it and was overridden.
+        partition: the observed partition; None if it does not exist.
+        to: the expected leader; None if no replica can be elected.
+        refused: blockers.
+        overridden: overridden blockers.
         loss: of an unclean election.
     """
 
@@ -74,15 +74,15 @@ class Aim:
     """A partition to elect a leader for, as it was when the plan was made.
 
     Attributes:
-        leader: before it; None where there was none.
-        epoch: of that leader; -1 where the brokers do not tell.
-        to: who is to lead it.
-        loss: of an unclean election, in words.
-        log_end: of the one who is to lead; None where it is not known.
-        known_end: the log that is lost went up to here; None where nothing tells.
-        exact: whether it ended there.
-        clean: whether nothing is lost: the one who is to lead holds all that was committed.
-        overridden: what would block it and was overridden: precheck and reason.
+        leader: the leader before; None if there was none.
+        epoch: its leader epoch; -1 if unknown.
+        to: the expected leader.
+        loss: expected loss of an unclean election, as text.
+        log_end: log end offset of the expected leader; None if unknown.
+        known_end: proven end of the lost log; None without evidence.
+        exact: whether the lost log ended exactly there.
+        clean: whether the expected leader holds all committed records.
+        overridden: overridden blockers: precheck and reason.
     """
 
     topic: str
@@ -147,11 +147,11 @@ class Aim:
 
 @dataclass(frozen=True, slots=True)
 class ElectionPlan:
-    """What would be elected on one cluster.
+    """The elections planned on one cluster.
 
     Attributes:
         overrides: the reason of each override, by precheck.
-        notes: who might have known more and did not answer.
+        notes: sources of evidence that did not answer.
     """
 
     kind: Kind
@@ -175,10 +175,10 @@ class ElectionPlan:
 def preferred_plan(
     cluster: str, states: PartitionStates, places: Collection[TopicPartition] | None
 ) -> ElectionPlan:
-    """Plan preferred elections: leadership returns to the first replicas.
+    """Plan preferred elections: the first replicas become leaders.
 
     Args:
-        places: only these; None takes all whose first replica does not lead them.
+        places: partitions; None for all whose preferred replica is not the leader.
     """
     lines = [_preferred(each, states) for each in states.partitions if not places]
     for place in places or ():

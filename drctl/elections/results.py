@@ -26,12 +26,12 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Became:
-    """What became of a partition.
+    """The outcome of one election, as observed.
 
     Attributes:
-        leader: now; None where there is none.
-        cut: where the log that was kept ended when it was elected, by the new leader's own epochs;
-            None where nothing was lost by design.
+        leader: the current leader; None without a leader.
+        cut: end offset of the remaining log at the election, from the new leader's epochs; None
+            for elections that lose nothing.
         reason: why it was not elected.
     """
 
@@ -50,7 +50,7 @@ def observed(
     """Observe the current leaders.
 
     Args:
-        answers: what the controller said, of the partitions that it was asked for.
+        answers: the controller's answers for the requested partitions.
 
     Raises:
         Unreachable: no broker answered.
@@ -93,7 +93,7 @@ class LineResult:
     """One partition of a run.
 
     Attributes:
-        blockers: for which it was refused.
+        blockers: why it was refused.
     """
 
     line: Line
@@ -107,7 +107,7 @@ class LineResult:
 
     @property
     def cut(self) -> int | Unavailable | None:
-        """The end of the log that was kept."""
+        """The end offset of the remaining log at the election."""
         return self.became.cut
 
     @property
@@ -132,9 +132,9 @@ class ElectionResult:
     """A run.
 
     Attributes:
-        run: empty where nothing was asked for.
-        journal: where it is kept.
-        resume: the command line that goes on with it; empty where it has ended.
+        run: id of the run; empty if nothing was requested.
+        journal: where its journal is stored.
+        resume: the command line that resumes it; empty if it ended.
     """
 
     plan: ElectionPlan
@@ -173,7 +173,7 @@ def results_of(
     """The outcome of each line of the plan.
 
     Args:
-        changed: partitions that were left alone, for they had changed; with their leaders now.
+        changed: skipped partitions that changed since the plan, with their current leaders.
     """
     return tuple(_result_of(line, found, changed) for line in plan.lines)
 

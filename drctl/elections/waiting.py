@@ -15,7 +15,7 @@ class Wait:
 
     Attributes:
         topics: None waits for all.
-        report: gets each look, and what is new in it, in words; None where nobody answered.
+        report: called with each state, None if no broker answered, and descriptions of changes.
     """
 
     reader: ElectionReader

@@ -232,7 +232,7 @@ class CommandWriter:
         must_be_of(self.endpoint, before)
         if before.cluster is None:
             raise EndpointRejected(
-                f"there is no way back to what was: {before.words}", "put it back by hand"
+                f"no known state to restore: {before.words}", "restore it by hand"
             )
         if self._reader.observe().cluster != before.cluster:
             self._run(before.cluster)

@@ -1,8 +1,8 @@
-"""A file as endpoint: clients, or what starts them, read their bootstrap from it.
+"""A file as an endpoint: clients, or scripts that start them, read bootstrap servers from it.
 
-The file is replaced at once (a new file, on disk, renamed over the old one), so nobody reads half
-of it. Content that drctl did not write never leaves the machine: it may hold secrets. For rollback
-a hash of it is kept, and a second name of the old file beside the new one.
+The file is replaced atomically: a new file is written to disk and renamed over the old one.
+Content that drctl did not write stays on this host, because it may hold secrets. For a rollback,
+the journal has its hash, and the old file keeps a second name beside the new one.
 """
 
 import errno
@@ -42,7 +42,7 @@ def replaced(path: Path, content: bytes, keep: Path | None) -> None:
     _sync_folder(path)
 
 
-def put_back(kept: Path, path: Path) -> None:
+def restore_file(kept: Path, path: Path) -> None:
     """Rename a kept file back.
 
     Raises:
@@ -281,11 +281,11 @@ class FileWriter:
         if not digest:
             remove(found.path)
         elif before.cluster is not None and before.cluster in self._contents:
-            self._put_own_back(found.path, before.cluster, digest)
+            self._restore_own(found.path, before.cluster, digest)
         else:
-            self._put_back(found.path, digest)
+            self._restore_kept(found.path, digest)
 
-    def _put_own_back(self, path: Path, cluster: str, digest: str) -> None:
+    def _restore_own(self, path: Path, cluster: str, digest: str) -> None:
         """By drctl.yaml, never by a journal: the content decides where clients go."""
         content = self._contents[cluster].encode()
         if hashlib.sha256(content).hexdigest() != digest:
@@ -295,7 +295,7 @@ class FileWriter:
             )
         replaced(path, content, None)
 
-    def _put_back(self, path: Path, digest: str) -> None:
+    def _restore_kept(self, path: Path, digest: str) -> None:
         kept = _kept(path, digest)
         try:
             whole = hashlib.sha256(kept.read_bytes()).hexdigest() == digest
@@ -306,7 +306,7 @@ class FileWriter:
                 f"what {path} held is gone: {kept} is not what was kept of it",
                 "write the file by hand; it is not drctl's own content, so no journal holds it",
             )
-        put_back(kept, path)
+        restore_file(kept, path)
 
     def _moved(self) -> EndpointMoved:
         return EndpointMoved(

@@ -247,7 +247,7 @@ class LinkReader(Protocol):
             newly: whether to accept only an answer to a new request.
 
         Raises:
-            NotLetIn: it answers, but authentication fails.
+            AuthenticationFailed: it answers, but authentication fails.
             Unreachable: it did not answer.
         """
 

@@ -1,7 +1,7 @@
-"""What was observed of a failback, as frozen values; everything that is judged stands here.
+"""Everything observed about a failback, as frozen values; verdicts depend on nothing else.
 
-Source and target are the ends of the link as the failover left it: the source is the cluster that
-was lost and is back, the target the one on which applications run.
+Source and target are those of the link as configured: the source is the cluster that was lost and
+is back, the target is the cluster that applications use.
 """
 
 from collections.abc import Mapping
@@ -24,24 +24,24 @@ NOT_LOOKED_AT = Unavailable("nobody looked")
 NO_WORKERS = Unavailable("drctl.yaml names no Connect workers for it")
 
 DAMAGED = "damaged"
-"""The status of a run whose journal is not as it was written."""
+"""The status of a run with a damaged journal."""
 
 Names = Mapping[str, str]
-"""What each copy is called on the source."""
+"""The name of each target topic on the source."""
 
 Logs = Mapping[TopicPartition, OffsetRange | Unavailable]
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """One end of the link.
+    """One cluster of the link.
 
     Attributes:
-        identity: Kafka's own id of the cluster.
-        logs: of the link's topics, or of their copies, by the cluster's own names.
-        topic_ids: Kafka's ids of these topics, as far as the cluster tells them.
-        own_time: those of which records may have another time than their originals.
-        beside: where copies have other names: the logs of topics that have the link's own names.
+        identity: Kafka cluster id.
+        logs: offset ranges of the link's topics, by their names on this cluster.
+        topic_ids: topic ids, if the cluster reports them.
+        own_time: topics whose records may have other timestamps than their originals.
+        beside: if copies have other names, the logs of topics with the original names.
     """
 
     identity: str
@@ -52,12 +52,12 @@ class Cluster:
 
     @property
     def topics(self) -> frozenset[str]:
-        """Names of the link's topics, or of their copies, that are there."""
+        """Names of the link's topics that exist on this cluster."""
         return frozenset(place.topic for place in self.logs)
 
     @property
     def held(self) -> int:
-        """How many offsets their logs hold, about as many as records."""
+        """Number of stored offsets, roughly the number of records."""
         return sum(
             log.end - log.start for log in self.logs.values() if isinstance(log, OffsetRange)
         )
@@ -65,12 +65,12 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """Whether applications are kept from writing to the source.
+    """Whether applications are prevented from writing to the source.
 
     Attributes:
-        held: None where that is not visible from outside.
+        held: None if it cannot be observed.
         words: how that is known.
-        no_writes: whether the logs grew while somebody looked; None where nobody did.
+        no_writes: whether the logs grew between two reads; None if not read twice.
     """
 
     held: bool | None
@@ -80,11 +80,11 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class Replicator:
-    """A connector that copies in one direction, or helps to.
+    """A connector of one direction of replication.
 
     Attributes:
-        copies: whether it is the one that copies records.
-        positions: the next offset that it reads, by partition; what it keeps may be a minute old.
+        copies: whether it copies records.
+        positions: next offset to read, by partition; stored offsets may be a minute old.
     """
 
     connector: Connector
@@ -93,7 +93,7 @@ class Replicator:
 
     @property
     def name(self) -> str:
-        """Its name on the workers."""
+        """The connector's name."""
         return self.connector.name
 
     @property
@@ -118,34 +118,34 @@ class Replicator:
 
     @property
     def marks_copies(self) -> bool:
-        """Whether Replicator writes provenance headers, and leaves out copies by them."""
+        """Whether Replicator writes provenance headers, and skips copies that have them."""
         return self.config.get("provenance.header.enable", "false").lower() == "true"
 
     @property
     def states(self) -> frozenset[str]:
-        """Of itself and its tasks."""
+        """States of the connector and its tasks."""
         return frozenset((self.connector.state, *(t.state for t in self.connector.tasks)))
 
     @property
     def idle(self) -> bool:
-        """Whether it does nothing, and does not begin by itself."""
+        """Whether it and all its tasks are stopped or paused."""
         return self.states <= {"STOPPED", "PAUSED"}
 
     @property
     def runs(self) -> bool:
-        """Whether it, or a task of it, is at work."""
+        """Whether it is running."""
         return "RUNNING" in self.states and self.connector.state == "RUNNING"
 
 
 @dataclass(frozen=True, slots=True)
 class Replication:
-    """What copies in one direction.
+    """The replication in one direction.
 
     Attributes:
-        missing: connectors that drctl.yaml names and the workers have not.
-        workers: id of the Kafka cluster that the workers are of, and write to by themselves.
-        into: addresses of the cluster that is to be written to, as drctl.yaml has them.
-        out_of: likewise, of the one that is read from.
+        missing: connectors in drctl.yaml that do not exist on the workers.
+        workers: id of the workers' own Kafka cluster, to which they write by default.
+        into: bootstrap servers of the cluster to write to, from drctl.yaml.
+        out_of: bootstrap servers of the cluster to read from, from drctl.yaml.
     """
 
     found: tuple[Replicator, ...]
@@ -156,33 +156,33 @@ class Replication:
 
     @property
     def copying(self) -> tuple[Replicator, ...]:
-        """Those that copy records."""
+        """The connectors that copy records."""
         return tuple(each for each in self.found if each.copies)
 
     @property
     def runs(self) -> bool:
-        """Whether records are copied."""
+        """Whether a connector that copies records is running."""
         return any(each.runs for each in self.copying)
 
     @property
     def positions(self) -> Mapping[TopicPartition, int]:
-        """The next offset that is read, of each partition of which that is known."""
+        """The next offset to read, by partition, where known."""
         known = [e.positions for e in self.copying if not isinstance(e.positions, Unavailable)]
         return {place: offset for each in known for place, offset in each.items()}
 
     @property
     def never_ran(self) -> bool:
-        """Whether no connector is there that copies, or has ever copied anything."""
+        """Whether no connector copies, or has ever copied, any record."""
         return all(each.idle and each.positions == {} for each in self.copying)
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """What the user-supplied check of the old replication says.
+    """The result of the user-supplied check whether the old replication is stopped.
 
     Attributes:
         held: whether it is stopped.
-        words: what was said.
+        words: the result as text.
     """
 
     held: bool
@@ -190,7 +190,7 @@ class Stopped:
 
 
 class ReverseStart(StrEnum):
-    """Which record of the target came to the source first, behind what it had when it was lost."""
+    """Which record of the target was the first one that reverse replication wrote to the source."""
 
     NOTHING = "nothing"
     BOUNDARY = "boundary"
@@ -203,9 +203,9 @@ class Copies:
     """Records that name a record of the source as their origin, in drctl's provenance header.
 
     Attributes:
-        offsets: of the originals, by partition of the source.
-        others: how many records were seen that are no copies, by the cluster's own partitions.
-        whole: whether all was looked through that was written since the failover.
+        offsets: offsets of the originals, by source partition.
+        others: number of records that are not copies, by partition.
+        whole: whether all records written since the failover were scanned.
     """
 
     offsets: Mapping[TopicPartition, frozenset[int]] = field(default_factory=dict)
@@ -214,16 +214,16 @@ class Copies:
 
     @property
     def total(self) -> int:
-        """How many originals."""
+        """Number of originals."""
         return sum(map(len, self.offsets.values()))
 
 
 class Decision(NamedTuple):
-    """What became of records of one order verdict.
+    """The action for records of one order verdict.
 
     Attributes:
         order: safe, conflicting or unkeyed.
-        action: copy, quarantine or discard; an export leaves no trace on a cluster.
+        action: copy, quarantine or discard; exports are not recorded on a cluster.
     """
 
     order: str
@@ -231,10 +231,10 @@ class Decision(NamedTuple):
 
 
 Decided = Mapping[str, Mapping[Decision, int]]
-"""By the id of a result of `drctl gap`: how many of its records."""
+"""Number of records per decision, by the id of a gap result."""
 
 LeftMissing = Mapping[TopicPartition, tuple[tuple[int, int], ...]]
-"""Offsets of the source as runs, first and last, of records that were quarantined or given up."""
+"""Source offset ranges, first and last, of records that were quarantined or discarded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +243,8 @@ class GroupState:
 
     Attributes:
         active_on: clusters on which it has members.
-        positions: that it has committed on the source.
-        unseen: why not all of this is known; empty where it is.
+        positions: its committed offsets on the source.
+        unseen: why some of this is unknown; empty if everything is known.
     """
 
     name: str
@@ -255,14 +255,14 @@ class GroupState:
 
 @dataclass(frozen=True, slots=True)
 class JournaledRun:
-    """A run, as the journal tells it: evidence beside what is seen, never instead of it.
+    """A run according to the journal; supplements observations, never replaces them.
 
     Attributes:
-        home: whether it switched clients back, to its end.
-        in_progress: whether it is to switch them back, and has not ended.
-        left: when it began, where it led clients to the target, or may have; None where not.
-        fenced: when it was seen that applications cannot write to the source, where that was not
-            rolled back; None where it was not seen.
+        home: whether it is a completed switch of clients back to the source.
+        in_progress: whether it is an unfinished one.
+        left: when it began, if it moved, or may have moved, clients to the target; else None.
+        fenced: when a fence of the source was verified and not rolled back since; None if there is
+            none.
     """
 
     run: str
@@ -276,37 +276,37 @@ class JournaledRun:
 
     @property
     def damaged(self) -> bool:
-        """Whether nobody knows what it did."""
+        """Whether its journal is damaged, so that its changes are unknown."""
         return self.status == DAMAGED
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Everything that was seen.
+    """Everything that was observed.
 
     Attributes:
         order: what the applications need: per-key, per-partition or none.
-        max_lag: how many records reverse replication may lag when clients are moved.
-        gaps: results of `drctl gap` from source to target, the newest first.
+        max_lag: allowed lag of reverse replication when clients are moved, in records.
+        gaps: results of `drctl gap` from source to target, newest first.
         reverse_gaps: the same in the other direction.
-        stopped: what the user-supplied command says of the old replication; None where it has none.
-        names: what each of the link's copies on the target is called on the source.
-        filled: whether the source holds the beginning of what the target does, and nothing else.
-        source_mismatch: by folder of a result, why its records are not those of the source; or why
-            that is not known.
-        copied_since: likewise, which record that it misses was copied since, and not by drctl.
-        diverged: how the clusters differ behind the newest result; empty where they do not, but for
-            what is on its way to the target. Looked at where clients are back on the source.
-        boundaries: where new records of the target begin, by its own partitions.
-        behind: partitions of the source of which records stand behind new ones of the target, that
-            drctl did not copy; empty where none do.
+        stopped: result of the user-supplied check of the old replication; None without one.
+        names: the source name of each of the link's topics on the target.
+        filled: whether the source's content is a prefix of the target's.
+        source_mismatch: by folder of a gap result, why its records are not those on the source, or
+            why that is unknown.
+        copied_since: likewise, a missing record that was copied since by something else.
+        diverged: how the clusters differ after the newest result, ignoring records in transit to
+            the target; empty if they do not. Read once clients are back on the source.
+        boundaries: first new offset of each target partition.
+        behind: source partitions with records that something other than drctl copied after new
+            records of the target.
         began: by partition of the source.
-        brought: records of the source that somebody copied to the target with drctl.
+        brought: source records that drctl copied to the target.
         returned_copies: such copies, on the source again.
         waiting: on the target, after the position that reverse replication reports.
-        decided: what `drctl reconcile` has done, as the target keeps it.
-        exported: ids of results of which an export is on this machine.
-        local_journal: what copies of journals on this machine tell, where the journal is silent.
+        decided: decisions of `drctl reconcile`, as stored on the target.
+        exported: ids of gap results with an export on this host.
+        local_journal: runs of local journal copies, if the journal cannot be read.
     """
 
     link: str
@@ -352,32 +352,32 @@ class Facts:
 
     @property
     def runs(self) -> tuple[JournaledRun, ...]:
-        """What the journal tells of; none where it is silent."""
+        """The runs in the journal; empty if it cannot be read."""
         return () if isinstance(self.journal, Unavailable) else self.journal
 
     @property
     def known_groups(self) -> tuple[GroupState, ...]:
-        """What is known of groups; none where nobody tells."""
+        """The known groups; empty if they cannot be read."""
         return () if isinstance(self.groups, Unavailable) else self.groups
 
     def left_since(self, result: GapEvidence) -> str:
-        """The run that led clients to the target after a comparison; empty where none did."""
+        """The run that moved clients to the target after a comparison; empty if none did."""
         later = (each.run for each in self.runs if each.left and each.left > result.started)
         return next(later, "")
 
     def fenced_before(self, result: GapEvidence) -> bool:
-        """Whether a run had closed the source to applications before a comparison began."""
+        """Whether a run had fenced the source before a comparison began."""
         return any(each.fenced and each.fenced < result.started for each in self.runs)
 
     @property
     def failed_back(self) -> str:
-        """The run that led clients back to the source, if it is the last that moved them."""
+        """The run that moved clients back to the source, if it is the last move; else empty."""
         last = None if isinstance(self.journal, Unavailable) else self._last_that_moved
         return last.run if last is not None and last.home else ""
 
     @property
     def never_moved(self) -> bool:
-        """Whether the journal knows that no run has moved clients, and none is under way."""
+        """Whether the journal shows that no run moved clients, or is in progress."""
         return not isinstance(self.journal, Unavailable) and self._last_that_moved is None
 
     @property
@@ -395,5 +395,5 @@ class Facts:
         return next(moves, None)
 
     def of_now(self, results: tuple[GapEvidence, ...]) -> tuple[GapEvidence, ...]:
-        """Those that know what was written since clients came to the target."""
+        """Gap results that cover what was written since clients moved to the target."""
         return tuple(each for each in results if not self.left_since(each))

@@ -68,7 +68,7 @@ class Results(NamedTuple):
     Attributes:
         there: from the source to the target.
         back: from the target to the source.
-        exported: ids of those of which an export is on this machine.
+        exported: ids of gap results with an export on this host.
     """
 
     there: tuple[GapEvidence, ...]
@@ -81,7 +81,7 @@ class FailbackObserver:
     """Fills in the facts.
 
     Attributes:
-        most: so many records of a kind are looked through, and no more.
+        most: maximum number of records to scan for each question.
     """
 
     link: Link
@@ -97,7 +97,7 @@ class FailbackObserver:
         )
 
     def observe(self, results: Results) -> Facts:
-        """Ask everything at once, then what rests on the answers."""
+        """Observe everything in parallel, then what depends on these observations."""
         facts = self._at_once(results)
         source, target = facts.on_source, facts.on_target
         if isinstance(source, Unavailable) or isinstance(target, Unavailable):
@@ -264,7 +264,7 @@ class FailbackObserver:
         return found
 
     def _with_filled(self, facts: Facts, source: Cluster, target: Cluster) -> Facts:
-        """Only where something has filled it, or has to: what cannot be read is not held to."""
+        """Compared only if the source was filled, or has to be."""
         origins = {copy: self.link.source_topic(copy) for copy in sorted(target.topics)}
         names = {copy: origin for copy, origin in origins.items() if origin is not None}
         facts = replace(facts, names=names)
@@ -275,7 +275,7 @@ class FailbackObserver:
         return replace(facts, filled=filled is True)
 
     def _apart(self, facts: Facts, source: Cluster, target: Cluster) -> str | Unavailable:
-        """Only where clients are back on the source: elsewhere the clusters are to differ."""
+        """Only once clients are back on the source: before that the clusters differ as expected."""
         if endpoints_lead_to_source(facts) is not True or not clean_there(facts):
             return NOT_LOOKED_AT
         return _answer(lambda: divergence(facts.gaps[0], source, target, *self._readers))
@@ -290,7 +290,7 @@ class FailbackObserver:
         source: Cluster,
         target: Cluster,
     ) -> Copies | Unavailable:
-        """From the boundary on; where that is too much, what came behind the newest result."""
+        """From the boundary, or if that is too much, from the end of the newest result."""
         since = {} if isinstance(boundaries, Unavailable) else boundaries
         whole = not isinstance(boundaries, Unavailable) and span(since, target) <= MOST
         if not whole:
@@ -307,7 +307,7 @@ def _names(
     there: BoundedQuery[Cluster],
     name_here: Callable[[str], str | None],
 ) -> Collection[str]:
-    """The link's topics, by their names on one cluster; from the other where that is silent.
+    """The link's topics by their names on one cluster; derived from the other if it is unreachable.
 
     Args:
         name_here: of a topic of the other cluster.

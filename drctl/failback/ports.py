@@ -15,7 +15,7 @@ class Workers(ConnectorLister, Protocol):
     """Looks at the connectors of some Connect workers."""
 
     def kafka_cluster_id(self) -> str:
-        """The cluster that they keep their state in, and write to where nothing else is said.
+        """The workers' own Kafka cluster, to which they write by default.
 
         Raises:
             Unreachable: no worker answered within the deadline.
@@ -31,20 +31,20 @@ class Workers(ConnectorLister, Protocol):
 
 
 Ends = tuple[frozenset[str], frozenset[str]]
-"""Addresses of the cluster that is read from, and of the one that is written to."""
+"""Bootstrap servers of the cluster to read from and of the one to write to."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailbackPorts:
-    """A link and what is around it; each port is used by one thread at a time.
+    """The ports of a link; each is used by one thread at a time.
 
     Attributes:
-        reader: what the steps of the link look by.
-        forward: the workers that replicate the link; None where none are configured.
+        reader: the reader of the link's steps.
+        forward: the workers that replicate the link; None if none are configured.
         reverse: those that replicate it back.
         brokers: of the link's source and target, as drctl.yaml has them.
-        journal_copies: what this machine keeps of journals, those of other links among them.
-        decisions: what the target keeps of `drctl reconcile`.
+        journal_copies: local journal copies, including those of other links.
+        decisions: decisions of `drctl reconcile` that are stored on the target.
     """
 
     reader: LinkReader

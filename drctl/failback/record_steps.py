@@ -146,7 +146,7 @@ def _reconciled(seen: Situation) -> StepState:
     for asked, kept in _decisions(result, facts):
         if sum(kept.values()) >= asked.unreplicated:
             return done(
-                f"all {asked.unreplicated:,} unreplicated records are decided: {_told(kept)}"
+                f"all {asked.unreplicated:,} unreplicated records are decided: {_counts(kept)}"
             )
     before = decided_before(result, facts)
     if before >= result.unreplicated:
@@ -179,7 +179,7 @@ def _left(result: GapEvidence, facts: Facts, there: int) -> StepState:
         )
     if some or there:
         text = (
-            f"{some:,} of {total:,} unreplicated records are decided ({_told(kept)})"
+            f"{some:,} of {total:,} unreplicated records are decided ({_counts(kept)})"
             if some
             else f"{there:,} of {result.unreplicated:,} unreplicated records have a copy"
         )
@@ -196,7 +196,7 @@ def _left(result: GapEvidence, facts: Facts, there: int) -> StepState:
     )
 
 
-def _told(kept: Mapping[Decision, int]) -> str:
+def _counts(kept: Mapping[Decision, int]) -> str:
     by_action: Counter[str] = Counter()
     for each, records in kept.items():
         by_action[each.action] += records
@@ -218,8 +218,8 @@ def brought(result: GapEvidence, copies: Copies) -> Mapping[TopicPartition, froz
 
 def copied(seen: Situation) -> int:
     """How many records of the source drctl copied, by the larger of two counts."""
-    brought_over = seen.facts.drctl_copies
-    there = 0 if isinstance(brought_over, Unavailable) else brought_over.total
+    copies = seen.facts.drctl_copies
+    there = 0 if isinstance(copies, Unavailable) else copies.total
     return max(there, sum(n for each, n in _all(seen) if each.action == _COPY))
 
 

@@ -144,9 +144,11 @@ def _other_clusters(result: GapEvidence, facts: Facts) -> Iterator[str]:
 
 
 def _moved(result: GapEvidence, facts: Facts, source: Cluster, target: Cluster) -> Iterator[str]:
-    anew = [*_made_anew(result, facts, source, target)]
-    yield from anew
-    for against in (facts.copied_since,) if anew else (facts.source_mismatch, facts.copied_since):
+    recreated = [*_recreated(result, facts, source, target)]
+    yield from recreated
+    for against in (
+        (facts.copied_since,) if recreated else (facts.source_mismatch, facts.copied_since)
+    ):
         text = against.get(result.where)
         if isinstance(text, str):
             yield text
@@ -167,7 +169,7 @@ def _moved(result: GapEvidence, facts: Facts, source: Cluster, target: Cluster) 
             )
 
 
-def _made_anew(
+def _recreated(
     result: GapEvidence, facts: Facts, source: Cluster, target: Cluster
 ) -> Iterator[str]:
     """Topics that were recreated, by Kafka's topic ids."""
@@ -280,7 +282,7 @@ def nothing_to_fail_back(facts: Facts, home: bool | None) -> str:
     no_run = f"journal: no run has moved clients to {facts.target}"
     if home is True and forward is not None:
         text = f"every endpoint leads to {facts.source}"
-    elif not facts.endpoints and forward and _nobody_reads_there(facts):
+    elif not facts.endpoints and forward and _no_group_active(facts):
         text = f"no group is active on {facts.target}"
     else:
         return ""
@@ -353,7 +355,7 @@ def _forward(facts: Facts) -> str | None:
     return None if asked else ""
 
 
-def _nobody_reads_there(facts: Facts) -> bool:
+def _no_group_active(facts: Facts) -> bool:
     if isinstance(facts.groups, Unavailable):
         return False
     return not any(each.unseen or facts.target in each.active_on for each in facts.groups)

@@ -152,26 +152,26 @@ class CommandContext:
         return (reverse and reverse.connectors.named) or ("CONNECTOR",)
 
     @property
-    def anew(self) -> str:
+    def rebuild(self) -> str:
         """The rebuild command, if no boundary separates new records; else empty."""
         return rebuild_command(self.link.name) if self.seen.out_of_order_in else ""
 
 
 def whole_plan(site: CommandContext) -> str:
     """The command that does all steps."""
-    return site.anew or f"drctl failback {site.named}{' --rebuild' * site.seen.rebuilding}"
+    return site.rebuild or f"drctl failback {site.named}{' --rebuild' * site.seen.rebuilding}"
 
 
 def commands_by_step(site: CommandContext) -> Mapping[str, tuple[str, ...]]:
     """Lines by step: commands, and notes where there is no command."""
     rebuilding = site.seen.rebuilding
-    if site.anew and not rebuilding:
+    if site.rebuild and not rebuilding:
         boundary = "there is no boundary: do not start reverse replication by hand"
-        return {**_of_each(site), "f": (site.anew, boundary)}
-    return {**_of_each(site), **(_anew(site) if rebuilding else {})}
+        return {**_of_each(site), "f": (site.rebuild, boundary)}
+    return {**_of_each(site), **(_rebuild_commands(site) if rebuilding else {})}
 
 
-def _anew(site: CommandContext) -> Mapping[str, tuple[str, ...]]:
+def _rebuild_commands(site: CommandContext) -> Mapping[str, tuple[str, ...]]:
     """Commands of a rebuild."""
     offsets = connector_url(site.connect_back, site.reverse[0], "offsets")
     start = start_of(site.seen)

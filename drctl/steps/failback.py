@@ -282,8 +282,8 @@ def _second_copies(outstanding: OutstandingAction, proven: Proven) -> str:
         if cluster == proven.returned
         else (_SECONDARY, "verify-secondary")
     )
-    proven = proven.facts.named(proof, VerifyFacts)
-    if proven and not proven.duplicated:
+    copies = proven.facts.named(proof, VerifyFacts)
+    if copies and not copies.duplicated:
         return f"{cluster} holds no record twice ({step})"
     return ""
 
@@ -297,8 +297,8 @@ def _copied_back(outstanding: OutstandingAction, proven: Proven) -> str:
 
 def _positions(outstanding: OutstandingAction, proven: Proven) -> str:
     """Proof that groups without an offset, or with a wrong one, have a right one now."""
-    put, proven = proven.facts.of(CommitOffsets()), proven.facts.of(VerifyGroups())
-    if not put or not proven or proven.wrong != 0:
+    put, verified = proven.facts.of(CommitOffsets()), proven.facts.of(VerifyGroups())
+    if not put or not verified or verified.wrong != 0:
         return ""
     if outstanding.groups and all(group in put.stand for group in outstanding.groups):
         names = ", ".join(outstanding.groups)

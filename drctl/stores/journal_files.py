@@ -119,8 +119,8 @@ class JournalFile(LineFile):
         """
         if self._handle is None:
             self.create()
-        told = (json.dumps(masked_document(entry), separators=(",", ":")) for entry in entries)
-        self.write([line.encode() for line in told])
+        lines = (json.dumps(masked_document(entry), separators=(",", ":")) for entry in entries)
+        self.write([line.encode() for line in lines])
 
 
 def runs(folder: Path) -> Iterator[str]:
@@ -408,8 +408,8 @@ class LocalRuns(RunFiles):
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                told = os.pread(handle, 1000, 0).decode()
-                raise Refused(f"{self._link} is held by {told}", "wait for it to finish") from None
+                other = os.pread(handle, 1000, 0).decode()
+                raise Refused(f"{self._link} is held by {other}", "wait for it to finish") from None
             os.ftruncate(handle, 0)
             os.pwrite(handle, f"run {holder.run}: {holder}".encode(), 0)
             yield

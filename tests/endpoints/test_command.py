@@ -249,6 +249,6 @@ def test_there_is_no_way_back_to_what_was_not_known(folder: Path) -> None:
     both = opened(folder)
     before = both.seen()
     both.writer.switch("secondary", before)
-    with pytest.raises(EndpointRejected, match=r"no way back to what was: .*elsewhere"):
+    with pytest.raises(EndpointRejected, match=r"no known state to restore: .*elsewhere"):
         both.writer.restore(before)
     assert both.seen().cluster == "secondary"

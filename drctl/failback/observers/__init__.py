@@ -1,1 +1,1 @@
-"""Looks at one thing each, through ports, and says what was seen."""
+"""Observers: each reads one aspect of a failback through ports."""

@@ -1,11 +1,11 @@
-"""Where new records begin on the target, and what has been copied across that boundary since.
+"""Finds where new records begin on the target, and what was copied across that boundary.
 
 The boundary is after the last record that came from the source. A result of `drctl gap` counts new
 records; offsets also go to ends of transactions and to what was compacted away, and copies that
 drctl made later are not new. So the records are counted back from the log's end. Nor is new what
 the source has deleted and the target still holds.
 
-A few records of each partition then tell where reverse replication started, whether old records
+A few records of each partition then show where reverse replication started, whether old records
 follow new ones, and whether the clusters have diverged.
 """
 
@@ -40,7 +40,7 @@ def observe_boundaries(
     target: ClusterReader,
     most: int = QUICK_LIMIT,
 ) -> Mapping[TopicPartition, int] | Unavailable:
-    """By partition of the target; or why nobody has counted.
+    """By target partition; or why it was not counted.
 
     Args:
         most: so many new records are counted, and no more.
@@ -59,7 +59,7 @@ def observe_boundaries(
     old = left_over(result, on_source, source, target, most)
     less = {copy: new[copy] - number for copy, number in old.items()}
     sure = _counted_back(result, less, target, origin)
-    # Too few would begin behind the first new record: only what is seen to stand there counts.
+    # With too few, the boundary would be after the first new record: count only records read.
     seen = follow_last_copied(result, sure, origin, source, target) if sure else frozenset()
     sure = {copy: at for copy, at in sure.items() if copy in seen}
     rest = {copy: number for copy, number in new.items() if copy not in sure}
@@ -85,9 +85,9 @@ class _Count:
     """How far back the new records of a partition are counted.
 
     Attributes:
-        home: the partition of the source.
-        at: offset of the last one counted; all behind it are.
-        start: where the partition began when they were found.
+        home: the source partition.
+        at: offset of the last counted record; all later ones are counted.
+        start: log start offset at that time.
         left: how many are not counted yet.
         step: how many offsets are read next.
     """
@@ -105,17 +105,17 @@ class _Count:
         return range(max(self.start, self.at - self.step), self.at)
 
     def go_back(self, found: int, last: Sequence[int]) -> None:
-        """Go on before what was read.
+        """Continue with the offsets before those that were read.
 
         Args:
             found: how many of the offsets that were read hold new records.
-            last: the last of these offsets, as many as were left; needed where more were read.
+            last: the last offsets read, as many as remained; needed if more were read.
         """
         if found >= self.left:
             self.at, self.left = last[0] if last else self.wanted.start, 0
             return
         self.at, self.left = self.wanted.start, self.left - found
-        # Much that is no record: go on in longer steps.
+        # Many offsets without a record: continue in larger steps.
         self.step = max(self.left, min(2 * self.step, AT_ONCE))
 
 
@@ -124,8 +124,8 @@ def _count(waiting: Mapping[TopicPartition, _Count], reader: ClusterReader, orig
     spent = [str(place) for place, each in waiting.items() if not each.wanted]
     if spent:
         raise Unreachable(
-            f"{spent[0]} of {reader.name} holds fewer records than were new there: where they begin"
-            " cannot be told any more",
+            f"{spent[0]} of {reader.name} holds fewer records than were new there: their first"
+            " offset is unknown",
             "run drctl gap again",
         )
     found: Counter[TopicPartition] = Counter()
@@ -143,12 +143,12 @@ def _count(waiting: Mapping[TopicPartition, _Count], reader: ClusterReader, orig
 def left_over(
     result: GapEvidence, on_source: Cluster, source: ClusterReader, target: ClusterReader, most: int
 ) -> Mapping[TopicPartition, int]:
-    """By partition of the target, how many there are before what the source begins with.
+    """By target partition, the number of records before the first one that the source still has.
 
-    Partitions without any are left out; so are those of which nobody can say.
+    Partitions without any, or with an unknown number, are omitted.
 
     Args:
-        most: so many offsets of each are looked through.
+        most: maximum number of offsets to scan per partition.
 
     Raises:
         Unreachable: a partition could not be read.
@@ -211,7 +211,7 @@ def follow_last_copied(
     source: ClusterReader,
     target: ClusterReader,
 ) -> frozenset[TopicPartition]:
-    """Of these places on the target, those right behind the last record that is on both sides.
+    """Those of the given target offsets that directly follow the last record on both clusters.
 
     Args:
         at: an offset of each partition of the target.
@@ -265,9 +265,9 @@ def observe_reverse_start(
     """By partition of the source; one record of each partition is compared.
 
     Args:
-        result: tells where the source ended.
-        boundaries: where new records of the target begin, by its own partitions; where that is
-            not known, nobody can tell what has come.
+        result: has the source's end offsets.
+        boundaries: first new offset of each target partition; without it, copies cannot be
+            identified.
 
     Raises:
         Unreachable: a cluster did not answer.
@@ -332,8 +332,8 @@ class _Last(NamedTuple):
     """What a partition's last copied record is, as of a result.
 
     Attributes:
-        at: its offset on the source, or a little behind it.
-        until: where the target ended.
+        at: its offset on the source, or slightly after it.
+        until: end offset of the target.
     """
 
     place: TopicPartition
@@ -351,13 +351,13 @@ def find_out_of_order(
     most: int = QUICK_LIMIT,
     alike: RecordIdentity = _ALIKE,
 ) -> tuple[str, ...] | Unavailable:
-    """Partitions in which a record of the source stands behind the first new one of the target.
+    """Partitions in which a source record follows the first new record of the target.
 
     Args:
-        results: over the same logs of the source, each of which tells what was copied by then.
-        boundaries: where new records of the target begin, by its own partitions.
-        most: so many offsets are looked through, and no more.
-        alike: by what a copy is known.
+        results: gap results for the same source logs; each shows what was copied by then.
+        boundaries: first new offset of each target partition.
+        most: maximum number of offsets to scan.
+        alike: how copies are identified.
 
     Raises:
         Unreachable: a partition could not be read.
@@ -398,7 +398,7 @@ def find_out_of_order(
 def _asked(
     results: Sequence[GapEvidence], on_source: Cluster, boundaries: Mapping[TopicPartition, int]
 ) -> Iterator[_Last]:
-    """Where something is new on the target, and what was copied is still on the source."""
+    """Partitions with new records on the target whose copied records are still on the source."""
     for result in results:
         for each in result.partitions:
             log, at = on_source.logs.get(each.place), last_copied(each)
@@ -411,7 +411,7 @@ def _asked(
 def _read(
     wanted: Set[tuple[TopicPartition, int]], source: ClusterReader
 ) -> Mapping[tuple[TopicPartition, int], Record]:
-    """The record at each offset, else the nearest one before it; without those that have none."""
+    """The record at each offset, or the nearest one before it; omitted if there is none."""
     near = [(p, at - back) for p, at in wanted for back in range(min(_NEAR, at + 1))]
     read = {place: r for place, r in source.records(near).items() if isinstance(r, Record)}
     found: dict[tuple[TopicPartition, int], Record] = {}
@@ -437,7 +437,7 @@ def divergence(
     source: ClusterReader,
     target: ClusterReader,
 ) -> str | Unavailable:
-    """Where the target holds something that the source does not; empty where nowhere.
+    """Where the target has a record that the source does not; empty if nowhere.
 
     Args:
         result: a comparison that found nothing missing on the target.
@@ -455,7 +455,7 @@ def divergence(
     total = span(boundaries, on_target) + span(result.ends, on_source)
     if total > MOST:
         return Unavailable(f"{total:,} offsets are too many to search: run drctl gap again")
-    # The source last: what comes to the target meanwhile has come to the source before.
+    # Read the source last: records that reach the target meanwhile are on the source already.
     there = target.following(boundaries, MOST)
     here = source.following(dict(result.ends), MOST)
     for each in result.partitions:

@@ -24,7 +24,7 @@ def observe_fence(link: Link, topics: Collection[str], reader: LinkReader) -> Fe
     """Whether applications are kept from writing to the source.
 
     Raises:
-        Refused: what tells cannot be started.
+        Refused: the command cannot be started.
         Unreachable: no broker answered within the deadline.
     """
     settings = link.settings.fence
@@ -33,7 +33,7 @@ def observe_fence(link: Link, topics: Collection[str], reader: LinkReader) -> Fe
     if settings.method == "acl" and settings.principals:
         return _by_rules(link.source, settings.principals, topics, reader)
     if settings.method == "command" and settings.verify:
-        text = _told_by(settings.verify, "the fence is", "set", reader)
+        text = _reported_by(settings.verify, "the fence is", "set", reader)
         prover = reader.fence(link.source, _SETTLE_S)
         return Fence(
             text.held, text.words, prover.prove((), topics).no_writes if text.held else None
@@ -46,7 +46,7 @@ def observe_fence(link: Link, topics: Collection[str], reader: LinkReader) -> Fe
 
 
 def observe_stopped(link: Link, reader: LinkReader) -> Stopped | None:
-    """What the user-supplied command says of the old replication, where no connectors stand for it.
+    """The result of the user-supplied check of the old replication, if there are no connectors.
 
     Raises:
         Refused: it cannot be started.
@@ -55,10 +55,10 @@ def observe_stopped(link: Link, reader: LinkReader) -> Stopped | None:
     replicator = link.settings.replicator
     if not replicator.stopped or replicator.connect:
         return None
-    return _told_by(replicator.stopped, "it is", "stopped", reader)
+    return _reported_by(replicator.stopped, "it is", "stopped", reader)
 
 
-def _told_by(argv: tuple[str, ...], what: str, so: str, reader: LinkReader) -> Stopped:
+def _reported_by(argv: tuple[str, ...], what: str, so: str, reader: LinkReader) -> Stopped:
     ended = run_probe(argv, {}, _COMMAND_S, reader)
     held, said = ended.code == 0, ended.output.strip()
     words = f"user-supplied command: {what} {so if held else f'not {so}'}"
@@ -89,7 +89,7 @@ def _by_rules(
 
 
 def covering(wanted: Acl, present: Acls) -> Acl | None:
-    """The rule that denies as much, or more; None where there is none."""
+    """A rule that denies at least as much; None if there is none."""
     return next((rule for rule in present.rules if _denies(rule, wanted)), None)
 
 
@@ -109,7 +109,7 @@ def _denies(rule: Acl, wanted: Acl) -> bool:
 def observe_groups(link: Link, source: GroupReader, target: GroupReader) -> tuple[GroupState, ...]:
     """All of them, by name; positions in other topics are left out.
 
-    Those that the target knows are seen where the source is silent, too: who reads there has left.
+    Groups on the target are also listed if the source is unreachable.
 
     Raises:
         Unreachable: the target did not answer, or the source, and the target knows no group.
@@ -148,7 +148,7 @@ def _only_there(
 
 
 def _read_in(group: Group | Unavailable | None) -> bool:
-    """Whether members are seen; one that is between two states is not taken for read in."""
+    """Whether the group has members; a group that changes its state counts as inactive."""
     return isinstance(group, Group) and bool(group.members)
 
 
@@ -212,6 +212,6 @@ def _topic_ids(states: States) -> dict[str, str]:
 
 
 def _keeps_time(state: TopicState | Unavailable | None) -> bool:
-    """Whether records have the time of their originals; where nobody can see that, they may not."""
+    """Whether records keep the timestamps of their originals; False if unknown."""
     known = isinstance(state, TopicState) and bool(state.config)
     return known and isinstance(state, TopicState) and not state.log_append_time

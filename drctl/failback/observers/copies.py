@@ -1,7 +1,7 @@
 """Records that drctl copied: each names its original in a header.
 
-A stream processor passes headers on: what it makes of a copy has the header, too. So a record is a
-copy only where the header names the partition that it stands in; drctl copies to no other one.
+A stream processor keeps headers, so its output has the header, too. A record is therefore a copy
+only if the header names the partition that it is in; drctl never copies to another one.
 """
 
 from collections import Counter, defaultdict
@@ -34,14 +34,14 @@ def in_chunks(
     while waiting:
         longest = max(wanted[place].stop - at for place, at in waiting.items())
         number = min(longest, max(_LEAST, AT_ONCE // len(waiting)))
-        going_on: dict[TopicPartition, int] = {}
+        pending: dict[TopicPartition, int] = {}
         for some in _portions(waiting, max(1, AT_ONCE // number)):
             for place, records in records_from(reader, some, number).items():
                 stop = wanted[place].stop
                 yield place, tuple(record for record in records if record.offset < stop)
                 if len(records) >= number and records[-1].offset + 1 < stop:
-                    going_on[place] = records[-1].offset + 1
-        waiting = going_on
+                    pending[place] = records[-1].offset + 1
+        waiting = pending
 
 
 def _portions(
@@ -72,13 +72,13 @@ def observe_copies(
     whole: bool = True,
     most: int = MOST,
 ) -> Copies | Unavailable:
-    """Copies behind these offsets of a cluster, or why they cannot be seen.
+    """Copies after these offsets of a cluster, or why they cannot be read.
 
     Args:
         origin: id of the cluster whose records they copy.
-        source_partitions: what the partitions are on that cluster, where names differ.
+        source_partitions: the corresponding partitions on that cluster, if names differ.
         whole: whether that is all that was written since the failover.
-        most: so many offsets are looked through, and no more.
+        most: maximum number of offsets to scan.
 
     Raises:
         Unreachable: no broker answered within the deadline, or a partition could not be read.
@@ -121,11 +121,11 @@ def observe_pending(
 ) -> Copies | Unavailable:
     """What the target holds after the position of reverse replication that Connect reports.
 
-    That word stays before copies that are left out: only the records tell what is to come.
+    Skipped copies do not advance the stored offset: only the records show what remains.
 
     Args:
         origin: id of the source, whose records are copied.
-        source_partitions: what the target's partitions are on the source.
+        source_partitions: the source partition of each target partition.
 
     Raises:
         Unreachable: no broker answered within the deadline.
@@ -138,10 +138,10 @@ def observe_pending(
 
 
 def original(record: Record, origin: str, home: TopicPartition) -> int | None:
-    """The offset of its original; None where it is no copy of that cluster's.
+    """The offset of its original; None if it is not a copy from that cluster.
 
     Args:
-        home: what the partition that it stands in is on that cluster.
+        home: the corresponding partition on that cluster.
     """
     for name, value in record.headers:
         if name == provenance.HEADER:
@@ -163,11 +163,11 @@ def forwarded_headers(
 ) -> dict[TopicPartition, int]:
     """By partition, the first record with drctl's header that is no copy of that cluster's.
 
-    A filter of Connect sees that there is the header, and not what it says.
+    A Connect filter checks only whether the header exists, not its value.
 
     Args:
-        since: where copying begins; nothing before it is looked at.
-        source_partitions: what the partitions are on the cluster that copies come from.
+        since: start offsets of copying; nothing before them is read.
+        source_partitions: the corresponding partitions on the cluster that copies come from.
         origin: id of that cluster.
 
     Raises:

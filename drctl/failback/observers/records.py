@@ -1,6 +1,6 @@
-"""Whether records of the source, or copies of them, are where a result of `drctl gap` has them.
+"""Checks whether records of a gap result are still where the result has them.
 
-A record is known again by its time, too, where that survives: many have the same key and value.
+Records are also compared by timestamp, if it survives: many have the same key and value.
 Where the target's topic keeps its own time (LogAppendTime), or the link's `identity` leaves it out
 and names no header instead, one that is alike may be a copy, or another; one that is not is none.
 """
@@ -34,19 +34,19 @@ class RecordIdentity:
     own_time: Collection[str] = ()
 
     def key(self, record: Record, topic: str) -> RecordKey:
-        """What a copy has of it in this topic of the target; nothing where nothing survives."""
+        """The parts of a record that its copy in this target topic keeps; empty if none."""
         known = {KEY: record.key, VALUE: record.value, TIMESTAMP: record.timestamp_ms}
         named = self._headers()
         headers = (each for each in record.headers if each[0] in named)
         return (*(known[name] for name in self._fields(topic)), *headers)
 
     def sure(self, topic: str) -> bool:
-        """Whether one that is alike is taken for the copy."""
+        """Whether an equal record counts as the copy."""
         fields = self._fields(topic)
         return bool(self._headers()) or (TIMESTAMP in fields and len(fields) > 1)
 
     def unsure(self, topic: str) -> Unavailable:
-        """What there is to say of one that is alike, where that says little."""
+        """A note about an equal record, if equality is weak evidence."""
         return Unavailable(
             f"records of {topic} are compared without timestamps (LogAppendTime, or `identity` of"
             " the link): a matching record may be a copy or another record"
@@ -79,8 +79,8 @@ def copied_since(
 
     Args:
         origin: id of the source: copies that name it are drctl's, and are expected.
-        most: so many offsets are looked through for what the newest misses, and no more.
-        alike: by what a copy is known.
+        most: maximum number of offsets to scan for records missing in the newest result.
+        alike: how copies are identified.
 
     Raises:
         Unreachable: a cluster did not answer.
@@ -92,7 +92,7 @@ def copied_since(
         rows = list(_firsts(result, on_target))
         behind = {each.copy: _ended(each) for each, _ in rows}
         total = span(behind, on_target)
-        # An old one, over other logs, is no evidence in any case: nobody reads weeks for it.
+        # An old result for other logs is never evidence: it is not worth reading weeks of records.
         if total > (most if result.ends == results[0].ends else min(most, QUICK_LIMIT)):
             found[result.where] = Unavailable(
                 f"{total:,} offsets were written to {target.name} since, too many to search"
@@ -136,7 +136,7 @@ def _firsts(result: GapEvidence, on_target: Cluster) -> Iterator[tuple[Partition
 
 
 def _ended(each: PartitionResult) -> int:
-    """Where the target did; a partition that it did not have has come to be since."""
+    """Partitions of the target that grew, or were created since."""
     return each.target.end if each.target is not None else 0
 
 
@@ -159,7 +159,7 @@ def _holds(
 
 
 def source_mismatch(result: GapEvidence, source: ClusterReader) -> str:
-    """Why the result is of other topics; empty where nothing speaks for it.
+    """Why the result belongs to other topics; empty if nothing indicates that.
 
     Raises:
         Unreachable: no broker answered within the deadline.
@@ -189,7 +189,7 @@ def observe_filled(
     """By the records themselves; a source that holds nothing is not filled.
 
     Args:
-        names: what each copy is called on the source.
+        names: the source name of each target topic.
 
     Raises:
         Unreachable: a cluster did not answer.

@@ -1,7 +1,7 @@
-"""What copies in one direction: the connectors that drctl.yaml names, and others like them.
+"""Finds the connectors that replicate in one direction, including those not in drctl.yaml.
 
-A connector that nobody told drctl of copies just as well: it is known by the addresses that it
-reads from and writes to, and by the topics that it copies. Those of other links are left alone.
+A connector that is not in drctl.yaml is identified by the clusters that it reads and writes, and by
+the topics that it copies. Connectors of other links are ignored.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -23,9 +23,9 @@ def observe_replication(
     """Everything on the workers that copies from the one to the other.
 
     Args:
-        topics: of the link, by their names where it reads; none: nobody knows them. The clusters
-            tell, so they come last: workers read positions from a cluster that may be silent, and
-            nobody is to wait for it twice.
+        topics: returns the link's topics by their names on the cluster that is read; empty if
+            unknown. Called last: workers read offsets from a cluster that may be unreachable, and
+            waiting for it once is enough.
 
     Raises:
         Unreachable: no worker answered within the deadline.
@@ -62,7 +62,7 @@ def _between(known: Mapping[str, Connector], ends: Ends) -> tuple[Mirror, ...]:
 
 
 def _copies_any(connector: Connector, topics: Collection[str]) -> bool:
-    """Whether it copies one of them, as far as that can be told."""
+    """Whether it copies one of the topics, as far as its configuration shows."""
     return not topics or any(arrives_as(connector.config, topic) is not None for topic in topics)
 
 
