@@ -353,6 +353,7 @@ def resume_required(run: str, link: "Link") -> Iterator[None]:
     except Unknown as error:
         if error.exit_code is not ExitCode.UNKNOWN:
             raise
+        over: tuple[str, ...]
         if link.name.startswith(INSIDE):
             over = ("--cluster", link.name.removeprefix(INSIDE))
         else:
