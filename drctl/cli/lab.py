@@ -403,7 +403,9 @@ def start(part: Part, dir: Dir = None) -> None:
 
 @app.command()
 def kill(part: Part, dir: Dir = None) -> None:
-    """Kill a part (SIGKILL), like a power failure; undo it with `drctl lab start`.
+    """Kill a part (SIGKILL), like a power failure.
+
+    `drctl lab start` restarts it.
 
     Examples:
         drctl lab kill primary
@@ -414,7 +416,9 @@ def kill(part: Part, dir: Dir = None) -> None:
 
 @app.command()
 def freeze(part: Part, dir: Dir = None) -> None:
-    """Freeze a part (SIGSTOP), like a hung host; undo it with `drctl lab unfreeze`.
+    """Freeze a part (SIGSTOP), like a hung host.
+
+    `drctl lab unfreeze` lets it continue.
 
     Examples:
         drctl lab freeze primary
