@@ -11,7 +11,7 @@ from drctl.app.prechecks import run_prechecks
 from drctl.engine.failback_state import ReconcileRequest, Reconciliation, Search
 from drctl.model.errors import DrctlError, Unknown, Unreachable
 from drctl.steps.failback import REBUILD_MODE
-from drctl.steps.rebuild import misshapen
+from drctl.steps.rebuild import wrong_partition_counts
 from drctl.steps.source_offsets import copies_of, logs_of
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def holds_nothing(reader: ClusterLinkReader) -> bool:
     logs = logs_of(recovered, {*copies_of(reader), *reader.reversed().topics()})
     if any(log.log_start < log.end for log in logs.values()):
         return False
-    return not any(misshapen(reader.link.source, reader.link.target, reader))
+    return not any(wrong_partition_counts(reader.link.source, reader.link.target, reader))
 
 
 def cost_of(reader: ClusterLinkReader) -> str:

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from drctl.runbook.allowlist import Allowlist
 
 _SHOWN = 20
-_CLUSTERS = ("cluster", "source", "target", "surviving")
+_CLUSTERS = ("cluster", "source", "target")
 _COMMANDS = ("argv", "verify", "undo")
 _UNPROVEN = (
     "what was there before is known from a journal that is not signed (journal.key): drctl does not"

@@ -1,4 +1,4 @@
-"""What a plan asks people, and what they said beforehand: `--answer ID=yes`."""
+"""The questions of a plan, and answers given in advance with `--answer ID=yes`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,13 +17,13 @@ _WORDS = {"yes": True, "no": False}
 
 
 def questions(plan: Plan) -> Mapping[str, str]:
-    """What will be asked for certain, by its id: the steps that a person does."""
+    """The questions that are always asked, by id: those of manual steps."""
     return {each.question: one_line(each.text) for each in _asked(plan) if each.text}
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Settings of a step that asks, of whatever kind; one that only may ask has no text."""
+    """The question in a step's settings; without a text, it is asked only if necessary."""
 
     question: str = ""
     text: str = ""
@@ -35,10 +35,10 @@ def _asked(plan: Plan) -> tuple[_Asked, ...]:
 
 
 def check_words(given: Sequence[str]) -> None:
-    """See that each is `ID=yes` or `ID=no`, before there is a plan.
+    """Check that each answer is `ID=yes` or `ID=no`, before there is a plan.
 
     Raises:
-        UsageError: one is not.
+        UsageError: an answer is malformed.
     """
     for pair in given:
         if pair.partition("=")[2] not in _WORDS:
@@ -46,10 +46,10 @@ def check_words(given: Sequence[str]) -> None:
 
 
 def answers(plan: Plan, given: Sequence[str]) -> Mapping[str, bool]:
-    """The answers of a command line, by the ids of questions.
+    """The answers of a command line, by question id.
 
     Raises:
-        UsageError: one is no `ID=yes` or `ID=no`, or the plan has no such question.
+        UsageError: an answer is malformed, or the plan has no such question.
     """
     check_words(given)
     known = [name for each in _asked(plan) for name in (each.question, f"{each.question}{BACK}")]
@@ -64,15 +64,15 @@ def answers(plan: Plan, given: Sequence[str]) -> Mapping[str, bool]:
 
 
 def unanswered(plan: Plan, given: Mapping[str, bool]) -> Mapping[str, str]:
-    """Questions without an answer, which will be asked: in CI the run would end there."""
+    """Questions without an answer, which will be asked: without a terminal the run ends there."""
     return {name: text for name, text in questions(plan).items() if name not in given}
 
 
-_OF_A_FENCE = ("fence-not-possible",)
+_FENCE_PRECHECKS = ("fence-not-possible",)
 
 
 def concerned(steps: Sequence[Step], kinds: Mapping[str, Kind]) -> tuple[Step, ...]:
-    """The same steps; without a fence, a preflight does not ask whether one is possible."""
+    """The steps; if none of them fences, preflight ignores whether a fence is possible."""
     if any(
         Trait.FENCES_WRITES in kinds[step.kind].traits or step.kind == FENCE_CONSUMERS.name
         for step in steps
@@ -82,12 +82,12 @@ def concerned(steps: Sequence[Step], kinds: Mapping[str, Kind]) -> tuple[Step, .
 
 
 def _not_asking(step: Step) -> Step:
-    settings = replace(Preflight().read_settings(step.settings), not_asked=_OF_A_FENCE)
+    settings = replace(Preflight().read_settings(step.settings), not_asked=_FENCE_PRECHECKS)
     return replace(step, settings=to_json(settings))
 
 
 def asked_of(plan: Plan, findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The findings of the prechecks that the plan needs."""
+    """The findings of the prechecks that the plan does not ignore."""
     left_out = {
         name
         for step in plan.steps

@@ -37,13 +37,14 @@ class EmptySettings:
     """Settings from the plan.
 
     Attributes:
-        surviving: the surviving cluster, from which everything is replicated.
-        connector: that copies it; empty where a person starts that.
-        question: what a person is asked, by its id; empty where the plan found nothing to empty.
+        cluster: the returned cluster, which is emptied.
+        source: the surviving cluster, from which everything is replicated.
+        connector: the connector that replicates it; empty if the operator starts replication.
+        question: the id of the question; empty if the plan found the topics already empty.
     """
 
     cluster: str
-    surviving: str
+    source: str
     connector: str = ""
     question: str = ""
     text: str = ""
@@ -51,7 +52,7 @@ class EmptySettings:
 
 
 class Held(NamedTuple):
-    """A partition with records: where its log ended, and Kafka's id of its topic."""
+    """A partition with records: its end offset, and the topic id."""
 
     topic: str
     partition: int
@@ -61,14 +62,15 @@ class Held(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EmptyIntent:
-    """What is to be gone.
+    """The partitions that must be emptied.
 
     Attributes:
-        begun: whether all that is there was replicated by this failback.
+        held: partitions with records.
+        started: whether this failback has replicated everything that is there.
     """
 
     cluster: str
-    surviving: str
+    source: str
     topics: tuple[str, ...]
     question: str
     text: str
@@ -78,13 +80,13 @@ class EmptyIntent:
 
 @dataclass(frozen=True, slots=True)
 class EmptyFacts:
-    """Whether all that is there was replicated by this failback."""
+    """Whether this failback has replicated everything that is there."""
 
     started: bool
 
 
 class EmptyReturned(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
-    """Asks the operator to empty topics that hold records, and verifies that they are empty."""
+    """Asks the operator to empty topics with records, and verifies that they are empty."""
 
     name = "empty-returned"
     traits = Trait.CHANGES | Trait.EMPTIES | Trait.OPPOSITE_DIRECTION | Trait.IRREVERSIBLE
@@ -99,10 +101,10 @@ class EmptyReturned(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
         return Description(title, proof, f"none: {_WHY}")
 
     def check(self, settings: EmptySettings, facts: Facts, reader: LinkReader) -> EmptyIntent:
-        """What is there now.
+        """Find partitions with records.
 
         Raises:
-            Refused: there is something, although the plan found it empty.
+            Refused: there are some, although the plan found none.
             Unreachable: a cluster did not respond.
         """
         cluster = settings.cluster
@@ -111,9 +113,9 @@ class EmptyReturned(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
         held = {place: log.end for place, log in logs.items() if log.log_start < log.end}
         text, question = one_line(settings.text), settings.question
         found = EmptyIntent(
-            cluster, settings.surviving, tuple(topics), question, text, (), started=False
+            cluster, settings.source, tuple(topics), question, text, (), started=False
         )
-        if held and _begun(settings, facts, reader):
+        if held and _has_started(settings, facts, reader):
             return replace(found, started=True)
         ids = _ids(reader, cluster, {place.topic for place in held})
         found = replace(
@@ -128,7 +130,7 @@ class EmptyReturned(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
         return found
 
     def verify(self, intent: EmptyIntent, reader: LinkReader) -> Readback[EmptyFacts]:
-        """Whether what was there is gone; a word that it is does not do."""
+        """Verify that the records are gone; the operator's word is not enough."""
         left, facts = tuple(_left(intent, reader)), EmptyFacts(intent.started)
         if not left and intent.started:
             words = f"{intent.cluster} holds only what this failback has replicated"
@@ -137,9 +139,9 @@ class EmptyReturned(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
             held = f"{len(intent.held)} partitions were emptied"
             words = held if intent.held else "there was nothing to empty"
             return Readback(State.DONE, f"{intent.cluster}: {words}", facts)
-        said = answered(intent.question, intent.text, reader)
-        if said.state is not State.DONE:
-            return Readback(said.state, said.words)
+        answer = answered(intent.question, intent.text, reader)
+        if answer.state is not State.DONE:
+            return Readback(answer.state, answer.words)
         return Readback(State.WAITING, f"not empty yet: {'; '.join(left[:_SHOWN])}", items=left)
 
     def verify_undo(self, intent: EmptyIntent, reader: LinkReader) -> Readback[EmptyFacts]:
@@ -147,16 +149,16 @@ class EmptyReturned(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
         return Readback(State.DONE, _WHY, leaves_changes=bool(intent.held))
 
 
-def _begun(settings: EmptySettings, facts: Facts, reader: LinkReader) -> bool:
-    """Whether all that is there was replicated by this failback, and nothing else wrote to it."""
+def _has_started(settings: EmptySettings, facts: Facts, reader: LinkReader) -> bool:
+    """Whether this failback has replicated everything there, and nothing else wrote to it."""
     connector, search = settings.connector, facts.of(FindMissing())
     if not connector or (search and (search.unreplicated or search.aside)):
         return False
-    return is_prefix_copied_by(connector, settings.surviving, settings.cluster, reader)
+    return is_prefix_copied_by(connector, settings.source, settings.cluster, reader)
 
 
 def _left(intent: EmptyIntent, reader: LinkReader) -> Iterator[str]:
-    """What was there and is not gone; and partitions to which nothing is ever copied."""
+    """Partitions that still hold old records, and topics with a wrong number of partitions."""
     cluster = intent.cluster
     logs = logs_of(reader.cluster_reader(cluster), intent.topics)
     ids = _ids(reader, cluster, {each.topic for each in intent.held})
@@ -166,14 +168,14 @@ def _left(intent: EmptyIntent, reader: LinkReader) -> Iterator[str]:
         if log is None or recreated or log.log_start >= min(end, log.end):
             continue
         yield f"{topic}-{number} holds records from offset {log.log_start} on"
-    yield from misshapen(intent.surviving, cluster, reader)
+    yield from wrong_partition_counts(intent.source, cluster, reader)
 
 
-def misshapen(surviving: str, home: str, reader: LinkReader) -> Iterator[str]:
-    """Topics to which records would not be copied as they are on the surviving cluster."""
+def wrong_partition_counts(source: str, target: str, reader: LinkReader) -> Iterator[str]:
+    """Topics whose number of partitions prevents an identical copy."""
     there, here = (
-        reader.cluster_reader(surviving).overview().partitions,
-        reader.cluster_reader(home).overview().partitions,
+        reader.cluster_reader(source).overview().partitions,
+        reader.cluster_reader(target).overview().partitions,
     )
     for topic in reader.topics():
         copy, wanted = reader.target_topic(topic), len(there.get(topic, ()))
@@ -181,12 +183,12 @@ def misshapen(surviving: str, home: str, reader: LinkReader) -> Iterator[str]:
         if number > wanted:
             yield f"{copy} has {number} partitions, and replication needs {wanted}: delete it"
         elif copy != topic and number < wanted:
-            # MirrorMaker 2 makes the topics that its policy names, and these it names otherwise.
+            # MirrorMaker 2 recreates only topics whose names follow its replication policy.
             yield f"{copy} has {number} partitions: nothing recreates it, create it with {wanted}"
 
 
 def _ids(reader: LinkReader, cluster: str, topics: set[str]) -> Mapping[str, str]:
-    """Kafka's ids of topics; empty where it tells none."""
+    """The topic ids; empty if Kafka reports none."""
     found = reader.cluster_reader(cluster).topics(sorted(topics)) if topics else {}
     return {
         topic: state.topic_id if isinstance(state, TopicState) else ""
@@ -198,7 +200,7 @@ _STAYS = "its old offsets refer to deleted records; without offsets it replicate
 
 
 class SetStartOffsetsEarliest(Permanent[SeedSettings, SeedIntent, SeedFacts]):
-    """Takes its source offsets away through Connect, and reads that back."""
+    """Deletes the connector's source offsets through Connect, and reads that back."""
 
     name = "set-start-offsets-earliest"
     traits = Trait.CHANGES | Trait.IRREVERSIBLE
@@ -213,20 +215,23 @@ class SetStartOffsetsEarliest(Permanent[SeedSettings, SeedIntent, SeedFacts]):
         )
 
     def check(self, settings: SeedSettings, facts: Facts, reader: LinkReader) -> SeedIntent:
-        """What it keeps, and where both sides stand.
+        """Read the connector's source offsets, and the offsets of both clusters' logs.
 
         Raises:
-            Refused: it is not stopped, or would leave records out.
-            UsageError: there is no such connector.
-            Unreachable: a cluster, or every worker, did not respond.
+            Refused: the connector is not stopped, or excludes records that drctl copied.
+            UsageError: the connector does not exist.
+            Unreachable: a cluster, or Connect, did not respond.
         """
         name, target, connectors = settings.connector, settings.target, reader.connectors()
-        copies, surviving = copies_of(reader), reader.cluster_reader(settings.source)
-        start = {place: log.log_start for place, log in logs_of(surviving, reader.topics()).items()}
-        at_home, empty = logs_of(reader.cluster_reader(target), copies), facts.of(EmptyReturned())
+        copies, source = copies_of(reader), reader.cluster_reader(settings.source)
+        start = {place: log.log_start for place, log in logs_of(source, reader.topics()).items()}
+        target_logs, empty = (
+            logs_of(reader.cluster_reader(target), copies),
+            facts.of(EmptyReturned()),
+        )
         if empty and empty.started:
-            # What has begun there resumes from where it is.
-            ends = {place: log.log_start for place, log in at_home.items()}
+            # Replication has started there already: it resumes.
+            ends = {place: log.log_start for place, log in target_logs.items()}
             return SeedIntent(
                 connector=name, target=target, wanted={}, before={}, begins=start, ends=ends
             )
@@ -246,22 +251,22 @@ class SetStartOffsetsEarliest(Permanent[SeedSettings, SeedIntent, SeedFacts]):
             wanted=dict.fromkeys(sorted(start)),
             before={place: kept.get(place) for place in sorted(start)},
             begins=start,
-            ends={place: log.end for place, log in at_home.items()},
+            ends={place: log.end for place, log in target_logs.items()},
         )
 
     def apply(self, intent: SeedIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Take them away."""
+        """Delete the source offsets."""
         return alter(intent, intent.wanted, writer)
 
     def verify(self, intent: SeedIntent, reader: LinkReader) -> Readback[SeedFacts]:
-        """Whether it keeps none; where something came since, it has resumed."""
+        """Verify that Connect stores no offsets, or only those of records copied since."""
         name, facts = intent.connector, SeedFacts(intent.begins, intent.ends, whole=True)
         if not intent.wanted:
             words = f"nothing to set: {name} resumes where it stopped"
             return Readback(State.DONE, words, facts)
         kept = kept_offsets(name, reader.connectors().offsets(name))
         held = {place: at for place, at in kept.items() if place in intent.begins}
-        others = tuple(_not_taken_away(held, intent, reader)) if held else ()
+        others = tuple(_not_deleted(held, intent, reader)) if held else ()
         if others:
             words = f"{len(others)} offsets are still stored: {'; '.join(others[:_SHOWN])}"
             return Readback(State.WAITING, words, items=others)
@@ -272,10 +277,10 @@ class SetStartOffsetsEarliest(Permanent[SeedSettings, SeedIntent, SeedFacts]):
         return Readback(State.DONE, _STAYS, leaves_changes=True)
 
 
-def _not_taken_away(
+def _not_deleted(
     kept: dict[TopicPartition, int], intent: SeedIntent, reader: LinkReader
 ) -> Iterator[str]:
-    """Offsets of partitions to which nothing has come since; the target is closed to all others."""
+    """Stored offsets of partitions to which nothing was copied since; nothing else writes there."""
     now = log_ends(reader.cluster_reader(intent.target), copies_of(reader))
     for place, at in sorted(kept.items()):
         copy = TopicPartition(reader.target_topic(place.topic), place.partition)

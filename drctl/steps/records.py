@@ -26,7 +26,7 @@ class GapSettings:
 
     Attributes:
         scope: of the comparison: full or tail.
-        at_most: so many records may be missing; None for any number.
+        at_most: how many records may be missing; None for any number.
     """
 
     source: str
@@ -37,7 +37,7 @@ class GapSettings:
 
 @dataclass(frozen=True, slots=True)
 class GapIntent:
-    """The same, without the names of clusters."""
+    """The scope and the limit."""
 
     scope: str
     at_most: int | None
@@ -51,7 +51,7 @@ class GapFacts:
 
 
 class FindGap(Polling[GapSettings, GapIntent, GapFacts]):
-    """Compares; more unreplicated records than allowed end the plan."""
+    """Compares both clusters; fails if more records are unreplicated than allowed."""
 
     name = "gap"
     traits = Trait.FINDS_GAP
@@ -70,7 +70,7 @@ class FindGap(Polling[GapSettings, GapIntent, GapFacts]):
         return GapIntent(settings.scope, settings.at_most)
 
     def verify(self, intent: GapIntent, reader: LinkReader) -> Readback[GapFacts]:
-        """What is missing now."""
+        """Compare the clusters as they are now."""
         missing = reader.compared(intent.scope)
         if unproven := missing.unproven:
             words = f"not everything could be compared: {unproven[0]}"
@@ -89,14 +89,14 @@ class FindSettings(BothClusters):
     """Settings from the plan.
 
     Attributes:
-        rebuild: whether the returned cluster is to be emptied.
+        rebuild: whether the returned cluster will be emptied.
     """
 
     rebuild: bool = False
 
 
 class FindMissing(Polling[FindSettings, Search, Search]):
-    """Compares everything; where decisions rest on an older result that still holds, takes that."""
+    """Compares everything, or reuses the result on which valid decisions are based."""
 
     name = "find-missing"
     traits = Trait.FINDS_GAP | Trait.OPPOSITE_DIRECTION
@@ -110,16 +110,16 @@ class FindMissing(Polling[FindSettings, Search, Search]):
         )
 
     def check(self, settings: FindSettings, facts: Facts, reader: LinkReader) -> Search:
-        """Search.
+        """Find the records.
 
         Raises:
-            Refused: what was found cannot be rested on.
+            Refused: the result is not reliable.
             Unknown: not everything could be compared.
         """
         return reader.search_before_rebuild() if settings.rebuild else reader.search_result()
 
     def verify(self, intent: Search, reader: LinkReader) -> Readback[Search]:
-        """What was found."""
+        """Report what was found."""
         words = f"{intent.unreplicated:,} records ({intent.summary}); {intent.folder}"
         if not intent.folder:
             words = "it holds no records at all"
@@ -132,10 +132,10 @@ class FindMissing(Polling[FindSettings, Search, Search]):
 
 
 def found(facts: Facts) -> Search:
-    """What the search found; the plan has it first.
+    """The result of the step find-missing.
 
     Raises:
-        Refused: it has none.
+        Refused: the step was not done.
     """
     search = facts.of(FindMissing())
     if search is None:
@@ -149,7 +149,7 @@ COPY, DISCARD = "copy", "discard"
 
 @dataclass(frozen=True, slots=True)
 class DecideSettings(BothClusters):
-    """What becomes of the records; see `ReconcileRequest`."""
+    """The policies for the records; see `ReconcileRequest`."""
 
     policy: str | None
     topics: tuple[str, ...]
@@ -158,11 +158,11 @@ class DecideSettings(BothClusters):
 
 @dataclass(frozen=True, kw_only=True)
 class ReconcileIntent(ReconcileRequest):
-    """What is to be done.
+    """The policies, and the work to do.
 
     Attributes:
-        due: records that something is still to be done with.
-        newer: safe ones of which something newer was written since.
+        due: how many records are not reconciled yet.
+        newer: how many safe records have newer records appended since.
     """
 
     due: int
@@ -171,14 +171,14 @@ class ReconcileIntent(ReconcileRequest):
 
 @dataclass(frozen=True, slots=True)
 class ReconcileFacts:
-    """What became of the records.
+    """The result for the records.
 
     Attributes:
-        left_behind: that are not copied, as was decided.
-        done: by what became of them, how many.
+        given_up: how many records are not copied, as decided.
+        done: how many records each action was applied to.
     """
 
-    left_behind: int
+    given_up: int
     done: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -190,24 +190,24 @@ class Reconcile(Permanent[DecideSettings, ReconcileIntent, ReconcileFacts]):
 
     def describe(self, settings: DecideSettings) -> Description:
         """Describe the step for plans and reports."""
-        told = ", ".join(settings.topics) or settings.policy or "no policy"
-        title = f"reconcile these records: {told}; conflicting records: {settings.conflicting}"
+        policies = ", ".join(settings.topics) or settings.policy or "no policy"
+        title = f"reconcile these records: {policies}; conflicting records: {settings.conflicting}"
         proof = f"{settings.source} records that all of them are reconciled"
         return Description(title, proof, f"none: {_STAYS}")
 
     def check(self, settings: DecideSettings, facts: Facts, reader: LinkReader) -> ReconcileIntent:
-        """What there is to do.
+        """Count the records to reconcile.
 
         Raises:
-            Refused: some records have no decision, or must not be acted upon.
-            Unknown: the result is elsewhere, and not everything could be compared.
+            Refused: some records have no policy, or cannot be reconciled.
+            Unknown: the result is on another host, or not everything could be compared.
         """
         search, due, newer = found(facts), 0, 0
         if search.unreplicated:
-            stands = reader.reconciliation(_request(settings, search))
-            if stands.refused:
-                raise Refused("; ".join(stands.refused), "choose --policy and --conflicting")
-            due, newer = stands.due, stands.newer
+            progress = reader.reconciliation(_request(settings, search))
+            if progress.refused:
+                raise Refused("; ".join(progress.refused), "choose --policy and --conflicting")
+            due, newer = progress.due, progress.newer
         return ReconcileIntent(
             **vars(_request(settings, search)) | {"records": search.unreplicated},
             due=due,
@@ -215,24 +215,24 @@ class Reconcile(Permanent[DecideSettings, ReconcileIntent, ReconcileFacts]):
         )
 
     def apply(self, intent: ReconcileIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Do what is left; a run that was interrupted continues where it was."""
+        """Reconcile what is left; an interrupted run continues where it stopped."""
         if intent.due:
             writer.reconcile(intent)
         return ()
 
     def verify(self, intent: ReconcileIntent, reader: LinkReader) -> Readback[ReconcileFacts]:
-        """Whether something is left."""
+        """Verify that all records are reconciled."""
         if not intent.records:
             return Readback(State.DONE, "there are no records to reconcile", ReconcileFacts(0))
-        stands = reader.reconciliation(intent)
-        if stands.due or stands.refused:
-            words = f"{stands.due:,} of {intent.records:,} records are not reconciled yet"
-            return Readback(State.WAITING, words, items=stands.refused)
-        done = dict(sorted(stands.done.items()))
-        told = ", ".join(f"{number:,} {what}" for what, number in done.items())
+        progress = reader.reconciliation(intent)
+        if progress.due or progress.refused:
+            words = f"{progress.due:,} of {intent.records:,} records are not reconciled yet"
+            return Readback(State.WAITING, words, items=progress.refused)
+        done = dict(sorted(progress.done.items()))
+        summary = ", ".join(f"{number:,} {what}" for what, number in done.items())
         left = sum(number for what, number in done.items() if what != COPY)
-        # On another machine than that of the run the search was repeated, and found none.
-        words = f"all reconciled: {told}" if told else "none of them is missing any more"
+        # On another host, the search was repeated and may find nothing missing any more.
+        words = f"all reconciled: {summary}" if summary else "none of them is missing any more"
         if intent.newer:
             words += f"; {intent.newer:,} safe records were appended after newer ones written since"
         return Readback(State.DONE, words, ReconcileFacts(left, done))
@@ -244,10 +244,10 @@ class Reconcile(Permanent[DecideSettings, ReconcileIntent, ReconcileFacts]):
 
 @dataclass(frozen=True, kw_only=True)
 class ResultSettings(ReconcileRequest):
-    """What is to become of the records of a result of `drctl gap`.
+    """The policies for the records of a result of `drctl gap`.
 
     Attributes:
-        out: folder of an export; empty for one in the state_dir.
+        out: folder of an export; empty for a folder in `state_dir`.
     """
 
     target: str
@@ -257,11 +257,11 @@ class ResultSettings(ReconcileRequest):
 
 @dataclass(frozen=True, kw_only=True)
 class ResultIntent(ResultSettings):
-    """The same, and what is to be done.
+    """The policies, and the work to do.
 
     Attributes:
-        due: records that something is still to be done with.
-        before: records that are done already.
+        due: how many records are not reconciled yet.
+        before: how many records were reconciled before.
     """
 
     due: int
@@ -272,7 +272,7 @@ class ReconcileResult(Permanent[ResultSettings, ResultIntent, ReconcileFacts]):
     """Skips refused records and ends the run; an interrupted run resumes where it stopped."""
 
     name = "reconcile-result"
-    # It asks its own prechecks, and what it appends is found by its header.
+    # It runs its own prechecks, and finds the records that it appended by their header.
     traits = (
         Trait.RUNS_PRECHECKS
         | Trait.SNAPSHOTS_STATE
@@ -284,44 +284,44 @@ class ReconcileResult(Permanent[ResultSettings, ResultIntent, ReconcileFacts]):
 
     def describe(self, settings: ResultSettings) -> Description:
         """Describe the step for plans and reports."""
-        told = ", ".join(settings.topics) or settings.policy or "no policy"
+        policies = ", ".join(settings.topics) or settings.policy or "no policy"
         return Description(
-            f"reconcile {settings.records:,} records of gap result {settings.result}: {told};"
+            f"reconcile {settings.records:,} records of gap result {settings.result}: {policies};"
             f" conflicting records: {settings.conflicting}",
             f"{settings.target} records that all of them are reconciled",
             f"none: {_STAYS}",
         )
 
     def check(self, settings: ResultSettings, facts: Facts, reader: LinkReader) -> ResultIntent:
-        """Ask every precheck again.
+        """Run every precheck again.
 
         Raises:
-            Refused: one of them stands against it.
-            Unknown: the result is elsewhere, or a cluster did not respond.
+            Refused: a precheck fails.
+            Unknown: the result is on another host, or a cluster did not respond.
         """
-        stands = reader.reconciliation(settings)
-        return ResultIntent(**vars(settings), due=stands.due, before=sum(stands.done.values()))
+        progress = reader.reconciliation(settings)
+        return ResultIntent(**vars(settings), due=progress.due, before=sum(progress.done.values()))
 
     def apply(self, intent: ResultIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Do what is left."""
+        """Reconcile what is left."""
         writer.reconcile(intent)
         return ()
 
     def verify(self, intent: ResultIntent, reader: LinkReader) -> Readback[ReconcileFacts]:
-        """What is left of it."""
-        stands = reader.reconciliation(intent)
-        done = dict(sorted(stands.done.items()))
-        told = (
+        """Verify that all records are reconciled."""
+        progress = reader.reconciliation(intent)
+        done = dict(sorted(progress.done.items()))
+        summary = (
             ", ".join(f"{number:,} {what}" for what, number in done.items())
             or "nothing is done yet"
         )
-        if stands.due:
-            return Readback(State.WAITING, f"{told}; {stands.due:,} records are left")
-        if stands.refused:
-            words = f"{told}; refused: {'; '.join(stands.refused)}"
-            return Readback(State.FAILED, words, items=stands.refused)
+        if progress.due:
+            return Readback(State.WAITING, f"{summary}; {progress.due:,} records are left")
+        if progress.refused:
+            words = f"{summary}; refused: {'; '.join(progress.refused)}"
+            return Readback(State.FAILED, words, items=progress.refused)
         left = sum(number for what, number in done.items() if what != COPY)
-        return Readback(State.DONE, f"all reconciled: {told}", ReconcileFacts(left, done))
+        return Readback(State.DONE, f"all reconciled: {summary}", ReconcileFacts(left, done))
 
     def verify_undo(self, intent: ResultIntent, reader: LinkReader) -> Readback[ReconcileFacts]:
         """Report that the effect stays."""
@@ -332,7 +332,7 @@ class ReconcileResult(Permanent[ResultSettings, ResultIntent, ReconcileFacts]):
 
 
 def discards(plan: Plan) -> str:
-    """What a plan gives up for good, such as `unreplicated records of audit`; empty for nothing."""
+    """What a plan discards, such as `unreplicated records of audit`; empty for nothing."""
     return ", ".join(dict.fromkeys(words for step in plan.steps for words in _discarded(step)))
 
 
@@ -364,7 +364,7 @@ def _request(settings: DecideSettings, search: Search) -> ReconcileRequest:
 
 @dataclass(frozen=True, slots=True)
 class ClassifyFacts:
-    """What was judged: counts of a `Search`, and records that something is to be done with."""
+    """Counts by class, as in `Search`, and how many records are not reconciled yet."""
 
     safe: int
     conflicting: int
@@ -373,7 +373,7 @@ class ClassifyFacts:
 
 
 class ClassifyRecords(Polling[DecideSettings, ClassifyFacts, ClassifyFacts]):
-    """Refuses where some of them have no decision."""
+    """Classifies records, and refuses if some have no policy."""
 
     name = "classify-records"
     traits = Trait.RUNS_PRECHECKS | Trait.OPPOSITE_DIRECTION
@@ -383,30 +383,30 @@ class ClassifyRecords(Polling[DecideSettings, ClassifyFacts, ClassifyFacts]):
         return Description("classify these records by order", "each of them has a decision")
 
     def check(self, settings: DecideSettings, facts: Facts, reader: LinkReader) -> ClassifyFacts:
-        """Hold the policies against what was found.
+        """Check that the policies cover all records.
 
         Raises:
-            Refused: some records have no decision, or must not be acted upon.
+            Refused: some records have no policy, or cannot be reconciled.
         """
         search, due = found(facts), 0
         if search.unreplicated:
-            stands = reader.reconciliation(_request(settings, search))
-            if stands.refused:
+            progress = reader.reconciliation(_request(settings, search))
+            if progress.refused:
                 raise Refused(
                     f"of {search.unreplicated:,} records that only {settings.target} has"
-                    f" ({search.summary}): {'; '.join(stands.refused)}",
+                    f" ({search.summary}): {'; '.join(progress.refused)}",
                     "choose --policy copy|quarantine|export|discard, and --conflicting likewise;"
                     f" inspect them: drctl reconcile {quote(search.folder)} --policy copy",
                 )
-            due = stands.due
+            due = progress.due
         return ClassifyFacts(search.safe, search.conflicting, search.unkeyed, due)
 
     def verify(self, intent: ClassifyFacts, reader: LinkReader) -> Readback[ClassifyFacts]:
-        """What was judged."""
-        told = (
+        """Report the counts."""
+        counts = (
             f"{intent.safe:,} safe, {intent.conflicting:,} conflicting, {intent.unkeyed:,} unkeyed"
         )
-        return Readback(State.DONE, f"{told}; each has a decision", intent)
+        return Readback(State.DONE, f"{counts}; each has a decision", intent)
 
 
 VERIFY_FORWARD_COPIES = "verify-forward-copies"
@@ -418,8 +418,8 @@ class VerifySettings(BothClusters):
     """Settings from the plan.
 
     Attributes:
-        forward: whether it is about the replication as it was before the loss.
-        emptied: whether the source of the loss was emptied, or cut off, since.
+        forward: whether to verify forward replication, as it ran before the loss.
+        emptied: whether the returned cluster was emptied or truncated since.
     """
 
     forward: bool
@@ -428,32 +428,32 @@ class VerifySettings(BothClusters):
 
 @dataclass(frozen=True, slots=True)
 class VerifyIntent:
-    """What may differ.
+    """The differences that are allowed.
 
-    Equal records are counted: a second copy on one side is missing on the other.
+    Equal records are counted: a second copy on one side counts as missing on the other.
 
     Attributes:
-        may_lack: records that may be missing, as was decided.
-        second_copies: that the source holds.
-        twice_before: that the target held twice before.
+        may_miss: how many records may be missing, as decided.
+        second_copies: how many second copies the source holds.
+        twice_before: how many records the target held twice before.
     """
 
     target: str
-    may_lack: int
+    may_miss: int
     second_copies: int = 0
     twice_before: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyFacts:
-    """How many records are missing, and how many are there more often than once."""
+    """How many records are missing, and how many are duplicates."""
 
     missing: int
     duplicated: int
 
 
 class VerifyCopies(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
-    """Verifies copies: given-up records may be missing; waits for records in flight."""
+    """Verifies that only given-up records are missing; waits for records in flight."""
 
     name = "verify-copies"
     traits = Trait.VERIFIES
@@ -466,25 +466,27 @@ class VerifyCopies(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
         )
 
     def check(self, settings: VerifySettings, facts: Facts, reader: LinkReader) -> VerifyIntent:
-        """What may be missing, what was there twice before, and what is twice on the source."""
+        """Derive the allowed differences from earlier steps."""
         search, decided = facts.of(FindMissing()), facts.of(Reconcile())
-        home = facts.of(VerifyCopies())
-        twice_away = search.duplicated if search else 0
+        primary = facts.of(VerifyCopies())
+        twice_on_source = search.duplicated if search else 0
         if not settings.forward:
-            return VerifyIntent(settings.target, 0, twice_away)
-        # What was emptied has none of the records left that were decided on.
-        may_lack = decided.left_behind if decided and not settings.emptied else 0
-        return VerifyIntent(settings.target, may_lack, home.duplicated if home else 0, twice_away)
+            return VerifyIntent(settings.target, 0, twice_on_source)
+        # An emptied cluster no longer has the records that were given up.
+        may_miss = decided.given_up if decided and not settings.emptied else 0
+        return VerifyIntent(
+            settings.target, may_miss, primary.duplicated if primary else 0, twice_on_source
+        )
 
     def verify(self, intent: VerifyIntent, reader: LinkReader) -> Readback[VerifyFacts]:
-        """What a comparison finds now."""
+        """Compare the clusters as they are now."""
         found = reader.proof()
         if unproven := found.unproven:
             words = f"not everything could be compared: {unproven[0]}"
             return Readback(State.WAITING, words, items=unproven)
         missing, target = found.but_for(intent.second_copies), intent.target
-        if (lacks := missing - intent.may_lack) > 0:
-            words = f"{target} is missing {lacks:,} records that were not given up"
+        if (unexpected := missing - intent.may_miss) > 0:
+            words = f"{target} is missing {unexpected:,} records that were not given up"
             return Readback(State.WAITING, words, items=found.partitions)
         twice = found.duplicated - intent.twice_before
         words = f"{target} is missing {missing:,} records, as decided; {max(0, twice):,} duplicates"

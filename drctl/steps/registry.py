@@ -117,12 +117,12 @@ _ALL: tuple[StepKind, ...] = (
 _FAILOVER: tuple[StepKind, ...] = (RequestStop(), ConfirmStop())
 
 FAILOVER = frozenset(kind.name for kind in _FAILOVER)
-"""Kinds that only drctl's own sequences use: request a stop early and confirm it later."""
+"""Kinds that only failover plans use: request a stop early and confirm it later."""
 
 _STOPPED = "forward replication stays stopped until the failback has completed"
 _SEEDED = "start offsets stay valid while it is stopped; once started it is not reset"
 
-_WAY_BACK: tuple[StepKind, ...] = (
+_FAILBACK: tuple[StepKind, ...] = (
     FailbackOrder(),
     FENCE_RETURNED,
     COMMAND_FENCE_RETURNED,
@@ -162,7 +162,7 @@ _WAY_BACK: tuple[StepKind, ...] = (
     ResolveOutstanding(),
 )
 
-WAY_BACK = frozenset(kind.name for kind in _WAY_BACK)
+FAILBACK = frozenset(kind.name for kind in _FAILBACK)
 """Kinds that only `drctl failback` uses: they concern both directions at once."""
 
 _REPAIRS: tuple[StepKind, ...] = (
@@ -179,7 +179,7 @@ REPAIRS = frozenset(kind.name for kind in _REPAIRS)
 _LISTS: tuple[StepKind, ...] = (ElectLeaders(), ApplyOffsets(), ReconcileResult())
 
 LISTS = frozenset(kind.name for kind in _LISTS)
-"""Those that `drctl elect`, `offsets` and `reconcile` make: each is the only step of its plan."""
+"""Kinds of `drctl elect`, `offsets` and `reconcile`: each is the only step of its plan."""
 
 _CONNECTORS: tuple[StepKind, ...] = (
     VerifyConnectorsRunning(),
@@ -193,9 +193,9 @@ _CONNECTORS: tuple[StepKind, ...] = (
 )
 
 CONNECTORS = frozenset(kind.name for kind in _CONNECTORS)
-"""Those that only `drctl connect` makes: they are about workers, whatever these replicate."""
+"""Kinds that only `drctl connect` uses: they concern any connector of the workers."""
 
 KINDS: Mapping[str, Kind] = {
     kind.name: Kind(kind)
-    for kind in (*_ALL, *_FAILOVER, *_WAY_BACK, *_REPAIRS, *_LISTS, *_CONNECTORS)
+    for kind in (*_ALL, *_FAILOVER, *_FAILBACK, *_REPAIRS, *_LISTS, *_CONNECTORS)
 }

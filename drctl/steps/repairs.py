@@ -1,6 +1,6 @@
 """Brings a target in line with its source: partitions, ACL rules, topic settings, new topics.
 
-Rules and settings can be rolled back; partitions and topics stay, for Kafka takes no partition away
+Rules and settings can be rolled back. Partitions and topics stay: Kafka cannot remove partitions,
 and drctl deletes no topic.
 """
 
@@ -33,7 +33,7 @@ from drctl.model.typed_json import read_as
 
 
 def counted(number: int, what: str) -> str:
-    """How many of something, in words."""
+    """A number with its noun, such as `2 topics`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
@@ -43,7 +43,7 @@ def _waiting(what: str, items: tuple[str, ...], total: str) -> Readback[Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """One difference in words for a person: see `drctl.checks.repairs.Fix`."""
+    """One difference, described for the operator: see `drctl.checks.repairs.Fix`."""
 
     what: str
     before: str
@@ -61,7 +61,7 @@ class RuleChange(Difference):
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionsChange(Difference):
-    """How many partitions a topic is to have."""
+    """The number of partitions that a topic should have."""
 
     topic: str
     to: int
@@ -69,7 +69,7 @@ class PartitionsChange(Difference):
 
 @dataclass(frozen=True, kw_only=True)
 class SettingChange(Difference):
-    """A setting of a topic, as the plan saw it and as it is to be."""
+    """A topic setting: its value in the plan, and its new value."""
 
     topic: str
     key: str
@@ -79,7 +79,7 @@ class SettingChange(Difference):
 
 @dataclass(frozen=True, kw_only=True)
 class TopicChange(Difference):
-    """A topic to make."""
+    """A topic to create."""
 
     topic: str
     partitions: int
@@ -96,17 +96,17 @@ Change = RuleChange | PartitionsChange | SettingChange | TopicChange
 
 
 def topics_of(changes: Iterable[_OfTopic]) -> tuple[str, ...]:
-    """The topics that changes are about, each once."""
+    """The topics of the changes, without duplicates."""
     return tuple(dict.fromkeys(each.topic for each in changes))
 
 
 def shapes(
     cluster: str, names: Collection[str], reader: LinkReader
 ) -> Mapping[str, TopicShape | Unavailable | None]:
-    """The topics of a cluster; without names it is not asked.
+    """Describe topics; sends no request without names.
 
     Raises:
-        Unreachable: it did not respond.
+        Unreachable: the cluster did not respond.
     """
     return reader.shapes(cluster).shapes(names) if names else {}
 
@@ -114,10 +114,10 @@ def shapes(
 def known_shapes(
     cluster: str, names: Collection[str], reader: LinkReader
 ) -> Mapping[str, TopicShape]:
-    """The topics of a cluster, where all of them must be there.
+    """Describe topics, all of which must exist.
 
     Raises:
-        Refused: one is not, or cannot be looked at.
+        Refused: a topic does not exist, or cannot be described.
         Unreachable: the cluster did not respond.
     """
     found: dict[str, TopicShape] = {}
@@ -132,7 +132,7 @@ def known_shapes(
 
 @dataclass(frozen=True, slots=True)
 class PartitionsSettings:
-    """Which topics get partitions."""
+    """The topics that get partitions."""
 
     cluster: str
     changes: tuple[PartitionsChange, ...]
@@ -140,7 +140,7 @@ class PartitionsSettings:
 
 @dataclass(frozen=True, slots=True)
 class Extended:
-    """How many partitions a topic has, and is to have."""
+    """How many partitions a topic has, and how many it should have."""
 
     topic: str
     was: Annotated[int, Field(alias="from")]
@@ -149,14 +149,14 @@ class Extended:
 
 @dataclass(frozen=True, slots=True)
 class PartitionsIntent:
-    """The same, with how many there are."""
+    """The topics with their current number of partitions."""
 
     cluster: str
     changes: tuple[Extended, ...]
 
 
 class AddPartitions(Permanent[PartitionsSettings, PartitionsIntent, None]):
-    """A partition that was added stays: Kafka cannot take it away."""
+    """Adds partitions; they stay, because Kafka cannot remove partitions."""
 
     name = "add-partitions"
     traits = Trait.CHANGES | Trait.IRREVERSIBLE
@@ -172,10 +172,10 @@ class AddPartitions(Permanent[PartitionsSettings, PartitionsIntent, None]):
     def check(
         self, settings: PartitionsSettings, facts: Facts, reader: LinkReader
     ) -> PartitionsIntent:
-        """How many each has.
+        """Read the current numbers.
 
         Raises:
-            Refused: a topic is not there any more, or cannot be looked at.
+            Refused: a topic no longer exists, or cannot be described.
             Unreachable: the cluster did not respond.
         """
         known = known_shapes(settings.cluster, topics_of(settings.changes), reader)
@@ -183,14 +183,14 @@ class AddPartitions(Permanent[PartitionsSettings, PartitionsIntent, None]):
         return PartitionsIntent(settings.cluster, tuple(changes))
 
     def apply(self, intent: PartitionsIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Add them where there are fewer."""
+        """Add the missing partitions."""
         totals = {e.topic: e.to for e in intent.changes if e.was < e.to}
         if not totals:
             return ()
         return failed_items(writer.shapes(intent.cluster).extend(totals))
 
     def verify(self, intent: PartitionsIntent, reader: LinkReader) -> Readback[None]:
-        """How many each has now."""
+        """Verify the number of partitions of each topic."""
         short = tuple(
             f"{each.topic} has {now} of {each.to} partitions"
             for each, now in _counted(intent, reader)
@@ -208,13 +208,15 @@ class AddPartitions(Permanent[PartitionsSettings, PartitionsIntent, None]):
         more = {
             each.topic: now - each.was for each, now in _counted(intent, reader) if now > each.was
         }
-        told = ", ".join(f"{topic} has {count} more" for topic, count in more.items())
-        words = f"added partitions cannot be removed: {told}" if more else "no partition was added"
+        counts = ", ".join(f"{topic} has {count} more" for topic, count in more.items())
+        words = (
+            f"added partitions cannot be removed: {counts}" if more else "no partition was added"
+        )
         return Readback(State.DONE, words, leaves_changes=bool(more))
 
 
 def _counted(intent: PartitionsIntent, reader: LinkReader) -> Iterator[tuple[Extended, int]]:
-    """Each topic, and how many partitions it has; 0 where that is not told."""
+    """Each topic with its number of partitions; 0 if unknown."""
     found = shapes(intent.cluster, topics_of(intent.changes), reader)
     for each in intent.changes:
         shape = found.get(each.topic)
@@ -223,7 +225,7 @@ def _counted(intent: PartitionsIntent, reader: LinkReader) -> Iterator[tuple[Ext
 
 @dataclass(frozen=True, slots=True)
 class RulesSettings:
-    """Which rules are added."""
+    """The rules to add."""
 
     cluster: str
     changes: tuple[RuleChange, ...]
@@ -231,7 +233,7 @@ class RulesSettings:
 
 @dataclass(frozen=True, slots=True)
 class RulesIntent:
-    """Which rules are wanted, and which of them are not there."""
+    """The wanted rules, and the missing ones among them."""
 
     cluster: str
     rules: tuple[Acl, ...]
@@ -246,7 +248,7 @@ class RulesFacts:
 
 
 class AddRules(StepKind[RulesSettings, RulesIntent, RulesFacts]):
-    """Each rule by its full name; a rollback leaves those that were there already."""
+    """Adds ACL rules; a rollback removes only the added ones."""
 
     name = "add-rules"
     traits = Trait.CHANGES
@@ -260,17 +262,17 @@ class AddRules(StepKind[RulesSettings, RulesIntent, RulesFacts]):
         )
 
     def check(self, settings: RulesSettings, facts: Facts, reader: LinkReader) -> RulesIntent:
-        """Which of them are not there.
+        """Find the missing rules.
 
         Raises:
-            Refused: the cluster has no authorizer, or its rules cannot be seen.
-            Unreachable: it did not respond.
+            Refused: the cluster has no authorizer, or its rules cannot be listed.
+            Unreachable: the cluster did not respond.
         """
         cluster = settings.cluster
         present = reader.acls(cluster).acls()
         if isinstance(present, Unavailable):
             raise Refused(
-                f"the ACLs of {cluster} cannot be seen: {present.reason}",
+                f"the ACLs of {cluster} cannot be listed: {present.reason}",
                 "allow drctl's user DESCRIBE and ALTER on the cluster",
             )
         if not present.enforced:
@@ -279,36 +281,36 @@ class AddRules(StepKind[RulesSettings, RulesIntent, RulesFacts]):
         return RulesIntent(cluster, rules, tuple(to_add(rules, present)))
 
     def apply(self, intent: RulesIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Add them."""
+        """Add the missing rules."""
         if not intent.added:
             return ()
-        return failed_items(writer.rules(intent.cluster).add(intent.added), _said)
+        return failed_items(writer.rules(intent.cluster).add(intent.added), _rule_text)
 
     def verify(self, intent: RulesIntent, reader: LinkReader) -> Readback[RulesFacts]:
-        """Whether the cluster lists each."""
+        """Verify that the cluster lists every rule."""
         cluster, rules = intent.cluster, intent.rules
         there = _there(cluster, reader)
         if isinstance(there, Readback):
             return there
-        missing = tuple(_said(rule) for rule in rules if rule not in there)
+        missing = tuple(_rule_text(rule) for rule in rules if rule not in there)
         if missing:
             return _waiting(f"not on {cluster}", missing, counted(len(rules), "rule"))
         words = f"{cluster} lists {counted(len(rules), 'rule')}, {len(intent.added)} of them new"
         return Readback(State.DONE, words, RulesFacts(len(intent.added)))
 
     def undo(self, intent: RulesIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Remove what was added."""
+        """Remove the added rules."""
         if not intent.added:
             return ()
-        return failed_items(writer.rules(intent.cluster).remove(intent.added), _said)
+        return failed_items(writer.rules(intent.cluster).remove(intent.added), _rule_text)
 
     def verify_undo(self, intent: RulesIntent, reader: LinkReader) -> Readback[RulesFacts]:
-        """Whether they are gone."""
+        """Verify that the added rules are gone."""
         cluster, added = intent.cluster, intent.added
         there = _there(cluster, reader) if added else frozenset()
         if isinstance(there, Readback):
             return there
-        still = tuple(_said(rule) for rule in added if rule in there)
+        still = tuple(_rule_text(rule) for rule in added if rule in there)
         if still:
             return _waiting(f"still on {cluster}", still, counted(len(added), "rule"))
         return Readback(
@@ -319,17 +321,17 @@ class AddRules(StepKind[RulesSettings, RulesIntent, RulesFacts]):
 def _there(cluster: str, reader: LinkReader) -> frozenset[Acl] | Readback[Any]:
     found = reader.acls(cluster).acls()
     if isinstance(found, Unavailable):
-        return Readback(State.UNKNOWN, f"the ACLs of {cluster} cannot be seen: {found.reason}")
+        return Readback(State.UNKNOWN, f"the ACLs of {cluster} cannot be listed: {found.reason}")
     return frozenset(found.rules)
 
 
-def _said(rule: Acl) -> str:
+def _rule_text(rule: Acl) -> str:
     return f"{rule.permission} {rule.principal} {rule.operation} {rule.pattern} {rule.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigureSettings:
-    """Which settings of topics are changed."""
+    """The topic settings to change."""
 
     cluster: str
     changes: tuple[SettingChange, ...]
@@ -337,10 +339,10 @@ class ConfigureSettings:
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """A setting as it is and as it is to be.
+    """A topic setting: its current value, and its new value.
 
     Attributes:
-        own: the topic's own value from before; None where it had none.
+        own: the topic's previous override; None if it had none.
     """
 
     topic: str
@@ -352,26 +354,26 @@ class Configured:
 
 @dataclass(frozen=True, slots=True)
 class ConfigureIntent:
-    """The same, with what each is."""
+    """The settings with their current values."""
 
     cluster: str
     changes: tuple[Configured, ...]
 
     @property
     def altered(self) -> tuple[Configured, ...]:
-        """Those that are not yet as wanted."""
+        """The settings that still have to be changed."""
         return tuple(each for each in self.changes if each.was != each.to)
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigureFacts:
-    """How many settings are as wanted."""
+    """How many settings have the wanted value."""
 
     set: int
 
 
 class ConfigureTopics(StepKind[ConfigureSettings, ConfigureIntent, ConfigureFacts]):
-    """A topic's own values from before are in the journal; a rollback restores them."""
+    """Changes topic settings; a rollback restores the previous overrides from the journal."""
 
     name = "configure-topics"
     traits = Trait.CHANGES
@@ -389,10 +391,10 @@ class ConfigureTopics(StepKind[ConfigureSettings, ConfigureIntent, ConfigureFact
     def check(
         self, settings: ConfigureSettings, facts: Facts, reader: LinkReader
     ) -> ConfigureIntent:
-        """What each is now.
+        """Read the current values.
 
         Raises:
-            Refused: one is neither as the plan saw it nor as it is to be.
+            Refused: a setting has neither the planned old value nor the new one.
             Unreachable: the cluster did not respond.
         """
         cluster, changes = settings.cluster, settings.changes
@@ -401,11 +403,11 @@ class ConfigureTopics(StepKind[ConfigureSettings, ConfigureIntent, ConfigureFact
         return ConfigureIntent(cluster, tuple(found))
 
     def apply(self, intent: ConfigureIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Set those that are not yet as wanted."""
+        """Change the settings."""
         return _configured(intent, lambda each: each.to, writer)
 
     def verify(self, intent: ConfigureIntent, reader: LinkReader) -> Readback[ConfigureFacts]:
-        """Whether each reads back."""
+        """Verify that each value reads back."""
         cluster, changes = intent.cluster, intent.changes
         found = shapes(cluster, topics_of(changes), reader)
         wrong = tuple(
@@ -422,11 +424,11 @@ class ConfigureTopics(StepKind[ConfigureSettings, ConfigureIntent, ConfigureFact
         )
 
     def undo(self, intent: ConfigureIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Put the values from before back."""
+        """Restore the previous values."""
         return _configured(intent, lambda each: each.own, writer)
 
     def verify_undo(self, intent: ConfigureIntent, reader: LinkReader) -> Readback[ConfigureFacts]:
-        """Whether each is as it was before."""
+        """Verify that each previous value is restored."""
         changes = intent.altered
         found = shapes(intent.cluster, topics_of(changes), reader)
         wrong = tuple(
@@ -469,7 +471,7 @@ def _values(
 
 @dataclass(frozen=True, slots=True)
 class TopicsSettings:
-    """Which topics are made."""
+    """The topics to create."""
 
     cluster: str
     changes: tuple[TopicChange, ...]
@@ -477,7 +479,7 @@ class TopicsSettings:
 
 @dataclass(frozen=True, slots=True)
 class TopicsIntent:
-    """Which are made, and which are there."""
+    """The topics to create, and those that exist already."""
 
     cluster: str
     make: tuple[TopicChange, ...]
@@ -485,7 +487,7 @@ class TopicsIntent:
 
 
 class CreateTopics(Permanent[TopicsSettings, TopicsIntent, None]):
-    """A topic that was made stays: by the time of a rollback there may be records in it."""
+    """Creates topics; they stay, because replication may have written to them."""
 
     name = "create-topics"
     traits = Trait.CHANGES | Trait.IRREVERSIBLE
@@ -499,10 +501,10 @@ class CreateTopics(Permanent[TopicsSettings, TopicsIntent, None]):
         )
 
     def check(self, settings: TopicsSettings, facts: Facts, reader: LinkReader) -> TopicsIntent:
-        """Which of them are not there.
+        """Find the topics that do not exist.
 
         Raises:
-            Refused: whether one is there cannot be seen.
+            Refused: a topic cannot be described.
             Unreachable: the cluster did not respond.
         """
         cluster, changes = settings.cluster, settings.changes
@@ -515,7 +517,7 @@ class CreateTopics(Permanent[TopicsSettings, TopicsIntent, None]):
         return TopicsIntent(cluster, make, there)
 
     def apply(self, intent: TopicsIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Make them."""
+        """Create the topics."""
         wanted = [
             WantedTopic(each.topic, each.partitions, each.replicas, each.config)
             for each in intent.make
@@ -525,7 +527,7 @@ class CreateTopics(Permanent[TopicsSettings, TopicsIntent, None]):
         return failed_items(writer.shapes(intent.cluster).create(wanted))
 
     def verify(self, intent: TopicsIntent, reader: LinkReader) -> Readback[None]:
-        """Whether they are there, with as many partitions."""
+        """Verify that the topics exist, with their partitions."""
         cluster, made = intent.cluster, intent.make
         found = shapes(cluster, topics_of(made), reader)
         missing = tuple(
@@ -553,18 +555,18 @@ class CreateTopics(Permanent[TopicsSettings, TopicsIntent, None]):
 
 
 AGAIN = "again"
-"""What findings are asked for: differences that are there now."""
+"""The mode of findings that lists the differences that exist now."""
 
 
 @dataclass(frozen=True, slots=True)
 class FinalPrecheckFacts:
-    """How many differences are left to a person."""
+    """How many differences the operator has to fix."""
 
     left: int
 
 
 class FinalPrecheck(Polling[BothClusters, BothClusters, FinalPrecheckFacts]):
-    """What can be changed and is not yet is waited for; what only a person can change is owed."""
+    """Waits for differences that drctl fixes; those that it cannot fix are outstanding."""
 
     name = "final-precheck"
     traits = Trait.NONE
@@ -577,11 +579,11 @@ class FinalPrecheck(Polling[BothClusters, BothClusters, FinalPrecheckFacts]):
         )
 
     def check(self, settings: BothClusters, facts: Facts, reader: LinkReader) -> BothClusters:
-        """Nothing is needed."""
+        """Use the settings as the intent."""
         return settings
 
     def verify(self, intent: BothClusters, reader: LinkReader) -> Readback[FinalPrecheckFacts]:
-        """What differs now."""
+        """Compare the clusters as they are now."""
         found = reader.findings(AGAIN)
         open_ = tuple(each.subject for each in found if each.status is Status.FAIL)
         left = tuple(
@@ -602,7 +604,7 @@ class FinalPrecheck(Polling[BothClusters, BothClusters, FinalPrecheckFacts]):
 
 
 def changes_of(steps: Iterable[Step]) -> tuple[Change, ...]:
-    """What the steps of a repair would change."""
+    """The changes that the steps of a repair plan would make."""
     found: list[Change] = []
     for step in steps:
         for kind in (AddRules(), ConfigureTopics(), AddPartitions(), CreateTopics()):
@@ -611,24 +613,26 @@ def changes_of(steps: Iterable[Step]) -> tuple[Change, ...]:
     return tuple(found)
 
 
-_UNTOLD = dict.fromkeys(("what", "before", "after", "why", "note"), "")
+_NO_DESCRIPTION = dict.fromkeys(("what", "before", "after", "why", "note"), "")
 
 
 def changes_in(kind: str, intent: Json) -> tuple[Change, ...]:
-    """What the intent of one of its steps would change."""
+    """The changes in the intent of a repair step."""
     if kind == AddRules.name:
         return tuple(
-            RuleChange(rule=rule, **_UNTOLD) for rule in read_as(RulesIntent, intent).added
+            RuleChange(rule=rule, **_NO_DESCRIPTION) for rule in read_as(RulesIntent, intent).added
         )
     if kind == ConfigureTopics.name:
         settings = read_as(ConfigureIntent, intent).changes
         return tuple(
-            SettingChange(topic=each.topic, key=each.key, was=each.was, to=each.to, **_UNTOLD)
+            SettingChange(
+                topic=each.topic, key=each.key, was=each.was, to=each.to, **_NO_DESCRIPTION
+            )
             for each in settings
         )
     if kind == AddPartitions.name:
         partitions = read_as(PartitionsIntent, intent).changes
         return tuple(
-            PartitionsChange(topic=each.topic, to=each.to, **_UNTOLD) for each in partitions
+            PartitionsChange(topic=each.topic, to=each.to, **_NO_DESCRIPTION) for each in partitions
         )
     return read_as(TopicsIntent, intent).make if kind == CreateTopics.name else ()

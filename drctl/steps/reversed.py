@@ -1,7 +1,7 @@
-"""Kinds that wrap another kind: in the opposite direction, never rolled back, or while stopped.
+"""Kinds that wrap another kind: opposite direction, irreversible, or only while stopped.
 
-A cluster that was lost and is back stays fenced, and what copied from it stays stopped, whatever
-becomes of the failback.
+During a failback the returned cluster stays fenced and replication from it stays stopped, even if
+the failback is rolled back.
 """
 
 from dataclasses import dataclass, replace
@@ -21,17 +21,17 @@ from drctl.engine.kind import (
 )
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
-from drctl.steps.source_offsets import going_on, gone_on, log_ends
+from drctl.steps.source_offsets import log_ends, moved_partitions, running_connectors
 
 
 @dataclass(frozen=True, slots=True)
 class Wrapped(StepKind[S, I, F]):
-    """Passes everything on to another kind; subclasses change some of it."""
+    """Delegates to another kind; subclasses change parts of it."""
 
     kind: StepKind[S, I, F]
 
     def forms(self) -> tuple[type[S], type[I], type[F]]:
-        """The kind's."""
+        """The types of the wrapped kind."""
         return self.kind.forms()
 
     @property
@@ -44,36 +44,36 @@ class Wrapped(StepKind[S, I, F]):
         return self.kind.describe(settings)
 
     def check(self, settings: S, facts: Facts, reader: LinkReader) -> I:
-        """As the kind does.
+        """Delegate to the kind.
 
         Raises:
-            Refused: it must not be done; nothing was changed.
-            Unreachable: what would be looked at does not answer.
+            Refused: the step must not be done.
+            Unreachable: a cluster or Connect did not respond.
         """
         return self.kind.check(settings, facts, reader)
 
     def apply(self, intent: I, writer: LinkWriter) -> tuple[str, ...]:
-        """As the kind does.
+        """Delegate to the kind.
 
         Raises:
-            Unknown: no answer came after something was sent.
+            Unknown: a request was sent but got no response.
         """
         return self.kind.apply(intent, writer)
 
     def verify(self, intent: I, reader: LinkReader) -> Readback[F]:
-        """As the kind does."""
+        """Delegate to the kind."""
         return self.kind.verify(intent, reader)
 
     def undo(self, intent: I, writer: LinkWriter) -> tuple[str, ...]:
-        """As the kind does.
+        """Delegate to the kind.
 
         Raises:
-            Unknown: no answer came after something was sent.
+            Unknown: a request was sent but got no response.
         """
         return self.kind.undo(intent, writer)
 
     def verify_undo(self, intent: I, reader: LinkReader) -> Readback[F]:
-        """As the kind does."""
+        """Delegate to the kind."""
         return self.kind.verify_undo(intent, reader)
 
 
@@ -89,23 +89,23 @@ class OppositeDirection(Wrapped[S, I, F]):
         return self.kind.traits | Trait.OPPOSITE_DIRECTION
 
     def check(self, settings: S, facts: Facts, reader: LinkReader) -> I:
-        """As the kind does, in the other direction."""
+        """Delegate to the kind, in the opposite direction."""
         return self.kind.check(settings, facts, reader.reversed())
 
     def apply(self, intent: I, writer: LinkWriter) -> tuple[str, ...]:
-        """As the kind does, in the other direction."""
+        """Delegate to the kind, in the opposite direction."""
         return self.kind.apply(intent, writer.reversed())
 
     def verify(self, intent: I, reader: LinkReader) -> Readback[F]:
-        """As the kind does, in the other direction."""
+        """Delegate to the kind, in the opposite direction."""
         return self.kind.verify(intent, reader.reversed())
 
     def undo(self, intent: I, writer: LinkWriter) -> tuple[str, ...]:
-        """As the kind does, in the other direction."""
+        """Delegate to the kind, in the opposite direction."""
         return self.kind.undo(intent, writer.reversed())
 
     def verify_undo(self, intent: I, reader: LinkReader) -> Readback[F]:
-        """As the kind does, in the other direction."""
+        """Delegate to the kind, in the opposite direction."""
         return self.kind.verify_undo(intent, reader.reversed())
 
 
@@ -114,8 +114,8 @@ class Irreversible(Wrapped[S, I, F]):
     """A kind whose effect is not rolled back.
 
     Attributes:
-        why: it stays; the words after "none:".
-        looks: whether a rollback looks at the effect: it may not stand any more.
+        why: why the effect stays; shown after "none:".
+        looks: whether a rollback verifies that the effect is still there.
     """
 
     name: str
@@ -132,11 +132,11 @@ class Irreversible(Wrapped[S, I, F]):
         return replace(self.kind.describe(settings), rollback=f"none: {self.why}", clients="")
 
     def undo(self, intent: I, writer: LinkWriter) -> tuple[str, ...]:
-        """Nothing is rolled back."""
+        """Roll back nothing."""
         return ()
 
     def verify_undo(self, intent: I, reader: LinkReader) -> Readback[F]:
-        """What stays, and whether it does where that is looked at."""
+        """Report what stays; with `looks`, verify that it is still there."""
         seen = self.kind.verify(intent, reader) if self.looks else None
         if seen is not None and seen.state is not State.DONE:
             return replace(seen, words=f"{seen.words}, but: {self.why}")
@@ -153,31 +153,33 @@ class WhileStopped(Wrapped[S, I, F]):
 
     @property
     def name(self) -> str:
-        """The kind's own."""
+        """The name of the wrapped kind."""
         return self.kind.name
 
     def check(self, settings: S, facts: Facts, reader: LinkReader) -> I:
-        """As the kind does, if the old replication is still stopped.
+        """Delegate to the kind, if forward replication is still stopped.
 
         Raises:
-            Refused: it must not be done; nothing was changed.
-            Unreachable: what would be looked at does not answer.
+            Refused: forward replication was resumed, or the kind refuses.
+            Unreachable: a cluster or Connect did not respond.
         """
         _refuse_if_running(facts, reader)
-        if moved := gone_on(facts, reader):
-            raise Refused(f"{_told(moved)}: it was resumed although it had to stay stopped", _HINT)
+        if moved := moved_partitions(facts, reader):
+            raise Refused(
+                f"{_listed(moved)}: it was resumed although it had to stay stopped", _HINT
+            )
         return self.kind.check(settings, facts, reader)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SinceStopped:
-    """Part of the intent of a kind that is wrapped in `ReportMovedReplication`.
+    """Part of the intent of kinds wrapped in `ReportMovedReplication`.
 
     Attributes:
-        gone_on: where the old replication is not any more where it was stopped, each in words.
+        moved: partitions in which forward replication has moved since it was stopped.
     """
 
-    gone_on: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
 
 
 T = TypeVar("T", bound=BothClusters)
@@ -188,54 +190,54 @@ J = TypeVar("J", bound=SinceStopped)
 class ReportMovedReplication(Wrapped[T, J, F]):
     """A kind that runs only while forward replication is stopped.
 
-    If it was resumed and stopped again, the records it copied are outstanding: they are on both
-    clusters.
+    If replication was resumed and stopped again meanwhile, the records that it copied become an
+    outstanding action: they may be duplicates.
     """
 
     @property
     def name(self) -> str:
-        """The kind's own."""
+        """The name of the wrapped kind."""
         return self.kind.name
 
     def check(self, settings: T, facts: Facts, reader: LinkReader) -> J:
-        """As the kind does, if the old replication is still stopped.
+        """Delegate to the kind, if forward replication is still stopped.
 
         Raises:
-            Refused: it must not be done; nothing was changed.
-            Unreachable: what would be looked at does not answer.
+            Refused: forward replication was resumed, or the kind refuses.
+            Unreachable: a cluster or Connect did not respond.
         """
         _refuse_if_running(facts, reader)
-        moved = gone_on(facts, reader)
+        moved = moved_partitions(facts, reader)
         found = self.kind.check(settings, facts, reader)
-        return replace(found, gone_on=moved and _by_itself(settings.source, facts, reader))
+        return replace(found, moved=moved and _not_set_by_drctl(settings.source, facts, reader))
 
     def verify(self, intent: J, reader: LinkReader) -> Readback[F]:
-        """As the kind does; what the old replication has copied meanwhile is owed."""
+        """Delegate to the kind; report records that forward replication copied meanwhile."""
         seen = self.kind.verify(intent, reader)
-        if seen.state is not State.DONE or not intent.gone_on:
+        if seen.state is not State.DONE or not intent.moved:
             return seen
         outstanding = (
-            f"{_told(intent.gone_on)}: it was resumed although it had to stay stopped; what it"
+            f"{_listed(intent.moved)}: it was resumed although it had to stay stopped; what it"
             " copied was appended after newer records and may be duplicated"
         )
         return replace(seen, outstanding="; ".join(filter(None, (seen.outstanding, outstanding))))
 
 
 def _refuse_if_running(facts: Facts, reader: LinkReader) -> None:
-    if running := going_on(facts, reader):
+    if running := running_connectors(facts, reader):
         raise Refused(f"{'; '.join(running)}: it has to stay stopped", _HINT)
 
 
-def _by_itself(source: str, facts: Facts, reader: LinkReader) -> tuple[str, ...]:
-    """A run that was here before may have told it to begin where its source ends.
+def _not_set_by_drctl(source: str, facts: Facts, reader: LinkReader) -> tuple[str, ...]:
+    """The partitions that moved, except those that an earlier run set to the source's end offsets.
 
-    Had it come there by itself, its copies would have been replicated back, and the end moved.
+    A connector that reached the end by copying would have advanced it: copies are replicated back.
     """
     old = reader.reversed()
     ends = log_ends(old.cluster_reader(source), old.topics())
-    return gone_on(facts, reader, {place: end - 1 for place, end in ends.items()})
+    return moved_partitions(facts, reader, {place: end - 1 for place, end in ends.items()})
 
 
-def _told(moved: tuple[str, ...]) -> str:
+def _listed(moved: tuple[str, ...]) -> str:
     more = len(moved) - _SHOWN
     return "; ".join((*moved[:_SHOWN], *((f"{more} more",) if more > 0 else ())))

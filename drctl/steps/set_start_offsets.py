@@ -1,7 +1,7 @@
-"""Prepares a stopped connector: where it begins, and whether it leaves drctl's copies out.
+"""Prepares a stopped connector: its start offsets, and whether it excludes records drctl copied.
 
-MirrorMaker 2 keeps the last offset that it copied, and continues after it; without one it begins
-at the beginning, and copies everything twice.
+MirrorMaker 2 stores the last offset that it copied and continues after it. Without stored offsets
+it starts at the beginning and replicates everything twice.
 """
 
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ class SeedSettings(BothClusters):
 
 @dataclass(frozen=True, kw_only=True)
 class SeedSinceStopped(SeedIntent, SinceStopped):
-    """Which offsets, and what happened since the old replication was stopped."""
+    """The offsets to set, and whether forward replication has moved since it was stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class SetStartOffsets(StepKind[SeedSettings, SeedSinceStopped, SeedFacts]):
     """Sets source offsets through Connect, and reads them back.
 
     Attributes:
-        from_search: whether it begins where a search says; else where its source ends now.
+        from_search: whether to start at the boundaries of find-missing, instead of the end offsets.
     """
 
     name: str
@@ -67,29 +67,29 @@ class SetStartOffsets(StepKind[SeedSettings, SeedSinceStopped, SeedFacts]):
 
     def describe(self, settings: SeedSettings) -> Description:
         """Describe the step for plans and reports."""
-        where = "its end"
+        where = "the end offset"
         if self.from_search:
-            where = f"the first record that {settings.target} has not"
+            where = f"the first record that is missing on {settings.target}"
         return Description(
-            f"let connector {settings.connector} begin at {where}, in each partition of"
+            f"set connector {settings.connector} to start at {where}, in each partition of"
             f" {settings.source}",
-            "Connect keeps these offsets, and the connector is STOPPED",
-            "give it the offsets back that it had",
+            "Connect stores these offsets, and the connector is STOPPED",
+            "restore its previous source offsets",
         )
 
     def check(self, settings: SeedSettings, facts: Facts, reader: LinkReader) -> SeedSinceStopped:
-        """Which offsets, and what it had.
+        """Determine the start offsets, and read the previous source offsets.
 
         Raises:
-            Refused: the connector is not stopped; or it would resume before where it has to begin.
-            UsageError: there is no such connector.
-            Unreachable: a cluster, or every worker, did not respond.
+            Refused: the connector is not stopped, or would replicate records again.
+            UsageError: the connector does not exist.
+            Unreachable: a cluster, or Connect, did not respond.
         """
         name, connectors = settings.connector, reader.connectors()
         search = found(facts) if self.from_search else None
         if search and search.started:
-            # What has begun at the right place resumes from where it is.
-            _see_where_it_goes_on(settings, search.boundaries, reader)
+            # Replication has started at the right offsets already: it resumes.
+            _check_resume_offsets(settings, search.boundaries, reader)
             return SeedSinceStopped(
                 connector=name, wanted={}, before={}, begins=search.boundaries, ends=search.ends
             )
@@ -103,7 +103,7 @@ class SetStartOffsets(StepKind[SeedSettings, SeedSinceStopped, SeedFacts]):
         return SeedSinceStopped(
             connector=name,
             alias=connectors.config(name).get(ALIAS, "source"),
-            # It keeps the last offset it copied; nothing, to begin at the beginning.
+            # Connect stores the last copied offset, or nothing to start at the beginning.
             wanted={place: at - 1 if at > 0 else None for place, at in sorted(start.items())},
             before={place: kept.get(place) for place in sorted(start)},
             begins=start,
@@ -111,48 +111,48 @@ class SetStartOffsets(StepKind[SeedSettings, SeedSinceStopped, SeedFacts]):
         )
 
     def apply(self, intent: SeedSinceStopped, writer: LinkWriter) -> tuple[str, ...]:
-        """Set them."""
+        """Set the source offsets."""
         return alter(intent, intent.wanted, writer)
 
     def verify(self, intent: SeedSinceStopped, reader: LinkReader) -> Readback[SeedFacts]:
-        """Whether they read back; a connector that copied since began there."""
+        """Verify that the offsets read back, or that the connector has copied from there since."""
         name, facts = intent.connector, SeedFacts(intent.begins, intent.ends)
         if not intent.wanted:
             words = f"nothing to set: {name} resumes where it stopped"
             return Readback(State.DONE, words, facts)
         kept = kept_offsets(name, reader.connectors().offsets(name))
         others = tuple(
-            f"{place}: {name} keeps {kept.get(place)}"
+            f"{place}: Connect stores {kept.get(place)} for {name}"
             for place, at in intent.wanted.items()
             if not _reached(kept.get(place), at, intent.before.get(place))
         )
         if others:
-            words = f"{len(others)} offsets are not there: {'; '.join(others[:_SHOWN])}"
+            words = f"{len(others)} offsets are not set: {'; '.join(others[:_SHOWN])}"
             return Readback(State.WAITING, words, items=others)
         return Readback(
-            State.DONE, f"{name} begins there in {len(intent.wanted)} partitions", facts
+            State.DONE, f"{name} starts there in {len(intent.wanted)} partitions", facts
         )
 
     def undo(self, intent: SeedSinceStopped, writer: LinkWriter) -> tuple[str, ...]:
-        """Give it back what it had."""
+        """Restore the previous source offsets."""
         return alter(intent, intent.before, writer)
 
     def verify_undo(self, intent: SeedSinceStopped, reader: LinkReader) -> Readback[SeedFacts]:
-        """Whether it has it."""
+        """Verify that the previous source offsets are restored."""
         name = intent.connector
         kept = kept_offsets(name, reader.connectors().offsets(name))
         others = tuple(str(place) for place, at in intent.before.items() if kept.get(place) != at)
         if others:
             return Readback(State.WAITING, f"{len(others)} offsets are not restored", items=others)
-        return Readback(State.DONE, f"{name} has the offsets that it had")
+        return Readback(State.DONE, f"{name} has its previous offsets")
 
 
-def _see_where_it_goes_on(settings: SeedSettings, boundaries: Offsets, reader: LinkReader) -> None:
-    """Check that it resumes after what is there already, and does not copy it again.
+def _check_resume_offsets(settings: SeedSettings, boundaries: Offsets, reader: LinkReader) -> None:
+    """Check that the connector resumes after the records that it has already replicated.
 
     Raises:
-        Refused: it would go on with a record that is older than the first new one. What drctl has
-            copied is left out, and may stand between both.
+        Refused: it would resume at a record before the first new one. Records that drctl copied are
+            ignored: the connector excludes them.
     """
     name, connectors = settings.connector, reader.connectors()
     alias = connectors.config(name).get(ALIAS, "source")
@@ -160,44 +160,44 @@ def _see_where_it_goes_on(settings: SeedSettings, boundaries: Offsets, reader: L
     before = {p: kept.get(p, -1) + 1 for p, at in boundaries.items() if kept.get(p, -1) + 1 < at}
     first = first_new_records(reader.cluster_reader(settings.source), before)
     wrong = tuple(
-        f"{place}, offset {one.offset} where {boundaries[place]} is the first new one"
+        f"{place} offset {one.offset} (first new record: {boundaries[place]})"
         for place, one in sorted(first.items())
         if one.offset < boundaries[place]
     )
     if wrong:
-        told = "; ".join((*wrong[:_SHOWN], *(["..."] if len(wrong) > _SHOWN else [])))
+        shown = "; ".join((*wrong[:_SHOWN], *(["..."] if len(wrong) > _SHOWN else [])))
         raise Refused(
-            f"the way home has begun, and connector {name} (source.cluster.alias {alias}) does not"
-            f" keep how far it came: it would go on with {told}, and copy everything from there on"
-            " a second time",
-            "give it back the name and the alias with which it began; or set its offsets, while it"
-            " is STOPPED, to the last record that has come home: Connect's PATCH"
+            f"reverse replication has already started, but connector {name} (source.cluster.alias"
+            f" {alias}) has no stored offsets for it: it would resume at {shown}, and replicate all"
+            " records from there again",
+            "restore the connector name and alias with which it started; or, while it is STOPPED,"
+            " set its offsets to the last replicated record: PATCH"
             f" /connectors/{name}/offsets",
         )
 
 
 def _reached(kept: int | None, wanted: int | None, before: int | None) -> bool:
-    """Whether it is there, or copied from there since; what it had before may be further."""
+    """Whether the offset is set, or has advanced since; not if it is the higher previous one."""
     if kept == wanted:
         return True
     return kept is not None and kept > (-1 if wanted is None else wanted) and kept != before
 
 
-_OUT = "what drctl has copied is there for good, and must not come back with whatever starts it"
-_ALONG = "a cluster that was emptied gets what drctl has copied in no other way"
+_OUT = "records that drctl copied are on both clusters: the connector must never replicate them"
+_ALONG = "an emptied cluster gets the records that drctl copied only by replication"
 _UNSETTLED = frozenset({"UNASSIGNED", "RESTARTING"})
 
 
 @dataclass(frozen=True, slots=True)
 class FilterSettings:
-    """Which connector."""
+    """The connector to configure."""
 
     connector: str
 
 
 @dataclass(frozen=True, slots=True)
 class FilterIntent:
-    """Which keys of its configuration are changed; None removes one."""
+    """The configuration keys to change; None removes a key."""
 
     connector: str
     changes: Mapping[str, str | None]
@@ -205,10 +205,10 @@ class FilterIntent:
 
 @dataclass(frozen=True, slots=True)
 class FilterReconciled(Permanent[FilterSettings, FilterIntent, None]):
-    """Adds a filter to its configuration, or takes it out; nothing else of it is read or kept.
+    """Adds or removes a filter in the connector's configuration; journals no other keys.
 
     Attributes:
-        out: whether copies are to be left out.
+        out: whether to exclude the records that drctl copied.
     """
 
     name: str
@@ -221,18 +221,18 @@ class FilterReconciled(Permanent[FilterSettings, FilterIntent, None]):
 
     def describe(self, settings: FilterSettings) -> Description:
         """Describe the step for plans and reports."""
-        what = "leave out" if self.out else "take along"
+        verb = "exclude" if self.out else "include"
         return Description(
-            f"have connector {settings.connector} {what} records with header {HEADER}",
-            "its configuration says so",
+            f"configure connector {settings.connector} to {verb} records with header {HEADER}",
+            "its configuration reads back",
             f"none: {self._why}",
         )
 
     def check(self, settings: FilterSettings, facts: Facts, reader: LinkReader) -> FilterIntent:
-        """Which keys are to be changed.
+        """Find the keys to change.
 
         Raises:
-            UsageError: there is no such connector.
+            UsageError: the connector does not exist.
             Unreachable: no worker responded.
         """
         name = settings.connector
@@ -243,19 +243,19 @@ class FilterReconciled(Permanent[FilterSettings, FilterIntent, None]):
         return FilterIntent(name, changes)
 
     def apply(self, intent: FilterIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Change them."""
+        """Change the configuration."""
         if intent.changes:
             writer.connectors().configure(intent.connector, intent.changes)
         return ()
 
     def verify(self, intent: FilterIntent, reader: LinkReader) -> Readback[None]:
-        """Whether it does so."""
+        """Verify the configuration, and that the connector is assigned."""
         name = intent.connector
         drops = drops_copies(reader.connectors().config(name))
-        words = f"{name} {'leaves out' if drops else 'takes along'} what drctl has copied"
+        words = f"{name} {'excludes' if drops else 'includes'} records that drctl copied"
         if drops is not self.out:
-            return Readback(State.WAITING, f"{words}, still")
-        # Workers assign a connector again once it is configured.
+            return Readback(State.WAITING, f"still: {words}")
+        # Workers reassign a connector after a configuration change.
         state = reader.connectors().state(name).state
         if not _UNSETTLED.isdisjoint(state.split("+")):
             return Readback(State.WAITING, f"{name} is {state}")

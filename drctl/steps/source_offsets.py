@@ -1,4 +1,4 @@
-"""Source offsets that Connect keeps for a connector, how they are set, and where logs end."""
+"""Reads and sets the source offsets that Connect stores for a connector; reads log offsets."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -25,10 +25,10 @@ ALIAS = "source.cluster.alias"
 def kept_offsets(
     name: str, entries: Iterable[Mapping[str, Any]], alias: str | None = None
 ) -> Offsets:
-    """The last offset that the connector says it copied, by partition.
+    """The last offset that the connector has copied, by partition, as stored by Connect.
 
     Args:
-        alias: of its source, by which it finds them again; None for whatever there is.
+        alias: only offsets stored under this `source.cluster.alias`; None for any.
     """
     found = {}
     for each in entries:
@@ -41,12 +41,12 @@ def kept_offsets(
 
 @dataclass(frozen=True, slots=True)
 class SeedFacts:
-    """Where copying begins.
+    """Where replication starts.
 
     Attributes:
-        begins: on the source, by its names.
-        ends: of the target's logs before anything came, by its names.
-        whole: whether drctl's own copies travel, too.
+        begins: the start offsets on the source.
+        ends: the target's end offsets before anything was copied.
+        whole: whether records that drctl copied are replicated too.
     """
 
     begins: Annotated[JournaledOffsets, Field(alias="from")]
@@ -56,15 +56,15 @@ class SeedFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class SeedIntent:
-    """Which offsets a connector is to keep.
+    """The source offsets to set.
 
     Attributes:
-        alias: of its source, by which it finds them again.
-        wanted: the last offset it copied, by its own account; None to begin at the beginning.
-        before: what it kept.
-        begins: where copying begins then, on the source.
-        ends: of the target's logs.
-        target: the cluster that it writes to, where that is asked again.
+        alias: the connector's `source.cluster.alias`, part of the key of its offsets.
+        wanted: the last offset to count as copied; None to start at the beginning.
+        before: the previous source offsets.
+        begins: where replication then starts on the source.
+        ends: the end offsets of the target.
+        target: the cluster that the connector writes to, if `verify` reads it.
     """
 
     connector: str
@@ -79,10 +79,10 @@ class SeedIntent:
 def alter(
     intent: SeedIntent, offsets: Mapping[TopicPartition, int | None], writer: LinkWriter
 ) -> tuple[str, ...]:
-    """Have a stopped connector keep these offsets.
+    """Set the source offsets of a stopped connector.
 
     Raises:
-        Unknown: no answer came.
+        Unknown: Connect did not respond; they may be set.
     """
     entries = [
         {
@@ -97,10 +97,10 @@ def alter(
 
 
 def log_ends(site: ClusterReader, topics: Iterable[str]) -> Offsets:
-    """Where the topics' partitions end; without those of topics that are not there.
+    """The end offsets of the topics' partitions; leaves out topics that do not exist.
 
     Raises:
-        Unreachable: one of them does not tell.
+        Unreachable: an offset could not be read.
     """
     return {place: log.end for place, log in logs_of(site, topics).items()}
 
@@ -108,31 +108,31 @@ def log_ends(site: ClusterReader, topics: Iterable[str]) -> Offsets:
 def logs_of(
     site: ClusterReader, topics: Iterable[str]
 ) -> Mapping[TopicPartition, PartitionOffsets]:
-    """Where they begin and end; without those of topics that are not there.
+    """Start and end offsets; leaves out topics that do not exist.
 
     Raises:
-        Unreachable: one of them does not tell.
+        Unreachable: an offset could not be read.
     """
     there = site.overview().partitions
     places = [TopicPartition(name, n) for name in topics for n in there.get(name, ())]
     found = {}
     for place, log in site.offsets(places).items() if places else ():
         if isinstance(log, Unavailable):
-            raise Unreachable(f"where {place} of {site.name} ends is not known: {log.reason}")
+            raise Unreachable(f"the end offset of {place} of {site.name} is unknown: {log.reason}")
         found[place] = log
     return found
 
 
 def copies_of(reader: LinkReader) -> tuple[str, ...]:
-    """What the link's topics are called on its target."""
+    """The names of the link's topics on the target."""
     return tuple(map(reader.target_topic, reader.topics()))
 
 
-def going_on(facts: Facts, reader: LinkReader) -> tuple[str, ...]:
-    """Connectors of the old replication that are not stopped any more, each in words.
+def running_connectors(facts: Facts, reader: LinkReader) -> tuple[str, ...]:
+    """Connectors of forward replication that run again, each with its state.
 
     Args:
-        facts: of the steps before; where none has stopped connectors, there is nothing to look at.
+        facts: the facts of the steps before; empty result if none of them stopped connectors.
 
     Raises:
         Unreachable: no worker responded.
@@ -145,14 +145,14 @@ def going_on(facts: Facts, reader: LinkReader) -> tuple[str, ...]:
     return tuple(f"{name} is {state}" for name, state in states.items() if state != STOPPED)
 
 
-def gone_on(
+def moved_partitions(
     facts: Facts, reader: LinkReader, expected: Offsets = MappingProxyType({})
 ) -> tuple[str, ...]:
-    """Partitions in which the old replication is not where it was stopped, each in words.
+    """Partitions in which forward replication has moved since it was stopped, described.
 
     Args:
         facts: as above.
-        expected: where an earlier attempt may have told it to begin; that is no move.
+        expected: offsets that an earlier attempt may have set; these do not count as moved.
 
     Raises:
         Unreachable: no worker responded.
@@ -162,16 +162,16 @@ def gone_on(
         return ()
     connectors, moved = reader.reversed().connectors(), []
     for name, before in boundary.items():
-        stood, stands = kept_offsets(name, before), kept_offsets(name, connectors.offsets(name))
-        for place in sorted(stood.keys() | stands.keys()):
-            was, at = stood.get(place), stands.get(place)
+        old, new = kept_offsets(name, before), kept_offsets(name, connectors.offsets(name))
+        for place in sorted(old.keys() | new.keys()):
+            was, at = old.get(place), new.get(place)
             if at != was and (place not in expected or at != expected[place]):
                 moved.append(f"{name} was at {_at(was)} of {place} and is now at {_at(at)}")
     return tuple(moved)
 
 
 def _boundary(facts: Facts) -> Kept:
-    """What the connectors kept when they were stopped, by name."""
+    """The source offsets of the connectors when they were stopped, by name."""
     found = facts.named(KEEP_STOPPED, StopFacts)
     return found.boundary if found else {}
 
@@ -181,27 +181,27 @@ def _at(offset: int | None) -> str:
 
 
 def must_be_stopped(name: str, connectors: ConnectorsReader) -> None:
-    """See that a connector takes offsets.
+    """Check that a connector is stopped, so that its offsets can be set.
 
     Raises:
         Refused: it is not stopped.
-        UsageError: there is no such connector.
+        UsageError: the connector does not exist.
         Unreachable: no worker responded.
     """
     state = connectors.state(name).state
     if state != STOPPED:
         raise Refused(
-            f"connector {name} is {state}: where it begins can be set only while it is stopped",
+            f"connector {name} is {state}: its start offsets can be set only while it is stopped",
             f"stop it: {put('', name, 'stop')}",
         )
 
 
 def must_write_to(target: str, names: Iterable[str], reader: LinkReader) -> None:
-    """See that none of them is left to a worker of another cluster.
+    """Check that the connectors write to the target, not to the workers' own cluster.
 
     Raises:
-        Refused: one is.
-        UsageError: there is no such connector.
+        Refused: a connector would write to another cluster.
+        UsageError: the connector does not exist.
         Unreachable: no worker answered, or not the cluster.
     """
     connectors = reader.connectors()

@@ -1,4 +1,4 @@
-"""Starts replication, and checks that the first record to arrive is the one that had to."""
+"""Starts replication, and verifies that the first record to arrive is the expected one."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -39,7 +39,7 @@ RESTART_REPLICATION = "restart-replication"
 """The name of `StartReplication` in the direction in which replication ran before the loss."""
 
 SETS_REVERSE_OFFSETS = ("set-start-offsets", "set-start-offsets-earliest")
-"""Steps that set offsets of connectors that may never have run in this direction."""
+"""Steps that set offsets of connectors that may have never run in this direction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ class StartSettings(BothClusters):
     """Settings from the plan.
 
     Attributes:
-        seeded_by: the kind of the step that told the connectors where to begin.
-        writes_overridden: whether nobody looks to which cluster they write.
+        seeded_by: the kind of the step that set the start offsets.
+        writes_overridden: whether not to check to which cluster the connectors write.
     """
 
     connectors: tuple[str, ...]
@@ -58,10 +58,10 @@ class StartSettings(BothClusters):
 
 @dataclass(frozen=True, slots=True)
 class StartIntent(BothClusters):
-    """What is started, and where it begins: see `SeedFacts`.
+    """The connectors to start, and the start offsets: see `SeedFacts`.
 
     Attributes:
-        before: the states of the connectors.
+        before: the previous states of the connectors.
     """
 
     before: Mapping[str, str]
@@ -71,7 +71,7 @@ class StartIntent(BothClusters):
 
 
 class StartReplication(StepKind[StartSettings, StartIntent, None]):
-    """Resumes from the offsets that were set; the first record of each partition proves it."""
+    """Resumes connectors at the offsets that were set; the first record to arrive proves it."""
 
     name = "start-replication"
     traits = Trait.CHANGES | Trait.STARTS_REPLICATION
@@ -81,16 +81,16 @@ class StartReplication(StepKind[StartSettings, StartIntent, None]):
         names, source, target = settings.connectors, settings.source, settings.target
         return Description(
             f"start replication from {source} to {target}: connectors {', '.join(names)}",
-            f"they are RUNNING, and what comes first to {target} is the first new record",
-            "stop them: what came stays, and how far they got is kept",
+            f"they are RUNNING, and the first record replicated to {target} is the first new one",
+            "stop them: replicated records stay, and Connect keeps their offsets",
         )
 
     def check(self, settings: StartSettings, facts: Facts, reader: LinkReader) -> StartIntent:
-        """Where it begins.
+        """Take the start offsets from the step that set them.
 
         Raises:
-            Refused: one of them would write to another cluster.
-            UsageError: there is no such connector.
+            Refused: a connector would write to another cluster.
+            UsageError: the connector does not exist.
             Unreachable: no worker responded.
         """
         names, connectors = settings.connectors, reader.connectors()
@@ -105,11 +105,11 @@ class StartReplication(StepKind[StartSettings, StartIntent, None]):
         )
 
     def apply(self, intent: StartIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Resume them."""
+        """Resume the connectors."""
         return for_each_connector(intent.before, writer.connectors().resume)
 
     def verify(self, intent: StartIntent, reader: LinkReader) -> Readback[None]:
-        """How they stand, and what came first."""
+        """Verify that the connectors run, and the first record to arrive."""
         connectors = reader.connectors()
         states = [connectors.state(name) for name in intent.before]
         others = tuple(each.summary for each in states if each.state != RUNNING)
@@ -118,12 +118,12 @@ class StartReplication(StepKind[StartSettings, StartIntent, None]):
         return first_arrivals(intent, SeedFacts(intent.begins, intent.ends, intent.whole), reader)
 
     def undo(self, intent: StartIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Stop those that did not run."""
+        """Stop the connectors that were not running before."""
         idle = [name for name, before in intent.before.items() if before != RUNNING]
         return for_each_connector(idle, writer.connectors().stop)
 
     def verify_undo(self, intent: StartIntent, reader: LinkReader) -> Readback[None]:
-        """Whether they are stopped again."""
+        """Verify that they are stopped again."""
         connectors = reader.connectors()
         others = tuple(
             f"{name} is {state}"
@@ -132,12 +132,12 @@ class StartReplication(StepKind[StartSettings, StartIntent, None]):
         )
         if others:
             return Readback(State.WAITING, "; ".join(others), items=others)
-        return Readback(State.DONE, "the connectors do not run any more")
+        return Readback(State.DONE, "the connectors are stopped again")
 
 
 @dataclass(frozen=True, kw_only=True)
 class EndsIntent(SinceStopped):
-    """Where the partitions of both sides end: see `SeedFacts`."""
+    """The end offsets of both clusters: see `SeedFacts`."""
 
     source: str
     begins: Annotated[JournaledOffsets, Field(alias="from")]
@@ -145,7 +145,7 @@ class EndsIntent(SinceStopped):
 
 
 class RecordEndOffsets(Polling[BothClusters, EndsIntent, SeedFacts]):
-    """The ends of the link's partitions, by their names on either side."""
+    """Records the end offsets of the link's partitions on both clusters."""
 
     name = "record-end-offsets"
     traits = Trait.NONE
@@ -153,11 +153,11 @@ class RecordEndOffsets(Polling[BothClusters, EndsIntent, SeedFacts]):
     def describe(self, settings: BothClusters) -> Description:
         """Describe the step for plans and reports."""
         source, target = settings.source, settings.target
-        title = f"write down where {source} and {target} end: there copying begins later"
-        return Description(title, "the journal has the end of each partition")
+        title = f"record the end offsets of {source} and {target}: replication will start there"
+        return Description(title, "the journal has the end offset of each partition")
 
     def check(self, settings: BothClusters, facts: Facts, reader: LinkReader) -> EndsIntent:
-        """Where they end.
+        """Read the end offsets.
 
         Raises:
             Unreachable: a cluster did not respond.
@@ -167,29 +167,31 @@ class RecordEndOffsets(Polling[BothClusters, EndsIntent, SeedFacts]):
         return EndsIntent(source=settings.source, begins=start, ends=ends)
 
     def verify(self, intent: EndsIntent, reader: LinkReader) -> Readback[SeedFacts]:
-        """Done: the journal has it."""
-        words = f"the ends of {len(intent.begins)} partitions of {intent.source} are known"
+        """Report the number of partitions; the journal has the offsets already."""
+        words = (
+            f"the end offsets of {len(intent.begins)} partitions of {intent.source} are recorded"
+        )
         return Readback(State.DONE, words, SeedFacts(intent.begins, intent.ends))
 
 
 BOUNDARY, END, START = "boundary", "end", "start"
-"""Where it begins: at the first new record, where its source ended, at the first record of all."""
+"""Where replication starts: the first new record, the recorded end, or the first record."""
 
 PROOF = "the operator confirms it, and the first record replicated to {target} is the expected one"
 _SHOWN = 5
-_TELLS_NOTHING = "the first record proves nothing: `identity` names none of a record's own fields"
+_NO_IDENTITY = "the first record proves nothing: `identity` names none of a record's own fields"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ManualStartSettings(ManualSettings):
-    """What a person is asked, and where copying begins.
+    """What the operator is asked, and where replication starts.
 
     Attributes:
-        begins: one of the words above; empty where the question says it.
-        mirrors: whether offsets are kept.
-        fields: by which a record is known again.
-        connect: whether Connect keeps its position as Confluent Replicator has it there: the next
-            offset.
+        begins: one of the constants above; empty if only the text says it.
+        mirrors: whether the replicator preserves offsets.
+        fields: the fields that identify a record.
+        connect: whether to write a Connect offsets file for Confluent Replicator, which stores the
+            next offset.
     """
 
     source: str = ""
@@ -202,11 +204,11 @@ class ManualStartSettings(ManualSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class ManualStartIntent(ManualIntent):
-    """The same; and where it begins, by partition: see `SeedFacts`.
+    """The same, with start offsets by partition: see `SeedFacts`.
 
     Attributes:
-        begins: None where the question says it.
-        begun: whether it was begun before.
+        begins: the start offsets; None if only the text says where replication starts.
+        started: whether replication was started before.
     """
 
     source: str = ""
@@ -222,22 +224,24 @@ class ManualStartIntent(ManualIntent):
 
 @dataclass(frozen=True, slots=True)
 class ManualStart(Polling[ManualStartSettings, ManualStartIntent, ConfirmationFacts]):
-    """Asks; where the settings say where it begins, that is told, and looked at."""
+    """Asks the operator to start replication, and verifies the start offsets if they are known."""
 
     name: str
     traits: Trait
 
     def describe(self, settings: ManualStartSettings) -> Description:
         """Describe the step for plans and reports."""
-        told = changing(settings)
+        described = changing(settings)
         return (
-            replace(told, proof=PROOF.format(target=settings.target)) if settings.begins else told
+            replace(described, proof=PROOF.format(target=settings.target))
+            if settings.begins
+            else described
         )
 
     def check(
         self, settings: ManualStartSettings, facts: Facts, reader: LinkReader
     ) -> ManualStartIntent:
-        """Where it begins.
+        """Determine the start offsets, and add them to the question.
 
         Raises:
             Unreachable: a cluster did not respond.
@@ -246,7 +250,7 @@ class ManualStart(Polling[ManualStartSettings, ManualStartIntent, ConfirmationFa
             return ManualStartIntent(**asked(settings))
         seeds, started = _WHERE[settings.begins](settings, facts, reader)
         if settings.mirrors:
-            # What it appends stands at the same offset, whatever stood there before.
+            # Mirrored records have the same offsets as on the source.
             ends = {
                 TopicPartition(reader.target_topic(topic), number): at
                 for (topic, number), at in seeds.begins.items()
@@ -264,10 +268,10 @@ class ManualStart(Polling[ManualStartSettings, ManualStartIntent, ConfirmationFa
             whole=seeds.whole,
             started=started,
         )
-        return replace(intent, text=f"{intent.text}; {_told(intent, seeds.begins)}")
+        return replace(intent, text=f"{intent.text}; {_start_in_words(intent, seeds.begins)}")
 
     def apply(self, intent: ManualStartIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Put where it begins into the run's folder, as commands take it; the person does it."""
+        """Write files with the start offsets to the run's folder; the operator does the rest."""
         if intent.begins is not None:
             lines = [f"{topic},{number},{at}\n" for topic, number, at in rows(intent.begins)]
             writer.save_evidence(_file(intent, "csv"), "".join(lines))
@@ -276,22 +280,22 @@ class ManualStart(Polling[ManualStartSettings, ManualStartIntent, ConfirmationFa
         return ()
 
     def verify(self, intent: ManualStartIntent, reader: LinkReader) -> Readback[ConfirmationFacts]:
-        """What the person says; then, what came first."""
-        said = answered(intent.question, intent.text, reader)
-        if said.state is not State.DONE or intent.begins is None:
-            return said
-        told = f"confirmed by the operator, from {_places(intent.begins) or 'no partition'} on"
+        """Ask the operator, then verify the first record to arrive."""
+        answer = answered(intent.question, intent.text, reader)
+        if answer.state is not State.DONE or intent.begins is None:
+            return answer
+        confirmed = f"confirmed by the operator, from {_places(intent.begins) or 'no partition'} on"
         if not intent.fields:
-            return replace(said, words=f"{told}; {_TELLS_NOTHING}")
+            return replace(answer, words=f"{confirmed}; {_NO_IDENTITY}")
         clusters = BothClusters(intent.source, intent.target)
         seeds = SeedFacts(intent.begins, intent.ends, intent.whole)
         seen = first_arrivals(clusters, seeds, reader, intent.fields)
         if seen.state is State.DONE:
-            return Readback(State.DONE, f"{told}; {seen.words}", said.facts)
+            return Readback(State.DONE, f"{confirmed}; {seen.words}", answer.facts)
         if seen.state is State.FAILED and intent.mirrors:
             words = (
-                f"{intent.target} still holds something else than {intent.source} from where"
-                f" both part: {', '.join(seen.items[:_SHOWN])}"
+                f"{intent.target} still differs from {intent.source} after the point where they"
+                f" diverged: {', '.join(seen.items[:_SHOWN])}"
             )
             return Readback(State.WAITING, words, items=seen.items)
         return seen
@@ -299,12 +303,12 @@ class ManualStart(Polling[ManualStartSettings, ManualStartIntent, ConfirmationFa
     def verify_undo(
         self, intent: ManualStartIntent, reader: LinkReader
     ) -> Readback[ConfirmationFacts]:
-        """What the person says; where nothing undoes it, that it stays."""
+        """Ask whether it was rolled back; fails if it cannot be."""
         return verify_undo(intent, reader)
 
 
 Seeds = tuple[SeedFacts, bool]
-"""Where it begins, and whether it was begun before."""
+"""The start offsets, and whether replication was started before."""
 
 
 def _at_boundary(settings: ManualStartSettings, facts: Facts, reader: LinkReader) -> Seeds:
@@ -313,15 +317,15 @@ def _at_boundary(settings: ManualStartSettings, facts: Facts, reader: LinkReader
 
 
 def _at_end(settings: ManualStartSettings, facts: Facts, reader: LinkReader) -> Seeds:
-    noted = facts.of(RecordEndOffsets())
-    if noted is None:
+    recorded = facts.of(RecordEndOffsets())
+    if recorded is None:
         raise Refused(f"no step {RecordEndOffsets.name} was done before")
-    return noted, False
+    return recorded, False
 
 
 def _at_start(settings: ManualStartSettings, facts: Facts, reader: LinkReader) -> Seeds:
     there = logs_of(reader.cluster_reader(settings.source), reader.topics())
-    # Something may have come already: what is emptied has nothing else to begin with.
+    # Records may have arrived already: the target was empty, so use its log start offsets.
     here = logs_of(reader.cluster_reader(settings.target), copies_of(reader))
     start, ends = ({place: log.log_start for place, log in logs.items()} for logs in (there, here))
     return SeedFacts(start, ends, whole=True), False
@@ -334,18 +338,18 @@ _WHERE: Mapping[str, Callable[[ManualStartSettings, Facts, LinkReader], Seeds]] 
 }
 
 
-def _told(intent: ManualStartIntent, begins: Offsets) -> str:
-    """Where it begins, and where all of that is to be found, in words."""
+def _start_in_words(intent: ManualStartIntent, begins: Offsets) -> str:
+    """The start offsets, shortened, and the files that list all of them."""
     at = _places(begins)
     if not at:
-        return "there is no partition yet"
-    words = f"{'both part at' if intent.mirrors else 'begin at'} {at}"
+        return "there are no partitions yet"
+    words = f"{'the clusters diverge at' if intent.mirrors else 'start at'} {at}"
     if intent.started:
-        words = f"it began at {at}: let it go on from where it came to, do not set it back"
-    words += f"; all of it, as topic,partition,offset: {_file(intent, 'csv')} in the run's folder"
-    words += ", and the journal"
+        words = f"it was started at {at} before: let it continue, do not reset its position"
+    words += f"; all offsets: {_file(intent, 'csv')} (topic,partition,offset) in the run's folder,"
+    words += " and the journal"
     if intent.connect:
-        words += f"; as the body of PATCH /connectors/NAME/offsets: {_file(intent, 'json')}"
+        words += f"; body for PATCH /connectors/NAME/offsets: {_file(intent, 'json')}"
     return words
 
 
@@ -356,11 +360,11 @@ def _places(begins: Offsets) -> str:
 
 
 def _file(intent: ManualStartIntent, ending: str) -> str:
-    return f"begin-{intent.question}.{ending}"
+    return f"start-offsets-{intent.question}.{ending}"
 
 
 def _connect_offsets(begins: Offsets) -> Mapping[str, Any]:
-    """As Confluent Replicator has it in Connect: the next record of each partition."""
+    """Connect offsets as Confluent Replicator stores them: the next offset of each partition."""
     entries = [
         {"partition": {"topic": topic, "partition": number}, "offset": {"offset": at}}
         for topic, number, at in rows(begins)

@@ -1,13 +1,13 @@
-"""Stops the connectors that replicate the link; the offsets that Connect keeps are the boundary.
+"""Stops the connectors that replicate the link; the offsets that Connect stores are the boundary.
 
-Connect takes a stop at once, keeps it, and ends the tasks, which are what copies. The connectors
-themselves may take a minute longer where their source is dead: their schedulers wait for it, and
-copy nothing. So the stop can be requested early (`request-stop`), what rests on it waits for the
-tasks (`stop-replication`), and that the connectors ended is seen at the end (`confirm-stop`).
+Connect accepts and stores a stop request at once, then stops the tasks, which do the copying. The
+connectors themselves may take a minute longer if their source is dead: their schedulers wait for
+it but copy nothing. So the stop is requested early (`request-stop`), later steps wait only for the
+tasks (`stop-replication`), and the end of the connectors is verified last (`confirm-stop`).
 
-A worker answers a request only after the tasks that the one before it stopped have ended, and a
-task that waits for a dead source is given 5 s. So where the source is lost, what copies is stopped
-first and by itself, and what no application waits for is stopped last.
+A worker handles a stop request only after the tasks of the previous request have stopped, and a
+task that waits for a dead source gets 5 s. So if the source is lost, the connector that copies
+records is stopped first and on its own; connectors that no application needs are stopped last.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -36,8 +36,8 @@ KEEP_STOPPED = "keep-stopped"
 """The name of `StopReplication` in the direction in which replication ran before the loss."""
 
 SETTLE_S = 6.0
-"""For so long no task may be seen where several workers run them: each cancels what has not ended
-within `task.shutdown.graceful.timeout.ms` (5 s by default), and only one of them tells."""
+"""How long no task may be seen if several workers run them. Each worker cancels tasks that do not
+stop within `task.shutdown.graceful.timeout.ms` (5 s by default), and only one worker reports it."""
 
 WRITES_NO_RECORDS = frozenset(
     {
@@ -48,10 +48,10 @@ WRITES_NO_RECORDS = frozenset(
 """Connectors of MirrorMaker 2 whose tasks write nothing that applications read."""
 
 COMMITS_OFFSETS = "sync.group.offsets.enabled"
-"""With it, the checkpoint task commits offsets on the target."""
+"""If this is true, the checkpoint task commits offsets on the target."""
 
 Kept = Mapping[str, tuple[Mapping[str, Any], ...]]
-"""By connector, the offsets that Connect keeps of it."""
+"""By connector, the source offsets that Connect stores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,9 @@ class StopSettings:
     """Settings from the plan.
 
     Attributes:
-        tasks_only: whether it is enough that no task is left of a connector that writes.
-        rest_later: whether connectors that write neither records nor offsets are left running.
-        translate_ahead: whether offsets are translated meanwhile: no group is active any more.
+        tasks_only: whether to wait only until the tasks that write records or offsets are gone.
+        rest_later: whether to leave connectors that write neither records nor offsets running.
+        translate_ahead: whether to translate offsets in the background meanwhile.
     """
 
     connectors: tuple[str, ...]
@@ -72,7 +72,7 @@ class StopSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class StoppingIntent:
-    """The states of connectors before they are stopped, and how many workers run them."""
+    """The previous states of the connectors to stop, and how many workers run them."""
 
     before: Mapping[str, str] = field(default_factory=dict)
     workers: int = 0
@@ -80,11 +80,11 @@ class StoppingIntent:
 
 @dataclass(frozen=True, kw_only=True)
 class StopIntent(StoppingIntent):
-    """What is stopped.
+    """The connectors to stop.
 
     Attributes:
-        requested: those of which a step before requested it.
-        tasks_of: the connectors whose tasks have to end; None where they have to end themselves.
+        requested: connectors whose stop an earlier step requested.
+        tasks_of: connectors whose tasks must stop; None if the connectors themselves must stop.
     """
 
     requested: tuple[str, ...]
@@ -93,7 +93,7 @@ class StopIntent(StoppingIntent):
 
 @dataclass(frozen=True, kw_only=True)
 class RequestedStop(StoppingIntent):
-    """What is requested, and known since.
+    """The connectors whose stop is requested.
 
     Attributes:
         idle: connectors that had no task.
@@ -107,7 +107,7 @@ class ConfirmSettings:
     """Settings from the plan.
 
     Attributes:
-        source: that is lost, and is to stay silent; empty where none is.
+        source: the lost source, which must not be back; empty if it is not lost.
     """
 
     connectors: tuple[str, ...]
@@ -116,10 +116,10 @@ class ConfirmSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class ConfirmIntent(StoppingIntent):
-    """What is stopped last.
+    """The connectors to stop last.
 
     Attributes:
-        ended: connectors whose tasks ended before.
+        ended: connectors whose tasks have stopped before.
     """
 
     connectors: tuple[str, ...]
@@ -129,11 +129,11 @@ class ConfirmIntent(StoppingIntent):
 
 @dataclass(frozen=True, slots=True)
 class StopFacts:
-    """What was stopped.
+    """The stopped connectors.
 
     Attributes:
-        boundary: how far each got; nothing where only the tasks have ended.
-        tasks_of: the connectors that have no task any more.
+        boundary: the source offsets of each connector; empty if only tasks have stopped.
+        tasks_of: connectors without tasks.
     """
 
     boundary: Kept = field(default_factory=dict)
@@ -141,17 +141,17 @@ class StopFacts:
 
 
 def halted(facts: Facts) -> str | None:
-    """What was wrong with connectors when a run told them to stop; None where it told none.
+    """What was wrong with connectors when this run requested their stop; None if it did not.
 
-    A connector that its own run has stopped says nothing of when replication ended.
+    After the request, the state of a connector no longer shows when replication failed.
     """
     requested = facts.of(RequestStop())
     if requested is None:
         return None
-    stood = requested.before.items()
-    told = [f"connector {name} was {state}" for name, state in stood if state != RUNNING]
-    told += [f"connector {name} had no task" for name in requested.idle]
-    return "; ".join(told)
+    before = requested.before.items()
+    problems = [f"connector {name} was {state}" for name, state in before if state != RUNNING]
+    problems += [f"connector {name} had no task" for name in requested.idle]
+    return "; ".join(problems)
 
 
 S = TypeVar("S")
@@ -160,19 +160,21 @@ F = TypeVar("F", covariant=True)
 
 
 class _Stopping(StepKind[S, I, F]):
-    """Stops connectors; a rollback has those run that ran, which the intent names in `before`."""
+    """Stops connectors; a rollback restores their previous states."""
 
     def undo(self, intent: I, writer: LinkWriter) -> tuple[str, ...]:
-        """Resume those that ran, and pause those that were paused."""
+        """Resume connectors that were running, and pause those that were paused."""
         before, connectors = intent.before, writer.connectors()
 
-        def back(name: str) -> None:
+        def restore(name: str) -> None:
             (connectors.pause if before[name] == PAUSED else connectors.resume)(name)
 
-        return for_each_connector([n for n in before if before[n] != STOPPED], back, at_once=True)
+        return for_each_connector(
+            [n for n in before if before[n] != STOPPED], restore, at_once=True
+        )
 
     def verify_undo(self, intent: I, reader: LinkReader) -> Readback[F]:
-        """Whether they are as before; one that had failed need only not be stopped."""
+        """Verify the previous states; a connector that had failed only has to be not stopped."""
         connectors = reader.connectors()
         others = []
         for name, before in intent.before.items():
@@ -185,7 +187,7 @@ class _Stopping(StepKind[S, I, F]):
 
 
 class StopReplication(_Stopping[StopSettings, StopIntent, StopFacts]):
-    """Their tasks end, their configuration and offsets stay."""
+    """Stops connectors: their tasks stop, their configuration and offsets stay."""
 
     name = "stop-replication"
     traits = Trait.CHANGES | Trait.STOPS_REPLICATION
@@ -193,18 +195,20 @@ class StopReplication(_Stopping[StopSettings, StopIntent, StopFacts]):
     def describe(self, settings: StopSettings) -> Description:
         """Describe the step for plans and reports."""
         names = ", ".join(settings.connectors)
-        proof = "Connect says STOPPED of each and of all tasks"
+        proof = "Connect reports each and all of its tasks as STOPPED"
         if settings.tasks_only:
             proof = "Connect has no task left that writes records or offsets on the target"
         return Description(
-            f"stop replication: connectors {names}", proof, "let those go on that ran before"
+            f"stop replication: connectors {names}",
+            proof,
+            "resume the connectors that were running",
         )
 
     def check(self, settings: StopSettings, facts: Facts, reader: LinkReader) -> StopIntent:
-        """Their states now, or before they were asked to stop.
+        """Read the states of the connectors before their stop was requested.
 
         Raises:
-            UsageError: there is no such connector.
+            UsageError: the connector does not exist.
             Unreachable: no worker responded.
         """
         names, requested = settings.connectors, facts.of(RequestStop()) or RequestedStop()
@@ -222,12 +226,12 @@ class StopReplication(_Stopping[StopSettings, StopIntent, StopFacts]):
         )
 
     def apply(self, intent: StopIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Stop those that were not asked to; one that is stopped stays so."""
+        """Stop the connectors whose stop was not requested yet."""
         names = [name for name in intent.before if name not in intent.requested]
         return for_each_connector(names, writer.connectors().stop, at_once=True)
 
     def verify(self, intent: StopIntent, reader: LinkReader) -> Readback[StopFacts]:
-        """Their states now, and how far they got."""
+        """Verify that the connectors or their tasks have stopped, and read their offsets."""
         connectors = reader.connectors()
         if intent.tasks_of is not None:
             return _without_tasks(intent.tasks_of, intent.workers, connectors)
@@ -240,7 +244,7 @@ class StopReplication(_Stopping[StopSettings, StopIntent, StopFacts]):
 
 
 class RequestStop(_Stopping[StopSettings, RequestedStop, RequestedStop]):
-    """Connect keeps that they are to be stopped; their tasks end while other things are done."""
+    """Requests the stop of connectors; their tasks stop while later steps run."""
 
     name = "request-stop"
     traits = Trait.CHANGES | Trait.REQUESTS_STOP
@@ -251,14 +255,14 @@ class RequestStop(_Stopping[StopSettings, RequestedStop, RequestedStop]):
         return Description(
             f"request the stop of connectors {names}",
             "Connect has stored it: no task of them is configured any more",
-            "let those go on that ran before",
+            "resume the connectors that were running",
         )
 
     def check(self, settings: StopSettings, facts: Facts, reader: LinkReader) -> RequestedStop:
-        """Their states now, and which workers run them.
+        """Read the states of the connectors, and count their workers.
 
         Raises:
-            UsageError: there is no such connector.
+            UsageError: the connector does not exist.
             Unreachable: no worker responded.
         """
         if settings.translate_ahead:
@@ -269,14 +273,14 @@ class RequestStop(_Stopping[StopSettings, RequestedStop, RequestedStop]):
         return RequestedStop(before=found.before, workers=found.workers, idle=idle)
 
     def apply(self, intent: RequestedStop, writer: LinkWriter) -> tuple[str, ...]:
-        """Request all at once: each request by itself would wait for the tasks of the one before.
+        """Send all requests at once: one after the other, each would wait for the previous tasks.
 
-        Connect answers once the stop is in its configuration topic, and read back from there.
+        Connect responds once the stop is stored in its configuration topic.
         """
         return for_each_connector(intent.before, writer.connectors().stop, at_once=True)
 
     def verify(self, intent: RequestedStop, reader: LinkReader) -> Readback[RequestedStop]:
-        """Whether Connect keeps it."""
+        """Verify that Connect has stored the stop."""
         connectors = reader.connectors()
         others = tuple(
             f"{name} has {tasks.configured} tasks"
@@ -290,10 +294,10 @@ class RequestStop(_Stopping[StopSettings, RequestedStop, RequestedStop]):
 
 
 class ConfirmStop(_Stopping[ConfirmSettings, ConfirmIntent, StopFacts]):
-    """The connectors end once their schedulers give up on the source; nothing copies meanwhile.
+    """Stops the remaining connectors, and verifies that all have stopped.
 
-    Those that write neither records nor offsets are told to stop only here: no application waits
-    for them.
+    Connectors stop once their schedulers give up on the source. Connectors that write neither
+    records nor offsets are stopped only here: no application depends on them.
     """
 
     name = "confirm-stop"
@@ -302,18 +306,18 @@ class ConfirmStop(_Stopping[ConfirmSettings, ConfirmIntent, StopFacts]):
     def describe(self, settings: ConfirmSettings) -> Description:
         """Describe the step for plans and reports."""
         names, source = ", ".join(settings.connectors), settings.source
-        silent = f", and {source} stays silent" if source else ""
+        silent = f", and {source} stays unreachable" if source else ""
         return Description(
-            f"stop what still runs of connectors {names}, and watch all of them end",
-            f"Connect says STOPPED of each and none has a task{silent}",
-            "let those go on that ran before",
+            f"stop the remaining ones of connectors {names}, and wait until all are stopped",
+            f"Connect reports each as STOPPED, without tasks{silent}",
+            "resume the connectors that were running",
         )
 
     def check(self, settings: ConfirmSettings, facts: Facts, reader: LinkReader) -> ConfirmIntent:
-        """Whose tasks had ended before, and the states of the others.
+        """Find the connectors whose tasks have stopped, and the states of the others.
 
         Raises:
-            UsageError: there is no such connector.
+            UsageError: the connector does not exist.
             Unreachable: no worker responded.
         """
         names, stopped = settings.connectors, facts.of(StopReplication())
@@ -322,11 +326,11 @@ class ConfirmStop(_Stopping[ConfirmSettings, ConfirmIntent, StopFacts]):
         return ConfirmIntent(connectors=names, source=settings.source, ended=ended, before=before)
 
     def apply(self, intent: ConfirmIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Stop the others; one whose tasks end at once goes first, the next may take 5 s."""
+        """Stop the others in reverse order: the tasks of the first may delay the rest by 5 s."""
         return for_each_connector(list(intent.before)[::-1], writer.connectors().stop)
 
     def verify(self, intent: ConfirmIntent, reader: LinkReader) -> Readback[StopFacts]:
-        """Which have not ended, which copy again, and whether the source is back."""
+        """Verify that all have stopped, none copies again, and the source is not back."""
         connectors, source = reader.connectors(), intent.source
         again = tuple(
             f"{name} has tasks again: {', '.join(tasks.summary)}"
@@ -346,23 +350,23 @@ class ConfirmStop(_Stopping[ConfirmSettings, ConfirmIntent, StopFacts]):
             return Readback(State.WAITING, words, items=others)
         words = f"{len(states)} connectors are stopped, and none has a task"
         facts = StopFacts(_boundary(states, connectors))
-        # Connectors may have ended because their source is back: it is asked after them.
+        # Connectors may have stopped because their source is back: check it last.
         return Readback(State.DONE, words, facts, outstanding=_is_back(source, reader, newly=True))
 
 
 def _is_back(source: str, reader: LinkReader, *, newly: bool = False) -> str:
-    """What is to be done about a source that answers again; empty where none is lost."""
+    """What to do about a lost source that responds again; empty if it does not."""
     if not source:
         return ""
     try:
         reader.live_cluster_id(source, newly=newly)
     except AuthenticationFailed:
-        told = f"somebody answers at the addresses of {source}"
+        what = f"a server responds at the addresses of {source}, but rejects drctl's credentials"
     except Unreachable:
         return ""
     else:
-        told = f"{source} answers again"
-    return f"{told}: keep applications from writing there; drctl failback brings it back"
+        what = f"{source} responds again"
+    return f"{what}: keep applications from writing there; to return to it: drctl failback"
 
 
 def _as_they_are(names: Collection[str], reader: LinkReader) -> StoppingIntent:
@@ -378,26 +382,26 @@ def _without_tasks(
     left = tuple(connectors.tasks_left(names, SETTLE_S if workers > 1 else 0.0))
     if left:
         return Readback(State.WAITING, "; ".join(left), items=left)
-    # How far they came, Connect says once the last task has ended: see `ConfirmStop`.
+    # Connect stores the final offsets only after the last task has stopped: see `ConfirmStop`.
     words = f"no task of {', '.join(names)} is left: nothing copies"
     return Readback(State.DONE, words, StopFacts(tasks_of=names))
 
 
 def _writes_for_clients(config: Mapping[str, str]) -> bool:
-    """Whether tasks of a connector write records of applications, or offsets of their groups."""
+    """Whether a connector writes application records, or offsets of their groups."""
     commits = config.get(COMMITS_OFFSETS, "false").lower() == "true"
     return commits or config.get("connector.class") not in WRITES_NO_RECORDS
 
 
 def _boundary(names: Iterable[str], connectors: ConnectorsReader) -> Kept:
-    """The offsets that Connect keeps of each connector."""
+    """The source offsets that Connect stores for each connector."""
     return {name: tuple(connectors.offsets(name)) for name in names}
 
 
 def for_each_connector(
     names: Collection[str], act: Callable[[str], None], *, at_once: bool = False
 ) -> tuple[str, ...]:
-    """Complaints of connectors; one that does not do as told does not keep the others."""
+    """Act on each connector; returns the errors. An error does not stop the others."""
 
     def complaint(name: str) -> str:
         try:
@@ -414,10 +418,10 @@ def for_each_connector(
 
 @dataclass(frozen=True, slots=True)
 class MeasureIntent:
-    """Of which topics, for whoever compares them once the source is back.
+    """The topics, for a comparison once the source is back.
 
     Attributes:
-        halted: what kept replication from running; None where this run has not stopped it.
+        halted: why replication was not running; None if this run did not request its stop.
     """
 
     topics: tuple[str, ...] = ()
@@ -425,21 +429,23 @@ class MeasureIntent:
 
 
 class MeasureLoss(Polling[BothClusters, MeasureIntent, LossFacts]):
-    """From what survived: how far it was copied, until when, and what was seen of the source."""
+    """Estimates the loss from the target, replication offsets, and observations of the source."""
 
     name = "measure-loss"
     traits = Trait.NONE
 
     def describe(self, settings: BothClusters) -> Description:
         """Describe the step for plans and reports."""
-        title = f"estimate what {settings.target} lacks of {settings.source}"
-        return Description(title, "records and seconds, with what makes them uncertain")
+        title = f"estimate which records of {settings.source} are missing on {settings.target}"
+        return Description(
+            title, "a number of records and seconds, with the reasons for uncertainty"
+        )
 
     def check(self, settings: BothClusters, facts: Facts, reader: LinkReader) -> MeasureIntent:
-        """Of which topics."""
+        """List the topics."""
         return MeasureIntent(tuple(reader.topics()), halted(facts))
 
     def verify(self, intent: MeasureIntent, reader: LinkReader) -> Readback[LossFacts]:
-        """What survived says."""
+        """Estimate the loss."""
         loss = reader.loss(halted=intent.halted)
         return Readback(State.DONE, loss.words, facts_of(loss))

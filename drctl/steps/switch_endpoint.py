@@ -1,4 +1,4 @@
-"""Sends clients to the target: one of the link's endpoints a step."""
+"""Points an endpoint of the link to the target; one step per endpoint."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -17,10 +17,11 @@ class SwitchSettings:
     """Settings from the plan.
 
     Attributes:
-        number: of the endpoint, from 0.
+        number: the number of the endpoint, from 0.
+        to: the cluster that the endpoint should point to.
         came_from: the cluster that clients leave.
-        redirect: how they leave it; plans of an older drctl do not say.
-        probed: whether drctl connects through it, too.
+        redirect: how clients leave it; None if unknown.
+        probed: whether drctl also connects through the endpoint.
     """
 
     number: int
@@ -33,11 +34,11 @@ class SwitchSettings:
 
 @dataclass(frozen=True, slots=True)
 class SwitchIntent:
-    """What is switched.
+    """The endpoint to switch.
 
     Attributes:
-        before: as it was observed.
-        cluster_id: of the cluster that a client has to come to; empty where none is tried.
+        before: its observed state before.
+        cluster_id: the id of the cluster that a client must reach; empty if drctl does not connect.
     """
 
     number: int
@@ -48,11 +49,11 @@ class SwitchIntent:
 
 @dataclass(frozen=True, slots=True)
 class SwitchFacts:
-    """Where it points.
+    """Where the endpoint points.
 
     Attributes:
-        cached_seconds: for how long others may still remember what it was before.
-        cluster_id: of the cluster that a client came to.
+        cached_seconds: how long caches may still return the previous target.
+        cluster_id: the id of the cluster that a client reached.
     """
 
     endpoint: str
@@ -62,7 +63,7 @@ class SwitchFacts:
 
 
 class SwitchEndpoint(StepKind[SwitchSettings, SwitchIntent, SwitchFacts]):
-    """A rollback restores the endpoint as it was observed before."""
+    """Switches an endpoint; a rollback restores its observed previous state."""
 
     name = "switch-endpoint"
     traits = Trait.CHANGES | Trait.SWITCHES
@@ -70,19 +71,19 @@ class SwitchEndpoint(StepKind[SwitchSettings, SwitchIntent, SwitchFacts]):
     def describe(self, settings: SwitchSettings) -> Description:
         """Describe the step for plans and reports."""
         to, clients = settings.to, ""
-        proof = f"asked from here, it answers with {to}"
+        proof = f"read from this host, it points to {to}"
         if settings.probed:
             proof += f", and a client that connects through it is on {to}"
         if settings.redirect:
             clients = in_words(settings.redirect, settings.came_from, to)
         title = f"point endpoint {settings.number + 1} ({settings.kind}) to {to}"
-        return Description(title, proof, "put it back as it was", clients)
+        return Description(title, proof, "restore its previous state", clients)
 
     def check(self, settings: SwitchSettings, facts: Facts, reader: LinkReader) -> SwitchIntent:
-        """How it stands now.
+        """Read the endpoint's state.
 
         Raises:
-            Unreachable: it does not answer.
+            Unreachable: it does not respond.
         """
         number, to = settings.number, settings.to
         before = reader.endpoint(number).observe()
@@ -91,12 +92,12 @@ class SwitchEndpoint(StepKind[SwitchSettings, SwitchIntent, SwitchFacts]):
         )
 
     def apply(self, intent: SwitchIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Switch it, where it is still as it was observed."""
+        """Switch the endpoint, unless it has changed since it was observed."""
         writer.endpoint(intent.number).switch(intent.to, intent.before)
         return ()
 
     def verify(self, intent: SwitchIntent, reader: LinkReader) -> Readback[SwitchFacts]:
-        """Where it points now, and what is still on its way."""
+        """Verify where the endpoint points, and that no change is pending."""
         now = reader.endpoint(intent.number).observe()
         facts = SwitchFacts(now.endpoint, now.cluster, now.cached_s)
         if now.cluster != intent.to:
@@ -106,25 +107,25 @@ class SwitchEndpoint(StepKind[SwitchSettings, SwitchIntent, SwitchFacts]):
                 State.WAITING, f"{now.words}; {now.unfinished[0]}", facts, now.unfinished
             )
         if intent.cluster_id:
-            return _asked(intent, now.words, facts, reader)
+            return _verify_client(intent, now.words, facts, reader)
         return Readback(State.DONE, now.words, facts)
 
     def undo(self, intent: SwitchIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Put it back."""
+        """Restore the previous state."""
         writer.endpoint(intent.number).restore(intent.before)
         return ()
 
     def verify_undo(self, intent: SwitchIntent, reader: LinkReader) -> Readback[SwitchFacts]:
-        """Whether it points where it did."""
+        """Verify that it points to the previous cluster."""
         now = reader.endpoint(intent.number).observe()
         back = now.cluster == intent.before.cluster
         return Readback(State.DONE if back else State.WAITING, now.words)
 
 
-def _asked(
+def _verify_client(
     intent: SwitchIntent, pointed: str, facts: SwitchFacts, reader: LinkReader
 ) -> Readback[SwitchFacts]:
-    """Whether a client comes to the target, too: caches and health checks may take a while."""
+    """Verify that a client reaches the target: caches and health checks may delay that."""
     client = f"{pointed}; a client that connects through it"
     try:
         found = reader.reached(intent.number, intent.to)

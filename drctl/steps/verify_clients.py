@@ -1,4 +1,4 @@
-"""Watches the clients connect to the target, consume there, and leave the source."""
+"""Verifies that clients connect to the target, consume there, and leave the source."""
 
 import uuid
 from collections.abc import Collection, Mapping
@@ -13,40 +13,41 @@ from drctl.model.health import Silent
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
 from drctl.steps.enable_writes import PROBE_TOPIC
 from drctl.steps.prechecks import SnapshotState
+from drctl.steps.repairs import counted
 
-Standing = Mapping[str, int]
-"""By group the sum of its committed offsets; it grows while the group consumes."""
+Progress = Mapping[str, int]
+"""By group, the sum of its committed offsets, which grows while the group consumes."""
 
 _SHOWN = 3
 
 
-class Left(NamedTuple):
+class Remaining(NamedTuple):
     """Groups that have not left a cluster.
 
     Attributes:
-        stayed: groups that are active, or may be, each in words.
-        unseen: why others are not known, in words; empty where all were observed.
+        stayed: groups that are active, or may be, described.
+        unseen: why the state of others is unknown; empty if all were observed.
     """
 
     stayed: tuple[str, ...]
     unseen: tuple[str, ...]
 
 
-def absent(cluster: str, names: Collection[str], reader: LinkReader) -> Mapping[str, str]:
-    """Groups that are not active on a cluster, each in words."""
+def inactive_groups(cluster: str, names: Collection[str], reader: LinkReader) -> Mapping[str, str]:
+    """Groups that are not active on a cluster, described."""
     described = reader.groups(cluster).described(names) if names else {}
     found = {}
     for name in names:
         group = described[name]
         if isinstance(group, Unavailable):
-            found[name] = f"{name} cannot be looked at: {group.reason}"
+            found[name] = f"{name} cannot be described: {group.reason}"
         elif not group.active:
             found[name] = name
     return found
 
 
-def standing(cluster: str, names: Collection[str], reader: LinkReader) -> Standing:
-    """How far groups are on a cluster; one whose offsets cannot be read is left out."""
+def progress_of(cluster: str, names: Collection[str], reader: LinkReader) -> Progress:
+    """The progress of groups on a cluster; leaves out groups whose offsets cannot be read."""
     committed = reader.groups(cluster).committed(names) if names else {}
     return {
         name: sum(position.offset for position in positions.values())
@@ -55,10 +56,10 @@ def standing(cluster: str, names: Collection[str], reader: LinkReader) -> Standi
     }
 
 
-def still_standing(
-    cluster: str, now: Standing, before: Standing, reader: LinkReader
+def not_consuming(
+    cluster: str, now: Progress, before: Progress, reader: LinkReader
 ) -> tuple[str, ...]:
-    """Groups that have records to read and do not move; each in words."""
+    """Groups that have records to consume but do not, described."""
     names = [name for name, total in now.items() if total == before.get(name)]
     if not names:
         return ()
@@ -68,12 +69,12 @@ def still_standing(
     ends = reader.cluster_reader(cluster).offsets(places)
     waiting = {name: _unread(positions, ends) for name, positions in known.items()}
     return tuple(
-        f"{name} does not go on: {rows[0]}" for name, rows in sorted(waiting.items()) if rows
+        f"{name} does not consume: {rows[0]}" for name, rows in sorted(waiting.items()) if rows
     )
 
 
-def undecided(cluster: str, reader: LinkReader) -> Mapping[str, int]:
-    """Partitions of the link's topics with records behind an open transaction: its first offset.
+def open_transactions(cluster: str, reader: LinkReader) -> Mapping[str, int]:
+    """Partitions of the link's topics with an open transaction, and its first offset.
 
     Raises:
         Unreachable: the cluster did not respond.
@@ -89,27 +90,28 @@ def undecided(cluster: str, reader: LinkReader) -> Mapping[str, int]:
     }
 
 
-def held_back(cluster: str, before: Mapping[str, int], reader: LinkReader) -> tuple[str, ...]:
-    """Those that the same transaction still holds back, each in words."""
+def blocked_by_transactions(
+    cluster: str, before: Mapping[str, int], reader: LinkReader
+) -> tuple[str, ...]:
+    """Partitions in which the same transaction is still open, described."""
     if not before:
         return ()
-    now = undecided(cluster, reader)
+    now = open_transactions(cluster, reader)
     same = [place for place, offset in before.items() if now.get(place) == offset]
     return tuple(
-        f"{place} does not go on for readers of committed records: a transaction has been open"
-        f" since offset {before[place]}"
+        f"{place} blocks read_committed consumers: a transaction has been open since offset"
+        f" {before[place]}"
         for place in sorted(same)
     )
 
 
-def left_behind(cluster: str, known: Collection[str], reader: LinkReader) -> Left:
+def remaining_groups(cluster: str, known: Collection[str], reader: LinkReader) -> Remaining:
     """The link's groups that are still active on a cluster, each with its members.
 
-    Of a cluster that is half dead this says what its living brokers tell: a group whose coordinator
-    is silent is not known to have stayed, nor to have left.
+    If only some brokers respond, groups whose coordinator is down are reported as unknown.
 
     Args:
-        known: groups that were active there; where a coordinator is gone no broker lists them.
+        known: groups that were active there; no broker lists a group whose coordinator is down.
 
     Raises:
         Unreachable: the cluster did not respond.
@@ -121,7 +123,7 @@ def left_behind(cluster: str, known: Collection[str], reader: LinkReader) -> Lef
         names = set(known)
         if not names:
             raise
-        unseen.append(f"which groups there are beside {_listed(names)}: {silent.message}")
+        unseen.append(f"whether there are groups besides {_listed(names)}: {silent.message}")
     described = reader.groups(cluster).described(sorted(names))
     mute = {name: each for name, each in described.items() if isinstance(each, Silent)}
     unseen = [f"group {name}: {each.reason}" for name, each in sorted(mute.items())] + unseen
@@ -130,7 +132,7 @@ def left_behind(cluster: str, known: Collection[str], reader: LinkReader) -> Lef
         for name, group in sorted(described.items())
         if name not in mute and (isinstance(group, Unavailable) or group.active)
     )
-    return Left(stayed, tuple(unseen))
+    return Remaining(stayed, tuple(unseen))
 
 
 def _unread(
@@ -141,7 +143,7 @@ def _unread(
     for place, position in sorted(positions.items()):
         log = ends.get(place)
         if isinstance(log, PartitionOffsets) and position.offset < log.last_stable:
-            rows.append(f"it stands at {position.offset} of {log.last_stable} in {place}")
+            rows.append(f"it is at offset {position.offset} of {log.last_stable} in {place}")
     return rows
 
 
@@ -152,19 +154,21 @@ def _listed(names: Collection[str]) -> str:
 
 def _stayed(name: str, group: Group | Unavailable, cluster: str) -> str:
     if isinstance(group, Unavailable):
-        return f"whether somebody reads in {name} on {cluster} is not known: {group.reason}"
+        return f"it is unknown whether {name} is active on {cluster}: {group.reason}"
     members = [f"{member.client_id}@{member.host}" for member in group.members]
-    who = f" by {_listed(members)}" if members else ""
-    return f"{name} is still read in on {cluster}{who}: restart them, or cut their connections"
+    who = f" ({_listed(members)})" if members else ""
+    return (
+        f"{name} is still active on {cluster}{who}: restart its members, or cut their connections"
+    )
 
 
 _STAYED = (
-    "a group in which somebody still reads on {source} is waited for, then named with client id"
+    "if a group is still active on {source} when time is up, its members are listed with client id"
     " and host, and the run ends with exit code 5: restart them, cut their connections, or close"
-    " the listener of {source}; drctl resume looks again. Producers without a group are not seen;"
-    " a fence that holds refuses them until they are moved"
+    " the listener of {source}; then run drctl resume. drctl cannot observe producers; a fence that"
+    " holds rejects them until they are moved"
 )
-_NOBODY = "no group was seen to be read in before: there is none to wait for"
+_NO_GROUPS = "no group was active before: there is none to wait for"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +176,7 @@ class ClientsSettings(BothClusters):
     """Settings from the plan.
 
     Attributes:
-        probed_endpoints: numbers of the endpoints by which drctl knows how to connect.
+        probed_endpoints: numbers of the endpoints through which drctl can connect.
     """
 
     probed_endpoints: tuple[int, ...] = ()
@@ -180,19 +184,20 @@ class ClientsSettings(BothClusters):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientsIntent:
-    """Whom to wait for; journals of drctl before 0.7 know the target and the groups only.
+    """The groups to wait for.
 
     Attributes:
-        groups: that were active on the source.
-        stood: how far they were on the target; None where that is not known.
+        groups: groups that were active on the source.
+        stood: their progress on the target before; None if unknown.
         undecided: partitions with an open transaction, and its first offset.
-        text: that the probe records begin with.
+        probed_endpoints: endpoints through which probe records are written.
+        text: the prefix of the probe records.
     """
 
     source: str = ""
     target: str
     groups: tuple[str, ...]
-    stood: Standing | None = None
+    stood: Progress | None = None
     undecided: Mapping[str, int] = field(default_factory=dict)
     probed_endpoints: tuple[int, ...] = ()
     text: str = ""
@@ -200,13 +205,13 @@ class ClientsIntent:
 
 @dataclass(frozen=True, slots=True)
 class ClientsFacts:
-    """What was seen.
+    """The result of the verification.
 
     Attributes:
-        groups: how many are active on the target.
-        moved: how many of them have read on.
-        probed_endpoints: endpoints by which a probe record came.
-        not_seen: whether who has stayed on the source is not known, and why; empty where it is.
+        groups: how many groups are active on the target.
+        moved: how many of them have consumed records.
+        probed_endpoints: through how many endpoints a probe record arrived.
+        not_seen: why it is unknown which groups stayed on the source; empty if it is known.
     """
 
     groups: int
@@ -216,10 +221,10 @@ class ClientsFacts:
 
 
 class VerifyClients(Polling[ClientsSettings, ClientsIntent, ClientsFacts]):
-    """Groups that were active on the source are active on the target, and nowhere else.
+    """Verifies that groups that were active on the source are active only on the target.
 
-    They resume from their committed offsets, as far as there is something to read; no transaction
-    on the target holds them back; and a record written through the endpoints can be read there.
+    They must consume if there are records to consume, no open transaction may block them, and probe
+    records written through the endpoints must arrive on the target.
     """
 
     name = "verify-clients"
@@ -227,13 +232,13 @@ class VerifyClients(Polling[ClientsSettings, ClientsIntent, ClientsFacts]):
 
     def describe(self, settings: ClientsSettings) -> Description:
         """Describe the step for plans and reports."""
-        title = f"see the consumers at work on {settings.target}"
-        proof = "every group that was read in before is read in there, goes on, and has left"
+        title = f"verify that clients use {settings.target}"
+        proof = "every group that was active before is active there, consumes, and has left"
         stayed = _STAYED.format(source=settings.source)
         return Description(title, f"{proof} {settings.source}", clients=stayed)
 
     def check(self, settings: ClientsSettings, facts: Facts, reader: LinkReader) -> ClientsIntent:
-        """Whom to wait for, and where they stand now.
+        """Find the groups to wait for, and read their progress.
 
         Raises:
             Unreachable: the target did not respond.
@@ -244,14 +249,14 @@ class VerifyClients(Polling[ClientsSettings, ClientsIntent, ClientsFacts]):
             source=source,
             target=target,
             groups=names,
-            stood=standing(target, names, reader),
-            undecided=undecided(target, reader),
+            stood=progress_of(target, names, reader),
+            undecided=open_transactions(target, reader),
             probed_endpoints=settings.probed_endpoints,
             text=uuid.uuid4().hex,
         )
 
     def apply(self, intent: ClientsIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Write a record by each entrance that is known, as a client would."""
+        """Write a probe record through each endpoint, as a client would."""
         errors = []
         for number in intent.probed_endpoints:
             try:
@@ -262,70 +267,69 @@ class VerifyClients(Polling[ClientsSettings, ClientsIntent, ClientsFacts]):
         return tuple(errors)
 
     def verify(self, intent: ClientsIntent, reader: LinkReader) -> Readback[ClientsFacts]:
-        """Which groups have not come, do not consume, or have stayed."""
+        """Verify that groups have moved, consume, and have left; and that probe records arrived."""
         target, names = intent.target, intent.groups
-        late = absent(target, names, reader)
-        come = tuple(name for name in names if name not in late)
-        now = standing(target, come, reader)
+        late = inactive_groups(target, names, reader)
+        active = tuple(name for name in names if name not in late)
+        now = progress_of(target, active, reader)
         stood = now if intent.stood is None else intent.stood
-        slow = () if intent.stood is None else still_standing(target, now, stood, reader)
-        held = held_back(target, intent.undecided, reader)
-        unheard = tuple(
+        slow = () if intent.stood is None else not_consuming(target, now, stood, reader)
+        held = blocked_by_transactions(target, intent.undecided, reader)
+        unread = tuple(
             number
             for number in intent.probed_endpoints
             if not reader.probe_readable(target, PROBE_TOPIC, probe_text(intent, number))
         )
-        left = _left(intent, reader)
-        silent = (f"what was written by endpoint {n + 1} is not on {target}" for n in unheard)
+        left = _remaining(intent, reader)
+        silent = (
+            f"the probe record written through endpoint {n + 1} is not on {target}" for n in unread
+        )
         missing = (*silent, *late.values(), *slow, *held, *left.stayed)
         moved = sum(now[name] != stood.get(name) for name in now)
         not_seen = _not_seen(intent.source, left)
         facts = ClientsFacts(len(names), moved, len(intent.probed_endpoints), not_seen)
         if missing:
-            told = _told(len(late), len(names), missing)
-            return Readback(State.WAITING, told, facts, missing)
+            words = _waiting_for(len(late), len(names), missing)
+            return Readback(State.WAITING, words, facts, missing)
         return Readback(State.DONE, _done(intent, facts), facts)
 
 
 def probe_text(intent: ClientsIntent, number: int) -> str:
-    """What is written by an endpoint."""
+    """The text of the probe record written through an endpoint."""
     return f"{intent.text}-{number + 1}"
 
 
-def _left(intent: ClientsIntent, reader: LinkReader) -> Left:
+def _remaining(intent: ClientsIntent, reader: LinkReader) -> Remaining:
     if not intent.source:
-        return Left((), ())
+        return Remaining((), ())
     try:
-        return left_behind(intent.source, intent.groups, reader)
+        return remaining_groups(intent.source, intent.groups, reader)
     except Unreachable as silent:
-        return Left((), (silent.message,))
+        return Remaining((), (silent.message,))
 
 
-def _not_seen(source: str, left: Left) -> str:
-    """Why it is not known of some groups, or of all, whether they have stayed."""
+def _not_seen(source: str, left: Remaining) -> str:
+    """Why it is unknown which groups have stayed; empty if it is known."""
     if not left.unseen:
         return ""
     more = f"; and {len(left.unseen) - _SHOWN} more" if len(left.unseen) > _SHOWN else ""
-    return f"who has stayed on {source}: {'; '.join(left.unseen[:_SHOWN])}{more}"
+    return f"which groups stayed on {source}: {'; '.join(left.unseen[:_SHOWN])}{more}"
 
 
-def _told(late: int, groups: int, missing: tuple[str, ...]) -> str:
+def _waiting_for(late: int, groups: int, missing: tuple[str, ...]) -> str:
     if late:
-        return f"{late} of {groups} groups have not come yet: {'; '.join(missing[:_SHOWN])}"
-    found = "1 thing is" if len(missing) == 1 else f"{len(missing)} things are"
-    return f"{found} not as wanted: {'; '.join(missing[:_SHOWN])}"
+        return f"{late} of {groups} groups are not active yet: {'; '.join(missing[:_SHOWN])}"
+    return f"{counted(len(missing), 'problem')}: {'; '.join(missing[:_SHOWN])}"
 
 
 def _done(intent: ClientsIntent, facts: ClientsFacts) -> str:
-    told = _NOBODY
+    words = _NO_GROUPS
     if facts.groups:
-        told = f"all {facts.groups} groups are read in on {intent.target}"
-        told += f", {facts.moved} of them have gone on" if intent.stood is not None else ""
+        words = f"all {facts.groups} groups are active on {intent.target}"
+        words += f", {facts.moved} of them have consumed" if intent.stood is not None else ""
     if facts.probed_endpoints:
-        ways = (
-            "1 endpoint" if facts.probed_endpoints == 1 else f"{facts.probed_endpoints} endpoints"
-        )
-        told += f"; a record that was written by {ways} is there"
+        endpoints = counted(facts.probed_endpoints, "endpoint")
+        words += f"; probe records written through {endpoints} have arrived"
     if facts.not_seen:
-        return f"{told}; not seen: {facts.not_seen}"
-    return f"{told}; nobody reads on {intent.source}" if intent.source else told
+        return f"{words}; unknown: {facts.not_seen}"
+    return f"{words}; no group is active on {intent.source}" if intent.source else words

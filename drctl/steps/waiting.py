@@ -1,4 +1,4 @@
-"""Waits: for replication to catch up or drain, or for a condition that a runbook names."""
+"""Waits for replication to catch up or drain, or for a condition from a runbook."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,12 +18,12 @@ from drctl.steps.stop_replication import RUNNING
 
 
 def _halted(names: Sequence[str], reader: LinkReader) -> Iterator[str]:
-    """Connectors that do not run, each in words: waiting for them is in vain."""
+    """Connectors that are not running, described: waiting for them is pointless."""
     for name in names:
         try:
             state = reader.connectors().state(name)
         except DrctlError as error:
-            yield f"{name} was not asked: {error.message}"
+            yield f"{name}: {error.message}"
             continue
         if state.state != RUNNING:
             yield state.summary
@@ -35,8 +35,8 @@ class CatchUpSettings:
 
     Attributes:
         scope: of the comparison: full or tail.
-        at_most: so many records may still be missing.
-        connectors: that copy: where they do not run, waiting is in vain.
+        at_most: how many records may still be missing.
+        connectors: the replicating connectors, to report those that are not running.
     """
 
     source: str
@@ -48,7 +48,7 @@ class CatchUpSettings:
 
 @dataclass(frozen=True, slots=True)
 class CaughtUpIntent:
-    """The same, without the names of clusters."""
+    """The same, without the clusters."""
 
     scope: str
     at_most: int
@@ -56,7 +56,7 @@ class CaughtUpIntent:
 
 
 class WaitForCatchUp(Polling[CatchUpSettings, CaughtUpIntent, None]):
-    """By content: offsets of a connector that leaves records out tell less."""
+    """Compares by content: offsets are inconclusive if a connector excludes records."""
 
     name = "wait-for-catch-up"
     traits = Trait.NONE
@@ -65,19 +65,19 @@ class WaitForCatchUp(Polling[CatchUpSettings, CaughtUpIntent, None]):
         """Describe the step for plans and reports."""
         title = f"wait until {settings.target} has what {settings.source} has"
         what = "a comparison of everything" if settings.scope == "full" else "a comparison"
-        return Description(title, f"{what} finds {settings.at_most:,} missing at most")
+        return Description(title, f"{what} finds at most {settings.at_most:,} missing records")
 
     def check(self, settings: CatchUpSettings, facts: Facts, reader: LinkReader) -> CaughtUpIntent:
         """Use the settings as the intent."""
         return CaughtUpIntent(settings.scope, settings.at_most, settings.connectors)
 
     def verify(self, intent: CaughtUpIntent, reader: LinkReader) -> Readback[None]:
-        """What is missing now."""
+        """Compare the clusters as they are now."""
         missing = reader.compared(intent.scope)
         if missing.not_compared:
             words = f"not everything could be compared: {missing.not_compared[0]}"
             return Readback(State.WAITING, words, items=missing.not_compared)
-        words = f"{missing.records:,} records are still on their way"
+        words = f"{missing.records:,} records are still missing"
         if missing.records > intent.at_most:
             halted = tuple(_halted(intent.connectors, reader))
             return Readback(State.WAITING, "; ".join((words, *halted)), items=missing.partitions)
@@ -86,7 +86,7 @@ class WaitForCatchUp(Polling[CatchUpSettings, CaughtUpIntent, None]):
 
 @dataclass(frozen=True, slots=True)
 class DrainSettings:
-    """What a plan says, and what was overridden."""
+    """Settings from the plan."""
 
     target: str
     overrides: Mapping[str, str] = field(default_factory=dict)
@@ -94,12 +94,12 @@ class DrainSettings:
 
 @dataclass(frozen=True, slots=True)
 class DrainIntent:
-    """What may be missing.
+    """The differences that are allowed.
 
     Attributes:
-        second_copies: that the source is known to hold. Equal records are counted, so that each of
-            these is missing on the target, for good.
-        overridden: why whatever else is missing is overridden; empty where it is not.
+        second_copies: how many second copies the source is known to hold. Equal records are
+            counted, so each of these always counts as missing on the target.
+        overridden: why other missing records are overridden; empty if they are not.
     """
 
     second_copies: int = 0
@@ -114,35 +114,35 @@ class DrainFacts:
 
 
 class Drain(Polling[DrainSettings, DrainIntent, DrainFacts]):
-    """Compares the tail until nothing of it is missing."""
+    """Compares the tail until no record is missing."""
 
     name = "drain"
     traits = Trait.DRAINS
 
     def describe(self, settings: DrainSettings) -> Description:
         """Describe the step for plans and reports."""
-        title = f"let replication bring everything to {settings.target}"
+        title = f"wait until replication has copied everything to {settings.target}"
         return Description(title, "a comparison of the tail finds no unreplicated record")
 
     def check(self, settings: DrainSettings, facts: Facts, reader: LinkReader) -> DrainIntent:
-        """How many second copies the source is known to hold, and what is overridden."""
+        """Derive the allowed differences from earlier steps and overrides."""
         search = facts.of(FindMissing())
         overridden = settings.overrides.get(CHANGED_AFTER_FENCE, "")
         return DrainIntent(search.duplicated if search else 0, overridden)
 
     def verify(self, intent: DrainIntent, reader: LinkReader) -> Readback[DrainFacts]:
-        """What is missing now."""
+        """Compare the clusters as they are now."""
         second = intent.second_copies
-        # A tail may hold some of them and not others: only where all count do they cancel out.
+        # A tail may hold only some of the second copies: only a full comparison counts them all.
         missing = reader.compared("full") if second else reader.missing()
         if unproven := missing.unproven:
-            words = f"{len(unproven):,} partitions are not proven yet: {unproven[0]}"
+            words = f"{len(unproven):,} partitions could not be compared yet: {unproven[0]}"
             return Readback(State.WAITING, words, items=unproven)
         records = missing.but_for(second)
         if records:
             if intent.overridden:
-                told = f"{records:,} records are missing, which is passed over: {intent.overridden}"
-                return Readback(State.DONE, told, DrainFacts(records), missing.partitions, told)
+                words = f"{records:,} records are missing, which is overridden: {intent.overridden}"
+                return Readback(State.DONE, words, DrainFacts(records), missing.partitions, words)
             words = f"{records:,} records are still missing"
             return Readback(State.WAITING, words, items=missing.partitions)
         before = missing.left_missing_before
@@ -160,7 +160,7 @@ class WaitSettings:
     """Settings from the runbook.
 
     Attributes:
-        condition: one of `CONDITIONS`.
+        condition: a key of `CONDITIONS`.
     """
 
     source: str
@@ -171,7 +171,7 @@ class WaitSettings:
 
 @dataclass(frozen=True, slots=True)
 class AnswerFacts:
-    """The id of the cluster that answers; empty where that was not asked."""
+    """The id of the cluster that responds; empty for other conditions."""
 
     cluster_id: str = ""
 
@@ -181,11 +181,11 @@ Observed = Readback[AnswerFacts]
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Something that can be so.
+    """A condition that can be waited for.
 
     Attributes:
-        words: what is so then, with `{source}` and `{target}`.
-        reader: looks.
+        words: its description, with `{source}` and `{target}`.
+        reader: checks it.
     """
 
     words: str
@@ -229,10 +229,10 @@ def _empty(cluster: str, reader: LinkReader) -> Observed:
     described = reader.groups(cluster).described(names).items()
     active = sorted(n for n, g in described if isinstance(g, Unavailable) or g.active)
     if active:
-        told = ", ".join(active[:_SHOWN])
-        words = f"{len(active)} of {len(names)} groups on {cluster} are read in: {told}"
+        shown = ", ".join(active[:_SHOWN])
+        words = f"{len(active)} of {len(names)} groups on {cluster} are active: {shown}"
         return Readback(State.WAITING, words, items=tuple(active))
-    return Readback(State.DONE, f"nobody reads in any of {len(names)} groups on {cluster}")
+    return Readback(State.DONE, f"0 of {len(names)} groups on {cluster} are active")
 
 
 def _caught_up(settings: WaitSettings, reader: LinkReader) -> Observed:
@@ -272,22 +272,22 @@ CONDITIONS: Mapping[str, Condition] = {
         "every partition on {target} has a leader", lambda s, r: _led(s.target, _copies(r), r)
     ),
     "groups empty": Condition(
-        "nobody reads in the link's groups on {source}", lambda s, r: _empty(s.source, r)
+        "no group of the link is active on {source}", lambda s, r: _empty(s.source, r)
     ),
     "target groups empty": Condition(
-        "nobody reads in the link's groups on {target}", lambda s, r: _empty(s.target, r)
+        "no group of the link is active on {target}", lambda s, r: _empty(s.target, r)
     ),
-    "replication caught up": Condition("{target} lacks no record of the tail", _caught_up),
+    "replication caught up": Condition("{target} has every recent record of {source}", _caught_up),
     "connectors running": Condition(
         "the connectors and their tasks run", partial(_connectors, "RUNNING")
     ),
     "connectors stopped": Condition("the connectors are stopped", partial(_connectors, "STOPPED")),
 }
-"""By the name that stands in runbooks."""
+"""By name in runbooks."""
 
 
 class Wait(Polling[WaitSettings, WaitSettings, AnswerFacts]):
-    """Looks again and again, for as long as the step's patience lasts."""
+    """Checks a condition repeatedly until the step times out."""
 
     name = "wait"
     traits = Trait.NONE
@@ -295,13 +295,13 @@ class Wait(Polling[WaitSettings, WaitSettings, AnswerFacts]):
     def describe(self, settings: WaitSettings) -> Description:
         """Describe the step for plans and reports."""
         words = CONDITIONS[settings.condition].words
-        told = words.format(source=settings.source, target=settings.target)
-        return Description(f"wait until {told}", "it was seen to be so")
+        condition = words.format(source=settings.source, target=settings.target)
+        return Description(f"wait until {condition}", "the condition was observed")
 
     def check(self, settings: WaitSettings, facts: Facts, reader: LinkReader) -> WaitSettings:
         """Use the settings as the intent."""
         return settings
 
     def verify(self, intent: WaitSettings, reader: LinkReader) -> Observed:
-        """Whether it is so now."""
+        """Check the condition."""
         return CONDITIONS[intent.condition].reader(intent, reader)

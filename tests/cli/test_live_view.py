@@ -346,4 +346,4 @@ def test_a_log_gets_lines() -> None:
         shown.await_text("ended: done")
         told = shown.drawn.decode()
     assert "\x1b" not in told
-    assert "[13/13] see the consumers at work on secondary" in told
+    assert "[13/13] verify that clients use secondary" in told

@@ -83,20 +83,20 @@ def test_it_waits_for_clients_to_come_to_go_on_and_to_leave(stage: Stage) -> Non
         applications.callback(old.stop)
         soon(lambda: len(old.values) == RECORDS)
         with stage.running("failover", "--wait-for-consumers", "2s", *GO) as process:
-            late = f"1 of 1 groups have not come yet: {stage.group}"
-            stays = f"{stage.group} is still read in on primary by billing-3@"
+            late = f"1 of 1 groups are not active yet: {stage.group}"
+            stays = f"{stage.group} is still active on primary (billing-3@"
             stage.says(process, late)
             assert stays in stage.said
             written += stage.write(RECORDS, "after", stage.target)
             new = Application(stage, stage.target)
             applications.callback(new.stop)
-            stage.says(process, "1 thing is not as wanted: " + stays)
+            stage.says(process, "1 problem: " + stays)
             old.stop()
             stage.ends(process)
         soon(lambda: {*old.values, *new.values} == {*written})
     told = {e["step"]: e["words"] for e in stage.entries("done")}
     assert told["switch-endpoint-1"].endswith("; a client that connects through it is on secondary")
     assert told["verify-clients"] == (
-        "all 1 groups are read in on secondary, 1 of them have gone on; a record that was"
-        " written by 1 endpoint is there; nobody reads on primary"
+        "all 1 groups are active on secondary, 1 of them have consumed; probe records written"
+        " through 1 endpoint have arrived; no group is active on primary"
     )

@@ -19,7 +19,7 @@ from drctl.kafka.health import KafkaHealthReader
 from drctl.model.finding import Status
 from drctl.model.groups import OFFSETS_TOPIC, Group
 from drctl.model.health import Silent
-from drctl.steps.verify_clients import left_behind
+from drctl.steps.verify_clients import remaining_groups
 from tests.checks.observing import observed
 from tests.cli.documents import check
 from tests.cluster.command import Drctl
@@ -194,13 +194,13 @@ def test_whoever_a_dead_broker_coordinated_is_not_taken_for_gone(limping: Limpin
         assert mute
         assert set(alive) | set(mute) == set(GROUPS)
         assert set(look.link_groups("half")) == set(alive)
-        found = left_behind("half", GROUPS, cast(LinkReader, look))
+        found = remaining_groups("half", GROUPS, cast(LinkReader, look))
         assert found.stayed == ()
         assert found.unseen == tuple(
             f"group {name}: its coordinator did not answer" for name in mute
         )
         with member(limping.properties(), alive[0], SHORT):
-            stayed = left_behind("half", GROUPS, cast(LinkReader, look)).stayed
+            stayed = remaining_groups("half", GROUPS, cast(LinkReader, look)).stayed
         assert [each.partition(" ")[0] for each in stayed] == alive[:1]
 
 

@@ -104,7 +104,7 @@ def test_one_that_is_back_once_the_target_is_open_copies_nothing_more(by_default
     frozen(stage)
     assert moved_while(stage, "done", "enable-writes") == 1, stage.said
     outstanding: dict[str, Any] = {e["step"]: e for e in stage.entries("outstanding")}
-    assert "answers again" in str(outstanding["confirm-stop"])
+    assert "responds again" in str(outstanding["confirm-stop"])
     assert stage.all_states() == {"STOPPED"}
     # What a fetch had brought before it froze, then the application's own: nothing in between.
     there = values_there(stage)

@@ -113,7 +113,7 @@ def test_what_is_discarded_stays_behind_and_is_counted() -> None:
     assert ran.pair.state["records"][PRIMARY] == ["a1", *BOTH, *TAIL, *NEWER]
     assert ran.pair.state["records"][SECONDARY] == ["a1", *BOTH, *NEWER]
     done = {each["step"]: each for each in ran.ledger.entries if each["entry"] == What.DONE}
-    assert done["reconcile"]["facts"] == {"left_behind": 2, "done": {"discard": 2}}
+    assert done["reconcile"]["facts"] == {"given_up": 2, "done": {"discard": 2}}
     assert done["verify-secondary"]["facts"]["missing"] == 2
     assert not ran.ledger.told(What.OUTSTANDING)
 

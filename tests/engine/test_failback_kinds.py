@@ -143,8 +143,8 @@ def test_a_whole_run(kind: Kind) -> None:
     assert_home(ran.pair, kind)
     assert not ran.ledger.told(What.OUTSTANDING)
     assert {
-        "begin-start-reverse-replication.csv",
-        "begin-restart-forward-replication.csv",
+        "start-offsets-start-reverse-replication.csv",
+        "start-offsets-restart-forward-replication.csv",
     } <= ran.pair.kept.keys()
 
 
@@ -188,9 +188,7 @@ def test_where_it_begins_at_the_beginning_nobody_is_led_home_silently(kind: Kind
     assert pair.state["endpoints"] == [SECONDARY, SECONDARY]
     (failed,) = [each for each in ran.ledger.entries if each["entry"] == What.FAILED]
     told = (
-        "still holds something else"
-        if kind.name == OFFSET_PRESERVING
-        else "would be duplicated or skipped"
+        "still differs from" if kind.name == OFFSET_PRESERVING else "would be duplicated or skipped"
     )
     assert (failed["step"], told in failed["words"]) == ("start-reverse-replication", True), failed
 
@@ -214,12 +212,12 @@ def test_where_the_old_one_goes_on_from_its_beginning_it_is_not_said_to_be_done(
 def test_what_connect_takes_is_in_the_folder_of_the_run() -> None:
     kind = KINDS[0]
     pair = run(case(kind)).pair
-    assert json.loads(pair.kept["begin-start-reverse-replication.json"]) == {
+    assert json.loads(pair.kept["start-offsets-start-reverse-replication.json"]) == {
         "offsets": [
             {"partition": {"topic": "audit", "partition": 0}, "offset": {"offset": 1}},
             {"partition": {"topic": "orders", "partition": 0}, "offset": {"offset": 4}},
         ]
     }
-    assert "begin-start-reverse-replication.json" in pair.asked["start-reverse-replication"]
+    assert "start-offsets-start-reverse-replication.json" in pair.asked["start-reverse-replication"]
     pair = run(case(KINDS[2])).pair
-    assert "begin-start-reverse-replication.json" not in pair.kept
+    assert "start-offsets-start-reverse-replication.json" not in pair.kept

@@ -16,7 +16,7 @@ from drctl.model.topology import TopicPartition
 from drctl.plans.failover import failover
 from drctl.plans.inputs import FenceMethod, PlanInputs
 from drctl.steps.questions import answers, questions, unanswered
-from drctl.steps.registry import KINDS, WAY_BACK
+from drctl.steps.registry import FAILBACK, KINDS
 from tests.engine.switches import Blind
 
 PLACE = TopicPartition("orders", 0)
@@ -67,7 +67,7 @@ def seen(kind: str, room: Room, settings: dict[str, Any], *, back: bool = False)
 
 ASKED = {"question": "q", "text": "stop\n it", "undo": "start it", "cluster": "a"}
 FENCE = {**ASKED, "settle_seconds": 1}
-MANUAL = sorted(name for name in KINDS.keys() - WAY_BACK if name.startswith("manual"))
+MANUAL = sorted(name for name in KINDS.keys() - FAILBACK if name.startswith("manual"))
 
 
 @pytest.mark.parametrize("kind", MANUAL)

@@ -70,7 +70,7 @@ def test_what_came_home_twice_is_owed_there_and_not_missing_away() -> None:
     world = Around(found=Missing(0, duplicated=3))
     home = verify("verify-copies", check("verify-copies", HOME, world), world)
     assert home.outstanding == "primary holds 3 duplicate records"
-    left = {"left_behind": 2, "done": {}}
+    left = {"given_up": 2, "done": {}}
     intent = check(
         "verify-forward-copies", AWAY, world, verify_copies=home.facts, reconcile=left,
         find_missing=search(0),

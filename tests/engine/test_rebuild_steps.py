@@ -15,7 +15,7 @@ from drctl.model.topology import PartitionOffsets, Record, TopicPartition
 from drctl.model.typed_json import to_json
 from drctl.steps import first_records
 from drctl.steps.first_records import is_prefix_copied_by
-from drctl.steps.rebuild import misshapen
+from drctl.steps.rebuild import wrong_partition_counts
 from drctl.steps.registry import KINDS
 from drctl.steps.stop_replication import RUNNING
 from tests.engine.pair import AUDIT, BACK, ORDERS, PRIMARY, SECONDARY, Deed
@@ -27,7 +27,7 @@ from tests.engine.workers import Connector
 Records = Mapping[TopicPartition, tuple[Record, ...]]
 ENDS = {"source": SECONDARY, "target": PRIMARY}
 SEEDS = {**ENDS, "connector": BACK}
-QUIETLY = {"cluster": PRIMARY, "surviving": SECONDARY}
+QUIETLY = {"cluster": PRIMARY, "source": SECONDARY}
 ASKING = {**QUIETLY, "question": QUESTION, "text": "empty it"}
 STARTS = {**ENDS, "connectors": [BACK], "seeded_by": "set-start-offsets-earliest"}
 
@@ -110,10 +110,10 @@ def test_where_names_differ_topics_have_to_be_there_again(monkeypatch: pytest.Mo
     pair = wiped()
     monkeypatch.setattr(Sight, "target_topic", lambda self, topic: f"{topic}-at-home")
     said = "audit-at-home has 0 partitions: nothing recreates it, create it with 1"
-    assert next(iter(misshapen(SECONDARY, PRIMARY, look(pair)))) == said
+    assert next(iter(wrong_partition_counts(SECONDARY, PRIMARY, look(pair)))) == said
     for place in (AUDIT, ORDERS):
         pair.home.logs[TopicPartition(f"{place.topic}-at-home", 0)] = []
-    assert not list(misshapen(SECONDARY, PRIMARY, look(pair)))
+    assert not list(wrong_partition_counts(SECONDARY, PRIMARY, look(pair)))
 
 
 def test_a_connector_begins_at_the_beginning_and_that_is_read_back() -> None:

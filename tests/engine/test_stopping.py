@@ -77,7 +77,7 @@ def test_connectors_that_ended_and_a_silent_source_leave_nothing_to_do() -> None
 def test_a_source_that_answers_again_is_said_and_is_outstanding() -> None:
     state, _, outstanding = confirmed(stopped())
     assert state is State.DONE
-    assert "primary answers again" in outstanding
+    assert "primary responds again" in outstanding
 
 
 @pytest.mark.parametrize(("wanted", "state"), [(RUNNING, RUNNING), (RUNNING, STOPPED)])

@@ -129,7 +129,7 @@ def test_groups_that_come_and_go_on_are_all_there_is_to_wait_for(around: Around)
     seen = verify(around, intent)
     assert seen.state is State.DONE
     assert seen.words == (
-        "all 2 groups are read in on b, 2 of them have gone on; nobody reads on a"
+        "all 2 groups are active on b, 2 of them have consumed; no group is active on a"
     )
 
 
@@ -139,7 +139,7 @@ def test_one_that_has_not_come_is_named(around: Around) -> None:
     del around.members["b", "audit"]
     seen = verify(around, intent)
     assert (seen.state, seen.items) == (State.WAITING, ("audit",))
-    assert seen.words == "1 of 2 groups have not come yet: audit"
+    assert seen.words == "1 of 2 groups are not active yet: audit"
 
 
 def test_one_that_stands_still_before_unread_records_is_named(around: Around) -> None:
@@ -147,7 +147,7 @@ def test_one_that_stands_still_before_unread_records_is_named(around: Around) ->
     around.positions["billing"] = 55
     seen = verify(around, intent)
     assert seen.state is State.WAITING
-    assert seen.items == ("audit does not go on: it stands at 40 of 100 in copy.orders-0",)
+    assert seen.items == ("audit does not consume: it is at offset 40 of 100 in copy.orders-0",)
 
 
 def test_one_that_has_nothing_to_read_need_not_go_on(around: Around) -> None:
@@ -172,10 +172,10 @@ def test_a_transaction_that_stays_open_is_named(around: Around) -> None:
     seen = verify(around, check(around))
     assert seen.state is State.WAITING
     assert seen.items == (
-        "copy.orders-0 does not go on for readers of committed records: a transaction has been"
-        " open since offset 70",
+        "copy.orders-0 blocks read_committed consumers: a transaction has been open since offset"
+        " 70",
     )
-    assert seen.words.startswith("1 thing is not as wanted: copy.orders-0")
+    assert seen.words.startswith("1 problem: copy.orders-0")
 
 
 def test_one_that_has_stayed_is_named_with_its_members(around: Around) -> None:
@@ -184,8 +184,8 @@ def test_one_that_has_stayed_is_named_with_its_members(around: Around) -> None:
     seen = verify(around, check(around))
     assert seen.state is State.WAITING
     assert seen.items == (
-        "audit is still read in on a by app-0@/10.0.0.9, app-1@/10.0.0.9, app-2@/10.0.0.9 and 2"
-        " more: restart them, or cut their connections",
+        "audit is still active on a (app-0@/10.0.0.9, app-1@/10.0.0.9, app-2@/10.0.0.9 and 2"
+        " more): restart its members, or cut their connections",
     )
 
 
@@ -193,7 +193,7 @@ def test_one_that_nobody_can_look_at_is_not_taken_for_one_that_has_left(around: 
     around.positions = {"billing": 100, "audit": 100}
     around.members["a", "billing"] = Unavailable("not authorized")
     seen = verify(around, check(around))
-    assert seen.items == ("whether somebody reads in billing on a is not known: not authorized",)
+    assert seen.items == ("it is unknown whether billing is active on a: not authorized",)
 
 
 def test_a_dead_source_is_not_waited_for_and_said_not_to_be_seen(around: Around) -> None:
@@ -201,12 +201,12 @@ def test_a_dead_source_is_not_waited_for_and_said_not_to_be_seen(around: Around)
     around.dead = True
     seen = verify(around, check(around))
     assert seen.state is State.DONE
-    assert seen.words.endswith("; not seen: who has stayed on a: cluster a did not answer")
-    assert seen.facts["not_seen"] == "who has stayed on a: cluster a did not answer"
+    assert seen.words.endswith("; unknown: which groups stayed on a: cluster a did not answer")
+    assert seen.facts["not_seen"] == "which groups stayed on a: cluster a did not answer"
 
 
 MUTE = Silent("its coordinator did not answer")
-UNSEEN = "who has stayed on a: group billing: its coordinator did not answer"
+UNSEEN = "which groups stayed on a: group billing: its coordinator did not answer"
 
 
 def test_a_group_whose_coordinator_is_silent_has_neither_stayed_nor_left(around: Around) -> None:
@@ -215,8 +215,8 @@ def test_a_group_whose_coordinator_is_silent_has_neither_stayed_nor_left(around:
     seen = verify(around, check(around))
     assert seen.state is State.DONE
     assert seen.facts["not_seen"] == UNSEEN
-    assert seen.words.endswith(f"; not seen: {UNSEEN}")
-    assert "nobody reads" not in seen.words
+    assert seen.words.endswith(f"; unknown: {UNSEEN}")
+    assert "no group is active" not in seen.words
 
 
 def test_one_that_no_broker_lists_any_more_is_asked_for_by_name(around: Around) -> None:
@@ -233,7 +233,7 @@ def test_beside_a_silent_coordinator_one_that_has_stayed_is_waited_for(around: A
     seen = verify(around, check(around))
     assert seen.state is State.WAITING
     (stayed,) = seen.items
-    assert stayed.startswith("audit is still read in on a by app-1@/10.0.0.7")
+    assert stayed.startswith("audit is still active on a (app-1@/10.0.0.7")
     assert seen.facts["not_seen"] == UNSEEN
 
 
@@ -244,13 +244,13 @@ def test_a_broker_that_hangs_hides_nobody_who_was_seen_before(around: Around) ->
     around.members["a", "audit"] = (WHO,)
     seen = verify(around, intent)
     assert seen.state is State.WAITING
-    assert seen.items[0].startswith("audit is still read in on a")
+    assert seen.items[0].startswith("audit is still active on a")
     del around.members["a", "audit"]
     seen = verify(around, intent)
     assert seen.state is State.DONE
     assert seen.facts["not_seen"] == (
-        "who has stayed on a: which groups there are beside audit, billing: cluster a did not"
-        " answer within 3 s"
+        "which groups stayed on a: whether there are groups besides audit, billing: cluster a did"
+        " not answer within 3 s"
     )
 
 
@@ -259,7 +259,7 @@ def test_where_no_group_is_known_and_none_can_be_listed_nobody_was_seen(around: 
     intent = Kind(VerifyClients()).check(SETTINGS, {}, cast(LinkReader, around))
     seen = Kind(VerifyClients()).verify(intent, cast(LinkReader, around))
     assert seen.state is State.DONE
-    assert seen.facts["not_seen"] == "who has stayed on a: cluster a did not answer within 3 s"
+    assert seen.facts["not_seen"] == "which groups stayed on a: cluster a did not answer within 3 s"
 
 
 def test_of_many_silent_ones_some_are_named(around: Around) -> None:
@@ -276,22 +276,22 @@ def test_a_record_must_come_by_each_entrance(around: Around) -> None:
     said = Kind(VerifyClients()).apply(intent, cast(LinkWriter, around))
     assert said == ("endpoint 3: b took no record: nobody answers",)
     seen = verify(around, intent)
-    assert seen.items == ("what was written by endpoint 3 is not on b",)
+    assert seen.items == ("the probe record written through endpoint 3 is not on b",)
     around.entrances.add(2)
     assert Kind(VerifyClients()).apply(intent, cast(LinkWriter, around)) == ()
     assert {f"{intent['text']}-{n + 1}" for n in (0, 2)} == around.heard_texts
     done = verify(around, intent)
     assert done.state is State.DONE
-    assert "; a record that was written by 2 endpoints is there; " in done.words
+    assert "; probe records written through 2 endpoints have arrived; " in done.words
 
 
 def test_a_journal_of_an_older_drctl_is_understood(around: Around) -> None:
     seen = verify(around, {"target": "b", "groups": ["billing"]})
-    assert (seen.state, seen.words) == (State.DONE, "all 1 groups are read in on b")
+    assert (seen.state, seen.words) == (State.DONE, "all 1 groups are active on b")
 
 
 def test_nobody_to_wait_for_is_said(around: Around) -> None:
     intent = Kind(VerifyClients()).check(SETTINGS, {}, cast(LinkReader, around))
     seen = Kind(VerifyClients()).verify(intent, cast(LinkReader, around))
     assert seen.state is State.DONE
-    assert seen.words.startswith("no group was seen to be read in before")
+    assert seen.words.startswith("no group was active before")

@@ -350,7 +350,7 @@ def test_what_is_left_behind_by_decision_may_be_missing_at_the_end() -> None:
     assert verify("reconcile", intent, world).state is State.WAITING
     world.stands = Reconciliation(0, done={"copy": 1, "quarantine": 1})
     facts = verify("reconcile", intent, world).facts
-    assert facts["left_behind"] == 1
+    assert facts["given_up"] == 1
 
     old = {"source": "primary", "target": "secondary", "forward": True}
     proof = check("verify-forward-copies", old, world, reconcile=facts, find_missing=SEARCH)

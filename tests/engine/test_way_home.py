@@ -16,7 +16,7 @@ from drctl.engine.run_state import read_run
 from drctl.model.plan import Json, Plan
 from drctl.plans.failback import failback, is_failback, is_rebuild, rebuild, reverse_inputs
 from drctl.plans.inputs import FailbackInputs, FenceMethod, PlanInputs
-from drctl.steps.registry import KINDS, WAY_BACK
+from drctl.steps.registry import FAILBACK, KINDS
 from tests.depth import some
 from tests.engine.switches import Crash, Deaf, Glance, Hurried, Notes, Switch, World
 
@@ -226,7 +226,7 @@ def test_every_kind_of_the_way_back_is_in_some_plan() -> None:
     by_command = replace(failback_inputs(()).forward, stop_command=("./mirror", "stop"))
     plans.append(failback(replace(reverse_inputs(by_command), policy="copy")))
     plans.append(rebuild(failback_inputs(), empty=True))
-    assert {step.kind for plan in plans for step in plan.steps} >= WAY_BACK
+    assert {step.kind for plan in plans for step in plan.steps} >= FAILBACK
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def test_all_of_it(site: NewSite) -> None:
     assert (at.plan().name, at.plan().basis["records"]) == (RECONCILE, "copy orders: 3")
     state, outcome, result = execute(at)
     assert (outcome.status, state.status, result.exit_code) == (Status.DONE, "done", ExitCode.DONE)
-    assert state.facts["reconcile-result"] == {"left_behind": 0, "done": {"copy": 3}}
+    assert state.facts["reconcile-result"] == {"given_up": 0, "done": {"copy": 3}}
     assert at.world.target.offsets(PLACE) == [0, 1, 2]
     assert at.plan().steps == (), "nothing is left to be done"
 

@@ -131,7 +131,7 @@ INTENTS: Mapping[str, Json] = {
 }
 FACTS: Mapping[str, Json] = {
     "drain": {"missing": 0},
-    "reconcile": {"left_behind": 0},
+    "reconcile": {"given_up": 0},
     "commit-offsets": {"positions": 0, "groups": 0, "same": 0, "rereads_at_most": None},
     "verify-clients": {"groups": 0, "moved": 0, "probed_endpoints": 0, "not_seen": ""},
 }
@@ -306,7 +306,7 @@ GOOD: Script = {
     "enable-writes": Part("a probe record was written to secondary and read back", takes=1),
     "switch-endpoint-1": Part("kafka.example.net points to secondary", takes=4),
     "switch-endpoint-2": Part("backend kafka sends clients to secondary", takes=1.5),
-    "verify-clients": Part("all 11 groups are read in on secondary", takes=9),
+    "verify-clients": Part("all 11 groups are active on secondary", takes=9),
 }
 LOST: Script = {
     **GOOD,
@@ -401,7 +401,7 @@ CONTROLS = "\ud800\x1b[2J\x07\u202e\x00\u200bend ]]> & | ` * _ [x](http://x)"
 
 
 def late() -> Run:
-    slow = Part("2 of 11 groups have not come yet: billing", takes=500, items=("billing", "vat"))
+    slow = Part("2 of 11 groups are not active yet: billing", takes=500, items=("billing", "vat"))
     return Run(planned()).play({**GOOD, "verify-clients": slow})
 
 
