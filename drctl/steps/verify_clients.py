@@ -233,7 +233,9 @@ class VerifyClients(Polling[ClientsSettings, ClientsIntent, ClientsFacts]):
     def describe(self, settings: ClientsSettings) -> Description:
         """Describe the step for plans and reports."""
         title = f"verify that clients use {settings.target}"
-        proof = "every group that was active before is active there, consumes, and has left"
+        proof = (
+            f"every group that was active before is active on {settings.target}, consumes, and left"
+        )
         stayed = _STAYED.format(source=settings.source)
         return Description(title, f"{proof} {settings.source}", clients=stayed)
 
