@@ -355,7 +355,7 @@ def resume_required(run: str, link: "Link") -> Iterator[None]:
             raise
         over: tuple[str, ...]
         if link.name.startswith(INSIDE):
-            over = ("--cluster", link.name.removeprefix(INSIDE))
+            over: tuple[str, ...] = ("--cluster", link.name.removeprefix(INSIDE))
         else:
             over = () if link.is_inside else ("--link", link.name)
         resume = command_line(["resume", run, *over, "--execute"])
