@@ -61,7 +61,6 @@ def run(
         0: every result matches the ground truth
         1: a result differs, even by one record
     """
-    from drctl.artifacts.jars import KAFKA
     from drctl.lab.lab import Lab
     from drctl.lab.scenarios import SCENARIOS
     from drctl.lab.settings import LabSettings
@@ -73,10 +72,10 @@ def run(
     began = time.monotonic()
     if scenario not in SCENARIOS:
         raise UsageError(f"unknown scenario {scenario!r}", f"scenarios: {', '.join(SCENARIOS)}")
+    releases = {"kafka": kafka, "secondary_kafka": secondary_kafka}
     settings = LabSettings(
         port_base=free_port_base(random.Random(os.getpid())),
-        kafka=kafka or KAFKA,
-        secondary_kafka=secondary_kafka or "",
+        **{name: release for name, release in releases.items() if release},
     )
     lab = Lab(out.absolute() / "lab", console().progress)
     stage = _stage(lab, out)
