@@ -11,7 +11,7 @@ from drctl.engine.kind import State
 from drctl.engine.ports import Missing
 from drctl.model.gap import Counts
 from drctl.model.typed_json import to_json
-from tests.engine.test_way_back_steps import ENDS, Around, check, verify
+from tests.engine.test_failback_steps import ENDS, Around, check, verify
 from tests.report.gaps import gap, result, topic
 
 

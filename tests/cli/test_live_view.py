@@ -33,7 +33,7 @@ from drctl.steps.registry import KINDS
 from drctl.views.run_data import Became
 from tests.cli.conftest import clean_environment
 from tests.engine.switches import Deaf, Hurried, Notes, World, kinds, plan
-from tests.engine.test_looks import Two
+from tests.engine.test_read_only_steps import Two
 from tests.report import runs
 
 STOP = "Ctrl-C stops after the current operation and shows how to resume."

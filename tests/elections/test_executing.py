@@ -21,7 +21,7 @@ from drctl.model.errors import ExitCode, Unknown
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 from drctl.plans.single_step import election_plan
 from drctl.steps.registry import KINDS
-from tests.elections.seen import PLACE, partition, reader
+from tests.elections.cluster_states import PLACE, partition, reader
 from tests.engine.switches import Crash, Deaf, Hurried, Notes, World
 
 BEHIND = reader(partition((2, 3), (3,)), alive=(1, 2), ends={2: 100})

@@ -2,7 +2,7 @@
 
 from drctl.elections.loss import Beyond, Candidate, Evidence, Loss, candidate_of, loss_of
 from drctl.model.topology import OffsetRange, Unavailable
-from tests.elections.seen import PLACE, partition, reader
+from tests.elections.cluster_states import PLACE, partition, reader
 
 
 def found(evidence: tuple[Evidence, ...] = (), groups: tuple[Beyond, ...] = ()) -> Loss:

@@ -14,7 +14,7 @@ from drctl.elections.planning import (
     unclean_plan,
 )
 from drctl.model.topology import TopicPartition, Unavailable
-from tests.elections.seen import PLACE, partition, reader
+from tests.elections.cluster_states import PLACE, partition, reader
 
 EVIDENCE = (Evidence(PLACE, "group app has read up to 180", 180),)
 REASON = {Precheck.UNCLEAN: "the owner said so"}

@@ -10,7 +10,7 @@ from drctl.elections.planning import ElectionPlan, Precheck, preferred_plan, unc
 from drctl.elections.results import Became, ElectionResult, LineResult, Outcome
 from drctl.model.topology import Unavailable
 from drctl.views.elections import plan_table, result_table, show_table
-from tests.elections.seen import PLACE, partition, reader
+from tests.elections.cluster_states import PLACE, partition, reader
 
 BEHIND = reader(partition((2, 3), (3,), eligible=()), alive=(1, 2), ends={2: 100})
 EVIDENCE = [Evidence(PLACE, "group app has read up to 180", 180)]

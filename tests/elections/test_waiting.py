@@ -8,7 +8,7 @@ import pytest
 from drctl.elections.cluster_state import PartitionStates
 from drctl.elections.waiting import Wait, news
 from drctl.model.errors import Unreachable
-from tests.elections.seen import partition, reader
+from tests.elections.cluster_states import partition, reader
 
 DARK = reader(partition((2, 3), (3,)), alive=(1, 2))
 BACK = reader(partition((2, 3), (3,)), alive=(1, 2, 3))

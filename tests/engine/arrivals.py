@@ -1,4 +1,4 @@
-"""What clients find where they arrive: producer ids and groups of two clusters, in memory."""
+"""Producer ids and groups that clients meet on two clusters, in memory."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field

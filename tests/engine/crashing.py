@@ -16,10 +16,10 @@ from drctl.engine.run_state import read_run
 from drctl.model.plan import Json, Plan
 from drctl.steps.registry import KINDS
 from tests.depth import some
+from tests.engine.ground_truth import MAY_CHANGE, ROLLED_BACK, TRUTHS
 from tests.engine.pair import Pair
 from tests.engine.processes import Process
 from tests.engine.switches import Crash, Deaf, Hurried, Notes, World
-from tests.engine.truths import MAY_CHANGE, ROLLED_BACK, TRUTHS
 
 WHO = {"user": "ada", "host": "laptop"}
 _BEFORE_A_CHANGE = {What.INTEND, What.OBSERVED, What.APPLIED, What.UNDOING}

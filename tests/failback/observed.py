@@ -1,4 +1,4 @@
-"""A way back that is looked at as `drctl failback --check-order` does: clusters in memory."""
+"""A failback as `drctl failback --check-order` observes it: clusters in memory."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""A way back as it may be found: everything in order up to a step, for tests to break."""
+"""Failbacks in order up to a given step, for tests to break."""
 
 from collections.abc import Mapping
 from dataclasses import replace

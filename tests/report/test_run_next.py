@@ -13,7 +13,7 @@ from drctl.plans.failback import failback, rebuild
 from drctl.views.run_data import Became
 from drctl.views.run_lines import known, next_steps
 from drctl.views.run_words import verdict
-from tests.engine.test_way_home import failback_inputs
+from tests.engine.test_failback_plan import failback_inputs
 from tests.report import runs
 from tests.report.runs import Part, Run
 

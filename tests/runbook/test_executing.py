@@ -15,7 +15,7 @@ from drctl.runbook.reading import read
 from drctl.steps.questions import answers
 from drctl.steps.registry import KINDS
 from tests.engine.switches import Blind, Deaf, Hurried, Notes, World
-from tests.engine.test_looks import FINE, Two
+from tests.engine.test_read_only_steps import FINE, Two
 from tests.runbook.links import FULL
 
 TEXT = """name: x

@@ -1,4 +1,4 @@
-"""What people are asked: answered or not, taken back; and fences that are not drctl's own."""
+"""Questions to the engineer, answered or not and rolled back; fences that are not drctl's own."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field

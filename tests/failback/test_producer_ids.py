@@ -1,4 +1,4 @@
-"""Producers that would meet others of their id at home are told of before anything is done."""
+"""Producer ids that would collide on the source are reported before anything is changed."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The way home: its plan keeps every rule of order, and its run may end anywhere."""
+"""A failback: its plan follows all ordering rules, and its run can be interrupted anywhere."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

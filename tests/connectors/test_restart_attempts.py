@@ -1,4 +1,4 @@
-"""Which connectors are restarted, which begin anew, and what that costs."""
+"""Which failed connectors are restarted, which start from scratch, and what that costs."""
 
 import pytest
 

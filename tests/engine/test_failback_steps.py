@@ -1,4 +1,4 @@
-"""The steps of the way home, each over a world of two logs and one connector."""
+"""The steps of a failback, each with two logs and one connector in memory."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What a drill may change: its own things, by every way there is; and all of them are deleted."""
+"""A drill changes only its own objects, and deletes all of them."""
 
 from collections.abc import Collection, Iterable
 from pathlib import Path

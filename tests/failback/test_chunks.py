@@ -1,4 +1,4 @@
-"""However many partitions there are, a call asks for no more records than can be read in time."""
+"""A call requests no more records than can be read in time, for any number of partitions."""
 
 from collections.abc import Mapping
 from typing import cast

@@ -11,7 +11,7 @@ from drctl.engine.ports import LinkReader
 from drctl.model.topology import Record, TopicPartition, TopicState
 from drctl.steps.first_records import FIELDS, KEY, VALUE, first_arrivals
 from drctl.steps.source_offsets import SeedFacts
-from tests.engine.test_way_back_steps import ENDS, Around, Site, log
+from tests.engine.test_failback_steps import ENDS, Around, Site, log
 
 PLACE = TopicPartition("orders", 0)
 CLUSTERS, SEEDS = BothClusters(**ENDS), SeedFacts({PLACE: 1}, {PLACE: 3})

@@ -1,4 +1,4 @@
-"""Where clients are, by the journals of runs that the real engine wrote."""
+"""The active cluster of a link, from the journals of its runs."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

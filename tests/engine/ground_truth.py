@@ -1,4 +1,4 @@
-"""What is true of two clusters where a journal says that a step is done; read off them directly."""
+"""The state of two clusters that a completed step implies, read directly from them."""
 
 from collections.abc import Callable, Mapping
 

@@ -1,4 +1,4 @@
-"""What earlier runs owe is settled by what the way home has shown, and by nothing else."""
+"""Outstanding actions of earlier runs are resolved only by what a failback has verified."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

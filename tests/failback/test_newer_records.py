@@ -1,4 +1,4 @@
-"""What a way home does where something newer was written behind the search."""
+"""A failback in which newer records were written after the search."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

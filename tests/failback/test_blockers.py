@@ -1,4 +1,4 @@
-"""What keeps drctl from leading clients home, and what does not."""
+"""What blocks a failback, and what does not."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""What was owed before everybody came home is owed no more."""
+"""Outstanding actions from before a completed failback are no longer outstanding."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime

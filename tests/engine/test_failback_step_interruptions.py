@@ -1,7 +1,4 @@
-"""What a way home does to records and connectors, by its real steps: the process may end anywhere.
-
-Before, inside and after each effect, in the middle of a look, and around each line of the journal.
-"""
+"""A failback with its real steps, interrupted before, inside and after each effect and entry."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,8 +19,8 @@ from drctl.plans.failback import failback
 from drctl.steps.registry import KINDS
 from tests.depth import some
 from tests.engine.switches import Crash, Deaf, Hurried, Notes, World
-from tests.engine.test_way_back_steps import Around, Site
-from tests.engine.test_way_home import failback_inputs
+from tests.engine.test_failback_plan import failback_inputs
+from tests.engine.test_failback_steps import Around, Site
 
 WHO = {"user": "ada", "host": "laptop"}
 PLACE = TopicPartition("orders", 0)

@@ -1,4 +1,4 @@
-"""What could not be seen is not taken for well: a step says so, and somebody is told."""
+"""A step reports state that it could not read, and never counts it as good."""
 
 from types import SimpleNamespace
 from typing import Any, cast

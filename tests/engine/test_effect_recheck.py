@@ -1,4 +1,4 @@
-"""A run that is gone on with behind its fence: what nothing rests on stands as it was said."""
+"""A run resumed after its fence: effects that nothing depends on are kept."""
 
 from dataclasses import dataclass
 from typing import cast

@@ -1,4 +1,4 @@
-"""Whose things are whose: the dead are cleaned up after and remembered, the living are spared."""
+"""Leftovers of drills: those of ended drills are deleted, those of running ones are kept."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,7 +12,7 @@ from drctl.config.loading import read
 from drctl.drill.cleaning import Scratch, new_drill
 from drctl.drill.result import Verdict
 from drctl.drill.result import read as read_history
-from tests.drill.test_leaving_nothing import Cluster
+from tests.drill.test_cleanup import Cluster
 
 YAML = """
 clusters: {a: {bootstrap: "127.0.0.1:1"}, b: {bootstrap: "127.0.0.1:2"}}

@@ -1,4 +1,4 @@
-"""What became of records, told by the target where the search's result is on another machine."""
+"""Decisions on records, read from the target if the search's result is on another host."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

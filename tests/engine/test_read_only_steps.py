@@ -1,4 +1,4 @@
-"""Steps that only look: prechecks by name, conditions that are waited for, gaps."""
+"""Steps that only read: prechecks by name, wait conditions, gaps."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Right before the target opens: is the source as it was left?"""
+"""The last check of the source before writes are enabled on the target."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The way home by its real steps, where somebody lets the old replication go on between two."""
+"""A failback with its real steps, while someone restarts forward replication between two."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""How what copies back is started: by what was seen, and never so that anything comes twice."""
+"""Commands that start reverse replication, derived from observations, never copy a record twice."""
 
 import json
 from dataclasses import replace
