@@ -20,6 +20,7 @@ from drctl.views.run_words import (
     rpo_in_brief,
     rto_in_brief,
     writes_now,
+    writes_state,
 )
 from drctl.views.text import collected, length, number, plain, plural, when
 from drctl.views.view import Figure
@@ -28,9 +29,11 @@ from drctl.views.view import Figure
 @collected
 def known(data: ReportData) -> Iterator[str]:
     """List what the journal proves."""
-    since = f", since {when(data.writes_since)} UTC" if data.writes_since else ""
     if data.writes is not Writes.NOT_TOUCHED and data.writes is not Writes.UNKNOWN:
-        yield f"{writes_now(data)}{since}."
+        if data.writes_since:
+            yield f"Since {when(data.writes_since)} UTC, {writes_state(data)}."
+        else:
+            yield f"{writes_now(data)}."
     if data.abandoned:
         yield f"Abandoned: {closed(data.abandoned)}"
     elif data.rollback_reason and data.ending.status in (RunStatus.REFUSED, RunStatus.STOPPED):

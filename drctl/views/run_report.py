@@ -173,7 +173,8 @@ def _sections(data: ReportData) -> Iterator[Section]:
     )
     rows = tuple((plain(precheck), sentence(why)) for precheck, why in data.overrides.items())
     yield Section("overridden", "Overridden prechecks", _table("", rows, "Precheck", "Reason"))
-    warned = [f"{w.words}{'' if w.checked else ' (not checked)'}" for w in data.warned]
+    # Those that could not be checked are listed as such.
+    warned = [each.words for each in data.warned if each.checked]
     yield _list("warnings", "Precheck warnings", warned, what="warning")
     yield from _groups(data)
     lead = "These were not checked, or could not be checked: they may have problems."

@@ -69,7 +69,7 @@ def verdict(data: ReportData) -> str:
                 return f"Refused at {at}: nothing was changed."
             return f"Failed at {at}: everything was rolled back."
         case RunStatus.STOPPED if data.abandoned:
-            return f"Abandoned at {at}: {_where(data)}."
+            return f"Abandoned at {at}: {writes_state(data)}."
         case RunStatus.STOPPED if data.ending.over:
             if is_failback(data.plan.steps):
                 return f"Failed at {at}: rolled back, except for what must stay."
@@ -77,17 +77,17 @@ def verdict(data: ReportData) -> str:
         case RunStatus.STOPPED if data.rollback_reason:
             return f"Failed at {_failed_at(data)}, and not everything could be rolled back."
         case RunStatus.STOPPED:
-            return f"Stopped at {at}: {_where(data)}, and {_left(data)}."
+            return f"Stopped at {at}: {writes_state(data)}, and {_left(data)}."
         case RunStatus.UNKNOWN if _late(data):
             return f"{at} was not verified in time: check before you act. {writes_now(data)}."
         case RunStatus.UNKNOWN:
             return f"The outcome of {at} is unknown: check before you act. {writes_now(data)}."
         case RunStatus.INTERRUPTED:
             before = f"before {at} was done" if at else "after the last step"
-            return f"Interrupted {before}: {_where(data)}."
+            return f"Interrupted {before}: {writes_state(data)}."
         case RunStatus.NOT_ENDED:
             place = f"at {at}" if at else "after the last step"
-            return f"The journal stops {place}: {_where(data)}."
+            return f"The journal stops {place}: {writes_state(data)}."
 
 
 def _end(data: ReportData) -> str:
@@ -138,11 +138,11 @@ def estimated(rpo: Rpo) -> str:
 
 def writes_now(data: ReportData) -> str:
     """Say where applications can write, as a sentence; cluster names are not capitalized."""
-    text = _where(data)
+    text = writes_state(data)
     return text if data.writes is Writes.TARGET else text[:1].upper() + text[1:]
 
 
-def _where(data: ReportData) -> str:
+def writes_state(data: ReportData) -> str:
     """Say where applications can write, as the end of a sentence."""
     source, target = plain(data.plan.source), plain(data.plan.target)
     match data.writes:

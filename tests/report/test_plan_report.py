@@ -184,7 +184,7 @@ def test_how_clients_leave_is_part_of_the_plan() -> None:
     assert list(by_step) == ["switch-endpoint-1", "switch-endpoint-2", "verify-clients"]
     assert "they stay there until they are restarted" in by_step["switch-endpoint-1"]
     assert "its sessions to primary are closed" in by_step["switch-endpoint-2"]
-    assert "named with client id and host" in by_step["verify-clients"]
+    assert "listed with client id and host" in by_step["verify-clients"]
     assert leaving_lines(plan)[0] == f"switch-endpoint-1: {by_step['switch-endpoint-1']}"
 
 

@@ -35,11 +35,11 @@ def test_the_page_has_every_step_with_its_proof_and_its_rollback(name: str) -> N
     )
 
 
-def test_a_planned_run_shows_guards_groups_people_and_the_journal() -> None:
+def test_a_planned_run_shows_prechecks_groups_users_and_the_journal() -> None:
     text = Document(run_page("done")).text
     for words in (
         "retention the tail is copied in minutes",
-        "endpoint-caches: dns: nobody can see how long clients keep an answer (not checked)",
+        "Not checked: endpoint-caches: dns: nobody can see how long clients keep an answer.",
         "billing 12 38 shipping 12 2 fraud-scoring 6 0",
         "ada laptop-7 2026-03-05 14:20:07 2026-03-05 14:21:18 completed",
         "intact: ",
@@ -60,7 +60,7 @@ def test_a_page_of_very_much_stays_small_and_counts_what_it_leaves_out() -> None
     for words in (
         "and 975 more groups; drctl report",
         "and 380 more items",
-        "and 550 more warnings",
+        "and 350 more warnings",
         "Committed 10,000 offsets of 1,000 groups",
         "group-999 10 999",
     ):
