@@ -402,9 +402,11 @@ def ends_of(snapshot: ClusterSnapshot, entry: Entry) -> dict[TopicPartition, End
 
 _RUNNING = "RUNNING"
 WORKER_HEARTBEATS = "heartbeats"
-"""Written by the heartbeat connector itself: they show that its worker runs."""
+"""The topic of the heartbeat connector itself, which shows that its worker runs."""
+
 _WORKER_HEARTBEATS, _BEFORE_NEWEST_MS = 600, 120_000
-"""How many of these are read, and from how long before the newest copy; by default one a second."""
+"""How many of these are read, from how long before the newest copy; by default one per second."""
+
 _HEARTBEATS = 20
 """How many heartbeats are read, because the last may be transaction markers or tombstones."""
 
@@ -509,9 +511,9 @@ class ReplicatorEvidence:
         self._heartbeat(aliases)
 
     def _paused(self, aliases: "Aliases", found: "Mirrored") -> None:
-        """Whether the worker itself was suspended when it copied last, by its own heartbeats.
+        """Whether the worker itself was suspended at its last copy, by its own heartbeats.
 
-        It writes them to the target, whether or not the source answers.
+        It writes these to the target even if the source does not answer.
         """
         wanted = set(self.places)
         noted = [sync.at_ms for p, kept in found.syncs.items() if p in wanted for sync in kept]
@@ -560,7 +562,7 @@ class ReplicatorEvidence:
         self.into.found.copied.append(Copied("offset syncs and later copies", copied_to))
 
     def _before_pause(self, syncs: "Sequence[Sync]") -> "Sequence[Sync]":
-        """What was noted at the end of a pause had been fetched before it."""
+        """Date syncs that were written right after a pause to before it: they were fetched then."""
         pause = self.into.found.pause
         if pause is None:
             return syncs
@@ -657,7 +659,7 @@ class LossReader:
         return estimate(self.evidence_found(), round(self.now() * 1000))
 
     def evidence_found(self) -> LossEvidence:
-        """All of it.
+        """Collect all evidence.
 
         Raises:
             Unreachable: the target did not answer.
