@@ -1,7 +1,7 @@
-"""A small client of Connect's REST interface: several workers, one deadline, checked answers.
+"""A client of Connect's REST interface: several workers, one deadline, validated responses.
 
-Every request ends by its deadline and holds a limited answer, whatever is at the other end; an
-answer that is not Connect's is an error of its own, never taken for Connect's and never a bug.
+Each request ends by its deadline and reads a limited response, whatever the server does. A response
+that is not Connect's raises an error of its own; it is never interpreted, and never a crash.
 """
 
 import http.client
@@ -32,12 +32,12 @@ from drctl.views.text import sentence
 
 T = TypeVar("T")
 Read = Callable[[Any], T]
-"""What an answer says; a ValueError where Connect does not say it so."""
+"""Parses a response; raises ValueError if it does not have the expected form."""
 
 MOST_BYTES = 64 << 20
-"""Of one answer: thousands of connectors with long stack traces have a tenth of it."""
+"""Size limit of a response: ten times that of thousands of connectors with long stack traces."""
 
-# Said while a rebalance is under way, and of other things; only the message tells which.
+# Returned during a rebalance, and for other reasons; only the message differs.
 _PERHAPS_REBALANCING = (409, 500)
 _FOR_A_MOMENT = (b"rebalanc", b"momentarily")
 _PAUSE_S = 0.1
@@ -51,11 +51,11 @@ _ACCESS = "Check `connect_access` beside `connect` in drctl.yaml: user, password
 
 
 class ConnectRejected(Unknown):
-    """The worker answered, and refused."""
+    """The worker rejected the request."""
 
 
 class NotConnect(Unreachable):
-    """Something answered that is not Connect, or not as Connect does; nothing was changed."""
+    """The response is not from Connect, or not a valid Connect response; nothing was changed."""
 
 
 class NoSuchConnector(UsageError):
@@ -67,11 +67,11 @@ class Access:
     """How a client authenticates, and which certificates it trusts.
 
     Attributes:
-        user: for basic authentication, where the URL has no user.
+        user: user for basic authentication, if the URL has none.
         headers: sent with every request.
-        ca: PEM file, or its content, with the certificates that are trusted; else the system's.
+        ca: PEM file, or its content, with trusted certificates; default: those of the system.
         certificate: PEM file, or its content, of a client certificate with its chain.
-        key: of the certificate, likewise; else it is in the same file.
+        key: PEM file, or its content, of the key; default: the file of the certificate.
     """
 
     user: str | None = None
@@ -83,10 +83,10 @@ class Access:
     key_password: str = field(default="", repr=False)
 
     def headers_for(self, worker: WebAddress) -> dict[str, str]:
-        """The headers that authenticate; secrets among them are masked from now on.
+        """The headers for authentication; their secrets are masked in all output from now on.
 
         Raises:
-            ConfigError: it cannot be sent, or says it twice.
+            ConfigError: a header is invalid, or given twice.
         """
         for name, value in self.headers.items():
             if name.lower() in _OURS:
@@ -117,7 +117,7 @@ class Access:
         return found
 
     def context(self) -> ssl.SSLContext:
-        """For connections by TLS.
+        """The TLS context.
 
         Raises:
             ConfigError: a certificate or key cannot be used.
@@ -148,16 +148,16 @@ class Access:
 
 
 class ConnectReader:
-    """Looks at the connectors of a Connect cluster; changes nothing.
+    """Reads the connectors of a Connect cluster.
 
     Args:
-        urls: of its workers; the next is asked where one does not answer. User and password in
-            one go into a header, and are shown nowhere.
-        timeout_s: for each call, retries included.
+        urls: URLs of its workers; if one does not answer, the next is asked. A user and password
+            in a URL are sent as a header, and never printed.
+        timeout_s: deadline of each call, including retries.
 
     Raises:
         ConfigError: the access cannot be used.
-        ValueError: one is no URL.
+        ValueError: a URL is invalid.
     """
 
     def __init__(
@@ -173,10 +173,10 @@ class ConnectReader:
         self._peer = connections.peer(("connect", self._named), "Kafka Connect")
 
     def kafka_cluster_id(self) -> str:
-        """The cluster that the workers keep their state in.
+        """The id of the workers' own Kafka cluster.
 
         Raises:
-            NotConnect: whatever answered does not say it, as a proxy may.
+            NotConnect: the response does not contain it, for instance because of a proxy.
             Unreachable: no worker answered within the deadline.
         """
         return self._call("GET", "/", lambda reply: member(reply, "kafka_cluster_id", str))
@@ -185,7 +185,7 @@ class ConnectReader:
         """Names of all connectors, sorted.
 
         Raises:
-            NotConnect: what answered is not Connect.
+            NotConnect: the response is not from Connect.
             Unreachable: no worker answered within the deadline.
         """
 
@@ -198,7 +198,7 @@ class ConnectReader:
         """Every connector with its configuration and its tasks, by name.
 
         Raises:
-            NotConnect: what answered is not Connect.
+            NotConnect: the response is not from Connect.
             Unreachable: no worker answered within the deadline.
         """
 
@@ -213,14 +213,14 @@ class ConnectReader:
         return found
 
     def running_for(self, names: Collection[str]) -> Mapping[str, float]:
-        """For how many seconds each has been seen to run by `all`; 0 where it was not last time."""
+        """How many seconds `all` has seen each run; 0 if it was not running last time."""
         return {name: self._looked - self._running_since.get(name, self._looked) for name in names}
 
     def statuses(self) -> dict[str, Connector]:
         """The states of all connectors and their tasks.
 
         Raises:
-            NotConnect: what answered is not Connect.
+            NotConnect: the response is not from Connect.
             Unreachable: no worker answered within the deadline.
         """
         read = each(lambda name, reply: read_connector(name, member(reply, "status", dict)))
@@ -230,16 +230,16 @@ class ConnectReader:
         """The state of one connector and its tasks.
 
         Raises:
-            NoSuchConnector: there is none of this name.
-            ConnectRejected: nothing is known yet of one that there is.
-            NotConnect: what answered is not Connect.
+            NoSuchConnector: no connector has this name.
+            ConnectRejected: it exists, but its state is not known yet.
+            NotConnect: the response is not from Connect.
             Unreachable: no worker answered within the deadline.
         """
         try:
             read = lambda reply: read_connector(member(reply, "name", str), reply)  # noqa: E731
             return self._call("GET", f"{path_of(name)}/status", read)
         except NoSuchConnector:
-            # A worker that starts says so of every connector until it has read what it keeps.
+            # A starting worker answers this for each connector until it has read its topics.
             if name not in self.connectors():
                 raise
             raise ConnectRejected(
@@ -248,37 +248,37 @@ class ConnectReader:
             ) from None
 
     def config(self, name: str) -> dict[str, str]:
-        """A connector's configuration, as it was given.
+        """A connector's configuration, as submitted.
 
         Raises:
-            NoSuchConnector: there is none of this name.
-            NotConnect: what answered is not Connect.
+            NoSuchConnector: no connector has this name.
+            NotConnect: the response is not from Connect.
             Unreachable: no worker answered within the deadline.
         """
         return self._call("GET", f"{path_of(name)}/config", read_config)
 
     def task_count(self, name: str) -> int:
-        """How many tasks it is to have, as the workers keep it; none once its stop is stored.
+        """The number of configured tasks; 0 once a stop is stored.
 
         Raises:
-            NoSuchConnector: there is none of this name.
-            NotConnect: what answered is not Connect.
+            NoSuchConnector: no connector has this name.
+            NotConnect: the response is not from Connect.
             Unreachable: no worker answered within the deadline.
         """
         return self._informed(name, lambda info: len(member(info, "tasks", list)))
 
     def known_config(self, name: str) -> dict[str, str]:
-        """Its configuration as one worker knows it, which may lag; not for changing it.
+        """Its configuration as known to one worker; may be outdated, so do not use it for changes.
 
         Raises:
-            NoSuchConnector: there is none of this name.
-            NotConnect: what answered is not Connect.
+            NoSuchConnector: no connector has this name.
+            NotConnect: the response is not from Connect.
             Unreachable: no worker answered within the deadline.
         """
         return self._informed(name, lambda info: read_config(member(info, "config", dict)))
 
     def _informed(self, name: str, read: Read[T]) -> T:
-        # The connector's own path is answered only after tasks that are being stopped have ended.
+        # The connector's own path responds only after its stopping tasks have ended.
         infos = each(lambda _, reply: read(member(reply, "info", dict)))
         every = self._call("GET", "/connectors?expand=info", infos)
         if name not in every:
@@ -286,7 +286,7 @@ class ConnectReader:
         return every[name]
 
     def positions(self, name: str) -> tuple[Position, ...]:
-        """How far a connector got; likewise."""
+        """A connector's source or sink offsets."""
         return tuple(Position(at["partition"], at["offset"]) for at in self.offsets(name))
 
     def offsets(self, name: str) -> tuple[dict[str, Any], ...]:
@@ -295,14 +295,14 @@ class ConnectReader:
         The offset may be None.
 
         Raises:
-            NoSuchConnector: there is none of this name.
-            NotConnect: what answered is not Connect.
+            NoSuchConnector: no connector has this name.
+            NotConnect: the response is not from Connect.
             Unreachable: no worker answered within the deadline.
         """
         return self._call("GET", f"{path_of(name)}/offsets", _offsets)
 
     def present(self) -> None:
-        """See whether a worker answers at all.
+        """Check whether a worker answers at all.
 
         Raises:
             Unreachable: no worker answered within a short time.
@@ -311,7 +311,7 @@ class ConnectReader:
         self._answer("GET", "/connectors", None, time.monotonic() + patience, patience)
 
     def expect(self) -> None:
-        """See that it is worth asking something; known in this run, or asked now.
+        """Require an answering worker; the result is remembered for this run.
 
         Raises:
             Unreachable: no worker answers.
@@ -320,7 +320,7 @@ class ConnectReader:
             self._peer.require(self.present, self.present)
 
     def close(self) -> None:
-        """Nothing is held between two calls."""
+        """Do nothing: no connection stays open between calls."""
 
     def _call(
         self, method: str, path: str, read: Read[T], body: Mapping[str, object] | None = None
@@ -375,7 +375,7 @@ class ConnectReader:
         return self._context
 
     def _no_answer(self, _method: str, silent: Unreachable, _sent: bool) -> DrctlError:
-        """The error of a call without an answer."""
+        """The error for a call without a response."""
         return silent
 
     def _value(self, answer: "_Answer", method: str, path: str, read: Read[T]) -> T:
@@ -392,7 +392,7 @@ class ConnectReader:
             why = f"it redirects to {hide_user_info(answer.elsewhere)}"
             raise self._odd(answer.worker, method, path, why, answer.data)
         message, own = _complaint(answer.data)
-        # A worker that starts answers 404 to everything for seconds, and not in Connect's words.
+        # A starting worker answers every request with a generic 404 for some seconds.
         if answer.status == 404 and own and path.startswith("/connectors/"):
             raise NoSuchConnector(
                 f"Kafka Connect: {message}", "Check `connectors` of the replicator in drctl.yaml."
@@ -414,30 +414,30 @@ class ConnectReader:
 
 
 class ConnectWriter(ConnectReader):
-    """Changes connectors, too."""
+    """Reads and changes the connectors of a Connect cluster."""
 
     def put_config(self, name: str, config: Mapping[str, str]) -> None:
         """Create the connector, or give it this configuration.
 
         Raises:
-            ConnectRejected: the worker does not accept the configuration.
-            Unknown: no answer came; it may have been taken.
+            ConnectRejected: the worker rejected the configuration.
+            Unknown: no answer; the change may have been applied.
         """
         self._call("PUT", f"{path_of(name)}/config", _named(name), config)
 
     def pause(self, name: str) -> None:
-        """Let its tasks idle; they keep their resources.
+        """Pause the connector; its tasks keep their resources.
 
         Raises:
-            NoSuchConnector: there is none of this name.
+            NoSuchConnector: no connector has this name.
         """
         self._call("PUT", f"{path_of(name)}/pause", acknowledged)
 
     def stop(self, name: str) -> None:
-        """End its tasks; its configuration and offsets stay.
+        """Stop its tasks; its configuration and offsets are kept.
 
         Raises:
-            NoSuchConnector: there is none of this name.
+            NoSuchConnector: no connector has this name.
         """
         self._call("PUT", f"{path_of(name)}/stop", acknowledged)
 
@@ -445,59 +445,59 @@ class ConnectWriter(ConnectReader):
         """Resume it after `pause` or `stop`.
 
         Raises:
-            NoSuchConnector: there is none of this name.
+            NoSuchConnector: no connector has this name.
         """
         self._call("PUT", f"{path_of(name)}/resume", acknowledged)
 
     def restart(self, name: str) -> None:
-        """Start the connector and those of its tasks that failed again.
+        """Restart the connector and its failed tasks.
 
         Raises:
-            NoSuchConnector: there is none of this name.
+            NoSuchConnector: no connector has this name.
         """
         self._call(
             "POST", f"{path_of(name)}/restart?includeTasks=true&onlyFailed=true", acknowledged
         )
 
     def create_stopped(self, name: str, config: Mapping[str, str]) -> None:
-        """Create the connector, STOPPED from the first (Kafka 3.7 and later).
+        """Create the connector in state STOPPED (Kafka 3.7 and later).
 
         Raises:
-            ConnectRejected: there is one of this name, or the configuration is not accepted.
-            Unknown: no answer came; it may have been taken.
+            ConnectRejected: the name exists, or the configuration was rejected.
+            Unknown: no answer; the change may have been applied.
         """
         body = {"name": name, "config": dict(config), "initial_state": "STOPPED"}
         self._call("POST", "/connectors", _named(name), body)
 
     def configure(self, name: str, changes: Mapping[str, str | None]) -> None:
-        """Change some keys of its configuration, and leave all others; None removes one.
+        """Change keys of its configuration; None removes a key. All others are unchanged.
 
         Raises:
-            NoSuchConnector: there is none of this name.
-            ConnectRejected: the worker does not accept the configuration.
-            Unknown: no answer came; it may have been taken.
+            NoSuchConnector: no connector has this name.
+            ConnectRejected: the worker rejected the configuration.
+            Unknown: no answer; the change may have been applied.
         """
         config: dict[str, str | None] = {**self.config(name), **changes}
         self.put_config(name, {key: value for key, value in config.items() if value is not None})
 
     def alter_offsets(self, name: str, offsets: Sequence[Mapping[str, Any]]) -> None:
-        """Set its offsets of these partitions; one without an offset is forgotten (KIP-875).
+        """Set its offsets for these partitions; one without an offset is removed (KIP-875).
 
         Raises:
-            NoSuchConnector: there is none of this name.
-            ConnectRejected: it is not stopped, or does not accept them.
-            Unknown: no answer came; they may have been taken.
+            NoSuchConnector: no connector has this name.
+            ConnectRejected: it is not stopped, or rejected the offsets.
+            Unknown: no answer; the offsets may have been set.
         """
         body = {"offsets": list(offsets)}
         self._call("PATCH", f"{path_of(name)}/offsets", acknowledged, body)
 
     def put_positions(self, name: str, positions: Sequence[Position]) -> None:
-        """Have a stopped connector resume from there; None removes a position.
+        """Set the source positions of a stopped connector; None removes a position.
 
         Raises:
-            NoSuchConnector: there is none of this name.
-            Refused: it is not stopped, or they are none of its positions.
-            Unknown: no answer came; they may have been taken.
+            NoSuchConnector: no connector has this name.
+            Refused: it is not stopped, or the positions are invalid.
+            Unknown: no answer; the offsets may have been set.
         """
         try:
             self.alter_offsets(name, as_json(positions))
@@ -505,22 +505,22 @@ class ConnectWriter(ConnectReader):
             raise Refused(no.message, no.hint) from no
 
     def delete_positions(self, name: str) -> None:
-        """Have a stopped connector forget how far it got.
+        """Delete all offsets of a stopped connector.
 
         Raises:
-            NoSuchConnector: there is none of this name.
+            NoSuchConnector: no connector has this name.
             ConnectRejected: it is not stopped.
-            Unknown: no answer came; it may have been done.
+            Unknown: no answer; they may have been deleted.
         """
         self._call("DELETE", f"{path_of(name)}/offsets", acknowledged)
 
     def copy(self, name: str, to: str) -> None:
-        """Make another connector with the same configuration.
+        """Create another connector with the same configuration.
 
         Raises:
-            NoSuchConnector: there is none of this name.
-            ConnectRejected: the worker does not accept the configuration.
-            Unknown: no answer came; it may have been made.
+            NoSuchConnector: no connector has this name.
+            ConnectRejected: the worker rejected the configuration.
+            Unknown: no answer; it may have been created.
         """
         self.put_config(to, {**self.config(name), "name": to})
 
@@ -528,7 +528,7 @@ class ConnectWriter(ConnectReader):
         """Remove the connector.
 
         Raises:
-            NoSuchConnector: there is none of this name.
+            NoSuchConnector: no connector has this name.
         """
         self._call("DELETE", path_of(name), acknowledged)
 
@@ -539,12 +539,12 @@ class ConnectWriter(ConnectReader):
 
 
 def path_of(connector: str) -> str:
-    """Where a connector is found."""
+    """The URL path of a connector."""
     return f"/connectors/{segment(connector)}"
 
 
 def each(read: Callable[[str, Any], T]) -> Read[dict[str, T]]:
-    """Reads an object that holds something of each connector, by its name; sorted."""
+    """Parse an object with an entry for each connector; sorted by name."""
 
     def all_of(document: Any) -> dict[str, T]:
         return {name: read(name, reply) for name, reply in sorted(checked(document, dict).items())}
@@ -553,7 +553,7 @@ def each(read: Callable[[str, Any], T]) -> Read[dict[str, T]]:
 
 
 def acknowledged(document: Any) -> None:
-    """Reads the answer to a change: nothing, or an object that is not used.
+    """Parse the response to a change: empty, or an object that is ignored.
 
     Raises:
         ValueError: it is something else.
@@ -580,7 +580,7 @@ def _offsets(document: Any) -> tuple[dict[str, Any], ...]:
 
 
 def _complaint(data: bytes) -> tuple[str, bool]:
-    """What an answer complains of, and whether it is Connect that does, with a code of its own."""
+    """The error message of a response, and whether it has the form of a Connect error."""
     try:
         found = checked(read_json(data[:MOST_BYTES]), dict)
         return member(found, "message", str), "error_code" in found
@@ -589,7 +589,7 @@ def _complaint(data: bytes) -> tuple[str, bool]:
 
 
 def _beginning(data: bytes, most: int = _SHOWN) -> str:
-    """The first of it that a terminal can show; secrets masked before it is cut."""
+    """The beginning of a response as printable text; secrets are masked before it is cut."""
     text = without_known(data[:_LOOKED_AT].decode(errors="replace"))
     return sentence(text if len(text) <= most else f"{text[:most]}...")
 
@@ -598,7 +598,7 @@ _NO_JSON = (json.JSONDecodeError, UnicodeDecodeError)
 
 
 def _because(error: Exception) -> str:
-    """Why nothing came, in words; empty where time was up."""
+    """Why there was no response, as text; empty after a timeout."""
     if isinstance(error, TimeoutError):
         return ""
     if isinstance(error, ssl.SSLCertVerificationError):
@@ -626,7 +626,7 @@ def _as_file(text: str, file: Path) -> str | None:
 
 
 class _Answer(NamedTuple):
-    """Of a worker; at most one byte more than may be taken of it."""
+    """A response, read up to one byte more than the limit."""
 
     worker: WebAddress
     status: int
@@ -635,10 +635,10 @@ class _Answer(NamedTuple):
 
 
 class _Exchange:
-    """One request and its answer, over a connection of its own, until a moment of the clock.
+    """One request and its response, over its own connection, with a deadline.
 
     Attributes:
-        sent: whether the worker may have got some of the request.
+        sent: whether the worker may have received part of the request.
     """
 
     def __init__(self, worker: WebAddress, until: float) -> None:
@@ -654,11 +654,11 @@ class _Exchange:
         headers: Mapping[str, str],
         context: ssl.SSLContext | None,
     ) -> _Answer:
-        """The answer; redirects are answers too: following one would send the password there.
+        """Return the response; redirects are not followed, because that would send the password.
 
         Raises:
-            OSError: nothing, or not all of it in time.
-            http.client.HTTPException: it is no HTTP, or breaks off.
+            OSError: no complete response in time.
+            http.client.HTTPException: it is not HTTP, or is incomplete.
         """
         with self._connected() as plain:
             if context is None:
@@ -668,10 +668,10 @@ class _Exchange:
                 return self._over(secure, method, path, body, headers)
 
     def left(self) -> float:
-        """Seconds.
+        """Seconds until the deadline.
 
         Raises:
-            TimeoutError: none.
+            TimeoutError: the deadline has passed.
         """
         left = self._until - time.monotonic()
         if left <= 0:
@@ -711,7 +711,7 @@ class _Exchange:
         raise last
 
     def _found(self) -> Sequence[Any]:
-        """The addresses behind the host's name: a resolver has no deadline of its own."""
+        """The addresses of the host; in a thread, because a resolver has no deadline."""
         results: SimpleQueue[Sequence[Any] | OSError] = SimpleQueue()
 
         def ask() -> None:
@@ -733,7 +733,7 @@ class _Exchange:
 
 
 class _Timed:
-    """A socket as `http.client` uses it; every byte comes and goes before the deadline."""
+    """A socket for `http.client` whose reads and writes end by the deadline."""
 
     def __init__(self, sock: socket, exchange: _Exchange) -> None:
         self._sock = sock
@@ -748,7 +748,7 @@ class _Timed:
         return io.BufferedReader(_Incoming(self._sock, self._exchange))
 
     def close(self) -> None:
-        """The opener of the socket closes it."""
+        """Do nothing: the owner of the socket closes it."""
 
 
 class _Incoming(io.RawIOBase):

@@ -18,10 +18,10 @@ _JSON: Mapping[type, str] = {
 
 
 def read_connector(name: str, status: Any, info: Any = None) -> Connector:
-    """From the JSON of its status, and where that was asked for of what the workers keep of it.
+    """Parse the JSON of its status and, if requested, of its configuration.
 
     Raises:
-        ValueError: it is not of that shape.
+        ValueError: it does not have that form.
     """
     own = member(status, "connector", dict)
     kind = checked((info or {}).get("type") or status.get("type", ""), str, "`type`")
@@ -35,10 +35,10 @@ def read_connector(name: str, status: Any, info: Any = None) -> Connector:
 
 
 def read_config(document: Any) -> dict[str, str]:
-    """From the JSON of `/connectors/NAME/config`.
+    """Parse the JSON of `/connectors/NAME/config`.
 
     Raises:
-        ValueError: it is not of that shape.
+        ValueError: it does not have that form.
     """
     config = {k: v for k, v in checked(document, dict).items() if v is not None}
     if not all(isinstance(value, str | int | float) for value in config.values()):
@@ -47,16 +47,16 @@ def read_config(document: Any) -> dict[str, str]:
 
 
 def member(document: Any, name: str, kind: type[T]) -> T:
-    """What an object holds under this name.
+    """The member of an object, of this type.
 
     Raises:
-        ValueError: there is no object, or nothing of this kind in it.
+        ValueError: it is not an object, or has no such member.
     """
     return checked(checked(document, dict).get(name), kind, f"`{name}`")
 
 
 def checked(value: Any, kind: type[T], what: str = "the answer") -> T:
-    """The value, which is of this kind.
+    """Check the type of a value.
 
     Raises:
         ValueError: it is not.

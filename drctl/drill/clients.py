@@ -83,7 +83,7 @@ class AllConnectors(ConnectorsReader, Protocol):
     """Lists all connectors of a Connect cluster."""
 
     def names(self) -> Sequence[str]:
-        """Of all connectors.
+        """The connectors.
 
         Raises:
             Unreachable: no worker answered within the deadline.
@@ -221,11 +221,11 @@ class Conducted:
             self.applications.stop_reading()
 
     def waiting(self, identity: str, words: str, left_s: float) -> None:
-        """Its proof is not there yet."""
+        """A step is not verified yet."""
         self.watcher.waiting(identity, words, left_s)
 
     def ended(self, identity: str, words: str, figures: Mapping[str, float]) -> None:
-        """It ended."""
+        """A step ended."""
         self.watcher.ended(identity, words, figures)
         if self.plan.step(identity).kind == _OPEN:
             self.applications.move()

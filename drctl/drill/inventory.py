@@ -48,7 +48,7 @@ class Holding:
 
     @property
     def hidden(self) -> frozenset[str]:
-        """All that is not known."""
+        """Everything that could not be read."""
         return frozenset(self.unseen) | frozenset(self.barred)
 
 
@@ -66,7 +66,7 @@ class Inventory:
 
     @property
     def places(self) -> Mapping[str, Holding]:
-        """All of them, by how a line about them begins."""
+        """All holdings, by the prefix of their report lines."""
         return {**{f"{name}: ": held for name, held in self.clusters.items()}, "": self.connect}
 
 
@@ -165,7 +165,7 @@ _UNREADABLE = "this user may not read them"
 
 @dataclass(slots=True)
 class _Found:
-    """A holding in the making."""
+    """Collects the holdings of one cluster."""
 
     things: dict[str, Mapping[str, str]] = field(default_factory=dict)
     settings: dict[str, Mapping[str, str]] = field(default_factory=dict)
@@ -178,7 +178,7 @@ class _Found:
 def holding(
     site: ClusterReader, groups: GroupReader, acls: AclReader, survey: ClusterSurveyor
 ) -> Holding:
-    """One cluster.
+    """Take the inventory of one cluster.
 
     Raises:
         Unreachable: it did not answer.
@@ -194,7 +194,7 @@ def holding(
 
 
 def connect_holding(connectors: AllConnectors | None) -> Holding:
-    """All connectors of the link's workers, whosever they are."""
+    """All connectors of the link's workers, including those of other links."""
     if connectors is None:
         return Holding(barred={"connector": "the link configures no Connect workers"})
     try:

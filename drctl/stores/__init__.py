@@ -1,1 +1,1 @@
-"""What drctl keeps on this machine: journals, ledgers, results as Parquet, temporary data."""
+"""Local storage: journals, ledgers, Parquet results, temporary data."""

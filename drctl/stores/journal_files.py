@@ -1,7 +1,7 @@
-"""The state folder: journals and the history of drills, as files of a line of JSON an entry.
+"""The state folder: journals and the history of drills, as files with one JSON entry per line.
 
-Each line is on disk before the next thing happens. A line that a crash cut short is the last one;
-whatever it announced was not begun.
+Each line is synced to disk before anything else happens. Only the last line can be cut short by a
+crash; what it announces has not begun.
 """
 
 import fcntl
@@ -26,10 +26,10 @@ _KNOWN = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
 
 
 class LineFile(Closing):
-    """Takes the lines of a run, and has them on disk when it returns; a context manager.
+    """Appends the lines of a run, each synced to disk; a context manager.
 
     Args:
-        hint: what to do when it cannot be written.
+        hint: hint of errors if it cannot be written.
     """
 
     def __init__(self, file: Path, run: str, hint: str) -> None:
@@ -50,26 +50,26 @@ class LineFile(Closing):
         return str(self._file)
 
     def create(self) -> None:
-        """Make the file, and its folder, for its owner alone.
+        """Create the file and its folder, accessible to the owner only.
 
         Raises:
-            Unknown: there is one, or it cannot be made.
+            Unknown: it exists, or cannot be created.
         """
         folder = self._file.parent
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._handle = os.open(self._file, _NEW, 0o600)
-            # The names too must survive a crash of the machine.
+            # The directory entries must survive a crash of the host, too.
             for place in (folder, folder.parent):
                 sync_folder(place)
         except OSError as error:
             raise self._unwritable(error) from error
 
     def append_from(self, size: int) -> None:
-        """Write on after that many bytes; what stands there is cut off.
+        """Append after that many bytes; anything after them is truncated.
 
         Raises:
-            Unknown: that is not possible.
+            Unknown: it cannot be written.
         """
         try:
             self._handle = os.open(self._file, _KNOWN)
@@ -79,10 +79,10 @@ class LineFile(Closing):
             raise self._unwritable(error) from error
 
     def write(self, lines: Sequence[bytes]) -> None:
-        """Append lines; on disk when this returns. After a failure nothing is taken any more.
+        """Append lines and sync them to disk. After a failure, nothing more is accepted.
 
         Raises:
-            Unknown: that is not possible.
+            Unknown: it cannot be written.
         """
         if self._failed:
             raise Unknown(self._failed, self._hint)
@@ -91,7 +91,7 @@ class LineFile(Closing):
             _write(self._handle, b"".join(line + b"\n" for line in lines))
             os.fsync(self._handle)
         except OSError as error:
-            # Half a line may stand there: only who reads the file again can continue after it.
+            # There may be half a line: only a process that reads the file again can continue.
             raise self._unwritable(error) from error
 
     def _unwritable(self, error: OSError) -> Unknown:
@@ -99,23 +99,23 @@ class LineFile(Closing):
         return Unknown(self._failed, self._hint)
 
     def close(self) -> None:
-        """Let go of the file; may be called again."""
+        """Close the file; idempotent."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
 
 
 class JournalFile(LineFile):
-    """Implements `drctl.model.journal.RunJournal` for runs of one command on this machine."""
+    """Implements `drctl.model.journal.RunJournal` for runs of a single command on this host."""
 
     def __init__(self, folder: Path, run: str, hint: str) -> None:
         super().__init__(folder_of(folder, run) / NAME, run, hint)
 
     def append(self, entries: Sequence[Entry]) -> None:
-        """Write them down, without secrets; on disk when this returns.
+        """Append entries with secrets masked, and sync them to disk.
 
         Raises:
-            Unknown: that is not possible.
+            Unknown: it cannot be written.
         """
         if self._handle is None:
             self.create()
@@ -124,14 +124,14 @@ class JournalFile(LineFile):
 
 
 def runs(folder: Path) -> Iterator[str]:
-    """The names of all runs, the newest first."""
+    """The names of all runs, newest first."""
     if folder.is_dir():
         names = (p.parent.name for p in folder.glob(f"*/{NAME}"))
         yield from sorted(filter(is_run, names), reverse=True)
 
 
 def lines(folder: Path, run: str) -> list[bytes]:
-    """The lines of a run's journal, without one that has no end.
+    """The complete lines of a run's journal.
 
     Raises:
         UsageError: there is no such run.
@@ -149,7 +149,7 @@ def lines(folder: Path, run: str) -> list[bytes]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the names in a folder on disk."""
+    """Sync a folder, so that its directory entries are on disk."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -174,36 +174,36 @@ class RunFile(LineFile):
 
     @property
     def head(self) -> Head:
-        """Where its chain continues."""
+        """The head of its chain."""
         return self._head
 
     def append(self, entries: Sequence[Entry]) -> None:
-        """Write them down; on disk when this returns.
+        """Append entries and sync them to disk.
 
         Raises:
-            Unknown: that is not possible.
+            Unknown: it cannot be written.
         """
         lines = run_state.seal(entries, self._head)
         self.write(lines)
         self._head = run_state.head_after(lines, self._head)
 
     def check(self) -> None:
-        """Nothing: of a file nobody takes a link."""
+        """Do nothing: a link is not held by a file."""
 
     def copy(self, lines: Sequence[bytes]) -> None:
-        """Write lines down that were sealed elsewhere, after the same ones as here.
+        """Append lines that were sealed elsewhere after the same head.
 
         Raises:
-            Unknown: that is not possible.
+            Unknown: it cannot be written.
         """
         self.write(lines)
         self._head = run_state.head_after(lines, self._head)
 
     def behind(self, lines: Sequence[bytes]) -> None:
-        """Continue after these lines, with which the file begins.
+        """Continue after these lines, with which the file starts.
 
         Raises:
-            Unknown: that is not possible.
+            Unknown: it cannot be written.
         """
         self.append_from(sum(len(line) + 1 for line in lines))
         self._head = run_state.head_of(lines[-1]) if lines else self._head
@@ -216,7 +216,7 @@ class RunFiles:
         self._folder = folder
 
     def sound(self, run: str) -> int:
-        """How many of its lines are as they were written.
+        """Number of intact leading lines.
 
         Raises:
             UsageError: there is no such run.
@@ -225,15 +225,15 @@ class RunFiles:
         return run_state.verify(run, self.lines(run)).lines
 
     def set_aside(self, run: str) -> bool:
-        """Never: the topic tells that, and the run's own lines."""
+        """Always False: only the topic, or the run's own lines, show that."""
         return False
 
     def runs(self) -> Sequence[str]:
-        """All that are kept, the newest first."""
+        """All runs, newest first."""
         return tuple(runs(self._folder))
 
     def lines(self, run: str) -> Sequence[bytes]:
-        """The sealed lines of a run, without a torn last one.
+        """The sealed lines of a run, without an incomplete last line.
 
         Raises:
             UsageError: there is no such run.
@@ -243,7 +243,7 @@ class RunFiles:
         return tuple(held[:-1] if held and _torn(held[-1]) else held)
 
     def entries(self, run: str) -> Sequence[Entry]:
-        """What a run wrote down.
+        """The entries of a run.
 
         Raises:
             UsageError: there is no such run.
@@ -252,25 +252,25 @@ class RunFiles:
         return run_state.entries_in(run, self.lines(run), str(self._file(run)))
 
     def create(self, run: str) -> RunFile:
-        """The journal of a run that begins.
+        """Create the journal of a new run.
 
         Raises:
-            Unknown: there is one of that name, or it cannot be written.
+            Unknown: it exists, or cannot be written.
         """
         opened = RunFile(self._file(run), run)
         opened.create()
         return opened
 
     def reopen(self, run: str, known: Sequence[bytes] = ()) -> RunFile:
-        """The journal of a run that continues; made where there is none.
+        """Open the journal of a run to continue it; created if it is missing.
 
         Args:
-            known: what stands in the topic, which is right. A file that says otherwise is kept
-                beside the new one.
+            known: the lines in the topic, which are authoritative. A file that differs is renamed
+                and kept.
 
         Raises:
-            UsageError: there is no such run, and nothing is known of it.
-            Unknown: it cannot be read or written, or is damaged and nothing else is known.
+            UsageError: there is no such run here or in the topic.
+            Unknown: it cannot be read or written, or is damaged and not in the topic.
         """
         if not known:
             held = self.lines(run)
@@ -286,7 +286,7 @@ class RunFiles:
         return opened
 
     def _agreeing(self, run: str, known: Sequence[bytes]) -> Sequence[bytes]:
-        """The lines that the file has of those that are known; none where there is no file."""
+        """The known lines that the file has already; empty if there is no file."""
         if not self._file(run).is_file():
             return ()
         held = self.lines(run)
@@ -314,12 +314,12 @@ _ALONE = "alone"
 
 
 class LocalRuns(RunFiles):
-    """Runs inside one cluster that only this machine knows, for the cluster could not keep them.
+    """Runs inside one cluster whose journal exists only on this host, not on the cluster.
 
-    One at a time: who carries one out holds a lock that ends with its process.
+    One at a time: the executing process holds a lock, which ends with it.
 
     Args:
-        link: what the runs are of.
+        link: the link of the runs.
     """
 
     def __init__(self, folder: Path, link: str) -> None:
@@ -333,7 +333,7 @@ class LocalRuns(RunFiles):
         return f"{self._folder} (this host only)"
 
     def runs(self) -> Sequence[str]:
-        """All that are kept, the newest first."""
+        """All runs, newest first."""
         return tuple(run for run in super().runs() if self._is_own(run))
 
     def lines(self, run: str) -> Sequence[bytes]:
@@ -348,20 +348,20 @@ class LocalRuns(RunFiles):
         return super().lines(run)
 
     def must_be_signed(self, run: str) -> None:
-        """Nothing: nobody but its owner writes there."""
+        """Do nothing: only its owner writes there."""
 
     @property
     def unfinished(self) -> str:
-        """The newest run where it has not ended; empty where it has."""
+        """The newest run if it has not ended; else empty."""
         newest = next(iter(self.runs()), "")
         return newest if newest and not run_state.verify(newest, self.lines(newest)).ended else ""
 
     @contextmanager
     def take(self, holder: Holder) -> Iterator[RunFile]:
-        """The journal of a run that begins.
+        """Create the journal of a new run.
 
         Raises:
-            Refused: another process of this machine carries one out, or one stopped part-way.
+            Refused: another process of this host executes a run, or a run is unfinished.
             Unknown: it cannot be written.
         """
         with self._held(holder):
@@ -379,11 +379,11 @@ class LocalRuns(RunFiles):
 
     @contextmanager
     def resume(self, holder: Holder) -> Iterator[RunFile]:
-        """The journal of a run that continues; what is not sound of it is set aside.
+        """Open the journal of a run to continue it; damaged lines are set aside.
 
         Raises:
             UsageError: there is no such run.
-            Refused: another process of this machine carries one out.
+            Refused: another process of this host executes a run.
             Unknown: it cannot be read or written.
         """
         with self._held(holder):
@@ -426,7 +426,7 @@ def _torn(line: bytes) -> bool:
 
 
 class DrillHistory:
-    """A file of lines; a line that a crash cut short is not one."""
+    """A file of lines; a line that a crash cut short is ignored."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -437,7 +437,7 @@ class DrillHistory:
         return str(self._file)
 
     def lines(self) -> Sequence[bytes]:
-        """All whole lines, the oldest first; none where there is no file.
+        """All complete lines, oldest first; empty if there is no file.
 
         Raises:
             Unknown: it cannot be read.
@@ -450,17 +450,17 @@ class DrillHistory:
             raise Unknown(f"cannot read {self._file}: {error.strerror}") from error
 
     def append(self, line: bytes) -> None:
-        """Add one; on disk when this returns.
+        """Append a line and sync it to disk.
 
         Raises:
-            Unknown: that is not possible.
+            Unknown: it cannot be written.
         """
         try:
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
             handle = os.open(self._file, flags, 0o600)
             try:
-                # Behind half a line of a crash the new one begins on its own.
+                # After half a line from a crash, start a new line.
                 torn = b"" if _ended(handle) else b"\n"
                 _write(handle, torn + line + b"\n")
                 os.fsync(handle)
@@ -479,7 +479,7 @@ def _ended(handle: int) -> bool:
 
 
 class StateFolder:
-    """Implements `drctl.model.journal.JournalPlace`; makes nothing."""
+    """Implements `drctl.model.journal.JournalPlace`; creates nothing."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -490,10 +490,10 @@ class StateFolder:
         return str(self._folder)
 
     def check(self) -> None:
-        """See whether a run could write here: where it is missing, whether it could be made.
+        """Check whether a run could write here, or create the folder if it is missing.
 
         Raises:
-            ConfigError: it could not.
+            ConfigError: it is not writable.
         """
         place = self._folder
         while not place.exists() and place != place.parent:

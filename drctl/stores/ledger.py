@@ -1,6 +1,6 @@
-"""What earlier gap runs read and how fast: a ledger in a SQLite file, and the measured rate.
+"""The ledger of earlier gap runs in a SQLite file, and their measured read rate.
 
-Every change of the ledger is one transaction, so a crash leaves what was.
+Each change is one transaction, so a crash leaves the previous state.
 """
 
 import json
@@ -39,7 +39,7 @@ _OF_LOG = "book = ? AND topic = ? AND side = ? AND partition = ?"
 
 
 class DatabaseLedger:
-    """Implements `drctl.gap.ledger.LedgerStore`; made on first use, readable by its owner only."""
+    """Implements `drctl.gap.ledger.LedgerStore`; created on first use, for its owner only."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -50,10 +50,10 @@ class DatabaseLedger:
         return str(self._file)
 
     def book(self, fingerprint: str) -> Book | None:
-        """The book of that name, if there is one.
+        """The ledger book with that name; None if there is none.
 
         Raises:
-            ConfigError: the file is no ledger, or cannot be read.
+            ConfigError: the file is not a ledger, or cannot be read.
         """
         if not self._file.exists():
             return None
@@ -61,10 +61,10 @@ class DatabaseLedger:
             return _book(db, fingerprint)
 
     def begin(self, fingerprint: str, book: Book) -> Book:
-        """Begin a book; gives the one that is there if somebody else was faster.
+        """Create a book, or return the existing one if another process was faster.
 
         Raises:
-            ConfigError: the file is no ledger, or cannot be written.
+            ConfigError: the file is not a ledger, or cannot be written.
         """
         values = (fingerprint, book.salt, book.buckets, book.cell_bits, book.version)
         with self._open() as db:
@@ -72,10 +72,10 @@ class DatabaseLedger:
             return _book(db, fingerprint) or book
 
     def logs(self, fingerprint: str, topics: Collection[str]) -> Mapping[LogKey, KnownLog]:
-        """What is known of these topics.
+        """The entries of these topics.
 
         Raises:
-            ConfigError: the file is no ledger, or cannot be read.
+            ConfigError: the file is not a ledger, or cannot be read.
         """
         if not topics:
             return {}
@@ -102,7 +102,7 @@ class DatabaseLedger:
         forgotten: Collection[LogKey],
         changed: Mapping[LogKey, KnownLog],
     ) -> bool:
-        """Forget logs, then replace what is known of others. False: the version has moved.
+        """Delete logs, then replace the entries of others; False if the version changed meanwhile.
 
         Raises:
             ConfigError: the file cannot be written.
@@ -123,7 +123,7 @@ class DatabaseLedger:
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        """One transaction; everything or nothing of it is kept."""
+        """One transaction; applied completely or not at all."""
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             self._file.touch(mode=0o600, exist_ok=True)
@@ -170,7 +170,7 @@ def _cells(db: sqlite3.Connection, fingerprint: str) -> Mapping[LogKey, dict[int
 
 
 def _set_rules(db: sqlite3.Connection, fingerprint: str, rules: Mapping[str, Rules]) -> None:
-    """Digests by other rules than these are of no use any more."""
+    """Delete digests that were computed by other rules."""
     book = _book(db, fingerprint)
     changed = {t: r for t, r in rules.items() if book is None or book.rules.get(t) != r}
     for topic in changed:
@@ -203,7 +203,7 @@ def _set_log(db: sqlite3.Connection, place: _Place, log: KnownLog) -> None:
         [
             (*place, cell.number, cell.start, cell.end, cell.digested_at, _packed(cell.rows))
             for cell in log.cells.values()
-            # What is known of a range never changes; it is forgotten, or the range grows.
+            # The digest of a range never changes; it is deleted, or the range grows.
             if stored.get(cell.number) != (cell.start, cell.end)
         ],
     )
@@ -214,17 +214,17 @@ def _packed(rows: Sequence[Row]) -> bytes:
 
 
 _ENOUGH = 200_000
-"""Runs that read fewer offsets measure the start of Spark."""
+"""Runs that read fewer offsets measure mainly the start of Spark."""
 
 
 class MeasuredRate:
-    """Keeps the last run's rate in a file; a file that cannot be read measures nothing."""
+    """Stores the last run's rate in a file; an unreadable file counts as no measurement."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
 
     def offsets_a_second(self) -> float | None:
-        """None where nothing was measured."""
+        """The rate; None without a measurement."""
         try:
             rate = read_json(self._file.read_text(encoding="utf-8"))["offsets_a_second"]
         except (OSError, ValueError, KeyError, TypeError):
@@ -232,7 +232,7 @@ class MeasuredRate:
         return float(rate) if isinstance(rate, int | float) and rate > 0 else None
 
     def note(self, offsets: int, seconds: float) -> None:
-        """Keep what a run took, if it was long enough to tell something.
+        """Store the rate of a run, if it was long enough to be meaningful.
 
         Raises:
             OSError: the file cannot be written.

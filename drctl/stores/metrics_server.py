@@ -1,4 +1,4 @@
-"""A page of numbers at an address, served from a thread until it is closed."""
+"""Serves metrics over HTTP from a thread until it is closed."""
 
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,15 +16,15 @@ _TIMEOUT_S = 10
 
 
 class MetricsServer:
-    """Answers GET /metrics with what `page` says then; a context manager.
+    """Answers GET /metrics with the result of `page`; a context manager.
 
     Args:
         address: `HOST:PORT`; an IPv6 address in brackets.
         page: called in another thread.
 
     Raises:
-        UsageError: that is no address.
-        ConfigError: nobody can listen there.
+        UsageError: the address is invalid.
+        ConfigError: the address cannot be bound.
     """
 
     def __init__(self, address: str, page: Callable[[], str], content_type: str) -> None:
@@ -35,7 +35,7 @@ class MetricsServer:
 
     @property
     def port(self) -> int:
-        """Where it listens; another one than was asked for where that was 0."""
+        """The port in use; chosen by the system if 0 was requested."""
         return int(self._server.server_address[1])
 
     def __enter__(self) -> Self:
@@ -66,7 +66,7 @@ class MetricsServer:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    block_on_close = False  # somebody who never sends a request must not hold drctl
+    block_on_close = False  # a client that never sends a request must not block drctl
 
 
 class _V6Server(_Server):
@@ -90,7 +90,7 @@ def _handler(page: Callable[[], str], content_type: str) -> type[BaseHTTPRequest
             self.wfile.write(body)
 
         def log_message(self, format: str, *arguments: object) -> None:
-            """Nothing: stderr is for the engineer."""
+            """Log nothing: stderr is for the engineer."""
 
     return Handler
 

@@ -1,4 +1,4 @@
-"""Missing and reordered records of a gap result as Parquet, as Spark writes them: read, written."""
+"""Reads and writes the missing and reordered records of a gap result as Parquet, as Spark does."""
 
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,18 +26,18 @@ _WORD = 1 << 63
 
 
 def micros(timestamp_ms: int) -> int | None:
-    """What Parquet holds of it as a date; None where it cannot."""
+    """The value of a Parquet timestamp column; None if Parquet cannot represent it."""
     found = timestamp_ms * 1000
     return found if -_WORD <= found < _WORD else None
 
 
 def column_in(file: "ParquetFile") -> str:
-    """Where the file has timestamps; those of earlier versions have dates alone."""
+    """The timestamp column of the file; earlier versions have only dates."""
     return RAW if RAW in file.schema_arrow.names else DATE
 
 
 def millis(times: "pyarrow.Array") -> "pyarrow.Array":
-    """That column as milliseconds."""
+    """That column in milliseconds."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -47,7 +47,7 @@ def millis(times: "pyarrow.Array") -> "pyarrow.Array":
 
 
 def _batches(folder: Path, names: Sequence[str], rows: int) -> "Iterator[pyarrow.RecordBatch]":
-    """The columns of these names and that of the timestamps, of all files.
+    """Read these columns and the timestamps from all files.
 
     Raises:
         OSError, ValueError, KeyError, ArrowException: a file is damaged.
@@ -55,7 +55,7 @@ def _batches(folder: Path, names: Sequence[str], rows: int) -> "Iterator[pyarrow
     from pyarrow.parquet import ParquetFile
 
     for file in sorted(folder.glob("*.parquet")):
-        # Twelve-byte timestamps count nanoseconds otherwise, which end in the year 2262.
+        # Otherwise INT96 timestamps are read as nanoseconds, which end in the year 2262.
         with ParquetFile(file, coerce_int96_timestamp_unit="us", pre_buffer=False) as opened:
             columns = [*names, column_in(opened)]
             for batch in opened.iter_batches(rows, columns=columns):
@@ -71,7 +71,7 @@ _RECORDS_AT_ONCE = 10_000
 
 
 def read_records(folder: Path) -> Iterator[GapRow]:
-    """All rows of all files, in no order.
+    """All rows of all files, unordered.
 
     Raises:
         Refused: a file is missing or damaged.
@@ -107,7 +107,7 @@ _FIRST = (OrderVerdict.CONFLICTING, OrderVerdict.UNKEYED, OrderVerdict.SAFE)
 
 
 def read_samples(folder: Path, number: int) -> tuple[Sample, ...]:
-    """Up to so many, those out of order first; of a bounded number of rows.
+    """At most this many rows, those out of order first, from a bounded number of rows.
 
     Raises:
         Unknown: a file is missing or damaged.
@@ -139,7 +139,7 @@ FILE = "part-00000.snappy.parquet"
 
 @contextmanager
 def replaced(folder: Path, schema: "pyarrow.Schema") -> "Iterator[ParquetWriter]":
-    """What writes the file; it is whole when the block ends.
+    """A writer for the file, which is complete when the block ends.
 
     Raises:
         OSError: it cannot be written.
@@ -152,7 +152,7 @@ def replaced(folder: Path, schema: "pyarrow.Schema") -> "Iterator[ParquetWriter]
         folder / FILE,
         schema,
         compression="snappy",
-        # Twelve bytes for a timestamp are out of fashion, but what Spark writes.
+        # INT96 timestamps are deprecated, but Spark writes them.
         use_deprecated_int96_timestamps=True,
         store_schema=False,
     ) as writer:
@@ -163,10 +163,10 @@ INVERSIONS = "inversions"
 
 
 def write_inversions(rows: Iterable[Inversion], folder: Path) -> None:
-    """Write all of them, a bounded number at a time; also if there are none.
+    """Write all rows in batches; creates the file even without rows.
 
     Raises:
-        OSError: there is no room for them.
+        OSError: the disk is full.
     """
     columns = inversions_schema()
     coming = map(attrgetter(*columns.names), rows)
@@ -211,7 +211,7 @@ class ParquetRecords:
     """Implements `drctl.gap.held.RowWriter`.
 
     Args:
-        out: the folder of all folders.
+        out: parent directory of the folders.
     """
 
     def __init__(self, out: Path) -> None:
@@ -221,7 +221,7 @@ class ParquetRecords:
         """Write the missing records.
 
         Raises:
-            ScanFailed: there is no room for them.
+            ScanFailed: the disk is full.
         """
         try:
             with _file(self._out / RECORDS) as records, _file(self._out / OTHERS) as others:
@@ -232,10 +232,10 @@ class ParquetRecords:
             raise ScanFailed(str(error)) from error
 
     def write_inversions(self, rows: Iterable[Inversion]) -> None:
-        """Write those that stand in another order.
+        """Write the reordered records.
 
         Raises:
-            ScanFailed: there is no room for them.
+            ScanFailed: the disk is full.
         """
         try:
             write_inversions(rows, self._out / INVERSIONS)
@@ -244,7 +244,7 @@ class ParquetRecords:
 
 
 def schema() -> "pyarrow.Schema":
-    """Of both folders' files; the names and types of Spark's."""
+    """The schemas of both kinds of files, with the names and types that Spark writes."""
     import pyarrow as pa
 
     return pa.schema(
@@ -265,7 +265,7 @@ def schema() -> "pyarrow.Schema":
 
 
 class _Rows:
-    """Rows of one file, which go there in batches of bounded size."""
+    """Buffers rows of one file and writes them in batches."""
 
     def __init__(self, writer: "ParquetWriter", columns: "pyarrow.Schema") -> None:
         self._writer = writer
@@ -274,14 +274,14 @@ class _Rows:
         self._key_bytes = 0
 
     def add(self, row: MissingRow) -> None:
-        """Write this row, sooner or later."""
+        """Add a row."""
         self._rows.append(row)
         self._key_bytes += len(row.key or b"")
         if len(self._rows) >= _ROWS or self._key_bytes >= _KEY_BYTES:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is left."""
+        """Write the remaining rows."""
         if self._rows:
             columns: list[list[object]] = list(map(list, zip(*self._rows, strict=True)))
             dates: list[object] = [micros(row.timestamp_ms) for row in self._rows]

@@ -1,6 +1,6 @@
-"""What does not fit into memory, in temporary files that have no name and leave nothing.
+"""Data that exceeds memory, in unnamed temporary files that the system deletes.
 
-Consumer timestamps in a database, and the records of a gap result in drawers of offsets.
+Consumer timestamps in a database, and records of a gap result, grouped by offset range.
 """
 
 import marshal
@@ -38,10 +38,10 @@ _SETTINGS = (
 
 
 class TemporaryEntries:
-    """Implements `EntryStore` of `drctl.offsets`; the file is gone with this object.
+    """Implements `EntryStore` of `drctl.offsets`; the file is deleted with this object.
 
     Raises:
-        Unknown: there is no room for it.
+        Unknown: the disk is full.
     """
 
     def __init__(self) -> None:
@@ -50,10 +50,10 @@ class TemporaryEntries:
             self._database.execute(statement)
 
     def put(self, entries: Iterable[Entry]) -> None:
-        """Let each take the place of what is kept of its key and partition of the topic.
+        """Insert or replace each entry by its key and partition.
 
         Raises:
-            Unknown: there is no room for it.
+            Unknown: the disk is full.
         """
         try:
             self._database.execute("BEGIN")
@@ -66,15 +66,15 @@ class TemporaryEntries:
             ) from None
 
     def entries(self) -> Iterator[Entry]:
-        """All of them; those of one group, topic and partition one after the other."""
+        """All entries; those of one group, topic and partition are consecutive."""
         return (Entry(*row) for row in self._database.execute(_ALL))
 
 
 _SPAN = 14
-"""Bits of an offset: how many of them a drawer is for."""
+"""Bits of the offset within one drawer, the range of offsets that is stored together."""
 
 _HELD = 50_000
-"""Rows that are held at once before they are put away."""
+"""Number of rows in memory before they are written to drawers."""
 
 _CODES = {verdict.value: code for code, verdict in enumerate(OrderVerdict)}
 _VERDICTS = tuple(OrderVerdict)
@@ -86,12 +86,12 @@ Row = tuple[str, int, int, int, bytes | None, int, str]
 
 @dataclass(slots=True)
 class _Drawer:
-    """Where the rows of some offsets lie in the file.
+    """A drawer: where the rows of a range of offsets are in the file.
 
     Attributes:
-        parts: position and length of each part of them.
-        last: the greatest offset.
-        ascending: whether they lie there in order, none twice.
+        parts: position and length of each part.
+        last: highest offset.
+        ascending: whether the rows are in strictly ascending order.
     """
 
     parts: list[tuple[int, int]] = field(default_factory=list)
@@ -100,14 +100,14 @@ class _Drawer:
 
 
 class TemporaryWantedRows:
-    """Rows in a file that is gone with this object.
+    """Rows in a file that is deleted with this object.
 
     Args:
-        rows: of a gap result, in any order.
+        rows: rows of a gap result, in any order.
 
     Raises:
-        Refused: an offset stands there twice.
-        Unknown: there is no room for them.
+        Refused: an offset occurs twice.
+        Unknown: the disk is full.
     """
 
     def __init__(self, rows: Iterable[Row]) -> None:
@@ -126,11 +126,11 @@ class TemporaryWantedRows:
             ) from None
 
     def tallies(self) -> Mapping[RecordSet, Tally]:
-        """What each record set holds."""
+        """The tally of each record set."""
         return dict(self._tallies)
 
     def done(self, record_set: RecordSet, through: int) -> Tally:
-        """What a record set holds up to this offset."""
+        """The tally of a record set up to this offset."""
         done = Tally()
         for number, drawer in sorted(self._drawers.get(record_set.place, {}).items()):
             if number << _SPAN <= through:
@@ -147,11 +147,11 @@ class TemporaryWantedRows:
     def offsets_after(
         self, place: TopicPartition, through: Mapping[OrderVerdict, int]
     ) -> Iterator[int]:
-        """Their offsets."""
+        """The offsets of these rows."""
         return chain.from_iterable(self._offsets_after(place, through))
 
     def close(self) -> None:
-        """Give the file back; may be called again."""
+        """Close the file; idempotent."""
         self._file.close()
 
     def __del__(self) -> None:
@@ -177,7 +177,7 @@ class TemporaryWantedRows:
     def _open(
         self, place: TopicPartition, through: Mapping[OrderVerdict, int]
     ) -> Iterator[tuple[_Drawer, bool]]:
-        """The drawers that hold any of these, and whether all that they hold is of these."""
+        """The drawers with any of these offsets, and whether all their rows are selected."""
         first, last = min(through.values()), max(through.values())
         record_sets = {
             record_set.order for record_set in self._tallies if record_set.place == place
@@ -187,7 +187,7 @@ class TemporaryWantedRows:
                 yield drawer, record_sets and number << _SPAN > last
 
     def _take(self, rows: Iterable[Row]) -> None:
-        """Put rows away, each into its drawer."""
+        """Write rows to their drawers."""
         held = defaultdict[tuple[str, int, int], list[WantedRow]](list)
         for topic, partition, at, timestamp, key, size, verdict in rows:
             row = at, timestamp, key, size, _VERDICTS[_CODES[verdict]]
@@ -212,7 +212,7 @@ class TemporaryWantedRows:
         self._file.write(part)
 
     def _sort(self) -> None:
-        """Put the drawers in order whose rows came in none."""
+        """Sort drawers whose rows are not in order."""
         for drawer in chain.from_iterable(map(dict.values, self._drawers.values())):
             if drawer.ascending:
                 continue
@@ -240,7 +240,7 @@ class TemporaryWantedRows:
 
 
 def _sum(tally: Tally, rows: Sequence[WantedRow]) -> Tally:
-    """The tally with these rows, too."""
+    """The tally including these rows."""
     return Tally(
         tally.records + len(rows),
         tally.bytes + sum(map(_SIZE, rows)),
