@@ -167,9 +167,9 @@ def _check_resume_offsets(settings: SeedSettings, boundaries: Offsets, reader: L
     if wrong:
         shown = "; ".join((*wrong[:_SHOWN], *(["..."] if len(wrong) > _SHOWN else [])))
         raise Refused(
-            f"reverse replication has already started, but connector {name} (source.cluster.alias"
-            f" {alias}) has no stored offsets for it: it would resume at {shown}, and replicate all"
-            " records from there again",
+            f"reverse replication has already started, but the stored offsets of connector {name}"
+            f" (source.cluster.alias {alias}) are missing or too low: it would resume at {shown},"
+            " and replicate all records from there again",
             "restore the connector name and alias with which it started; or, while it is STOPPED,"
             " set its offsets to the last replicated record: PATCH"
             f" /connectors/{name}/offsets",

@@ -136,7 +136,7 @@ class Drain(Polling[DrainSettings, DrainIntent, DrainFacts]):
         # A tail may hold only some of the second copies: only a full comparison counts them all.
         missing = reader.compared("full") if second else reader.missing()
         if unproven := missing.unproven:
-            words = f"{len(unproven):,} partitions could not be compared yet: {unproven[0]}"
+            words = f"{len(unproven):,} partitions are not verified yet: {unproven[0]}"
             return Readback(State.WAITING, words, items=unproven)
         records = missing.but_for(second)
         if records:

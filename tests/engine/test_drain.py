@@ -32,7 +32,11 @@ def test_nothing_is_missing() -> None:
     ("found", "words", "items"),
     [
         (Missing(1200, (), ("t-0: 1,200 missing",)), "1,200 records", ("t-0: 1,200 missing",)),
-        (Missing(0, ("t-1: on its way", "t-2: no leader")), "2 partitions are not proven", None),
+        (
+            Missing(0, ("t-1: on its way", "t-2: no leader")),
+            "2 partitions are not verified yet",
+            None,
+        ),
         (Missing(7, ("t-1: on its way",), ("t-0: 7 missing",)), "t-1: on its way", None),
     ],
 )

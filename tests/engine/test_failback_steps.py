@@ -220,7 +220,7 @@ def test_a_way_home_that_has_begun_goes_on_where_it_stands(world: Around) -> Non
 def test_one_that_has_begun_and_forgotten_it_does_not_begin_again(
     world: Around, first: int
 ) -> None:
-    told = f"go on with orders-0, offset {first} where 2 is the first new one"
+    told = rf"resume at orders-0 offset {first} \(first new record: 2\)"
     with pytest.raises(Refused, match=told):
         check("set-start-offsets", SEEDS, world, find_missing=BEGUN)
 
@@ -395,7 +395,7 @@ def test_a_connector_that_brings_nothing_any_more_is_named_while_it_is_waited_fo
     intent = check("wait-for-catch-up", settings, world)
     for state, told in (("RUNNING", ""), ("FAILED", "; mm2 is FAILED: ConnectException: it ended")):
         world.states["mm2"] = state
-        assert verify("wait-for-catch-up", intent, world).words.endswith(f"on their way{told}")
+        assert verify("wait-for-catch-up", intent, world).words.endswith(f"still missing{told}")
 
 
 def test_what_is_out_of_order_refuses_and_what_is_put_right_does_not() -> None:
