@@ -111,12 +111,12 @@ def temporary_entries() -> "TemporaryEntries":
     return TemporaryEntries()
 
 
-def meet(link: "Link", *, source_s: float = TIMEOUT_S, given_up: bool = False) -> None:
+def probe_clusters(link: "Link", *, source_s: float = TIMEOUT_S, abandoned: bool = False) -> None:
     """Probe the clusters and Connect workers of a link in parallel, so that timeouts do not add up.
 
     Args:
         source_s: how long the source may take to answer.
-        given_up: whether to ignore an authentication failure of the source.
+        abandoned: whether to ignore an authentication failure of the source.
 
     Raises:
         ConfigError: the properties of a cluster are invalid.
@@ -141,7 +141,7 @@ def meet(link: "Link", *, source_s: float = TIMEOUT_S, given_up: bool = False) -
             try:
                 probe.value()
             except AuthenticationFailed:
-                if not (given_up and probe is source_probe):
+                if not (abandoned and probe is source_probe):
                     raise
             except Unreachable:
                 continue  # the failure is remembered, and fails later requests at once

@@ -177,7 +177,7 @@ def observe(config: "Config", link: "Link") -> "Observed":
     from drctl.model.loss import Mode
 
     with ClusterLinkReader(config, link, lambda *_: ()) as reader:
-        reader.meet()
+        reader.probe_clusters()
         with (
             opened_ports(reader, None) as ports,
             _survey_ports(config, link) as survey_ports,

@@ -124,7 +124,7 @@ class FailbackReader(ClusterLinkReader):
 
 
 def failback_reader(
-    config: "Config", link: "Link", asked: "Prompts", policies: "Policies | None" = None
+    config: "Config", link: "Link", prompts: "Prompts", policies: "Policies | None" = None
 ) -> FailbackReader:
     """The reader for the failback of a link.
 
@@ -143,8 +143,8 @@ def failback_reader(
         config,
         back,
         prechecks,
-        asked,
-        opposite=ClusterLinkReader(config, link, run_prechecks, asked),
+        prompts,
+        opposite=ClusterLinkReader(config, link, run_prechecks, prompts),
     )
 
 
@@ -277,7 +277,7 @@ def known_overrides(given: Sequence[str]) -> Mapping[str, str]:
 
 
 FAILBACK = Operation(
-    lambda config, link, asked, _lost: failback_reader(config, link, asked),
+    lambda config, link, prompts, _lost: failback_reader(config, link, prompts),
     failback_writer,
     known_overrides,
     lambda _plan: FAILBACK_MODE,
@@ -288,7 +288,7 @@ FAILBACK = Operation(
 def failback_with(policies: "Policies") -> Operation:
     """A failback with policies for the records that only the recovered cluster has."""
     return replace(
-        FAILBACK, reader=lambda c, link, asked, _: failback_reader(c, link, asked, policies)
+        FAILBACK, reader=lambda c, link, prompts, _: failback_reader(c, link, prompts, policies)
     )
 
 
@@ -491,7 +491,7 @@ def look_at(config: "Config", link: "Link", gap: Path | None, most: int | None =
     results = _results(config, link, gap)
     with _ports(config, link) as ports, notices().task("checking both clusters and Connect"):
         # In parallel, so that the timeouts of unreachable systems do not add up.
-        probes = BoundedQuery(lambda: adapters.meet(link), _PROBES_S)
+        probes = BoundedQuery(lambda: adapters.probe_clusters(link), _PROBES_S)
         facts = FailbackObserver(link, config.policy, ports, most=most).observe(results)
         probes.value()
         return facts

@@ -278,17 +278,19 @@ class ClusterLinkReader(NoFailback):
         if self.opposite is not None:
             self.opposite.__exit__()
 
-    def meet(self, *, given_up: bool = False) -> None:
+    def probe_clusters(self, *, abandoned: bool = False) -> None:
         """Probe both clusters and Connect at the same time.
 
         Args:
-            given_up: whether to ignore an authentication failure of the source.
+            abandoned: whether to ignore an authentication failure of the source.
 
         Raises:
             ConfigError: the properties of a cluster are invalid.
             AuthenticationFailed: a cluster rejects drctl's credentials.
         """
-        adapters.meet(self.link, source_s=self.timeout_s(self.link.source), given_up=given_up)
+        adapters.probe_clusters(
+            self.link, source_s=self.timeout_s(self.link.source), abandoned=abandoned
+        )
 
     def prepare(self) -> None:
         """Start to connect to everything that steps will read."""
@@ -355,7 +357,7 @@ class ClusterLinkReader(NoFailback):
         """
         return tuple(sorted(filter(self.link.carries_group, self.groups(name).groups())))
 
-    def look_ahead(self) -> None:
+    def start_snapshot(self) -> None:
         """Start to record the state of target and connectors while a lost source times out."""
         from drctl.checks.bounded_query import BoundedQuery
 
@@ -371,7 +373,7 @@ class ClusterLinkReader(NoFailback):
         self._snapshot = BoundedQuery(look, adapters.TIMEOUT_S)
 
     def early_snapshot(self) -> "StateSnapshot | None":
-        """What `look_ahead` found up to 5 s ago; None if it failed or was not called."""
+        """What `start_snapshot` found up to 5 s ago; None if it failed or was not called."""
         if self._snapshot is None:
             return None
         answer, self._snapshot = self._snapshot.answer(), None
@@ -455,7 +457,7 @@ class ClusterLinkReader(NoFailback):
         self._found[mode] = monotonic(), found
         return found
 
-    def give_up(self) -> None:
+    def watch_source(self) -> None:
         """Start to probe a source that is probably down, so that no step has to wait for it.
 
         Also records the end offsets of its copies; prechecks test whether they grow.

@@ -90,7 +90,7 @@ class RebuildReader(FailbackReader):
         return ClusterLinkReader.translated(self)
 
 
-def rebuild_reader(config: "Config", link: "Link", asked: "Prompts") -> RebuildReader:
+def rebuild_reader(config: "Config", link: "Link", prompts: "Prompts") -> RebuildReader:
     """The reader for the failback of a link whose source has lost its records.
 
     Raises:
@@ -99,8 +99,8 @@ def rebuild_reader(config: "Config", link: "Link", asked: "Prompts") -> RebuildR
     from drctl.config.reverse_link import reversed_link
 
     back = reversed_link(link, map(config.link, config.links))
-    old = LostTopicsReader(config, link, run_prechecks, asked)
-    return RebuildReader(config, back, _prechecks, asked, opposite=old)
+    old = LostTopicsReader(config, link, run_prechecks, prompts)
+    return RebuildReader(config, back, _prechecks, prompts, opposite=old)
 
 
 def holds_nothing(reader: ClusterLinkReader) -> bool:
@@ -159,7 +159,7 @@ def _terms(reader: ClusterLinkReader, terms: "Terms") -> "Terms":
 
 
 REBUILD = Operation(
-    lambda config, link, asked, _lost: rebuild_reader(config, link, asked),
+    lambda config, link, prompts, _lost: rebuild_reader(config, link, prompts),
     failback_writer,
     known_overrides,
     lambda _plan: REBUILD_MODE,

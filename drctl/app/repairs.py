@@ -144,8 +144,8 @@ def _overrides(given: Sequence[str]) -> Mapping[str, str]:
     return found
 
 
-def _reader(config: "Config", link: "Link", asked: "Prompts", _lost: bool) -> RepairReader:
-    return RepairReader(config, link, _judged, asked)
+def _reader(config: "Config", link: "Link", prompts: "Prompts", _lost: bool) -> RepairReader:
+    return RepairReader(config, link, _judged, prompts)
 
 
 def _code(prepared: Prepared) -> ExitCode:

@@ -222,7 +222,7 @@ def status_reader(config: "Config", link: "Link") -> Iterator[StatusReader]:
         adapters.reader(link.source, link.source_config, _GROUPS_S).groups as source_groups,
         adapters.reader(link.target, link.target_config, _GROUPS_S).groups as target_groups,
     ):
-        reader.meet()
+        reader.probe_clusters()
         lean = replace(
             ports,
             source=replace(ports.source, not_asked=_NOT_CHECKED),

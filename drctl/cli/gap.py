@@ -345,7 +345,7 @@ def _estimate(link: "Link", topics: Sequence[str]) -> int:
     # Garbage collection would take a fifth of the time, and finds no cycles here.
     gc.disable()
     try:
-        adapters.meet(link)
+        adapters.probe_clusters(link)
         with (
             adapters.both_readers(link) as (source, target),
             console().task("reading both clusters") as task,

@@ -199,7 +199,7 @@ def explain(
 
 
 def _translated(link: "Link", groups: tuple[str, ...], time: datetime | None) -> "LinkTranslated":
-    adapters.meet(link)
+    adapters.probe_clusters(link)
     given_ms = None if time is None else int(time.replace(tzinfo=UTC).timestamp() * 1000)
     return link_translated(link, groups, given_ms, unproven=configuration().policy.commits_unproven)
 
@@ -496,7 +496,7 @@ def apply(given: Apply) -> int:
     if source is None:
         if given.cluster is not None:
             raise UsageError("--cluster requires --from: offsets are translated over a link")
-        adapters.meet(chosen)
+        adapters.probe_clusters(chosen)
     with OVER_LINK.reader(config, chosen, NoPrompts(), False) as reader:
         with console().task(f"reading {chosen.target}"):
             if source and document:

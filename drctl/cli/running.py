@@ -147,11 +147,12 @@ def plan_or_execute(
         reduced_gc(),
         operation.reader(config, link, asked, lost) as reader,
     ):
-        met = BoundedQuery(partial(reader.meet, given_up=_gives_up_alive(overrides)), _BACKGROUND_S)
+        probe = partial(reader.probe_clusters, abandoned=_gives_up_alive(overrides))
+        met = BoundedQuery(probe, _BACKGROUND_S)
         if lost:
-            reader.give_up()
+            reader.watch_source()
             if given.execute:
-                reader.look_ahead()
+                reader.start_snapshot()
         # Meanwhile, read the target.
         journal = run_adapters.journal_topic(link)
         held = (
@@ -353,11 +354,9 @@ def resume_required(run: str, link: "Link") -> Iterator[None]:
     except Unknown as error:
         if error.exit_code is not ExitCode.UNKNOWN:
             raise
-        over: tuple[str, ...]
+        over: tuple[str, ...] = () if link.is_inside else ("--link", link.name)
         if link.name.startswith(INSIDE):
-            over: tuple[str, ...] = ("--cluster", link.name.removeprefix(INSIDE))
-        else:
-            over = () if link.is_inside else ("--link", link.name)
+            over = ("--cluster", link.name.removeprefix(INSIDE))
         resume = command_line(["resume", run, *over, "--execute"])
         raise ResumeRequired(run, error.message, resume) from error
 

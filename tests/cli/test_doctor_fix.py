@@ -60,7 +60,7 @@ def test_a_cluster_that_does_not_answer_is_no_difference(
         return Observed(link, source=Silent("cluster a did not answer within 10 s"), target="BBB")
 
     monkeypatch.setattr(doctor, "observe", observe)
-    monkeypatch.setattr(ClusterLinkReader, "meet", lambda *_, **__: None)
+    monkeypatch.setattr(ClusterLinkReader, "probe_clusters", lambda *_, **__: None)
     ran = called("-o", "json", "doctor", "--fix")
     assert ran.code == 5
     assert check(ran.document())["error"]["message"] == "cluster a did not answer within 10 s"

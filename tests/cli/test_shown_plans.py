@@ -81,13 +81,13 @@ class Site:
     def topics(self) -> tuple[str, ...]:
         return ("orders",)
 
-    def look_ahead(self) -> None:
+    def start_snapshot(self) -> None:
         """Nothing is looked at beside the plan here."""
 
-    def give_up(self) -> None:
+    def watch_source(self) -> None:
         """Nobody watches."""
 
-    def meet(self, *, given_up: bool = False) -> None:
+    def probe_clusters(self, *, abandoned: bool = False) -> None:
         pass
 
     def prepare(self) -> None:
