@@ -1,7 +1,7 @@
 """Archives of classes: those that fit are used, all others do no harm."""
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -30,30 +30,42 @@ def java(*options: str) -> str:
     return line.partition("source: ")[2]
 
 
-def test_recorded_and_used(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a JVM wrote that had no archive."""
+    file = tmp_path_factory.mktemp("classes") / "recorded"
+    assert "kafka-clients" in java(*recorded_into(file))
+    return file
+
+
+def test_recorded_and_used(recorded: Path, tmp_path: Path) -> None:
     archive = class_archive(tmp_path)
     assert archive.parent == tmp_path
     assert started_with(archive) == ()
-    recorded = tmp_path / "recorded"
-    assert "kafka-clients" in java(*recorded_into(recorded))
     keep(recorded, archive, command)
-    assert {file.name for file in tmp_path.iterdir()} == {"recorded", archive.name}
+    assert recorded.exists()
+    assert [file.name for file in tmp_path.iterdir()] == [archive.name]
     assert java(*started_with(archive)) == "shared objects file (top)"
 
 
-@pytest.mark.parametrize("kept", [0, 4096, -4096])
-def test_half_an_archive_is_not_kept(tmp_path: Path, kept: int) -> None:
-    whole, half = tmp_path / "whole", tmp_path / "half"
-    java(*recorded_into(whole))
-    half.write_bytes(whole.read_bytes()[:kept])
+def one_bit_flipped(whole: bytes) -> bytes:
+    middle = len(whole) // 2
+    return whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda whole: b"", lambda whole: whole[:4096], lambda whole: whole[:-4096], one_bit_flipped],
+    ids=["empty", "first-page", "without-last-page", "one-bit"],
+)
+def test_a_damaged_archive_is_not_kept(
+    recorded: Path, tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    damaged = tmp_path / "damaged"
+    damaged.write_bytes(damage(recorded.read_bytes()))
     with pytest.raises(Stopped, match="cannot be used"):
-        keep(half, tmp_path / "archive", command)
+        keep(damaged, tmp_path / "archive", command)
     assert not (tmp_path / "archive").exists()
-    flipped = bytearray(whole.read_bytes())
-    flipped[len(flipped) // 2] ^= 1
-    half.write_bytes(flipped)
-    with pytest.raises(Stopped, match="cannot be used"):
-        keep(half, tmp_path / "archive", command)
 
 
 def test_a_jvm_that_wrote_nothing(tmp_path: Path) -> None:

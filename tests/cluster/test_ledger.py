@@ -1,4 +1,4 @@
-"""A run with a ledger says what a run without one says, and reads what is new only."""
+"""A run with a ledger has the result of a run without one, and reads only what is new."""
 
 import signal
 from itertools import count
@@ -17,13 +17,13 @@ from tests.lab.cluster_under_test import ClusterUnderTest
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def topic(half: NewHalf) -> str:
     """A hundred records; the last five are not on the target."""
     return half(100, 95)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def drctl(topic: str, new_drctl: NewDrctl) -> Drctl:
     return new_drctl({"main": link_over(topic)})
 
@@ -36,7 +36,7 @@ def run(drctl: Drctl, *options: str) -> Ended:
 
 
 def answers(drctl: Drctl) -> dict[str, Any]:
-    """What a run with the ledger says, which is what a run without it says."""
+    """The result of a run with the ledger, which is that of a run without it."""
     with_ledger, without = run(drctl, "--ledger"), run(drctl, "--scope", "full")
     assert with_ledger.code == without.code, with_ledger.stderr
     document, full = with_ledger.document(), without.document()
@@ -46,80 +46,67 @@ def answers(drctl: Drctl) -> dict[str, Any]:
     return document
 
 
-def test_the_first_run_reads_everything(drctl: Drctl) -> None:
-    document = answers(drctl)
-    assert document["totals"]["unreplicated"] == 5
-    assert document["ledger"]["offsets_known"] == 0
-    assert document["ledger"]["oldest_ms"] is None
-    assert document["ledger"]["kept"]
-
-
-def test_the_next_one_reads_nothing(drctl: Drctl) -> None:
-    ledger = answers(drctl)["ledger"]
-    assert ledger["offsets_known"] == 195
-    assert ledger["forgotten"] == []
-
-
-def test_what_is_new_is_read(
-    drctl: Drctl, topic: str, primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock
+def test_only_what_is_new_or_may_have_changed_is_read(
+    drctl: Drctl,
+    topic: str,
+    lab: Lab,
+    primary: ClusterUnderTest,
+    secondary: ClusterUnderTest,
+    clock: Clock,
 ) -> None:
+    first = answers(drctl)
+    assert first["totals"]["unreplicated"] == 5
+    assert first["ledger"]["offsets_known"] == 0
+    assert first["ledger"]["oldest_ms"] is None
+    assert first["ledger"]["kept"]
+    unchanged = answers(drctl)["ledger"]
+    assert (unchanged["offsets_known"], unchanged["forgotten"]) == (195, [])
+
     primary.produce(topic, written(rows(10, start=100), clock))
     secondary.produce(topic, written(copies(rows(15, start=95)), clock))
-    document = answers(drctl)
-    assert document["totals"]["unreplicated"] == 0
-    assert document["totals"]["read_from_source"] == 110
-    assert document["ledger"]["offsets_known"] == 195
+    longer = answers(drctl)
+    assert longer["totals"]["unreplicated"] == 0
+    assert longer["totals"]["read_from_source"] == 110
+    assert longer["ledger"]["offsets_known"] == 195
 
-
-def test_records_that_were_deleted_are_not_remembered(
-    drctl: Drctl, topic: str, primary: ClusterUnderTest
-) -> None:
     primary.delete_records(topic, 0, 20)
-    document = answers(drctl)
-    assert document["totals"]["only_on_target"] == 20
-    assert document["ledger"]["offsets_known"] == 110
+    shorter = answers(drctl)
+    assert shorter["totals"]["only_on_target"] == 20
+    assert shorter["ledger"]["offsets_known"] == 110, "those of the target"
 
+    restart_leader(lab, primary, topic, end=110)
+    another_leader = answers(drctl)["ledger"]
+    assert (another_leader["offsets_known"], another_leader["forgotten"]) == (200, [])
 
-def test_another_leader_with_the_same_log_is_believed(
-    drctl: Drctl, topic: str, lab: Lab, primary: ClusterUnderTest
-) -> None:
-    """The primary's, for Kafka Connect keeps its own state on the secondary."""
-    lab.signal("primary", signal.SIGKILL)
-    lab.start("primary")
-
-    def back() -> bool:
-        try:
-            return primary.end_offsets(topic) == {0: 110}
-        except KafkaException:
-            return False  # it leads nothing yet
-
-    soon(back)
-    ledger = answers(drctl)["ledger"]
-    assert ledger["offsets_known"] == 200
-    assert ledger["forgotten"] == []
-
-
-def test_a_topic_that_was_made_anew_is_read_anew(
-    drctl: Drctl, topic: str, primary: ClusterUnderTest, clock: Clock
-) -> None:
     primary.delete_topics([topic])
     soon(lambda: topic not in primary.admin.list_topics(timeout=20).topics)
     fill(primary, {topic: holding(*rows(100))}, clock)
-    document = answers(drctl)
-    assert document["totals"]["only_on_target"] == 10
-    assert [f["reason"] for f in document["ledger"]["forgotten"]] == ["the topic was recreated"]
+    recreated = answers(drctl)
+    assert recreated["totals"]["only_on_target"] == 10
+    assert [f["reason"] for f in recreated["ledger"]["forgotten"]] == ["the topic was recreated"]
     assert answers(drctl)["ledger"]["offsets_known"] == 210
 
-
-def test_a_compacted_topic_is_read_each_time(
-    drctl: Drctl, topic: str, secondary: ClusterUnderTest
-) -> None:
     secondary.configure(topic, cleanup_policy="compact")
     answers(drctl)
     assert answers(drctl)["ledger"]["offsets_known"] == 100, "the source's log only"
 
 
-def test_a_ledger_that_is_none_is_named(drctl: Drctl) -> None:
+def restart_leader(lab: Lab, primary: ClusterUnderTest, topic: str, end: int) -> None:
+    """The log stays as it is; Kafka Connect keeps its own state on the secondary."""
+    lab.signal("primary", signal.SIGKILL)
+    lab.start("primary")
+
+    def back() -> bool:
+        try:
+            return primary.end_offsets(topic) == {0: end}
+        except KafkaException:
+            return False  # it does not lead any partition yet
+
+    soon(back)
+
+
+def test_a_damaged_ledger_is_named(drctl: Drctl) -> None:
+    (drctl.folder / ".drctl").mkdir()
     (drctl.folder / ".drctl" / "ledger.db").write_bytes(b"no database" * 1000)
     ended = run(drctl, "--ledger")
     assert ended.code == 2

@@ -14,7 +14,9 @@ from zipfile import ZipFile
 
 import pytest
 
+from drctl.lab.lab import Lab
 from drctl.lab.starting import free_port_base
+from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
@@ -35,10 +37,11 @@ class Installed:
     def __init__(self, folder: Path, dependencies: str) -> None:
         self.folder = folder
         self.python = folder / "venv" / "bin" / "python"
+        self.locked = dependencies == "locked"
         wheel = build("wheel", folder / "dist")
         venv.create(folder / "venv", with_pip=True)
-        self._pip("--no-deps" if dependencies == "locked" else "--prefer-binary", f"{wheel}[lab]")
-        if dependencies == "locked":
+        self._pip("--no-deps" if self.locked else "--prefer-binary", f"{wheel}[lab]")
+        if self.locked:
             # A path in a .pth file is no site directory: the checkout's own entry there is inert.
             (site,) = (folder / "venv" / "lib").glob("python3*/site-packages")
             (site / "locked.pth").write_text(sysconfig.get_path("purelib"))
@@ -68,13 +71,31 @@ class Installed:
 )
 def installed(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Installed]:
-    made = Installed(tmp_path_factory.mktemp("wheel"), request.param)
-    yield made
-    made.drctl("lab", "down", "--dir", "lab")
+) -> Installed:
+    return Installed(tmp_path_factory.mktemp("wheel"), request.param)
 
 
-def test_a_new_user_gets_help_runbooks_a_lab_and_a_comparison(installed: Installed) -> None:
+@pytest.fixture
+def lab_folder(installed: Installed, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The lab of the tests; in the nightly run one that the wheel itself has started."""
+    if installed.locked:
+        lab: Lab = request.getfixturevalue("lab")
+        clusters = [ClusterUnderTest(lab.cluster(name)) for name in ("primary", "secondary")]
+        yield str(lab.root)
+        for cluster in clusters:
+            cluster.delete_topics(["flights"])
+    else:
+        ports = str(free_port_base(random.Random()))
+        try:
+            installed.drctl("lab", "up", "--dir", "lab", "--port-base", ports, "--heap-mb", "320")
+            yield "lab"
+        finally:
+            installed.drctl("lab", "down", "--dir", "lab")
+
+
+def test_a_new_user_gets_help_runbooks_a_lab_and_a_comparison(
+    installed: Installed, lab_folder: str
+) -> None:
     where = "import drctl, os; print(os.path.dirname(drctl.__file__))"
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     package = subprocess.run(
@@ -90,11 +111,11 @@ def test_a_new_user_gets_help_runbooks_a_lab_and_a_comparison(installed: Install
     runbooks = json.loads(installed.drctl("--output", "json", "runbook", "list"))["runbooks"]
     assert "planned-switchover" in {each["name"] for each in runbooks}
     assert "fence" in installed.drctl("runbook", "render", "planned-switchover")
-    ports = str(free_port_base(random.Random()))
-    installed.drctl("lab", "up", "--dir", "lab", "--port-base", ports, "--heap-mb", "320")
-    installed.drctl("lab", "load", "--dir", "lab", "--count", "100")
-    installed.drctl("lab", "env", "--dir", "lab")
+    installed.drctl("lab", "status", "--dir", lab_folder)
+    installed.drctl("lab", "load", "--dir", lab_folder, "--count", "100")
+    installed.drctl("lab", "env", "--dir", lab_folder)
     words = ["--output", "json", "gap", "--scope", "full", "--stabilize", "10s"]
+    words += ["--topic", "flights"]
     assert json.loads(installed.drctl(*words))["totals"]["unreplicated"] == 0
 
 
