@@ -5,6 +5,7 @@ import random
 import signal
 import sys
 import time
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -72,11 +73,9 @@ def run(
     began = time.monotonic()
     if scenario not in SCENARIOS:
         raise UsageError(f"unknown scenario {scenario!r}", f"scenarios: {', '.join(SCENARIOS)}")
-    releases = {"kafka": kafka, "secondary_kafka": secondary_kafka}
-    settings = LabSettings(
-        port_base=free_port_base(random.Random(os.getpid())),
-        **{name: release for name, release in releases.items() if release},
-    )
+    settings = LabSettings(free_port_base(random.Random(os.getpid())))
+    settings = replace(settings, kafka=kafka or settings.kafka)
+    settings = replace(settings, secondary_kafka=secondary_kafka or "")
     lab = Lab(out.absolute() / "lab", console().progress)
     stage = _stage(lab, out)
     lab.down()
