@@ -1,1 +1,1 @@
-"""Java archives from Maven repositories, checked against committed sums."""
+"""Java archives from Maven repositories, verified against committed checksums."""

@@ -8,7 +8,7 @@ from drctl.artifacts.jars import SETS, fetch, sha256, sums_file
 
 
 def write_sums() -> None:
-    """Trusts what the repositories serve now: look at the difference before committing it."""
+    """Trusts what the repositories serve now: review the difference before committing it."""
     with tempfile.TemporaryDirectory() as scratch:
         for name, wanted in SETS.items():
             folder = Path(scratch, name)

@@ -1,4 +1,4 @@
-"""`resolve`: the jars of a named set, fetched once and checked each time."""
+"""Resolves named sets of jars: fetched once, and verified each time."""
 
 import fcntl
 import hashlib
@@ -44,7 +44,7 @@ class ArtifactSet:
     """Jars that are used together.
 
     Attributes:
-        transitive: whether what the modules depend on belongs to the set.
+        transitive: whether the set includes dependencies.
     """
 
     name: str
@@ -56,7 +56,7 @@ _LOG4J = Module("org.apache.logging.log4j", "log4j-slf4j-impl", LOG4J)
 
 
 def kafka_set(kind: str, version: str) -> str:
-    """The set's name, for brokers (`kafka`) or workers (`connect`) of this release."""
+    """The name of the set for brokers (`kafka`) or workers (`connect`) of a release."""
     return kind if version == KAFKA else f"{kind}-{version}"
 
 
@@ -98,12 +98,12 @@ SETS: Mapping[str, ArtifactSet] = MappingProxyType({each.name: each for each in 
 
 
 def sums_file(name: str) -> Path:
-    """The committed SHA-256 sums of a set: `SUM  JAR` a line, as sha256sum writes them."""
+    """The file with committed SHA-256 sums of a set, in the format of sha256sum."""
     return Path(__file__).parent / "sums" / f"{name}.sha256"
 
 
 def committed_sums(name: str) -> dict[str, str]:
-    """Jar name to SHA-256, for every jar of the set."""
+    """Read the committed sums: jar name to SHA-256."""
     lines = sums_file(name).read_text(encoding="ascii").splitlines()
     return {jar: total for total, jar in (line.split() for line in lines if line.strip())}
 
@@ -113,7 +113,7 @@ class CorruptArtifact(Unknown):
 
 
 def cache_dir() -> Path:
-    """$DRCTL_CACHE, else the user's cache folder."""
+    """$DRCTL_CACHE, or the user's cache folder."""
     if own := os.environ.get("DRCTL_CACHE"):
         return Path(own).expanduser()
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -121,7 +121,7 @@ def cache_dir() -> Path:
 
 
 def sha256(path: Path) -> str:
-    """The sum of a file's bytes."""
+    """The SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -131,7 +131,7 @@ class Shelf:
     """The folder that holds one set.
 
     Attributes:
-        sums: jar name to the SHA-256 that it must have.
+        sums: jar name to expected SHA-256.
     """
 
     name: str
@@ -140,18 +140,18 @@ class Shelf:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """Where the jars are, or would be."""
+        """The paths of the jars, whether they exist or not."""
         return tuple(self.folder / jar for jar in sorted(self.sums))
 
     def missing(self) -> bool:
-        """Whether a jar is not there."""
+        """Whether a jar is missing."""
         return not all(path.is_file() for path in self.paths)
 
     def check(self) -> None:
-        """Compare sizes and times with the last full check, and bytes where they differ.
+        """Compare sizes and times with the last full check, and contents if they differ.
 
         Raises:
-            CorruptArtifact: a jar is unexpected or not what was committed.
+            CorruptArtifact: a jar is unexpected, or differs from its checksum.
         """
         if self._stamp() != self._read_stamp():
             self.check_bytes()
@@ -159,10 +159,10 @@ class Shelf:
         self._check_names()
 
     def check_bytes(self) -> None:
-        """Compare every byte.
+        """Verify the checksum of every jar.
 
         Raises:
-            CorruptArtifact: a jar is missing, unexpected or not what was committed.
+            CorruptArtifact: a jar is missing, unexpected, or differs from its checksum.
         """
         self._check_names()
         for path in self.paths:
@@ -201,7 +201,7 @@ class Shelf:
         partial.replace(self.folder / "checked.json")
 
 
-# No repository's address stands here: the resolver's default, or the user's settings, decide.
+# Contains no repository address: that of the resolver or of the user's settings is used.
 SETTINGS = """<ivysettings>
   <settings defaultResolver="maven"/>
   <timeout-constraints>
@@ -219,7 +219,7 @@ _FAILED = re.compile(r"(?:not found|unresolved|FAILED|UnknownHost|refused|timed 
 
 
 class NotFetched(Unreachable):
-    """No repository gave the artifacts."""
+    """The artifacts could not be fetched."""
 
 
 def fetch(
@@ -229,7 +229,7 @@ def fetch(
     ivy_settings: Path | None,
     progress: Callable[[str], None],
 ) -> None:
-    """Put the jars of a set into a folder.
+    """Fetch the jars of a set into a folder.
 
     Raises:
         JavaMissing: Ivy needs Java.
@@ -320,17 +320,17 @@ def _not_fetched(wanted: ArtifactSet, code: int, said: list[str]) -> NotFetched:
 def resolve(
     name: str, *, progress: Callable[[str], None], ivy_settings: Path | None = None
 ) -> tuple[Path, ...]:
-    """The jars of a set: from the cache, else from the Maven repositories of the site.
+    """Return the jars of a set, from the cache or from Maven repositories.
 
     Args:
         name: a key of `SETS`: `spark-connector`, `kafka`, `connect-3.9.1`, ...
         progress: called with a line for each file that is fetched.
-        ivy_settings: an Ivy settings file; else `$DRCTL_IVY_SETTINGS`; else Ivy's own repository.
+        ivy_settings: an Ivy settings file; default: `$DRCTL_IVY_SETTINGS`, or Ivy's own repository.
 
     Raises:
-        NotFetched: nothing is cached and no repository gave the jars.
-        CorruptArtifact: a jar is not the one whose sum is committed.
-        JavaMissing: there is no Java to fetch with.
+        NotFetched: the jars are not cached, and could not be fetched.
+        CorruptArtifact: a jar differs from its committed checksum.
+        JavaMissing: there is no Java, which Ivy needs.
         ConfigError: the Ivy settings file does not exist.
     """
     wanted = SETS[name]
@@ -360,7 +360,7 @@ def _settings(given: Path | None) -> Path | None:
 
 @contextmanager
 def _alone(shelf: Shelf, progress: Callable[[str], None]) -> Iterator[None]:
-    """Keep two processes from fetching the same set at once; jars may be read by everybody."""
+    """Prevent two processes from fetching the same set; jars are readable by all users."""
     with world_readable(), ExitStack() as opened:
         shelf.folder.parent.mkdir(parents=True, exist_ok=True)
         lock = opened.enter_context(shelf.folder.with_suffix(".lock").open("a"))
@@ -396,7 +396,7 @@ def _fill(
 
 
 def _forget(fetched: Shelf, ivy_home: Path) -> None:
-    """Drop wrong jars from Ivy's own cache, which would serve them again."""
+    """Remove wrong jars from Ivy's cache, which would serve them again."""
     for jar in fetched.folder.glob("*.jar"):
         if sha256(jar) != fetched.sums.get(jar.name):
             for kept in ivy_home.rglob(jar.name):

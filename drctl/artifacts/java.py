@@ -1,4 +1,4 @@
-"""The Java runtime that drctl starts things with."""
+"""Finds the Java runtime, and manages archives of class data (CDS) for faster starts."""
 
 import hashlib
 import os
@@ -18,11 +18,11 @@ INSTALL = (
 
 
 class JavaMissing(Refused):
-    """There is no Java here, or one that is too old."""
+    """Java is missing, or too old."""
 
 
 def find_java() -> Path:
-    """The `java` command of JAVA_HOME, else of the path.
+    """The `java` command in JAVA_HOME, or in the PATH.
 
     Raises:
         JavaMissing: there is none, or it is older than 17.
@@ -35,7 +35,7 @@ def find_java() -> Path:
 
 
 def java_command() -> Path:
-    """The same, of whatever version: nothing is started.
+    """The `java` command of any version, without starting it.
 
     Raises:
         JavaMissing: there is none.
@@ -52,7 +52,7 @@ def java_version(java: Path) -> int:
     """The feature release: 17 of 17.0.15, 8 of 1.8.0.
 
     Raises:
-        JavaMissing: the command does not say what it is.
+        JavaMissing: the command does not print its version.
     """
     try:
         answer = subprocess.run(
@@ -71,13 +71,13 @@ def java_version(java: Path) -> int:
 
 
 _QUIET = "-Xlog:cds*=off"
-"""A JVM complains of an archive that does not fit on what a program prints."""
+"""The warning that a JVM prints for an archive that does not match."""
 _AGAIN = "try again; they are optional"
 _TRIAL_S = 120
 
 
 def class_archive(folder: Path) -> Path:
-    """Where the archive for the jars of a folder is kept; of this machine's Java.
+    """The path of the archive for the jars of a folder and this host's Java.
 
     Raises:
         JavaMissing: there is none.
@@ -89,31 +89,31 @@ def class_archive(folder: Path) -> Path:
 
 
 def started_with(archive: Path) -> tuple[str, ...]:
-    """Options of a JVM that takes its classes from there; none where there is no archive."""
+    """JVM options to use the archive; empty if there is none."""
     return (f"-XX:SharedArchiveFile={archive}", _QUIET) if archive.is_file() else ()
 
 
 def classes_for(jars: Path) -> tuple[str, ...]:
-    """Options of a JVM with the jars of a folder; none also where there is no Java to start."""
+    """JVM options for the jars of a folder; empty without an archive or without Java."""
     try:
         return started_with(class_archive(jars))
     except JavaMissing:
-        # Whoever starts one says so, in its own words.
+        # The code that starts a JVM reports it.
         return ()
 
 
 def recorded_into(file: Path) -> tuple[str, ...]:
-    """Options of a JVM that writes an archive of what it has loaded when it ends by itself."""
+    """JVM options to write an archive of the loaded classes at a regular exit."""
     return (f"-XX:ArchiveClassesAtExit={file}", _QUIET)
 
 
 def keep(recorded: Path, archive: Path, trial: Callable[[Sequence[str]], Sequence[str]]) -> None:
-    """Put what a JVM has written to where others look for it.
+    """Install an archive that a JVM has written.
 
-    Half an archive ends a JVM with a fault of its memory, so all of it is checked first.
+    An incomplete archive crashes a JVM, so it is verified first.
 
     Args:
-        trial: a command that starts a JVM with these options, and the jars in question, and ends.
+        trial: returns a command that starts a JVM with given options and the jars, and exits.
 
     Raises:
         Stopped: nothing was written, or a JVM does not start with it.

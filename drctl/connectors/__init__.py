@@ -1,1 +1,1 @@
-"""Connectors in trouble: what their stack traces say, when to try again, and where they stand."""
+"""Failed connectors: diagnosis from stack traces, restarts, remedies, and source offsets."""

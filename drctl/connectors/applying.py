@@ -1,7 +1,7 @@
 """Moves source offsets of connectors to another Connect cluster: the export and the plan.
 
-An export holds the positions of some connectors. Its partitions are renamed for the connectors of
-the other workers, as far as drctl knows how their plugins name them.
+An export contains the source offsets of connectors. Their partitions are renamed for the connectors
+of the other workers, if drctl knows the naming of their plugins.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -22,9 +22,9 @@ class Kept:
 
     Attributes:
         kind: `source` or `sink`.
-        group: of a sink: the consumer group that holds its positions.
-        about: named keys of its configuration that tell what it reads and hold no secret.
-        unread: why its positions could not be read; empty where they were.
+        group: for a sink, the consumer group with its offsets.
+        about: configuration keys that identify what it reads and contain no secrets.
+        unread: why its offsets could not be read; empty if they were.
     """
 
     name: Name
@@ -58,7 +58,7 @@ ABOUT = (
     *("mongodb.connection.host", "slot.name", "snapshot.mode", "source.cluster.alias"),
     *("source.cluster.bootstrap.servers", "topics", "topics.regex"),
 )
-"""Configuration keys that identify the source of a connector and hold no secret."""
+"""Configuration keys that identify the source of a connector and contain no secrets."""
 
 
 def kept(connector: Connector, positions: Sequence[Position], unread: str = "") -> Kept:
@@ -72,7 +72,7 @@ def read_export(data: Any, file: str) -> Export:
     """Read an export from JSON.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: it is not an export.
     """
     try:
         if data["schema"] != Export.SCHEMA:
@@ -87,11 +87,11 @@ def read_export(data: Any, file: str) -> Export:
 
 
 class Translated(NamedTuple):
-    """A source partition as the other connector names it.
+    """A source partition, renamed for the other connector.
 
     Attributes:
-        doubt: why the other connector may not read it; empty where it does.
-        unknown: whether the doubt is only that drctl does not know such partitions.
+        doubt: why the other connector may not read it; empty if it does.
+        unknown: whether the only doubt is that drctl does not know the format.
     """
 
     partition: Partition
@@ -172,9 +172,9 @@ class Line:
     """One source offset.
 
     Attributes:
-        connector: on the other workers.
-        came_from: the name of the connector that it is taken from.
-        before: the position there now; None for none.
+        connector: name of the connector on the other workers.
+        came_from: name of the exported connector.
+        before: current offset there; None if there is none.
         to: None removes it.
     """
 
@@ -194,8 +194,8 @@ class OffsetsPlan:
     """A plan of source offsets.
 
     Attributes:
-        workers: that are written to.
-        origin: where the positions come from, in words.
+        workers: the workers to write to.
+        origin: where the offsets come from, as text.
     """
 
     workers: str
@@ -225,8 +225,8 @@ def build_plan(
     """Compare with the other workers, and plan what to write.
 
     Args:
-        names: of connectors of the export; none takes all.
-        renamed: what some of them are called on the other workers.
+        names: connectors of the export; empty for all.
+        renamed: new names of connectors on the other workers.
 
     Raises:
         UsageError: the export has no such connector.
@@ -277,7 +277,7 @@ def _lines(
 
 
 def _blocker(kept: Kept, name: str, to: Connector | None) -> tuple[Precheck, str] | None:
-    """What blocks all offsets of a connector and cannot be overridden."""
+    """Why no offset of a connector can be written, if that cannot be overridden."""
     if kept.unread:
         return Precheck.UNREAD, f"its source offsets could not be read: {kept.unread}"
     if kept.kind == SINK:

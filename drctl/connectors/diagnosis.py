@@ -80,8 +80,8 @@ ADVICE = {
     ),
 }
 
-# The first rule whose words occur in a stack trace applies: permanent loss comes before transient
-# failures, and the specific cause before the general one that wraps it.
+# The first matching rule applies: permanent loss comes before transient failures, and a specific
+# cause before the general one that wraps it.
 _WORDS = {
     Cause.RESUME_TOKEN: r"InvalidResumeToken|error 260\b|resume token was not found",
     Cause.HISTORY_LOST: r"ChangeStreamHistoryLost|error 286\b",
@@ -116,7 +116,7 @@ class Explained:
     """The diagnosis of a stack trace.
 
     Attributes:
-        evidence: the line of the stack trace that says it.
+        evidence: the line of the stack trace that shows it.
     """
 
     cause: Cause
@@ -130,7 +130,7 @@ class Explained:
 
 def explain(stack_trace: str) -> Explained:
     """The cause that a stack trace shows."""
-    # Without the lines that only say where in the code it happened.
+    # Without the lines of code locations.
     lines = [
         text
         for line in stack_trace.splitlines()
@@ -158,8 +158,8 @@ class ConnectorHealth:
     """The connectors of one Connect cluster.
 
     Attributes:
-        workers: their addresses, without passwords.
-        silent: why they could not be asked; empty where they were.
+        workers: their URLs, without passwords.
+        silent: why they could not be queried; empty if they were.
     """
 
     workers: str
@@ -208,7 +208,7 @@ class ExplainedDocument(Document):
     Attributes:
         summary: what failed.
         remedy: what to do.
-        evidence: the line of the stack trace that says it.
+        evidence: the line of the stack trace that shows it.
     """
 
     read = From(Explained)
@@ -242,7 +242,7 @@ class ConnectorDocument(Document):
 
     Attributes:
         plugin: the class.
-        group: of a sink: the consumer group that holds its positions.
+        group: for a sink, the consumer group with its offsets.
     """
 
     name: Name

@@ -18,7 +18,7 @@ class RecoverLineDocument(Document):
     """A connector of a plan.
 
     Attributes:
-        consequence: of a remedy, for the data.
+        consequence: consequence of the remedy for the data.
         refused: what blocks it.
     """
 
@@ -53,7 +53,7 @@ class RestartedDocument(Document):
     """The result of restarting a connector.
 
     Attributes:
-        response: the workers' answer to the last restart, where it was an error.
+        response: the workers' error response to the last restart, if any.
     """
 
     read = From(Restarted)

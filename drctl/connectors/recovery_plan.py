@@ -73,8 +73,8 @@ class RecoverLine:
     """One connector of a plan.
 
     Attributes:
-        steps: of a remedy.
-        consequence: of a remedy, for the data.
+        steps: steps of the remedy.
+        consequence: consequence of the remedy for the data.
         refused: what blocks it.
     """
 
@@ -91,7 +91,7 @@ class RecoverPlan:
     """A recovery plan for connectors of one Connect cluster.
 
     Attributes:
-        name: of the connector that the remedy ends with; empty where there is no remedy.
+        name: the connector that the remedy leaves running; empty without a remedy.
         overrides: precheck to the reason why it is overridden.
     """
 

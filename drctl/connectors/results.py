@@ -25,7 +25,7 @@ class Restarted:
     """A restarted connector.
 
     Attributes:
-        said: what a worker answered to the last restart; empty where that was taken.
+        said: the worker's error response to the last restart; empty if it was accepted.
     """
 
     name: str
@@ -50,8 +50,8 @@ class Treated:
     """The result of a remedy.
 
     Attributes:
-        before: the file with the positions that there were; empty: it did not come to that.
-        done: the steps that are done, in words.
+        before: file with the previous offsets; empty if they were not saved.
+        done: completed steps, as text.
     """
 
     code: ExitCode
@@ -85,8 +85,8 @@ class OffsetsResult:
     """A run.
 
     Attributes:
-        run: empty where nothing was written.
-        before: the file with what was there before; `apply --from` takes it.
+        run: id of the run; empty if nothing was written.
+        before: file with the previous offsets, for `apply --from`.
     """
 
     plan: OffsetsPlan
@@ -111,9 +111,9 @@ def results_of(
     """The result of each line.
 
     Args:
-        now: what connectors have; one that is not there could not be asked.
-        why: something was not written.
-        open_: whether what is not there may still be written.
+        now: current offsets by connector; one that is absent could not be queried.
+        why: why something was not written.
+        open_: whether missing offsets may still be written.
     """
     return tuple(_result(line, now, why, open_) for line in plan.lines)
 

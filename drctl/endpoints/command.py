@@ -1,4 +1,4 @@
-"""User-supplied commands as endpoint: one switches it, one reports its target."""
+"""User-supplied commands as an endpoint: one switches clients, one reports where they are sent."""
 
 import os
 import shlex
@@ -29,15 +29,15 @@ _GRACE_S = 2
 
 
 class TimedOut(Exception):
-    """A command was ended because its time was over."""
+    """A command exceeded its timeout, and was killed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command ended; what it printed holds no secret of its environment.
+    """The result of a command; secrets of its environment are masked in its output.
 
     Attributes:
-        code: negative where a signal ended it.
+        code: exit code; negative if a signal ended it.
     """
 
     code: int
@@ -46,7 +46,7 @@ class Ended:
 
     @property
     def reason(self) -> str:
-        """Why it failed, in words: how it ended, and the last line that it printed."""
+        """Why it failed, as text: its exit code or signal, and the last line of its output."""
         how = f"signal {-self.code} ended it" if self.code < 0 else f"it ended with {self.code}"
         lines = (self.errors.strip() or self.output.strip()).splitlines()
         return f"{how}: {lines[-1][:300]}" if lines else how
@@ -58,8 +58,8 @@ class Commands:
 
     Attributes:
         folder: where they run.
-        environment: all that they get.
-        secrets: what of it is not to be shown.
+        environment: their complete environment.
+        secrets: values of it to mask.
     """
 
     folder: Path
@@ -68,13 +68,13 @@ class Commands:
     timeout_s: float
 
     def run(self, argv: Sequence[str]) -> Ended:
-        """Run one to its end.
+        """Run a command to its end.
 
         Output goes to files: background processes that a command leaves may hold pipes open.
 
         Raises:
             EndpointRejected: it cannot be started.
-            TimedOut: it took too long, and was ended.
+            TimedOut: it exceeded the timeout, and was killed.
         """
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
             try:
@@ -110,7 +110,7 @@ class Commands:
 
 
 def opened(settings: CommandEndpoint, folder: Path, environ: Mapping[str, str]) -> Commands:
-    """What starts the commands of an endpoint.
+    """Create the runner of an endpoint's commands.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
@@ -122,7 +122,7 @@ def opened(settings: CommandEndpoint, folder: Path, environ: Mapping[str, str]) 
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End it and what it started: asked first, then not."""
+    """End it and its child processes: SIGTERM first, then SIGKILL."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, number)
@@ -137,7 +137,7 @@ class CommandReader:
     """Runs the command `observe`; never the one that switches.
 
     Args:
-        clusters: names that it may answer.
+        clusters: cluster names that it may print.
     """
 
     def __init__(
@@ -153,10 +153,10 @@ class CommandReader:
         return f"command {shlex.join(self._settings.argv)}"
 
     def observe(self) -> EndpointState:
-        """What the command says.
+        """Run the command and read its answer.
 
         Raises:
-            Unreachable: it took too long.
+            Unreachable: it exceeded the timeout.
             EndpointRejected: it cannot be started.
             Unknown: it failed.
         """
@@ -186,7 +186,7 @@ class CommandWriter:
     """Starts the command that switches.
 
     Args:
-        clusters: names that the command `observe` may answer.
+        clusters: cluster names that the command `observe` may print.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class CommandWriter:
         return self._reader.endpoint
 
     def switch(self, to: str, before: EndpointState) -> None:
-        """Run it for the cluster, unless clients are sent there already.
+        """Switch to the cluster, unless clients are sent there already.
 
         Raises:
             EndpointMoved: clients are sent to another cluster than before.
@@ -222,10 +222,10 @@ class CommandWriter:
         self._run(to)
 
     def restore(self, before: EndpointState) -> None:
-        """Run it for the cluster that clients were sent to, unless they are sent there again.
+        """Switch back to the previous cluster, unless clients are sent there already.
 
         Raises:
-            EndpointRejected: that cluster is not known, or a command cannot be started.
+            EndpointRejected: the previous cluster is unknown, or a command cannot be started.
             EndpointFailed: it failed, and may have changed something.
             Unknown: it timed out, or where clients are sent now is unknown.
         """

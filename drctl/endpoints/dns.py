@@ -1,7 +1,7 @@
-"""A DNS record as endpoint: read from the primary server, changed by RFC 2136 updates.
+"""A DNS record as an endpoint: read from the primary server, changed by RFC 2136 updates.
 
-Every update carries what was seen as its prerequisite (RFC 2136, section 2.4): the server itself
-refuses where the record has changed since. There is no moment between look and write.
+Each update has the observed record as its prerequisite (RFC 2136, section 2.4), so the server
+rejects it if the record has changed since. There is no gap between reading and writing.
 """
 
 import binascii
@@ -38,7 +38,7 @@ class Records:
     """All data of a name and type; empty if there is no such record.
 
     Attributes:
-        ttl: in seconds; 0 where there is no data.
+        ttl: in seconds; 0 without data.
     """
 
     data: frozenset[dns.rdata.Rdata] = frozenset()
@@ -46,7 +46,7 @@ class Records:
 
     @property
     def texts(self) -> list[str]:
-        """Each as in a zone file, sorted."""
+        """The data as in a zone file, sorted."""
         return sorted(each.to_text() for each in self.data)
 
     def __str__(self) -> str:
@@ -54,17 +54,17 @@ class Records:
 
 
 def of_set(found: dns.rrset.RRset | None) -> Records:
-    """What an answer holds."""
+    """Read the record from a response."""
     return Records(frozenset(found), found.ttl) if found else Records()
 
 
 def of_cluster(settings: DnsEndpoint, cluster: str) -> Records:
-    """The record for a cluster, by drctl.yaml."""
+    """The record of a cluster, from drctl.yaml."""
     return Records(_parsed(settings.type, settings.clusters[cluster]), settings.ttl)
 
 
 def of_evidence(kind: str, evidence: Mapping[str, Any]) -> Records:
-    """What was observed, from a journal."""
+    """Read an observed record from a journal."""
     return Records(_parsed(kind, evidence["records"]), int(evidence["ttl"]))
 
 
@@ -83,11 +83,11 @@ def _parsed(kind: str, texts: Iterable[str]) -> frozenset[dns.rdata.Rdata]:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What one resolver said.
+    """The answer of one resolver.
 
     Attributes:
-        records: with the seconds that are left of them.
-        failure: why there are none; empty where it answered.
+        records: records with their remaining TTL.
+        failure: why there is no answer; empty if there is one.
     """
 
     resolver: str
@@ -95,13 +95,13 @@ class Answered:
     failure: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """For the evidence of an `EndpointState`."""
+        """The JSON form for the evidence of an `EndpointState`."""
         if self.failure:
             return {"failure": self.failure}
         return {"records": self.records.texts, "ttl": self.records.ttl}
 
     def outdated(self, records: Records) -> str:
-        """How it differs from the zone, in words; empty if it does not."""
+        """How it differs from the zone, as text; empty if it does not."""
         if self.failure:
             return f"the resolver {self.resolver} does not say what it has: {self.failure}"
         if self.records.data == records.data:
@@ -113,7 +113,7 @@ class Answered:
 def ask_all(
     resolvers: Sequence[str], name: dns.name.Name, kind: dns.rdatatype.RdataType, timeout_s: float
 ) -> tuple[Answered, ...]:
-    """Each one's answer, asked side by side as a client asks; an alias is followed to its end."""
+    """The answers of all resolvers, asked in parallel like a client; aliases are followed."""
     if not resolvers:
         return ()
     with ThreadPoolExecutor(max_workers=len(resolvers)) as threads:
@@ -144,8 +144,8 @@ class DnsServer:
     """The primary server of a zone.
 
     Args:
-        key: signs what is sent; answers that it did not sign are not believed.
-        timeout_s: for each question, with its answer.
+        key: signs requests; responses that are not signed with it are rejected.
+        timeout_s: timeout of each request.
     """
 
     def __init__(
@@ -157,12 +157,12 @@ class DnsServer:
         self._timeout_s = timeout_s
 
     def ask(self, message: dns.message.Message) -> dns.message.Message:
-        """The server's answer to a query or an update, whatever its code says.
+        """The server's response to a query or an update, with any response code.
 
         Raises:
-            Unreachable: it could not be asked; or no answer came to a query.
-            Unknown: no answer came to an update, or one that cannot be trusted.
-            EndpointRejected: it does not accept the key.
+            Unreachable: it could not be reached, or did not answer a query.
+            Unknown: it did not answer an update, or its response is not trusted.
+            EndpointRejected: it rejected the key.
         """
         until = time.monotonic() + self._timeout_s
         if self._key is not None:
@@ -236,10 +236,10 @@ _REJECTIONS = (
 
 
 def opened(settings: DnsEndpoint, environ: Mapping[str, str]) -> DnsServer:
-    """The server of an endpoint; connects when asked.
+    """The server of an endpoint; connects for each request.
 
     Raises:
-        ConfigError: the key's secret is missing, or is none.
+        ConfigError: the key's secret is missing or invalid.
     """
     key = _key(settings.tsig, environ) if settings.tsig else None
     return DnsServer(settings.server, settings.port, key, settings.timeout_s)
@@ -276,7 +276,7 @@ _PREREQUISITE_FAILED = (
 
 
 class DnsReader:
-    """Looks at a record; changes nothing."""
+    """Reads a record."""
 
     def __init__(self, settings: DnsEndpoint, server: DnsServer) -> None:
         self._settings = settings
@@ -290,12 +290,12 @@ class DnsReader:
         return f"dns {self._settings.record} {self._settings.type} at {self._server.name}"
 
     def observe(self) -> EndpointState:
-        """What the zone's primary server says, and what resolvers still have.
+        """Read the record from the zone's primary server, and what resolvers have cached.
 
         Raises:
             Unreachable: the server does not answer.
-            EndpointRejected: it does not accept the key, or has no such zone.
-            Unknown: it answers, but not this.
+            EndpointRejected: it rejected the key, or does not serve the zone.
+            Unknown: it gave no usable answer.
         """
         soa = self._soa()
         answer = self._ask(self._name, self._type)
@@ -305,7 +305,7 @@ class DnsReader:
         settings = self._settings
         cached = ask_all(settings.resolvers, self._name, self._type, settings.timeout_s)
         resolvers = {each.resolver: each.to_json() for each in cached}
-        # That there is nothing is cached, too (RFC 2308).
+        # Negative answers are cached, too (RFC 2308).
         ttl = records.ttl if records.data else min(soa.ttl, soa[0].minimum)
         return EndpointState(
             self.endpoint,
@@ -381,13 +381,13 @@ class DnsWriter:
         return self._reader.endpoint
 
     def switch(self, to: str, before: EndpointState) -> None:
-        """Set the record to what drctl.yaml says of the cluster.
+        """Set the record to the data of the cluster in drctl.yaml.
 
         Raises:
-            EndpointMoved: it was changed by somebody else since.
-            EndpointRejected: the server does not do it; nothing was changed.
-            Unreachable: it could not be asked; nothing was changed.
-            Unknown: no answer came after it had been asked.
+            EndpointMoved: it was changed by someone else.
+            EndpointRejected: the server rejected it; nothing was changed.
+            Unreachable: it could not be reached; nothing was changed.
+            Unknown: no answer to the request.
         """
         must_be_of(self.endpoint, before)
         if before.evidence.get("alias"):
@@ -399,13 +399,13 @@ class DnsWriter:
         self._replace(seen, of_cluster(self._settings, to))
 
     def restore(self, before: EndpointState) -> None:
-        """Set the record to what it held, with its TTL.
+        """Restore the previous record, with its TTL.
 
         Raises:
-            EndpointMoved: it was changed by somebody else since.
-            EndpointRejected: the server does not do it; nothing was changed.
-            Unreachable: it could not be asked; nothing was changed.
-            Unknown: no answer came after it had been asked.
+            EndpointMoved: it was changed by someone else.
+            EndpointRejected: the server rejected it; nothing was changed.
+            Unreachable: it could not be reached; nothing was changed.
+            Unknown: no answer to the request.
         """
         must_be_of(self.endpoint, before)
         wanted = of_evidence(self._settings.type, before.evidence)
@@ -433,7 +433,7 @@ class DnsWriter:
         if seen.data:
             update.present(name, *seen.data)
         elif kind == "CNAME":
-            # Beside other records of the name a server would leave it out without a word.
+            # A server silently ignores it if the name has other records.
             update.absent(name)
         else:
             update.absent(name, kind)

@@ -24,11 +24,11 @@ _NO_ATTRIBUTES = (errno.ENOTSUP, errno.ENODATA)
 
 
 def replaced(path: Path, content: bytes, keep: Path | None) -> None:
-    """Replace the file's content; the old file gets a second name where one is given.
+    """Replace the file's content; optionally keep the old file under a second name.
 
     Raises:
-        EndpointRejected: that is not possible; nothing was changed.
-        Unknown: it was done, and may not survive a crash of the machine.
+        EndpointRejected: it failed; nothing was changed.
+        Unknown: it succeeded, but may not survive a crash of the host.
     """
     new = path.with_name(f".{path.name}.new-drctl")
     with _or_rejected(path):
@@ -46,8 +46,8 @@ def restore_file(kept: Path, path: Path) -> None:
     """Rename a kept file back.
 
     Raises:
-        EndpointRejected: that is not possible; nothing was changed.
-        Unknown: it was done, and may not survive a crash of the machine.
+        EndpointRejected: it failed; nothing was changed.
+        Unknown: it succeeded, but may not survive a crash of the host.
     """
     with _or_rejected(path):
         kept.replace(path)
@@ -58,8 +58,8 @@ def remove(path: Path) -> None:
     """Remove the file.
 
     Raises:
-        EndpointRejected: that is not possible; nothing was changed.
-        Unknown: it was done, and may not survive a crash of the machine.
+        EndpointRejected: it failed; nothing was changed.
+        Unknown: it succeeded, but may not survive a crash of the host.
     """
     with _or_rejected(path):
         path.unlink()
@@ -98,7 +98,7 @@ def _liken(handle: int, like: Path) -> None:
 
 
 def _keep(path: Path, keep: Path) -> None:
-    """A second name, not a copy: owner, mode and all else stay what they are."""
+    """A hard link, not a copy: owner, mode and everything else are kept."""
     with suppress(FileExistsError):
         os.link(path, keep)
     if not keep.samefile(path):
@@ -137,11 +137,11 @@ _LONGEST = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A file as it is.
+    """The observed state of a file.
 
     Attributes:
-        path: with all symbolic links followed.
-        content: None where there is no file.
+        path: path with all symbolic links resolved.
+        content: None if there is no file.
     """
 
     path: Path
@@ -157,10 +157,10 @@ class Found:
 
 
 class FileReader:
-    """Looks at a file; changes nothing.
+    """Reads a file.
 
     Args:
-        contents: of the file, for each cluster.
+        contents: the content of the file for each cluster.
     """
 
     def __init__(self, path: Path, contents: Mapping[str, str]) -> None:
@@ -173,10 +173,10 @@ class FileReader:
         return f"file {self._path}"
 
     def observe(self) -> EndpointState:
-        """What it holds, as far as it is what drctl.yaml says of a cluster.
+        """Read the file, and find the cluster whose content it has.
 
         Raises:
-            EndpointRejected: it cannot be read, or is no file.
+            EndpointRejected: it cannot be read, or is not a regular file.
         """
         found = self.found()
         cluster = self.cluster_of(found)
@@ -191,7 +191,7 @@ class FileReader:
         """The file.
 
         Raises:
-            EndpointRejected: it cannot be read, or is no file.
+            EndpointRejected: it cannot be read, or is not a regular file.
         """
         path = Path(os.path.realpath(self._path))
         try:
@@ -234,7 +234,7 @@ class FileWriter:
     """Replaces a file if it is unchanged since it was read.
 
     Args:
-        contents: of the file, for each cluster.
+        contents: the content of the file for each cluster.
     """
 
     def __init__(self, path: Path, contents: Mapping[str, str]) -> None:
@@ -247,12 +247,12 @@ class FileWriter:
         return self._reader.endpoint
 
     def switch(self, to: str, before: EndpointState) -> None:
-        """Write what drctl.yaml says of the cluster to the file.
+        """Write the content for the cluster to the file.
 
         Raises:
-            EndpointMoved: it was changed by somebody else since.
+            EndpointMoved: it was changed by someone else.
             EndpointRejected: it cannot be replaced; nothing was changed.
-            Unknown: it was replaced, and may not survive a crash of the machine.
+            Unknown: it was replaced, but may not survive a crash of the host.
         """
         must_be_of(self.endpoint, before)
         found, content = self._reader.found(), self._contents[to].encode()
@@ -268,9 +268,9 @@ class FileWriter:
         """Restore the old file; remove the new one if there was none.
 
         Raises:
-            EndpointMoved: it was changed by somebody else since.
-            EndpointRejected: it cannot be replaced, or what it held is gone.
-            Unknown: it was replaced, and may not survive a crash of the machine.
+            EndpointMoved: it was changed by someone else.
+            EndpointRejected: it cannot be replaced, or its old content is gone.
+            Unknown: it was replaced, but may not survive a crash of the host.
         """
         must_be_of(self.endpoint, before)
         found, digest = self._reader.found(), before.evidence["sha256"]
@@ -286,7 +286,7 @@ class FileWriter:
             self._restore_kept(found.path, digest)
 
     def _restore_own(self, path: Path, cluster: str, digest: str) -> None:
-        """By drctl.yaml, never by a journal: the content decides where clients go."""
+        """Write content from drctl.yaml, never from a journal: it decides where clients go."""
         content = self._contents[cluster].encode()
         if hashlib.sha256(content).hexdigest() != digest:
             raise EndpointRejected(
@@ -318,7 +318,7 @@ class FileWriter:
 def contents_of(
     settings: FileEndpoint, bootstrap_of: Callable[[str], str], clusters: tuple[str, ...]
 ) -> dict[str, str]:
-    """What the file is to hold for each of the clusters."""
+    """The content of the file for each cluster."""
 
     def content(cluster: str) -> str:
         bootstrap = settings.clusters.get(cluster) or bootstrap_of(cluster)

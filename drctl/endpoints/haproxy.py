@@ -1,7 +1,7 @@
-"""A backend of HAProxy as endpoint, through the runtime API.
+"""An HAProxy backend as an endpoint, through the runtime API.
 
-Either each cluster has servers of its own, and those of one take clients while the others are in
-maintenance; or the backend has servers whose addresses are changed.
+Either each cluster has its own servers, and those of all other clusters are in maintenance; or the
+addresses of the backend's servers are changed.
 """
 
 import csv
@@ -24,7 +24,7 @@ from drctl.model.endpoints import (
 )
 from drctl.model.errors import DrctlError, Unknown, Unreachable
 
-# Each answer ends with an empty line, and may be nothing but that.
+# Each answer ends with an empty line, and may consist of nothing else.
 _ANSWER = re.compile(r"((?:[^\n]+\n)*)\n")
 _LONGEST_LINE = 15_000
 _MOST_BYTES = 16 << 20
@@ -35,7 +35,7 @@ class RuntimeApi:
 
     Args:
         place: path of a Unix socket, or host and port.
-        timeout_s: for each call.
+        timeout_s: timeout of each call.
     """
 
     def __init__(self, place: str | tuple[str, int], timeout_s: float = 5) -> None:
@@ -44,14 +44,14 @@ class RuntimeApi:
 
     @property
     def name(self) -> str:
-        """Where it is."""
+        """Its address."""
         return self._place if isinstance(self._place, str) else "{}:{}".format(*self._place)
 
     def query(self, *commands: str) -> tuple[str, ...]:
         """The answers to commands that change nothing.
 
         Raises:
-            Unreachable: it cannot be asked, or does not answer.
+            Unreachable: it does not answer.
         """
         return self._call(
             commands,
@@ -65,9 +65,9 @@ class RuntimeApi:
         """The answers to commands that change something.
 
         Raises:
-            Unreachable: it cannot be asked; nothing was changed.
-            EndpointRejected: there are too many for one line; nothing was changed.
-            Unknown: no whole answer came after it had been asked.
+            Unreachable: it could not be reached; nothing was changed.
+            EndpointRejected: the commands exceed one line; nothing was changed.
+            Unknown: no complete answer to the request.
         """
         return self._call(
             commands,
@@ -131,10 +131,10 @@ class RuntimeApi:
 
 
 def opened(settings: HaproxyEndpoint, path: Callable[[str], Path]) -> RuntimeApi:
-    """The API of an endpoint; connects when asked.
+    """The API of an endpoint; connects for each call.
 
     Args:
-        path: where a file of the configuration is.
+        path: resolves a file name from the configuration.
     """
     if settings.address:
         return RuntimeApi(host_and_port(settings.address), settings.timeout_s)
@@ -155,9 +155,9 @@ class Server:
     """One server of a backend.
 
     Attributes:
-        state: `ready`, `drain` or `maint`, as `set server ... state` takes it.
-        up: whether its health checks, if it has any, let it take clients.
-        sessions: open ones.
+        state: `ready`, `drain` or `maint`, as in `set server ... state`.
+        up: whether it accepts clients according to its health checks, if it has any.
+        sessions: number of open sessions.
     """
 
     name: str
@@ -168,12 +168,12 @@ class Server:
     sessions: int
 
     def to_json(self) -> dict[str, Any]:
-        """For the evidence of an `EndpointState`."""
+        """The JSON form for the evidence of an `EndpointState`."""
         return {name: value for name, value in asdict(self).items() if name != "name"}
 
     @classmethod
     def from_json(cls, name: str, data: Mapping[str, Any]) -> "Server":
-        """From what `to_json` made."""
+        """Read the result of `to_json`."""
         return cls(name, data["address"], data["port"], data["state"], data["up"], data["sessions"])
 
 
@@ -181,10 +181,10 @@ Servers = Mapping[str, Server]
 
 
 def servers_of(states: str, statistics: str, backend: str) -> dict[str, Server]:
-    """By name, from the answers to `show servers state` and `show stat`.
+    """Parse the servers, by name, from `show servers state` and `show stat`.
 
     Raises:
-        ValueError: an answer has not the form that HAProxy documents.
+        ValueError: an answer does not have the documented format.
     """
     lines = [line.removeprefix("# ") for line in states.splitlines()[1:]]
     rows = list(csv.DictReader(lines, delimiter=" "))
@@ -205,7 +205,7 @@ def servers_of(states: str, statistics: str, backend: str) -> dict[str, Server]:
 
 
 class HaproxyReader:
-    """Looks at a backend's servers; changes nothing."""
+    """Reads a backend's servers."""
 
     def __init__(self, settings: HaproxyEndpoint, api: RuntimeApi) -> None:
         self._settings = settings
@@ -213,16 +213,16 @@ class HaproxyReader:
 
     @property
     def endpoint(self) -> str:
-        """The backend, and where HAProxy was asked."""
+        """The backend, and the address of HAProxy's API."""
         return f"haproxy {self._settings.backend} at {self._api.name}"
 
     def observe(self) -> EndpointState:
-        """Which servers take clients, and which sessions are open.
+        """Read which servers accept clients, and open sessions.
 
         Raises:
             Unreachable: HAProxy does not answer.
             EndpointRejected: it has no such backend, or no such server in it.
-            Unknown: it answers what cannot be understood.
+            Unknown: its answer cannot be parsed.
         """
         servers = self.servers()
         cluster = _cluster(self._settings, servers)
@@ -236,12 +236,12 @@ class HaproxyReader:
         )
 
     def servers(self) -> Servers:
-        """Those that drctl.yaml names, as they are.
+        """The current state of the servers in drctl.yaml.
 
         Raises:
             Unreachable: HAProxy does not answer.
             EndpointRejected: it has no such backend, or no such server in it.
-            Unknown: it answers what cannot be understood.
+            Unknown: its answer cannot be parsed.
         """
         backend = self._settings.backend
         states, statistics = self._api.query(
@@ -270,7 +270,7 @@ class HaproxyReader:
 
 
 class HaproxyWriter:
-    """Changes which servers take clients, or where they are."""
+    """Changes which servers accept clients, or their addresses."""
 
     def __init__(self, settings: HaproxyEndpoint, api: RuntimeApi) -> None:
         self._settings = settings
@@ -279,32 +279,32 @@ class HaproxyWriter:
 
     @property
     def endpoint(self) -> str:
-        """The backend, and where HAProxy was asked."""
+        """The backend, and the address of HAProxy's API."""
         return self._reader.endpoint
 
     def switch(self, to: str, before: EndpointState) -> None:
-        """Send clients to the cluster, and end sessions to others where that is wanted.
+        """Send clients to the cluster, and close sessions to others if configured.
 
         Raises:
-            EndpointMoved: a server was changed by somebody else since.
-            EndpointRejected: HAProxy does not do it; nothing was changed.
-            EndpointFailed: it did part of it.
-            Unreachable: it could not be asked; nothing was changed.
-            Unknown: no answer came after it had been asked.
+            EndpointMoved: a server was changed by someone else.
+            EndpointRejected: HAProxy rejected it; nothing was changed.
+            EndpointFailed: it was changed in part.
+            Unreachable: it could not be reached; nothing was changed.
+            Unknown: no answer to the request.
         """
         must_be_of(self.endpoint, before)
         seen = _seen(before)
         self._change(_wanted(self._settings, seen, to), (seen,))
 
     def restore(self, before: EndpointState) -> None:
-        """Set each server as it was, and end sessions to those that take no clients.
+        """Restore each server, and close sessions to servers that accept no clients.
 
         Raises:
-            EndpointMoved: a server was changed by somebody else since.
-            EndpointRejected: HAProxy does not do it; nothing was changed.
-            EndpointFailed: it did part of it.
-            Unreachable: it could not be asked; nothing was changed.
-            Unknown: no answer came after it had been asked.
+            EndpointMoved: a server was changed by someone else.
+            EndpointRejected: HAProxy rejected it; nothing was changed.
+            EndpointFailed: it was changed in part.
+            Unreachable: it could not be reached; nothing was changed.
+            Unknown: no answer to the request.
         """
         must_be_of(self.endpoint, before)
         seen = _seen(before)
@@ -312,7 +312,7 @@ class HaproxyWriter:
         self._change(seen, [_wanted(self._settings, seen, each) for each in clusters])
 
     def _change(self, wanted: Servers, known: Sequence[Servers]) -> None:
-        """Make servers as wanted; each must be so already, or as in one of those known."""
+        """Change servers to the wanted state; each must be in that or a known earlier state."""
         now = self._reader.servers()
         for name, server in now.items():
             states = [self._setting(each[name]) for each in (wanted, *known) if name in each]
@@ -325,7 +325,7 @@ class HaproxyWriter:
             self._check(orders, self._api.order(*orders))
 
     def _orders(self, now: Servers, wanted: Servers) -> Iterator[str]:
-        """Removal first: clients must never be sent to two clusters at once."""
+        """Disable servers first: clients must never be sent to two clusters at once."""
         for name, server in sorted(wanted.items(), key=lambda item: item[1].state == "ready"):
             place = f"{self._settings.backend}/{name}"
             changed = self._setting(server) != self._setting(now[name])
@@ -338,7 +338,7 @@ class HaproxyWriter:
                 yield f"shutdown sessions server {place}"
 
     def _setting(self, server: Server) -> tuple[str, int] | str:
-        """What drctl changes of a server; all else changes by itself, or is not drctl's."""
+        """The properties of a server that drctl changes."""
         return (server.address, server.port) if self._settings.addresses else server.state
 
     def _check(self, orders: Sequence[str], answers: Sequence[str]) -> None:
@@ -364,7 +364,7 @@ def _names(settings: HaproxyEndpoint) -> tuple[str, ...]:
 
 
 def _wanted(settings: HaproxyEndpoint, seen: Servers, cluster: str) -> dict[str, Server]:
-    """How a switch to the cluster leaves the servers."""
+    """The state of the servers after a switch to the cluster."""
     if settings.servers:
         own = settings.servers[cluster]
         return {
@@ -379,7 +379,7 @@ def _wanted(settings: HaproxyEndpoint, seen: Servers, cluster: str) -> dict[str,
 
 
 def _cluster(settings: HaproxyEndpoint, servers: Servers) -> str | None:
-    """The only cluster that clients are sent to; some of its own servers may be left out."""
+    """The only cluster that clients are sent to; some of its servers may be disabled."""
     if settings.addresses:
         return next(
             (c for c in settings.addresses if _wanted(settings, servers, c) == servers), None
@@ -392,7 +392,7 @@ def _cluster(settings: HaproxyEndpoint, servers: Servers) -> str | None:
 def configured_cluster(settings: HaproxyEndpoint, state: EndpointState) -> str | None:
     """The cluster that drctl.yaml maps the observed servers to; None if it maps none.
 
-    What a journal says of servers is put into orders to HAProxy.
+    The journal's data becomes part of commands to HAProxy, so it is validated.
     """
     servers = _seen(state)
     known = set(_names(settings))

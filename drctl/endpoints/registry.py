@@ -1,4 +1,4 @@
-"""The kinds of endpoints: the section of drctl.yaml of each, and what opens reader and writer."""
+"""The kinds of endpoints: the settings of each, and the factories of its reader and writer."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ class Surroundings:
     """What an endpoint needs besides its own settings.
 
     Attributes:
-        folder: of drctl.yaml; relative names start there.
-        environ: what `${env:NAME}` refers to.
+        folder: directory of drctl.yaml, for relative paths.
+        environ: environment for `${env:NAME}`.
     """
 
     link: Link
@@ -29,18 +29,18 @@ class Surroundings:
 
     @property
     def clusters(self) -> tuple[str, ...]:
-        """The names of both ends of the link."""
+        """The names of both clusters of the link."""
         return self.link.source, self.link.target
 
     def path(self, name: str) -> Path:
-        """A file of the configuration."""
+        """Resolve a file name from the configuration."""
         return self.folder / Path(name).expanduser()
 
     def bootstrap_of(self, cluster: str) -> str:
-        """Of one end of the link.
+        """The bootstrap servers of one cluster of the link.
 
         Raises:
-            ConfigError: it refers to something else, and may not be shown.
+            ConfigError: they are a secret, which may not be written to a file for clients.
         """
         link = self.link
         ends = {link.source: link.source_config, link.target: link.target_config}
@@ -55,7 +55,7 @@ class Surroundings:
 
 
 Halves = tuple[Callable[[], EndpointReader], Callable[[], EndpointWriter]]
-"""What makes the reader, and what makes the writer: a reader alone cannot write."""
+"""Factories of reader and writer; they are separate, so that a reader cannot write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ class Kind:
     """One kind of endpoint.
 
     Attributes:
-        section: the settings that it takes.
-        open: what makes its two halves from such settings.
+        section: type of its settings.
+        open: creates both factories from settings.
     """
 
     section: type[Section]
@@ -81,7 +81,7 @@ def open_reader(endpoint: EndpointConfig, around: Surroundings) -> EndpointReade
 
 
 def open_writer(endpoint: EndpointConfig, around: Surroundings) -> EndpointWriter:
-    """What changes an endpoint; connects when asked.
+    """The writer of an endpoint; it connects on first use.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing, or cannot be used.
