@@ -109,13 +109,13 @@ import json, os, sys
 from dataclasses import replace
 from drctl.model.errors import DrctlError
 from tests.kafka.journal_place import *
-told = json.loads(sys.stdin.readline())
-place = JournalPlace(told["properties"], None, told["topic"], told["link"])
+given = json.loads(sys.stdin.readline())
+place = JournalPlace(given["properties"], None, given["topic"], given["link"])
 try:
-    bert = holder(told["run"], "bert")
-    if told["machine"]:
-        bert = replace(bert, pid=os.getpid(), machine=told["machine"])
-    with place.journal(beat_s=told["beat_s"]).acquire(bert) as held:
+    bert = holder(given["run"], "bert")
+    if given["machine"]:
+        bert = replace(bert, pid=os.getpid(), machine=given["machine"])
+    with place.journal(beat_s=given["beat_s"]).acquire(bert) as held:
         print(json.dumps({"held": [line.decode() for line in held.lines]}), flush=True)
         for line in sys.stdin:
             if line.startswith("die "):
@@ -124,8 +124,8 @@ try:
             held.append(named(line.split()[-1]))
             print(json.dumps({"appended": line.split()[-1]}), flush=True)
 except DrctlError as error:
-    told = {"kind": error.kind, "code": error.exit_code, "message": error.message}
-    print(json.dumps(told), flush=True)
+    given = {"kind": error.kind, "code": error.exit_code, "message": error.message}
+    print(json.dumps(given), flush=True)
 """
 
 
@@ -138,9 +138,9 @@ class HolderProcess:
         self._process = subprocess.Popen(
             [sys.executable, "-c", HOLDS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        told = {"topic": place.topic, "link": place.link, "run": run, "beat_s": beat_s}
-        told["machine"] = machine
-        self.say(json.dumps({**told, "properties": dict(place.properties)}))
+        given = {"topic": place.topic, "link": place.link, "run": run, "beat_s": beat_s}
+        given["machine"] = machine
+        self.say(json.dumps({**given, "properties": dict(place.properties)}))
 
     @property
     def pid(self) -> int:
@@ -162,8 +162,8 @@ class HolderProcess:
         reading.join(60)
         assert found, "the process says nothing"
         assert found[0], f"the process ended with {self._process.wait(20)}"
-        told: Mapping[str, Any] = json.loads(found[0])
-        return told
+        given: Mapping[str, Any] = json.loads(found[0])
+        return given
 
     def append(self, word: str) -> Mapping[str, Any]:
         self.say(word)

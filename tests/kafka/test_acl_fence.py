@@ -170,7 +170,7 @@ def test_many_rules(reader: KafkaAclReader, writer: KafkaAclWriter) -> None:
     assert rules_of(reader) == before
 
 
-def test_rules_that_are_not_there_are_missed_on_every_broker(cluster: TlsCluster) -> None:
+def test_missing_rules_are_reported_by_every_broker(cluster: TlsCluster) -> None:
     rules = denials(["User:bob"], [Topics("nobodys")], [Denied.WRITE])
     with KafkaAclReader(Connection("primary", cluster.properties(), timeout_s=1)) as impatient:
         enforcement = impatient.enforcement(rules, [])
@@ -203,7 +203,7 @@ def test_proof_with_a_certificate(cluster: TlsCluster, bench: Bench) -> None:
     assert proof.no_writes.unchecked is None
 
 
-def test_who_may_not_see_or_change_rules_is_told_what_to_grant(
+def test_without_permission_the_error_names_the_grant(
     cluster: TlsCluster, bob: Rights, name: str
 ) -> None:
     rules = denials(["User:carol"], [Topics(name)], [Denied.WRITE])
@@ -223,7 +223,7 @@ def test_who_may_not_see_or_change_rules_is_told_what_to_grant(
             assert "grant it ALTER on the cluster" in answer.reason
 
 
-def test_topics_that_still_grow_are_not_still(cluster: TlsCluster, bench: Bench, name: str) -> None:
+def test_topics_that_grow_are_not_stable(cluster: TlsCluster, bench: Bench, name: str) -> None:
     producer = bench.producer(**cluster.properties())
     place = TopicPartition(name, 1)
 
@@ -246,7 +246,7 @@ def test_topics_that_still_grow_are_not_still(cluster: TlsCluster, bench: Bench,
     assert f"{place} grew from {moved.before} to {moved.after} within 0.2 s" in no_writes.unproven
 
 
-def test_an_open_transaction_is_told_and_does_not_hinder(
+def test_an_open_transaction_is_reported_and_does_not_block(
     cluster: TlsCluster, bench: Bench, prover: KafkaFenceProver, name: str
 ) -> None:
     place = TopicPartition(name, 0)

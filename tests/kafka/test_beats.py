@@ -16,7 +16,7 @@ def test_it_beats_until_it_is_stopped() -> None:
     assert len(seen) == count
 
 
-def test_the_first_beat_comes_after_an_interval() -> None:
+def test_the_first_call_is_after_one_interval() -> None:
     seen: list[int] = []
     with PeriodicTask(60, lambda: seen.append(1)):
         pass

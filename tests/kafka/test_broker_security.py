@@ -168,7 +168,7 @@ def test_a_token_is_asked_for_once_in_its_life(provider: type[Provider]) -> None
     assert [other.token(Deadline.after(5)) for _ in range(2)] == ["token-2", "token-3"]
 
 
-def test_a_provider_that_does_not_know_us_or_is_not_there(provider: type[Provider]) -> None:
+def test_a_provider_that_rejects_the_client_or_is_down(provider: type[Provider]) -> None:
     with pytest.raises(ConfigError, match="HTTP 401") as refused:
         _source(provider, **{"client.secret": "wrong"}).token(Deadline.after(5))
     assert "wrong" not in str(refused.value)

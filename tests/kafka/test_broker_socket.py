@@ -64,7 +64,7 @@ def test_an_answer() -> None:
         ((b"",), "closed the connection"),
     ],
 )
-def test_answers_that_are_none(answers: tuple[bytes, ...], message: str) -> None:
+def test_invalid_responses(answers: tuple[bytes, ...], message: str) -> None:
     with (
         broker(*answers) as address,
         pytest.raises(Unreachable, match=rf"broker 5 \(127.*{message}"),
@@ -89,7 +89,7 @@ def test_silence_ends_with_the_deadline() -> None:
     assert monotonic() - began < 5
 
 
-def test_nobody_listens() -> None:
+def test_nothing_listens() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = Address(5, *server.getsockname())
     with pytest.raises(Unreachable, match="Connection refused"):

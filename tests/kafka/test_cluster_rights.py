@@ -29,7 +29,7 @@ def test_an_administrator(cluster: TlsCluster) -> None:
     assert may_alter(cluster, "admin")
 
 
-def test_one_who_may_do_nothing_is_not_told_so(cluster: TlsCluster, bob: Rights) -> None:
+def test_a_user_without_permissions_gets_no_report(cluster: TlsCluster, bob: Rights) -> None:
     found = operations(cluster, "bob")
     assert isinstance(found, Unavailable)
     assert "DESCRIBE" in found.reason

@@ -28,7 +28,7 @@ def test_the_last_consumed_record_is_always_known(steps: Sequence[int], limit: i
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=200), st.integers(2, 20), st.data())
-def test_an_earlier_one_stands_for_what_is_forgotten(
+def test_an_earlier_record_represents_forgotten_ones(
     steps: Sequence[int], limit: int, data: st.DataObject
 ) -> None:
     times, offsets = consumed(steps, limit)

@@ -250,7 +250,7 @@ def test_it_needs_a_reason(story: Story, topics: Topics) -> None:
     assert (story.told.code, "--execute" in story.told.stdout) == (3, False)
 
 
-def test_nobody_is_elected_where_nobody_typed_the_name(story: Story) -> None:
+def test_no_election_without_the_typed_confirmation(story: Story) -> None:
     assert story.unconfirmed.code == 3
     assert "not confirmed: write to cluster primary: elects out-of-sync leaders of 1" in (
         story.unconfirmed.stderr
@@ -293,7 +293,7 @@ def test_a_leader_that_lives_is_left_alone(story: Story) -> None:
     assert [each["precheck"] for each in line["blockers"]] == ["has-leader"]
 
 
-def test_waiting_tells_who_is_back_and_loses_nothing(story: Story, topics: Topics) -> None:
+def test_waiting_reports_who_is_back_and_loses_nothing(story: Story, topics: Topics) -> None:
     assert story.waited.code == 0, story.waited.stdout + story.waited.stderr
     assert "broker 3 answers" in story.waited.stderr
     assert f"{topics.alone}-0: broker 3 leads it" in story.waited.stderr

@@ -89,7 +89,7 @@ def test_a_broker_that_hangs_up_on_the_wrong_protocol(cluster: TlsCluster) -> No
 
 
 @pytest.mark.slow
-def test_nobody_there(capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_cluster_is_down(capfd: pytest.CaptureFixture[str]) -> None:
     bootstrap = ",".join(f"127.0.0.1:{port}" for port in free_ports(2))
     started = time.monotonic()
     refused = refusal({"bootstrap.servers": bootstrap}, timeout_s=2)
@@ -101,7 +101,7 @@ def test_nobody_there(capfd: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("somebody", [False, True])
-def test_where_nobody_listens_nobody_is_waited_for(somebody: bool) -> None:
+def test_refused_connections_fail_at_once(somebody: bool) -> None:
     """If one of two addresses accepts connections, its broker may only be slow."""
     with socket.socket() as slow:
         slow.bind(("127.0.0.1", 0))

@@ -36,7 +36,7 @@ def test_a_rule_for_each_principal_topic_and_operation() -> None:
     assert Acl("audit-", "PREFIXED", "User:batch", "*", "READ", "DENY") in rules
 
 
-def test_a_rule_that_the_site_has_is_not_ours() -> None:
+def test_an_existing_rule_is_not_drctls() -> None:
     wanted = denials(["User:app"], [Topics("orders"), Topics("audit")], [Denied.WRITE])
     theirs = (WRITE, WRITE._replace(permission="ALLOW"), wanted[1]._replace(host="10.0.0.1"))
     assert to_add(wanted, Acls(enforced=True, rules=theirs)) == (wanted[1],)
@@ -63,7 +63,7 @@ def test_only_exact_rules_that_deny_are_added_or_removed(rule: Acl) -> None:
                 change([WRITE, rule])
 
 
-def test_one_silent_broker_is_no_proof() -> None:
+def test_one_silent_broker_means_no_proof() -> None:
     enforcement = Enforcement({1: None, 2: None, 3: SILENT}, rules=5, looks=9)
     assert not enforcement.proven
     assert enforcement.unproven == ("not proven on broker 3: no answer within 5 s",)
@@ -71,7 +71,7 @@ def test_one_silent_broker_is_no_proof() -> None:
     assert not Enforcement({}, 5, 0).proven
 
 
-def test_whatever_may_still_grow_is_no_proof() -> None:
+def test_growing_partitions_mean_no_proof() -> None:
     assert NoWrites(1.0, {P0: 5}).proven
     assert NoWrites(1.0, {P0: 5}, undecided=(P0,), unchecked=SILENT).proven
     for doubtful, words in (

@@ -104,14 +104,14 @@ def test_groups_whose_coordinator_moves_are_asked_again(opened: Opened) -> None:
     assert {name: reply.positions for name, reply in found.items()} == dict.fromkeys(GROUPS, HELD)
 
 
-def test_one_whose_coordinator_moves_for_ever_says_so(opened: Opened) -> None:
+def test_a_coordinator_that_moves_forever_is_reported(opened: Opened) -> None:
     broker = Broker(errors=[KafkaError.COORDINATOR_LOAD_IN_PROGRESS] * 1_000_000)
     (reply,) = opened(broker, timeout_s=1).committed(GROUPS[:1]).values()
     assert reply.resend
     assert not reply.unanswered
 
 
-def test_a_group_that_may_not_be_seen_says_so(opened: Opened) -> None:
+def test_a_denied_group_is_reported(opened: Opened) -> None:
     broker = Broker(errors=[KafkaError.GROUP_AUTHORIZATION_FAILED])
     (reply,) = opened(broker).committed(GROUPS[:1]).values()
     assert reply.failed is not None
@@ -151,7 +151,7 @@ def test_all_are_committed_and_each_is_answered(opened: Opened) -> None:
     assert len(broker.taken) == len(GROUPS)
 
 
-def test_what_was_sent_and_not_answered_says_so_and_is_not_sent_again(opened: Opened) -> None:
+def test_unanswered_requests_are_reported_and_not_repeated(opened: Opened) -> None:
     broker = Broker(answers=3)
     replies = opened(broker).commit(WANTED)
     lost = [reply for reply in replies if reply.unanswered]

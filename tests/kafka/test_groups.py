@@ -46,7 +46,7 @@ def name() -> str:
     return f"group-{uuid4().hex[:8]}"
 
 
-def test_what_is_committed_comes_back_as_it_was(
+def test_committed_offsets_are_read_back_unchanged(
     reader: KafkaGroupReader, writer: KafkaGroupWriter, topic: str, name: str
 ) -> None:
     wanted = {
@@ -136,7 +136,7 @@ def test_a_share_group_is_named_and_never_written(
         assert "does not exist" in answer.reason
 
 
-def test_a_group_that_nobody_knows(reader: KafkaGroupReader, name: str) -> None:
+def test_an_unknown_group(reader: KafkaGroupReader, name: str) -> None:
     assert reader.described([name]) == {name: Group(name, GroupProtocol.UNKNOWN, GroupState.DEAD)}
     assert reader.committed([name]) == {name: {}}
     assert name not in reader.groups()
@@ -210,7 +210,7 @@ def test_very_many_groups(
         assert set(names) <= set(reader.groups())
 
 
-def test_many_at_once_come_back_as_one_by_one(
+def test_many_at_once_are_read_like_single_ones(
     reader: KafkaGroupReader,
     writer: KafkaGroupWriter,
     secondary: ClusterUnderTest,
@@ -247,7 +247,7 @@ def test_more_positions_than_a_broker_takes_in_one_commit(
     assert reader.committed([name]) == {name: wanted}
 
 
-def test_a_cluster_that_is_not_there(name: str) -> None:
+def test_a_cluster_that_is_down(name: str) -> None:
     began = time.monotonic()
     address = {"bootstrap.servers": f"127.0.0.1:{free_ports(1)[0]}"}
     place = TopicPartition("t", 0)

@@ -107,7 +107,7 @@ def test_a_password_cannot_break_out_of_its_quotes() -> None:
     assert translated["sasl.jaas.config"].endswith(r'password="a\"; evil=\"\\\n;";')
 
 
-def test_credentials_of_another_protocol_are_not_handed_on() -> None:
+def test_credentials_of_another_protocol_are_dropped() -> None:
     assert "pw" not in str(java_properties({**PLAIN, "security.protocol": "PLAINTEXT"}))
 
 

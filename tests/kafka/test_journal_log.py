@@ -86,7 +86,7 @@ def test_records_of_a_newer_drctl_are_not_skipped() -> None:
     "value",
     [None, b"", b"{}", b"[" * 100_000, b"\xff", b'{"v":2}', b'{"v":1,"is":"taken"}', b"null"],
 )
-def test_what_no_drctl_wrote_keeps_nobody_from_the_link(value: bytes | None) -> None:
+def test_foreign_records_do_not_block_the_link(value: bytes | None) -> None:
     found = log(*DONE)
     found.take([(LINK.encode(), value), (LINK.encode(), encode(taken("B")))])
     assert found.runs == ("A",)
@@ -132,7 +132,7 @@ def test_a_signed_line_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert with_key(*parts).unsigned("A") == 0
 
 
-def test_nobody_without_the_key_sets_a_run_aside() -> None:
+def test_a_run_is_abandoned_only_with_the_key() -> None:
     aside = taken("C", abandons="B")
     assert with_key(*STOPPED, aside).unfinished == "B"
     own = replace(aside, mac=signature(KEY, LINK, encode(aside)))
@@ -219,7 +219,7 @@ def contest(known: Sequence[JournalRecord], *seen: JournalRecord, run: str = "Z"
     return made
 
 
-def test_nobody_else_is_there() -> None:
+def test_no_one_else_is_alive() -> None:
     for known in ([], DONE, [taken("A"), *lines("A", BEGAN, ENDED)]):
         alone = contest(known, claim("Z"))
         assert alone.live
@@ -243,7 +243,7 @@ def test_a_holder_who_shows_that_he_lives(sign: JournalRecord) -> None:
     assert f"link main is held by run {run}: anna on laptop" in text_of(alive.refusal(LINK))
 
 
-def test_signs_of_others_are_no_signs_of_the_holder() -> None:
+def test_heartbeats_of_others_do_not_count_for_the_holder() -> None:
     found = contest(STOPPED, claim("Z"), Beat("older", last=False), *lines("A", BEGAN), claim("Y"))
     assert found.contested
     assert found.alive is None
@@ -293,7 +293,7 @@ def test_one_who_only_looks_on_sees_the_living_behind_the_end() -> None:
 
 
 @pytest.mark.parametrize("known", [STOPPED, [*DONE, claim("Y")], [*STOPPED, claim("Y")]])
-def test_nobody_waits_for_those_whose_processes_are_gone(known: list[JournalRecord]) -> None:
+def test_exited_processes_are_not_awaited(known: list[JournalRecord]) -> None:
     assert Contention(log(*known), "token of Z").contested
     all_gone = Contention(log(*known), "token of Z", ended=lambda _: True)
     assert not all_gone.contested
@@ -310,7 +310,7 @@ def test_one_of_two_who_may_live_is_waited_for() -> None:
     assert not found.contested
 
 
-def test_a_holder_says_which_processes_his_is_one_of() -> None:
+def test_a_holder_names_the_process_namespace() -> None:
     at = replace(holder("A"), machine="boot/4026531836")
     assert journal_records.decode(encode(Claim("t", at))) == Claim("t", at)
     assert "machine" not in holder("A").to_json(), "as earlier versions wrote it"

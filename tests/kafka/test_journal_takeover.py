@@ -64,7 +64,7 @@ def test_a_second_is_refused_while_one_is_alive(place: JournalPlace, run: str) -
         assert isinstance(place.records()[-1], Beat | Withdrawn)
 
 
-def test_one_that_hides_behind_the_open_transaction_of_another_link(place: JournalPlace) -> None:
+def test_a_holder_hidden_by_the_open_transaction_of_another_link(place: JournalPlace) -> None:
     """Readers of committed records do not see it until that transaction ends."""
     with place.journal().acquire(holder("A", "bert")) as held:
         held.append([BEGAN])
@@ -100,9 +100,7 @@ def test_a_killed_one_is_resumed_and_no_other_begins(place: JournalPlace) -> Non
 
 
 @pytest.mark.timeout(100)
-def test_on_its_own_machine_one_whose_process_is_gone_is_not_waited_for(
-    place: JournalPlace,
-) -> None:
+def test_an_exited_process_on_the_same_host_is_not_awaited(place: JournalPlace) -> None:
     with HolderProcess(place, "A", machine=this_machine()) as bert:
         assert bert.answer() == {"held": []}
         assert bert.append("began") == {"appended": "began"}
@@ -115,7 +113,7 @@ def test_on_its_own_machine_one_whose_process_is_gone_is_not_waited_for(
         assert len(held.lines) == 1
 
 
-def test_a_stopped_process_that_comes_back_writes_nothing_more(place: JournalPlace) -> None:
+def test_a_paused_process_that_resumes_writes_nothing_more(place: JournalPlace) -> None:
     with HolderProcess(place, "A") as bert:
         assert bert.answer() == {"held": []}
         assert bert.append("began") == {"appended": "began"}
@@ -350,7 +348,7 @@ def test_brokers_that_hang_for_too_long_in_the_middle_of_an_append(
     assert run_state.verify("A", place.reader().lines("A")).complete
 
 
-def test_a_broker_that_dies_and_comes_back_is_waited_for(
+def test_a_broker_that_dies_and_returns_is_awaited(
     cluster: TlsCluster, place: JournalPlace
 ) -> None:
     """The transaction coordinator and the partition leader are each on one of two brokers."""

@@ -41,7 +41,7 @@ def place(cluster: TlsCluster, bench: Bench) -> Iterator[JournalPlace]:
     made.delete()
 
 
-def test_where_nothing_is_nothing_is_made(place: JournalPlace) -> None:
+def test_reading_creates_no_topic(place: JournalPlace) -> None:
     before = set(place.topics())
     for reader in (place.reader(), place.journal()):
         assert not reader.runs()
@@ -122,7 +122,7 @@ def test_an_abandoned_run(place: JournalPlace) -> None:
     place.run("C", "began", "ended")
 
 
-def test_a_run_that_wrote_nothing_is_in_nobodys_way(place: JournalPlace) -> None:
+def test_a_run_that_wrote_nothing_blocks_no_other(place: JournalPlace) -> None:
     place.run("A")
     place.run("B", "began", "ended")
     assert place.reader().runs() == ("B",)
@@ -198,7 +198,7 @@ def alter(place: JournalPlace, name: str, value: str) -> None:
         ("max.message.bytes", "65536"),
     ],
 )
-def test_a_topic_that_would_forget_is_not_written(
+def test_a_topic_that_could_lose_records_is_not_written(
     place: JournalPlace, name: str, value: str
 ) -> None:
     place.run("A", "began")
@@ -254,7 +254,7 @@ def test_what_drctl_did_not_write(place: JournalPlace) -> None:
 KEY = b"a key of sixteen"
 
 
-def test_a_run_that_nobody_with_the_key_wrote_is_refused_and_set_aside(place: JournalPlace) -> None:
+def test_a_run_without_valid_signatures_is_refused_and_abandoned(place: JournalPlace) -> None:
     place.run("A", "began", "ended")
     journal = place.journal(key=KEY, beat_s=0.2)
     with journal.acquire(holder("B")) as held:
@@ -331,7 +331,7 @@ def test_a_cluster_that_does_not_answer(place: JournalPlace) -> None:
             call()
 
 
-def test_what_is_needed_and_what_is_said_where_it_is_not_given(
+def test_required_permissions_and_the_errors_without_them(
     cluster: TlsCluster, place: JournalPlace, bob: Rights
 ) -> None:
     do, topic, kind = AclOperation, place.topic, ResourceType.TOPIC

@@ -114,7 +114,7 @@ def begun(ledgers: Ledgers) -> Ledgers:
     return ledgers
 
 
-def test_where_nothing_is_nothing_is_made(ledgers: Ledgers) -> None:
+def test_reading_creates_no_topic(ledgers: Ledgers) -> None:
     before = set(ledgers.topics())
     reader = ledgers.reader()
     assert reader.book(ledgers.fingerprint) is None
@@ -155,7 +155,7 @@ def test_a_cell_larger_than_a_record(ledgers: Ledgers) -> None:
     assert ledgers.seen()[1] == {SOURCE: log(cell(0, 2, seed=1))}
 
 
-def test_a_large_cell_of_which_a_part_is_lost_is_not_known() -> None:
+def test_an_incomplete_cell_is_unknown() -> None:
     values = ledger_topic.log_of("f", 1, SOURCE, log(cell(0, 20_001), cell(1, 1)))
     assert ledger_topic.logs_in(values) == {SOURCE: log(cell(0, 20_001), cell(1, 1))}
     del values[b"f/cell/source/orders/0/0/1"]
@@ -374,7 +374,7 @@ def test_a_cluster_that_does_not_answer(ledgers: Ledgers) -> None:
             call(ledgers.fingerprint)
 
 
-def test_what_is_needed_and_what_is_said_where_it_is_not_given(
+def test_required_permissions_and_the_errors_without_them(
     cluster: TlsCluster, ledgers: Ledgers, bob: Rights
 ) -> None:
     do, name = AclOperation, ledgers.fingerprint

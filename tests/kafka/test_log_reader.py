@@ -49,7 +49,7 @@ def numbered(count: int, partition: int = 0) -> list[Record]:
     return [Record(partition, 0, NOON + n, b"key-%d" % n, b"value-%d" % n) for n in range(count)]
 
 
-def test_records_come_to_the_byte(
+def test_records_are_read_to_the_byte(
     reader: KafkaLogReader, primary: ClusterUnderTest, new_topic: NewTopic
 ) -> None:
     topic = new_topic(config={"retention.ms": "-1"})
@@ -145,7 +145,7 @@ def test_an_open_transaction_holds_nothing_up(
     assert offsets(reader, topic, (0, 3)) == [0, 1]
 
 
-def test_records_of_900_kilobytes_come_little_by_little(
+def test_records_of_900_kilobytes_arrive_in_small_batches(
     reader: KafkaLogReader, primary: ClusterUnderTest, new_topic: NewTopic
 ) -> None:
     topic = new_topic(config={"retention.ms": "-1"})
@@ -200,7 +200,7 @@ def test_a_log_that_ends_too_soon(primary: ClusterUnderTest, new_topic: NewTopic
     assert "its log ends at offset 10, before 12" in failure(hasty, topic, OffsetRange(5, 12))
 
 
-def test_a_topic_that_is_gone(primary: ClusterUnderTest, new_topic: NewTopic) -> None:
+def test_a_deleted_topic(primary: ClusterUnderTest, new_topic: NewTopic) -> None:
     topic = new_topic(config={"retention.ms": "-1"})
     primary.delete_topics([topic])
     failure(reader_of(primary.properties(), timeout_s=2), topic, OffsetRange(0, 1))
@@ -226,7 +226,7 @@ def hanging(cluster: TlsCluster, bench: Bench) -> Iterator[str]:
     cluster.signal(2, signal.SIGCONT)
 
 
-def test_a_leader_that_says_nothing_any_more(cluster: TlsCluster, hanging: str) -> None:
+def test_a_leader_that_falls_silent(cluster: TlsCluster, hanging: str) -> None:
     hasty = reader_of(cluster.properties(), timeout_s=3)
     chunks = hasty.read(Side.SOURCE, {hanging: {p: (OffsetRange(0, 3),) for p in (0, 1)}})
     came: list[Chunk] = []
@@ -235,7 +235,7 @@ def test_a_leader_that_says_nothing_any_more(cluster: TlsCluster, hanging: str) 
     assert [(c.partition, row[0]) for c in came for row in c.rows] == [(0, 0), (0, 1), (0, 2)]
 
 
-def test_nobody_there() -> None:
+def test_the_cluster_is_down() -> None:
     nowhere = {"bootstrap.servers": f"127.0.0.1:{free_ports(1)[0]}"}
     assert "no data from its leader" in failure(reader_of(nowhere, 1), "topic", OffsetRange(0, 1))
 

@@ -165,7 +165,7 @@ def test_a_broker_that_is_too_old_is_asked_by_librdkafka(
         assert "does not support ListOffsets" in leader.unsupported
 
 
-def test_nobody_answers() -> None:
+def test_no_broker_answers() -> None:
     nowhere = {"bootstrap.servers": f"127.0.0.1:{free_ports(1)[0]}"}
     with (
         KafkaClusterReader(Connection("primary", nowhere, timeout_s=1)) as reader,

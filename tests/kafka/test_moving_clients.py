@@ -208,7 +208,7 @@ def test_ids_that_are_too_far_are_reached_in_several_calls(pair: Pair) -> None:
     assert second.first > first.last
 
 
-def test_partitions_that_are_not_there_have_no_producers(pair: Pair) -> None:
+def test_missing_partitions_have_no_producers(pair: Pair) -> None:
     place, absent = pair.topic(), TopicPartition("no-such-topic", 0)
     with KafkaProducerIdReader(Connection("primary", pair.source.properties)) as reader:
         found = reader.in_use([place, absent])

@@ -51,7 +51,7 @@ def limited(bench: Bench) -> tuple[str, ...]:
     return names
 
 
-def test_the_cluster_says_who_it_is(reader: KafkaClusterReader, primary: ClusterUnderTest) -> None:
+def test_the_cluster_id(reader: KafkaClusterReader, primary: ClusterUnderTest) -> None:
     assert reader.name == "primary"
     assert reader.cluster_id() == cluster_id(primary.lab_cluster.root, "primary")
 
@@ -130,7 +130,7 @@ def test_offsets_of_logs_without_head_with_open_transaction_and_of_none(
     producer.abort_transaction(20)
 
 
-def test_first_timestamps_skip_what_is_no_committed_record(
+def test_first_timestamps_skip_uncommitted_records(
     reader: KafkaClusterReader, bench: Bench
 ) -> None:
     name = bench.create(3)
@@ -180,7 +180,7 @@ def test_max_timestamps(reader: KafkaClusterReader, bench: Bench) -> None:
     assert reader.max_timestamps([full, empty, emptied]) == {full: NOON + 9, empty: -1, emptied: -1}
 
 
-def test_records_come_back_to_the_byte(reader: KafkaClusterReader, bench: Bench) -> None:
+def test_records_are_read_back_to_the_byte(reader: KafkaClusterReader, bench: Bench) -> None:
     partition = TopicPartition(bench.create(), 0)
     bench.produce(
         partition.topic,
@@ -204,7 +204,7 @@ def test_records_come_back_to_the_byte(reader: KafkaClusterReader, bench: Bench)
     assert len(found) == 5
 
 
-def test_records_that_compaction_or_abortion_took_are_not_replaced_by_the_next(
+def test_compacted_or_aborted_records_are_not_replaced_by_the_next(
     reader: KafkaClusterReader, bench: Bench
 ) -> None:
     partition = TopicPartition(bench.create(), 0)
@@ -258,7 +258,7 @@ def test_a_partition_that_is_written_to_has_an_end(
     assert len(records) >= 40
 
 
-def test_what_is_written_meanwhile_is_no_open_transaction(
+def test_records_written_meanwhile_are_no_open_transaction(
     reader: KafkaClusterReader, bench: Bench
 ) -> None:
     topic, seen = bench.create(), list[PartitionOffsets | Unavailable]()

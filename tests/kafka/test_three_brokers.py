@@ -129,7 +129,7 @@ def test_a_fence_is_not_proven_on_a_broker_that_stalls(
         assert patient.lifted(rules, [name]).proven
 
 
-def test_records_that_a_stalled_replica_holds_back_are_not_stable(
+def test_partitions_that_a_stalled_replica_holds_back_are_not_stable(
     brokers: Lab, three: ClusterUnderTest
 ) -> None:
     stalled, other = bystanders(three)

@@ -81,7 +81,7 @@ def place(cluster: TlsCluster, bench: Bench) -> Iterator[Place]:
         made.delete()
 
 
-def test_where_nothing_is_nothing_is_made(place: Place) -> None:
+def test_reading_creates_no_topic(place: Place) -> None:
     before = set(place.topics())
     store = place.reader()
     assert not store.catch_up().cluster_ids()
@@ -173,7 +173,7 @@ def test_a_cluster_that_does_not_answer(place: Place) -> None:
             call()
 
 
-def test_what_is_needed_and_what_is_said_where_it_is_not_given(
+def test_required_permissions_and_the_errors_without_them(
     cluster: TlsCluster, place: Place, bob: Rights
 ) -> None:
     do, topic = AclOperation, place.topic
@@ -208,7 +208,7 @@ def test_what_is_needed_and_what_is_said_where_it_is_not_given(
     assert place.offset() == 7
 
 
-def test_the_reason_of_a_purge_is_found_where_python_lost_it() -> None:
+def test_the_reason_of_a_purge_is_found_in_the_lost_exception() -> None:
     """Deterministic: on a real cluster it depends on which of two callbacks runs first."""
     connection = Connection("secondary", {"bootstrap.servers": "127.0.0.1:1"}, 1)
     purged = KafkaError(KafkaError._PURGE_QUEUE)

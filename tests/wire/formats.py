@@ -1,6 +1,6 @@
-"""All formats in one table: how to make values, write and read them, and whether there is one way.
+"""All formats in one table: how to generate, encode and decode values.
 
-A format added to `drctl.formats` gets a line here; the tests of this room go through the table.
+A format added to `drctl.formats` gets a line here; the tests of this folder use the table.
 """
 
 from collections.abc import Callable
@@ -51,7 +51,7 @@ class Format:
         return list(map(self.encode, made(self.values, count)))
 
     def refusal(self, data: bytes) -> str | None:
-        """Why it is undecodable; None where it decodes. Any other exception escapes."""
+        """Why it is undecodable; None if it decodes. Other exceptions propagate."""
         try:
             self.decode(data)
         except Undecodable as error:

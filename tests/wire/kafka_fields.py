@@ -1,4 +1,4 @@
-"""The values of drctl.formats in the words of Kafka's own classes, both ways."""
+"""Convert values of drctl.formats to the field names of Kafka's classes, and back."""
 
 import base64
 from collections.abc import Callable
@@ -15,7 +15,7 @@ NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 @dataclass(frozen=True)
 class Word:
-    """How drctl writes what a class of Kafka writes.
+    """How drctl encodes what a Kafka class encodes.
 
     Attributes:
         hex: of fields in a version.

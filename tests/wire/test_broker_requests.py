@@ -1,4 +1,4 @@
-"""Requests and answers, as Kafka's message definitions lay them out."""
+"""Requests and responses, as in Kafka's message definitions."""
 
 from typing import Any
 
@@ -196,7 +196,7 @@ READ: list[tuple[Any, str, Any]] = [
         f"00000000 03 0267 02 0274 03 {AT} 03ff61 0000 00"
         " 00000002 ffffffffffffffff ffffffff 00 0003 00 00 0000 00 0268 01 001e 00 00",
         (
-            # Metadata that is no text comes back as it was.
+            # Metadata that is not UTF-8 is returned as it was written.
             ("g", (("t", 1, 5, 7, "\udcffa", 0), ("t", 2, -1, -1, "", 3)), 0),
             ("h", (), 30),
         ),
@@ -260,7 +260,7 @@ def test_headers_of_both_kinds() -> None:
     assert (number, rest.rest()) == (3, b"\xaa")
 
 
-def test_a_broker_that_refuses_to_tell_its_versions() -> None:
+def test_a_broker_that_does_not_report_its_versions() -> None:
     with pytest.raises(Undecodable, match="error 35"):
         protocol.read_versions(Cursor("test", raw("0023 00000000")))
     _, cursor = protocol.read_response(survey.FEATURES, raw("00000005 0023 01"))
@@ -268,7 +268,7 @@ def test_a_broker_that_refuses_to_tell_its_versions() -> None:
         survey.read_features(cursor)
 
 
-def test_acls_of_anything_but_topics_are_no_answer() -> None:
+def test_acls_of_other_resources_are_rejected() -> None:
     with pytest.raises(Undecodable, match="resource type 3"):
         acls.read_acls(Cursor("test", raw("00000000 0000 00 02 03 0274 03 01 00 00")))
 

@@ -26,7 +26,7 @@ def test_they_never_change() -> None:
     assert {record: fingerprint(*record) for record in KNOWN} == KNOWN
 
 
-def test_they_are_what_the_documentation_says() -> None:
+def test_they_match_the_documentation() -> None:
     def chained(*parts: bytes) -> int:
         seed = 42
         for part in parts:

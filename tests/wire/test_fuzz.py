@@ -1,4 +1,4 @@
-"""Whatever stands in a topic: a codec reads it, or raises its own error.
+"""Whatever a topic contains: a codec decodes it, or raises its own error.
 
 `DRCTL_FUZZ` sets how many inputs are tried in all; the nightly tests try a million of each format.
 """
@@ -19,7 +19,7 @@ _EDGES = (0, 1, 0x7F, 0x80, 0xFF)
 
 
 def inputs(name: str, valid: list[bytes], count: int) -> Iterator[bytes]:
-    """Noise, and valid ones with some bytes changed, lost, doubled or added."""
+    """Random bytes, and valid ones with bytes changed, removed, repeated or added."""
     random = Random(name)
     for number in range(count):
         if number % 4 == 0:
@@ -57,7 +57,7 @@ def tried(each: Format, name: str, count: int) -> None:
         value = each.decode(data)
         again = each.encode(value)
         assert again == data if each.canonical else each.decode(again) == value
-    # Both ways were taken, or the inputs were not worth trying.
+    # Both outcomes must occur, or the inputs prove nothing.
     assert min(seen["refused"], seen["read"]) > 0, seen
 
 

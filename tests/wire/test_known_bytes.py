@@ -1,4 +1,4 @@
-"""Bytes that were seen or computed by hand, and what is in them."""
+"""Bytes observed or computed by hand, and their values."""
 
 import pytest
 
@@ -94,7 +94,7 @@ def test_the_headers_of_a_migrated_record() -> None:
 
 
 @pytest.mark.parametrize("number", [-1, 9, 18, 24, 32_767])
-def test_types_that_are_not_known_are_kept(number: int) -> None:
+def test_unknown_types_are_kept(number: int) -> None:
     data = number.to_bytes(2, "big", signed=True) + b"\x00\x01g\xff"
     found = consumer_offsets.decode_key(data)
     assert found == UnknownKey(number, b"\x00\x01g\xff")
@@ -138,7 +138,7 @@ def test_tagged_fields_are_exact(tail: str, reason: str) -> None:
         consumer_offsets.decode_commit(bytes.fromhex(start + tail))
 
 
-def test_versions_that_are_not_known() -> None:
+def test_unknown_versions() -> None:
     for text in ("0005" + "00" * 40, "ffff" + "00" * 40):
         with pytest.raises(Undecodable, match="known are 0 to 4"):
             consumer_offsets.decode_commit(bytes.fromhex(text))
@@ -350,7 +350,7 @@ def test_what_a_pass_covers() -> None:
     assert [name for name in ("a", "ab", "b", "bc") if scope.covers_group(name)] == ["a", "ab", "b"]
 
 
-def test_what_an_error_says() -> None:
+def test_the_text_of_an_error() -> None:
     error = Undecodable("offset sync", "wrong", bytes(100))
     assert error.reason == "offset sync: wrong"
     assert error.hex == "00" * 100

@@ -1,4 +1,4 @@
-"""What is written is read again, whatever it is."""
+"""Every encoded value decodes to itself."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.wire.formats import FORMATS, Format
 
 @pytest.mark.slow
 @pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
-def test_every_value_comes_back(each: Format) -> None:
+def test_every_value_survives_a_round_trip(each: Format) -> None:
     @settings(max_examples=examples(100), deadline=None)
     @given(each.values)
     def check(value: Any) -> None:
@@ -33,7 +33,7 @@ def test_no_byte_may_be_missing_or_too_much(each: Format) -> None:
         written = each.encode(value)
         cut = written[: data.draw(st.integers(0, len(written) - 1))]
         for wrong in (cut, written + b"\x00"):
-            # Some formats hold other values in fewer or more bytes; none the same one.
+            # Some formats decode other values from fewer or more bytes; none decodes the same one.
             assert each.refusal(wrong) or each.decode(wrong) != value
 
     check()

@@ -26,7 +26,7 @@ def test_the_example_of_the_standard() -> None:
     scram.check(VERDICT)
 
 
-def test_a_broker_that_does_not_know_the_password_is_not_believed() -> None:
+def test_a_broker_without_the_password_is_rejected() -> None:
     scram = exchange("another")
     scram.final(CHALLENGE)
     with pytest.raises(SaslError, match="failed to prove that it knows the password"):
@@ -34,14 +34,14 @@ def test_a_broker_that_does_not_know_the_password_is_not_believed() -> None:
 
 
 @pytest.mark.parametrize("verdict", [b"", b"v=", b"x=1", b"v=AAAA"])
-def test_no_verdict_is_no_proof(verdict: bytes) -> None:
+def test_an_invalid_verdict_is_rejected(verdict: bytes) -> None:
     scram = exchange()
     scram.final(CHALLENGE)
     with pytest.raises(SaslError, match="failed to prove"):
         scram.check(verdict)
 
 
-def test_a_refusal_says_why() -> None:
+def test_a_refusal_has_a_reason() -> None:
     scram = exchange()
     scram.final(CHALLENGE)
     with pytest.raises(SaslError, match="invalid-proof"):
@@ -60,7 +60,7 @@ def test_a_refusal_says_why() -> None:
         (b"\xff", "is not text"),
     ],
 )
-def test_challenges_that_are_none(challenge: bytes, reason: str) -> None:
+def test_invalid_challenges(challenge: bytes, reason: str) -> None:
     with pytest.raises(SaslError, match=reason):
         exchange().final(challenge)
 

@@ -1,7 +1,7 @@
-"""drctl's bytes are those of Kafka's own classes, both ways.
+"""drctl's encoding equals that of Kafka's own classes, in both directions.
 
-`vectors.jsonl` is what the classes wrote. It is written anew by `DRCTL_REGENERATE=1 pytest -m jvm
-tests/wire/test_vectors.py`, from what stands in it.
+`vectors.jsonl` is their output. Regenerate it with `DRCTL_REGENERATE=1 pytest -m jvm
+tests/wire/test_vectors.py`, from its own content.
 """
 
 import json
@@ -81,7 +81,7 @@ def _line(name: str, version: int, text: str) -> Line:
 
 
 def asked_of_kafka(lines: list[Line]) -> list[Line]:
-    """The lines through Kafka's own classes."""
+    """The lines as Kafka's own classes encode and decode them."""
     progress = logging.getLogger("tests").info
     jars = {
         jar.name: jar for name in ("kafka", "connect") for jar in resolve(name, progress=progress)
