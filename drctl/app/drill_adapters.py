@@ -100,10 +100,10 @@ def records_on_target(link: "Link", scratch: "Scratch") -> Mapping[str, int]:
     Raises:
         Unreachable: the target did not answer.
     """
-    from drctl.kafka.drill import held
+    from drctl.kafka.drill import count_ids
 
     properties = adapters.revealed(link.target_config)
-    return held(link.target, properties, link.target_topic(scratch.topic))
+    return count_ids(link.target, properties, link.target_topic(scratch.topic))
 
 
 def own_principals(link: "Link") -> Sequence[str]:

@@ -122,8 +122,8 @@ class DrillReader:
         self._log.finished.update(values)
 
 
-def held(name: str, properties: Mapping[str, str], topic: str) -> Mapping[str, int]:
-    """Count how often each id is in a topic; joins no group.
+def count_ids(name: str, properties: Mapping[str, str], topic: str) -> Mapping[str, int]:
+    """Count how often each record id occurs in a topic; joins no group.
 
     Raises:
         Unreachable: the cluster did not answer.

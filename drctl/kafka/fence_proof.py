@@ -48,9 +48,9 @@ class KafkaFenceProver(ClusterClient):
         Raises:
             Unreachable: no broker answered within the deadline.
         """
-        return FenceProof(self._acls.enforcement(rules, topics), self.still(topics))
+        return FenceProof(self._acls.enforcement(rules, topics), self.no_writes(topics))
 
-    def still(self, topics: Collection[str]) -> NoWrites:
+    def no_writes(self, topics: Collection[str]) -> NoWrites:
         """Wait until the topics' end offsets are unchanged, up to the deadline.
 
         Raises:
@@ -60,10 +60,10 @@ class KafkaFenceProver(ClusterClient):
         places, missing = self._partitions(topics, deadline)
         before, looks = self._look(places, Mark.END), 1
         while True:
-            self._settle()
+            self._wait()
             now = self._look(places, Mark.END)
             looks += 1
-            found = self._judged(before, now, missing, looks)
+            found = self._compare(before, now, missing, looks)
             waiting = found.moved or found.unreplicated or found.unread.keys() - missing.keys()
             if not waiting or deadline.remaining < self._settle_s:
                 return found
@@ -87,7 +87,7 @@ class KafkaFenceProver(ClusterClient):
         absent = Unavailable("the topic does not exist, or this user may not see it")
         return places, {TopicPartition(n, -1): absent for n in topics if n not in known}
 
-    def _settle(self) -> None:
+    def _wait(self) -> None:
         until = Deadline.after(self._settle_s)
         while not until.expired:
             self._connection.wait(until.remaining)
@@ -101,7 +101,7 @@ class KafkaFenceProver(ClusterClient):
         answers = look_ups.ask([(p, mark) for p in places], self._step(), refresh=True)()
         return dict(zip(places, answers, strict=True))
 
-    def _judged(self, before: Ends, now: Ends, missing: Reasons, looks: int) -> NoWrites:
+    def _compare(self, before: Ends, now: Ends, missing: Reasons, looks: int) -> NoWrites:
         both = {p: (then, now[p]) for p, then in before.items()}
         read = {
             p: Moved(a.offset, b.offset)

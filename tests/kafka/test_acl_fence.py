@@ -230,13 +230,13 @@ def test_topics_that_grow_are_not_stable(cluster: TlsCluster, bench: Bench, name
     class Busy(KafkaFenceProver):
         """A client writes while it waits."""
 
-        def _settle(self) -> None:
+        def _wait(self) -> None:
             producer.produce(name, b"v", partition=1)
             assert producer.flush(20) == 0
-            super()._settle()
+            super()._wait()
 
     with Busy(Connection("primary", cluster.properties(), 4), settle_s=0.2) as prover:
-        no_writes = prover.still([name, "no-such-topic"])
+        no_writes = prover.no_writes([name, "no-such-topic"])
     assert not no_writes.proven
     assert no_writes.looks > 3
     moved = no_writes.moved[place]
@@ -255,12 +255,12 @@ def test_an_open_transaction_is_reported_and_does_not_block(
     producer.begin_transaction()
     producer.produce(name, b"v", partition=0)
     assert producer.flush(20) == 0
-    no_writes = prover.still([name])
+    no_writes = prover.no_writes([name])
     assert (no_writes.proven, no_writes.undecided) == (True, (place,))
     assert no_writes.ends[place] == 1
     producer.abort_transaction(30)
-    assert Patience.of(20).wait_until(lambda: prover.still([name]).undecided == ())
-    assert prover.still([name]).ends[place] == 2, "the marker is written behind the fence"
+    assert Patience.of(20).wait_until(lambda: prover.no_writes([name]).undecided == ())
+    assert prover.no_writes([name]).ends[place] == 2, "the marker is written behind the fence"
 
 
 @pytest.mark.parametrize("names", [("one", "other"), ("other", "other-back"), ("other:a", "other")])

@@ -179,7 +179,7 @@ def test_one_that_slept_between_its_claim_and_the_link_does_no_harm(place: Journ
     with place.journal(beat_s=LONG_S).acquire(holder("A", "bert")) as held:
         held.append([BEGAN])
         with pytest.raises(Refused, match=HELD_BY_BERT):
-            slow._fencing(Taken("slow", holder("B")), (None, None))
+            slow._fence(Taken("slow", holder("B")), (None, None))
         with pytest.raises(Fenced, match="has lost link"):
             held.append(named("intend"))
     place.run("A", "resumed", "ended")

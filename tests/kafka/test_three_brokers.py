@@ -100,9 +100,9 @@ def test_a_fence_is_not_proven_on_a_broker_that_stalls(
     with (
         KafkaAclWriter(Connection("primary", properties)) as writer,
         KafkaAclReader(Connection("primary", properties, timeout_s=4)) as impatient,
-        KafkaAclReader(Connection("primary", properties, timeout_s=30)) as patient,
+        KafkaAclReader(Connection("primary", properties, timeout_s=30)) as waiting,
     ):
-        assert patient.lifted(rules, [name]).proven
+        assert waiting.lifted(rules, [name]).proven
         with frozen(brokers, three, stalled):
             began = monotonic()
             # The call itself returns as if all were well.
@@ -124,9 +124,9 @@ def test_a_fence_is_not_proven_on_a_broker_that_stalls(
             assert doubt.startswith(
                 f"not proven on broker {stalled}: it holds replicas but is not in the cluster"
             )
-        assert patient.enforcement(rules, [name]).proven
+        assert waiting.enforcement(rules, [name]).proven
         writer.restore(rules)
-        assert patient.lifted(rules, [name]).proven
+        assert waiting.lifted(rules, [name]).proven
 
 
 def test_partitions_that_a_stalled_replica_holds_back_are_not_stable(
@@ -151,15 +151,15 @@ def test_partitions_that_a_stalled_replica_holds_back_are_not_stable(
     write(5)
     with (
         KafkaFenceProver(Connection("primary", properties, timeout_s=2), settle_s=0.3) as prover,
-        KafkaFenceProver(Connection("primary", properties, timeout_s=30), settle_s=0.3) as patient,
+        KafkaFenceProver(Connection("primary", properties, timeout_s=30), settle_s=0.3) as waiting,
     ):
-        assert patient.still([name]).ends == {place: 5}
+        assert waiting.no_writes([name]).ends == {place: 5}
         end = 5
         for _ in range(_TRIES):
             with frozen(brokers, three, stalled):
                 write(7)
                 # The end offset does not change, although seven acknowledged records follow it.
-                found = prover.still([name])
+                found = prover.no_writes([name])
             if place in found.unreplicated:
                 break
             end += 7
@@ -167,7 +167,7 @@ def test_partitions_that_a_stalled_replica_holds_back_are_not_stable(
         assert (found.moved, found.ends) == ({}, {})
         assert found.unreplicated[place] == (end, end + 7)
         assert found.unproven == (f"{place} ends at {end}, its leader's log at {end + 7}",)
-        assert patient.still([name]).ends == {place: end + 7}
+        assert waiting.no_writes([name]).ends == {place: end + 7}
 
 
 def test_a_healthy_cluster(three: ClusterUnderTest) -> None:
