@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from drctl.app.link_reader import ClusterLinkReader
-from drctl.app.prechecks import judged
+from drctl.app.prechecks import run_prechecks
 from drctl.config.loading import load
 from drctl.lab.environment import write_environment
 from drctl.lab.lab import Lab
@@ -44,7 +44,7 @@ def heartbeats_tell_a_source_that_only_drctl_cannot_reach(
     config = load(folder / "cut-off.yaml")
 
     def alive() -> Finding:
-        with ClusterLinkReader(config, config.link(None), judged, lost=True) as reader:
+        with ClusterLinkReader(config, config.link(None), run_prechecks, lost=True) as reader:
             (found,) = [f for f in reader.findings(Mode.UNPLANNED) if f.check == "source-alive"]
         return found
 
