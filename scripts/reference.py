@@ -1,7 +1,7 @@
-"""Writes the generated parts of docs/reference from the code, as `python -m scripts.reference`.
+"""Writes the generated parts of docs/reference from the code: `python -m scripts.reference`.
 
-A page holds `<!-- generated: NAME -->` ... `<!-- end -->`; what stands between is replaced.
-tests/docs/test_reference.py fails where a page is not what this module makes.
+The text between `<!-- generated: NAME -->` and `<!-- end -->` in a page is replaced.
+tests/docs/test_reference.py fails if a page is not up to date.
 """
 
 import json
@@ -40,7 +40,7 @@ HEADINGS = {
 
 
 def page(path: Path) -> str:
-    """A page of the reference with its generated parts as the code has them now."""
+    """A page of the reference with its generated parts up to date."""
     text = path.read_text(encoding="utf-8")
 
     def made(match: re.Match[str]) -> str:
@@ -91,12 +91,12 @@ def _option(each: ParameterReference) -> tuple[str, str]:
 
 
 def global_options(_: str) -> Iterator[str]:
-    """The options that every command takes."""
+    """The options of every command."""
     yield from table("option|meaning", map(_option, next(reference()).global_options))
 
 
 def _escaped(text: str) -> str:
-    """Markdown that shows the text as it is; inline code stays code."""
+    """Escape Markdown; inline code stays code."""
     parts = text.split("`")
     for number in range(0, len(parts), 2):
         parts[number] = re.sub(r"([*_])", r"\\\1", parts[number]).replace("<", "&lt;")
@@ -107,7 +107,7 @@ def _escaped(text: str) -> str:
 
 
 def exit_codes(before: str) -> Iterator[str]:
-    """Codes and names; what each means is kept from the page."""
+    """Codes and names; their meanings are kept from the page."""
     known = _kept(before, 2)
     found = ((str(c.value), c.name, known.get(str(c.value), "")) for c in ExitCode)
     yield from table("code|name|meaning", found)
@@ -126,14 +126,14 @@ def _kept(before: str, column: int) -> Mapping[str, str]:
 
 
 def keys(before: str) -> Iterator[str]:
-    """Keys and defaults; what each means is kept from the page."""
+    """Keys and defaults; their meanings are kept from the page."""
     known = _kept(before, 2)
     found = ((f"`{k}`", shown(d), known.get(k, "")) for k, d in keys_of(ConfigFile))
     yield from table("key|default|meaning", found)
 
 
 def endpoint_keys(before: str) -> Iterator[str]:
-    """The same of each kind of endpoint."""
+    """Keys and defaults of each kind of endpoint."""
     for kind, section in SECTIONS.items():
         part = before.partition(f"### {kind}\n")[2].partition("\n### ")[0]
         known = _kept(part, 2)
@@ -142,7 +142,7 @@ def endpoint_keys(before: str) -> Iterator[str]:
 
 
 def shown(default: Any) -> str:
-    """A default as YAML would have it."""
+    """A default as YAML."""
     if default is REQUIRED:
         return str(REQUIRED)
     if default is None:
@@ -154,14 +154,14 @@ def shown(default: Any) -> str:
 
 
 def plain(default: Any) -> Any:
-    """A default as YAML would read it."""
+    """A default as a YAML value."""
     if isinstance(default, Mapping):
         return dict(default)
     return list(default) if isinstance(default, tuple) else default
 
 
 def keys_of(model: type[BaseModel], given: Any = None, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every key that holds a value, with its default; of a section that has one, from there."""
+    """Every key with its default; sections are flattened."""
     for name, field in model.model_fields.items():
         here = f"{path}{field.alias or name}"
         if name == "endpoints":
@@ -196,7 +196,7 @@ def _default(field: FieldInfo) -> Any:
 
 
 def checks(_: str) -> Iterator[str]:
-    """Every check by family: when it passes, what else it says, an example of a fix."""
+    """Every check by family: when it passes, its other statuses, an example of a fix."""
     fixes = _fixes()
     for family in Family:
         ours = [check for check in CHECKS if check.family is family]
@@ -209,7 +209,7 @@ def checks(_: str) -> Iterator[str]:
 
 
 def _fixes() -> Mapping[str, str]:
-    """Of each check the remedy of the first failure or warning in the cases of its tests."""
+    """By check, the remedy of the first failure or warning in its test cases."""
     known: dict[str, str] = {}
     for path in sorted(CASES.glob("*.expected")):
         entries = re.split(r"^(?=ok |warn |fail |not-checked |==)", path.read_text(), flags=re.M)
@@ -322,7 +322,7 @@ _Below = tuple[str, Mapping[str, Any]] | None
 
 
 def _kind(field: Mapping[str, Any], inner: Mapping[str, Any]) -> tuple[str, _Below, str]:
-    """A type in words; the object below it, where there is one; what stands between their names."""
+    """Describe a type; return the nested object, if any, and the separator between their names."""
     if "$ref" in field:
         name = field["$ref"].rpartition("/")[2]
         return "object", (name, inner[name]), ""
@@ -352,7 +352,7 @@ def _kind(field: Mapping[str, Any], inner: Mapping[str, Any]) -> tuple[str, _Bel
 
 
 def metrics(_: str) -> Iterator[str]:
-    """Those of `drctl status --listen`."""
+    """The metrics of `drctl status --listen`."""
     yield from table(
         "metric|labels|meaning",
         (
@@ -363,7 +363,7 @@ def metrics(_: str) -> Iterator[str]:
 
 
 def kinds(before: str) -> Iterator[str]:
-    """Kinds of steps and their settings; what each does is kept from the page."""
+    """Kinds of steps and their settings; their descriptions are kept from the page."""
     known = _kept(before, 1)
     found = (
         (

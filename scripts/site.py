@@ -1,4 +1,4 @@
-"""A hook of mkdocs: pages of the repository outside docs/ become pages of the site, too."""
+"""A hook of mkdocs: adds pages of the repository outside docs/ to the site."""
 
 import re
 from pathlib import Path
@@ -24,7 +24,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Links lead to the page of the site; of what the site does not have, the text stays."""
+    """Rewrite links to pages of the site; links to other files become text."""
     before = {name: path for path, name in OUTSIDE.items()}
     here = ROOT / before.get(page.file.src_uri, f"docs/{page.file.src_uri}")
 

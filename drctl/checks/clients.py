@@ -36,7 +36,7 @@ _OF_PRODUCERS = (
 
 
 class Library(StrEnum):
-    """Whose client it is."""
+    """A client library."""
 
     LIBRDKAFKA = "librdkafka"
     JAVA = "java"
@@ -57,10 +57,9 @@ class ClientConfig(Settings):
 
     Attributes:
         endpoint: the kind of endpoint that moves it.
-        names: the hosts that the endpoint answers for; empty where nobody said.
-        version: of the library; None where nobody said. That of librdkafka is 2.12 in
-            confluent-kafka 2.12, too.
-        jvm: the options that its Java is started with; None where nobody said.
+        names: host names of the endpoint; empty if not given.
+        version: of the library; None if not given. confluent-kafka 2.12 uses librdkafka 2.12.
+        jvm: Java options; None if not given.
     """
 
     library: Library
@@ -84,7 +83,7 @@ class ClientConfig(Settings):
         """The value, or the library's default.
 
         Args:
-            keys: one, or several names of the same with spaces between.
+            keys: one name, or several names of the same setting, separated by spaces.
 
         Raises:
             NotObserved: it stands somewhere else, and only a reference to it here.
@@ -102,9 +101,9 @@ class ClientCheck:
     """One check of client settings.
 
     Attributes:
-        about: what is true where it is ok, in words for a person.
-        worse: what it can say beside ok and not-checked.
-        judge: says nothing of a client that it does not concern.
+        about: what is true if it is ok, for messages.
+        worse: the statuses that it can have beside ok and not-checked.
+        judge: returns no verdict for clients that it does not apply to.
     """
 
     name: str
@@ -395,7 +394,7 @@ def _dotted(version: tuple[int, int] | None) -> str:
 
 
 def _host(word: str) -> str:
-    """Of `PROTOCOL://HOST:PORT`, an IPv6 address without its brackets."""
+    """Return the host of `PROTOCOL://HOST:PORT`; IPv6 addresses without brackets."""
     place = word.strip().rpartition("//")[2]
     host, colon, port = place.rpartition(":")
     return _plain(host if colon and port.isdecimal() else place)

@@ -420,7 +420,7 @@ def snapshot(given: SaveOffsets) -> int:
         raise Unknown(
             f"{file} cannot be written: {error.strerror}", "choose --output-file"
         ) from None
-    if shares := taken.without_positions:
+    if shares := taken.without_offsets:
         console().note(f"share groups have no committed offsets: {', '.join(shares)}")
     return console().result(snapshot_table(taken, str(file)), document, taken.exit_code)
 

@@ -127,15 +127,15 @@ class TimestampDocument(TypedDict):
     """A record of __consumer_timestamps.
 
     Attributes:
-        group: null, as topic and partition, where the key does not decode.
+        group: null (as are topic and partition) if the key cannot be decoded.
         timestamp_ms: of the last record that the group had consumed when it committed, in
-            milliseconds since 1970 UTC; null for a tombstone, and where the value does not decode.
-        delta: as its writer gave it; what it means is not proven. null where there is none.
+            milliseconds since 1970 UTC; null for a tombstone, or if the value cannot be decoded.
+        delta: as written; its meaning is not documented. null if there is none.
         value_hex: the value; null for a tombstone.
-        written_at_ms: the timestamp of the record itself; null where it has none.
+        written_at_ms: timestamp of this record; null if it has none.
         record: its position in __consumer_timestamps.
-        error: why the record does not decode; only where it does not.
-        key_hex: the key of a record that does not decode; null where it has none.
+        error: why the record cannot be decoded; only present if it cannot.
+        key_hex: the key of a record that cannot be decoded; null if it has none.
     """
 
     schema: Literal["drctl/consumer-timestamp/1"]

@@ -95,7 +95,7 @@ _Offset = Annotated[int, Field(ge=0, lt=2**63)]
 _Number = Annotated[int, Field(ge=0, lt=2**31)]
 
 
-class _Position(_Closed):
+class _CommittedOffset(_Closed):
     topic: _Name
     partition: _Number
     offset: _Offset
@@ -108,7 +108,7 @@ class _Group(_Closed):
     protocol: Literal["classic", "consumer", "share", "streams", "unknown"]
     state: str
     members: Annotated[int, Field(ge=0)]
-    positions: list[_Position]
+    committed_offsets: list[_CommittedOffset]
 
 
 class _Unread(_Closed):
@@ -226,18 +226,18 @@ def _snapshot(file: File, text: str, data: Any) -> Snapshot:
         if each.group in seen:
             problems.append((("groups", number), "duplicate group"))
         seen.add(each.group)
-        positions: dict[TopicPartition, Committed] = {}
-        for at, row in enumerate(each.positions):
+        committed: dict[TopicPartition, Committed] = {}
+        for at, row in enumerate(each.committed_offsets):
             place = TopicPartition(row.topic, row.partition)
-            if place in positions:
-                problems.append((("groups", number, "positions", at), _REPEATED))
-            positions[place] = Committed(row.offset, row.leader_epoch, row.metadata)
+            if place in committed:
+                problems.append((("groups", number, "committed_offsets", at), _REPEATED))
+            committed[place] = Committed(row.offset, row.leader_epoch, row.metadata)
         members = (Member("", ""),) * each.members
         protocol = GroupProtocol(each.protocol)
         known = each.state in list(GroupState)
         state = GroupState(each.state) if known else GroupState.UNKNOWN
         group = Group(each.group, protocol, state, members)
-        groups.append(GroupSnapshot(group, positions))
+        groups.append(GroupSnapshot(group, committed))
     try:
         taken = datetime.fromisoformat(found.taken)
     except ValueError:

@@ -44,12 +44,12 @@ _ORIGIN = migrator_headers.ORIGIN_HEADER.encode()
 
 
 class Copy(NamedTuple):
-    """A record of the target that names its offset on the source.
+    """A record of the target that names its source offset.
 
     Attributes:
         offset: on the target.
         upstream: on the source.
-        step: by which it can be known there.
+        step: its fingerprint.
     """
 
     offset: int
@@ -58,7 +58,7 @@ class Copy(NamedTuple):
 
 
 def copy_of(row: Row, cluster_id: str, source: TopicPartition) -> Copy | None:
-    """What a record of the target says; None where it does not name this partition.
+    """Parse a record's headers; None if they do not name this source partition.
 
     Args:
         cluster_id: Kafka's id of the source.
@@ -71,7 +71,7 @@ def copy_of(row: Row, cluster_id: str, source: TopicPartition) -> Copy | None:
 
 
 def _named_offsets(headers: Headers, cluster_id: str, source: TopicPartition) -> Iterator[int]:
-    """All offsets that the headers name: of several, none can be believed."""
+    """All offsets in the headers: if there are several, none is trusted."""
     offsets, origins = set(), set()
     for name, value in headers:
         try:
@@ -90,25 +90,25 @@ def _named_offsets(headers: Headers, cluster_id: str, source: TopicPartition) ->
 
 
 SAMPLES, SAMPLE = 9, 16
-"""Places of a log, and offsets of each, that show whether it holds copies at all."""
+"""Number of places to read in a log, and offsets per place, to see whether it has copies."""
 
 NARROW, WIDEST, GROWTH = 32, 2_048, 8
-"""Offsets read in one place: where they hold no copy, there are none further on either."""
+"""Offsets read at one place: if they contain no copy, the search ends."""
 
 Committed = tuple[TopicPartition, int]
-"""A partition of the target, and what a group has committed in that of the source."""
+"""A target partition, and a committed offset of its source partition."""
 
 CopyOf = Callable[[TopicPartition, Row], Copy | None]
-"""What a record in a partition of the target is a copy of."""
+"""Returns what a record of a target partition is a copy of."""
 
 
 class Crossing(NamedTuple):
-    """Where a source offset is on the target.
+    """The copies around a source offset.
 
     Attributes:
-        before: the last copy of a record before the offset; None where there is none.
-        after: the first copy from the offset on, with no other copy between the two; None where
-            there is none, or where the search did not go that far.
+        before: last copy of a record before the offset; None if there is none.
+        after: first copy at or after the offset, with no other copy in between; None if there is
+            none, or if the search did not reach it.
     """
 
     before: Copy | None
@@ -117,7 +117,7 @@ class Crossing(NamedTuple):
 
 @dataclass(slots=True)
 class CopySearch:
-    """Looks for many source offsets at once, and remembers the copies that it came across.
+    """Searches for many source offsets at once, and keeps the copies that it read.
 
     Attributes:
         logs: of the target's partitions.
@@ -129,10 +129,10 @@ class CopySearch:
     _seen: dict[TopicPartition, dict[int, Copy]] = field(default_factory=lambda: defaultdict(dict))
 
     def sample(self) -> Mapping[TopicPartition, Sequence[Copy]]:
-        """Copies in some places of each log; partitions without any there are left out.
+        """Read copies at some places of each log; omit partitions without any.
 
         Raises:
-            ScanFailed: something could not be read to its end.
+            ScanFailed: records could not be read completely.
         """
         found = self._read(
             {
@@ -143,10 +143,10 @@ class CopySearch:
         return {place: copies for place, copies in found.items() if copies}
 
     def find(self, wanted: Iterable[Committed]) -> Mapping[Committed, Crossing]:
-        """Where each of these lies.
+        """Find the copies around each of these offsets.
 
         Raises:
-            ScanFailed: something could not be read to its end.
+            ScanFailed: records could not be read completely.
         """
         known = {place: self.copies(place) for place in self.logs}
         searches = {one: _begun(one[1], self.logs[one[0]], known[one[0]]) for one in wanted}
@@ -161,18 +161,18 @@ class CopySearch:
         return {one: each.crossing for one, each in searches.items()}
 
     def ascends(self, place: TopicPartition) -> bool:
-        """Whether the copies that it came across stand in the order of the source."""
+        """Whether the copies read so far are in the order of the source."""
         copies = self.copies(place)
         return all(one.upstream <= other.upstream for one, other in pairwise(copies))
 
     def copies(self, place: TopicPartition) -> Sequence[Copy]:
-        """Those that it came across, ascending."""
+        """The copies read so far, ascending."""
         return [copy for _, copy in sorted(self._seen[place].items())]
 
     def _read(
         self, wanted: Mapping[TopicPartition, Sequence[OffsetRange]]
     ) -> Mapping[TopicPartition, Sequence[Copy]]:
-        """The copies in these ranges and between them, ascending."""
+        """Read the copies in these ranges and between them, ascending."""
         found: dict[TopicPartition, list[Copy]] = {place: [] for place in wanted}
         for chunk in chunks(self.reader, wanted):
             place = TopicPartition(chunk.topic, chunk.partition)
@@ -184,9 +184,9 @@ class CopySearch:
 
 @dataclass(slots=True)
 class _OffsetSearch:
-    """The search for one offset: what is left to read is between `left` and `right`.
+    """The search for one offset; what remains to be read is between `left` and `right`.
 
-    From `before` to `left` there is no other copy, and none from `right` to `after`.
+    There is no other copy from `before` to `left`, and none from `right` to `after`.
     """
 
     committed: int
@@ -208,14 +208,14 @@ class _OffsetSearch:
         return Crossing(self.before, self.after if self.left >= self.right else None)
 
     def window(self) -> OffsetRange:
-        """Where to look next: at first where the copy would be if there were nothing else."""
+        """The offsets to read next: first, where the copy would be if nothing else were written."""
         if self.start is None:
             latest = max(self.left, self.right - self.width)
             self.start = min(max(self.left, self._guess() - self.width // 4), latest)
         return OffsetRange(self.start, min(self.start + self.width, self.right))
 
     def note(self, window: OffsetRange, copies: Sequence[Copy]) -> None:
-        """What was found in a window between `left` and `right`."""
+        """Record the copies found in a window between `left` and `right`."""
         consumed = next(
             (n for n, copy in enumerate(copies) if copy.upstream >= self.committed), len(copies)
         )
@@ -248,7 +248,7 @@ class _OffsetSearch:
 
 
 def _begun(committed: int, log: PartitionOffsets, copies: Sequence[Copy]) -> _OffsetSearch:
-    """With the copies that are known already."""
+    """Start a search from the copies that are already known."""
     search = _OffsetSearch(committed, log.log_start, log.last_stable)
     consumed = next((n for n, copy in enumerate(copies) if copy.upstream >= committed), len(copies))
     if consumed:
@@ -263,10 +263,10 @@ def _begun(committed: int, log: PartitionOffsets, copies: Sequence[Copy]) -> _Of
 _offset = attrgetter("offset")
 
 COMPARED = 8
-"""Copies of a partition that are compared with the source, where it can be read."""
+"""Copies per partition that are compared with the source, if it is reachable."""
 
 NEAR, WITHIN = 3, 32
-"""Copies on either side of a position that have to be there for it, and how far apart at most."""
+"""Copies required on each side of an offset, and their maximum distance."""
 
 LONE = "the records next to it have no offset headers: no bounds from a single record"
 NOT_COMPARED = "headers only, not verified: unread records may precede it"
@@ -283,8 +283,8 @@ class Around(NamedTuple):
     """The copies next to a committed offset.
 
     Attributes:
-        below: of records before it, ascending; the last of them is the last one known.
-        above: of records from it on, ascending.
+        below: copies of records before it, ascending; the last one is the nearest.
+        above: copies of records at or after it, ascending.
     """
 
     below: Sequence[Copy]
@@ -295,8 +295,8 @@ class _Source(NamedTuple):
     """Records of the source next to committed offsets.
 
     Attributes:
-        every: by offset; uncommitted ones, too, which may have been copied or not.
-        committed: the offsets of the others.
+        every: by offset, including uncommitted ones, which may or may not have been copied.
+        committed: offsets of committed records.
     """
 
     log: PartitionOffsets
@@ -304,30 +304,30 @@ class _Source(NamedTuple):
     committed: Collection[int]
 
     def copied(self, near: Around) -> Mapping[int, Step]:
-        """Those that have to be on the target, for they are committed or stand there."""
+        """Records that must be on the target: committed ones, and uncommitted ones with a copy."""
         copies = {copy.upstream for copy in (*near.below, *near.above)}
         return {at: step for at, step in self.every.items() if at in self.committed or at in copies}
 
 
 class HeaderTrust(Enum):
-    """How far headers that name an offset are believed: anybody can write one."""
+    """How far headers with offsets are trusted, because anyone can write them."""
 
     PROVEN = auto()
-    """Records on both sides are those that they say they are."""
+    """Records on both sides are verified copies."""
     DENSE = auto()
-    """There are copies on both sides as far as there can be; they were not compared."""
+    """There are enough copies on both sides; they were not compared."""
     LONE = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class MappedOffsets:
-    """Implements `TranslationMethod` for copies that name their offset on the source.
+    """Implements `TranslationMethod` for copies that name their source offset.
 
     Attributes:
-        cluster_id: Kafka's id of the source; empty where it is not known.
-        source: to compare some copies with what they are copies of; None where it is silent.
+        cluster_id: Kafka's id of the source; empty if unknown.
+        source: to verify copies; None if the source is unreachable.
         logs: of the target's partitions.
-        tracked_offsets: what was noted of the last consumed records, to compare the copies with.
+        tracked_offsets: to verify the copies if the source is unreachable.
     """
 
     method = Method.MAPPING
@@ -343,7 +343,7 @@ class MappedOffsets:
 
         Raises:
             Unreachable: the source did not answer.
-            ScanFailed: something could not be read to its end.
+            ScanFailed: records could not be read completely.
         """
         if not self.cluster_id:
             return dict.fromkeys(questions, NoAnswer("the cluster id of the source is unknown"))
@@ -392,8 +392,8 @@ class MappedOffsets:
         if before is None:
             assert after is not None
             evidence = f"the first copy, at {after.offset}, has source offset {after.upstream}"
-            # The group has consumed none of the copies: it can start before them.
-            # If the log still has its first record, no copy was deleted.
+            # The group has consumed none of the copies, so it can start before them. If the log
+            # still has its first record, no copy was deleted.
             start = self._log(question).log_start
             skips = after.upstream - committed if start else 0
             return Answer(self.method, start, 0, skips, evidence + compared)
@@ -414,11 +414,11 @@ class MappedOffsets:
     def _bounded(
         self, answer: Answer | NoAnswer, question: Question, sure: HeaderTrust
     ) -> Answer | NoAnswer:
-        """The answer with no tighter bounds than its evidence supports."""
+        """Relax the bounds to what the evidence supports."""
         if isinstance(answer, NoAnswer) or sure is HeaderTrust.PROVEN:
             return answer
         log = self._log(question)
-        # From the first record of all nothing is skipped, whoever says so.
+        # From the first record ever written, nothing is skipped, even with forged headers.
         skips = 0 if answer.target_offset == log.log_start == 0 else None
         if sure is HeaderTrust.LONE:
             evidence = f"{answer.evidence}; {LONE}"
@@ -432,15 +432,15 @@ class MappedOffsets:
     def _around(
         self, search: CopySearch, crossings: Mapping[Committed, Crossing]
     ) -> Mapping[Committed, Around]:
-        """The copies next to each offset; other records between copies are left out.
+        """Find the copies next to each offset; records that are not copies are skipped.
 
         Raises:
-            ScanFailed: something could not be read to its end.
+            ScanFailed: records could not be read completely.
         """
         around = _near(search, crossings)
         asked: set[Committed] = set()
         for _ in range(NEAR):
-            # Where applications have written in between, the next copies are further away.
+            # If applications wrote in between, the next copies are further away.
             wanted = {q for one, near in around.items() for q in _further(one, near)} - asked
             if not wanted:
                 break
@@ -452,11 +452,11 @@ class MappedOffsets:
     def _of_source(
         self, around: Mapping[Committed, Around], sources: Mapping[TopicPartition, TopicPartition]
     ) -> Mapping[TopicPartition, _Source]:
-        """The source's records next to each offset, by partition, as far as they can be read.
+        """Read the source's records next to each offset, by partition, as far as possible.
 
         Raises:
             Unreachable: the source did not answer.
-            ScanFailed: something could not be read to its end.
+            ScanFailed: records could not be read completely.
         """
         if self.source is None or not around:
             return {}
@@ -498,7 +498,7 @@ class MappedOffsets:
         up = not above or len(above) == NEAR
         dense = down and up and len(below) + len(above) >= NEAR
         log = self._log(question)
-        # Where the target holds nothing else, there is no more to be next to it.
+        # If the target holds only these copies, there cannot be more.
         if not dense and not (log.log_start == 0 and len(below) + len(above) == log.end):
             return HeaderTrust.LONE
         noted = below and above and self._are_noted(question, below)
@@ -510,7 +510,7 @@ class MappedOffsets:
         return log
 
     def _are_noted(self, question: Question, below: Sequence[Copy]) -> bool:
-        """Whether the tracked says of the last consumed records what the copies say of theirs."""
+        """Whether the copies before the offset match the tracked offset."""
         tracked, committed = self.tracked_offsets.get(question.place), question.committed
         if tracked is None or tracked.offset != committed or below[-1].upstream != committed - 1:
             return False
@@ -518,7 +518,7 @@ class MappedOffsets:
         return len(pairs) > 1 and all(_alike(copy.step, noted) for noted, copy in pairs)
 
     def _as_noted(self, place: GroupPartition, committed: int, before: Copy) -> bool:
-        """Whether nothing speaks against this being the record that the group consumed last."""
+        """Whether the last copy before the offset does not contradict the tracked offset."""
         tracked = self.tracked_offsets.get(place)
         if tracked is None or tracked.offset != committed or before.upstream != committed - 1:
             return True
@@ -531,7 +531,7 @@ class MappedOffsets:
         samples: Mapping[TopicPartition, Sequence[Copy]],
         sources: Mapping[TopicPartition, TopicPartition],
     ) -> Mapping[TopicPartition, int | NoAnswer]:
-        """How many copies were seen to be copies, or why what they say is not believed."""
+        """Verify sampled copies; return their number, or why the headers are not trusted."""
         if self.source is None or not samples:
             return dict.fromkeys(samples, 0)
         cluster, reader = self.source
@@ -553,7 +553,7 @@ def _near(
 
 
 def _further(one: Committed, near: Around) -> Iterator[Committed]:
-    """Positions whose search comes by the copies that are missing next to this one."""
+    """Yield offsets whose search finds the copies that are missing next to this one."""
     place, committed = one
     below, above = near
     if 0 < len(below) < NEAR and below[0].upstream:
@@ -563,7 +563,7 @@ def _further(one: Committed, near: Around) -> Iterator[Committed]:
 
 
 def _beside(committed: int, crossing: Crossing, copies: Sequence[Copy]) -> Around:
-    """Those of the copies that are next to an offset, in the order of the source."""
+    """Return the copies next to an offset, in the order of the source."""
     before, after = crossing
     below: list[Copy] = []
     if before is not None:
@@ -584,10 +584,10 @@ def _beside(committed: int, crossing: Crossing, copies: Sequence[Copy]) -> Aroun
 def _is_equal(
     question: Question, near: Around, log: PartitionOffsets, there: Mapping[int, Step]
 ) -> bool:
-    """Whether the source's records on both sides are there, each as the source has it.
+    """Whether copies of the source's records on both sides exist and are equal to them.
 
-    The next record to consume must be the first copy that follows, or there is none at the end of
-    the source: else it may be before the position, and name no offset.
+    The next record to consume must be the first copy that follows, unless the source ends there.
+    Otherwise its copy may be before the offset, without a header.
     """
     (below, above), committed = near, question.committed
     assert committed is not None
@@ -601,19 +601,19 @@ def _is_equal(
         last = below[-1].upstream
         wanted += [last, *(at for at in there if last - NEAR < at < last)]
     if above:
-        # What comes after the last copy is not replicated yet.
+        # Records after the last copy are not replicated yet.
         first, reached = above[0].upstream, above[-1].upstream
         wanted += [first, *(at for at in there if first < at < first + NEAR and at <= reached)]
     copies = {copy.upstream: copy for copy in (*below, *above)}
     equal = all(
         at in there and at in copies and _alike(copies[at].step, there[at]) for at in wanted
     )
-    # A single one counts only where the source has no other one there.
+    # A single equal record counts only if the source has no other one nearby.
     return equal and (len(wanted) > 1 or len(there) == 1)
 
 
 def _some(copies: Sequence[Copy], log: PartitionOffsets | Unavailable) -> Sequence[Copy]:
-    """The first and the last copies of what the source still holds."""
+    """Choose the first and last copies of records that the source still holds."""
     if isinstance(log, Unavailable):
         return ()
     held = [copy for copy in copies if log.log_start <= copy.upstream < log.last_stable]
@@ -633,5 +633,5 @@ def _judged(copies: Sequence[Copy], there: Mapping[int, Step]) -> int | NoAnswer
 
 
 def _alike(one: Step, other: Step) -> bool:
-    """A replicator may have changed the value (ids of schemas), a broker the time; not both."""
+    """Compare; a replicator may change values (schema ids), a broker timestamps; not both."""
     return one.fingerprint == other.fingerprint or one.timestamp_ms == other.timestamp_ms

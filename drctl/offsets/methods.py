@@ -49,7 +49,7 @@ class TranslationMethod(Protocol):
         """One for each question.
 
         Raises:
-            Unreachable: the cluster that keeps the evidence did not answer.
+            Unreachable: the cluster that stores the evidence did not answer.
         """
 
 

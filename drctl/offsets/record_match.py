@@ -44,7 +44,7 @@ class Lost(NamedTuple):
     """A committed offset whose last consumed records are not on the target.
 
     Attributes:
-        offset: on the source.
+        offset: source offset.
         log: of the source.
     """
 
@@ -58,8 +58,8 @@ class Reached(NamedTuple):
     """The newest consumed record that was found on the target.
 
     Attributes:
-        match: where it is there.
-        offset: of the source; the trail that was found ends there.
+        match: its place on the target.
+        offset: source offset at which the matching trail ends.
     """
 
     match: Match
@@ -69,7 +69,7 @@ class Reached(NamedTuple):
 
 @dataclass(slots=True)
 class _Search:
-    """One offset: records before `low` are on the target, none just before `high` are."""
+    """The search for one offset: the target has what is before `low`, not what is before `high`."""
 
     lost: Lost
     high: int
@@ -100,13 +100,13 @@ class _Search:
 def replicated_end(
     source: RangeReader, search: TargetSearch, lost: Iterable[Lost]
 ) -> Mapping[Lost, Reached]:
-    """The newest consumed record of each that is on the target; left out where none is.
+    """Find the newest consumed record on the target for each offset; omit those without one.
 
-    Goes back in the source in growing steps, then halves; all offsets at once.
+    Goes back in the source in growing steps, then by bisection, for all offsets at once.
 
     Raises:
         Unreachable: the target did not answer.
-        ScanFailed: records could not be read to their end.
+        ScanFailed: records could not be read completely.
     """
     searches = {one: _Search(one, one.offset) for one in lost if one.offset > one.log.log_start}
     while waiting := [each for each in searches.values() if not each.ended]:
@@ -133,8 +133,8 @@ class _Clue(NamedTuple):
     """Records of the source by which an offset is found.
 
     Attributes:
-        last: the source offset of the last consumed one; -1 where none is left, and the trail is
-            the next record to consume.
+        last: source offset of the last consumed record; -1 if none is left: then the trail is the
+            next record to consume.
     """
 
     trail: LastConsumed
@@ -154,10 +154,10 @@ FURTHER = 64
 
 @dataclass(frozen=True, slots=True)
 class RecordMatch:
-    """Implements `TranslationMethod` while the source can be read.
+    """Implements `TranslationMethod` with the records of a reachable source.
 
     Attributes:
-        windows: asked where a topic's records have times of their own on the target.
+        windows: offsets to search if records do not keep their timestamps on the target.
     """
 
     method = Method.RECORD_MATCH
@@ -168,11 +168,11 @@ class RecordMatch:
     windows: Windows
 
     def answers(self, questions: Sequence[Question]) -> Answers:
-        """One for each question; equal positions of several groups are looked up once.
+        """One for each question; equal offsets of several groups are looked up once.
 
         Raises:
             Unreachable: a cluster did not answer.
-            ScanFailed: something could not be read to its end.
+            ScanFailed: records could not be read completely.
         """
         positions = dict.fromkeys(at for q in questions if (at := _at(q)))
         logs = self.source.offsets({partition for partition, _ in positions})
@@ -224,9 +224,9 @@ class RecordMatch:
     def _passing(
         self, exact: Mapping[Question, _Clue], found: Mapping[Question, Answer | NoAnswer]
     ) -> Mapping[Question, Answer]:
-        """The answers after copies of uncommitted records, where these are certain to be there.
+        """Move answers past copies of uncommitted records, if these are certain to be copies.
 
-        Compaction may have removed a record that would tell: there the bound covers it.
+        If compaction may have removed the records that would show this, the bound includes them.
         """
         names = sorted({q.place.partition.topic for q in exact})
         topics = self.source.topics(names) if names else {}
@@ -268,7 +268,7 @@ class RecordMatch:
     def _further_back(
         self, questions: Sequence[Question], logs: Logs
     ) -> Mapping[Question, Reached]:
-        """Where replication lagged by more records than a trail holds."""
+        """Answer questions for which replication lagged by more records than a trail has."""
         lost = {
             question: Lost(*at, log, question.target)
             for question in questions
@@ -299,12 +299,12 @@ class RecordMatch:
 
 
 class _Run(NamedTuple):
-    """Uncommitted records between the last consumed one and a committed offset.
+    """Uncommitted records between the last consumed record and a committed offset.
 
     Attributes:
-        offsets: of the source, from after the last consumed record to the committed offset.
-        copies: offsets of the target after the last consumed record's copy, that hold all copies
-            of these records and more.
+        offsets: source offsets, from after the last consumed record to the committed offset.
+        copies: target offsets after the copy of the last consumed record that contain all copies
+            of these records.
     """
 
     source: TopicPartition
@@ -316,11 +316,11 @@ class _Run(NamedTuple):
 def _copied(
     source: ClusterReader, reader: RangeReader, search: TargetSearch, runs: Collection[_Run]
 ) -> Mapping[_Run, int | None]:
-    """How many records of each run were copied; None where that cannot be known.
+    """Count how many records of each run were copied; None if unknown.
 
     Raises:
         Unreachable: a cluster did not answer.
-        ScanFailed: something could not be read to its end.
+        ScanFailed: records could not be read completely.
     """
     # The target first: what is a copy there is on the source then.
     there = search.following(by_partition((run.target, run.copies) for run in runs))
@@ -359,18 +359,18 @@ def _copied(
 
 
 class _Row(NamedTuple):
-    """Names of records in a row, and whether the log ends after them."""
+    """Names of consecutive records, and whether the log ends after them."""
 
     names: Sequence[object]
     ended: bool
 
 
 def _certain(here: _Row, every: _Row, committed: _Row, count: int) -> int | None:
-    """How many of the first `count` records of the source, all uncommitted, are copied here.
+    """Count how many of the first `count` source records, all uncommitted, were copied.
 
     Args:
-        here: what follows the last consumed record on the target.
-        every: what follows it on the source.
+        here: records after the last consumed one on the target.
+        every: records after it on the source.
         committed: the committed ones among these.
     """
     same = sum(1 for _ in takewhile(bool, map(eq, here.names, every.names)))
@@ -390,7 +390,7 @@ def _inside(records: Records, span: OffsetRange) -> Records:
 def answer(
     method: Method, match: Match, trail: LastConsumed, whose: str, age_seconds: float | None = None
 ) -> Answer:
-    """The answer where a trail of consumed records was found.
+    """Build the answer from a match.
 
     Args:
         whose: where the trail comes from; the evidence begins with it.
@@ -411,7 +411,7 @@ def answer(
 
 
 def _lagging(question: Question, reached: Reached) -> Answer:
-    """Replication lagged by more than the last consumed records."""
+    """Build the answer if replication lagged by more than the last consumed records."""
     assert question.committed is not None
     match = reached.match
     lag = question.committed - reached.offset + reached.trail.passed

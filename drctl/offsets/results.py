@@ -192,7 +192,7 @@ class HeadDocument(Document):
 
 
 class BasedOnDocument(Document):
-    """What a translation found the position by."""
+    """The evidence of a translation."""
 
     read = From(BasedOn)
     method: Name
@@ -212,7 +212,7 @@ class LineDocument(Document):
         skips_at_most: records that are skipped at most; null if unknown.
         skips_only_if: condition under which more than skips_at_most is skipped; null if the source
             is reachable, or no condition is known.
-        based_on: what a translation found the position by; null for others.
+        based_on: the evidence of a translation; null for other origins.
         precheck: the precheck that refused it; null if none did.
         reason: why it is not written; empty if it is.
         overridden: prechecks that failed and were overridden.
@@ -296,7 +296,7 @@ def result_document(result: ApplyResult, undo: str) -> OffsetsApplyDocument:
     """`drctl/offsets-apply/1`.
 
     Args:
-        undo: the command line that rolls the run back; empty where nothing was written.
+        undo: the command that rolls back the run; empty if nothing was written.
     """
     return OffsetsApplyDocument.of(result, **vars(HeadDocument.of(result.plan)), undo=undo or None)
 

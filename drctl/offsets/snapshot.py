@@ -54,7 +54,7 @@ class GroupSnapshot:
     """A group with its committed offsets."""
 
     group: Group
-    positions: Positions
+    committed_offsets: Positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +78,12 @@ class Snapshot:
         return ExitCode.UNKNOWN if self.unavailable else ExitCode.DONE
 
     @property
-    def positions(self) -> int:
+    def committed_offsets(self) -> int:
         """Number of committed offsets."""
-        return sum(len(each.positions) for each in self.groups)
+        return sum(len(each.committed_offsets) for each in self.groups)
 
     @property
-    def without_positions(self) -> tuple[str, ...]:
+    def without_offsets(self) -> tuple[str, ...]:
         """Share groups, which have no committed offsets."""
         return tuple(
             each.group.name for each in self.groups if each.group.protocol is GroupProtocol.SHARE
@@ -117,9 +117,9 @@ def take(
 def restored(snapshot: Snapshot) -> tuple[Wanted, ...]:
     """Convert a snapshot to wanted offsets."""
     return tuple(
-        Wanted(each.group.name, partition, position)
+        Wanted(each.group.name, partition, committed)
         for each in snapshot.groups
-        for partition, position in each.positions.items()
+        for partition, committed in each.committed_offsets.items()
     )
 
 
@@ -184,14 +184,14 @@ class TotalsDocument(Document):
 
     read = From(Snapshot)
     groups: Count = read(lambda s: len(s.groups))
-    positions: Count
+    committed_offsets: Count
     unavailable: Count = read(lambda s: len(s.unavailable))
     protocols: Annotated[Mapping[str, Count], ("propertyNames", {"enum": [*GroupProtocol]})] = read(
         lambda s: Counter(each.group.protocol.value for each in s.groups)
     )
 
 
-class PositionDocument(Document):
+class CommittedOffsetDocument(Document):
     """A committed offset.
 
     Attributes:
@@ -214,10 +214,10 @@ class GroupDocument(Document):
     protocol: GroupProtocol = read(lambda g: g.group.protocol)
     state: GroupState = read(lambda g: g.group.state)
     members: Count = read(lambda g: len(g.group.members))
-    positions: tuple[PositionDocument, ...] = read(
+    committed_offsets: tuple[CommittedOffsetDocument, ...] = read(
         lambda g: tuple(
-            PositionDocument(**partition._asdict(), **position._asdict())
-            for partition, position in g.positions.items()
+            CommittedOffsetDocument(**partition._asdict(), **committed._asdict())
+            for partition, committed in g.committed_offsets.items()
         )
     )
 
@@ -259,10 +259,10 @@ def snapshot_text(document: Mapping[str, Any]) -> str:
     """Format the document with one line per committed offset, for reading and diffing."""
 
     def group_text(group: Mapping[str, Any]) -> str:
-        head = {name: value for name, value in group.items() if name != "positions"}
-        positions = ",\n".join(f"    {json.dumps(each)}" for each in group["positions"])
-        inner = f"[\n{positions}\n  ]" if positions else "[]"
-        return f'  {json.dumps(head)[:-1]}, "positions": {inner}}}'
+        head = {name: value for name, value in group.items() if name != "committed_offsets"}
+        offsets = ",\n".join(f"    {json.dumps(each)}" for each in group["committed_offsets"])
+        inner = f"[\n{offsets}\n  ]" if offsets else "[]"
+        return f'  {json.dumps(head)[:-1]}, "committed_offsets": {inner}}}'
 
     head = {name: value for name, value in document.items() if name != "groups"}
     groups = ",\n".join(map(group_text, document["groups"]))

@@ -58,21 +58,21 @@ class SourceOffsets:
 
     Attributes:
         groups: number of groups of the link.
-        positions: their committed offsets in topics of the link.
+        committed: their committed offsets in topics of the link.
         topics: the topics of these.
         gone: known offsets that the source reports as deleted.
         unseen: known offsets that it does not report.
     """
 
     groups: int
-    positions: Mapping[GroupPartition, Committed]
+    committed: Mapping[GroupPartition, Committed]
     topics: Mapping[str, TopicState]
     gone: frozenset[GroupPartition]
     unseen: frozenset[GroupPartition]
     problems: tuple[Problem, ...]
 
 
-def look_around(
+def read_source_offsets(
     link: Carried, cluster: ClusterReader, groups: GroupReader, known: Collection[GroupPartition]
 ) -> SourceOffsets:
     """Read groups, committed offsets and topics from the source; no records.
@@ -308,7 +308,7 @@ class TrackingPass:
         cluster_id: cluster id of the source.
         began_ms: start, in milliseconds since 1970 UTC.
         groups: number of groups of the link.
-        positions: number of their committed offsets in topics of the link.
+        committed_offsets: number of their committed offsets in topics of the link.
         moved: number of committed offsets that differ from their tracked offset.
         without_records: how many of these have no consumed record left.
         unverified: number of tracked offsets whose committed offset was not found.
@@ -320,7 +320,7 @@ class TrackingPass:
     cluster_id: str
     began_ms: int
     groups: int
-    positions: int
+    committed_offsets: int
     moved: int
     without_records: int
     unverified: int
@@ -381,10 +381,10 @@ class Tracker:
             for key, held in log.of_cluster(cluster_id)
             if carries_group(key.group) and carries(key.topic)
         }
-        state = look_around(self.link, reader, self.source.groups, known.keys())
+        state = read_source_offsets(self.link, reader, self.source.groups, known.keys())
         moved = {  # including offsets in recreated topics
             place: at
-            for place, at in state.positions.items()
+            for place, at in state.committed.items()
             if (held := known.get(place)) is None
             or (held.head.offset, held.head.leader_epoch, held.head.topic_id)
             != (at.offset, at.leader_epoch, state.topics[place.partition.topic].topic_id)
@@ -394,7 +394,7 @@ class Tracker:
         readings = read_before(self.source, state, moved, known, began_ms)
         seen_ms = Confirmations(log.passes(cluster_id), self.scope).seen_ms
         decisions = TrackingDecisions(cluster_id, began_ms, seen_ms, log.shadowed)
-        for place, position in state.positions.items():
+        for place, position in state.committed.items():
             noted, reading = known.get(place), readings.get(place)
             if isinstance(reading, Unavailable):
                 decisions.lost(place, noted, gone=False)
@@ -406,7 +406,7 @@ class Tracker:
         for place in sorted(state.gone | state.unseen):
             decisions.lost(place, known.get(place), gone=place in state.gone)
         key = PassKey(cluster_id, self.scope.digest)
-        own = Pass(began_ms, self.scope, state.groups, len(state.positions))
+        own = Pass(began_ms, self.scope, state.groups, len(state.committed))
         unread = (
             Problem(group, *partition, reading.reason)
             for (group, partition), reading in readings.items()
@@ -416,7 +416,7 @@ class Tracker:
             cluster_id=cluster_id,
             began_ms=began_ms,
             groups=state.groups,
-            positions=len(state.positions),
+            committed_offsets=len(state.committed),
             moved=len(readings),
             without_records=sum(
                 isinstance(each, Reading) and not each.trail.steps for each in readings.values()

@@ -80,7 +80,7 @@ class OffsetsDocument(Document):
         source_unreachable: why the source is unreachable; empty if it is not.
         groups_not_seen: groups whose committed offsets could not be read.
         not_translatable: groups without committed offsets, such as share groups.
-        positions_elsewhere: committed offsets in topics outside the link.
+        committed_offsets_elsewhere: committed offsets in topics outside the link.
         groups_elsewhere: groups outside the link.
         missing_evidence: evidence that could not be read.
     """
@@ -95,7 +95,7 @@ class OffsetsDocument(Document):
     source_unreachable: str = read(lambda r: r.source.silent)
     groups_not_seen: tuple[GroupReason, ...] = read(lambda r: reasons(r.source.unseen))
     not_translatable: tuple[GroupReason, ...] = read(lambda r: reasons(r.source.untranslatable))
-    positions_elsewhere: Count = read(lambda r: r.source.elsewhere)
+    committed_offsets_elsewhere: Count = read(lambda r: r.source.elsewhere)
     groups_elsewhere: Count = read(lambda r: r.source.others)
     missing_evidence: tuple[str, ...] = read(lambda r: r.missing)
     rows: tuple[RowDocument, ...] = read(

@@ -52,8 +52,8 @@ def result_table(result: ApplyResult, undo: str) -> Iterator[Part]:
 def snapshot_table(snapshot: Snapshot, file: str) -> Iterator[Part]:
     """Show what a snapshot contains."""
     groups = plural(len(snapshot.groups), "group")
-    positions = plural(snapshot.positions, "committed offset")
-    yield Text(f"{plain(snapshot.cluster)}: {groups}, {positions}", "bold")
+    offsets = plural(snapshot.committed_offsets, "committed offset")
+    yield Text(f"{plain(snapshot.cluster)}: {groups}, {offsets}", "bold")
     protocols = Counter(each.group.protocol.value for each in snapshot.groups)
     states = Counter(each.group.state.value for each in snapshot.groups)
     for counts in (protocols, states):

@@ -73,7 +73,7 @@ def known(result: PassResult) -> str:
 
 
 def _seen(look: TrackingPass) -> str:
-    return f"{plural(look.groups, 'group')}, {plural(look.positions, 'committed offset')}"
+    return f"{plural(look.groups, 'group')}, {plural(look.committed_offsets, 'committed offset')}"
 
 
 def _done(look: TrackingPass) -> str:
@@ -93,7 +93,7 @@ class PassTotals(Document):
 
     Attributes:
         groups: groups of the link.
-        positions: their committed offsets in topics of the link.
+        committed_offsets: their committed offsets in topics of the link.
         moved: committed offsets that differ from their tracked offset.
         without_records: how many of these have no consumed record left in the log.
         noted: tracked offsets written.
@@ -103,7 +103,7 @@ class PassTotals(Document):
 
     read = From(TrackingPass)
     groups: Count
-    positions: Count
+    committed_offsets: Count
     moved: Count
     without_records: Count = read(lambda look: look.without_records)
     noted: Count
@@ -222,9 +222,9 @@ class TrackMetrics:
                     "groups", "Consumer groups in the last pass.", look.groups if look else None
                 ),
                 _gauge(
-                    "positions",
+                    "committed_offsets",
                     "Their committed offsets in the last pass.",
-                    look.positions if look else None,
+                    look.committed_offsets if look else None,
                 ),
                 _gauge(
                     "unverified",

@@ -20,7 +20,7 @@ def rows(part: str) -> Iterator[Row]:
     ("parts", "code", "measured"),
     [(("help", "cold"), main.FAILED, ["help", "cold"]), (("cold",), 0, ["cold"])],
 )
-def test_what_was_measured_is_kept_and_the_failure_told(
+def test_results_are_kept_and_the_failure_is_reported(
     parts: tuple[str, ...],
     code: int,
     measured: list[str],

@@ -23,7 +23,7 @@ def test_an_answer() -> None:
         (ConfigError("no password"), Unavailable("no password")),
     ],
 )
-def test_why_there_is_none(error: Exception, expected: Unavailable) -> None:
+def test_error_instead_of_a_result(error: Exception, expected: Unavailable) -> None:
     def ask() -> None:
         raise error
 
@@ -33,7 +33,7 @@ def test_why_there_is_none(error: Exception, expected: Unavailable) -> None:
         query.value()
 
 
-def test_nobody_waits_for_the_dead() -> None:
+def test_deadline_of_a_query_that_never_ends() -> None:
     for_ever = threading.Event()
     begun = monotonic()
     dead = BoundedQuery(for_ever.wait, 0.2)
@@ -44,7 +44,7 @@ def test_nobody_waits_for_the_dead() -> None:
     for_ever.set()
 
 
-def test_a_bug_is_not_taken_for_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bug_is_not_reported_as_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
     told = threading.Event()
     monkeypatch.setattr(threading, "excepthook", lambda _: told.set())
 

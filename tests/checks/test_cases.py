@@ -41,7 +41,7 @@ def written(finding: Finding) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_says_what_is_expected(path: Path) -> None:
+def test_findings_of_the_cases(path: Path) -> None:
     said = "".join(
         f"== {title}\n" + "".join(written(finding) + "\n" for finding in found)
         for title, _, found in scenarios(path)
@@ -64,12 +64,12 @@ def seen() -> dict[str, set[Status]]:
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
-def test_each_check_says_everything_that_it_can_say(check: Check) -> None:
+def test_every_status_of_every_check_occurs(check: Check) -> None:
     assert seen()[check.name] == check.statuses
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_a_finding_says_what_to_do_and_what_it_costs(path: Path) -> None:
+def test_findings_have_impact_and_remedy(path: Path) -> None:
     for title, _, found in scenarios(path):
         for finding in found:
             bad = finding.status in (Status.WARN, Status.FAIL)
@@ -80,7 +80,7 @@ def test_a_finding_says_what_to_do_and_what_it_costs(path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_what_nobody_observed_is_never_ok(path: Path) -> None:
+def test_unobserved_values_are_never_ok(path: Path) -> None:
     for title, case, _ in scenarios(path):
         for mode in Mode:
             said = findings(observed({"link": case["link"], "mode": mode.value}))
@@ -95,7 +95,7 @@ ODD += ("\ud800\x1b", "a\nb", "${file:/x}", "true", "null", "\x00")
 
 
 @pytest.mark.slow
-def test_whatever_stands_in_a_connectors_configuration() -> None:
+def test_any_connector_configuration() -> None:
     """Whoever may write one chose it: it is judged, or not checked, and never a bug."""
     random = Random(21)
     known = [case for path in CASES for _, case, _ in scenarios(path)]

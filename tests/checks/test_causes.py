@@ -52,7 +52,7 @@ def remedies(found: tuple[Finding, ...]) -> str:
     return "\n".join(each.remedy for each in found)
 
 
-def test_after_a_failover_status_says_where_clients_are_and_harms_nobody() -> None:
+def test_status_after_a_failover_advises_nothing_harmful() -> None:
     seen = judged(observed(AFTER), GroupsNow(), None, 0.5)
     for answer in (seen.planned, seen.unplanned):
         first = answer.blockers[0]
@@ -70,14 +70,14 @@ def test_after_a_failover_status_says_where_clients_are_and_harms_nobody() -> No
     assert "clients are on b" in seen.rpo.how
 
 
-def test_the_doctor_advises_none_of_it_either() -> None:
+def test_doctor_after_a_failover_advises_nothing_harmful() -> None:
     found = diagnosed(observed(AFTER))
     assert found.rows[0].finding.check == "clients-moved"
     assert not found.ready
     assert not any(harm in remedies(tuple(r.finding for r in found.rows)) for harm in HARM)
 
 
-def test_what_is_not_known_of_the_journal_is_said_and_changes_nothing() -> None:
+def test_unknown_journal_is_reported_and_changes_nothing() -> None:
     seen = judged(observed({**AFTER, "active_cluster": "no answer"}), GroupsNow(), None, 0.5)
     unknown = {each.check: each for each in seen.others}
     assert unknown["clients-moved"].status is Status.NOT_CHECKED
@@ -85,7 +85,7 @@ def test_what_is_not_known_of_the_journal_is_said_and_changes_nothing() -> None:
     assert "stop these consumers" in remedies(seen.planned.blockers)
 
 
-def test_a_run_that_stands_half_way_comes_before_everything() -> None:
+def test_unfinished_run_comes_first() -> None:
     seen = judged(observed(HALF_WAY), GroupsNow(), None, 0.5)
     first, *rest = seen.planned.blockers
     assert first.check == "runs-unfinished"
@@ -94,7 +94,7 @@ def test_a_run_that_stands_half_way_comes_before_everything() -> None:
     assert {each.remedy for each in rest} == {"see runs-unfinished"}
 
 
-def test_a_plan_names_the_run_alone_and_is_not_ready() -> None:
+def test_plan_names_only_the_unfinished_run() -> None:
     findings = causes_first(precheck_findings(observed(HALF_WAY)))
     plan = runs.planned()
     assert verdict(plan, findings, ()).startswith("Blocked")
@@ -103,7 +103,7 @@ def test_a_plan_names_the_run_alone_and_is_not_ready() -> None:
     assert line.startswith("`drctl resume R2 --execute`")
 
 
-def test_a_plan_after_a_failover_names_the_way_home_alone() -> None:
+def test_plan_after_a_failover_names_only_the_failback() -> None:
     findings = causes_first(precheck_findings(observed(AFTER)))
     lines = next_actions(runs.planned(), findings, (), "drctl failover --execute")
     assert "drctl failback --check-order" in lines[0]
@@ -112,7 +112,7 @@ def test_a_plan_after_a_failover_names_the_way_home_alone() -> None:
     assert "groups-active-on-target" not in told
 
 
-def test_whoever_passes_the_cause_over_is_told_the_rest() -> None:
+def test_overridden_cause_reveals_the_other_findings() -> None:
     findings = precheck_findings(observed(AFTER))
     assert causes_first(findings, {"clients-moved": "home by hand"}) == findings
     assert without_consequences(findings, {"clients-moved": "home by hand"}) == findings
@@ -134,7 +134,7 @@ DEAD: dict[str, Any] = {
 }
 
 
-def test_a_source_that_is_dead_is_told_once_in_a_plan() -> None:
+def test_unreachable_source_is_reported_once_in_a_plan() -> None:
     findings = causes_first(precheck_findings(observed(DEAD)))
     told, (unseen,) = group_by_cause(findings)
     assert unseen.cause.why == WHY
@@ -159,7 +159,7 @@ def test_a_source_that_is_dead_is_told_once_in_a_plan() -> None:
     assert not any(WHY in each["reason"] for each in plan["findings"])
 
 
-def test_it_is_told_once_by_the_doctor_and_by_status() -> None:
+def test_unreachable_source_is_reported_once_by_doctor_and_status() -> None:
     found = DoctorDocument.of(diagnosed(observed(DEAD))).to_json()
     (cause,) = [each for each in found["causes"] if each["reason"] == WHY]
     assert cause["count"] == len(cause["checks"]) > 2
@@ -172,20 +172,20 @@ def test_it_is_told_once_by_the_doctor_and_by_status() -> None:
     assert "that could not run" in status_line(seen)
 
 
-def test_an_unplanned_plan_tells_once_what_the_dead_source_keeps_from_looking() -> None:
+def test_unplanned_plan_reports_checks_without_source_once() -> None:
     findings = causes_first(precheck_findings(observed({**DEAD, "mode": "unplanned"})))
     rows = precheck_rows(findings, {}, Mode.UNPLANNED)
     assert sum(WHY in f"{row.subject} {row.reason}" for row in rows) <= 1
 
 
-def test_one_check_alone_that_could_not_look_is_told_as_it_is() -> None:
+def test_single_check_that_could_not_run_is_reported_itself() -> None:
     findings = precheck_findings(observed({**HEALTHY, "link": LINK, "lag": "it hung up"}))
     told, unseen = group_by_cause(findings)
     assert unseen == () or all(len(each.checks) > 1 for each in unseen)
     assert len(told) + sum(len(each.findings) for each in unseen) == len(findings)
 
 
-def test_a_source_that_is_dead_is_one_cause() -> None:
+def test_unreachable_source_is_one_cause() -> None:
     findings = causes_first(precheck_findings(observed(DEAD)))
     by_name = {each.check: each for each in findings}
     assert by_name["fence-not-possible"].remedy == "see source-unreachable"

@@ -41,7 +41,7 @@ class Everything:
         return lambda *_: ()
 
 
-def test_configurations_that_were_read_are_not_asked_for_again() -> None:
+def test_configurations_are_read_once() -> None:
     seen, other = Everything(), Everything()
     ports, source = (ClusterPorts(*[cast(Any, each)] * 6) for each in (seen, other))
     over = link(topics=[".*"])

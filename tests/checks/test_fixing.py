@@ -158,7 +158,7 @@ DRIFTS: Mapping[str, Mapping[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", DRIFTS)
-def test_what_is_planned_leaves_no_difference(name: str) -> None:
+def test_planned_changes_leave_no_difference(name: str) -> None:
     look = case(**DRIFTS[name])
     assert statuses(look) != {Status.OK}
     fixes = fixed(look)
@@ -169,14 +169,14 @@ def test_what_is_planned_leaves_no_difference(name: str) -> None:
     assert nothing(fixed(after))
 
 
-def test_where_nothing_differs_nothing_is_planned() -> None:
+def test_no_difference_means_no_change() -> None:
     look = case()
     assert statuses(look) == {Status.OK}
     assert nothing(fixed(look))
     assert differing_topics(look) == ()
 
 
-def test_a_change_says_what_it_was_and_why_it_matters() -> None:
+def test_change_has_old_value_and_impact() -> None:
     look = case(source_topics={"orders": {"max.message.bytes": 5_000_000}})
     (fix,) = fixed(look, own=frozenset()).settings
     assert (fix.what, fix.before, fix.after) == (
@@ -187,7 +187,7 @@ def test_a_change_says_what_it_was_and_why_it_matters() -> None:
     assert fix.why == "the target rejects records that the source accepts"
 
 
-def test_a_topic_is_made_with_what_the_source_set_for_it_and_with_replicas_that_fit() -> None:
+def test_created_topic_has_the_sources_settings_and_possible_replicas() -> None:
     look = case(
         source_topics={"orders-b": {**USUAL, "partitions": 6, "min.insync.replicas": 3}},
         link={"replicator": {"kind": "none", "rename": "a.${topic}"}},
@@ -204,7 +204,7 @@ def test_a_topic_is_made_with_what_the_source_set_for_it_and_with_replicas_that_
     )
 
 
-def test_more_in_sync_replicas_than_there_are_would_close_the_topic() -> None:
+def test_min_isr_above_the_replicas_is_refused() -> None:
     look = case(source_topics={"orders": {"min.insync.replicas": 2}})
     fixes = fixed(look, replicas=1)
     assert fixes.changes == ()
@@ -215,18 +215,18 @@ def test_more_in_sync_replicas_than_there_are_would_close_the_topic() -> None:
     assert told.note == "it has 2 replicas: the loss of one broker blocks acks=all"
 
 
-def test_a_policy_that_is_another_one_is_exchanged_and_that_is_said() -> None:
+def test_different_cleanup_policy_is_replaced_with_a_note() -> None:
     (fix,) = fixed(case(**DRIFTS["deletes"])).settings
     assert (fix.before, fix.after) == ("delete", "compact")
     assert fix.note == "cleanup compact then applies, as on the source"
 
 
-def test_the_guide_names_every_setting_that_is_changed() -> None:
+def test_docs_name_every_changed_setting() -> None:
     told = page("docs/howto/prepare.md").section("## Align the target")
     assert [key for key in JUDGED if f"`{key}`" not in told] == []
 
 
-def test_what_would_delete_records_is_left_to_a_person() -> None:
+def test_changes_that_delete_records_are_left() -> None:
     look = case(
         source_topics={"orders": {"cleanup.policy": "compact,delete"}},
         target_topics={"orders": {"cleanup.policy": "compact"}},
@@ -247,7 +247,7 @@ MM2 = {
 }
 
 
-def test_what_mirrormaker_would_take_back_is_said_and_not_done() -> None:
+def test_changes_that_mirrormaker_would_revert_are_left() -> None:
     every = frozenset(USUAL)
     fixes = fixed(case(**MM2), own=frozenset(), default=every)
     assert fixes.changes == ()
@@ -264,7 +264,7 @@ def test_what_mirrormaker_would_take_back_is_said_and_not_done() -> None:
 
 
 @pytest.mark.parametrize("name", ["missing", "partitions", "message size"])
-def test_a_mirror_that_keeps_offsets_keeps_its_topics(name: str) -> None:
+def test_topics_of_an_offset_preserving_mirror_are_left(name: str) -> None:
     mirror = {"link": {"replicator": {"kind": "offset-preserving"}}}
     fixes = fixed(case(**merged(DRIFTS[name], mirror)))
     assert fixes.changes == ()
@@ -276,7 +276,7 @@ def rules(look: Observed, **how: Any) -> list[str]:
     return [fix.what.removeprefix("ACL ") for fix in fixed(look, **how).rules]
 
 
-def test_a_rule_is_as_narrow_as_it_can_be() -> None:
+def test_added_rules_are_narrow() -> None:
     wide = case(
         acls=["ALLOW User:* ALL LITERAL:* *"], target_acls=["ALLOW User:app READ LITERAL:orders *"]
     )
@@ -285,7 +285,7 @@ def test_a_rule_is_as_narrow_as_it_can_be() -> None:
     assert rules(hosts) == ["ALLOW User:app WRITE topic orders from 10.0.0.1"]
 
 
-def test_a_beginning_of_names_stays_one_where_only_copies_have_it() -> None:
+def test_prefix_rule_is_kept_if_it_covers_only_copies() -> None:
     look = case(acls=["ALLOW User:app WRITE PREFIXED:orders *"], target_acls=[])
     assert rules(look) == ["ALLOW User:app WRITE topics orders..."]
     link = {"link": {"topics": ["orders", "orders-b"]}}
@@ -294,7 +294,7 @@ def test_a_beginning_of_names_stays_one_where_only_copies_have_it() -> None:
     assert rules(other, names=names) == ["ALLOW User:app WRITE topic orders"]
 
 
-def test_copies_have_other_names() -> None:
+def test_rules_of_renamed_copies() -> None:
     look = case(
         link={"replicator": {"kind": "none", "rename": "a.${topic}"}},
         target_topics={"orders": "<gone>", "a.orders": USUAL},
@@ -307,7 +307,7 @@ def test_copies_have_other_names() -> None:
     ]
 
 
-def test_what_the_target_denies_is_not_deleted() -> None:
+def test_deny_rules_of_the_target_are_kept() -> None:
     denied = ["ALLOW User:app WRITE LITERAL:orders *", "DENY User:app ALL PREFIXED:ord *"]
     fixes = fixed(case(target_acls=denied))
     assert fixes.changes == ()
@@ -316,7 +316,7 @@ def test_what_the_target_denies_is_not_deleted() -> None:
     assert "drctl deletes no rules: DENY User:app ALL topics ord..." in left.why
 
 
-def test_denials_of_applications_are_taken_along_and_fences_and_others_are_not() -> None:
+def test_only_deny_rules_of_applications_are_copied() -> None:
     allowed = "ALLOW User:app WRITE LITERAL:orders *"
     look = case(
         acls=[
@@ -337,7 +337,7 @@ def test_denials_of_applications_are_taken_along_and_fences_and_others_are_not()
     assert len(why) == 2  # nobody named User:mm2 as an application, and it is not judged at all
 
 
-def test_somebody_whom_the_target_does_not_know_is_named() -> None:
+def test_missing_user_is_named() -> None:
     users = {"survey": {"target": {"users": ["other"]}}}
     fixes = fixed(case(target_acls=[], **users))
     assert fixes.rules[0].note.startswith("b has no SCRAM user app")
@@ -347,7 +347,7 @@ def test_somebody_whom_the_target_does_not_know_is_named() -> None:
     assert "--entity-name app" in left.remedy
 
 
-def test_quotas_are_named_with_what_a_person_would_type() -> None:
+def test_quotas_have_a_command() -> None:
     quotas = {"app": {"producer_byte_rate": 1000.0, "request_percentage": 5.0}}
     there = {"app": {"producer_byte_rate": 10.0, "request_percentage": 9.0}}
     survey = {"source": {"quotas": quotas}, "target": {"quotas": there}}
@@ -358,7 +358,7 @@ def test_quotas_are_named_with_what_a_person_would_type() -> None:
     )
 
 
-def test_a_quota_of_one_side_alone_is_named() -> None:
+def test_quota_of_one_cluster_only() -> None:
     only = {"app": {"producer_byte_rate": 10.0}}
     (ours,) = fixed(case(survey={"source": {"quotas": only}})).left
     assert ours.what == "quota producer_byte_rate=10 of user app is not on b"
@@ -367,7 +367,7 @@ def test_a_quota_of_one_side_alone_is_named() -> None:
     assert "--delete-config producer_byte_rate --entity-type users" in theirs.remedy
 
 
-def test_what_could_not_be_seen_is_left_with_the_reason() -> None:
+def test_unobserved_values_are_left_with_the_reason() -> None:
     fixes = fixed(case(target_acls="drctl's user may not see ACLs"))
     assert fixes.changes == ()
     (left,) = fixes.left
@@ -378,7 +378,7 @@ def test_what_could_not_be_seen_is_left_with_the_reason() -> None:
     assert fixed(case(target_acls=False)).beyond == ()
 
 
-def test_what_is_of_the_brokers_is_told_and_is_no_difference_of_the_link() -> None:
+def test_broker_settings_are_beyond_the_link() -> None:
     sizes = {"message.max.bytes": 1000}
     theirs = {**sizes, "auto.create.topics.enable": "true"}
     survey = {"source": {"settings": sizes}, "target": {"settings": theirs}}
@@ -400,7 +400,7 @@ class Strict:
         return {each.name: None for each in topics}
 
 
-def test_what_the_target_would_refuse_is_not_begun() -> None:
+def test_changes_that_the_target_rejects_are_left() -> None:
     fixes = validated(fixed(case(**DRIFTS["everything"])), Strict())  # type: ignore[arg-type]
     assert (fixes.settings, fixes.partitions) == ((), ())
     assert len(fixes.topics) == len(fixes.rules) == 1
@@ -423,11 +423,11 @@ def test_what_the_target_would_refuse_is_not_begun() -> None:
         ({"survey": {"runs": "the journal is damaged"}}, Status.NOT_CHECKED),
     ],
 )
-def test_after_a_failover_the_target_follows_nobody(change: Any, status: Status) -> None:
+def test_no_repair_after_a_failover(change: Any, status: Status) -> None:
     assert clients_on_source(case(**change)).status is status
 
 
-def test_an_everyday_rule_is_an_acl() -> None:
+def test_ordinary_rule_is_an_acl() -> None:
     look = case(target_acls=[])
     assert [fix.change for fix in fixed(look).rules] == [
         Acl("orders", "LITERAL", "User:app", "*", "WRITE", "ALLOW")

@@ -38,7 +38,7 @@ HEALTHY: dict[str, Any] = {
 }
 
 
-def test_what_only_doctor_asks_blocks_nothing() -> None:
+def test_doctors_own_checks_block_nothing() -> None:
     seen = judged(observed(HEALTHY), GroupsNow(3, 9), None, 0.5)
     checks = {each.check for each in seen.planned.blockers}
     assert checks == {"fence-not-possible"}  # the link has no fence
@@ -47,14 +47,14 @@ def test_what_only_doctor_asks_blocks_nothing() -> None:
     assert seen.exit_code is ExitCode.FOUND
 
 
-def test_the_rpo_of_a_topic_is_its_oldest_record() -> None:
+def test_rpo_of_a_topic_is_its_oldest_unreplicated_record() -> None:
     rows = topics_now(observed(HEALTHY))
     assert [(r.topic, r.partitions, r.unknown) for r in rows] == [("orders", 2, 0)]
     assert rows[0].rpo == lagging(40, 60, 2.5, "by time")
     assert link_now(rows, "").seconds == 2.5
 
 
-def test_the_time_of_an_event_of_years_ago_is_no_age() -> None:
+def test_old_event_timestamps_are_no_age() -> None:
     old_ms = NOW_MS - 13 * 365 * 86_400_000
     lag = {TopicPartition("orders", 0): Lag(45, 45, "as told", old_ms)}
     case = replace(observed(HEALTHY), lag=lag)
@@ -71,7 +71,7 @@ def test_the_time_of_an_event_of_years_ago_is_no_age() -> None:
     assert dead.rpo.seconds == 30 * 86_400, "so long may replication have stood still"
 
 
-def test_what_nobody_knows_comes_first_and_is_no_zero() -> None:
+def test_unknown_rpo_comes_first_and_is_not_zero() -> None:
     case = observed(HEALTHY)
     dark = {
         TopicPartition("dark", 0): Unavailable("no leader"),
@@ -88,14 +88,14 @@ def test_what_nobody_knows_comes_first_and_is_no_zero() -> None:
     assert ageless[0].rpo.seconds is None
 
 
-def test_more_than_the_applications_can_bear() -> None:
+def test_rpo_above_the_limit() -> None:
     case = observed({**HEALTHY, "lag": {"orders-0": [4, 4, "by time", NOW_MS - 31_000]}})
     seen = judged(case, GroupsNow(), None, 0.5)
     assert [each.check for each in seen.unplanned.blockers] == [RPO]
     assert "31 s" in seen.unplanned.blockers[0].reason
 
 
-def test_a_source_that_is_gone() -> None:
+def test_lost_source() -> None:
     case = observed({**HEALTHY, "source": "no answer", "lag": "no answer"})
     seen = judged(case, GroupsNow(), Rpo(exactly(7, "counted"), 12.0, "by tracked offsets"), 0.5)
     assert seen.rpo.records == 7

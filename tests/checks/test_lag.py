@@ -62,7 +62,7 @@ def test_lag(
     assert (found.records, found.at_most) == (records, at_most)
 
 
-def test_since_when() -> None:
+def test_age_of_the_lag() -> None:
     told, newest = {PLACE: Told(60)}, {PLACE: NewestTimes(1_000, 97, 1_500)}
     found = lags({PLACE: OffsetRange(0, 100)}, told, newest)[PLACE]
     assert isinstance(found, Lag)
@@ -72,13 +72,13 @@ def test_since_when() -> None:
     assert (nothing.records, nothing.oldest_ms) == (0, -1)
 
 
-def test_who_says_so() -> None:
+def test_evidence_of_the_lag() -> None:
     found = lag((0, 100), 60, 97)
     assert isinstance(found, Lag)
     assert found.evidence == "it says so, its newest copy is from 1970-01-01 00:00:01 UTC"
 
 
-def test_nobody_knows() -> None:
+def test_unknown_lag() -> None:
     assert isinstance(lag((0, 100), None, None), Unavailable)
     found = lags({PLACE: OffsetRange(0, 1)}, {}, {}, "Connect is dead")[PLACE]
     assert isinstance(found, Unavailable)
@@ -91,7 +91,7 @@ def topic(**config: str) -> TopicState:
     return TopicState("orders", {0: 1}, {k.replace("_", "."): v for k, v in config.items()})
 
 
-def test_when_records_are_deleted() -> None:
+def test_retention_limits() -> None:
     kept = topic(retention_ms=str(8 * HOUR_MS), cleanup_policy="compact,delete")
     begin = NOW_MS - 8 * HOUR_MS
     assert limits(kept, NOW_MS) == Limits(begin + SOON_MS, begin + 2 * HOUR_MS)
@@ -110,7 +110,7 @@ def test_when_records_are_deleted() -> None:
         ({"retention_bytes": "1000", "cleanup_policy": "compact"}, False),
     ],
 )
-def test_whether_size_counts(config: dict[str, str], deletes: bool) -> None:
+def test_size_limits(config: dict[str, str], deletes: bool) -> None:
     assert bool(by_size(topic(**config))) == deletes
 
 

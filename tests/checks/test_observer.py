@@ -126,7 +126,7 @@ def copied(observed: Observed, topic: str) -> bool:
     )
 
 
-def test_everything_is_seen(site: Site, topic: str, primary: ClusterUnderTest) -> None:
+def test_everything_is_observed(site: Site, topic: str, primary: ClusterUnderTest) -> None:
     now_ms = int(time.time() * 1000)
     primary.produce(topic, [Record(n % 2, 0, now_ms, b"k", b"%d" % n) for n in range(40)])
     observer, seen = site.observer(), []
@@ -163,7 +163,7 @@ def test_everything_is_seen(site: Site, topic: str, primary: ClusterUnderTest) -
     assert [name for name in fine if found[name] != {Status.OK}] == []
 
 
-def test_an_open_transaction_and_a_copy_that_is_missing(
+def test_open_transaction_and_missing_copy(
     site: Site, topic: str, new_topic: NewTopic, primary: ClusterUnderTest
 ) -> None:
     alone = new_topic(1, on=("primary",))
@@ -180,7 +180,7 @@ def test_an_open_transaction_and_a_copy_that_is_missing(
 
 
 @pytest.mark.parametrize("listens", [False, True], ids=["gone", "hangs"])
-def test_nobody_waits_for_a_dead_source(site: Site, listens: bool) -> None:
+def test_dead_source_causes_no_wait(site: Site, listens: bool) -> None:
     with socket.socket() as stalled:
         # One that listens and never accepts: a stopped process, or a dead host behind a balancer.
         stalled.bind(("127.0.0.1", 0))
@@ -203,7 +203,7 @@ def test_nobody_waits_for_a_dead_source(site: Site, listens: bool) -> None:
     assert seconds < 3 * QUICK_S
 
 
-def test_a_source_that_only_replication_reaches_is_not_dead(
+def test_source_that_replication_still_reaches(
     site: Site, topic: str, primary: ClusterUnderTest
 ) -> None:
     """drctl is cut off, Connect is not, and applications go on writing."""
@@ -227,7 +227,7 @@ def test_a_source_that_only_replication_reaches_is_not_dead(
     assert told.reason == "it does not answer here, but its copies still arrive on the target"
 
 
-def test_a_dead_target_refuses(site: Site) -> None:
+def test_dead_target_blocks(site: Site) -> None:
     observer = site.observer()
     ports = replace(
         observer.ports, target=site.cluster("secondary", f"127.0.0.1:{free_ports(1)[0]}")

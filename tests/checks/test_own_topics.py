@@ -9,7 +9,7 @@ from drctl.config.schema import LedgerConfig
 from drctl.formats import provenance
 
 
-def test_no_topic_of_drctls_is_forgotten() -> None:
+def test_every_topic_of_drctl_is_checked() -> None:
     """Whatever the source code calls so is looked at, but for the ledger, which is configured."""
     source = Path(drctl.__file__).parent
     named = {

@@ -4,6 +4,6 @@ from drctl.kafka import journal_reader, reconcile_copier
 from drctl.model.survey import of_applications
 
 
-def test_its_own_transactional_ids_are_known_as_that() -> None:
+def test_own_transactional_ids_are_recognized() -> None:
     own = [each.transactional_id("main") for each in (journal_reader, reconcile_copier)]
     assert of_applications([*own, "orders-tx"]) == ("orders-tx",)

@@ -35,7 +35,7 @@ FINAL = {"journal-not-writable"}
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_it_is_refused_with_a_reason_and_a_cure_and_passed_over_with_a_reason(name: str) -> None:
+def test_precheck_refuses_with_a_remedy_and_can_be_overridden(name: str) -> None:
     of = REFUSED[name]
     file: Path = FOLDER / f"{of if of.startswith('doctor') else f'prechecks-{of}'}.yaml"
     said = [f for _, _, found in scenarios(file) for f in found if f.check == name]

@@ -28,29 +28,29 @@ class Copies:
         return observe_flow(self, lambda: silent, "", lambda: self.seconds, self.wait)
 
 
-def test_copies_that_stand_still_are_looked_at_twice() -> None:
+def test_unchanged_copies_are_read_twice() -> None:
     copies = Copies(5)
     assert copies.look() == ReplicationFlow(0, 2.0)
     assert copies.looks == 2
 
 
-def test_what_was_on_its_way_when_the_source_died_does_not_count() -> None:
+def test_records_in_flight_do_not_count() -> None:
     assert Copies(5, 40, 90, 90, 90).look().records == 0
 
 
-def test_copies_that_grow_at_every_look_do() -> None:
+def test_copies_that_grow_in_every_reading_count() -> None:
     copies = Copies(5, 6, 8, 11, 15)
     assert copies.look().records == 4
     assert copies.looks == READINGS
 
 
-def test_nobody_waits_where_the_source_answers() -> None:
+def test_no_wait_if_the_source_answers() -> None:
     copies = Copies(5, 6, 7, 8, 9)
     assert copies.look(silent=False) == ReplicationFlow(0, 0.0)
     assert copies.looks == 1
 
 
-def test_an_earlier_look_counts_as_the_first() -> None:
+def test_earlier_reading_counts_as_the_first() -> None:
     copies = Copies(5, 5)
     copies.seconds = 7.0
     before = lambda: (4.0, {ONE: 5, OTHER: 7})  # noqa: E731
@@ -73,7 +73,7 @@ def test_waiting_for_the_source_is_part_of_the_first_wait(slow_s: float) -> None
     assert found.seconds == max(2.0, slow_s)
 
 
-def test_a_topic_that_comes_new_or_is_cut_is_no_growth() -> None:
+def test_new_or_truncated_topic_does_not_count() -> None:
     looks: Iterator[dict[TopicPartition, int]] = iter([{ONE: 9}, {ONE: 3, OTHER: 12}])
     found = observe_flow(lambda: next(looks), lambda: True, "", lambda: 0.0, lambda _: None)
     assert found.records == 0
@@ -88,7 +88,7 @@ def test_a_topic_that_comes_new_or_is_cut_is_no_growth() -> None:
     ],
     ids=["they come", "they end", "they come too late"],
 )
-def test_heartbeats_that_are_copied_come_where_nobody_writes(
+def test_copied_heartbeats_count_without_writes(
     beats: tuple[int, ...], found: ReplicationFlow
 ) -> None:
     copies = Copies(*beats)
@@ -97,7 +97,7 @@ def test_heartbeats_that_are_copied_come_where_nobody_writes(
     assert looked.active == bool(found.heartbeats)
 
 
-def test_records_and_heartbeats_are_counted_apart() -> None:
+def test_records_and_heartbeats_are_counted_separately() -> None:
     looks = iter([{ONE: n, TopicPartition("primary.heartbeats", 0): 2 * n} for n in range(9)])
     args = (lambda: 0.0, lambda _seconds: None)
     found = observe_flow(lambda: next(looks), lambda: True, "primary.heartbeats", *args)

@@ -29,7 +29,7 @@ def names(found: tuple[Finding, ...]) -> set[str]:
 
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("name", PRECHECKS)
-def test_what_fails_stands_against_it_unless_it_is_passed_over(name: str, mode: Mode) -> None:
+def test_failed_prechecks_block_unless_overridden(name: str, mode: Mode) -> None:
     failing = (said(name, Status.FAIL),)
     prechecks = PRECHECKS[name].prechecks
     assert prechecks is not None
@@ -40,7 +40,7 @@ def test_what_fails_stands_against_it_unless_it_is_passed_over(name: str, mode: 
 
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("name", PRECHECKS)
-def test_what_nobody_looked_at_stands_against_it_where_it_is_needed(name: str, mode: Mode) -> None:
+def test_not_checked_blocks_if_needed(name: str, mode: Mode) -> None:
     prechecks = PRECHECKS[name].prechecks
     assert prechecks is not None
     unknown = (said(name, Status.NOT_CHECKED),)
@@ -48,19 +48,19 @@ def test_what_nobody_looked_at_stands_against_it_where_it_is_needed(name: str, m
 
 
 @pytest.mark.parametrize("status", [Status.OK, Status.WARN])
-def test_what_is_ok_or_costs_something_does_not(status: Status) -> None:
+def test_ok_and_warn_do_not_block(status: Status) -> None:
     every = tuple(said(name, status) for name in PRECHECKS)
     assert blockers_among(every, {}, Mode.PLANNED) == ()
 
 
-def test_advice_never_does_and_what_nobody_knows_always_does() -> None:
+def test_doctors_checks_never_block_and_unknown_checks_do() -> None:
     advice = next(check.name for check in CHECKS if check.prechecks is None)
     found = (said(advice, Status.FAIL), said("of-a-later-drctl", Status.FAIL))
     assert names(blockers_among(found, {}, Mode.PLANNED)) == {"of-a-later-drctl"}
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_blind_nothing_goes_ahead(mode: Mode) -> None:
+def test_without_any_observation_everything_is_blocked(mode: Mode) -> None:
     seen = observed({**LINK, "mode": mode.value})
     standing = names(blockers_among(precheck_findings(seen), {}, mode))
     always = {"target-unreachable", "target-under-min-isr", "connect-unreachable"}
@@ -72,7 +72,7 @@ def test_blind_nothing_goes_ahead(mode: Mode) -> None:
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_guards_are_the_checks_of_the_doctor(mode: Mode) -> None:
+def test_prechecks_are_checks_of_doctor(mode: Mode) -> None:
     seen = observed({**LINK, "mode": mode.value})
     every, prechecks = findings(seen), precheck_findings(seen)
     assert prechecks
@@ -80,7 +80,7 @@ def test_guards_are_the_checks_of_the_doctor(mode: Mode) -> None:
     assert names(prechecks) <= PRECHECKS.keys()
 
 
-def test_each_is_asked_before_the_failovers_it_is_for() -> None:
+def test_prechecks_run_in_their_modes() -> None:
     before = {
         mode: names(precheck_findings(observed({**LINK, "mode": mode.value}))) for mode in Mode
     }
@@ -94,7 +94,7 @@ def test_each_is_asked_before_the_failovers_it_is_for() -> None:
     assert before[Mode.UNPLANNED] - before[Mode.PLANNED] == {"source-alive"}
 
 
-def test_reasons_are_kept() -> None:
+def test_override_reasons_are_kept() -> None:
     given = ["source-alive= the rack is burning = yes ", "moves-backwards=they asked for it"]
     assert checked_overrides(given, {"moves-backwards"}) == {
         "source-alive": "the rack is burning = yes",
@@ -114,7 +114,7 @@ def test_reasons_are_kept() -> None:
         ("journal-not-writable=x", "cannot be overridden", "a run can write its journal"),
     ],
 )
-def test_what_cannot_be_passed_over(given: str, message: str, hint: str) -> None:
+def test_prechecks_that_cannot_be_overridden(given: str, message: str, hint: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
         checked_overrides([given])
     assert hint in caught.value.hint
@@ -129,7 +129,7 @@ def test_what_cannot_be_passed_over(given: str, message: str, hint: str) -> None
         (reconciling.OVERRIDABLE, "source-moved", "recreated"),
     ],
 )
-def test_every_command_reads_overrides_alike(
+def test_every_command_parses_overrides_alike(
     known: Sequence[str], typed: str, refused: str
 ) -> None:
     assert parse_overrides([f"{typed} = I know"], known) == {typed: "I know"}

@@ -117,7 +117,7 @@ def test_a_snapshot_is_put_back(stage: Stage) -> None:
     stage.stand(a=stage.at(10, 20, 30, metadata="mätä"), b=stage.at(5))
     taken = stage.snapshot()
     assert taken["totals"] == {
-        "groups": 2, "positions": 4, "unavailable": 0, "protocols": {"classic": 2},
+        "groups": 2, "committed_offsets": 4, "unavailable": 0, "protocols": {"classic": 2},
     }  # fmt: skip
     assert json.loads((stage.drctl.folder / "snapshot.json").read_text()) == taken
     assert (stage.drctl.folder / "snapshot.json").stat().st_mode & 0o777 == 0o600
@@ -275,7 +275,7 @@ def test_a_snapshot_of_another_cluster(stage: Stage, primary: ClusterUnderTest) 
     with KafkaGroupWriter(Connection("primary", primary.properties())) as writer:
         writer.commit({name: stage.at(10, 20, 30)})
     words = ("snapshot", "--cluster", "primary", "--group", name, "--output-file", "there.json")
-    assert stage.drctl.json(*words)["totals"]["positions"] == 3
+    assert stage.drctl.json(*words)["totals"]["committed_offsets"] == 3
     for target in (("--link", stage.link), ("--cluster", "secondary")):
         refused = stage.drctl("apply", *target, "--from", "there.json", *GO)
         assert (refused.code, refused.stdout) == (3, "")

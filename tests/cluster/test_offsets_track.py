@@ -131,7 +131,7 @@ def test_nothing_is_written_unless_somebody_said_so(stage: Stage) -> None:
     assert not document["executed"]
     assert document["topic_existed"] == (before >= 0)
     assert document["totals"] == {
-        "groups": 1, "positions": 2, "moved": 2, "without_records": 0, "noted": 2,
+        "groups": 1, "committed_offsets": 2, "moved": 2, "without_records": 0, "noted": 2,
         "forgotten": 0, "unverified": 0,
     }  # fmt: skip
     ran = stage.drctl("track")
@@ -244,7 +244,7 @@ def test_two_at_once_through_the_loss_of_the_primary(
         stage.drctl.running(*words) as other,
     ):
         for process in (one, other):
-            lines(process, lambda d: d["complete"] and d["totals"]["positions"] == 2)
+            lines(process, lambda d: d["complete"] and d["totals"]["committed_offsets"] == 2)
         for offset in (150, 120, 130):
             stage.stand({"a": {0: offset}})
             lines(one, lambda d: d["complete"])

@@ -136,7 +136,7 @@ def test_what_does_not_come_is_compared_when_nothing_moves(pair: Pair) -> None:
     assert pair.compared == [{A1, B0}, {A0}]
 
 
-def test_a_partition_that_stands_still_among_others_is_compared_after_a_while(pair: Pair) -> None:
+def test_unchanged_partition_among_others_is_compared_after_a_while(pair: Pair) -> None:
     arrival_check = pair.arrival_check()
     pair.source.append(A0, 4)
     for _ in range(UNCHANGED_LOOKS):
@@ -145,7 +145,7 @@ def test_a_partition_that_stands_still_among_others_is_compared_after_a_while(pa
     assert dict(arrival_check.look().missing) == {A0: 1}
 
 
-def test_a_copy_that_is_as_new_and_lacks_something_is_not_taken_for_whole(pair: Pair) -> None:
+def test_copy_with_the_newest_timestamp_may_be_incomplete(pair: Pair) -> None:
     pair.source.append(A0, 4, 5)
     pair.target.append(A0, 5)
     assert dict(pair.arrival_check().look().missing) == {A0: 1}
@@ -165,7 +165,7 @@ def test_a_copy_that_was_cut_is_compared_again(pair: Pair) -> None:
     assert dict(arrival_check.look().missing) == {A0: 2}
 
 
-def test_a_topic_that_the_target_lacks_is_missing(pair: Pair) -> None:
+def test_topic_missing_on_the_target(pair: Pair) -> None:
     del pair.target.logs[pair.target.at(B0)]
     arrival_check = pair.arrival_check()
     assert arrival_check.look().pending == (B0,)
@@ -184,7 +184,7 @@ def test_an_open_transaction_may_still_be_committed(pair: Pair) -> None:
     assert pair.compared == [{A0, A1, B0}, {A1}]
 
 
-def test_where_offsets_are_kept_ends_tell_what_arrived(pair: Pair) -> None:
+def test_end_offsets_show_arrival_if_offsets_are_preserved(pair: Pair) -> None:
     arrival_check = pair.arrival_check("offset-preserving")
     pair.source.append(A0, 9)
     pair.target.append(B0, 8)
@@ -203,7 +203,7 @@ def test_a_topic_whose_partitions_are_not_kept_is_compared_as_one(pair: Pair) ->
     assert pair.compared == [{A0, A1, B0}, {A0, A1}]
 
 
-def test_what_cannot_be_looked_at_is_told(pair: Pair) -> None:
+def test_unreadable_topics_are_reported(pair: Pair) -> None:
     pair.source.logs[A0] = Unavailable("no leader")
     pair.target.logs[pair.target.at(B0)] = Unavailable("no leader")
     seen = pair.arrival_check().look()
@@ -212,7 +212,7 @@ def test_what_cannot_be_looked_at_is_told(pair: Pair) -> None:
     assert pair.compared == [{A1}]
 
 
-def test_a_topic_that_is_named_and_not_seen_is_told(pair: Pair) -> None:
+def test_named_topic_that_is_not_visible_is_reported(pair: Pair) -> None:
     del pair.source.logs[B0]
     seen = pair.arrival_check().look()
     assert seen.left_out == ("b: does not exist on here, or is not visible",)

@@ -107,7 +107,7 @@ def test_a_freeze_of_what_is_written_to_in_transactions_leaves_nothing_out() -> 
     assert (topic.source, topic.target, found.not_compared) == (decided, decided, ())
 
 
-def test_the_search_on_the_way_home_waits_for_open_transactions(
+def test_failback_search_waits_for_open_transactions(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     asked: list[GapOptions] = []

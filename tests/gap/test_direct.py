@@ -245,7 +245,7 @@ def test_ranges_are_cut_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert comparison.histogram.start_ms == BASE_TIME + 1
 
 
-def test_progress_is_told() -> None:
+def test_progress_is_reported() -> None:
     topic = one_topic()
     told: list[tuple[str, int, int]] = []
 

@@ -99,7 +99,7 @@ def surely_missing(source: NumberedLog, target: NumberedLog, timeline: Timeline 
 
 @settings(max_examples=examples(80), deadline=None)
 @given(sides())
-def test_the_truth_lies_within_the_bounds(both: tuple[NumberedLog, NumberedLog]) -> None:
+def test_ground_truth_is_within_the_bounds(both: tuple[NumberedLog, NumberedLog]) -> None:
     source, target = both
     timeline = timeline_of(source, target)
     assume(assumption_holds(source, target, timeline))
@@ -167,7 +167,7 @@ def test_it_stopped_within_a_millisecond() -> None:
     assert found.stopped_at == NOON + 3
 
 
-def test_it_stopped_and_the_target_went_on_by_itself() -> None:
+def test_replication_stopped_and_the_target_has_own_writes() -> None:
     """Totals are equal: only the newest records show that anything is wrong."""
     times = [n * 1000 for n in range(100)]
     own = [200_000 + n for n in range(40)]
@@ -282,7 +282,7 @@ def test_open_transactions() -> None:
     }
 
 
-def test_a_partition_that_the_target_lacks() -> None:
+def test_partition_missing_on_the_target() -> None:
     ours = cluster("primary", log(0, 7), log(9, 10, 11))
     found = estimate(ours, cluster("secondary", log(0, 7))).topics[0].partitions[1]
     assert found.missing == Missing(3, 3, 3)
@@ -291,7 +291,7 @@ def test_a_partition_that_the_target_lacks() -> None:
     assert found.uncertainty == (Uncertainty.NOT_ON_TARGET,)
 
 
-def test_a_topic_that_the_target_lacks_and_one_that_may_not_be_seen() -> None:
+def test_topic_missing_on_the_target_and_one_not_visible() -> None:
     logs = {"orders": log(0, 1), "bills": log(0, 1), "dark": log(3)}
     ours = FakeCluster({TopicPartition(topic, 0): each for topic, each in logs.items()}, "primary")
     hidden = {"dark": Unavailable("not authorized to describe topic dark")}

@@ -53,7 +53,7 @@ def test_another_place_in_the_log_is_another_event(
     assert digest(b"1", value(source)) != digest(b"1", value({**source, field: other}))
 
 
-def test_events_that_share_a_place_are_told_apart_by_key_operation_and_content() -> None:
+def test_events_at_one_place_differ_by_key_operation_and_content() -> None:
     """A COPY of PostgreSQL writes many rows at one lsn."""
     first = digest(b"1", value(POSTGRES))
     assert digest(b"2", value(POSTGRES)) != first
@@ -113,13 +113,13 @@ def counted(logs: Logs, order: Sequence[int] | None = None) -> Mapping[int, Foun
     return {partition: each for (_, partition), each in found.items()}
 
 
-def test_a_connector_that_went_on_before_its_last_events() -> None:
+def test_connector_that_resumed_before_its_last_events() -> None:
     sent = [*events("postgresql", range(10)), *events("postgresql", range(7, 14), sent_ms=9_000)]
     found = counted({0: log(sent)})[0]
     assert found == FoundEvents(EventCounts(17, 17, 3), Repeat(10, 0, 7), 12)
 
 
-def test_tombstones_are_no_events_and_others_are_told_of() -> None:
+def test_tombstones_are_no_events_and_others_are_reported() -> None:
     sent = [*events("mysql", [1]), (b"1", None), (b"1", b"text"), (b"1", b"text"), (b"1", None)]
     assert counted({0: log(sent)})[0] == FoundEvents(EventCounts(5, 1, 0, 2, 2))
 

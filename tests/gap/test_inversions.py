@@ -91,7 +91,7 @@ def test_other_keys_may_overtake_each_other_unless_the_partition_counts() -> Non
     assert found(["a1", "b1"], ["b1", "a1"], PARTITION) == [(1, 0, 0, 1)]
 
 
-def test_a_record_that_stands_before_one_that_it_follows_counts() -> None:
+def test_record_before_its_predecessor_counts() -> None:
     assert found(["a1", "a2"], ["a2", "a1"]) == [(1, 0, 0, 1)]
 
 

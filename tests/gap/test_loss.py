@@ -106,7 +106,7 @@ def numbers(found: Loss) -> tuple[int | None, int | None, int | None]:
     return found.records.numbers
 
 
-def test_where_nothing_tells_it_says_so_of_each_end() -> None:
+def test_unknown_ends_of_the_range_are_stated() -> None:
     found = estimate(LossEvidence("primary", (A, B)), NOW)
     assert numbers(found) == (None, None, None)
     assert (found.seconds, found.seconds_at_most) == (None, None)

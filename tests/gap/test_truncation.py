@@ -68,7 +68,7 @@ def test_the_terminal_says_it_and_how_to_keep_it() -> None:
     assert "--export DIR" in said
 
 
-def test_an_export_is_told() -> None:
+def test_export_is_reported() -> None:
     result = lossy()
     done = replace(result.truncation, export=Export("safe", 2, 1))
     said = kept(result, done)
@@ -81,7 +81,7 @@ def test_an_export_is_told() -> None:
     )
 
 
-def test_what_came_since_is_in_no_export_and_is_told() -> None:
+def test_records_written_since_the_export_are_reported() -> None:
     result = lossy()
     grown = replace(result.truncation, export=Export("safe", 2, 0, 11, 1, appended=7))
     assert "7 offsets appended to the source since the" in kept(result, grown)
@@ -98,7 +98,7 @@ def test_what_came_since_is_in_no_export_and_is_told() -> None:
     assert appended(seen.gap, gone) == 0
 
 
-def test_where_only_others_would_be_destroyed_the_way_to_keep_them_is_told() -> None:
+def test_how_to_keep_other_records_is_stated() -> None:
     expired = gaps.gap(0, 10, counts=Counts(10, 0, expired=10), other_bytes=90)
     result = with_truncation(gaps.result(gaps.topic("orders", expired)))
     assert kept(result, result.truncation) == (

@@ -193,7 +193,7 @@ def test_nothing_is_skipped_and_bounds_hold(world: World, timed: bool, data: st.
 
 @settings(deadline=None, max_examples=examples(200))
 @given(worlds(), st.data())
-def test_copies_that_can_be_told_apart_are_passed(world: World, data: st.DataObject) -> None:
+def test_distinguishable_copies_are_passed(world: World, data: st.DataObject) -> None:
     """The position is exact, and its bound is 0, where no two records are equal."""
     committed = data.draw(st.integers(0, world.source.end))
     answer = Asked(world, committed).said()["record-match"]
@@ -238,7 +238,7 @@ def world(aborted: range, total: int, *, everything: bool, retried: bool = False
 
 @pytest.mark.parametrize("everything", [True, False])
 @pytest.mark.parametrize("committed", [131, 132])
-def test_a_group_behind_31_aborted_records_goes_on_behind_their_copies(
+def test_group_after_31_aborted_records_resumes_after_their_copies(
     everything: bool, committed: int
 ) -> None:
     found = world(range(100, 131), 200, everything=everything)
@@ -249,9 +249,7 @@ def test_a_group_behind_31_aborted_records_goes_on_behind_their_copies(
 
 
 @pytest.mark.parametrize("everything", [True, False])
-def test_what_is_written_again_as_it_was_is_not_taken_for_what_was_aborted(
-    everything: bool,
-) -> None:
+def test_retried_records_are_not_mistaken_for_aborted_ones(everything: bool) -> None:
     """With all of both there it is clear; with the first copies alone it is not."""
     found = world(range(100, 131), 200, everything=everything, retried=True)
     answer = Asked(found, 132).said()["record-match"]
@@ -261,7 +259,7 @@ def test_what_is_written_again_as_it_was_is_not_taken_for_what_was_aborted(
     assert bounds(Asked(half, 132).said()["record-match"])[:2] == (100, 31)
 
 
-def test_in_a_compacted_topic_the_bound_tells_of_them() -> None:
+def test_bound_includes_aborted_records_of_a_compacted_topic() -> None:
     found = world(range(100, 131), 200, everything=True)
     asked = Asked(found, 132)
     asked.source.config = {"cleanup.policy": "compact"}

@@ -166,7 +166,7 @@ def test_all_of_it() -> None:
     assert len(ran.undone.origin.wanted) == len(WANTED)
 
 
-def test_undo_puts_everything_back_and_can_be_undone() -> None:
+def test_undo_restores_everything_and_can_be_undone() -> None:
     before, standing = cluster(), cluster()
     first = execute(standing, plan_of(standing, WANTED))
     second = undo(standing, first.undone)
@@ -195,7 +195,7 @@ def test_nothing_is_written_for_a_group_in_use() -> None:
     assert "replication" not in report, "what a failback has to leave is not of it"
 
 
-def test_somebody_comes_between_the_plan_and_the_commit() -> None:
+def test_group_becomes_active_between_plan_and_commit() -> None:
     standing = cluster()
     found = plan_of(standing, WANTED)
     join(standing)
@@ -205,7 +205,7 @@ def test_somebody_comes_between_the_plan_and_the_commit() -> None:
     assert ran.undone.origin.wanted == ()
 
 
-def test_somebody_comes_after_the_last_look() -> None:
+def test_group_becomes_active_after_the_final_read() -> None:
     standing = cluster()
     found = plan_of(standing, WANTED)
 
@@ -224,7 +224,7 @@ def join(standing: FakeCluster) -> None:
 
 
 @pytest.mark.parametrize("at", [40, 50, 70])
-def test_somebody_moved_it_since_the_plan(at: int) -> None:
+def test_offset_changed_since_the_plan(at: int) -> None:
     """Whatever a plan would say by now, the one that was looked at was made from something else."""
     standing = cluster()
     found = plan_of(standing, WANTED)
@@ -351,7 +351,7 @@ def test_a_crash_anywhere_leaves_a_journal_from_which_it_is_undone(
     assert left.stands() == before.stands()
 
 
-def test_who_goes_on_leaves_alone_what_was_moved_meanwhile() -> None:
+def test_resume_keeps_offsets_that_changed_meanwhile() -> None:
     standing = cluster()
     found = plan_of(standing, WANTED)
     site = Site(standing, countdown(4))
@@ -369,7 +369,7 @@ def test_who_goes_on_leaves_alone_what_was_moved_meanwhile() -> None:
     assert held[PLACES[1]] == Committed(50)
 
 
-def test_undo_leaves_alone_what_was_moved_since() -> None:
+def test_undo_keeps_offsets_that_changed_since() -> None:
     standing = cluster()
     first = execute(standing, plan_of(standing, WANTED))
     held = standing.positions["a"]

@@ -88,7 +88,7 @@ def test_a_group_that_the_cluster_does_not_know() -> None:
         (None, Committed(100, 3, "by a client"), Action.COMMIT),  # put back whole
     ],
 )
-def test_a_group_that_stands_there(
+def test_offset_that_is_already_committed(
     bounds: Bounds | None, before: Committed, action: Action
 ) -> None:
     assert line(wants(100, bounds), before=before).action is action
@@ -115,7 +115,7 @@ def unproven(before: int | None, likely: int | None = 30, *, commit: bool = True
     return only
 
 
-def test_what_is_not_proven_is_written_unless_the_policy_refuses() -> None:
+def test_unproven_offsets_are_written_unless_the_policy_refuses() -> None:
     found = unproven(None)
     assert (found.action, found.precheck, found.overridden) == (Action.COMMIT, None, ())
     assert (found.rereads_at_most, found.rereads_likely) == (900, 30), "to the end as it is now"
@@ -131,7 +131,7 @@ def test_what_is_not_proven_is_written_unless_the_policy_refuses() -> None:
     ("before", "likely", "rereads", "left", "explained"),
     [(120, 30, 880, 10, True), (131, 30, 869, 0, False), (120, None, 880, None, False)],
 )
-def test_where_it_stands_further_on_it_is_not_set_back(
+def test_higher_committed_offset_is_kept(
     before: int, likely: int | None, rereads: int, left: int | None, explained: bool
 ) -> None:
     """MirrorMaker 2 may have committed there before a reset: only its own doubt explains it."""
@@ -188,7 +188,7 @@ def test_groups_of_other_protocols_are_never_written(protocol: GroupProtocol) ->
     assert (found.action, found.precheck) == (Action.REFUSED, Precheck.GROUP_TYPE)
 
 
-def test_what_cannot_be_looked_at_is_never_written() -> None:
+def test_unreadable_groups_are_never_written() -> None:
     gone = Unavailable("partition orders-0 does not exist")
     found = line(wants(100), *Precheck, log=gone)
     assert (found.precheck, found.reason) == (Precheck.NOT_READABLE, gone.reason)
@@ -215,14 +215,14 @@ def test_a_blocked_row() -> None:
     )
 
 
-def test_one_override_does_not_hide_another_guard() -> None:
+def test_one_override_does_not_hide_another_precheck() -> None:
     found = line(wants(5, Bounds(0, 1)), Precheck.SKIPS_RECORDS, before=Committed(20))
     assert found.precheck is Precheck.OUTSIDE_LOG
     passed = (Precheck.SKIPS_RECORDS, Precheck.OUTSIDE_LOG, Precheck.MOVES_BACKWARDS)
     assert set(line(wants(5, Bounds(0, 1)), *passed, before=Committed(20)).overridden) == {*passed}
 
 
-def test_taking_back() -> None:
+def test_undo() -> None:
     written = Written(Committed(100))
     back = Wanted("g", PLACE, Committed(50), undoes=written)
     assert line(back, before=Committed(100)).action is Action.COMMIT

@@ -185,7 +185,7 @@ def test_the_position_is_exact_and_the_bound_holds(found: World, at: int, dead: 
 
 @settings(deadline=None)
 @given(replicated(again=True), st.integers(0, 300))
-def test_nothing_is_skipped_where_the_replicator_fell(found: World, at: int) -> None:
+def test_nothing_is_skipped_after_a_crash_of_the_replicator(found: World, at: int) -> None:
     answer = found.asks(at)
     if isinstance(answer, Answer):
         assert answer.target_offset <= found.furthest(at)
@@ -250,7 +250,7 @@ def test_what_the_target_has_deleted_counts_as_skipped() -> None:
     assert bounds(answer)[::2] == (0, 0)
 
 
-def test_a_source_topic_made_anew_leaves_no_bound() -> None:
+def test_recreated_source_topic_leaves_no_bound() -> None:
     found = world([("copies", 0, 100), ("copies", 0, 60)])
     answer = found.asks(30, dead=True)
     assert answer.target_offset <= found.furthest(30)
@@ -274,7 +274,7 @@ def test_a_source_topic_made_anew_leaves_no_bound() -> None:
         ((provenance.HEADER.encode(), None), (b"other", b"3")),
     ],
 )
-def test_headers_that_tell_nothing(headers: Headers) -> None:
+def test_headers_without_an_offset(headers: Headers) -> None:
     assert copy_of(record(9, headers, 3), SOURCE_ID, HERE) is None
 
 
@@ -288,12 +288,12 @@ def test_headers_that_tell_nothing(headers: Headers) -> None:
         (*own(3), *own(3)),
     ],
 )
-def test_headers_that_tell_an_offset(headers: Headers) -> None:
+def test_headers_with_an_offset(headers: Headers) -> None:
     row = record(9, headers, 3)
     assert copy_of(row, SOURCE_ID, HERE) == (9, 3, step_of(row))
 
 
-def test_what_a_header_says_is_held_against_the_source() -> None:
+def test_headers_are_verified_with_the_source() -> None:
     found = world([("copies", 0, 50)])
     other = [record(n, (), n + 1) for n in range(50)]
     answer = replace(found, source=FakeLog(other, 50)).asks(20)
@@ -306,7 +306,7 @@ def test_what_a_header_says_is_held_against_the_source() -> None:
     assert "equal to the source" not in answer.evidence
 
 
-def test_what_a_header_says_is_held_against_the_anchor() -> None:
+def test_headers_are_verified_with_the_tracked_offset() -> None:
     found = world([("copies", 0, 50)])
 
     def noted(of: int, offset: int = 20) -> TrackedOffset:
@@ -365,7 +365,7 @@ def test_a_forged_header_contradicts_no_true_evidence() -> None:
     assert (row.answer, row.contradictions, row.blocked) == (truth, (), "")
 
 
-def test_a_run_of_forged_records_is_held_against_the_source() -> None:
+def test_forged_records_are_verified_with_the_source() -> None:
     for committed in (100, 101, 102):
         answer = forged(900, *range(97, 105), true=False).asks(committed)
         assert not (isinstance(answer, Answer) and answer.skips_at_most == 0)
@@ -374,7 +374,7 @@ def test_a_run_of_forged_records_is_held_against_the_source() -> None:
     assert answer.skips_at_most is None
 
 
-def test_what_the_source_cannot_say_any_more_a_tracked_offset_does() -> None:
+def test_tracked_offset_replaces_a_lost_source() -> None:
     found = world([("copies", 0, 50)])
 
     def noted(*numbers: int) -> TrackedOffset:

@@ -171,7 +171,7 @@ class Silent(FakeCluster):
         return lambda: [Unavailable("timed out") for _ in questions]
 
 
-def test_a_target_that_does_not_tell_times_is_not_taken_for_an_empty_one() -> None:
+def test_failed_timestamp_lookup_is_not_an_empty_target() -> None:
     world = _plain(100, 100)
     source, target = FakeCluster({HERE: world.source}), Silent({THERE: world.target})
     search = TargetSearch(target, target, {THERE.topic: True})
@@ -212,7 +212,7 @@ def test_nothing_was_replicated() -> None:
     assert isinstance(_ask(_plain(500, 0), 500)["record-match"], NoAnswer)
 
 
-def test_what_is_gone_from_the_source_is_told_by_the_next_record() -> None:
+def test_next_record_replaces_deleted_source_records() -> None:
     world = _plain(100, 100)
     log = world.source
     rest = FakeLog(log.rows[60:], log.end, 60)

@@ -70,10 +70,10 @@ def document(snapshot: Snapshot) -> dict[str, Any]:
 def test_everything_is_in_it() -> None:
     found = taken()
     assert [each.group.name for each in found.groups] == ["a", "b", "s"]
-    assert list(found.groups[1].positions) == [ORDERS, PAYMENTS]
+    assert list(found.groups[1].committed_offsets) == [ORDERS, PAYMENTS]
     assert found.unavailable == {"hidden": "not authorized for group hidden"}
     assert (found.exit_code, found.positions) == (ExitCode.UNKNOWN, 3)
-    assert found.without_positions == ("s",)
+    assert found.without_offsets == ("s",)
 
 
 def test_filters_match_whole_names() -> None:
@@ -91,7 +91,9 @@ def test_there_and_back(tmp_path: Path) -> None:
     assert isinstance(back, Snapshot)
     members = (Member("", ""),) * 2
     known = [
-        GroupSnapshot(Group(e.group.name, e.group.protocol, e.group.state, members), e.positions)
+        GroupSnapshot(
+            Group(e.group.name, e.group.protocol, e.group.state, members), e.committed_offsets
+        )
         if e.group.members
         else e
         for e in snapshot.groups
@@ -204,10 +206,14 @@ def test_a_translation(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "place", "words"),
     [
-        (("groups", 1, "positions", 0, "offset"), "groups[1].positions[0].offset", "greater than"),
+        (
+            ("groups", 1, "committed_offsets", 0, "offset"),
+            "groups[1].committed_offsets[0].offset",
+            "greater than",
+        ),
         (("groups", 0, "extra"), "groups[0].extra", "not permitted"),
         (("taken",), "taken", "valid string"),
-        (("groups", 1, "positions", 0, "metadata"), "metadata", "must be a string"),
+        (("groups", 1, "committed_offsets", 0, "metadata"), "metadata", "must be a string"),
         (("groups", 0, "protocol"), "groups[0].protocol", "'classic', 'consumer'"),
     ],
 )
@@ -233,15 +239,15 @@ def test_a_snapshot_that_is_wrong(
     assert "drctl offsets snapshot" in wrong.value.hint
 
 
-def test_what_stands_twice(tmp_path: Path) -> None:
+def test_duplicates(tmp_path: Path) -> None:
     data = document(taken())
-    data["groups"][1]["positions"].append(data["groups"][1]["positions"][0])
+    data["groups"][1]["committed_offsets"].append(data["groups"][1]["committed_offsets"][0])
     data["groups"].append(data["groups"][0])
     data["taken"] = "yesterday"
     with pytest.raises(ConfigError) as wrong:
         read_document(file_of(tmp_path, data))
     assert "3 problems" in wrong.value.message
-    assert "groups[1].positions[2]: duplicate group and partition" in wrong.value.message
+    assert "groups[1].committed_offsets[2]: duplicate group and partition" in wrong.value.message
     assert "groups[3]: duplicate group" in wrong.value.message
     assert "taken: not a time" in wrong.value.message
     with pytest.raises(ConfigError, match=r"rows\[1\]: duplicate group and partition"):

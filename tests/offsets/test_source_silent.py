@@ -129,7 +129,7 @@ def test_a_void_checkpoint_leaves_the_row_empty() -> None:
     assert found.blocked
 
 
-def test_where_the_group_stands_on_the_target_counts_if_nothing_else_does() -> None:
+def test_committed_offset_on_the_target_is_the_last_resort() -> None:
     only = silent(Evidence(), standing=700).answer
     assert (only.method, only.target_offset, only.rereads_at_most) == (
         Method.TARGET_OFFSET, 700, 300,

@@ -55,7 +55,7 @@ def seen_ms(*records: Change, topic: str = "orders", own: Scope | None = None) -
     return found[GroupPartition("billing", TopicPartition(topic, 0))].observed_ms
 
 
-def test_a_pass_says_that_a_tracked_offset_is_still_true() -> None:
+def test_pass_confirms_a_tracked_offset() -> None:
     later = NOON + HOUR
     assert seen_ms(anchored()) == NOON
     assert seen_ms(anchored(), passed(later)) == later
@@ -64,7 +64,7 @@ def test_a_pass_says_that_a_tracked_offset_is_still_true() -> None:
     assert seen_ms(anchored(unverified=True), passed(later)) == NOON
 
 
-def test_a_pass_speaks_of_what_it_looked_at_only() -> None:
+def test_pass_confirms_only_its_scope() -> None:
     later = NOON + HOUR
     assert seen_ms(anchored(), passed(later, cluster="B")) == NOON
     for topics, exclude, groups in (
@@ -96,13 +96,13 @@ def test_a_pass_speaks_of_what_it_looked_at_only() -> None:
         ([*map(anchored, "AB"), passed(NOON, Scope("other", (".*",), (), (".*",)), "B")], None),
     ],
 )
-def test_whose_tracked_offsets_those_of_a_silent_source_are(
+def test_cluster_id_of_an_unreachable_source(
     records: Sequence[Change], expected: str | None
 ) -> None:
     assert survived_cluster(log_of(*records), "primary", "TARGET") == expected
 
 
-def test_tracked_offsets_of_a_topic_that_was_made_anew_do_not_count() -> None:
+def test_tracked_offsets_of_a_recreated_topic_do_not_count() -> None:
     source = source_of({ORDERS: log(10)})
     source.ids["orders"] = "id"
     reader = cast(ClusterReader, source)
@@ -152,7 +152,7 @@ def test_a_group_that_had_consumed_nothing() -> None:
     assert bounds(answers(topic, FakeCluster({ORDERS: log(80)}), clock.now_ms)) == (0, None, 0)
 
 
-def test_a_group_of_whose_records_none_was_left() -> None:
+def test_group_without_remaining_records() -> None:
     topic, clock = tracked(40, start=40)
     found = answers(topic, FakeCluster({ORDERS: log(80)}), clock.now_ms)
     assert "no consumed records were left" in reason(found)

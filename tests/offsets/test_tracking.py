@@ -81,7 +81,7 @@ def test_fewer_where_the_log_has_fewer(one: OneTracker, source: FakeCluster, top
     assert fingerprints(clicks) == of_rows(2, 1, 0)
 
 
-def test_offsets_without_records_are_passed_over(source: FakeCluster, one: OneTracker) -> None:
+def test_offsets_without_records_are_skipped(source: FakeCluster, one: OneTracker) -> None:
     few = [row(n) for n in range(0, 4_000, 20)]
     source.logs[ORDERS] = log(4_000, rows=few)
     source.stand("billing", orders=3_900)
@@ -142,7 +142,7 @@ def test_another_leader_epoch_is_another_log(source: FakeCluster, one: OneTracke
     assert noted(one) == (1, 0)
 
 
-def test_a_topic_that_was_made_anew(source: FakeCluster, topic: Topic, one: OneTracker) -> None:
+def test_recreated_topic(source: FakeCluster, topic: Topic, one: OneTracker) -> None:
     noted(one)
     source.ids["orders"] = "another"
     source.logs[ORDERS] = log(70, start=50)
@@ -152,9 +152,7 @@ def test_a_topic_that_was_made_anew(source: FakeCluster, topic: Topic, one: OneT
     assert len(tracked.records) == 10
 
 
-def test_a_topic_that_is_made_anew_while_it_is_read(
-    source: FakeCluster, topic: Topic, one: OneTracker
-) -> None:
+def test_topic_recreated_while_read(source: FakeCluster, topic: Topic, one: OneTracker) -> None:
     source.at_call["read"] = lambda: source.ids.update(orders="another")
     result = one.run()
     assert result.exit_code is ExitCode.UNKNOWN
@@ -172,7 +170,7 @@ def test_what_the_link_does_not_carry(source: FakeCluster, topic: Topic, clock: 
 
 
 @pytest.mark.parametrize("how", ["group", "position", "topic"])
-def test_a_position_that_is_gone_is_forgotten_after_a_day(
+def test_deleted_offset_is_forgotten_after_a_day(
     how: str, source: FakeCluster, topic: Topic, clock: Clock, one: OneTracker
 ) -> None:
     source.stand("shipping", clicks=2)
@@ -219,7 +217,7 @@ def test_a_position_that_comes_back(
 
 
 @pytest.mark.parametrize("name", ["billing", "orders"])
-def test_what_cannot_be_seen_is_never_forgotten(
+def test_unreadable_offset_is_never_forgotten(
     name: str, source: FakeCluster, topic: Topic, clock: Clock, one: OneTracker
 ) -> None:
     noted(one)

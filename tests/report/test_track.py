@@ -18,7 +18,7 @@ def look(**fields: object) -> TrackingPass:
         "cluster_id": "A",
         "began_ms": NOON,
         "groups": 1_000,
-        "positions": 4_000,
+        "committed_offsets": 4_000,
         "moved": 2,
         "without_records": 1,
         "unverified": 3,
