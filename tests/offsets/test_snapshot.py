@@ -72,14 +72,14 @@ def test_everything_is_in_it() -> None:
     assert [each.group.name for each in found.groups] == ["a", "b", "s"]
     assert list(found.groups[1].committed_offsets) == [ORDERS, PAYMENTS]
     assert found.unavailable == {"hidden": "not authorized for group hidden"}
-    assert (found.exit_code, found.positions) == (ExitCode.UNKNOWN, 3)
+    assert (found.exit_code, found.committed_offsets) == (ExitCode.UNKNOWN, 3)
     assert found.without_offsets == ("s",)
 
 
 def test_filters_match_whole_names() -> None:
     found = taken(Filters(("a|b", "hid"), ("pay.*",)))
     assert [each.group.name for each in found.groups] == ["a", "b"]
-    assert [list(each.positions) for each in found.groups] == [[], [PAYMENTS]]
+    assert [list(each.committed_offsets) for each in found.groups] == [[], [PAYMENTS]]
     assert (found.exit_code, found.unavailable) == (ExitCode.DONE, {})
     with pytest.raises(UsageError, match="--topic-regex '\\[': invalid regular expression"):
         Filters(topics=("[",))
