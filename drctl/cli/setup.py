@@ -12,13 +12,16 @@ import typer
 
 from drctl.app import adapters
 from drctl.cli.console import console
-from drctl.model.errors import UsageError
+from drctl.host import connections
+from drctl.model.errors import Unreachable, UsageError
+from drctl.model.health import AuthenticationFailed, NoClusterResponds
 from drctl.model.text import Lines
 from drctl.model.text import lines as meant
 
 if TYPE_CHECKING:
-    from drctl.config.draft import Draft
+    from drctl.config.draft import Draft, Seen
     from drctl.config.schema import ClusterConfig
+    from drctl.model.ports import ClusterReader
 
 
 class Shell(StrEnum):
@@ -108,7 +111,7 @@ def init(
 
 
 def _look(clusters: "Mapping[str, ClusterConfig]", urls: Sequence[str], folder: Path) -> "Draft":
-    from drctl.config.draft import Draft, find_mirrors, must_differ, see
+    from drctl.config.draft import Draft, find_mirrors, must_differ
     from drctl.config.given import given_url, holds_password
     from drctl.config.secret import hide_user_info, reveal
 
@@ -127,9 +130,46 @@ def _look(clusters: "Mapping[str, ClusterConfig]", urls: Sequence[str], folder: 
             url: opened.enter_context(closing(adapters.connect_client(address)))
             for url, address in addresses.items()
         }
-        first, second = (see(reader, clusters[name]) for name, reader in readers.items())
+        first, second = _both(readers, clusters)
         must_differ(first, second)
         return Draft(first, second, find_mirrors(workers, first, second))
+
+
+def _both(
+    readers: "Mapping[str, ClusterReader]", clusters: "Mapping[str, ClusterConfig]"
+) -> "tuple[Seen, Seen]":
+    """Look at both clusters; there is no drctl.yaml yet that a hint could refer to.
+
+    Raises:
+        Unreachable: at least one of them did not answer.
+    """
+    from drctl.config.draft import see
+
+    connections.begin()
+    seen: list[Seen] = []
+    silent: list[Unreachable] = []
+    for name, reader in readers.items():
+        try:
+            seen.append(see(reader, clusters[name]))
+        except AuthenticationFailed:
+            raise
+        except Unreachable as error:
+            error.hint = (
+                f"check the address of the {name}, that its brokers run, and"
+                f" --{name}-property security.protocol=..."
+            )
+            silent.append(error)
+    if len(silent) > 1:
+        neither = NoClusterResponds(error.message for error in silent)
+        neither.hint = (
+            "check this host's network, VPN, DNS and firewall first; then both addresses, and"
+            " --primary-property and --secondary-property security.protocol=..."
+        )
+        raise neither
+    if silent:
+        raise silent[0]
+    first, second = seen
+    return first, second
 
 
 def _show(draft: "Draft", file: Path) -> None:

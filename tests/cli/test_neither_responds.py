@@ -97,6 +97,18 @@ def test_checks_begin_with_it(called: Run, config: str, command: str) -> None:
     assert "no-cluster-answers" in json.dumps(document)
 
 
+@pytest.mark.slow
+def test_init_does_not_refer_to_a_file_that_is_not_there_yet(called: Run, tmp_path: Path) -> None:
+    with closed_ports(2) as (one, two):
+        ran = called("init", f"127.0.0.1:{one}", f"127.0.0.1:{two}")
+    assert (ran.code, ran.stdout) == (5, "")
+    error, hint = ran.stderr.splitlines()
+    assert error.startswith(f"error: {NEITHER_RESPONDS}: primary (127.0.0.1:{one}) did not answer")
+    assert "--primary-property" in hint
+    assert "drctl.yaml" not in error + hint
+    assert not (tmp_path / "drctl.yaml").exists()
+
+
 LINKS = """
 clusters: {a: {bootstrap: "a:1"}, b: {bootstrap: "b:1"}, c: {bootstrap: "c:1"}}
 links:

@@ -103,7 +103,7 @@ def test_5_clusters_that_do_not_answer(drctl: Run, tmp_path: Path) -> None:
         assert literal is (password == PLANTED)
         must_hide(ran, tmp_path)
     error = check(in_json.result().document())["error"]
-    assert (error["code"], error["kind"], in_json.result().stderr) == (5, "Unreachable", "")
+    assert (error["code"], error["kind"], in_json.result().stderr) == (5, "NoClusterResponds", "")
     assert address in error["message"]
 
 
