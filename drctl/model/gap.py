@@ -25,7 +25,7 @@ from drctl.model.topology import OffsetRange
 
 
 class OrderScope(StrEnum):
-    """Within what records have an order that somebody relies upon."""
+    """The scope within which applications rely on the order of records."""
 
     KEY = "key"
     PARTITION = "partition"
@@ -33,13 +33,13 @@ class OrderScope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Inversion:
-    """A replicated record that stands on the target before one that it follows on the source.
+    """A replicated record that precedes a record on the target which it follows on the source.
 
     Attributes:
-        offset: of the record on the source.
-        target_partition: where its copy is; both copies are in the same one.
-        earlier_offset: of the record that it follows on the source.
-        earlier_target_offset: of that one's copy, which stands behind.
+        offset: source offset of the record.
+        target_partition: target partition of both copies.
+        earlier_offset: source offset of the record that it follows there.
+        earlier_target_offset: target offset of that record's copy, which comes later.
     """
 
     topic: str
@@ -53,14 +53,14 @@ class Inversion:
 
 @dataclass(frozen=True, slots=True)
 class TruncatedPartition:
-    """A partition of the source that holds what the target has not.
+    """A source partition with records that the target does not have.
 
     Attributes:
-        cut_from: the first offset that is not on the target: truncate-and-restore cuts here; None
-            where only records before what the target still holds are not there.
-        end: the end of the partition when it was looked at.
-        records: that are nowhere but here.
-        others: superseded or expired ones, which the target has not either.
+        cut_from: the first offset that is not on the target, where truncate-and-restore cuts; None
+            if only records older than everything on the target are missing there.
+        end: end offset of the partition when it was read.
+        records: number of records that exist only here.
+        others: number of superseded or expired records, which the target does not have either.
     """
 
     topic: str
@@ -74,20 +74,20 @@ class TruncatedPartition:
 
     @property
     def offsets_cut(self) -> int:
-        """How many offsets a cut takes; those of them that the target holds come back from it."""
+        """Number of offsets that a cut removes; those on the target are restored from it."""
         return 0 if self.cut_from is None else self.end - self.cut_from
 
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """Where the records are kept that are nowhere else.
+    """The export of records that exist only on the source.
 
     Attributes:
-        gone: how many of them were gone from the source before they could be exported.
-        others: superseded and expired ones, in a folder within; None where nobody asked for them.
+        gone: number of records that the source deleted before they could be exported.
+        others: number of superseded and expired records, in a subfolder; None if not requested.
         others_gone: likewise.
-        appended: offsets that were appended to the source since the comparison: what they hold was
-            neither compared nor exported.
+        appended: number of offsets appended to the source since the comparison, which were neither
+            compared nor exported.
     """
 
     folder: str
@@ -103,7 +103,7 @@ class Truncation:
     """All partitions that would lose anything, by topic and number.
 
     Attributes:
-        export: None where nobody asked for any.
+        export: None if not requested.
     """
 
     partitions: tuple[TruncatedPartition, ...]
@@ -111,13 +111,13 @@ class Truncation:
 
     @property
     def totals(self) -> Mapping[str, int]:
-        """Of all partitions."""
+        """The sum over partitions."""
         names = ("offsets_cut", "records", "bytes", "others", "other_bytes")
         return {name: sum(getattr(each, name) for each in self.partitions) for name in names}
 
 
 class RecordClass(StrEnum):
-    """What became of a record (design: gap analysis, classes)."""
+    """The class of a record in a comparison."""
 
     UNREPLICATED = "unreplicated"
     SUPERSEDED = "superseded"
@@ -127,9 +127,9 @@ class RecordClass(StrEnum):
 
 
 class Engine(StrEnum):
-    """What compares the records.
+    """The engine that compares records.
 
-    AUTO: drctl itself where few are to be read, else Spark.
+    AUTO: drctl itself for few records, else Spark.
     """
 
     AUTO = "auto"
@@ -147,7 +147,7 @@ class OrderVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Numbers of records, but for `undecided`: offsets behind the last stable one."""
+    """Numbers of records; `undecided` counts offsets at or after the last stable offset."""
 
     read_from_source: Count = 0
     read_from_target: Count = 0
@@ -164,11 +164,11 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class OrderCounts:
-    """Unreplicated records by what copying them would do.
+    """Unreplicated records by the effect of copying them on order.
 
     Attributes:
-        inversions: replicated records that stand on the target before one that they follow on the
-            source; None where nobody looked for any.
+        inversions: number of replicated records that precede a record on the target which they
+            follow on the source; None if not checked.
     """
 
     safe: int = 0
@@ -191,14 +191,14 @@ def _sum(one: int | None, other: int | None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Where reading of a partition began, and why there.
+    """Where reading of a partition began, and why.
 
     Attributes:
         source_start: first source offset that was compared; target_start: likewise.
-        position: first source offset that replication may not have reached; None: nobody says.
-        evidence: who says so.
-        margin: offsets before the position that were to be compared too.
-        whole: whether all of the partition was compared.
+        position: first source offset that replication may not have reached; None if unknown.
+        evidence: source of that information.
+        margin: number of offsets before the position that are compared, too.
+        whole: whether the whole partition was compared.
     """
 
     topic: Annotated[str, HIDDEN]
@@ -213,21 +213,21 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class PartitionGap:
-    """One partition of the source and what of it is not on the target.
+    """A source partition and its records that are not on the target.
 
     Attributes:
-        source_range: what was compared: `[log start, end)` at the freeze, or the window of it.
-        target_range: the same of the target's partition; None where the target has no such one.
+        source_range: compared offsets: `[log start, end)` at the freeze, or a window of it.
+        target_range: the same for the target's partition; None if it does not exist.
         ranges: maximal runs of unreplicated offsets, inclusive. They start and end on a committed
             record and may bridge offsets that hold none.
-        ranges_total: how many such runs there are; `ranges` holds the first of them.
+        ranges_total: number of such runs; `ranges` has the first of them.
         bytes: key, value and header bytes of the unreplicated records.
-        other_bytes: the same of superseded and expired ones.
-        misplaced: unreplicated records whose equal lies in another partition of the target.
-        repeated: unreplicated records with an equal on the target, which holds it less often than
-            the source does: second copies, where something wrote a record twice.
-        oldest_timestamp: milliseconds UTC; None where nothing is unreplicated.
-        window: why not all of it was compared; None where all was.
+        other_bytes: the same for superseded and expired records.
+        misplaced: unreplicated records with an equal record in another target partition.
+        repeated: unreplicated records with an equal record on the target, which has fewer copies of
+            it than the source: something wrote the record twice.
+        oldest_timestamp: milliseconds UTC; None if everything is replicated.
+        window: why only part of it was compared; None if all was.
     """
 
     partition: int
@@ -252,9 +252,9 @@ class TopicGap:
 
     Attributes:
         target_topic: its name on the target.
-        notes: what a reader must know about how this topic was compared.
-        topic_id: Kafka's id of the topic on the source; empty where it is not known.
-        target_topic_id: the same on the target; empty where there is no such topic.
+        notes: notes on how this topic was compared.
+        topic_id: topic id on the source; empty if unknown.
+        target_topic_id: topic id on the target; empty if it does not exist.
     """
 
     topic: str
@@ -272,7 +272,7 @@ class TopicGap:
 
 @dataclass(frozen=True, slots=True)
 class NotCompared:
-    """Something the answer does not cover, and why; a whole topic where partition is None."""
+    """A partition that was not compared, and why; the whole topic if partition is None."""
 
     topic: Name
     partition: Count | None
@@ -281,7 +281,7 @@ class NotCompared:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """Something a ledger knew of a log that does not hold any more, and why.
+    """A ledger entry that is no longer valid, and why.
 
     Attributes:
         side: `source` or `target`.
@@ -295,14 +295,14 @@ class Forgotten:
 
 @dataclass(frozen=True, slots=True)
 class LedgerUse:
-    """What a ledger of earlier runs gave to this one.
+    """The use of the ledger of earlier runs.
 
     Attributes:
-        where: where the ledger is kept.
-        offsets_known: how many offsets, of both sides, were not read again.
-        oldest_ms: when the oldest of them was read, milliseconds UTC; None without any.
-        kept: whether what was read now was added.
-        why_not: why it was not; empty where it was.
+        where: location of the ledger.
+        offsets_known: number of offsets, on both clusters, that were not read again.
+        oldest_ms: when the oldest of them was read, milliseconds UTC; None if there are none.
+        kept: whether the offsets read now were added.
+        why_not: why they were not; empty if they were.
     """
 
     where: str
@@ -315,7 +315,7 @@ class LedgerUse:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Where in time the unreplicated records of the worst partitions lie.
+    """Histogram of the timestamps of unreplicated records in the worst partitions.
 
     Attributes:
         start_ms: left edge of the first bin, milliseconds UTC.
@@ -330,7 +330,7 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An unreplicated record to look at.
+    """An example of an unreplicated record.
 
     Attributes:
         key: first bytes of the key; None for a null key.
@@ -350,17 +350,17 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class GapResult:
-    """Everything `drctl gap` found out.
+    """The result of `drctl gap`.
 
     Attributes:
         source: name of the cluster that replication reads from.
         source_id: its cluster id.
         started: when the offsets were frozen, UTC.
-        records_path: where the Parquet of unreplicated records is, relative to `out`.
-        within: what has an order that somebody relies upon.
-        inversions: some of them; None where nobody looked for any.
-        truncation: None where nobody asked for it.
-        engine: SPARK where Spark took any part; AUTO where it is not known (earlier versions).
+        records_path: path of the Parquet files of unreplicated records, relative to `out`.
+        within: the scope within which applications rely on order.
+        inversions: examples; None if not checked.
+        truncation: None if not requested.
+        engine: SPARK if Spark was involved; AUTO if unknown (earlier versions).
     """
 
     link: str
@@ -387,7 +387,7 @@ class GapResult:
     order: OrderCounts = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Add up once: there may be ten thousand partitions."""
+        """The sums; cached, because there may be ten thousand partitions."""
         partitions = tuple(p for t in self.topics for p in t.partitions)
         object.__setattr__(self, "partitions", partitions)
         object.__setattr__(self, "totals", sum((p.counts for p in partitions), Counts()))
@@ -400,7 +400,7 @@ class GapResult:
 
     @property
     def exit_code(self) -> ExitCode:
-        """5 where not complete, else 1 where anything is unreplicated, else 0."""
+        """5 if incomplete, else 1 if anything is unreplicated, else 0."""
         if not self.complete:
             return ExitCode.UNKNOWN
         return ExitCode.FOUND if self.totals.unreplicated else ExitCode.DONE
@@ -418,11 +418,11 @@ class SideDocument(Document):
 
 
 class OrderDocument(Document):
-    """Unreplicated records by what copying them would do.
+    """Unreplicated records by the effect of copying them on order.
 
     Attributes:
         inversions: null: not checked.
-        within: what has an order (policy.order); absent in older results: key.
+        within: the scope of order (policy.order); absent in older results: key.
     """
 
     safe: Count
@@ -433,17 +433,17 @@ class OrderDocument(Document):
 
 
 class PartitionDocument(Document):
-    """One partition of the source and what of it is not on the target.
+    """A source partition and its records that are not on the target.
 
     Attributes:
-        source_range: what was compared: [log start, end) at the freeze, or the window of it.
-        target_range: null where the target has no such partition.
+        source_range: compared offsets: [log start, end) at the freeze, or a window of it.
+        target_range: null if the target has no such partition.
         ranges: inclusive source offsets, maximal runs.
-        repeated: unreplicated records with an equal on the target, which holds it less often:
-            second copies.
-        oldest_timestamp: milliseconds since 1970 UTC; null where nothing is unreplicated.
-        newest_timestamp: milliseconds since 1970 UTC; null where nothing is unreplicated.
-        window: null where all was compared.
+        repeated: unreplicated records with an equal record on the target, which has fewer copies of
+            it.
+        oldest_timestamp: milliseconds since 1970 UTC; null if everything is replicated.
+        newest_timestamp: milliseconds since 1970 UTC; null if everything is replicated.
+        window: null if the whole partition was compared.
         inversions: null, or absent in older results: not checked.
     """
 
@@ -477,9 +477,8 @@ class TopicDocument(Document):
     """One topic of the link.
 
     Attributes:
-        topic_id: Kafka's id of the topic on the source; null where the cluster gives none, absent
-            in older results.
-        target_topic_id: the same on the target; null also where it has no such topic.
+        topic_id: topic id on the source; null if the cluster reports none, absent in older results.
+        target_topic_id: the same on the target; null also if the topic does not exist.
     """
 
     read = From(TopicGap)
@@ -497,8 +496,8 @@ class CutDocument(Document):
     Attributes:
         cut_from: first offset that is not on the target.
         offsets_cut: offsets that truncate-and-restore would cut.
-        records: unreplicated: nowhere but on the source.
-        others: superseded or expired: not on the target either.
+        records: unreplicated records, which exist only on the source.
+        others: superseded or expired records, which are not on the target either.
     """
 
     topic: str
@@ -517,8 +516,8 @@ class TruncationDocument(Document):
 
     Attributes:
         offsets_cut: offsets that truncate-and-restore would cut.
-        records: unreplicated: nowhere but on the source.
-        others: superseded or expired: not on the target either.
+        records: unreplicated records, which exist only on the source.
+        others: superseded or expired records, which are not on the target either.
         export: with --export.
     """
 
@@ -537,10 +536,10 @@ class GapDocument(Document):
 
     Attributes:
         out: folder of the whole result.
-        engine: what compared the records: spark where Spark took any part; null or absent in
-            results of earlier versions.
+        engine: what compared the records: spark if Spark was involved; null or absent in results of
+            earlier versions.
         ledger: null: run without a ledger.
-        inversions: some of them; null, or absent in older results: nobody looked (--order).
+        inversions: examples; null, or absent in older results: not checked (--order).
         truncation: of `drctl gap truncation`.
     """
 
