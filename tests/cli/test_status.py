@@ -43,7 +43,7 @@ def place(group: str, topic: str = "orders", partition: int = 0) -> GroupPartiti
 def left_out(kind: str, **evidence: object) -> set[str]:
     """Groups that could not go on; each has a position of 40 in the only partition."""
     link = read(LINK.replace("KIND", kind), Path("x.yaml")).link()
-    names = ("synced", "checkpointed", "anchored", "consumed", "unknown", "reading")
+    names = ("synced", "checkpointed", "tracked", "consumed", "unknown", "reading")
     positions = {place(name): 40 for name in names} | {place("lost", "orders-old"): 40}
     reading = Group("reading", GroupProtocol.CLASSIC, GroupState.STABLE, (Member("c", "/h"),))
     seen = Evidence("AAA", **evidence)  # type: ignore[arg-type]
@@ -61,7 +61,7 @@ def test_where_offsets_are_kept_everybody_goes_on() -> None:
 def test_what_the_target_keeps_tells_where_groups_stand() -> None:
     tracked = TrackedOffset(40, -1, "", 1, ())
     told = {
-        "tracked_offsets": {place("anchored"): tracked},
+        "tracked_offsets": {place("tracked"): tracked},
         "consumed": {place("consumed"): Consumed(1, 1)},
     }
     assert left_out("none", mirrored=None, **told) == {

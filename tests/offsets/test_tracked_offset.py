@@ -32,7 +32,9 @@ EVERYTHING = Scope("primary", (".*",), (), (".*",))
 BILLING = GroupPartition("billing", ORDERS)
 
 
-def anchored(cluster: str = "A", topic: str = "orders", at: int = NOON, **more: bool) -> Change:
+def offset_record(
+    cluster: str = "A", topic: str = "orders", at: int = NOON, **more: bool
+) -> Change:
     key = OffsetKey(cluster, "billing", topic, 0)
     return tracked_offsets.encode_key(key), tracked_offsets.encode_value(
         TrackedOffset(7, -1, "id", at, (), **more)
@@ -57,43 +59,52 @@ def seen_ms(*records: Change, topic: str = "orders", own: Scope | None = None) -
 
 def test_pass_confirms_a_tracked_offset() -> None:
     later = NOON + HOUR
-    assert seen_ms(anchored()) == NOON
-    assert seen_ms(anchored(), passed(later)) == later
-    assert seen_ms(passed(NOON - HOUR), anchored()) == NOON
-    assert seen_ms(anchored(), passed(later), passed(later + HOUR)) == later + HOUR
-    assert seen_ms(anchored(unverified=True), passed(later)) == NOON
+    assert seen_ms(offset_record()) == NOON
+    assert seen_ms(offset_record(), passed(later)) == later
+    assert seen_ms(passed(NOON - HOUR), offset_record()) == NOON
+    assert seen_ms(offset_record(), passed(later), passed(later + HOUR)) == later + HOUR
+    assert seen_ms(offset_record(unverified=True), passed(later)) == NOON
 
 
 def test_pass_confirms_only_its_scope() -> None:
     later = NOON + HOUR
-    assert seen_ms(anchored(), passed(later, cluster="B")) == NOON
+    assert seen_ms(offset_record(), passed(later, cluster="B")) == NOON
     for topics, exclude, groups in (
         (("clicks",), (), (".*",)),
         ((".*",), ("orders",), (".*",)),
         ((".*",), (), ("shipping",)),
     ):
-        assert seen_ms(anchored(), passed(later, Scope("primary", topics, exclude, groups))) == NOON
+        assert (
+            seen_ms(offset_record(), passed(later, Scope("primary", topics, exclude, groups)))
+            == NOON
+        )
     some = Scope("primary", ("or.*",), (), ("b.*",))
-    assert seen_ms(anchored(), passed(later, some), passed(NOON + 1), own=some) == later
-    assert seen_ms(anchored(), passed(later, some), passed(NOON + 1)) == NOON + 1
+    assert seen_ms(offset_record(), passed(later, some), passed(NOON + 1), own=some) == later
+    assert seen_ms(offset_record(), passed(later, some), passed(NOON + 1)) == NOON + 1
     other = Scope("other", ("or.*",), (), ("b.*",))
-    assert seen_ms(anchored(), passed(later, other), own=some) == later
-    assert seen_ms(anchored(topic="__own"), passed(later), topic="__own") == NOON
+    assert seen_ms(offset_record(), passed(later, other), own=some) == later
+    assert seen_ms(offset_record(topic="__own"), passed(later), topic="__own") == NOON
     named = Scope("primary", ("__own",), (), (".*",))
-    assert seen_ms(anchored(topic="__own"), passed(later, named), topic="__own") == later
+    assert seen_ms(offset_record(topic="__own"), passed(later, named), topic="__own") == later
 
 
 @pytest.mark.parametrize(
     ("records", "expected"),
     [
         ([], ""),
-        ([anchored("TARGET")], ""),
-        ([anchored("A")], "A"),
-        ([anchored("A"), anchored("TARGET")], "A"),
-        ([anchored("A"), anchored("B")], None),
-        ([anchored("A"), anchored("B"), passed(NOON, cluster="B")], "B"),
-        ([*map(anchored, "AB"), passed(NOON + 1, cluster="A"), passed(NOON, cluster="B")], "A"),
-        ([*map(anchored, "AB"), passed(NOON, Scope("other", (".*",), (), (".*",)), "B")], None),
+        ([offset_record("TARGET")], ""),
+        ([offset_record("A")], "A"),
+        ([offset_record("A"), offset_record("TARGET")], "A"),
+        ([offset_record("A"), offset_record("B")], None),
+        ([offset_record("A"), offset_record("B"), passed(NOON, cluster="B")], "B"),
+        (
+            [*map(offset_record, "AB"), passed(NOON + 1, cluster="A"), passed(NOON, cluster="B")],
+            "A",
+        ),
+        (
+            [*map(offset_record, "AB"), passed(NOON, Scope("other", (".*",), (), (".*",)), "B")],
+            None,
+        ),
     ],
 )
 def test_cluster_id_of_an_unreachable_source(
@@ -106,14 +117,14 @@ def test_tracked_offsets_of_a_recreated_topic_do_not_count() -> None:
     source = source_of({ORDERS: log(10)})
     source.ids["orders"] = "id"
     reader = cast(ClusterReader, source)
-    assert tracked_offsets_of(log_of(anchored()), "A", reader, None)[0].keys() == {BILLING}
+    assert tracked_offsets_of(log_of(offset_record()), "A", reader, None)[0].keys() == {BILLING}
     source.ids["orders"] = "another"
-    assert tracked_offsets_of(log_of(anchored()), "A", reader, None)[0] == {}
-    assert tracked_offsets_of(log_of(anchored(topic="gone")), "A", reader, None)[0] == {}
+    assert tracked_offsets_of(log_of(offset_record()), "A", reader, None)[0] == {}
+    assert tracked_offsets_of(log_of(offset_record(topic="gone")), "A", reader, None)[0] == {}
 
 
 def test_damage_is_counted() -> None:
-    key, value = anchored()
+    key, value = offset_record()
     for wrong in (b"", b"\x02", value[:20], value + b"\0"):
         assert tracked_offsets_of(log_of((key, wrong)), "A", None, None) == ({}, 1)
     mended = log_of((key, b""), (key, value))
@@ -188,5 +199,8 @@ def test_patterns_that_were_read_are_never_run(read: Scope, own: Scope | None) -
 def test_without_the_links_own_scope_what_is_named_counts() -> None:
     later = NOON + HOUR
     named = Scope("primary", ("orders",), ("orders-2",), ("billing",))
-    assert seen_ms(anchored(), passed(later, named)) == later
-    assert seen_ms(anchored(), passed(later, Scope("primary", (".*",), ("or|x",), (".*",)))) == NOON
+    assert seen_ms(offset_record(), passed(later, named)) == later
+    assert (
+        seen_ms(offset_record(), passed(later, Scope("primary", (".*",), ("or|x",), (".*",))))
+        == NOON
+    )
