@@ -16,7 +16,7 @@ from drctl.drill.clients import SOURCE, TARGET
 from drctl.drill.inventory import NEVER
 from drctl.kafka.acls import KafkaAclWriter
 from drctl.kafka.connection import Connection
-from drctl.kafka.drill import DrillWriter, held
+from drctl.kafka.drill import DrillWriter, count_ids
 from drctl.lab.lab import Lab
 from drctl.model.fencing import Denied, Topics, denials
 from tests.cluster.drill_stage import GO, SMALL, WAIT_S, Stage, records_topic
@@ -238,6 +238,6 @@ def test_a_writer_finds_out_that_it_is_fenced(
     # Acknowledgements that were on their way may be told of after the first refusal.
     assert len(writer.log.acknowledged) >= 20
     assert writer.log.refused >= 1
-    there = held("primary", primary.properties(), topic)
+    there = count_ids("primary", primary.properties(), topic)
     assert writer.log.acknowledged.keys() <= there.keys()
     assert set(there.values()) == {1}
