@@ -200,7 +200,7 @@ def schema(
         typer.Argument(
             metavar="NAME",
             help="Value of the `schema` field: gap, gap/1 or drctl/gap/1.",
-            show_default="list all",
+            show_default=False,
         ),
     ] = "",
 ) -> None:
