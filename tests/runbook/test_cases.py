@@ -1,4 +1,4 @@
-"""Files with errors, and what lint says. DRCTL_REGENERATE=1 writes the expected texts."""
+"""Files with errors, and the output of lint. DRCTL_REGENERATE=1 writes the expected texts."""
 
 import os
 from pathlib import Path
@@ -28,7 +28,7 @@ def test_there_are_cases() -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda path: path.stem)
-def test_says_everything_that_is_wrong(case: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lint_reports_every_error(case: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(case.parent)
     said = "".join(f"{line}\n" for line in lint(Path(case.name), ALLOWLIST).lines)
     expected = case.with_suffix(".expected")
@@ -39,9 +39,7 @@ def test_says_everything_that_is_wrong(case: Path, monkeypatch: pytest.MonkeyPat
     assert all(line.isprintable() for line in said.splitlines())
 
 
-def test_what_is_wrong_with_the_file_keeps_it_from_being_loaded(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_file_with_errors_is_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(FOLDER)
     with pytest.raises(ConfigError) as caught:
         load(Path("when.yaml"))
@@ -50,7 +48,7 @@ def test_what_is_wrong_with_the_file_keeps_it_from_being_loaded(
     assert caught.value.exit_code is ExitCode.USAGE
 
 
-def test_a_folder_is_all_of_its_files_and_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_folders_and_missing_files(tmp_path: Path) -> None:
     found = lint_all([FOLDER, tmp_path / "missing.yaml"], ALLOWLIST)
     assert [each.path for each in found] == [*CASES, tmp_path / "missing.yaml"]
     assert found[-1].lines == (

@@ -1,4 +1,4 @@
-"""Whatever a person writes: no plan that breaks a rule is built, and lint says so before."""
+"""No runbook results in a plan that breaks a rule, and lint reports it first."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -125,7 +125,7 @@ def test_no_plan_breaks_a_rule_without_lint_saying_so(
     assert runbook is not None
     assert not problems
     said = list(plan_problems(runbook, Allowlist()))
-    event("lint is content" if not said else "lint is not")
+    event("no lint errors" if not said else "lint errors")
     for each in seen:
         plan, refused = made(runbook, each)
         event("built" if plan else "not built" if refused else "nothing to do")
@@ -136,7 +136,7 @@ def test_no_plan_breaks_a_rule_without_lint_saying_so(
 
 
 def made(runbook: Runbook, seen: PlanInputs) -> tuple[Plan | None, bool]:
-    """The plan; or whether something is wrong with the runbook."""
+    """The plan, or whether the runbook has errors."""
     try:
         return build(runbook, {}, seen), False
     except ConfigError:

@@ -1,4 +1,4 @@
-"""Values of parameters, as somebody types them."""
+"""Values of parameters that users type."""
 
 import pytest
 from hypothesis import given
@@ -30,7 +30,7 @@ DECLARED = {
         ("list", "", ()),
     ],
 )
-def test_a_text_becomes_what_its_type_says(kind: ParameterType, text: str, value: Value) -> None:
+def test_values_by_type(kind: ParameterType, text: str, value: Value) -> None:
     found = given_values({"p": ParameterConfig(type=kind, about="x")}, {"p": text})
     assert found == {"p": value}
     assert type(found["p"]) is type(value)
@@ -51,13 +51,13 @@ def test_a_text_becomes_what_its_type_says(kind: ParameterType, text: str, value
         ("string", "a\nb", "must be printable ('a\\nb')"),
     ],
 )
-def test_a_text_that_does_not_fit_is_said(kind: ParameterType, text: str, said: str) -> None:
+def test_invalid_values_are_rejected(kind: ParameterType, text: str, said: str) -> None:
     with pytest.raises(UsageError) as caught:
         given_values({"p": ParameterConfig(type=kind, about="x")}, {"p": text})
     assert caught.value.message == f"p: {said}"
 
 
-def test_everything_that_is_wrong_is_said_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     with pytest.raises(UsageError) as caught:
         given_values(DECLARED, {"count": "many", "sied": "source"})
     assert caught.value.message.splitlines() == [
@@ -84,10 +84,10 @@ def test_durations(number: int, unit: str) -> None:
 
 
 @pytest.mark.parametrize("value", [True, None, (), "5 m", "m", "1.5.0", float("inf"), -1])
-def test_what_is_no_duration(value: object) -> None:
+def test_invalid_durations(value: object) -> None:
     with pytest.raises(ValueError, match="duration"):
         seconds(value)
 
 
-def test_a_value_is_shown_as_one_would_type_it() -> None:
+def test_values_are_shown_as_typed() -> None:
     assert [shown(v) for v in (("a", "b"), True, 1.5, "x")] == ["a,b", "true", "1.5", "x"]

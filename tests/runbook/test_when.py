@@ -1,4 +1,4 @@
-"""The language of `when:`: what it says, and that it says nothing else."""
+"""The condition language of `when:`."""
 
 import string
 
@@ -41,17 +41,17 @@ EMPTY: frozenset[Value] = frozenset()
         ("not (fence == acl or connectors == 2)", False),
     ],
 )
-def test_it_means_what_it_says(text: str, holds: bool) -> None:
+def test_conditions(text: str, holds: bool) -> None:
     assert parse(text).holds(NOW) is holds
 
 
-def test_facts_are_those_of_the_circumstances() -> None:
+def test_facts_of_a_link() -> None:
     assert set(NOW) == set(FACTS)
     assert observed(BARE)["source"] == "unreachable"
     assert [observed(BARE)[name] for name in ("fence", "endpoints", "connectors")] == ["none", 0, 0]
 
 
-def test_worlds_have_every_value_and_those_around_each_number() -> None:
+def test_cases_have_every_value_and_the_neighbors_of_each_number() -> None:
     found = [
         observed(seen)
         for seen in all_cases(
@@ -102,23 +102,23 @@ expressions: st.SearchStrategy[Expression] = st.recursive(
 
 
 @given(expressions)
-def test_what_is_written_is_what_is_read(expression: Expression) -> None:
+def test_a_formatted_condition_parses_to_itself(expression: Expression) -> None:
     assert parse(text_of(expression)) == expression
 
 
-def mistake_in(text: str) -> InvalidCondition | None:
+def error_in(text: str) -> InvalidCondition | None:
     try:
         parse(text)
-    except InvalidCondition as mistake:
-        return mistake
+    except InvalidCondition as error:
+        return error
     return None
 
 
 @given(st.text(string.printable, max_size=40))
-def test_any_other_text_is_a_mistake_with_a_place(text: str) -> None:
-    mistake = mistake_in(text)
-    assert mistake is None or 0 <= mistake.at <= len(text)
-    assert mistake is None or str(mistake).isprintable()
+def test_errors_have_a_position(text: str) -> None:
+    error = error_in(text)
+    assert error is None or 0 <= error.at <= len(text)
+    assert error is None or str(error).isprintable()
 
 
 @pytest.mark.parametrize("text", ["not " * 50 + "endpoints > 0", "(" * 5000, "endpoints > 0 " * 3])
