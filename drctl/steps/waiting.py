@@ -14,6 +14,7 @@ from drctl.model.errors import DrctlError, Unreachable
 from drctl.model.health import AuthenticationFailed
 from drctl.model.topology import Unavailable
 from drctl.steps.records import FindMissing
+from drctl.steps.source_offsets import copies_of
 from drctl.steps.stop_replication import RUNNING
 
 
@@ -257,10 +258,6 @@ def _connectors(wanted: str, settings: WaitSettings, reader: LinkReader) -> Obse
     return Readback(State.DONE, f"all of {len(names)} connectors are {wanted}")
 
 
-def _copies(reader: LinkReader) -> tuple[str, ...]:
-    return tuple(map(reader.target_topic, reader.topics()))
-
-
 CONDITIONS: Mapping[str, Condition] = {
     "source reachable": Condition("{source} answers", lambda s, r: _answers(s.source, r)),
     "source silent": Condition("{source} does not answer", _silent),
@@ -269,7 +266,7 @@ CONDITIONS: Mapping[str, Condition] = {
     ),
     "target reachable": Condition("{target} answers", lambda s, r: _answers(s.target, r)),
     "target leaders elected": Condition(
-        "every partition on {target} has a leader", lambda s, r: _led(s.target, _copies(r), r)
+        "every partition on {target} has a leader", lambda s, r: _led(s.target, copies_of(r), r)
     ),
     "groups empty": Condition(
         "no group of the link is active on {source}", lambda s, r: _empty(s.source, r)
