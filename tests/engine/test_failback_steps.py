@@ -313,8 +313,8 @@ SOURCE_CLASS = {"connector.class": "org.apache.kafka.connect.mirror.MirrorSource
 NAMED = "producer.override.bootstrap.servers"
 
 
-def started(workers: str = "id-of-secondary", said: Json | None = None, **config: str) -> None:
-    """What would be started is asked of how it is configured now."""
+def start_connector(workers: str = "id-of-secondary", said: Json | None = None, **config: str) -> None:
+    """Its configuration is checked again when it is started."""
     world = Around({"primary": Site("primary", ())}, workers_of=workers)
     world.settings = {**SOURCE_CLASS, **config}
     check("start-replication", {**STARTS, **(said or {})}, world, set_start_offsets=SEEDED)
@@ -323,11 +323,11 @@ def started(workers: str = "id-of-secondary", said: Json | None = None, **config
 def test_a_connector_that_would_write_beside_itself_is_never_started() -> None:
     """Also where the prechecks saw another configuration, when the run began."""
     with pytest.raises(Refused, match="would not write to primary") as told:
-        started()
+        start_connector()
     assert NAMED in (told.value.hint or "")
-    started("id-of-primary")
-    started(**{NAMED: "one:9092"})
-    started(said={"writes_overridden": True})
+    start_connector("id-of-primary")
+    start_connector(**{NAMED: "one:9092"})
+    start_connector(said={"writes_overridden": True})
 
 
 SAID = {**ENDS, "policy": "copy", "topics": [], "conflicting": "refuse"}
