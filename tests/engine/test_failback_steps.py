@@ -313,7 +313,9 @@ SOURCE_CLASS = {"connector.class": "org.apache.kafka.connect.mirror.MirrorSource
 NAMED = "producer.override.bootstrap.servers"
 
 
-def start_connector(workers: str = "id-of-secondary", said: Json | None = None, **config: str) -> None:
+def start_connector(
+    workers: str = "id-of-secondary", said: Json | None = None, **config: str
+) -> None:
     """Its configuration is checked again when it is started."""
     world = Around({"primary": Site("primary", ())}, workers_of=workers)
     world.settings = {**SOURCE_CLASS, **config}
