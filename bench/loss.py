@@ -102,7 +102,7 @@ class Crash:
     @property
     def title(self) -> str:
         """Describe the crash."""
-        shape = f"in waves of {self.wave_s:g} s" if self.wave_s else "evenly"
+        shape = f"in bursts of {self.wave_s:g} s" if self.wave_s else "evenly"
         partitions = "1 partition" if self.partitions == 1 else f"{self.partitions} partitions"
         replication = f"{self.kind} {self.seconds:.1f} s" if self.seconds else self.kind
         return f"crash {self.number}: {self.pace:,}/s {shape}, {partitions}, {replication}"
@@ -119,10 +119,10 @@ class Kind(NamedTuple):
 
 KEEPS_UP = "MirrorMaker 2 keeps up"
 IDLE = "nothing written for"
-SLOW = "MirrorMaker 2 on a slow line for"
+SLOW = "MirrorMaker 2 over a slow network for"
 PAUSED = "MirrorMaker 2 paused for"
 FROZEN = "MirrorMaker 2 frozen for"
-AHEAD = "MirrorMaker 2 paused, a group further than the copies, for"
+AHEAD = "MirrorMaker 2 paused, with a group ahead of the copies, for"
 
 _KINDS = (
     Kind(KEEPS_UP, 3, stalls=False, tracked=False),
