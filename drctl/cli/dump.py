@@ -107,7 +107,7 @@ def _source(config: "Config") -> str:
     if len(sources) != 1:
         raise UsageError(
             f"{config.path} has {len(sources)} source clusters: choose one",
-            f"--cluster: {one_of(tuple(sorted(sources)))}",
+            f"add --cluster {one_of(tuple(sorted(sources)))}",
         )
     return sources.pop()
 

@@ -92,7 +92,7 @@ class Config:
             raise UsageError(f"{self.path} has no links", "add a link under `links:`")
         if name is None and len(known) > 1:
             raise UsageError(
-                f"{self.path} has {len(known)} links: choose one", f"--link: {one_of(known)}"
+                f"{self.path} has {len(known)} links: choose one", f"add --link {one_of(known)}"
             )
         chosen = name or known[0]
         if chosen not in known:
@@ -136,7 +136,7 @@ class Config:
         names = tuple(self.clusters)
         if cluster is None and len(names) > 1:
             raise UsageError(
-                f"{self.path} has {len(names)} clusters: choose one", f"--cluster: {one_of(names)}"
+                f"{self.path} has {len(names)} clusters: choose one", f"add --cluster {one_of(names)}"
             )
         self.cluster(name := cluster or names[0])
         return name

@@ -25,7 +25,7 @@ def problems(document: Document) -> Iterator[Problem]:
 def _cluster(document: Document, path: Path) -> Iterator[Problem]:
     node, clusters = _scalar(document, path), tuple(_entries(document, ("clusters",)))
     if node and clusters and node.text not in clusters:
-        near = did_you_mean(node.text, clusters) or f"there are {one_of(clusters)}"
+        near = did_you_mean(node.text, clusters) or f"use {one_of(clusters)}"
         text = f"is not a cluster in this file; {near} ({quoted(node.text)})"
         yield Problem(node.mark, path, text)
 
@@ -44,11 +44,11 @@ def _from_and_to(document: Document, link: Path) -> Iterator[Problem]:
 def _same_brokers(
     document: Document, link: Path, source: Scalar, target: Scalar
 ) -> Iterator[Problem]:
-    """Refuse one cluster under two names: compared with itself it would never miss a record."""
+    """Refuse one cluster under two names: compared with itself, it would miss no record."""
     brokers = (_scalar(document, ("clusters", end.text, "bootstrap")) for end in (source, target))
     first, second = brokers
     if first and second and first.text == second.text:
-        text = f"has the same bootstrap as `from`: {quoted(source.text)} ({quoted(target.text)})"
+        text = f"has the same bootstrap as {quoted(source.text)} in `from` ({quoted(target.text)})"
         yield Problem(target.mark, (*link, "to"), text)
 
 
@@ -100,7 +100,7 @@ def _stopped_by_command(document: Document, path: Path) -> Iterator[Problem]:
 def _started_after_failover(
     document: Document, path: Path, kind: Scalar | None
 ) -> Iterator[Problem]:
-    """Drctl must set its start offsets: otherwise it copies everything a second time."""
+    """Require what drctl needs to set its start offsets: else it would copy everything again."""
     path = (*path, "reverse")
     wanted = _scalar(document, (*path, "after_failover"))
     if wanted is None or wanted.value is not True:
@@ -122,7 +122,7 @@ def _copied_offsets(document: Document, path: Path, kind: Scalar | None) -> Iter
         text = f"requires kind offset-preserving ({quoted(kind.text)})"
         yield Problem(copied.mark, path, text)
     if copied.text == "__consumer_offsets":
-        yield Problem(copied.mark, path, "holds the target's own offsets, not a copy")
+        yield Problem(copied.mark, path, "must name a copy: this topic holds the target's own offsets")
 
 
 def _fence(document: Document, path: Path) -> Iterator[Problem]:
@@ -230,7 +230,7 @@ def _clusters(
         return
     for name, inner in entry.node.entries.items():
         if known and name not in known:
-            near = did_you_mean(name, known) or f"there are {one_of(known)}"
+            near = did_you_mean(name, known) or f"use {one_of(known)}"
             yield Problem(inner.mark, (*path, name), f"is not a cluster in this file; {near}")
     missing = [name for name in _ends(document, link) if name not in entry.node.entries]
     if missing and required:
@@ -264,7 +264,7 @@ def _one_of_two(document: Document, path: Path, one: str, other: str) -> Iterato
             second.mark, (*path, other), f"cannot be combined with `{one}`: remove one of them"
         )
     elif whole and not first and not second:
-        yield Problem(whole.mark, (*path, one), f"is required, or `{other}`")
+        yield Problem(whole.mark, (*path, one), f"`{one}` or `{other}` is required")
 
 
 def _is_data(kind: str, text: str) -> bool:

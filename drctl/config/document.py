@@ -56,7 +56,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """Keys and values; of duplicate keys the first."""
+    """Keys and values; of duplicate keys, only the first."""
 
     mark: Mark
     entries: dict[str, Entry]
@@ -159,7 +159,7 @@ class _TreeBuilder:
                 self.problems.append(Problem(mark, path, "a key must be a single value"))
             elif key.value in found:
                 first = found[key.value].mark
-                text = f"is a duplicate key; the first is in line {first.line}"
+                text = f"is a duplicate key; the first is on line {first.line}"
                 self.problems.append(Problem(mark, (*path, key.value), text))
                 self.node(value, (*path, key.value))
             else:
@@ -207,7 +207,7 @@ def _value(node: yaml.ScalarNode) -> str | bool | int | float | None:
         value = yaml.constructor.SafeConstructor().construct_object(node)
     except (ValueError, LookupError):  # a tag that does not fit, such as `!!int ''`
         return str(node.value)
-    # Python refuses to print numbers of any length.
+    # Python refuses to print very long integers.
     if isinstance(value, int) and abs(value) > _LARGEST:
         return str(node.value)
     return value if value is None or isinstance(value, bool | int | float) else str(node.value)
@@ -229,7 +229,7 @@ def _syntax(error: yaml.MarkedYAMLError) -> Problem:
     elif "another document" in said:
         said = "the file must contain only one document"
     elif error.context_mark and mark and error.context_mark.line != mark.line:
-        said += f" ({error.context}, started in line {error.context_mark.line + 1})"
+        said += f" ({error.context}, started on line {error.context_mark.line + 1})"
     return Problem(_mark(mark) if mark else Mark(1, 1), (), f"is not valid YAML: {said}")
 
 

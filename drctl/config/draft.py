@@ -161,7 +161,7 @@ class Draft:
         return self.forward.mirror.kind if self.forward else "none"
 
     def notes(self) -> tuple[str, ...]:
-        """What a person should look at, because looking at the clusters did not tell."""
+        """What to check by hand, because the clusters and connectors do not show it."""
         notes = [note for found in self.mirrors for note in found.mirror.notes]
         if self.forward is None:
             notes.append("no replicator from the first cluster to the second was found")
@@ -179,8 +179,8 @@ class Draft:
     def text(self) -> str:
         """The file."""
         lines = [
-            "# Configuration of drctl. Secrets stay outside: ${env:NAME} or ${file:PATH} stand",
-            "# for them in properties and URLs. An error here is reported with line and column.",
+            "# Configuration of drctl. Do not write secrets into this file: in properties and URLs,",
+            "# refer to them with ${env:NAME} or ${file:PATH}.",
             "clusters:",
             *self._cluster(self.first),
             *self._cluster(self.second),

@@ -37,13 +37,13 @@ _DECIDED_BY_DRCTL = {
     "group.protocol": "drctl joins no consumer group",
     "group.remote.assignor": "drctl joins no consumer group",
     "partition.assignment.strategy": "drctl joins no consumer group",
-    "enable.auto.commit": "drctl commits offsets only where its plan says so",
-    "auto.commit.interval.ms": "drctl commits offsets only where its plan says so",
-    "enable.auto.offset.store": "drctl commits offsets only where its plan says so",
+    "enable.auto.commit": "drctl commits only the offsets in its plan",
+    "auto.commit.interval.ms": "drctl commits only the offsets in its plan",
+    "enable.auto.offset.store": "drctl commits only the offsets in its plan",
     "auto.offset.reset": "drctl reads exact offsets; a reset would hide unreplicated records",
     "isolation.level": "drctl sets it for each read",
     "enable.partition.eof": "drctl sets it for each read",
-    "allow.auto.create.topics": "reads of drctl never create topics",
+    "allow.auto.create.topics": "drctl never creates topics when it reads",
     "transactional.id": "drctl sets it for writes, to fence an older run",
     "enable.idempotence": "drctl sets it for writes",
     "acks": "drctl sets it for writes",
@@ -66,10 +66,10 @@ _OF_JAVA_CLIENTS = {
     "ssl.keystore.certificate.chain": "`ssl.certificate.pem`",
     "ssl.protocol": "`ssl.cipher.suites` and the system's OpenSSL configuration",
     "ssl.enabled.protocols": "the system's OpenSSL configuration",
-    "key.deserializer": "none: drctl compares bytes",
-    "value.deserializer": "none: drctl compares bytes",
-    "key.serializer": "none: drctl compares bytes",
-    "value.serializer": "none: drctl compares bytes",
+    "key.deserializer": "nothing: drctl compares bytes",
+    "value.deserializer": "nothing: drctl compares bytes",
+    "key.serializer": "nothing: drctl compares bytes",
+    "value.serializer": "nothing: drctl compares bytes",
 }
 
 
@@ -78,7 +78,7 @@ def refusal(name: str) -> str:
     if name in _DECIDED_BY_DRCTL:
         return f"must not be set: {_DECIDED_BY_DRCTL[name]}"
     if name in _OF_JAVA_CLIENTS:
-        return f"is a Java client property; use for librdkafka: {_OF_JAVA_CLIENTS[name]}"
+        return f"is a Java client property; for librdkafka, use {_OF_JAVA_CLIENTS[name]}"
     if name.endswith("_cb") or name in ("logger", "on_delivery", "on_commit"):
         return "requires a function and cannot be set in a file"
     if not name or any(not c.isprintable() or c.isspace() for c in name):
@@ -245,12 +245,12 @@ def _several(value: object) -> object:
 
 
 def frozen(value: Mapping[str, T]) -> Mapping[str, T]:
-    """The mapping, closed to changes."""
+    """Return a read-only copy or view of the mapping."""
     return MappingProxyType(dict(value))
 
 
 def empty() -> Mapping[str, T]:
-    """What an absent mapping holds."""
+    """Return the default of an optional mapping."""
     return MappingProxyType({})
 
 

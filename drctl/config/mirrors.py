@@ -158,7 +158,7 @@ def arrives_as(config: Mapping[str, str], topic: str) -> Arrival:
 
 
 class _Unknown(Exception):
-    """The configuration does not tell."""
+    """The configuration does not determine the answer."""
 
 
 def _passes(config: Mapping[str, str], topic: str) -> bool:

@@ -1,1 +1,1 @@
-"""Which records are not on the other side: identity, classes, ranges, and their reference."""
+"""Gap analysis: finds the source records that are not on the target."""

@@ -153,7 +153,7 @@ def _range(offsets: PartitionOffsets | None, start: int | None) -> OffsetRange |
 def _notes(topic: FrozenTopic, misplaced: int, expired: bool, by_partition: bool) -> list[str]:
     """List what a reader must know about the numbers of this topic."""
     if topic.target_state is None:
-        return [f"topic {topic.target_topic} does not exist on the target: all is unreplicated"]
+        return [f"topic {topic.target_topic} does not exist on the target: no record is replicated"]
     notes = []
     if not topic.target_state.config:
         notes.append(

@@ -126,7 +126,7 @@ class ComparePlan:
         buckets: digest buckets per partition; limits the data returned by the executors.
         salt: seed of the digests, so that collisions cannot be prepared.
         cell_bits: digests are kept separately by `offset >> cell_bits`.
-        within: what has an order that a copy must not break.
+        within: the scope of order (policy.order) that a copy must not break.
     """
 
     topics: tuple[TopicPlan, ...]
@@ -141,7 +141,7 @@ class ComparePlan:
         by_time = [t.topic for t in self.topics if t.bucket_ms]
         without = [t.topic for t in self.topics if not (t.timestamps and self.identity.timestamp)]
         if clash := set(by_time) & set(without):
-            raise ValueError(f"buckets of time where times do not count: {sorted(clash)}")
+            raise ValueError(f"time buckets for topics that are compared without timestamps: {sorted(clash)}")
 
     def everything(self) -> Reads:
         """Return all ranges of the plan."""

@@ -293,7 +293,7 @@ class _Seen(NamedTuple):
 
     @property
     def doubts(self) -> frozenset[Uncertainty]:
-        """What look-ups could not tell."""
+        """Uncertainties that the lookups could not resolve."""
         crowded = any(map(_crowded, self.differing))
         coarse = bool(self.blurred) or not all(piece.settled for piece in self.differing)
         found = [Uncertainty.CLOCKS_OUT_OF_ORDER] * crowded + [Uncertainty.COARSE] * coarse

@@ -357,7 +357,7 @@ def plan_comparison(
     """Decide how each topic is read and bucketed.
 
     Args:
-        within: what has an order that a copy must not break.
+        within: the scope of order (policy.order) that a copy must not break.
     """
     identity = identity_of(link)
     # A new salt for each run (unless digests are stored), so that collisions cannot be prepared.

@@ -16,7 +16,7 @@ _PLAIN = (str, int, float, bool, NoneType)
 
 
 def plain(value: object) -> Any:
-    """Convert a value to JSON data. Mappings become lists of pairs, as keys may be no strings.
+    """Convert a value to JSON data. Mappings become lists of pairs, as not all keys are strings.
 
     Raises:
         TypeError: the type is not supported.

@@ -228,7 +228,7 @@ class TopicMatcher:
 
     Args:
         source: at least the different ranges; `target` likewise.
-        within: what has an order.
+        within: the scope of order (policy.order).
     """
 
     def __init__(

@@ -69,7 +69,7 @@ def inversions(
 def _streams(
     plan: TopicPlan, identity: Identity, source: Log, target: Log, within: OrderScope
 ) -> Mapping[object, list[tuple[Record, Record]]]:
-    """Return replicated records with their copies, grouped by what has an order of its own."""
+    """Return replicated records with their copies, grouped by the scope of order."""
     streams: dict[object, list[tuple[Record, Record]]] = defaultdict(list)
     here, there = (_equals(plan, identity, log) for log in (source, target))
     for name, records in here.items():
@@ -121,7 +121,7 @@ def compare_topic(
     """Compare the two sides of one topic as multisets of records.
 
     Args:
-        within: what has an order that a copy must not break.
+        within: the scope of order (policy.order) that a copy must not break.
     """
 
     def name(record: Record) -> tuple[object, ...]:

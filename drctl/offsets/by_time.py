@@ -35,7 +35,7 @@ class ConsumerTimestamps:
 
     The first record with the timestamp of the last consumed one cannot come after it, so nothing
     is skipped, even if timestamps are out of order. Records with the same timestamp are re-read. A
-    reset does not update the recorded timestamp; only the source can show that there was none.
+    reset does not update the recorded timestamp; only the source shows whether there was one.
 
     Attributes:
         source: None if unreachable, else the cluster and the reader of its records.

@@ -29,7 +29,7 @@ def test_2_which_cluster(called: Run, tmp_path: Path, links: str) -> None:
     ran = called(COMMAND)
     assert (ran.code, ran.stdout) == (2, "")
     assert "source clusters: choose one" in ran.stderr
-    assert "hint: --cluster: " in ran.stderr
+    assert "hint: add --cluster " in ran.stderr
 
 
 def test_2_a_cluster_that_is_not_there(called: Run, tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_a_topic_that_does_not_exist_on_the_target_is_unreplicated_as_a_whole() 
     clicks = next(each for each in result.topics if each.topic == "clicks")
     assert only(result, "clicks").counts.unreplicated == 1
     assert only(result, "clicks").target_range is None
-    assert clicks.notes == ("topic clicks does not exist on the target: all is unreplicated",)
+    assert clicks.notes == ("topic clicks does not exist on the target: no record is replicated",)
 
 
 def test_records_of_an_open_transaction_are_undecided() -> None:
