@@ -179,7 +179,7 @@ def must_have(client: "ConnectReader | None") -> "ConnectReader":
 _PROBE_RECORDS = 50
 """How many of the newest records are searched, because others write there too."""
 
-_NO_REVERSE = "the other direction of this link is not configured"
+_NO_REVERSE = "the reverse direction of this link is not configured"
 
 
 class NoFailback:
@@ -604,7 +604,7 @@ class ClusterLinkReader(NoFailback):
         return any(record.value == text.encode() for record in records)
 
     def answer(self, question: str, text: str) -> bool | None:
-        """The user's answer to a question; None if nobody can be asked."""
+        """The user's answer to a question; None without a terminal."""
         return self.prompts.answer(question, text)
 
     def run_read_only(

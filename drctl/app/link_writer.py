@@ -205,7 +205,7 @@ class ClusterLinkWriter:
             UsageError: it is not configured.
         """
         if self.opposite is None:
-            raise UsageError("the other direction of this link is not configured")
+            raise UsageError("the reverse direction of this link is not configured")
         return self.opposite
 
     def reconcile(self, wish: ReconcileRequest) -> None:

@@ -335,7 +335,7 @@ class KnownEnds:
                 continue
             at_ms = round(result.started.timestamp() * 1000)
             seen = {place: EndSeen(end, at_ms) for place, end in kept.ends.items()}
-            evidence = f"drctl gap saw it ({kept.file.parent.name})"
+            evidence = f"reported by drctl gap ({kept.file.parent.name})"
             self.into.found.ends.append(Ends(evidence, exact=True, seen=seen))
             self._ids.add(result.source_id)
 

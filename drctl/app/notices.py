@@ -41,7 +41,7 @@ class Prompts(Protocol):
     """Asks the user."""
 
     def answer(self, question: str, text: str) -> bool | None:
-        """The user's answer; None if nobody can be asked."""
+        """The user's answer; None without a terminal."""
 
 
 class NoPrompts:

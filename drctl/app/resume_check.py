@@ -65,8 +65,8 @@ _SHOWN = 20
 _CLUSTERS = ("cluster", "source", "target")
 _COMMANDS = ("argv", "verify", "undo")
 _UNPROVEN = (
-    "what was there before is known from a journal that is not signed (journal.key): drctl does not"
-    " write it; roll it back by hand"
+    "the previous values are only in a journal that is not signed (journal.key): drctl does not"
+    " restore them; roll back by hand"
 )
 
 
@@ -238,7 +238,7 @@ def require_differences(state: RunState, allowed: Permitted, reader: "ClusterLin
     if wrong:
         more = [f"and {len(wrong) - _SHOWN} more"] if len(wrong) > _SHOWN else []
         raise Refused(
-            f"run {state.run} would change what is already equal on {reader.link.source} and"
+            f"run {state.run} would change what does not differ between {reader.link.source} and"
             f" {target} now: {'; '.join((*wrong[:_SHOWN], *more))}",
             f"`drctl resume {quote(state.run)} --abandon REASON`, then `drctl doctor --fix` plans"
             " what differs now",

@@ -32,7 +32,8 @@ _RETRY_S = 10.0
 _STALE = "an earlier step had to be repeated"
 _NOT_VERIFIED = "it could not be verified, and is checked again"
 _WRITES_AFTER_FENCE = (
-    "{source} may have taken records after {target} was opened: {why}; run drctl gap"
+    "{source} may have accepted writes after the fence that {target} does not have: {why};"
+    " run drctl gap"
 )
 
 Verify = Callable[[], Readback]
@@ -437,7 +438,7 @@ class FencedPhase:
             return error.message
         if missing.not_compared:
             return missing.not_compared[0]
-        return f"{missing.records:,} records are missing there" if missing.records else ""
+        return f"{missing.records:,} records are not replicated" if missing.records else ""
 
     def _note_writes(self, run: RunState, step: Step, why: str) -> None:
         plan = run.plan

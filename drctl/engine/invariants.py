@@ -62,12 +62,12 @@ RULES = (
     Rule(
         Trait.DRAINS,
         Trait.STOPS_REPLICATION,
-        "records that are not replicated when replication stops are missing on the target",
+        "records that are not replicated before replication stops never reach the target",
     ),
     Rule(
         Trait.DRAINS,
         Trait.REQUESTS_STOP,
-        "records that are not replicated when replication stops are missing on the target",
+        "records that are not replicated before replication stops never reach the target",
     ),
     Rule(
         Trait.DRAINS,

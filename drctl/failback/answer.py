@@ -213,7 +213,7 @@ class Answer:
 
     @property
     def causes(self) -> tuple[Cause, ...]:
-        """Why steps are unknown, each cause once; first the one of most steps."""
+        """Why steps are unknown, each cause once; the one of most steps first."""
         found: dict[str, list[str]] = defaultdict(list)
         reasons = self.seen.facts.unavailable
         of: dict[str, str] = {}

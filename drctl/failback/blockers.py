@@ -116,7 +116,9 @@ def health_findings(facts: Facts) -> Iterator[Finding]:
     source, health = facts.source, facts.health
     if isinstance(health, Unavailable):
         reason = f"health unknown: {health.reason}"
-        yield Finding(UNHEALTHY, Status.WARN, source, reason, remedy="step preflight checks again")
+        yield Finding(
+            UNHEALTHY, Status.WARN, source, reason, remedy="step preflight checks it again"
+        )
         return
     closed = tuple(_closed(health))
     if closed:
@@ -253,7 +255,7 @@ def _replication_loop(facts: Facts) -> Iterator[Finding]:
 def _loops(topic: str, there: Replicator, back: Replicator) -> bool:
     """Whether a copy is replicated to its original topic, as far as known."""
     if back.is_replicator:
-        return False  # it marks records
+        return False  # it skips its own copies: see `replicator_findings`
     copy = arrives_as(there.config, topic)
     return isinstance(copy, str) and arrives_as(back.config, copy) == topic
 
@@ -409,7 +411,7 @@ def _undecided_by(facts: Facts, result: GapEvidence, policies: Policies) -> Iter
     for each in result.partitions:
         for words, number in _of_partition(each, facts, result, policies):
             left[words] += number
-    # Which of them are decided is kept by record; step classify-records says what is left.
+    # It is unknown which of them are decided; step classify-records checks each record.
     least = "at least " if done else ""
     yield from (
         f"{least}{number - done:,} {words}" for words, number in left.items() if number > done

@@ -19,7 +19,7 @@ from drctl.model.health import ClusterHealth
 from drctl.model.replication import Connector
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 
-NOT_LOOKED_AT = Unavailable("nobody looked")
+NOT_LOOKED_AT = Unavailable("not checked")
 
 NO_WORKERS = Unavailable("drctl.yaml names no Connect workers for it")
 
@@ -298,12 +298,12 @@ class Facts:
         diverged: how the clusters differ after the newest result, ignoring records in transit to
             the target; empty if they do not. Read once clients are back on the source.
         boundaries: first new offset of each target partition.
-        behind: source partitions with records that something other than drctl copied after new
-            records of the target.
-        began: by partition of the source.
-        brought: source records that drctl copied to the target.
+        out_of_order: source partitions with records that something other than drctl copied after
+            new records of the target.
+        reverse_start: how reverse replication started, by partition of the source.
+        drctl_copies: source records that drctl copied to the target.
         returned_copies: such copies, on the source again.
-        waiting: on the target, after the position that reverse replication reports.
+        pending: records on the target after the offset that reverse replication reports.
         decided: decisions of `drctl reconcile`, as stored on the target.
         exported: ids of gap results with an export on this host.
         local_journal: runs of local journal copies, if the journal cannot be read.

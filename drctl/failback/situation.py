@@ -111,7 +111,7 @@ def _judge(result: GapEvidence, facts: Facts) -> ChosenResult:
     source, target = facts.on_source, facts.on_target
     for name, seen in ((facts.source, source), (facts.target, target)):
         if isinstance(seen, Unavailable):
-            why = f"whether {result.label} is still valid: {name}: {seen.reason}"
+            why = f"cannot tell whether {result.label} is still valid: {name}: {seen.reason}"
             return ChosenResult(ResultStatus.UNKNOWN, result, why)
     assert isinstance(source, Cluster)
     assert isinstance(target, Cluster)
@@ -121,7 +121,7 @@ def _judge(result: GapEvidence, facts: Facts) -> ChosenResult:
         return ChosenResult(ResultStatus.STALE, result, why, _written_to(result, facts, source))
     unread = [*_unread(result, facts, source)]
     if unread:
-        why = f"whether {result.label} is still valid: {several(unread)}"
+        why = f"cannot tell whether {result.label} is still valid: {several(unread)}"
         return ChosenResult(ResultStatus.UNKNOWN, result, why)
     if not result.complete:
         why = several(result.not_compared) or "transactions were open"
@@ -293,7 +293,7 @@ def why_undetermined(facts: Facts, home: bool | None) -> str:
     """Why it is unknown whether clients have left the source; empty if it is known.
 
     Args:
-        home: as above.
+        home: whether every endpoint leads to the source; None if unknown.
     """
     if home is not None or _failover_seen(facts):
         return ""
@@ -496,9 +496,9 @@ class Situation:
 
     @property
     def arrived(self) -> Mapping[TopicPartition, ReverseStart | Unavailable]:
-        """How records added to the source since started, by its partitions that have any.
+        """What the first record added to each source partition shows; only those that grew.
 
-        Empty if clients are back and comparisons match: then applications wrote them.
+        Empty if clients are back and no comparison found a difference: applications write there.
         """
         began = self.facts.reverse_start
         if isinstance(began, Unavailable) or (self.home is True and self.proof.holds is not False):

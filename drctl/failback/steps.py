@@ -169,7 +169,7 @@ def _at_work(seen: Situation, text: str, copies: bool) -> StepState:
         return unknown(f"{text}: correct only if clients still use {source}", started=True)
     if copies:
         return not_done(
-            f"{text}: it appends old records behind newer ones on {target}", started=True
+            f"{text}: it appends old records after newer ones on {target}", started=True
         )
     return not_done(f"{text}: it may resume at any time")
 
@@ -397,10 +397,10 @@ def _by_offsets(seen: Situation, source: Cluster, target: Cluster) -> int | Unav
         if boundary is None:
             continue
         if not isinstance(here, OffsetRange) or not isinstance(there, OffsetRange):
-            return Unavailable(f"where {each.place} or its copy ends is not known")
+            return Unavailable(f"the end offset of {each.place} or of its copy is unknown")
         new, came = there.end - boundary, here.end - each.source.end
-        # Offsets include transaction markers. The connector's own offset may be nearer, and records
-        # counted after it, without filtered copies, nearer still.
+        # Differences of offsets include transaction markers. The connector's own offset may be more
+        # exact, and a count of the records after it, without filtered copies, is the most exact.
         text = (
             there.end - positions.get(each.copy, boundary)
             if isinstance(waiting, Unavailable)
@@ -550,8 +550,8 @@ def forward_restarted(seen: Situation) -> StepState:
     if seen.failed_back:
         return done(f"it runs; journal: run {seen.failed_back} set its start offsets")
     return unknown(
-        "it runs; its start offset is not visible: duplicated_on_target of a full drctl gap shows"
-        " whether it copied records twice"
+        "it runs; its start offset is not visible: run drctl gap --scope full; duplicated_on_target"
+        " shows whether it copied records twice"
     )
 
 

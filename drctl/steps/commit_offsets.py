@@ -438,7 +438,9 @@ class VerifyGroups(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
         names = tuple(sorted({group for group, _ in found}))
         facts = VerifyFacts(number, len(put), len(wrong), names)
         if not wrong:
-            words = f"{number} offsets of {len(put)} groups are where they were set or later"
+            words = (
+                f"{number} offsets of {len(put)} groups are at or after the offsets that were set"
+            )
             return Readback(State.DONE, words, facts)
         shown = "; ".join(wrong[:_SHOWN])
         more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""

@@ -257,8 +257,8 @@ class SetSourcePositions(StepKind[Moves, Moves, None]):
         moved = [p for p in settings.positions if _at(p.partition, now) not in (p.before, p.to)]
         if moved:
             raise Refused(
-                f"connector {name} has moved in {counted(len(moved), 'partition')} since the plan"
-                " was made",
+                f"{counted(len(moved), 'position')} of connector {name} changed since the plan was"
+                " made",
                 "plan again",
             )
         return settings
@@ -283,7 +283,7 @@ class SetSourcePositions(StepKind[Moves, Moves, None]):
     def verify_undo(self, intent: Moves, reader: LinkReader) -> Readback[None]:
         """Verify that the previous positions are restored."""
         before = {n: each.before for n, each in enumerate(intent.positions)}
-        return _read_back(intent, before, "is not as it was", reader)
+        return _read_back(intent, before, "is not restored yet", reader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +332,7 @@ class StopConnector(StepKind[One, StateBefore, None]):
         found = _known(intent.connector, reader.workers().all())
         if found.state == STOPPED and len(found.parts) == 1:
             return Readback(State.DONE, f"{found.name} is stopped")
-        return Readback(State.WAITING, f"{found.name} does not stop")
+        return Readback(State.WAITING, f"{found.name} is not stopped yet")
 
     def undo(self, intent: StateBefore, writer: LinkWriter) -> tuple[str, ...]:
         """Resume it, unless it was stopped before."""
@@ -397,7 +397,7 @@ class DeleteSourcePositions(StepKind[One, Moves, None]):
     def verify_undo(self, intent: Moves, reader: LinkReader) -> Readback[None]:
         """Verify that the previous positions are restored."""
         before = {n: each.before for n, each in enumerate(intent.positions)}
-        return _read_back(intent, before, "is not as it was", reader)
+        return _read_back(intent, before, "is not restored yet", reader)
 
 
 class ResumeConnector(StepKind[One, One, None]):

@@ -209,7 +209,11 @@ def _refuse_if_missing(source: str, grown: list[str], reader: LinkReader) -> Non
     missing = reader.missing()
     if not missing.records and not missing.not_compared:
         return
-    what = missing.not_compared[0] if missing.not_compared else f"{missing.records:,} are missing"
+    what = (
+        missing.not_compared[0]
+        if missing.not_compared
+        else f"{missing.records:,} records are not replicated"
+    )
     raise Refused(
         f"{CHANGED_AFTER_FENCE}: {len(grown)} partitions of {source} grew after the fence,"
         f" {', '.join(grown[:_SHOWN])}: {what}",

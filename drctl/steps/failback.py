@@ -112,7 +112,7 @@ class FailbackOrder(Polling[OrderSettings, OrderFacts, OrderFacts]):
         return OrderFacts(tuple(f"{each.check}: {each.subject}: {each.reason}" for each in found))
 
     def verify(self, intent: OrderFacts, reader: LinkReader) -> Readback[OrderFacts]:
-        """Passes: `check` has just run them."""
+        """Pass: `check` has just run the prechecks."""
         number = len(intent.warnings)
         return Readback(State.DONE, f"no blockers; {number} warnings", intent)
 

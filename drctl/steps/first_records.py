@@ -243,7 +243,7 @@ def _held(log: PartitionOffsets | None) -> int:
 
 
 def _fits(last: int, kept: int, stopped: bool) -> bool:
-    """Whether the stored offset fits the copy; a running connector stores it a minute late."""
+    """Whether the stored offset fits the copy; a running connector stores it late."""
     return kept == last if stopped else kept <= last
 
 

@@ -26,7 +26,7 @@ class GapSettings:
 
     Attributes:
         scope: of the comparison: full or tail.
-        at_most: how many records may be missing; None for any number.
+        at_most: how many records may be unreplicated; None for any number.
     """
 
     source: str
@@ -45,7 +45,7 @@ class GapIntent:
 
 @dataclass(frozen=True, slots=True)
 class GapFacts:
-    """How many records are missing."""
+    """How many records are not replicated."""
 
     unreplicated: int
 
@@ -122,7 +122,7 @@ class FindMissing(Polling[FindSettings, Search, Search]):
         """Report what was found."""
         words = f"{intent.unreplicated:,} records ({intent.summary}); {intent.folder}"
         if not intent.folder:
-            words = "it holds no records at all"
+            words = "the returned cluster holds no records"
         elif intent.aside:
             words = (
                 f"{words}; the surviving cluster has since compacted or deleted"
@@ -143,7 +143,7 @@ def found(facts: Facts) -> Search:
     return search
 
 
-_STAYS = "reconciled records stay reconciled: the next run finds them"
+_STAYS = "reconciled records stay reconciled, and the next run finds them"
 COPY, DISCARD = "copy", "discard"
 
 
@@ -234,7 +234,9 @@ class Reconcile(Permanent[DecideSettings, ReconcileIntent, ReconcileFacts]):
         # On another host, the search was repeated and may find nothing missing any more.
         words = f"all reconciled: {summary}" if summary else "none of them is missing any more"
         if intent.newer:
-            words += f"; {intent.newer:,} safe records were appended after newer ones written since"
+            words += (
+                f"; {intent.newer:,} safe records were appended after newer ones written meanwhile"
+            )
         return Readback(State.DONE, words, ReconcileFacts(left, done))
 
     def verify_undo(self, intent: ReconcileIntent, reader: LinkReader) -> Readback[ReconcileFacts]:

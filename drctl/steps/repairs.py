@@ -313,9 +313,7 @@ class AddRules(StepKind[RulesSettings, RulesIntent, RulesFacts]):
         still = tuple(_rule_text(rule) for rule in added if rule in there)
         if still:
             return _waiting(f"still on {cluster}", still, counted(len(added), "rule"))
-        return Readback(
-            State.DONE, f"{counted(len(added), 'added rule')} gone from {cluster} again"
-        )
+        return Readback(State.DONE, f"{counted(len(added), 'added rule')} removed from {cluster}")
 
 
 def _there(cluster: str, reader: LinkReader) -> frozenset[Acl] | Readback[Any]:
@@ -444,7 +442,7 @@ class ConfigureTopics(StepKind[ConfigureSettings, ConfigureIntent, ConfigureFact
 def _with_before(cluster: str, change: SettingChange, shape: TopicShape) -> Configured:
     topic, key, now = change.topic, change.key, shape.settings.get(change.key)
     if now is None:
-        raise Refused(f"{key} of topic {topic} of {cluster} may not be read")
+        raise Refused(f"{key} of topic {topic} of {cluster} cannot be read")
     if now.value not in (change.was, change.to):
         raise Refused(
             f"{key} of topic {topic} of {cluster} is {now.value}, and was {change.was}",
@@ -591,7 +589,7 @@ class FinalPrecheck(Polling[BothClusters, BothClusters, FinalPrecheckFacts]):
         )
         if open_:
             words = (
-                f"still, or again, different: {counted(len(open_), 'difference')}:"
+                f"not fixed yet, or changed again: {counted(len(open_), 'difference')}:"
                 f" {'; '.join(open_)}"
             )
             return Readback(State.WAITING, words, items=open_)

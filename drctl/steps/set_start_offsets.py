@@ -130,7 +130,7 @@ class SetStartOffsets(StepKind[SeedSettings, SeedSinceStopped, SeedFacts]):
             words = f"{len(others)} offsets are not set: {'; '.join(others[:_SHOWN])}"
             return Readback(State.WAITING, words, items=others)
         return Readback(
-            State.DONE, f"{name} starts there in {len(intent.wanted)} partitions", facts
+            State.DONE, f"{name} has its start offsets in {len(intent.wanted)} partitions", facts
         )
 
     def undo(self, intent: SeedSinceStopped, writer: LinkWriter) -> tuple[str, ...]:
@@ -254,7 +254,7 @@ class FilterReconciled(Permanent[FilterSettings, FilterIntent, None]):
         drops = drops_copies(reader.connectors().config(name))
         words = f"{name} {'excludes' if drops else 'includes'} records that drctl copied"
         if drops is not self.out:
-            return Readback(State.WAITING, f"still: {words}")
+            return Readback(State.WAITING, f"not changed yet: {words}")
         # Workers reassign a connector after a configuration change.
         state = reader.connectors().state(name).state
         if not _UNSETTLED.isdisjoint(state.split("+")):

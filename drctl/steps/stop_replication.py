@@ -36,8 +36,11 @@ KEEP_STOPPED = "keep-stopped"
 """The name of `StopReplication` in the direction in which replication ran before the loss."""
 
 SETTLE_S = 6.0
-"""How long no task may be seen if several workers run them. Each worker cancels tasks that do not
-stop within `task.shutdown.graceful.timeout.ms` (5 s by default), and only one worker reports it."""
+"""How long all tasks must be gone if several workers run them.
+
+Each worker cancels tasks that do not stop within `task.shutdown.graceful.timeout.ms` (5 s by
+default), and only one worker reports it.
+"""
 
 WRITES_NO_RECORDS = frozenset(
     {

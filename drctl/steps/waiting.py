@@ -36,7 +36,7 @@ class CatchUpSettings:
 
     Attributes:
         scope: of the comparison: full or tail.
-        at_most: how many records may still be missing.
+        at_most: how many records may still be unreplicated.
         connectors: the replicating connectors, to report those that are not running.
     """
 
@@ -66,7 +66,7 @@ class WaitForCatchUp(Polling[CatchUpSettings, CaughtUpIntent, None]):
         """Describe the step for plans and reports."""
         title = f"wait until {settings.target} has what {settings.source} has"
         what = "a comparison of everything" if settings.scope == "full" else "a comparison"
-        return Description(title, f"{what} finds at most {settings.at_most:,} missing records")
+        return Description(title, f"{what} finds at most {settings.at_most:,} unreplicated records")
 
     def check(self, settings: CatchUpSettings, facts: Facts, reader: LinkReader) -> CaughtUpIntent:
         """Use the settings as the intent."""
@@ -78,7 +78,7 @@ class WaitForCatchUp(Polling[CatchUpSettings, CaughtUpIntent, None]):
         if missing.not_compared:
             words = f"not everything could be compared: {missing.not_compared[0]}"
             return Readback(State.WAITING, words, items=missing.not_compared)
-        words = f"{missing.records:,} records are still missing"
+        words = f"{missing.records:,} records are not replicated yet"
         if missing.records > intent.at_most:
             halted = tuple(_halted(intent.connectors, reader))
             return Readback(State.WAITING, "; ".join((words, *halted)), items=missing.partitions)
@@ -142,9 +142,9 @@ class Drain(Polling[DrainSettings, DrainIntent, DrainFacts]):
         records = missing.but_for(second)
         if records:
             if intent.overridden:
-                words = f"{records:,} records are missing, which is overridden: {intent.overridden}"
+                words = f"{records:,} records are not replicated; overridden: {intent.overridden}"
                 return Readback(State.DONE, words, DrainFacts(records), missing.partitions, words)
-            words = f"{records:,} records are still missing"
+            words = f"{records:,} records are not replicated yet"
             return Readback(State.WAITING, words, items=missing.partitions)
         before = missing.left_missing_before
         words = "every record is replicated to the target"
@@ -206,7 +206,7 @@ def _silent(settings: WaitSettings, reader: LinkReader) -> Observed:
     try:
         reader.live_cluster_id(name)
     except AuthenticationFailed as error:
-        return Readback(State.WAITING, f"{name} is there: {error.message}")
+        return Readback(State.WAITING, f"{name} still answers: {error.message}")
     except Unreachable as error:
         return Readback(State.DONE, error.message)
     return Readback(State.WAITING, f"{name} still answers")
@@ -242,7 +242,7 @@ def _caught_up(settings: WaitSettings, reader: LinkReader) -> Observed:
         words = f"not everything could be compared: {missing.not_compared[0]}"
         return Readback(State.WAITING, words, items=missing.not_compared)
     if missing.records:
-        words = f"{missing.records:,} records are still missing"
+        words = f"{missing.records:,} records are not replicated yet"
         return Readback(State.WAITING, words, items=missing.partitions)
     return Readback(State.DONE, "every record is replicated to the target")
 
@@ -255,7 +255,7 @@ def _connectors(wanted: str, settings: WaitSettings, reader: LinkReader) -> Obse
     others = tuple(f"{name} is {state}" for name, state in states.items() if state != wanted)
     if others:
         return Readback(State.WAITING, "; ".join(others), items=others)
-    return Readback(State.DONE, f"all of {len(names)} connectors are {wanted}")
+    return Readback(State.DONE, f"all {len(names)} connectors are {wanted}")
 
 
 CONDITIONS: Mapping[str, Condition] = {

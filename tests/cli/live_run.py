@@ -55,7 +55,7 @@ class Drama:
             with console().task(f"comparing {HOSTILE}", 10) as task:
                 task.update(done=passed)
             if left > 0:
-                return Readback(State.WAITING, f"{left:,} records are still missing {HOSTILE}")
+                return Readback(State.WAITING, f"{left:,} records are not replicated yet {HOSTILE}")
         if passed < 1 and part in ("preflight", "verify-clients"):
             return Readback(State.WAITING, f"{part} is not done yet")
         failed = part == "verify-clients" and "fail" in sys.argv

@@ -42,7 +42,7 @@ STOP = "Ctrl-C stops after the current operation and shows how to resume."
 @pytest.mark.parametrize(
     ("words", "left"),
     [
-        ("12,400 records are still missing", 12_400),
+        ("12,400 records are not replicated yet", 12_400),
         ("2 of 14 groups are active: a", 2),
         ("no record is missing", None),
         ("broker 2 does not have the rule", None),
@@ -145,11 +145,11 @@ def test_a_falling_figure_has_a_pace() -> None:
     clock = Hurried()
     timeline = LiveTimeline(runs.planned(), KINDS, "r1", clock.monotonic)
     timeline.step("drain", 4, 13)
-    timeline.waiting("drain", "900 records are still missing", 60)
+    timeline.waiting("drain", "900 records are not replicated yet", 60)
     clock.wait(5)
-    timeline.waiting("drain", "1,000 records are still missing", 55)
+    timeline.waiting("drain", "1,000 records are not replicated yet", 55)
     clock.wait(5)
-    timeline.waiting("drain", "750 records are still missing", 50)
+    timeline.waiting("drain", "750 records are not replicated yet", 50)
     wait = timeline.snapshot.wait
     assert wait is not None
     assert (wait.left, wait.most) == (750, 1_000)

@@ -195,8 +195,8 @@ def estimated_before(stage: Stage) -> None:
     assert LEFT == one["loss"]["records"] <= one["loss"]["at_most"] <= two["loss"]["at_most"]
     assert one["loss"]["seconds"] == two["loss"]["seconds"]
     assert 0 < one["loss"]["seconds_at_most"] < two["loss"]["seconds_at_most"]
-    assert "drctl gap saw it" in one["loss"]["based_on"]["at_least"]
-    assert any("drctl gap saw it" in each for each in one["loss"]["evidence"])
+    assert "reported by drctl gap" in one["loss"]["based_on"]["at_least"]
+    assert any("reported by drctl gap" in each for each in one["loss"]["evidence"])
     assert one["fingerprint"] == two["fingerprint"]
     written = [json.loads(file.read_text(encoding="utf-8")) for file in files]
     assert [each["loss"] for each in written] == [None, None]
@@ -235,7 +235,11 @@ def test_an_unplanned_one_needs_no_source_and_says_what_is_owed(stage: Stage) ->
     assert (loss["at_least"], loss["exact"]) == (LEFT, False)
     assert loss["records"] == LEFT <= loss["at_most"]
     evidence = "\n".join(loss["evidence"])
-    for trace in ("drctl gap saw it", "offset syncs", "Connect offsets of connector mm2-source"):
+    for trace in (
+        "reported by drctl gap",
+        "offset syncs",
+        "Connect offsets of connector mm2-source",
+    ):
         assert trace in evidence
     more = stage.write(RECORDS, "after", stage.target)
     assert len(more) == RECORDS

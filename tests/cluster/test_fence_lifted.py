@@ -112,7 +112,9 @@ def test_behind_the_opening_it_is_set_again_and_what_came_through_is_owed(link: 
     assert done["rpo"] == {**dict.fromkeys(NOTHING_LOST), "exact": False}
     assert stage.leads_to("secondary")
     (outstanding,) = done["outstanding"]
-    assert outstanding.startswith("primary may have taken records after secondary was opened: ")
+    assert outstanding.startswith(
+        "primary may have accepted writes after the fence that secondary does not have: "
+    )
     told = told_of(stage)
     assert LOST in told
     assert ALL_THERE not in told

@@ -104,7 +104,7 @@ def test_nobody_waits_for_a_word_on_the_fence_once_the_target_is_open() -> None:
     outstanding = [each["what"] for each in ran.ledger.entries if each["entry"] == What.OUTSTANDING]
     assert len(outstanding) == 1
     assert outstanding[0].startswith(
-        "primary may have taken records after secondary was opened: not ans"
+        "primary may have accepted writes after the fence that secondary does not have: not ans"
     )
 
 

@@ -86,7 +86,9 @@ def test_a_topic_that_the_fence_does_not_name_keeps_the_target_closed() -> None:
 @pytest.mark.parametrize("kind", ["fence-producers", "command-fence", "manual-fence"])
 def test_records_behind_any_fence_keep_the_target_closed(kind: str) -> None:
     source = Source({"orders": {0: 10, 1: 2}}, lacking=Missing(2))
-    with pytest.raises(Refused, match=r"1 partitions of primary grew .* orders-1: 2 are missing"):
+    with pytest.raises(
+        Refused, match=r"1 partitions of primary grew .* orders-1: 2 records are not replicated"
+    ):
         looked(source, {kind: FENCED["fence-producers"]})
 
 

@@ -40,9 +40,9 @@ def test_the_drain_home_does_not_wait_for_second_copies_and_waits_for_all_else()
     intent = check("drain", {"target": "primary"}, world, find_missing=search(7))
     assert (verify("drain", intent, world).state, world.scopes) == (State.DONE, ["full"])
     world.found = Missing(8, repeated=7)
-    assert verify("drain", intent, world).words == "1 records are still missing"
+    assert verify("drain", intent, world).words == "1 records are not replicated yet"
     plain = check("drain", {"target": "primary"}, world, find_missing=search(0))
-    assert verify("drain", plain, world).words == "8 records are still missing"
+    assert verify("drain", plain, world).words == "8 records are not replicated yet"
     assert world.scopes == ["full", "full", "tail"]
 
 
@@ -50,7 +50,7 @@ def test_a_second_copy_that_retention_deleted_hides_no_missing_record() -> None:
     """Of seven copies that were counted two are gone since; two other records never arrived."""
     world = Compared(found=Missing(7, repeated=5))
     home = check("drain", {"target": "primary"}, world, find_missing=search(7))
-    assert verify("drain", home, world).words == "2 records are still missing"
+    assert verify("drain", home, world).words == "2 records are not replicated yet"
     proof = check("verify-copies", HOME, world, find_missing=search(7))
     assert verify("verify-copies", proof, world).words.startswith("primary is missing 2 records")
 

@@ -375,7 +375,7 @@ def unknown() -> Run:
 
 
 def interrupted() -> Run:
-    slow = replace(GOOD["drain"], takes=400, words="12,400 records are still missing")
+    slow = replace(GOOD["drain"], takes=400, words="12,400 records are not replicated yet")
     return Run(planned()).play({**GOOD, "drain": slow}, stop_after=25)
 
 
