@@ -111,7 +111,7 @@ class ConnectorPositions:
         for entry in self._connect.offsets(self._connector):
             place, offset = _place(entry), _offset(entry)
             if place is not None and offset is not None and place.topic in wanted:
-                evidence = f"connector {self._connector} keeps offset {offset} as copied"
+                evidence = f"connector {self._connector} reports offset {offset} as copied"
                 found[place] = Position(offset + self._step, evidence)
         return found
 

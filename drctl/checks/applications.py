@@ -143,7 +143,7 @@ def versions(observed: Observed) -> Iterator[Verdict]:
         elif any(first <= release < fixed for first, fixed in _NO_COORDINATOR):
             yield fail(
                 client.subject,
-                "its release has KAFKA-10793",
+                "its release is affected by KAFKA-10793",
                 f"java {client.release}",
                 "if its coordinator fails, it may never find another one and stops consuming",
                 "upgrade to 2.6.2, or 3.2.0 or later",
@@ -151,7 +151,7 @@ def versions(observed: Observed) -> Iterator[Verdict]:
         elif _STALE_COORDINATOR[0] <= release < _STALE_COORDINATOR[1]:
             yield warn(
                 client.subject,
-                "its release may have KAFKA-13563",
+                "its release may be affected by KAFKA-13563",
                 f"java {client.release}",
                 "with assign(), it may be unable to commit after its coordinator fails",
                 "upgrade to 3.2.0 or later",

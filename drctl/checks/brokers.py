@@ -239,7 +239,7 @@ def unclean(side: Side) -> Verdict:
         "after a loss of their leaders, acknowledged records are missing and"
         " translated offsets point to other records"
     )
-    remedy = f"set {_UNCLEAN}=false; if it must be, elect one with `drctl elect unclean`"
+    remedy = f"set {_UNCLEAN}=false; if one is unavoidable, run `drctl elect unclean`"
     return warn(side.subject, reason, f"{_UNCLEAN}=true", impact, remedy)
 
 
@@ -330,12 +330,12 @@ def racks(side: Side) -> Verdict:
     ]
     evidence = f"racks {listed(every)}"
     if len(every) == 1:
-        impact = "what takes that rack takes the cluster"
+        impact = "the failure of that rack takes the whole cluster offline"
         remedy = "spread the brokers over racks, or availability zones"
         return warn(side.subject, "all of its brokers are in one rack", evidence, impact, remedy)
     if together:
         reason = f"all replicas of {len(together):,} partitions are in one rack: {listed(together)}"
-        impact = "what takes that rack takes them offline"
+        impact = "the failure of that rack takes them offline"
         return warn(side.subject, reason, evidence, impact, "move them: kafka-reassign-partitions")
     return ok(side.subject, "the replicas of every partition are in several racks", evidence)
 

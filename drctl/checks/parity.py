@@ -27,7 +27,7 @@ class Pair(NamedTuple):
     def differs(self, key: str) -> str:
         """A setting of the copy and of the topic, for messages."""
         now, was = self.copy.config.get(key), self.topic.config.get(key)
-        return f"{self.copy.name}: {key}={now}, {was} on the source"
+        return f"{self.copy.name}: {key}={now} (source: {was})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +292,7 @@ def brokers(observed: Observed) -> Verdict:
     subject = f"brokers of cluster {there.name}"
     ours, theirs = _settings(here), _settings(there)
     weaker = [key for key in _LEAST if lower(ours.get(key, ""), theirs.get(key, ""))]
-    details = [f"{key}={theirs[key]}, {ours[key]} on the source" for key in weaker]
+    details = [f"{key}={theirs[key]} (source: {ours[key]})" for key in weaker]
     impact = "; ".join(_LEAST[key] for key in weaker)
     creates = theirs.get("auto.create.topics.enable") == "true"
     if creates:
@@ -326,7 +326,7 @@ def _settings(side: Side) -> Mapping[str, str]:
 
 @check("offsets-topic-parity", _FAMILY, Status.FAIL)
 def offsets_partitions(observed: Observed) -> Verdict:
-    """If `__consumer_offsets` is mirrored, it has as many partitions on both clusters."""
+    """If `__consumer_offsets` is mirrored, it has the same number of partitions on both."""
     counts = [
         sum(place.topic == OFFSETS_TOPIC for place in side.layout().partitions)
         for side in sides(observed)
@@ -340,7 +340,7 @@ def offsets_partitions(observed: Observed) -> Verdict:
             subject, "one cluster has no committed offsets yet", DESCRIBE_CLUSTER, details
         )
     if counts[0] == counts[1]:
-        return ok(subject, "it has as many partitions on both", details)
+        return ok(subject, "it has the same number of partitions on both", details)
     if mirrored:
         impact = "committed offsets are replicated to the wrong partition and not found"
         remedy = "recreate the target with the source's offsets.topic.num.partitions"
@@ -388,7 +388,7 @@ def quotas(observed: Observed) -> Verdict:
     ours = require(survey.source.quotas, subject, f"those of {link.source} are", remedy)
     theirs = require(survey.target.quotas, subject, "they are", remedy)
     slower = [
-        f"{quota_of(who)}: {key}={rate:g}, {'none' if was is None else f'{was:g}'} on the source"
+        f"{quota_of(who)}: {key}={rate:g} (source: {'none' if was is None else f'{was:g}'})"
         for who, limits in theirs.items()
         for key, rate in sorted(limits.items())
         if (was := ours.get(who, {}).get(key)) is None or rate < was

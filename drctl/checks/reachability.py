@@ -104,7 +104,7 @@ def _compared(observed: Observed, ours: Mapping[str, int], theirs: Mapping[str, 
     lower = {name: level for name, level in ours.items() if theirs.get(name, 0) < level}
     if lower:
         details = several(
-            f"{name} is {theirs.get(name, 0)}, {level} on the source"
+            f"{name} is {theirs.get(name, 0)} (source: {level})"
             for name, level in sorted(lower.items())
         )
         impact = "clients that use newer features of the source fail on the target"

@@ -427,8 +427,8 @@ class _Difference:
 
     def _left(self, why: str, remedy: str) -> Left:
         what = (
-            f"topic {self.pair.copy.name}: {self.key}={self.there.value},"
-            f" {self.wanted.value} on the source"
+            f"topic {self.pair.copy.name}: {self.key}={self.there.value}"
+            f" (source: {self.wanted.value})"
         )
         return Left(JUDGED[self.key].check, what, why, JUDGED[self.key].why, remedy)
 

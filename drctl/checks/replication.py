@@ -269,9 +269,7 @@ def _kept(side: Side, floor_ms: int) -> Verdict:
         reason = f"{len(short):,} topics are retained for less than policy.max_rpo_seconds"
         return fail(side.subject, reason, _retentions(short), impact, remedy)
     if night:
-        impact = (
-            "a cluster that returns after a night deletes unreplicated records before they are read"
-        )
+        impact = "after an overnight outage, unreplicated records expire before they are read"
         reason = f"{len(night):,} topics are retained for less than a day"
         return warn(side.subject, reason, _retentions(night), impact, remedy)
     evidence = f"{len(kept):,} topics, {len(kept) - len(known):,} without time-based retention"

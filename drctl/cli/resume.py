@@ -155,6 +155,7 @@ def resume(given: Resume) -> int:
 
 
 _AFTER_DAMAGE = "after the damage"
+_WOULD_REMAIN = "if abandoned, these changes remain: {}; to abandon the run, add --execute"
 
 
 def abandon_damaged(
@@ -182,7 +183,7 @@ def abandon_damaged(
         " (drctl status, drctl doctor) and the copies of the journal"
     )
     if not execute:
-        console().note(f"if abandoned, these changes remain: {'; '.join(remaining.values())}")
+        console().note(_WOULD_REMAIN.format("; ".join(remaining.values())))
         if state is not None:
             return show_state(state)
         _show_abandoned(run, Status.UNKNOWN)
@@ -275,7 +276,7 @@ def _show(state: RunState, given: Resume) -> int:
     code = show_state(state)
     if given.abandon is not None:
         left = list(remaining_changes(state, KINDS).values()) or ["nothing"]
-        console().note(f"if abandoned, these changes remain: {'; '.join(left)}")
+        console().note(_WOULD_REMAIN.format("; ".join(left)))
     return code
 
 

@@ -189,7 +189,8 @@ def entries_in(run: str, lines: Sequence[bytes], where: str) -> tuple[Entry, ...
             f"the journal of run {run} is damaged ({where}): {verdict.words}",
             "compare it with its other copy (topic __drctl_journal, or the state_dir of the host"
             " that executed the run) and check the clusters; then"
-            f" `drctl resume {quote(run)} --abandon REASON` releases the link",
+            f" `drctl resume {quote(run)} --abandon REASON` shows what would remain; with --execute"
+            " it releases the link",
         )
     return tuple(parse_line(line).entry for line in lines)
 
@@ -564,5 +565,6 @@ def damaged(run: str, wrong: Exception) -> DamagedJournal:
     return DamagedJournal(
         f"the journal of run {run} cannot be read: {wrong}",
         "another version of drctl wrote it, or it was changed: drctl report --verify checks it;"
-        f" `drctl resume {quote(run)} --abandon REASON` releases the link",
+        f" `drctl resume {quote(run)} --abandon REASON` shows what would remain; with --execute it"
+        " releases the link",
     )

@@ -86,7 +86,7 @@ class FailbackOrder(Polling[OrderSettings, OrderFacts, OrderFacts]):
         """Describe the step for plans and reports."""
         title = f"check the progress and the order of the failback to {settings.target}"
         overridden = ", ".join(sorted(settings.overrides)) or "none"
-        lost = "nothing is lost, or"
+        lost = "nothing is lost or"
         if settings.mode == REBUILD_MODE:
             lost = f"{settings.target} has lost records, and nothing is"
         return Description(title, f"{lost} out of order (overridden: {overridden})")

@@ -192,7 +192,7 @@ class Reconcile(Permanent[DecideSettings, ReconcileIntent, ReconcileFacts]):
         """Describe the step for plans and reports."""
         policies = ", ".join(settings.topics) or settings.policy or "no policy"
         title = f"reconcile these records: {policies}; conflicting records: {settings.conflicting}"
-        proof = f"{settings.source} records that all of them are reconciled"
+        proof = f"all of them are recorded on {settings.source} as reconciled"
         return Description(title, proof, f"none: {_STAYS}")
 
     def check(self, settings: DecideSettings, facts: Facts, reader: LinkReader) -> ReconcileIntent:
@@ -290,7 +290,7 @@ class ReconcileResult(Permanent[ResultSettings, ResultIntent, ReconcileFacts]):
         return Description(
             f"reconcile {settings.records:,} records of gap result {settings.result}: {policies};"
             f" conflicting records: {settings.conflicting}",
-            f"{settings.target} records that all of them are reconciled",
+            f"all of them are recorded on {settings.target} as reconciled",
             f"none: {_STAYS}",
         )
 

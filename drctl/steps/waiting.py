@@ -64,7 +64,7 @@ class WaitForCatchUp(Polling[CatchUpSettings, CaughtUpIntent, None]):
 
     def describe(self, settings: CatchUpSettings) -> Description:
         """Describe the step for plans and reports."""
-        title = f"wait until {settings.target} has what {settings.source} has"
+        title = f"wait until replication from {settings.source} to {settings.target} has caught up"
         what = "a comparison of everything" if settings.scope == "full" else "a comparison"
         return Description(title, f"{what} finds at most {settings.at_most:,} unreplicated records")
 

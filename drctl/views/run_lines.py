@@ -260,7 +260,8 @@ def _stopped(data: ReportData) -> Iterator[NextStep]:
     if data.ending.status is not RunStatus.INTERRUPTED:
         yield NextStep(
             "Or abandon it, if it cannot be finished.",
-            "Nothing is rolled back: what is still in effect is listed, and a new run can start.",
+            "Nothing is rolled back. This lists what would stay in effect; with --execute it ends"
+            " the run, so that a new one can start.",
             f"{_resume(data)} --abandon REASON",
         )
 

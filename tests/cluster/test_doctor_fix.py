@@ -170,7 +170,7 @@ def test_what_the_target_would_refuse_is_left_with_its_reason(
     assert code == 1, plan["refused"]
     left = [each for each in plan["findings"] if each["status"] == "warn"]
     assert [each["subject"] for each in left] == [
-        f"topic {drifted.weak}: min.insync.replicas=1, 2 on the source"
+        f"topic {drifted.weak}: min.insync.replicas=1 (source: 2)"
     ]
     assert "it would reject acks=all" in left[0]["reason"]
     other = Drifted(new_drctl({"prefixed": link}), "", drifted.missing)

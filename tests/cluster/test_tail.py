@@ -73,7 +73,7 @@ def test_only_the_tail_is_read_and_its_evidence_is_stated(drctl: Drctl) -> None:
     assert document["totals"]["only_on_target"] == 0
     window = partition["window"]
     assert (window["position"], window["whole"]) == (COPIED, False)
-    assert window["evidence"] == f"connector mm2-source keeps offset {COPIED - 1} as copied"
+    assert window["evidence"] == f"connector mm2-source reports offset {COPIED - 1} as copied"
     assert document["scope"] == "tail"
 
 

@@ -144,10 +144,10 @@ def test_order_that_was_not_checked_is_said_to_be_unknown() -> None:
 
 
 def test_a_smaller_scope_is_said_to_leave_something_out() -> None:
-    window = Window("orders", 0, 90, 80, 95, "connector mm2 keeps offset 94 as copied", 5, False)
+    window = Window("orders", 0, 90, 80, 95, "connector mm2 reports offset 94 as copied", 5, False)
     tail = gaps.result(gaps.topic("orders", gaps.gap(0, 10, 1, window=window)), scope="tail")
     said = " ".join(unknown(tail))
-    assert "before the tail are replicated, in 1 partition: connector mm2 keeps offset 94" in said
+    assert "before the tail are replicated, in 1 partition: connector mm2 reports offset 94" in said
     whole = gaps.gap(0, 10, 1, window=replace(window, whole=True))
     assert "before the tail" not in " ".join(unknown(gaps.result(gaps.topic("orders", whole))))
 
