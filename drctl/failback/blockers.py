@@ -77,7 +77,7 @@ def _findings(answer: Answer, terms: Terms) -> Iterator[Finding]:
         yield from silent
         return
     if answer.seen.home is True:
-        reason = f"every endpoint already leads to {facts.source}: no clients to fail back"
+        reason = f"every endpoint already points to {facts.source}: no clients to fail back"
         yield Finding(HOME, Status.FAIL, "endpoints", reason)
     yield from health_findings(facts)
     if terms.rebuilding:
@@ -107,7 +107,9 @@ def _findings(answer: Answer, terms: Terms) -> Iterator[Finding]:
 def _silent(facts: Facts) -> Iterator[Finding]:
     for name, seen in ((facts.source, facts.on_source), (facts.target, facts.on_target)):
         if isinstance(seen, Unavailable):
-            remedy = f"start {name} and keep applications away from it"
+            remedy = f"check that its brokers run, and that this host can reach {name}"
+            if name == facts.source:
+                remedy += f"; keep applications away from {name}"
             yield Finding(SILENT, Status.FAIL, name, seen.reason, remedy=remedy)
 
 
