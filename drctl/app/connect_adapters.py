@@ -148,7 +148,9 @@ def only_workers(config: "Config", connect: str | None, link: str | None) -> Con
     known = known_workers(config, link)
     if len(known) > 1:
         named = "; ".join(each.place for each in known)
-        raise UsageError("which Connect cluster?", f"--connect URL: {named}")
+        raise UsageError(
+            f"there are several Connect clusters: {named}", "choose one: --connect URL"
+        )
     return known[0]
 
 

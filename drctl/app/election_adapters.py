@@ -65,7 +65,9 @@ def known_ends(given: Sequence[str], numbers: Sequence[int]) -> dict[int, int]:
     for text in given:
         number, _, offset = text.partition("=")
         if not (number.isdecimal() and offset.isdecimal()):
-            raise UsageError(f"--known-end {text!r} is not NUMBER=OFFSET", "such as 0=1840")
+            raise UsageError(
+                f"--known-end {text!r} is not NUMBER=OFFSET", "for example: --known-end 0=1840"
+            )
         if int(number) not in numbers:
             raise UsageError(f"--known-end {text}: partition {number} is not among those elected")
         found[int(number)] = int(offset)

@@ -161,7 +161,7 @@ def _from_snapshot(
         if not _of_source(snapshot, reader):
             raise Refused(
                 f"the snapshot is of cluster {snapshot.cluster} ({snapshot.cluster_id}), not of"
-                f" {link.target} ({target_id}): its offsets mean other records there",
+                f" {link.target} ({target_id}): its offsets refer to other records there",
                 "translate them with `drctl offsets apply --link`; apply a snapshot only to the"
                 " cluster that it was taken of (--cluster), or over a link of kind"
                 " offset-preserving",

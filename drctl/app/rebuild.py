@@ -62,7 +62,7 @@ class RebuildReader(FailbackReader):
             raise Unknown(
                 f"records that only {self.old.source} has are unknown: incomplete comparison:"
                 f" {'; '.join(found.not_compared[:3]) or 'transactions were open'}",
-                "fix that first: emptied records cannot be restored",
+                "fix that first: records cannot be restored once the cluster is emptied",
             )
         aside = sum(each.aside for each in found.partitions)
         return replace(search_of(found, {}, {}), aside=aside)

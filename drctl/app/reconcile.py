@@ -222,7 +222,7 @@ def execute(opened: Opened) -> "ReconcileResult":
         def report(done: int, total: int) -> None:
             task.update(done=done, total=total)
             if done < total and wants_to_stop():
-                raise Interrupted("interrupted: committed records count")
+                raise Interrupted("interrupted: records committed so far stay reconciled")
 
         execution = Execution(
             plan,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from drctl.offsets.evidence import Evidence
     from drctl.offsets.methods import Question, TranslationMethod
 
-_NO_EVIDENCE = "the target has no offsets of it"
+_NO_EVIDENCE = "the target has no evidence of its offset"
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,7 +162,7 @@ class FailbackObserver:
         return replace(
             facts,
             decided=_answer(lambda: observe_decisions(kept, source.identity)),
-            # Where that is not known, the decisions are not either, and say so.
+            # If it is unknown, so are the decisions, which report the reason.
             left_missing={} if isinstance(left, Unavailable) else left,
         )
 

@@ -83,8 +83,8 @@ def _where_it_begins(reverse: Replication) -> str | Unavailable:
         if isinstance(each.positions, Unavailable):
             return each.positions
         if each.positions:
-            return "and keeps how far it got with what was there before: set-start-offsets is next"
-    return "and keeps no position: it begins at the beginning, start-reverse-replication is next"
+            return "and still has its previous offsets: set-start-offsets is next"
+    return "and has no offsets: it starts at the beginning, start-reverse-replication is next"
 
 
 def _copies(seen: Situation) -> StepState:
@@ -94,7 +94,7 @@ def _copies(seen: Situation) -> StepState:
     filtered = [each.name for each in reverse.copying if drops_copies(each.config)]
     if filtered:
         return not_done(
-            f"connector {filtered[0]} leaves out what drctl has copied, and its originals are gone:"
+            f"connector {filtered[0]} excludes records that drctl copied, whose originals are gone:"
             " include-reconciled-records is next"
         )
     return done("reconciled records are not excluded")

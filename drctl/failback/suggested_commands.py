@@ -65,7 +65,7 @@ def _behind_what_came(seen: Situation, positions: Mapping[TopicPartition, int]) 
         if came is not ReverseStart.BOUNDARY and came is not None:
             yield f"{place}: the first record that arrived is not the first new record"
         elif came and positions.get(place, 0) < boundary:
-            stands = positions.get(place, "nothing")
+            stands = positions.get(place, "not set")
             yield f"{place}: its offset is {stands}, but records from {boundary} have arrived"
 
 

@@ -122,7 +122,7 @@ def _held_back(
 ) -> Wanted:
     if each.to is None or place not in copied.last:
         return each
-    positions = stands.get(each.group, Unavailable("nobody has looked"))
+    positions = stands.get(each.group, Unavailable("its offsets were not read"))
     if isinstance(positions, Unavailable):
         why = f"cannot tell whether it has read reconciled records: {positions.reason}"
         return replace(each, blocked=why)

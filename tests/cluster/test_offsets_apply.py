@@ -279,7 +279,7 @@ def test_a_snapshot_of_another_cluster(stage: Stage, primary: ClusterUnderTest) 
     for target in (("--link", stage.link), ("--cluster", "secondary")):
         refused = stage.drctl("apply", *target, "--from", "there.json", *GO)
         assert (refused.code, refused.stdout) == (3, "")
-        assert "its offsets mean other records there" in refused.stderr
+        assert "its offsets refer to other records there" in refused.stderr
     assert stage.stands("a") == {}
     done = stage.drctl.json("apply", "--link", stage.keeping, "--from", "there.json", *GO)
     assert done["notes"] == ["the link preserves offsets: source offsets are used"]

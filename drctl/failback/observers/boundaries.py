@@ -1,9 +1,9 @@
 """Finds where new records begin on the target, and what was copied across that boundary.
 
-The boundary is after the last record that came from the source. A result of `drctl gap` counts new
-records; offsets also go to ends of transactions and to what was compacted away, and copies that
-drctl made later are not new. So the records are counted back from the log's end. Nor is new what
-the source has deleted and the target still holds.
+The boundary is after the last record that came from the source. A result of `drctl gap` has the
+number of new records. Offsets alone do not give the boundary: transaction markers and compacted
+records have offsets, too. So new records are counted back from the end of the log, without copies
+that drctl made, and without records that the source has deleted and the target still has.
 
 A few records of each partition then show where reverse replication started, whether old records
 follow new ones, and whether the clusters have diverged.
@@ -40,10 +40,10 @@ def observe_boundaries(
     target: ClusterReader,
     most: int = QUICK_LIMIT,
 ) -> Mapping[TopicPartition, int] | Unavailable:
-    """By target partition; or why it was not counted.
+    """The boundary of each target partition, or why it is unknown.
 
     Args:
-        most: so many new records are counted, and no more.
+        most: maximum number of new records to count.
 
     Raises:
         Unreachable: a partition could not be read, or holds fewer records than were counted.
@@ -59,7 +59,8 @@ def observe_boundaries(
     old = left_over(result, on_source, source, target, most)
     less = {copy: new[copy] - number for copy, number in old.items()}
     sure = _counted_back(result, less, target, origin)
-    # With too few, the boundary would be after the first new record: count only records read.
+    # If too few were counted, the boundary would be after the first new record. So a reduced number
+    # counts only where the boundary directly follows the last copied record.
     seen = follow_last_copied(result, sure, origin, source, target) if sure else frozenset()
     sure = {copy: at for copy, at in sure.items() if copy in seen}
     rest = {copy: number for copy, number in new.items() if copy not in sure}
@@ -69,7 +70,7 @@ def observe_boundaries(
 def _counted_back(
     result: GapEvidence, new: Mapping[TopicPartition, int], reader: ClusterReader, origin: str
 ) -> dict[TopicPartition, int]:
-    """Where so many records of each partition begin that are no copies of drctl's."""
+    """The offset from which each partition has this many records, without drctl's copies."""
     counts = {
         each.copy: _Count(each.copy, each.place, each.target.end, each.target.start, number, number)
         for each in result.partitions
@@ -124,8 +125,8 @@ def _count(waiting: Mapping[TopicPartition, _Count], reader: ClusterReader, orig
     spent = [str(place) for place, each in waiting.items() if not each.wanted]
     if spent:
         raise Unreachable(
-            f"{spent[0]} of {reader.name} holds fewer records than were new there: their first"
-            " offset is unknown",
+            f"{spent[0]} of {reader.name} now has fewer records than the comparison found to be new"
+            " there: the boundary is unknown",
             "run drctl gap again",
         )
     found: Counter[TopicPartition] = Counter()
@@ -179,7 +180,7 @@ def left_over(
 
 
 def _has_deleted(each: PartitionResult, on_source: Cluster) -> bool:
-    """Whether it had when it was compared, and has deleted nothing since."""
+    """Whether the source had deleted records before the comparison, and none since."""
     log = on_source.logs.get(each.place)
     known = each.target is not None and isinstance(log, OffsetRange)
     return bool(
@@ -329,7 +330,7 @@ _ALIKE = RecordIdentity()
 
 
 class _Last(NamedTuple):
-    """What a partition's last copied record is, as of a result.
+    """The last copied record of a partition, as of a result.
 
     Attributes:
         at: its offset on the source, or slightly after it.
@@ -468,8 +469,8 @@ def divergence(
         first = _first_other(own, [c for c in copies if original(c, origin, each.place) is None])
         if first is not None:
             return (
-                f"offset {first} of {each.copy} on {target.name} is not what follows on"
-                f" {source.name} after {result.label}"
+                f"the record at offset {first} of {each.copy} on {target.name} is not the one that"
+                f" follows on {source.name} after {result.label}"
             )
     return ""
 

@@ -107,7 +107,7 @@ def _denies(rule: Acl, wanted: Acl) -> bool:
 
 
 def observe_groups(link: Link, source: GroupReader, target: GroupReader) -> tuple[GroupState, ...]:
-    """All of them, by name; positions in other topics are left out.
+    """All groups of the link, by name; offsets in other topics are omitted.
 
     Groups on the target are also listed if the source is unreachable.
 

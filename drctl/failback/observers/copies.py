@@ -57,7 +57,7 @@ MOST = 50_000
 
 
 def span(since: Mapping[TopicPartition, int], cluster: Cluster) -> int:
-    """How many offsets there are to look through."""
+    """How many offsets there are from these on."""
     logs = ((cluster.logs.get(place), start) for place, start in since.items())
     return sum(max(0, log.end - start) for log, start in logs if isinstance(log, OffsetRange))
 
@@ -191,5 +191,5 @@ def same_content(one: object, other: object) -> bool:
 
 
 def content(record: Record | None) -> tuple[object, ...]:
-    """What is the same in a record and in a copy of it; nothing of no record."""
+    """What a copy has in common with its original; empty for None."""
     return () if record is None else (record.key, record.value, record.timestamp_ms)

@@ -1,8 +1,9 @@
 """Checks whether records of a gap result are still where the result has them.
 
-Records are also compared by timestamp, if it survives: many have the same key and value.
-Where the target's topic keeps its own time (LogAppendTime), or the link's `identity` leaves it out
-and names no header instead, one that is alike may be a copy, or another; one that is not is none.
+Timestamps are compared too, if copies keep them: many records have the same key and value. Copies
+have other timestamps if the target topic uses LogAppendTime, or if the link's `identity` omits the
+timestamp and names no header instead. Then a matching record may be a copy or another record, but a
+record that does not match is certainly no copy.
 """
 
 from collections import defaultdict
@@ -25,8 +26,8 @@ class RecordIdentity:
     """What copies have in common with their originals.
 
     Attributes:
-        identity: the link's: some of `FIELDS`, and header:NAME; `headers` as such is not looked at,
-            for they may be added to on the way.
+        identity: of the link: some of `FIELDS`, and header:NAME; `headers` is ignored, because
+            replicators may add headers.
         own_time: topics of the target whose records may have another time.
     """
 
@@ -73,9 +74,9 @@ def copied_since(
     most: int = QUICK_LIMIT,
     alike: RecordIdentity = _ALIKE,
 ) -> Mapping[str, str | Unavailable]:
-    """By folder of a result, which of its first unreplicated records is on the target by now.
+    """By folder of a result, an unreplicated record that is on the target by now.
 
-    A result of which none is has no entry; one of which that cannot be said has the reason.
+    Results without such a record have no entry; if it is unknown, the entry is the reason.
 
     Args:
         origin: id of the source: copies that name it are drctl's, and are expected.
@@ -136,7 +137,7 @@ def _firsts(result: GapEvidence, on_target: Cluster) -> Iterator[tuple[Partition
 
 
 def _ended(each: PartitionResult) -> int:
-    """Partitions of the target that grew, or were created since."""
+    """The end offset of the target partition in the result; 0 if it did not exist."""
     return each.target.end if each.target is not None else 0
 
 
@@ -186,7 +187,9 @@ def observe_filled(
     source: ClusterReader,
     target: ClusterReader,
 ) -> bool:
-    """By the records themselves; a source that holds nothing is not filled.
+    """Whether the source's content is a prefix of the target's; False if the source is empty.
+
+    The first and the last record of each partition are compared.
 
     Args:
         names: the source name of each target topic.
