@@ -136,7 +136,8 @@ class Config:
         names = tuple(self.clusters)
         if cluster is None and len(names) > 1:
             raise UsageError(
-                f"{self.path} has {len(names)} clusters: choose one", f"add --cluster {one_of(names)}"
+                f"{self.path} has {len(names)} clusters: choose one",
+                f"add --cluster {one_of(names)}",
             )
         self.cluster(name := cluster or names[0])
         return name

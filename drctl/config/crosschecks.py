@@ -122,7 +122,9 @@ def _copied_offsets(document: Document, path: Path, kind: Scalar | None) -> Iter
         text = f"requires kind offset-preserving ({quoted(kind.text)})"
         yield Problem(copied.mark, path, text)
     if copied.text == "__consumer_offsets":
-        yield Problem(copied.mark, path, "must name a copy: this topic holds the target's own offsets")
+        yield Problem(
+            copied.mark, path, "must name a copy: this topic holds the target's own offsets"
+        )
 
 
 def _fence(document: Document, path: Path) -> Iterator[Problem]:

@@ -141,7 +141,9 @@ class ComparePlan:
         by_time = [t.topic for t in self.topics if t.bucket_ms]
         without = [t.topic for t in self.topics if not (t.timestamps and self.identity.timestamp)]
         if clash := set(by_time) & set(without):
-            raise ValueError(f"time buckets for topics that are compared without timestamps: {sorted(clash)}")
+            raise ValueError(
+                f"time buckets for topics that are compared without timestamps: {sorted(clash)}"
+            )
 
     def everything(self) -> Reads:
         """Return all ranges of the plan."""

@@ -221,7 +221,7 @@ def make_plan(
             continue
         for step in made:
             if step.id in places:
-                text = f"step id {step.id} is used twice once sequences are expanded"
+                text = f"step id {step.id} is used twice after sequences are expanded"
                 problems.append(at_value(runbook.document, (*each.path, "id"), text))
             places[step.id] = each.path
             steps.append(step)

@@ -290,7 +290,7 @@ def _replacement(found: re.Match[str], values: Values, env: bool) -> str:
 
 
 PATTERNS = {
-    "": "must be lower-case words, digits too, with '-' between",
+    "": "must be lower-case letters and digits, with '-' between words",
     "parameters": "must be lower-case letters, digits and '_', the first a letter",
     "principals": "must be TYPE:NAME, such as User:orders-app",
 }

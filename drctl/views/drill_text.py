@@ -333,7 +333,7 @@ def plan_table(document: DrillPlanDocument) -> Iterator[Part]:
     yield heading("Skipped in a drill")
     yield from _lines(f"{plain(e.id)}: {sentence(e.why)}" for e in document.left_out)
     if document.leftovers:
-        yield heading("Left by drills that died (deleted first)")
+        yield heading("Leftovers of interrupted drills (deleted first)")
         yield from _lines(map(plain, document.leftovers))
     yield from section("Nothing was changed. To execute:", [document.execute])
 
@@ -379,13 +379,15 @@ def _step(number: int, step: StepTime) -> tuple[str, ...]:
 def clean_table(document: DrillCleanDocument) -> Iterator[Part]:
     """Show deleted and remaining resources of drills."""
     if not document.deleted and not document.left:
-        yield Text("No resources of drills remain")
+        yield Text("No leftovers of drills")
         return
     if document.deleted:
         yield Text("Deleted", "bold")
         yield from _lines(map(plain, document.deleted))
     if document.left:
-        yield Text("Not deleted" if document.executed else "Left by drills", "bold")
+        yield Text(
+            "Not deleted" if document.executed else "Leftovers of interrupted drills", "bold"
+        )
         yield from _lines(map(plain, document.left))
         yield from section("To delete:", [document.execute])
 

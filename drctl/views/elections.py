@@ -80,7 +80,7 @@ def plan_table(plan: ElectionPlan, execute: str) -> Iterator[Part]:
     if plan.elected:
         yield from section("No election was held. To execute:", [plain(execute)])
     elif plan.refused:
-        yield heading("No election is held while it is blocked.")
+        yield heading("No election runs until every blocker is fixed or overridden.")
         prechecks = {each.precheck for line in plan.refused for each in line.refused}
         if all(precheck.overridable for precheck in prechecks):
             words = " ".join(f"--override {precheck}=REASON" for precheck in sorted(prechecks))

@@ -219,17 +219,19 @@ def disorder(result: GapResult) -> tuple[str, ...]:
     more = "; inversions/ lists all" if count > EXAMPLES else ""
     verb = "precedes" if count == 1 else "precede"
     return (
-        f"{plural(count, 'replicated record')} {verb} on {target} an earlier record {within}"
-        f" of {plain(result.source)}: {listed}{more}.",
+        f"On {target}, {plural(count, 'replicated record')} {verb} a record {within} that is"
+        f" earlier on {plain(result.source)}: {listed}{more}.",
     )
 
 
 def _inversion(each: Inversion) -> str:
     place = f"{plain(each.topic)}-{each.partition}"
-    there = "" if each.partition == each.target_partition else f" of {each.target_partition}"
+    other = each.partition != each.target_partition
+    there = f" in partition {each.target_partition}" if other else ""
     return (
-        f"{place} offset {number(each.offset)} is at {number(each.target_offset)}{there},"
-        f" {number(each.earlier_offset)} is at {number(each.earlier_target_offset)}"
+        f"{place}: source offset {number(each.offset)} is target offset"
+        f" {number(each.target_offset)}{there}, source offset {number(each.earlier_offset)} is"
+        f" {number(each.earlier_target_offset)}"
     )
 
 

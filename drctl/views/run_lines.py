@@ -314,8 +314,8 @@ def _after_done(data: ReportData) -> Iterator[NextStep]:
     if data.rpo.records:
         yield NextStep(
             f"Decide on the {plural(data.rpo.records, 'record')} that were not replicated.",
-            "A late copy may land after newer records of its key, and whatever overwrites"
-            f" {source} destroys them.",
+            "Copying them late may put them after newer records with the same key. Deleting or"
+            f" recreating topics on {source} destroys them.",
         )
     yield check_order
 

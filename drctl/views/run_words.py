@@ -83,8 +83,8 @@ def verdict(data: ReportData) -> str:
         case RunStatus.UNKNOWN:
             return f"The outcome of {at} is unknown: check before you act. {writes_now(data)}."
         case RunStatus.INTERRUPTED:
-            before = f"before {at} was done" if at else "after the last step"
-            return f"Interrupted {before}: {writes_state(data)}."
+            place = f"{at} was not finished" if at else "After the last step"
+            return f"{place}: {writes_state(data)}."
         case RunStatus.NOT_ENDED:
             place = f"at {at}" if at else "after the last step"
             return f"The journal stops {place}: {writes_state(data)}."

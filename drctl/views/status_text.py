@@ -412,7 +412,10 @@ def status_table(seen: StatusNow) -> Iterator[Part]:
     yield _answer(f"{lost}; limit {seen.allowed.max_rpo_seconds:g} s", seen.unplanned)
     yield Text(f"link {plain(seen.link)}: {plain(seen.source)} -> {plain(seen.target)}", "dim")
     if network:
-        yield Text(f"{utc(seen.at_ms)}: nothing else can be checked; drctl doctor lists it", "dim")
+        yield Text(
+            f"{utc(seen.at_ms)}: nothing else could be checked; drctl doctor lists all checks",
+            "dim",
+        )
         return
     yield from _blockers(seen)
     others, more = group_by_cause(seen.others)
