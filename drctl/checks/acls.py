@@ -101,7 +101,9 @@ def _by_acl(subject: str, observed: Observed) -> Verdict:
         reason = "the source's ACLs cannot be read"
         remedy = f"{grant}, or {_COMMAND}"
         if observed.mode is Mode.UNPLANNED:
-            remedy = f"if the source is lost, none: drctl failback fences it later; else {remedy}"
+            remedy = (
+                f"if the source is lost, do nothing: drctl failback fences it later; else {remedy}"
+            )
         return _not_possible(subject, reason, acls.reason, remedy, observed)
     if not acls.enforced:
         reason = "the source has no authorizer: ACLs are not enforced"

@@ -22,7 +22,7 @@ _BEFORE_FAILOVER = frozenset(
         *("replication-not-running", "backlog-near-retention", "source-alive"),
     }
 )
-"""Checks that prepare a failover: after it, their remedies would harm."""
+"""Checks that prepare a failover: after one, their remedies would do harm."""
 
 _NEEDS_SOURCE = frozenset(
     {

@@ -86,7 +86,7 @@ class ClientConfig(Settings):
             keys: one name, or several names of the same setting, separated by spaces.
 
         Raises:
-            NotObserved: it stands somewhere else, and only a reference to it here.
+            NotObserved: the configuration contains only a reference to it.
         """
         names = keys.split()
         key = next((name for name in names if name in self.values), names[0])
@@ -236,7 +236,7 @@ def delivery_timeout(client: ClientConfig) -> Verdict | None:
     java = client.library is Library.JAVA
     keys = "delivery.timeout.ms" if java else "message.timeout.ms delivery.timeout.ms"
     seen = client.integer(keys, 120_000 if java else 300_000)
-    # To librdkafka 0 is for ever.
+    # In librdkafka, 0 means no timeout.
     if seen.value >= _LEAST_DELIVERY_MS or (seen.value == 0 and not java):
         return seen.ok("records outlast a failover")
     impact = f"records are dropped, with an error, after {duration(seen.value)}"

@@ -239,7 +239,7 @@ class StatusNow:
 
     @property
     def exit_code(self) -> ExitCode:
-        """5 where a cluster did not answer, 1 where something is no-go."""
+        """5 if a cluster did not answer, 1 if something is no-go, else 0."""
         if self.silent:
             return ExitCode.UNKNOWN
         return ExitCode.DONE if self.planned.go and self.unplanned.go else ExitCode.FOUND

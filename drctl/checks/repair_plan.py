@@ -121,7 +121,7 @@ def rules_to_add(observed: Observed, seen: Seen) -> Fixes:
             why = (
                 f"a rule of the target denies it, and drctl deletes no rules: {in_words(denied[0])}"
             )
-            remedy = "check why the rule exists; kafka-acls --remove"
+            remedy = "check why the rule exists, then remove it: kafka-acls --remove"
             left.append(Left(_CHECK, what, why, f"it {_DENIED}", remedy))
             continue
         for rule in books.allowing(refusal):

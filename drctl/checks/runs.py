@@ -33,7 +33,7 @@ def moved(observed: Observed) -> Iterator[Verdict]:
     )
     impact = f"{link.target} accepts their writes: preparing a failover from {link.source}"
     run = f"run {known.moved.run} ({known.moved.plan})"
-    reason = f"they are on {link.target} since {utc(known.moved.since_ms)}, moved by {run}"
+    reason = f"they have been on {link.target} since {utc(known.moved.since_ms)}, moved by {run}"
     yield fail(subject, reason, _fence(observed), f"{impact} would harm them", remedy)
     yield from _copying(observed, known.moved)
 
@@ -61,7 +61,7 @@ def _copying(observed: Observed, moved: Moved) -> Iterator[Verdict]:
     source, target = observed.link.source, observed.link.target
     yield fail(
         f"connector {name}",
-        f"it is {found.state}, but clients are on {target} since run {moved.run}",
+        f"it is {found.state}, but clients have been on {target} since run {moved.run}",
         f"{len(found.tasks):,} tasks",
         f"it appends old records of {source} after newer records of {target}",
         f"stop it and keep it stopped: `{_stops(observed)}`",

@@ -179,9 +179,8 @@ class Draft:
     def text(self) -> str:
         """The file."""
         lines = [
-            "# Configuration of drctl. Do not write secrets into this file: in properties and"
-            " URLs,",
-            "# refer to them with ${env:NAME} or ${file:PATH}.",
+            "# Configuration of drctl. Do not write secrets into this file: in properties and",
+            "# URLs, refer to them with ${env:NAME} or ${file:PATH}.",
             "clusters:",
             *self._cluster(self.first),
             *self._cluster(self.second),

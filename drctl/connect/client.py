@@ -1,7 +1,7 @@
 """A client of Connect's REST interface: several workers, one deadline, validated responses.
 
 Each request ends by its deadline and reads a limited response, whatever the server does. A response
-that is not Connect's raises an error of its own; it is never interpreted, and never a crash.
+that is not from Connect raises an error; it is never interpreted, and never crashes drctl.
 """
 
 import http.client
@@ -90,27 +90,25 @@ class Access:
         """
         for name, value in self.headers.items():
             if name.lower() in _OURS:
-                raise ConfigError(f"connect_access: header {name} is drctl's own")
+                raise ConfigError(f"connect_access: header {name} is set by drctl: remove it")
             if not value.isprintable() or not value.isascii():
-                raise ConfigError(f"connect_access: header {name} holds what no header can")
+                raise ConfigError(f"connect_access: header {name} must be printable ASCII")
         remember(value for name, value in self.headers.items() if names_secret(name))
         found = dict(self.headers)
         user, password = worker.user, worker.password
         if user is not None and self.user is not None:
-            raise ConfigError(f"connect_access: `user` is given, and the URL of {worker} names one")
+            raise ConfigError(f"connect_access: `user` is set, but the URL of {worker} has a user")
         if user is None:
             user, password = self.user, self.password
         if user is not None:
             if "authorization" in map(str.lower, found):
-                raise ConfigError("connect_access: header Authorization beside a user")
+                raise ConfigError("connect_access: `user` and a header Authorization are set")
             if ":" in user:
-                raise ConfigError("connect_access: no user can have a colon in the name")
+                raise ConfigError("connect_access: `user` must not contain a colon")
             try:
                 both = f"{user}:{password}".encode("utf-8", "surrogateescape")
             except UnicodeEncodeError:
-                raise ConfigError(
-                    "connect_access: user and password hold what is no text"
-                ) from None
+                raise ConfigError("connect_access: user and password must be text") from None
             credentials = b64encode(both).decode()
             remember((password, credentials))
             found["Authorization"] = f"Basic {credentials}"
@@ -142,7 +140,7 @@ class Access:
             except (OSError, ValueError) as error:
                 raise ConfigError(
                     f"connect_access: `certificate` and `key` cannot be used: {_because(error)}",
-                    "Give PEM files that belong together, and `key_password` of an encrypted key.",
+                    "Use the PEM files of one key pair; an encrypted key needs `key_password`.",
                 ) from None
         return context
 
@@ -244,7 +242,7 @@ class ConnectReader:
                 raise
             raise ConnectRejected(
                 f"Kafka Connect does not know the status of connector {name} yet",
-                "The worker's own log says more.",
+                "See the worker's log.",
             ) from None
 
     def config(self, name: str) -> dict[str, str]:
@@ -355,16 +353,16 @@ class ConnectReader:
             except http.client.RemoteDisconnected:
                 silence, sent = "it closed the connection", True
             except http.client.IncompleteRead:
-                silence, sent = "its answer broke off", True
+                silence, sent = "its response was incomplete", True
             except http.client.HTTPException as odd:
-                raise self._odd(worker, method, path, "no HTTP", str(odd).encode()) from None
+                raise self._odd(worker, method, path, "it is not HTTP", str(odd).encode()) from None
             except OSError as error:
                 silence, sent = _because(error), sent or exchange.sent
         because = f": {silence}" if silence else ""
         seconds = self.timeout_s if within_s is None else within_s
         silent = Unreachable(
             f"Kafka Connect ({self._named}) did not answer within {seconds:g} s{because}",
-            "Check that the worker runs and that `connect` of the replicator in drctl.yaml fits.",
+            "Check that the worker runs, and `connect` of the replicator in drctl.yaml.",
         )
         if self._peer is not None:
             self._peer.failed(silent)
@@ -386,7 +384,7 @@ class ConnectReader:
             try:
                 return read(read_json(answer.data) if answer.data.strip() else None)
             except ValueError as wrong:
-                why = "it is no JSON" if isinstance(wrong, _NO_JSON) else str(wrong)
+                why = "it is not JSON" if isinstance(wrong, _NO_JSON) else str(wrong)
                 raise self._odd(answer.worker, method, path, why, answer.data) from None
         if answer.status < 400:
             why = f"it redirects to {hide_user_info(answer.elsewhere)}"
@@ -399,18 +397,18 @@ class ConnectReader:
             )
         raise ConnectRejected(
             f"Kafka Connect answered {answer.status} to {method} {path}: {message}",
-            _ACCESS if answer.status in _NOT_LET_IN else "The worker's own log says more.",
+            _ACCESS if answer.status in _NOT_LET_IN else "See the worker's log.",
         )
 
     def _odd(self, worker: WebAddress, method: str, path: str, why: str, data: bytes) -> Unknown:
         message = (
-            f"Connect answered something that is not Connect's: {method} {worker}{path}:"
+            f"not a response of Kafka Connect: {method} {worker}{path}:"
             f" {_beginning(why.encode())}; it begins with {_beginning(data) or 'nothing'}"
         )
         hint = "Check that the URL leads to the worker itself, not to a proxy or a login page."
         if method == "GET":
             return NotConnect(message, hint)
-        return Unknown(f"{message}; it may have done what was asked", hint)
+        return Unknown(f"{message}; the request may have been executed", hint)
 
 
 class ConnectWriter(ConnectReader):
@@ -535,7 +533,7 @@ class ConnectWriter(ConnectReader):
     def _no_answer(self, method: str, silent: Unreachable, sent: bool) -> DrctlError:
         if method == "GET" or not sent:
             return silent
-        return Unknown(f"{silent.message}; it may have done what was asked", silent.hint)
+        return Unknown(f"{silent.message}; the request may have been executed", silent.hint)
 
 
 def path_of(connector: str) -> str:
@@ -565,7 +563,7 @@ def acknowledged(document: Any) -> None:
 def _named(name: str) -> Read[None]:
     def read(document: Any) -> None:
         if member(document, "name", str) != name:
-            raise ValueError("it names another connector")
+            raise ValueError("it is about another connector")
 
     return read
 
@@ -604,13 +602,13 @@ def _because(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {error.verify_message}"
     if isinstance(error, gaierror):
-        return "nothing is known under this name"
+        return "unknown host name"
     if isinstance(error, ssl.SSLError):
         return (error.reason or "TLS fails").replace("_", " ").lower()
     if isinstance(error, OSError) and error.strerror:
         named = f": {error.filename}" if error.filename else ""
         return f"{error.strerror.lower()}{named}"
-    return "it is not in the right form"
+    return "it has the wrong format"
 
 
 def _is_pem(text: str) -> bool:

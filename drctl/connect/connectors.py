@@ -10,7 +10,7 @@ T = TypeVar("T")
 _JSON: Mapping[type, str] = {
     dict: "an object",
     list: "a list",
-    str: "a text",
+    str: "text",
     int: "a whole number",
     bool: "true or false",
     type(None): "missing",
@@ -42,7 +42,7 @@ def read_config(document: Any) -> dict[str, str]:
     """
     config = {k: v for k, v in checked(document, dict).items() if v is not None}
     if not all(isinstance(value, str | int | float) for value in config.values()):
-        raise ValueError("a value of a configuration is no text")
+        raise ValueError("a value of a configuration is not text")
     return {key: str(value) for key, value in config.items()}
 
 

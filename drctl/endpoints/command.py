@@ -47,7 +47,7 @@ class Ended:
     @property
     def reason(self) -> str:
         """Why it failed, as text: its exit code or signal, and the last line of its output."""
-        how = f"signal {-self.code} ended it" if self.code < 0 else f"it ended with {self.code}"
+        how = f"killed by signal {-self.code}" if self.code < 0 else f"exit code {self.code}"
         lines = (self.errors.strip() or self.output.strip()).splitlines()
         return f"{how}: {lines[-1][:300]}" if lines else how
 
@@ -92,8 +92,8 @@ class Commands:
                 reason = error.strerror if isinstance(error, OSError) else str(error)
                 raise EndpointRejected(
                     f"the command {argv[0]} cannot be started: {reason}",
-                    "name it from the folder of drctl.yaml, or absolutely; it is looked for in the"
-                    " PATH that `env` of the endpoint gives, else in /bin and /usr/bin",
+                    "use a path, absolute or relative to the folder of drctl.yaml; a bare name is"
+                    " searched in PATH of the endpoint's `env`, else in /bin and /usr/bin",
                 ) from None
             try:
                 code = process.wait(self.timeout_s)
@@ -171,11 +171,11 @@ class CommandReader:
         if ended.code:
             raise Unknown(
                 f"{shlex.join(argv)} does not report where clients are sent: {ended.reason}",
-                "run it by hand; it must print the name of a cluster of drctl.yaml and end with 0",
+                "run it by hand; it must print the name of a cluster in drctl.yaml and exit with 0",
             )
         answer = ended.output.strip()
         cluster = answer if answer in self._clusters else None
-        whose = "" if cluster else f", which is none of {', '.join(self._clusters)}"
+        whose = "" if cluster else f", which is not one of {', '.join(self._clusters)}"
         words = f"{shlex.join(argv)} answers {quoted(answer)}{whose}"
         return EndpointState(
             self.endpoint, cluster, words, {"answer": answer[:_LONGEST_ANSWER], "code": ended.code}
@@ -244,12 +244,12 @@ class CommandWriter:
         except TimedOut:
             raise Unknown(
                 f"{shlex.join(argv)} did not end within {self._commands.timeout_s:g} s and was"
-                " ended; whether it had switched is not known",
-                f"check with {shlex.join(self._settings.observe)} before anything else",
+                " killed; whether it has switched clients is unknown",
+                f"first check where clients are sent: {shlex.join(self._settings.observe)}",
             ) from None
         if ended.code:
             raise EndpointFailed(
                 f"{shlex.join(argv)} failed, and may have changed something: {ended.reason}",
                 f"check with {shlex.join(self._settings.observe)}; complete or undo its changes"
-                " before drctl continues",
+                " before you continue",
             )

@@ -103,7 +103,7 @@ class Answered:
     def outdated(self, records: Records) -> str:
         """How it differs from the zone, as text; empty if it does not."""
         if self.failure:
-            return f"the resolver {self.resolver} does not say what it has: {self.failure}"
+            return f"the cache of resolver {self.resolver} is unknown: {self.failure}"
         if self.records.data == records.data:
             return ""
         left = f", for {self.records.ttl} s more" if self.records.data else ""
@@ -132,7 +132,7 @@ def _ask(
         if answer.rcode() not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
             return Answered(resolver, Records(), dns.rcode.to_text(answer.rcode()))
         if not isinstance(answer, dns.message.QueryMessage):
-            return Answered(resolver, Records(), "its answer is none")
+            return Answered(resolver, Records(), "it sent no valid answer")
         return Answered(resolver, of_set(answer.resolve_chaining().answer))
     except dns.exception.Timeout:
         return Answered(resolver, Records(), "it did not answer")
@@ -186,7 +186,7 @@ class DnsServer:
             raise Unreachable(
                 f"the DNS server {self.name} cannot be reached: {_reason(error)}",
                 "check `server` and `port` of the endpoint; updates need TCP, which a firewall may"
-                " keep from port 53",
+                " block on port 53",
             ) from None
         stream.setblocking(False)
         return stream
@@ -194,14 +194,14 @@ class DnsServer:
     def _lost(self, message: dns.message.Message, reason: str) -> DrctlError:
         if isinstance(message, dns.update.UpdateMessage):
             return Unknown(
-                f"the DNS server {self.name} was sent an update, but no answer tells"
-                f" whether it was done: {reason}",
-                "check the record before anything else; the update was conditional, so"
-                " sending it again does no harm",
+                f"the DNS server {self.name} did not confirm an update, so the record may have"
+                f" changed: {reason}",
+                "check the record first; the update was conditional, so sending it again does no"
+                " harm",
             )
         return Unreachable(
             f"the DNS server {self.name} did not answer: {reason}",
-            "check that it runs, and that `server` and `port` of the endpoint are its own",
+            "check that it runs, and `server` and `port` of the endpoint",
         )
 
     def _rejected(self, error: dns.tsig.PeerError) -> EndpointRejected:
@@ -211,7 +211,7 @@ class DnsServer:
                 return EndpointRejected(f"the DNS server {self.name} {text.format(name)}", fix)
         return EndpointRejected(
             f"the DNS server {self.name} does not accept the TSIG key {name}: {error}",
-            "its own log says more",
+            "see the log of the DNS server",
         )
 
 
@@ -219,18 +219,18 @@ _REJECTIONS = (
     (
         dns.tsig.PeerBadKey,
         "does not know the TSIG key {}",
-        "check `tsig.name` and `tsig.algorithm`: the server must hold a key of the same name and"
+        "check `tsig.name` and `tsig.algorithm`: the server must have a key of the same name and"
         " algorithm",
     ),
     (
         dns.tsig.PeerBadSignature,
-        "has another secret for the TSIG key {}",
+        "has a different secret for the TSIG key {}",
         "check `tsig.secret` and `tsig.algorithm` against the server's key",
     ),
     (
         dns.tsig.PeerBadTime,
-        "refuses what the TSIG key {} signed, for its clock differs from this machine's",
-        "set both clocks: TSIG allows 5 minutes",
+        "rejects signatures of the TSIG key {}: its clock differs from this host's",
+        "synchronize both clocks: TSIG allows a difference of 5 minutes",
     ),
 )
 
@@ -254,7 +254,7 @@ def _key(tsig: TsigConfig, environ: Mapping[str, str]) -> dns.tsig.Key:
     if not decoded:
         raise ConfigError(
             f"{tsig.secret.place}: is not the secret of a TSIG key",
-            "it is base64, as `tsig-keygen` prints it behind `secret`",
+            "use the base64 text that `tsig-keygen` prints after `secret`",
         )
     return dns.tsig.Key(tsig.name, decoded, tsig.algorithm)
 
@@ -342,7 +342,7 @@ class DnsReader:
         if code not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
             raise Unknown(
                 f"the DNS server {self._server.name} answers {dns.rcode.to_text(code)} for {name}",
-                "its own log says more",
+                "see the log of the DNS server",
             )
         if not answer.flags & dns.flags.AA:
             raise self._no_zone()
@@ -359,9 +359,9 @@ class DnsReader:
         if alias:
             return f"{self._settings.record} is an alias of {alias}"
         if not records.data:
-            return f"{subject} is not there"
+            return f"{subject} does not exist"
         name = cluster_of(self._settings, records)
-        whose = f"of {name}" if name else "not what drctl.yaml says of any cluster"
+        whose = f"of {name}" if name else "not the data of any cluster in drctl.yaml"
         usual = self._settings.ttl
         other = f", not {usual} s as in drctl.yaml" if records.ttl != usual else ""
         return f"{subject} is {records} ({whose}), TTL {records.ttl} s{other}"
@@ -392,7 +392,7 @@ class DnsWriter:
         must_be_of(self.endpoint, before)
         if before.evidence.get("alias"):
             raise EndpointRejected(
-                f"{before.words}; a name that is an alias can hold no {self._settings.type}",
+                f"{before.words}; an alias cannot have {self._settings.type} records",
                 "remove the CNAME record, or set `type: CNAME` of the endpoint",
             )
         seen = of_evidence(self._settings.type, before.evidence)
@@ -448,19 +448,19 @@ class DnsWriter:
             kind = self._settings.type
             return EndpointRejected(
                 f"the DNS server {server} refuses to change {record} {kind}",
-                "let the key change it, in BIND: update-policy { grant KEY name"
+                "allow the key to update it, in BIND: update-policy { grant KEY name"
                 f" {record} {kind}; }};",
             )
         if code in (dns.rcode.NOTAUTH, dns.rcode.NOTZONE, dns.rcode.NOTIMP):
             return EndpointRejected(
-                f"the DNS server {server} takes no updates of {self._settings.zone}"
+                f"the DNS server {server} does not accept updates of {self._settings.zone}"
                 f" ({dns.rcode.to_text(code)})",
                 "check that `server` is the zone's primary server, and that `zone` is the zone's"
                 " own name",
             )
         return Unknown(
             f"the DNS server {server} answers {dns.rcode.to_text(code)} to the update of {record}",
-            "check the record before anything else; the server's log has details",
+            "check the record first; see the server's log",
         )
 
 

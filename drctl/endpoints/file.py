@@ -112,9 +112,9 @@ def _or_rejected(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise EndpointRejected(
-            f"{path} cannot be replaced with its owner and mode kept: {error.strerror}",
-            "run drctl as the file's owner, with the right to write in its folder; a file that is"
-            " mounted by itself cannot be replaced: mount its folder",
+            f"{path} cannot be replaced with the same owner and mode: {error.strerror}",
+            "run drctl as the file's owner, with write access to its folder; a single file that is"
+            " mounted cannot be replaced: mount its folder instead",
         ) from None
 
 
@@ -127,8 +127,8 @@ def _sync_folder(path: Path) -> None:
             os.close(handle)
     except OSError as error:
         raise Unknown(
-            f"{path} was replaced, and may be as before after a crash: {error.strerror}",
-            "check the disk, then the file",
+            f"{path} was replaced, but the change may not survive a crash: {error.strerror}",
+            "check the disk, then the content of the file",
         ) from None
 
 
@@ -198,21 +198,21 @@ class FileReader:
             status = path.stat()
             if not stat.S_ISREG(status.st_mode) or status.st_size > _LONGEST:
                 raise EndpointRejected(
-                    f"{self._path} is no file that clients could read their bootstrap from",
-                    f"`path` must name a file of at most {_LONGEST:,} bytes",
+                    f"{self._path} is not a regular file, or is too large",
+                    f"`path` of the endpoint must name a file of at most {_LONGEST:,} bytes",
                 )
             content = path.read_bytes()
         except FileNotFoundError:
             if not path.parent.is_dir():
                 raise EndpointRejected(
-                    f"{self._path} cannot be there: {path.parent} is no folder",
-                    "make the folder, or correct `path` of the endpoint",
+                    f"{self._path} cannot exist: {path.parent} is not a folder",
+                    "create the folder, or correct `path` of the endpoint",
                 ) from None
             return Found(path, None)
         except OSError as error:
             raise EndpointRejected(
                 f"{self._path} cannot be read: {error.strerror}",
-                "let drctl's user read it, or correct `path` of the endpoint",
+                "grant drctl's user read access, or correct `path` of the endpoint",
             ) from None
         return Found(path, content, stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid)
 
@@ -225,9 +225,9 @@ class FileReader:
         if found.content is None:
             return f"{self._path} does not exist"
         if cluster is not None:
-            return f"{self._path} says {cluster}"
+            return f"{self._path} points to {cluster}"
         size = f"{len(found.content):,} bytes"
-        return f"{self._path} holds what drctl.yaml says of no cluster ({size})"
+        return f"{self._path} does not have the content of any cluster in drctl.yaml ({size})"
 
 
 class FileWriter:
@@ -290,8 +290,8 @@ class FileWriter:
         content = self._contents[cluster].encode()
         if hashlib.sha256(content).hexdigest() != digest:
             raise EndpointRejected(
-                f"{path} held what drctl.yaml said of {cluster}, and that has changed since",
-                "use the drctl.yaml that the run began with, or write the file by hand",
+                f"{path} had the content for {cluster}, which has changed in drctl.yaml since",
+                "use the drctl.yaml with which the run started, or write the file by hand",
             )
         replaced(path, content, None)
 
@@ -303,8 +303,8 @@ class FileWriter:
             whole = False
         if not whole:
             raise EndpointRejected(
-                f"what {path} held is gone: {kept} is not what was kept of it",
-                "write the file by hand; it is not drctl's own content, so no journal holds it",
+                f"the previous content of {path} is lost: {kept} is missing or was changed",
+                "write the file by hand; drctl did not write that content, so no journal has it",
             )
         restore_file(kept, path)
 

@@ -57,7 +57,7 @@ class RuntimeApi:
             commands,
             Unreachable(
                 f"HAProxy ({self.name}) did not answer",
-                "check that the endpoint names HAProxy's `stats socket`, and not a port of Kafka",
+                "check that the endpoint names HAProxy's `stats socket`, not a Kafka port",
             ),
         )
 
@@ -73,7 +73,7 @@ class RuntimeApi:
             commands,
             Unknown(
                 f"HAProxy ({self.name}) did not confirm the switch",
-                "check its servers before anything else; repeating the switch is harmless",
+                "check its servers first; repeating the switch is harmless",
             ),
         )
 
@@ -81,8 +81,8 @@ class RuntimeApi:
         line = "; ".join(commands) + "\n"
         if len(line) > _LONGEST_LINE:
             raise EndpointRejected(
-                f"HAProxy ({self.name}) takes no line of {len(line)} characters",
-                "the endpoint has too many servers: make two backends of it",
+                f"HAProxy ({self.name}) does not accept a command line of {len(line)} characters",
+                "the backend has too many servers: split it into two",
             )
         with self._connected() as stream:
             try:
@@ -256,7 +256,7 @@ class HaproxyReader:
             found = servers_of(states, statistics, backend)
         except (KeyError, TypeError, ValueError, csv.Error):
             raise Unknown(
-                f"HAProxy ({self._api.name}) answers what is no list of servers: {states[:80]!r}",
+                f"HAProxy ({self._api.name}) did not return a list of servers: {states[:80]!r}",
                 "check that the endpoint names the socket of HAProxy's runtime API",
             ) from None
         named = _names(self._settings)
@@ -351,7 +351,7 @@ class HaproxyWriter:
             return
         said = "; ".join(f"{order}: {answer}" for order, answer in failed.items())
         if "Permission denied" in said:
-            fix = "the socket needs `level admin` in haproxy.cfg"
+            fix = "set `level admin` on the `stats socket` in haproxy.cfg"
         else:
             fix = "check the servers of the backend, and correct what HAProxy reports"
         kind = EndpointRejected if len(failed) == len(orders) else EndpointFailed
@@ -409,7 +409,7 @@ def _unfinished(settings: HaproxyEndpoint, servers: Servers, cluster: str) -> It
         elif server.state == "maint" and found.sessions:
             yield f"{name} still has {found.sessions} open sessions"
         elif server.state == "ready" and not found.up:
-            yield f"{name} takes no clients: its health check fails"
+            yield f"{name} accepts no clients: its health check fails"
 
 
 def _seen(state: EndpointState) -> dict[str, Server]:

@@ -142,7 +142,7 @@ class ComparePlan:
         without = [t.topic for t in self.topics if not (t.timestamps and self.identity.timestamp)]
         if clash := set(by_time) & set(without):
             raise ValueError(
-                f"time buckets for topics that are compared without timestamps: {sorted(clash)}"
+                f"time buckets for topics without comparable timestamps: {sorted(clash)}"
             )
 
     def everything(self) -> Reads:

@@ -43,7 +43,7 @@ links:
   main:                       # replication from one cluster to the other
     from: primary
     to: secondary
-    topics: {json.dumps(list(chosen))}     # full-match regular expressions; exclude: likewise
+    topics: {json.dumps(list(chosen))}     # full-match regular expressions, also for exclude:
     groups: {json.dumps(list(groups))}  # consumer groups whose offsets matter
     replicator:
       kind: mirrormaker2      # mirrormaker2 | confluent-replicator | offset-preserving | none
@@ -161,4 +161,4 @@ def _reverse(parts: Parts, connector: str | None) -> str:
         inner = f"connect: {parts.worker.url}\nconnectors: {{source: {connector}}}"
     else:
         return ""
-    return f"\nreverse:                # the one used for failback\n{indent(inner, '  ')}"
+    return f"\nreverse:                # replication for failback\n{indent(inner, '  ')}"

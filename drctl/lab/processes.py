@@ -142,7 +142,7 @@ class Part:
         write_private(self._record, json.dumps({"pid": pid, "started": born}) + "\n")
 
     def process(self) -> psutil.Process | None:
-        """The process if it lives; a recycled pid is not taken for it."""
+        """The process if it is alive; None if another process has its pid now."""
         try:
             record = json.loads(self._record.read_text(encoding="utf-8"))
             found = psutil.Process(record["pid"])
@@ -151,7 +151,7 @@ class Part:
             if found.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
                 # Until its other threads have ended, a killed process still holds its ports.
                 return found if found.num_threads() > 1 else None
-            words = found.cmdline()  # none while it becomes another program: it has just begun
+            words = found.cmdline()  # empty during exec: it has just started
             return found if self.mark in words or not words else None
         except (FileNotFoundError, psutil.NoSuchProcess):
             return None
@@ -162,7 +162,7 @@ class Part:
         return process is not None and process.status() == psutil.STATUS_STOPPED
 
     def signal(self, number: signal.Signals) -> bool:
-        """Send a signal; False where there is no such process."""
+        """Send a signal; False if the process is not running."""
         process = self.process()
         if process is None:
             return False
@@ -170,10 +170,10 @@ class Part:
         return True
 
     def end(self, patience: Patience, gently: bool = False) -> None:
-        """End the process and see it gone.
+        """End the process and wait until it is gone.
 
         Raises:
-            Stopped: it outlived even SIGKILL.
+            Stopped: it survives SIGKILL.
         """
         process = self.process()
         if process is not None:
@@ -224,7 +224,7 @@ def end_processes(
     if left := [p for p in alive if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]:
         raise Stopped(
             f"lab processes survive SIGKILL: pids {', '.join(str(p.pid) for p in left)}",
-            "they wait in the kernel, usually for a disk: check with ps, then try again",
+            "they are blocked in the kernel, usually on disk I/O: check with ps, then try again",
         )
 
 

@@ -69,7 +69,7 @@ class Reached(NamedTuple):
 
 @dataclass(slots=True)
 class _Search:
-    """The search for one offset: the target has what is before `low`, not what is before `high`."""
+    """The search for one offset: the target has the record before `low`, not that before `high`."""
 
     lost: Lost
     high: int
@@ -86,7 +86,7 @@ class _Search:
 
     def note(self, probe: int, trail: LastConsumed, match: Match | Unavailable | None) -> None:
         if isinstance(match, Unavailable):
-            self.ended = True  # what was found before holds: it only lies further back
+            self.ended = True  # an earlier match stays valid: it is only further back
         elif match is None:
             self.high, self.step = probe, self.step * GROWTH
             self.ended = self.low is None and probe <= self.lost.log.log_start + 1
@@ -322,7 +322,7 @@ def _copied(
         Unreachable: a cluster did not answer.
         ScanFailed: records could not be read completely.
     """
-    # The target first: what is a copy there is on the source then.
+    # Read the target first: the originals of its copies are then on the source.
     there = search.following(by_partition((run.target, run.copies) for run in runs))
     logs = source.offsets({run.source for run in runs}) if runs else {}
     whole: dict[_Run, OffsetRange] = {}
@@ -378,7 +378,7 @@ def _certain(here: _Row, every: _Row, committed: _Row, count: int) -> int | None
     if not same and as_committed:
         return 0
     whole = same >= count or (same == len(here.names) and here.ended)
-    # They are not copies of committed records only if one of them differs from these.
+    # If all of them equal committed records, they may be copies of those instead.
     other = as_committed < min(same, len(committed.names) + committed.ended)
     return min(same, count) if same and whole and other else None
 

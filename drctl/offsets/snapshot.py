@@ -158,7 +158,9 @@ def of_groups(wanted: Sequence[Wanted], patterns: Sequence[str]) -> tuple[Wanted
     for pattern in patterns:
         found = set(filter(Filters((pattern,)).wants_group, names))
         if not found:
-            raise UsageError(f"no group matches {pattern!r}", "name groups in full")
+            raise UsageError(
+                f"no group matches {pattern!r}", "a pattern must match the whole group name"
+            )
         chosen |= found
     return tuple(row for row in wanted if row.group in chosen)
 

@@ -85,7 +85,7 @@ class Application:
             with self._log.open("rb") as file:
                 file.seek(max(self._begins, file.seek(0, os.SEEK_END) - _TAIL))
                 said = fault_in(file.read().decode("utf-8", "replace"))
-        return said or f"spark-submit ended with code {self._process.returncode}"
+        return said or f"spark-submit ended with exit code {self._process.returncode}"
 
     def end(self, patience: float) -> None:
         """Wait for its end; then terminate its process group."""

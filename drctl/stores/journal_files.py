@@ -225,7 +225,7 @@ class RunFiles:
         return run_state.verify(run, self.lines(run)).lines
 
     def set_aside(self, run: str) -> bool:
-        """Always False: only the topic, or the run's own lines, show that."""
+        """Always False: only the journal topic, or the lines of the run, show it."""
         return False
 
     def runs(self) -> Sequence[str]:
@@ -310,7 +310,7 @@ class RunFiles:
 
 
 _ALONE = "alone"
-"""A file in the folder of a run; it names what the run has for itself."""
+"""A file in the folder of a run that exists only on this host; contains its link."""
 
 
 class LocalRuns(RunFiles):

@@ -54,7 +54,7 @@ def test_what_is_said_half_way_and_of_clients_that_have_moved(link: Stage) -> No
     for rows in (doctor(stage), blockers(stage, "planned")):
         _, copying = (row for row in rows if row["check"] == MOVED)
         assert copying["subject"] == f"connector {stage.copies}"
-        assert f"clients are on secondary since run {run}" in copying["reason"]
+        assert f"clients have been on secondary since run {run}" in copying["reason"]
         assert f"connectors/{stage.copies}/stop" in copying["remedy"]
 
 
@@ -78,7 +78,7 @@ def clients_are_on_the_target(stage: Stage, run: str) -> None:
     rows = doctor(stage)
     for each in (rows, blockers(stage, "planned"), blockers(stage, "unplanned")):
         moved = cause(each, MOVED)
-        assert moved["reason"].startswith("they are on secondary since ")
+        assert moved["reason"].startswith("they have been on secondary since ")
         assert f"by run {run} (failover-planned)" in moved["reason"]
         assert "its rules deny access to" in moved["evidence"]
         assert "drctl failback --check-order" in moved["remedy"]

@@ -106,7 +106,7 @@ def test_an_answer_that_is_no_cluster(folder: Path) -> None:
     state = opened(folder).seen()
     assert state.cluster is None
     assert state.words == (
-        "./observe answers 'primary and more', which is none of primary, secondary"
+        "./observe answers 'primary and more', which is not one of primary, secondary"
     )
 
 
@@ -116,12 +116,12 @@ def test_failed(folder: Path) -> None:
     with pytest.raises(EndpointFailed) as caught:
         both.writer.switch("secondary", both.seen())
     assert caught.value.message == (
-        "./switch secondary failed, and may have changed something: it ended with 7: no such host"
+        "./switch secondary failed, and may have changed something: exit code 7: no such host"
     )
     assert "./observe" in caught.value.hint
     assert caught.value.exit_code is ExitCode.STOPPED
     script(folder, "switch", "#!/bin/sh\nkill -9 $$\n")
-    with pytest.raises(EndpointFailed, match="signal 9 ended it"):
+    with pytest.raises(EndpointFailed, match="killed by signal 9"):
         both.writer.switch("secondary", both.seen())
 
 
@@ -208,7 +208,7 @@ def test_interrupted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_observe_fails(folder: Path) -> None:
     script(folder, "observe", "#!/bin/sh\necho primary\nexit 1\n")
     both = opened(folder)
-    with pytest.raises(Unknown, match="does not report where clients are sent: it ended with 1"):
+    with pytest.raises(Unknown, match="does not report where clients are sent: exit code 1"):
         both.reader.observe()
 
 

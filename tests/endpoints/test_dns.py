@@ -99,7 +99,7 @@ def test_from_nothing_and_back_to_nothing(server: Named) -> None:
     given = settings(server)
     record = opened(server, given)
     before = record.seen()
-    assert (before.cluster, before.words) == (None, f"{given['record']} A is not there")
+    assert (before.cluster, before.words) == (None, f"{given['record']} A does not exist")
     assert before.cached_s == NEGATIVE_TTL
     record.writer.switch("primary", before)
     assert record.seen().cluster == "primary"
@@ -113,7 +113,7 @@ def test_what_belongs_to_nobody_is_put_back_too(server: Named) -> None:
     record = opened(server, given)
     before = record.seen()
     assert before.cluster is None
-    assert "10.0.0.1 (not what drctl.yaml says of any cluster)" in before.words
+    assert "10.0.0.1 (not the data of any cluster in drctl.yaml)" in before.words
     record.writer.switch("secondary", before)
     record.writer.restore(before)
     assert asked(server, given["record"]) == ["10.0.0.1"]
@@ -132,7 +132,7 @@ def test_what_somebody_else_changed_stays(server: Named) -> None:
         record.writer.restore(before)
     assert asked(server, given["record"]) == ["10.9.9.9"]
     set_by_hand(server, given, "A", 5)
-    with pytest.raises(EndpointMoved, match="is not there"):
+    with pytest.raises(EndpointMoved, match="does not exist"):
         record.writer.switch("secondary", before)
     assert asked(server, given["record"]) == []
 
@@ -175,7 +175,7 @@ def test_a_name_that_is_an_alias(server: Named) -> None:
     before = record.seen()
     assert (before.cluster, before.cached_s) == (None, 60)
     assert before.words == f"{given['record']} is an alias of elsewhere.example.org."
-    with pytest.raises(EndpointRejected, match="can hold no A") as caught:
+    with pytest.raises(EndpointRejected, match="alias cannot have A records") as caught:
         record.writer.switch("secondary", before)
     assert "CNAME" in caught.value.hint
     assert asked(server, given["record"], "CNAME") == ["elsewhere.example.org."]
@@ -225,4 +225,4 @@ def test_a_resolver_that_is_silent_is_not_taken_for_one_that_follows(server: Nam
     set_by_hand(server, given, "A", 2, "10.1.0.1")
     state = through_json(opened(server, given).reader.observe())
     assert state.cluster == "secondary"
-    assert "127.0.0.1:1 does not say what it has" in state.unfinished[0]
+    assert "resolver 127.0.0.1:1 is unknown" in state.unfinished[0]

@@ -37,7 +37,7 @@ def test_there_and_back(file: Path) -> None:
     file.chmod(0o640)
     both = opened(file.parent)
     before = both.seen()
-    assert (before.cluster, before.words) == ("primary", f"{file} says primary")
+    assert (before.cluster, before.words) == ("primary", f"{file} points to primary")
     assert before.evidence == {
         "sha256": hashlib.sha256(b"p1:9092,p2:9092\n").hexdigest(),
         "mode": "0640",
@@ -63,7 +63,7 @@ def test_what_is_put_back_is_what_drctl_yaml_says_never_what_a_journal_says(file
     assert both.seen() == before
     both.writer.switch("secondary", before)
     forged["sha256"] = hashlib.sha256(evil).hexdigest()
-    with pytest.raises(EndpointRejected, match="that has changed since"):
+    with pytest.raises(EndpointRejected, match="had the content for primary"):
         both.writer.restore(replace(before, evidence=forged))
     assert both.seen().cluster == "secondary"
 
@@ -108,7 +108,9 @@ def test_what_drctl_did_not_write_stays_out_of_journals_and_comes_back(file: Pat
     both = opened(file.parent)
     before = both.seen()
     assert before.cluster is None
-    assert before.words.endswith("holds what drctl.yaml says of no cluster (55 bytes)")
+    assert before.words.endswith(
+        "does not have the content of any cluster in drctl.yaml (55 bytes)"
+    )
     assert "planted" not in str(to_json(before))
     inode = file.stat().st_ino
     for _ in range(2):
@@ -128,11 +130,11 @@ def test_what_was_kept_is_not_trusted_blindly(file: Path) -> None:
     both.writer.switch("secondary", before)
     (kept,) = (path for path in file.parent.iterdir() if path != file)
     kept.write_bytes(b"another")
-    with pytest.raises(EndpointRejected, match="is not what was kept") as caught:
+    with pytest.raises(EndpointRejected, match="is missing or was changed") as caught:
         both.writer.restore(before)
     assert "by hand" in caught.value.hint
     kept.unlink()
-    with pytest.raises(EndpointRejected, match="is gone"):
+    with pytest.raises(EndpointRejected, match="is missing or was changed"):
         both.writer.restore(before)
     assert file.read_text() == "s1:9092\n"
 
@@ -234,7 +236,7 @@ def test_an_owner_that_cannot_be_kept(file: Path, monkeypatch: pytest.MonkeyPatc
     before = both.seen()
     monkeypatch.setattr(file_replacement.os, "fstat", another)
     monkeypatch.setattr(file_replacement.os, "fchown", refused)
-    with pytest.raises(EndpointRejected, match="with its owner and mode kept") as caught:
+    with pytest.raises(EndpointRejected, match="with the same owner and mode") as caught:
         both.writer.switch("secondary", before)
     assert "file's owner" in caught.value.hint
     monkeypatch.undo()
@@ -255,15 +257,15 @@ def test_a_disk_that_fails_after_the_file_was_replaced(
     both = opened(file.parent)
     before = both.seen()
     monkeypatch.setattr(file_replacement.os, "fsync", failing)
-    with pytest.raises(Unknown, match="may be as before after a crash"):
+    with pytest.raises(Unknown, match="may not survive a crash"):
         both.writer.switch("secondary", before)
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:
     (tmp_path / "bootstrap").mkdir()
-    with pytest.raises(EndpointRejected, match="is no file that clients"):
+    with pytest.raises(EndpointRejected, match="is not a regular file"):
         opened(tmp_path).reader.observe()
-    with pytest.raises(EndpointRejected, match="is no folder"):
+    with pytest.raises(EndpointRejected, match="is not a folder"):
         opened(tmp_path, path="absent/bootstrap").reader.observe()
     (tmp_path / "plain").touch()
     with pytest.raises(EndpointRejected, match="cannot be read: Not a directory"):
@@ -272,7 +274,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
 
 def test_a_file_beyond_reason(file: Path) -> None:
     file.write_bytes(b"x" * 1_000_001)
-    with pytest.raises(EndpointRejected, match="is no file that clients"):
+    with pytest.raises(EndpointRejected, match="is not a regular file"):
         opened(file.parent).reader.observe()
 
 

@@ -185,7 +185,7 @@ def test_a_server_whose_health_check_fails(haproxy: Proxy) -> None:
     servers = {"primary": "p1", "secondary": "s1"}
     backend = opened(haproxy, backend="checked", servers=servers)
     backend.writer.switch("secondary", backend.seen())
-    ill = ("s1 takes no clients: its health check fails",)
+    ill = ("s1 accepts no clients: its health check fails",)
     assert Patience.of(20).wait_until(lambda: backend.seen().unfinished == ill)
 
 
@@ -215,7 +215,7 @@ def test_a_socket_that_may_only_look(haproxy: Proxy) -> None:
     before = backend.seen()
     with pytest.raises(EndpointRejected, match="Permission denied") as caught:
         backend.writer.switch("secondary", before)
-    assert caught.value.hint == "the socket needs `level admin` in haproxy.cfg"
+    assert caught.value.hint == "set `level admin` on the `stats socket` in haproxy.cfg"
     assert states(backend) == {n: s["state"] for n, s in before.evidence["servers"].items()}
 
 
@@ -337,7 +337,7 @@ def drips() -> Iterator[bytes]:
         (repeat(b"x" * (1 << 20)), "did not answer"),
         (
             iter([b"1\n# srv_name\nx\n\n", b'# pxname,svname\n"' + b"x" * 200_000 + b"\n\n"]),
-            "no list",
+            "did not return a list",
         ),
     ],
     ids=["drips", "never ends", "one vast field"],
