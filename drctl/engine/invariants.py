@@ -142,7 +142,7 @@ RULES = (
     Rule(
         Trait.RECONCILES,
         Trait.STARTS_REPLICATION,
-        "reverse replication would append newer records before the missing ones are reconciled",
+        "reverse replication would append newer records before unreplicated ones are reconciled",
         reach=Reach.ALL,
     ),
     Rule(

@@ -335,8 +335,8 @@ def _other_names(facts: Facts, reverse: Replication, terms: Terms) -> Iterator[F
         elif unsure:
             reason = f"target topics unknown: {several(unsure)}"
             remedy = (
-                "step start-reverse-replication looks at the first record of each partition, and"
-                " stops it"
+                "step start-reverse-replication verifies the first record of each partition, and"
+                " stops the connector if it does not arrive"
             )
             yield Finding(REVERSE, Status.WARN, f"connector {each.name}", reason, remedy=remedy)
 

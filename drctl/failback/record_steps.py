@@ -155,7 +155,7 @@ def _reconciled(seen: Situation) -> StepState:
             " results"
         )
     if isinstance(facts.drctl_copies, Unavailable):
-        return unknown(f"copies of unreplicated records: {facts.drctl_copies.reason}")
+        return unknown(f"copies of unreplicated records are unknown: {facts.drctl_copies.reason}")
     there = sum(map(len, brought(result, facts.drctl_copies).values()))
     if there >= result.unreplicated:
         return done(
@@ -167,7 +167,7 @@ def _reconciled(seen: Situation) -> StepState:
 def _left(result: GapEvidence, facts: Facts, there: int) -> StepState:
     """The state where some records have no visible decision."""
     if isinstance(facts.decided, Unavailable):
-        return unknown(f"decisions: {facts.decided.reason}", started=bool(there))
+        return unknown(f"decisions are unknown: {facts.decided.reason}", started=bool(there))
     known = [(each.unreplicated, kept) for each, kept in _decisions(result, facts)]
     total, kept = max(known, key=lambda row: sum(row[1].values()), default=(0, {}))
     some = sum(kept.values())
@@ -305,7 +305,7 @@ def _kept_away(seen: Situation, brought: int) -> StepState:
     if not isinstance(seen.facts.returned_copies, Copies):
         # The filter may have been added after the first copy was replicated back.
         why = seen.facts.returned_copies.reason
-        return unknown(f"whether any of {brought:,} copies were copied back: {why}")
+        return unknown(f"cannot tell whether any of {brought:,} copies were copied back: {why}")
     if _left_out(reverse):
         return done(_LEFT_OUT)
     return not_done(

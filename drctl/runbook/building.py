@@ -54,7 +54,7 @@ _REQUIRED: Mapping[Trait, str] = {
     Trait.ENABLES_WRITES: "clients would be sent to a cluster that rejects their writes",
     Trait.FINDS_GAP: "records must be found before they can be reconciled",
     Trait.RECONCILES: (
-        "reverse replication would append newer records before the missing ones are reconciled"
+        "reverse replication would append newer records before unreplicated ones are reconciled"
     ),
 }
 _SHORT_KEYS = {"manual": "text", "check": "prechecks", "sequence": "name"}

@@ -355,7 +355,7 @@ def _stand(intent: CommitIntent) -> Stand:
 
 def _nothing_known(pattern: str) -> str:
     """Such a group would start by its `auto.offset.reset`: it may reread or skip everything."""
-    return f"{pattern}: no such group is known, and its source does not respond"
+    return f"{pattern}: no known group matches, and the source does not respond"
 
 
 def _refusal(line: Line) -> str:

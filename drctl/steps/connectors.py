@@ -20,6 +20,7 @@ from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.document import as_json
 from drctl.model.errors import Refused, UsageError
 from drctl.model.replication import STOPPED, Connector, Partition, Position
+from drctl.model.text import put
 from drctl.steps.repairs import counted
 from drctl.steps.stop_replication import for_each_connector
 
@@ -251,7 +252,8 @@ class SetSourcePositions(StepKind[Moves, Moves, None]):
         state = _known(name, workers.all()).state
         if state != STOPPED:
             raise Refused(
-                f"connector {name} is {state}: Connect sets positions only of stopped connectors"
+                f"connector {name} is {state}: Connect sets positions only of stopped connectors",
+                f"stop it: {put('', name, 'stop')}",
             )
         now = workers.positions(name)
         moved = [p for p in settings.positions if _at(p.partition, now) not in (p.before, p.to)]

@@ -177,7 +177,7 @@ def _blocked(groups: Groups, target: str) -> Iterator[str]:
 def _protocol_of(group: Group | Unavailable) -> str:
     if isinstance(group, Unavailable):
         return group.reason
-    return "not there" if group.state is GroupState.DEAD else group.protocol.value
+    return "it does not exist" if group.state is GroupState.DEAD else group.protocol.value
 
 
 def _outstanding(intent: PrepareIntent) -> str:

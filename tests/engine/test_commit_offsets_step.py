@@ -118,7 +118,7 @@ def test_groups_of_which_nothing_is_known_are_named() -> None:
     place = Wanted("a", ONE, Committed(7), Bounds(2, 0))
     found = Translating(known=(place,), unknown=("b", "c-.*"))
     planned = STEP.check({**SETTINGS, "leave_out": True}, {}, look(found))
-    reason = "no such group is known, and its source does not respond"
+    reason = "no known group matches, and the source does not respond"
     assert planned["left_out"] == [f"b: {reason}", f"c-.*: {reason}"]
     assert (planned["same"], planned["rereads"]) == (0, {"a": 2})
     STEP.apply(planned, writer(found))
@@ -126,7 +126,7 @@ def test_groups_of_which_nothing_is_known_are_named() -> None:
     assert seen.state is State.DONE
     assert seen.outstanding == f"2 groups or partitions were left out: b: {reason}"
     with pytest.raises(
-        Refused, match="2 groups or partitions cannot be committed: b: no such group"
+        Refused, match="2 groups or partitions cannot be committed: b: no known group"
     ):
         STEP.check({**SETTINGS, "leave_out": False}, {}, look(found))
 

@@ -397,7 +397,9 @@ def test_a_connector_that_brings_nothing_any_more_is_named_while_it_is_waited_fo
     intent = check("wait-for-catch-up", settings, world)
     for state, told in (("RUNNING", ""), ("FAILED", "; mm2 is FAILED: ConnectException: it ended")):
         world.states["mm2"] = state
-        assert verify("wait-for-catch-up", intent, world).words.endswith(f"still missing{told}")
+        assert verify("wait-for-catch-up", intent, world).words.endswith(
+            f"not replicated yet{told}"
+        )
 
 
 def test_what_is_out_of_order_refuses_and_what_is_put_right_does_not() -> None:

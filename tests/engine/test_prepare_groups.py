@@ -94,7 +94,7 @@ def test_one_that_was_forgotten_again_is_seen_to_be_missing() -> None:
     intent = checked(world)
     KIND.apply(intent, cast(LinkWriter, world))
     world.groups_of[TARGET].clear()
-    assert seen(intent, world).items == ("app: not there",)
+    assert seen(intent, world).items == ("app: it does not exist",)
 
 
 def test_a_thousand_are_made_in_batches() -> None:
