@@ -413,7 +413,7 @@ class Positions(PlanRequest):
         typer.Option(
             "--from",
             metavar="FILE",
-            help="File of `drctl connect offsets export`, or a backup by `apply`.",
+            help="File of `drctl connect offsets export`, or a backup that `apply` saved.",
         ),
     ]
     connect: Url = None

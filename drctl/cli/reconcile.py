@@ -87,8 +87,11 @@ class Reconcile(PlanRequest):
 def reconcile(given: Reconcile) -> int:
     """Copy, quarantine, export or discard unreplicated records.
 
-    Writes each record exactly once and in source order, even if interrupted and resumed.
-    Without --execute nothing is written: the plan is printed.
+    copy appends the records to their topics on the target. quarantine appends them to
+    __drctl_quarantine.TOPIC there, which applications do not read. export writes them to files.
+    discard leaves them on the source and records the decision; it requires --topic. Each record is
+    written exactly once and in source order, even if interrupted and resumed. Without --execute
+    nothing is written: the plan is printed.
 
     Examples:
         drctl reconcile --policy copy                        # print the plan
