@@ -253,7 +253,7 @@ def judged(observed: Observed, groups: GroupsNow, lost: Rpo | None, took_s: floa
     """
     link = observed.link
     topics = topics_now(observed)
-    why = observed.lag.reason if isinstance(observed.lag, Unavailable) else "it carries no topic"
+    why = observed.lag.reason if isinstance(observed.lag, Unavailable) else "the link has no topics"
     rpo = lost if lost is not None else link_now(topics, why)
     planned = _asked(replace(observed, mode=Mode.PLANNED))
     if any(f.check == MOVED and f.status is Status.FAIL for f in planned):

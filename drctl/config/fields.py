@@ -245,7 +245,7 @@ def _several(value: object) -> object:
 
 
 def frozen(value: Mapping[str, T]) -> Mapping[str, T]:
-    """Return a read-only copy or view of the mapping."""
+    """Return a read-only copy of the mapping."""
     return MappingProxyType(dict(value))
 
 

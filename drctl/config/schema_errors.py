@@ -68,7 +68,7 @@ def problems_of(
         elif kind == "missing":
             yield at_key(document, path, "has no value" if entry else "is required")
         elif kind == "too_short" and entry and not _is_empty(entry.node):
-            continue  # nothing valid is left in it, and each invalid part has its own error
+            continue  # only invalid parts, and each has its own error
         else:
             text = _said(detail, loc, patterns, entry.node if entry else None)
             if detail["loc"][-1:] == ("[key]",):
@@ -114,7 +114,7 @@ def unknown(word: str, known: Sequence[str]) -> str:
 
 
 def none_of(word: str, known: Sequence[str], what: str) -> str:
-    """The message for a value that is none of many."""
+    """The message for a value that is not in a long list of names."""
     hint = did_you_mean(word, known)
     if not hint and len(known) <= _MOST_LISTED:
         hint = f"allowed: {one_of(known)}"
@@ -122,7 +122,7 @@ def none_of(word: str, known: Sequence[str], what: str) -> str:
 
 
 def one_of_these(text: str, allowed: Sequence[str]) -> str:
-    """The message for a value that is none of a few."""
+    """The message for a value that is not one of the few allowed ones."""
     near = did_you_mean(text, allowed)
     return f"must be {one_of(allowed)}{'; ' if near else ''}{near}"
 

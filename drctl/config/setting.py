@@ -82,8 +82,9 @@ class Setting:
             settings=referred,
         )
         if self.references and not text:
-            empty = " and ".join(f"{part} is" for part in self.references)
-            raise ConfigError(f"{self.place}: {empty} empty")
+            empty = " and ".join(map(str, self.references))
+            verb = "is" if len(self.references) == 1 else "are"
+            raise ConfigError(f"{self.place}: {empty} {verb} empty")
         secret = self.hidden or self.references or text != hide_user_info(text)
         return Secret(text) if secret else text
 

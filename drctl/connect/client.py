@@ -211,7 +211,7 @@ class ConnectReader:
         return found
 
     def running_for(self, names: Collection[str]) -> Mapping[str, float]:
-        """How many seconds `all` has seen each run; 0 if it was not running last time."""
+        """For how many seconds each was RUNNING, as observed by `all`; 0 if it last was not."""
         return {name: self._looked - self._running_since.get(name, self._looked) for name in names}
 
     def statuses(self) -> dict[str, Connector]:

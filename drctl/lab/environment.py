@@ -139,10 +139,7 @@ def _cluster(cluster: LabCluster) -> str:
 
 def _connectors(direction: Direction) -> str:
     names = ", ".join(f"{kind}: {name}" for kind, name in direction.names.items())
-    return (
-        f"connectors: {{{names}}}\n"
-        f"rename: {direction.rename}  # what a topic is called on the target"
-    )
+    return f"connectors: {{{names}}}\nrename: {direction.rename}  # topic name on the target"
 
 
 def _endpoint(file: str | None) -> str:

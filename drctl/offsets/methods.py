@@ -8,7 +8,7 @@ from drctl.model.translation import Answer, GroupPartition, Method
 
 
 class Question(NamedTuple):
-    """Where on the target does this group resume?
+    """A committed offset of a group, to be found on the target.
 
     Attributes:
         committed: the committed source offset; None if the source is unreachable and there is no

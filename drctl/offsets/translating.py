@@ -44,11 +44,11 @@ def _answer(
 ) -> Answer:
     end = log.end if isinstance(log, PartitionOffsets) else None
     firm = None if end is None else max(0, end - answer.target_offset)
-    if answer.method is Method.TIMESTAMP:  # it was given, and says nothing of any group
+    if answer.method is Method.TIMESTAMP:  # given by the engineer: no evidence about the group
         return replace(answer, rereads_at_most=firm)
     likely = answer.rereads_at_most
     if answer.method is Method.CHECKPOINT and likely == firm:
-        likely = None  # MirrorMaker 2 does not say how far it stayed behind the exact offset
+        likely = None  # MirrorMaker 2 does not record how far it is below the exact offset
     if answer.method is Method.TARGET_OFFSET:
         return replace(answer, rereads_at_most=firm, skips_only_if=COMMITTED_AHEAD)
     if answer.method is Method.CONSUMER_TIMESTAMP:

@@ -18,7 +18,7 @@ class Scenario:
 
     Attributes:
         settings: of their link in drctl.yaml.
-        rename: what a topic is called on the target.
+        rename: topic name on the target.
         by_partition: whether partitions are kept.
     """
 

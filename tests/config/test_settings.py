@@ -97,6 +97,7 @@ def test_nothing_is_read_before_it_is_needed(tmp_path: Path) -> None:
     [
         ("${env:ABSENT}", {}, "environment variable ABSENT is not set"),
         ("${env:EMPTY}", {"EMPTY": ""}, "${env:EMPTY} is empty"),
+        ("${env:A}${env:B}", {"A": "", "B": ""}, "${env:A} and ${env:B} are empty"),
         ("${file:.}", {}, "cannot read {folder}: Is a directory"),
         ("${file:binary}", {}, "{folder}/binary is not UTF-8 text"),
         ("${file:empty}", {}, "${file:empty} is empty"),
