@@ -638,7 +638,7 @@ def test_a_repair_is_held_against_what_differs_whatever_its_plan_is_called(
     held("configure-topics", {**change, "to": "9"})
     held("configure-topics", {**change, "to": "5"})
     for kind, told in (("configure-topics", change), ("add-rules", rule)):
-        with pytest.raises(Refused, match="what is already equal"):
+        with pytest.raises(Refused, match="what does not differ"):
             held(kind, told)
         with pytest.raises(Refused, match="steps that only doctor-fix may have"):
             held(kind, told, None)
