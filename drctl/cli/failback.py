@@ -98,7 +98,7 @@ def failback(given: Failback) -> int:
 
     Replicates the target's records back, handles records that only the source holds, and moves
     the clients. Without --execute nothing is changed: the plan and its blockers are printed.
-    `drctl help reconcile` explains the policies.
+    `drctl reconcile --help` explains the policies.
     --check-order only checks which failback steps have happened and whether their order is safe:
     it exits with 3 if a step happened out of order, and with 5 if that is unknown.
 
