@@ -49,13 +49,13 @@ CAUSES: Mapping[str, _Follows] = {
         other.check in _NEEDS_SOURCE or cause.evidence in f"{other.reason} {other.evidence}"
     ),
 }
-"""By check: whether another finding is a consequence of it. The most important first."""
+"""By check, most important first: whether another finding is a consequence of it."""
 
 
 def causes_first(
     findings: Sequence[Finding], overrides: Collection[str] = ()
 ) -> tuple[Finding, ...]:
-    """Put the cause first, and replace the remedies of its consequences by its name.
+    """Put the cause first, and replace the remedies of its consequences with its name.
 
     Args:
         overrides: overridden prechecks, which count as no cause.

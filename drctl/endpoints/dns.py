@@ -336,8 +336,8 @@ class DnsReader:
         if code == dns.rcode.REFUSED:
             raise EndpointRejected(
                 f"the DNS server {self._server.name} refuses to answer for {name}",
-                f"check that it serves the zone {self._settings.zone}, and that it lets this"
-                " address, or the key, query (in BIND: allow-query)",
+                f"check that it serves the zone {self._settings.zone} and allows queries from this"
+                " address or key (in BIND: allow-query)",
             )
         if code not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
             raise Unknown(

@@ -48,8 +48,8 @@ class Surroundings:
         value = setting.resolve(self.environ)
         if isinstance(value, Secret):
             raise ConfigError(
-                f"{setting.place}: is a secret, and cannot be what a file says to clients",
-                "give the endpoint `clusters`",
+                f"{setting.place}: is a secret, which drctl does not write to a file for clients",
+                "set `clusters` of the endpoint: the bootstrap servers of each cluster",
             )
         return value
 

@@ -22,7 +22,7 @@ from drctl.lab.waiting import Patience
 from drctl.model.errors import DrctlError, Stopped
 
 USER = "orders-app"
-"""What the applications log in as."""
+"""User name of the applications."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class Reader:
             self.failure = f"{self.profile.group}: {error.message}"
 
     def _read_on(self, cluster: LabCluster) -> None:
-        """Read from the cluster until the endpoint names the other one."""
+        """Read from the cluster until the endpoint names the other cluster."""
         on_first = cluster.name == self._first
         consumer = self._consumer(cluster, _RESET[on_first])
         try:
