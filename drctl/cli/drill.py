@@ -27,7 +27,9 @@ from drctl.cli.drill_stage import (
 )
 from drctl.cli.grammar import (
     Execute,
+    ExpectPlan,
     LinkName,
+    PlanOut,
     Yes,
     check_confirming,
     command_line,
@@ -39,7 +41,7 @@ from drctl.cli.prompts import confirm
 from drctl.cli.settings import configuration
 from drctl.cli.stopping import StoppableClock, stoppable
 from drctl.drill.cleaning import Scratch, began, new_drill
-from drctl.drill.planning import Coverage, coverage
+from drctl.drill.planning import Coverage, Rehearsal, comparable, coverage
 from drctl.drill.result import Limits, Result, StepTime, measured, read
 from drctl.engine.kind import Facts
 from drctl.model.errors import DrctlError, ExitCode, Unreachable, UsageError
@@ -114,6 +116,8 @@ class Drill:
     ] = None
     execute: Execute = False
     yes: Yes = False
+    plan_out: PlanOut = None
+    expect_plan: ExpectPlan = None
 
     @property
     def wanted(self) -> Wanted:
@@ -169,7 +173,9 @@ def drill(given: Drill) -> int:
         for line in drill_stage.kept_lines(left.spared):
             console().note(line)
         if not given.execute:
-            return _show(stage, covered, left, given)
+            return _show(stage, _planned(stage, given), covered, left, given)
+        if given.plan_out or given.expect_plan:
+            _planned(stage, given)
         what = f"drill {scratch.drill} over link {link.name}, and cluster {link.source}"
         confirm(link.target, what, yes=given.yes)
         # From here on, Ctrl-C stops the drill instead of drctl.
@@ -180,6 +186,10 @@ def drill(given: Drill) -> int:
 def _checked(given: Drill) -> Wanted:
     """Check the options; returns the size of the drill."""
     wanted, _ = given.wanted, given.max_rto_s
+    if given.expect_plan:
+        from drctl.app.plan_files import check_plan_file
+
+        check_plan_file(given.expect_plan)
     if not re.fullmatch(r"[a-zA-Z0-9._-]{0,150}", given.topic_prefix):
         raise UsageError("--topic-prefix must be at most 150 letters, digits, '.', '_' or '-'")
     if wanted.records < _LEAST_RECORDS:
@@ -215,18 +225,42 @@ def _principals(link: "Link", scratch: Scratch, source: "Ports") -> tuple[str, .
     return (scratch.principal, *drill_adapters.own_principals(link))
 
 
-def _show(stage: Stage, covered: Coverage, left: Leftovers, given: Drill) -> int:
+def _planned(stage: Stage, given: Drill) -> Rehearsal:
+    """Make the plan from the current state, and write or compare the plan files.
+
+    Raises:
+        Refused: the plan differs from --expect-plan.
+        Unreachable: a cluster did not answer.
+    """
+    from drctl.app.plan_files import require_plan, write_plan
+    from drctl.views.plan_text import plan_document
+
     with stage.reader() as reader:
         planned = stage.plan(reader)
+    plan = comparable(planned.plan, stage.scratch)
+    if given.plan_out:
+        write_plan(plan_document(plan, (), (), _executing(stage, given)).to_json(), given.plan_out)
+    if given.expect_plan:
+        require_plan(plan, given.expect_plan)
+    return planned
+
+
+def _executing(stage: Stage, given: Drill) -> str:
+    """The command line that executes this drill."""
     words = words_of(given, "records", "warm_up", "timeout", link=None)
-    execute = command_line(["drill", *words, "--link", stage.link.name, "--execute"])
+    return command_line(["drill", *words, "--link", stage.link.name, "--execute"])
+
+
+def _show(
+    stage: Stage, planned: Rehearsal, covered: Coverage, left: Leftovers, given: Drill
+) -> int:
     document = DrillPlanDocument.of(
         planned,
         inject=stage.fault.fault.value if stage.fault else None,
         scratch=scratch_document(planned, stage.scratch, stage.link.target_topic),
         seen_within_seconds=covered.refresh_s,
         leftovers=left.words,
-        execute=execute,
+        execute=_executing(stage, given),
     )
     return console().result(plan_table(document), document)
 

@@ -1,5 +1,6 @@
 """The plan of a drill: that of the real failover, without steps that touch more than the drill."""
 
+import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -183,6 +184,12 @@ def rehearsal(mode: Mode, seen: PlanInputs, readers: tuple[str, ...]) -> Rehears
         if step.kind in LEFT_OUT
     )
     return Rehearsal(replace(whole, name=f"drill-{mode.value}", steps=kept), left_out)
+
+
+def comparable(plan: Plan, scratch: Scratch) -> Plan:
+    """The plan with `DRILL` in place of the drill's random id, which is in all of its names."""
+    text = json.dumps(plan.to_json()).replace(scratch.drill, "DRILL")
+    return Plan.from_json(json.loads(text))
 
 
 def _denying(step: Step, readers: Collection[str]) -> Step:

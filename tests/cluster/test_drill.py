@@ -51,7 +51,8 @@ def test_a_drill_that_is_killed_is_cleaned_up_by_the_next_which_passes(stage: St
     refused = stage.run("--records", "200")
     assert refused.code == 3
     assert "replicates topics that match flights.*" in refused.document()["error"]["message"]
-    plan = stage.json(*SMALL, code=0)
+    agreed = stage.drills.parent.parent / "agreed.json"
+    plan = stage.json(*SMALL, "--plan-out", str(agreed), code=0)
     left_out = ["advance-producer-ids", "stop-replication", "confirm-stop"]
     assert [each["id"] for each in plan["left_out"]] == left_out
     assert stage.left() == set(), "a plan has made something"
@@ -65,7 +66,11 @@ def test_a_drill_that_is_killed_is_cleaned_up_by_the_next_which_passes(stage: St
     assert {name for name in mess if any(name in line for line in shown["left"])} == mess
     assert stage.left() == mess, "looking has deleted something"
 
-    done = stage.json(*GO, "--max-rto", "3m", code=0)
+    unplanned = (*GO, *stage.fault("kill-source"), "--expect-plan", str(agreed))
+    another = stage.json(*unplanned, code=3)
+    assert "drill-planned -> drill-unplanned" in another["error"]["message"]
+    assert stage.left() == mess, "a plan that was not agreed has changed something"
+    done = stage.json(*GO, "--max-rto", "3m", "--expect-plan", str(agreed), code=0)
     assert stage.left() == set()
     assert stage.everything_else() == before
     assert (done["verdict"], done["reasons"], done["mode"]) == ("passed", [], "planned")

@@ -3,10 +3,11 @@
 import pytest
 
 from drctl.drill.cleaning import MARK, Scratch, began, drill_of
-from drctl.drill.planning import LEFT_OUT, coverage, narrowed, overrides, rehearsal
+from drctl.drill.planning import LEFT_OUT, comparable, coverage, narrowed, overrides, rehearsal
 from drctl.engine.invariants import violations
 from drctl.model.errors import Refused
 from drctl.model.loss import Mode
+from drctl.model.plan import Plan
 from drctl.plans.inputs import FenceMethod, PlanInputs
 from drctl.steps.questions import questions
 from drctl.steps.registry import KINDS
@@ -93,6 +94,19 @@ def test_no_step_is_left_that_touches_what_is_shared(mode: Mode, method: FenceMe
     if method is FenceMethod.ACL:
         told = violations(found.plan, KINDS)
         assert all("stops replication" in line for line in told), told
+
+
+def test_plans_of_two_drills_can_be_compared() -> None:
+    other = Scratch("20260102t030405z-ffffff", "orders.")
+
+    def plan(scratch: Scratch, mode: Mode = Mode.PLANNED) -> Plan:
+        readers = (scratch.principal,)
+        return comparable(rehearsal(mode, seen(), readers).plan, scratch)
+
+    assert plan(SCRATCH) == plan(other)
+    denied = plan(SCRATCH).step("fence-consumers").settings["principals"]
+    assert denied == [f"User:{MARK}DRILL"]
+    assert plan(SCRATCH).fingerprint != plan(other, Mode.UNPLANNED).fingerprint
 
 
 def test_reading_is_never_denied_to_drctls_own_user() -> None:
