@@ -102,7 +102,7 @@ def test_the_lost_site_comes_back_and_the_other_direction_only_waited(sites: Bot
     # The journal says in whose words the cluster did not answer; the report says it once.
     what = fence.removesuffix(": cluster primary does not answer")
     (by,) = [each for each in shown["settled"] if each.startswith(what)]
-    assert f"(run {lost['run']}): primary was fenced before its records were found" in by
+    assert f"(run {lost['run']}): primary was fenced before its records were searched" in by
     assert (len(shown["settled"]), shown["kept"]) == (len(lost["outstanding"]), [])
     sites.runs_forward()
     assert sites.states(sites.westward) == ["RUNNING"]

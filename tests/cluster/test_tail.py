@@ -79,8 +79,8 @@ def test_only_the_tail_is_read_and_its_evidence_is_stated(drctl: Drctl) -> None:
 
 def test_people_are_told_what_is_taken_for_granted(drctl: Drctl) -> None:
     ended = run(drctl, "--scope", "tail", options=())
-    assert "300 records of topic flights-tail are missing" in ended.stdout
-    assert "missing before the tail" in " ".join(ended.stdout.split())
+    assert "300 records of topic flights-tail are not replicated to secondary" in ended.stdout
+    assert "Whether records before the tail are replicated" in " ".join(ended.stdout.split())
     assert "scope tail: 20,300 offsets of 1 partition to read" in ended.stderr
 
 

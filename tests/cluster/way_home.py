@@ -193,7 +193,7 @@ class Journey(Link):
 
     def begins(self, step: str) -> dict[int, int]:
         """Where drctl says that copying has to begin, by partition, once it asks for that."""
-        name = f"begin-{step}.csv"
+        name = f"start-offsets-{step}.csv"
 
         def files() -> list[Path]:
             return [*self.drctl.runs.glob(f"*/{name}")]

@@ -109,7 +109,7 @@ def test_a_sink_goes_where_its_group_goes(sink: Sink) -> None:
     assert GROUP in line["reason"]
 
     snapshot = ("snapshot", "--group", GROUP, "--output-file", "group.json")
-    assert sink.group_says(*snapshot)["totals"]["positions"] == 1
+    assert sink.group_says(*snapshot)["totals"]["committed_offsets"] == 1
     sink.write(20, 5)
     sink.await_lines(*range(25))
     with closing(sink.worker.client()) as client:

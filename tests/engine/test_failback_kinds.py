@@ -107,7 +107,7 @@ def told_places(pair: Pair, question: str) -> dict[TopicPartition, int]:
     """
     found = re.findall(r"(\w+)-(\d+) offset (\d+)", pair.asked[question])
     rows = [",".join(each) for each in found]
-    assert pair.kept.get(f"begin-{question}.csv", "\n".join(rows)).splitlines() == rows
+    assert pair.kept.get(f"start-offsets-{question}.csv", "\n".join(rows)).splitlines() == rows
     return {TopicPartition(topic, int(number)): int(at) for topic, number, at in found}
 
 

@@ -36,7 +36,7 @@ def test_an_older_primary_is_lost_and_failed_back(tmp_path: Path) -> None:
         lab.up(mixed)
         assert racks(lab.cluster("primary").admin()) == {"rack-1"}
         with (tmp_path / "shown").open("w", encoding="utf-8") as shown:
-            stage = Stage(lab, tmp_path / "run", LOGGER.info, ("--no-color",), shown)
+            stage = Stage(lab, tmp_path, LOGGER.info, ("--no-color",), shown)
             result = play(stage, small(mixed.mirrored))
         assert result.correct, result.summary
         command_lines = {
