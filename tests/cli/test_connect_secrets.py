@@ -56,7 +56,7 @@ def test_commands_end_with_5_and_never_with_a_bug(
             (tmp_path / "drctl.yaml").write_text(CONFIG.format(url=url))
             ran = called(*output, *words)
         assert ran.code == ExitCode.UNKNOWN, (body[:40], ran)
-        assert "not Connect's" in ran.stdout + ran.stderr
+        assert "not a response of Kafka Connect" in ran.stdout + ran.stderr
         assert "\x1b" not in ran.stdout + ran.stderr
 
 

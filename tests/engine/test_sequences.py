@@ -208,7 +208,7 @@ def test_what_is_not_drained_is_not_told_to_stop() -> None:
     plan = failover(Mode.PLANNED, circumstances())
     steps = sorted(plan.steps, key=lambda step: step.id == "drain")
     assert any(
-        "missing on the target" in each
+        "never reach the target" in each
         for each in violations(replace(plan, steps=tuple(steps)), KINDS)
     )
 

@@ -251,10 +251,10 @@ def test_the_documented_example(
     handled: list[Message] = []
     patience = Patience.of(60)
 
-    def wanted() -> bool:
+    def running() -> bool:
         return len(handled) < PARTITIONS * EACH and bool(patience.remaining)
 
-    names = {"PROPERTIES": primary.properties(), "wanted": wanted, "handle": handled.append}
+    names = {"PROPERTIES": primary.properties(), "running": running, "handle": handled.append}
     exec(compile(example, "docs/howto/python-consumer.md", "exec"), names)
     assert len(handled) == PARTITIONS * EACH
     offsets = dict.fromkeys(range(PARTITIONS), EACH)

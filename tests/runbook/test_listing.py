@@ -22,7 +22,9 @@ def own(tmp_path: Path) -> Path:
 def test_built_in_runbooks_are_listed_with_their_descriptions() -> None:
     found = {each.name: each for each in listing()}
     assert len(found) == 9
-    assert found["drill"].about.startswith("Rehearse a switchover: check everything that it depends on")
+    assert found["drill"].about.startswith(
+        "Rehearse a switchover: check everything that it depends on"
+    )
     assert all(each.sound and not each.own and not each.replaced for each in found.values())
 
 
