@@ -93,9 +93,10 @@ def verdict(data: ReportData) -> str:
 def _end(data: ReportData) -> str:
     if data.writes is not Writes.TARGET:
         return f"All {plural(len(data.steps), 'step')} of {plain(data.plan.name)} are done"
-    moved = f"{plain(data.plan.target)} has taken over from {plain(data.plan.source)}"
-    lost = {True: "every record was replicated", False: lost_in_words(data)}[lossless(data)]
-    return "; ".join(filter(None, (moved, lost, set_aside(data))))
+    what = "Failback" if is_failback(data.plan.steps) else "Failover"
+    lost = "every record was replicated" if lossless(data) else lost_in_words(data)
+    parts = f"{what} to {plain(data.plan.target)} completed", lost, set_aside(data)
+    return ". ".join(f"{each[0].upper()}{each[1:]}" for each in parts if each)
 
 
 _ASIDE = {"quarantine": "in quarantine", "export": "exported", "discard": "discarded"}

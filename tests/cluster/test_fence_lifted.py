@@ -25,8 +25,8 @@ from tests.cluster.way_home import named
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
 
 THROUGH = 12
-LOST = "the number of records that were not replicated is unknown"
-ALL_THERE = "every record was replicated"
+LOST = "The number of records that were not replicated is unknown"
+ALL_THERE = "Every record was replicated"
 FENCE = "fence-producers"
 BRIEFLY_S, LOOK_S = 15.0, 12.0
 """For so long clients wait for the fence, and for a look that is under way when that is over."""

@@ -159,4 +159,4 @@ def reconciled(done: Mapping[str, Any], told: str) -> None:
     html = Path(done["report"]).read_text(encoding="utf-8")
     page = " ".join(re.sub("<[^>]*>", " ", html).split())
     quarantined = told.rpartition(", ")[2].split()[0]
-    assert f"of the records only on primary, {quarantined} are in quarantine" in page
+    assert f"Of the records only on primary, {quarantined} are in quarantine" in page

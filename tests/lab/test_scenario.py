@@ -83,5 +83,5 @@ def test_a_lost_primary_on_a_small_scale(lab: Lab, topic: str, tmp_path: Path) -
     assert read_before[0] >= workload.before > read_before[2] >= 2_000
     assert printed.count("failover-unplanned") >= 1
     assert "Failback of link main: secondary -> primary" in printed
-    assert "primary has taken over from secondary; every record was replicated" in printed
+    assert "Failback to primary completed. Every record was replicated" in printed
     assert "are not replicated to secondary" in printed

@@ -133,7 +133,7 @@ def test_nothing_left_behind_is_proven_too(ran: ReportData, tmp_path: Path) -> N
     keep(tmp_path, result(ran, 600, 0))
     data = told(ran, tmp_path)
     assert (data.rpo.records, data.rpo.seconds, data.rpo.exact) == (0, 0.0, True)
-    assert "every record was replicated" in verdict(data)
+    assert "Every record was replicated" in verdict(data)
     assert not any("left behind" in step.what for step in next_steps(data))
 
 
@@ -146,7 +146,7 @@ def test_what_is_superseded_since_keeps_it_from_being_exact(
     assert (data.rpo.records, data.rpo.exact) == (1204, False)
     between = "about 1,204 records (at least 1,204, at most 1,208)"
     assert figures(data)[2].value == between
-    assert f"{between} may not be replicated" in verdict(data)
+    assert f"{between.capitalize()} may not be replicated" in verdict(data)
     assert any("4 more records may not have been replicated" in each for each in unknown(data))
 
 

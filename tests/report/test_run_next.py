@@ -34,12 +34,12 @@ def test_what_was_not_copied_is_part_of_the_answer_and_of_what_is_to_be_done() -
     at_once = {step.id: Part(takes=0) for step in HOME["failback"].steps}
     data = Run(HOME["failback"]).play({**at_once, "reconcile": Part(facts={"done": done})}).data
     home, survivor = data.plan.target, data.plan.source
-    assert f"of the records only on {home}, 610 are in quarantine, 1 is discarded." in verdict(data)
+    assert f"Of the records only on {home}, 610 are in quarantine, 1 is discarded." in verdict(data)
     *_, decide = next_steps(data)
     assert decide.what == "Decide on the 610 records in quarantine."
     assert f"on {survivor} have copies; the originals are only on {home}." in decide.why
     nothing = Run(HOME["failback"]).play(at_once).data
-    assert "of the records only on" not in verdict(nothing)
+    assert "Of the records only on" not in verdict(nothing)
 
 
 @pytest.mark.parametrize(
