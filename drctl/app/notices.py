@@ -45,7 +45,7 @@ class Prompts(Protocol):
 
 
 class NoPrompts:
-    """Asks nobody."""
+    """Prompts without a terminal: no question gets an answer."""
 
     def answer(self, question: str, text: str) -> bool | None:
         """Return None."""

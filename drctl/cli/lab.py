@@ -73,9 +73,8 @@ def run(
     began = time.monotonic()
     if scenario not in SCENARIOS:
         raise UsageError(f"unknown scenario {scenario!r}", f"scenarios: {', '.join(SCENARIOS)}")
-    settings = LabSettings(free_port_base(random.Random(os.getpid())))
-    settings = replace(settings, kafka=kafka or settings.kafka)
-    settings = replace(settings, secondary_kafka=secondary_kafka or "")
+    base = LabSettings(free_port_base(random.Random(os.getpid())))
+    settings = replace(base, kafka=kafka or base.kafka, secondary_kafka=secondary_kafka or "")
     lab = Lab(out.absolute() / "lab", console().progress)
     stage = _stage(lab, out)
     lab.down()

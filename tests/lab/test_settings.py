@@ -169,3 +169,10 @@ def test_where_the_lab_is(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_settings_are_readable_json(tmp_path: Path) -> None:
     keep_settings(tmp_path, LabSettings())
     assert json.loads((tmp_path / "lab.json").read_text(encoding="utf-8"))["brokers"] == 1
+
+
+def test_the_help_states_the_default_release() -> None:
+    from drctl.cli.lab import Kafka
+
+    (option,) = Kafka.__metadata__
+    assert option.show_default == LabSettings().kafka
