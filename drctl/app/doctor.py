@@ -99,11 +99,18 @@ def _application(text: str, link: "Link") -> ClientConfig:
             f"write --client {path}=java-3.9.1 or --client {path}=librdkafka-2.12.0",
         )
     version = (int(match["major"]), int(match["minor"])) if match else None
+    config = ClientConfig(
+        path.name,
+        values,
+        library,
+        version=version,
+        prepared=link.carries_group(values.get("group.id", "")),
+    )
     endpoint = next(iter(link.settings.endpoints), None)
     if endpoint is None:
-        return ClientConfig(path.name, values, library, version=version)
+        return config
     names = (endpoint.record,) if endpoint.kind == "dns" else ()
-    return ClientConfig(path.name, values, library, endpoint.kind, names, version)
+    return replace(config, endpoint=endpoint.kind, names=names)
 
 
 _SAMPLES = 20

@@ -113,17 +113,6 @@ _STALE_COORDINATOR = (2, 7, 1), (3, 2, 0)
 """KAFKA-13563: the same for consumers that use assign(); some releases have the fix."""
 
 
-@check("client-settings", _FAMILY)
-def settings(observed: Observed) -> Verdict:
-    """The applications' client settings, given with `--client`, allow a failover."""
-    clients = observed.survey.clients
-    if not clients:
-        reason = "clusters do not know client settings: retries, timeouts, auto.offset.reset"
-        raise NotObserved("applications", reason, f"{_GIVE}, one for each (docs/howto/clients.md)")
-    evidence = listed([client.subject for client in clients])
-    return ok("applications", f"{len(clients):,} were checked: see client-...", evidence)
-
-
 @check("client-versions", _FAMILY, Status.WARN, Status.FAIL)
 def versions(observed: Observed) -> Iterator[Verdict]:
     """No Java client is of a release that loses its coordinator (KAFKA-10793, KAFKA-13563)."""
@@ -132,7 +121,7 @@ def versions(observed: Observed) -> Iterator[Verdict]:
         " (kafka.server:type=socket-server-metrics)"
     )
     if not observed.survey.clients:
-        reason = "brokers do not report client versions"
+        reason = "clusters do not know the settings and versions of clients"
         raise NotObserved("applications", reason, look)
     for client in observed.survey.clients:
         release = _release(client.release)

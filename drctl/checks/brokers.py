@@ -355,21 +355,3 @@ def skew(side: Side) -> Verdict:
     impact = "a few brokers carry most of the load"
     reason = "many partitions are not led by their preferred replica"
     return warn(side.subject, reason, f"{evidence}; {led}", impact, "drctl elect preferred")
-
-
-@check("broker-ids", _FAMILY)
-def ids(observed: Observed) -> Verdict:
-    """The clusters have no broker id in common."""
-    link, survey = observed.link, observed.survey
-    subject = f"brokers of {link.source} and {link.target}"
-    here = require(survey.source.layout, subject, f"those of {link.source} are", DESCRIBE_CLUSTER)
-    there = require(survey.target.layout, subject, f"those of {link.target} are", DESCRIBE_CLUSTER)
-    common = sorted(here.brokers.keys() & there.brokers.keys())
-    if not common:
-        return ok(subject, "no broker id is used by both")
-    return ok(
-        subject,
-        f"broker ids {listed(common)} are used by both",
-        "harmless for clients that bootstrap again (docs/howto/clients.md)",
-        "a gateway in front of both clusters needs unique broker ids",
-    )

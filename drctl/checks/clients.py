@@ -4,7 +4,7 @@ What each setting does was measured: docs/howto/clients.md.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from ipaddress import ip_address
@@ -31,7 +31,8 @@ _JAVA_ONLY = (
 _OF_PRODUCERS = (
     *("acks", "linger.ms", "batch.size", "compression.type", "enable.idempotence"),
     *("transactional.id", "delivery.timeout.ms", "message.timeout.ms", "key.serializer"),
-    *("value.serializer", "max.in.flight.requests.per.connection"),
+    *("value.serializer", "max.in.flight.requests.per.connection", "max.in.flight"),
+    *("retries", "message.send.max.retries", "request.required.acks"),
 )
 
 
@@ -60,6 +61,7 @@ class ClientConfig(Settings):
         names: host names of the endpoint; empty if not given.
         version: of the library; None if not given. confluent-kafka 2.12 uses librdkafka 2.12.
         jvm: Java options; None if not given.
+        prepared: whether a failover of the link creates its group on the target if it is missing.
     """
 
     library: Library
@@ -67,6 +69,7 @@ class ClientConfig(Settings):
     names: tuple[str, ...] = ()
     version: Version | None = None
     jvm: str | None = None
+    prepared: bool = True
     knower: ClassVar[str] = "application"
 
     @property
@@ -321,19 +324,25 @@ def dns_lookup(client: ClientConfig) -> Verdict | None:
     return seen.fail(reason, _RESTART, remedy)
 
 
-@client_check("client-group-protocol")
+@client_check("client-group-protocol", Status.WARN)
 def group_protocol(client: ClientConfig) -> Verdict | None:
-    """A member of a KIP-848 group finds its group on the target, as a group of that kind."""
+    """If it is a member of a KIP-848 group, a failover creates its group on the target."""
     if not client.consumes:
         return None
     seen = client.text("group.protocol", "classic")
     if seen.value.lower() != "consumer":
         return seen.ok("its group need not exist on the target")
-    impact = (
-        "if its group does not exist on the target, it fails (GROUP_ID_NOT_FOUND) and must be"
-        " restarted; step prepare-groups creates the link's groups"
+    group = client.text("group.id", "")
+    if client.prepared:
+        return seen.ok("step prepare-groups creates its group on the target")
+    return warn(
+        client.subject,
+        "its group is not in `groups` of the link: no step creates it on the target",
+        f"{seen.evidence}; {group.evidence}",
+        "if it does not exist there, the client stops with GROUP_ID_NOT_FOUND until it is"
+        " restarted",
+        "add the group to `groups` of the link, or restart the client after a failover",
     )
-    return seen.ok("its group must exist on the target first", impact)
 
 
 @client_check("client-offset-reset", Status.WARN)
@@ -351,6 +360,106 @@ def offset_reset(client: ClientConfig) -> Verdict | None:
     remedy = "set auto.offset.reset=earliest, or check that its group's offset is translated"
     where = "if the target has no offset of its group, "
     return seen.warn(where + reason, impact, remedy)
+
+
+_MANY = 2_147_483_647
+_ACKS_SINCE, _IDEMPOTENT_SINCE = (3, 0), (3, 2)
+_ACKS = "acks request.required.acks"
+_RETRIES = "retries message.send.max.retries"
+_IN_FLIGHT = "max.in.flight.requests.per.connection max.in.flight"
+_ALL = ("all", "-1")
+_IN_ORDER_UP_TO = 5
+
+
+@client_check("client-retries", Status.WARN, Status.FAIL)
+def retries(client: ClientConfig) -> Verdict | None:
+    """A producer's `retries` last for at least 2 minutes, longer than most failovers."""
+    if not client.produces:
+        return None
+    seen = client.integer(_RETRIES, _MANY)
+    remedy = "remove it: the default retries until the delivery timeout"
+    if seen.value <= 0:
+        impact = "records that fail while leaders or clusters change are dropped, with an error"
+        return seen.fail("it does not retry", impact, remedy)
+    pause_ms = max(
+        client.integer("retry.backoff.ms", 100).value,
+        client.integer("retry.backoff.max.ms", 1_000).value,
+    )
+    lasts_ms = seen.value * pause_ms
+    if lasts_ms >= _LEAST_DELIVERY_MS:
+        return seen.ok("it retries for longer than a failover takes")
+    impact = f"records are dropped, with an error, after at most {duration(lasts_ms)} of retries"
+    return seen.warn("its retries may end during a failover", impact, remedy)
+
+
+@client_check("client-acks", Status.WARN, Status.FAIL)
+def acks(client: ClientConfig) -> Verdict | None:
+    """A producer's `acks` is `all`."""
+    if not client.produces:
+        return None
+    seen = client.text(_ACKS, _default_acks(client))
+    if not seen.value:
+        raise _version_matters(client, "acks", "all", _ACKS_SINCE)
+    if seen.value.lower() in _ALL:
+        return seen.ok("an acknowledged record is on all in-sync replicas")
+    remedy = "set acks=all, and min.insync.replicas=2 on its topics"
+    if seen.value == "0":
+        impact = "records are lost without an error while brokers or clusters change"
+        return seen.fail("no record is acknowledged", impact, remedy)
+    impact = "an acknowledged record may be on the leader only: lost with it, and never replicated"
+    return seen.warn("it does not wait for all in-sync replicas", impact, remedy)
+
+
+@client_check("client-idempotence", Status.WARN, Status.FAIL)
+def idempotence(client: ClientConfig) -> Verdict | None:
+    """A producer's retries keep the order of records: `enable.idempotence`, or one in flight."""
+    if not client.produces:
+        return None
+    key, java = "enable.idempotence", client.library is Library.JAVA
+    new = java and client.version is not None and client.version >= _IDEMPOTENT_SINCE
+    seen = client.flag(key, new)
+    flight = client.integer(_IN_FLIGHT, 5 if java else 1_000_000)
+    if java and client.version is None and key not in client.values and flight.value > 1:
+        raise _version_matters(client, key, "true", _IDEMPOTENT_SINCE)
+    wrong = list(_conflicts(client, flight)) if seen.value else []
+    remedy = f"set {key}=true and acks=all; remove retries and max.in.flight settings"
+    if wrong and key in client.values:
+        evidence = "; ".join((seen.evidence, *wrong))
+        impact = "it fails with a configuration error when it is restarted"
+        return fail(client.subject, "it cannot be idempotent", evidence, impact, remedy)
+    if (seen.value and not wrong) or flight.value == 1:
+        reason = "retries neither duplicate nor reorder its records on one cluster"
+        return seen.ok(reason if seen.value else "only one request is in flight: order is kept")
+    impact = "records that are retried during a failover may be duplicated or out of order"
+    evidence = "; ".join((seen.evidence, *wrong))
+    return warn(client.subject, "it is not idempotent", evidence, impact, remedy)
+
+
+def _default_acks(client: ClientConfig) -> str:
+    """The default of `acks`; empty if it depends on the version, which was not given."""
+    if client.library is Library.LIBRDKAFKA:
+        return "-1"
+    if client.version is None and not any(key in client.values for key in _ACKS.split()):
+        return ""
+    return "all" if client.version is None or client.version >= _ACKS_SINCE else "1"
+
+
+def _conflicts(client: ClientConfig, flight: Value[int]) -> Iterator[str]:
+    """Settings with which a producer cannot be idempotent."""
+    acknowledged = client.text(_ACKS, "all")
+    if acknowledged.value.lower() not in _ALL:
+        yield acknowledged.evidence
+    tries = client.integer(_RETRIES, _MANY)
+    if tries.value <= 0:
+        yield tries.evidence
+    # librdkafka lowers its own default.
+    if flight.value > _IN_ORDER_UP_TO and any(key in client.values for key in _IN_FLIGHT.split()):
+        yield flight.evidence
+
+
+def _version_matters(client: ClientConfig, key: str, new: str, since: Version) -> NotObserved:
+    reason = f"its version was not given: {key} is {new} by default only from {_dotted(since)}"
+    return NotObserved(client.subject, reason, f"set {key}={new}")
 
 
 @client_check("client-transactions", Status.FAIL)
@@ -380,6 +489,9 @@ CLIENT_CHECKS: tuple[ClientCheck, ...] = (
     delivery_timeout,
     group_protocol,
     offset_reset,
+    retries,
+    acks,
+    idempotence,
     transactions,
 )
 

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from drctl.checks.check import Check
+from drctl.checks.clients import CLIENT_CHECKS, ClientCheck
 from drctl.checks.registry import CHECKS, findings
 from drctl.model.finding import Finding, Status
 from drctl.model.loss import Mode
@@ -61,6 +62,11 @@ def seen() -> dict[str, set[Status]]:
             for finding in said:
                 found[finding.check].add(finding.status)
     return found
+
+
+@pytest.mark.parametrize("check", [*CHECKS, *CLIENT_CHECKS], ids=lambda check: check.name)
+def test_every_check_can_warn_or_fail(check: Check | ClientCheck) -> None:
+    assert set(check.worse) & {Status.WARN, Status.FAIL}
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)

@@ -117,7 +117,7 @@ def test_a_healthy_link_and_faults_made_on_it(
     )
     assert [name for name in fine if healthy[name] != {"ok"}] == [], document
     assert healthy["replication-factor"] == {"warn"}  # one broker each
-    assert healthy["client-settings"] == {"not-checked"}
+    assert healthy["client-versions"] == {"not-checked"}
     assert (code, document["ready"]) == (0, True)
 
     with stopped(lab):
