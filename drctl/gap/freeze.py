@@ -14,7 +14,7 @@ from heapq import nsmallest
 from typing import TypeGuard
 
 from drctl.config.link import Link
-from drctl.formats import migrator_headers, provenance
+from drctl.formats import migrator_headers, provenance, replicator_headers
 from drctl.gap.comparison import ONE_CELL, ComparePlan, Identity, TopicPlan
 from drctl.model.errors import UsageError
 from drctl.model.gap import NotCompared, OrderScope
@@ -295,7 +295,7 @@ def _partitions(states: Iterable[TopicState]) -> list[TopicPartition]:
 
 REPLICATION_HEADERS = frozenset(
     {
-        "__replicator_id",
+        replicator_headers.HEADER,
         provenance.HEADER,
         migrator_headers.OFFSET_HEADER,
         migrator_headers.ORIGIN_HEADER,

@@ -22,6 +22,7 @@ from drctl.formats import (
     migrator_headers,
     offset_syncs,
     provenance,
+    replicator_headers,
     tracked_offsets,
     tracking_passes,
 )
@@ -305,6 +306,18 @@ FORMATS = (
         st.builds(provenance.Provenance, TEXT, TEXT, COUNT, COUNT, INT64),
         provenance.encode,
         provenance.decode,
+        canonical=False,
+    ),
+    Format(
+        "replicator-origin",
+        st.builds(
+            replicator_headers.Origin,
+            st.from_regex(r"[A-Za-z0-9_-]{22}", fullmatch=True),
+            st.from_regex(r"[A-Za-z0-9._-]{1,40}", fullmatch=True),
+            st.integers(1_500_000_000_000, 4_000_000_000_000),
+        ),
+        replicator_headers.encode,
+        replicator_headers.decode,
         canonical=False,
     ),
     Format(

@@ -9,6 +9,7 @@ from drctl.formats import (
     migrator_headers,
     offset_syncs,
     provenance,
+    replicator_headers,
     tracked_offsets,
     tracking_passes,
 )
@@ -80,6 +81,54 @@ def test_an_offset_sync_is_one_pair_and_nothing_else() -> None:
     )
     with pytest.raises(Undecodable):
         offset_syncs.decode_value(bytes(17))
+
+
+CLUSTER = "4L6g3nShT-eMCtK--X86sw"
+ORIGIN = replicator_headers.Origin(CLUSTER, "orders.v1", NOON)
+
+
+@pytest.mark.parametrize("layout", replicator_headers.LAYOUTS)
+def test_an_origin_is_read_in_every_layout(layout: replicator_headers.Layout) -> None:
+    data = replicator_headers.encode(ORIGIN, layout)
+    assert replicator_headers.decode(data) == ORIGIN
+    assert replicator_headers.origin_cluster(data, (CLUSTER, "another")) == CLUSTER
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        b"",
+        b"mm",
+        CLUSTER.encode(),
+        replicator_headers.encode(ORIGIN)[:-1],
+        replicator_headers.encode(ORIGIN) + b"\0",
+        b"\x10" + replicator_headers.encode(ORIGIN),
+        replicator_headers.encode(ORIGIN._replace(topic="")),
+        replicator_headers.encode(ORIGIN._replace(topic="a/b")),
+        replicator_headers.encode(ORIGIN._replace(cluster_id="one two")),
+        replicator_headers.encode(ORIGIN._replace(copied_ms=7)),
+    ],
+)
+def test_an_origin_with_any_byte_unexplained_is_undecodable(data: bytes | None) -> None:
+    with pytest.raises(Undecodable, match="Replicator's provenance: "):
+        replicator_headers.decode(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "cluster"),
+    [
+        (b"?" + CLUSTER.encode() + b"?", CLUSTER),
+        (b"another one", "another"),
+        (b"another " + CLUSTER.encode(), None),
+        (b"neither", None),
+        (None, None),
+    ],
+)
+def test_a_header_of_unknown_layout_names_a_known_cluster(
+    data: bytes | None, cluster: str | None
+) -> None:
+    assert replicator_headers.origin_cluster(data, (CLUSTER, "another", "")) == cluster
 
 
 def test_the_headers_of_a_migrated_record() -> None:
