@@ -360,7 +360,7 @@ def _played(stage: Stage, crash: Crash) -> Judged:
     if held < writer.acknowledged:
         raise WrongAnswer(f"{crash.topic}: {writer.acknowledged} acknowledged, {held} there")
     if said.records.likely.records != later.records.likely.records:
-        raise WrongAnswer(f"{crash.title}: what is likely grew with the outage: {later.words}")
+        raise WrongAnswer(f"{crash.title}: what is likely grew with the outage: {later.message}")
     return Judged(crash, said, later, held - copied)
 
 

@@ -248,11 +248,11 @@ def treated(state: "RunState", outcome: "Outcome", folder: str) -> "Treated":
     from drctl.connectors.results import Treated
 
     effective = {effect.step for effect in state.effects if effect.done and effect.current}
-    words = {e["step"]: str(e["words"]) for e in state.entries if e["entry"] == What.DONE}
+    words = {e["step"]: str(e["message"]) for e in state.entries if e["entry"] == What.DONE}
     done = tuple(words[step.id] for step in state.plan.steps if step.id in effective & words.keys())
     saved = any(state.plan.step(step).kind == SaveSourcePositions.name for step in effective)
     outstanding = next(iter(state.outstanding.values()), "")
-    result = outcome.words or done[-1]
+    result = outcome.message or done[-1]
     if outstanding:
         result = f"{outstanding}: see drctl connect status"
     return Treated(outcome.exit_code, result, str(Path(folder) / BEFORE) if saved else "", done)
@@ -268,7 +268,7 @@ def written(
     """The outcome of writing source positions, as read back."""
     from drctl.connectors.results import OffsetsResult, results_of
 
-    now, why = {}, [outcome.words]
+    now, why = {}, [outcome.message]
     for name in dict.fromkeys(line.connector for line in plan.writes):
         try:
             now[name] = reader.workers().positions(name)

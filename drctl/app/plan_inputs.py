@@ -134,7 +134,7 @@ def warn_of_loss(plan: Plan, reader: "ClusterLinkReader") -> None:
     """Warn of the estimated loss before the user confirms the plan."""
     loss = estimated(plan, reader)
     if loss is not None:
-        notices().warn(f"{loss.words}; run without --execute to see the evidence")
+        notices().warn(f"{loss.message}; run without --execute to see the evidence")
 
 
 def resuming(plan: Plan, reader: "ClusterLinkReader") -> Foreseen | None:

@@ -29,7 +29,7 @@ class Line(NamedTuple):
     Attributes:
         spent: seconds of completed attempts; None if this process has not started it.
         since: when the current attempt started, by the monotonic clock; None if there is none.
-        words: the last observation.
+        message: the last observation.
     """
 
     number: int
@@ -38,7 +38,7 @@ class Line(NamedTuple):
     became: Became
     spent: float | None
     since: float | None
-    words: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Wait:
     """
 
     step: str
-    words: str
+    message: str
     until: float
     left: int | None = None
     most: int = 0
@@ -117,14 +117,14 @@ class LiveTimeline:
         """A step begins."""
         self._begin(identity)
 
-    def waiting(self, identity: str, words: str, left_s: float) -> None:
+    def waiting(self, identity: str, message: str, left_s: float) -> None:
         """A step's verification is still waiting."""
         now = self.monotonic()
         self._since.setdefault(identity, now)
-        wait = Wait(identity, words, now + left_s, counted(words))
+        wait = Wait(identity, message, now + left_s, counted(message))
         self._show(identity, _falling(self.snapshot.wait, wait, now))
 
-    def ended(self, identity: str, words: str, figures: Mapping[str, float]) -> None:
+    def ended(self, identity: str, message: str, figures: Mapping[str, float]) -> None:
         """A step ended."""
         self._end(identity)
 
@@ -179,9 +179,9 @@ class LiveTimeline:
             track, since = self._tracks.get(step.id), self._since.get(step.id)
             spent = self._spent.get(step.id, None if since is None else 0.0)
             became = track.became if track else Became.NOT_STARTED
-            words = (track.rolled_back or track.words) if track else ""
+            message = (track.rolled_back or track.message) if track else ""
             title = self.kinds[step.kind].describe(step.settings).title
-            lines.append(Line(number, step.id, title, became, spent, since, words))
+            lines.append(Line(number, step.id, title, became, spent, since, message))
         return tuple(lines)
 
 
@@ -221,9 +221,9 @@ class ObservedJournal:
         self.journal.check()
 
 
-def counted(words: str) -> int | None:
+def counted(message: str) -> int | None:
     """The number that the words begin with; None if there is none."""
-    found = _COUNT.match(words)
+    found = _COUNT.match(message)
     return int(found[1].replace(",", "")) if found else None
 
 

@@ -205,7 +205,7 @@ class StatusReader:
             loss = LossReader(self.config, self.link, target, topics).loss()
         except Unreachable as error:
             return unknown(error.message)
-        return Rpo(loss.records, loss.seconds, loss.words)
+        return Rpo(loss.records, loss.seconds, loss.message)
 
 
 @contextmanager

@@ -128,7 +128,7 @@ class Unseen:
         return f"{number:,} checks" if number != 1 else "1 check"
 
     @property
-    def words(self) -> str:
+    def message(self) -> str:
         """The checks and the cause in one line."""
         return f"{self.count} could not run: {self.cause.why} ({', '.join(self.checks)})"
 
@@ -159,7 +159,7 @@ def in_words(findings: Sequence[Finding]) -> tuple[str, ...]:
     """One line per finding, and one line per shared cause."""
     own, unseen = group_by_cause(findings)
     lines = (f"{each.check}: {each.subject}: {each.reason}" for each in own)
-    return (*lines, *(each.words for each in unseen))
+    return (*lines, *(each.message for each in unseen))
 
 
 def _is_the_cause(finding: Finding) -> bool:

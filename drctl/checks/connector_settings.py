@@ -100,7 +100,7 @@ class Settings:
             raise self._odd(key, "true or false", text.evidence)
         return text.read_as(value)
 
-    def words(self, key: str, default: str) -> Value[tuple[str, ...]]:
+    def listed(self, key: str, default: str) -> Value[tuple[str, ...]]:
         """The value as a comma-separated list.
 
         Raises:

@@ -65,7 +65,7 @@ def unreachable(observed: Observed) -> Iterator[Verdict]:
                 " redirect the clients by hand",
             )
         else:
-            yield ok(state.endpoint, "it answers", state.words)
+            yield ok(state.endpoint, "it answers", state.message)
 
 
 @check("endpoint-not-on-source", _FAMILY, Status.WARN, Status.FAIL, prechecks=Prechecks())
@@ -86,12 +86,12 @@ def elsewhere(observed: Observed) -> Iterator[Verdict]:
 
 def _place(state: EndpointState, source: str, target: str) -> Verdict:
     if state.cluster == source:
-        return ok(state.endpoint, f"it points to {source}", state.words)
+        return ok(state.endpoint, f"it points to {source}", state.message)
     if state.cluster == target:
         return warn(
             state.endpoint,
             f"it already points to {target}",
-            state.words,
+            state.message,
             "its clients are on the target and may write there before the failover",
             "find out who switched it; look for an unfinished run: drctl journal",
         )
@@ -99,7 +99,7 @@ def _place(state: EndpointState, source: str, target: str) -> Verdict:
     return fail(
         state.endpoint,
         f"it points {where}, not to {source}",
-        state.words,
+        state.message,
         "its clients are on neither cluster of the link",
         "correct the endpoint, or `endpoints` of the link in drctl.yaml",
     )

@@ -130,7 +130,7 @@ def _covered(
         raise NotObserved(
             settings.subject, "it has a custom filter class", remedy, filter_class.evidence
         )
-    within, without = settings.words(key, ".*"), settings.words(f"{key}.exclude", excluded)
+    within, without = settings.listed(key, ".*"), settings.listed(f"{key}.exclude", excluded)
     evidence = f"{within.evidence}; {without.evidence}"
     passing, stopped = (_matcher(settings, words.value) for words in (within, without))
     left_out = [n for n in wanted if not passing.fullmatch(n) or stopped.fullmatch(n)]
@@ -231,9 +231,9 @@ def checkpoint(observed: Observed) -> Verdict:
 
 
 def _aged(
-    observed: Observed, subject: str, at_ms: int | None, limit_ms: int, words: tuple[str, str]
+    observed: Observed, subject: str, at_ms: int | None, limit_ms: int, advice: tuple[str, str]
 ) -> Verdict:
-    impact, remedy = words
+    impact, remedy = advice
     if at_ms is None:
         raise NotObserved(subject, "the target has none", remedy)
     age_ms = max(0, observed.now_ms - at_ms)

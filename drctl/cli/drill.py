@@ -259,7 +259,7 @@ def _show(
         inject=stage.fault.fault.value if stage.fault else None,
         scratch=scratch_document(planned, stage.scratch, stage.link.target_topic),
         seen_within_seconds=covered.refresh_s,
-        leftovers=left.words,
+        leftovers=left.resources,
         execute=_executing(stage, given),
     )
     return console().result(plan_table(document), document)
@@ -404,8 +404,8 @@ def _clean(
         for line in drill_stage.kept_lines(found.spared):
             console().note(line)
         if not execute or not found.dead:
-            return _show_cleaned(link.name, (), (*faults, *found.words), done=execute)
-        left = plural(len(found.words), "leftover")
+            return _show_cleaned(link.name, (), (*faults, *found.resources), done=execute)
+        left = plural(len(found.resources), "leftover")
         what = f"delete {left} of interrupted drills, also on cluster {link.source}"
         confirm(link.target, what, yes=yes)
         done = drill_stage.clean_up(source, target, found.dead, time.sleep)

@@ -126,7 +126,7 @@ class Stage:
         """Why not all steps succeeded; empty if they did."""
         if self.outcome is None or self.done:
             return ""
-        words = "; ".join((self.outcome.words, *self.outcome.items[:_NAMED]))
+        words = "; ".join((self.outcome.message, *self.outcome.items[:_NAMED]))
         return f"step {self.outcome.step}: {words}" if self.outcome.step else words
 
     @property
@@ -314,8 +314,8 @@ class Injected:
         self._call(_COMMANDS[self.fault][0])
 
     @property
-    def words(self) -> str:
-        """Description of the fault."""
+    def description(self) -> str:
+        """The fault and the component that it hits."""
         return f"fault {self.fault.value} of lab component {self.part}"
 
     def undo(self) -> None:
@@ -445,9 +445,9 @@ class Leftovers:
     spared: Mapping[str, str]
 
     @property
-    def words(self) -> tuple[str, ...]:
+    def resources(self) -> tuple[str, ...]:
         """Descriptions of the leftovers of dead drills."""
-        return tuple(what for left in self.lefts for what in left.of(self.dead).words)
+        return tuple(what for left in self.lefts for what in left.of(self.dead).resources)
 
 
 def leftovers(config: "Config", source: Ports, target: Ports, *, everything: bool) -> Leftovers:
@@ -517,7 +517,9 @@ def revert_faults(config: "Config") -> Sequence[str]:
 def active_faults(config: "Config") -> Sequence[str]:
     """Descriptions of faults of killed drills of this host that were not reverted."""
     faults = ((drill, _fault(document)) for drill, document in _unrecorded(config))
-    return [f"{fault.words}, by drill {drill}" for drill, fault in faults if fault is not None]
+    return [
+        f"{fault.description}, by drill {drill}" for drill, fault in faults if fault is not None
+    ]
 
 
 def _unrecorded(config: "Config") -> Iterator[tuple[str, Mapping[str, Any]]]:

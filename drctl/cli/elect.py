@@ -302,6 +302,6 @@ def _in_words(plan: ElectionPlan) -> str:
     if plan.kind is Kind.PREFERRED:
         return f"elects the preferred leaders of {partitions}"
     losses = "; ".join(
-        f"{line.place} loses {line.loss.words}" for line in plan.elected if line.loss
+        f"{line.place} loses {line.loss.message}" for line in plan.elected if line.loss
     )
     return f"elects out-of-sync leaders of {partitions}: {losses}"

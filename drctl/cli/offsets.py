@@ -626,7 +626,7 @@ def _committed(reader: "ClusterLinkReader", plan: "Plan", found: "ApplyPlan") ->
     resume = command_line(["resume", *over])
     if outcome.status is Status.INTERRUPTED:
         raise Interrupted(f"interrupted: for what was written, see {where}", resume)
-    lines = results_of(found, outcomes_of(state, reader), outcome.words)
+    lines = results_of(found, outcomes_of(state, reader), outcome.message)
     seconds = time.monotonic() - began
     result = ApplyResult(found, lines, outcome.status.value, state.run, where, seconds)
     _show_result(result, command_line(["offsets", "undo", *over]))

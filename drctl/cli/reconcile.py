@@ -142,9 +142,9 @@ def _execute(reader: "ResultReader", plan: "Plan", again: str) -> "tuple[Reconci
         raise Interrupted(f"interrupted: committed records are kept; see {where}", resume)
     if reader.result is None:
         if outcome.status is Status.UNKNOWN and not state.status:
-            raise ResumeRequired(state.run, outcome.words, resume)
+            raise ResumeRequired(state.run, outcome.message, resume)
         kind = Unknown if outcome.status is Status.UNKNOWN else Refused
-        raise kind(outcome.words, "" if state.status else resume)
+        raise kind(outcome.message, "" if state.status else resume)
     return replace(reader.result, run=state.run), again if state.status else resume
 
 

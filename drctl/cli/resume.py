@@ -201,7 +201,7 @@ def abandon_damaged(
         _show_abandoned(run, Status.STOPPED, tuple(remaining.values()))
         return int(ExitCode.FOUND)
     state.take(closing)
-    left = Outcome(Status.STOPPED, words=why, items=tuple(remaining.values()), abandoned=True)
+    left = Outcome(Status.STOPPED, message=why, items=tuple(remaining.values()), abandoned=True)
     return show_end(config, state, left)
 
 

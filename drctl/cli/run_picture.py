@@ -111,9 +111,9 @@ class Picture:
         name = one_line(line.id)[:room].ljust(min(self._longest, room))
         style = "bold cyan" if now else _STEP_STYLES.get(line.became, "bold red")
         row = Text(f"{line.number:>3} {name}  {state:<11} {self._seconds(line):>9}", style)
-        words = line.title if now else line.words
-        if width >= _WIDE and words:
-            row.append(f"  {one_line(words)}", "" if now else "dim")
+        message = line.title if now else line.message
+        if width >= _WIDE and message:
+            row.append(f"  {one_line(message)}", "" if now else "dim")
         return row
 
     def _seconds(self, line: Line) -> str:
@@ -125,7 +125,7 @@ class Picture:
         """Progress and notes of the current step."""
         wait = self._seen.wait
         if wait is not None:
-            yield Text(f"    {one_line(wait.words)}", "cyan")
+            yield Text(f"    {one_line(wait.message)}", "cyan")
             if wait.left is not None:
                 yield Text(f"    {self._figure(wait, width)}", "cyan")
             given_up = max(0.0, wait.until - self._now)

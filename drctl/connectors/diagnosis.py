@@ -39,7 +39,7 @@ class Cause(StrEnum):
 class Advice(NamedTuple):
     """The failure in words, and its remedy."""
 
-    words: str
+    message: str
     remedy: str
 
 
@@ -213,7 +213,7 @@ class ExplainedDocument(Document):
 
     read = From(Explained)
     cause: Cause
-    summary: str = read(lambda found: found.advice.words)
+    summary: str = read(lambda found: found.advice.message)
     remedy: str = read(lambda found: found.advice.remedy)
     evidence: str
     restart_may_help: bool = read(lambda found: found.cause.passes)

@@ -146,7 +146,7 @@ def remedy_plan(
     lost = found is not None and found.cause.lost
     refused = ""
     if not lost and not overrides:
-        state = found.advice.words if found else f"it is {connector.state}, and nothing failed"
+        state = found.advice.message if found else f"it is {connector.state}, and nothing failed"
         refused = f"its resume point is not known to be gone: {state}"
     action = Action.REFUSE if refused else Action.REMEDY
     line = RecoverLine(
@@ -161,5 +161,5 @@ def _restart(connector: Connector, overridden: bool) -> RecoverLine:
         return RecoverLine(connector, Action.NOTHING)
     if found.cause.passes or overridden:
         return RecoverLine(connector, Action.RESTART, found)
-    refused = f"{found.advice.words}; {found.advice.remedy}"
+    refused = f"{found.advice.message}; {found.advice.remedy}"
     return RecoverLine(connector, Action.REFUSE, found, refused=refused)

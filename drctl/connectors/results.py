@@ -55,7 +55,7 @@ class Treated:
     """
 
     code: ExitCode
-    words: str
+    message: str
     before: str
     done: tuple[str, ...]
 

@@ -99,7 +99,7 @@ class Left:
         return bool(self.topics or self.groups or self.rules)
 
     @property
-    def words(self) -> tuple[str, ...]:
+    def resources(self) -> tuple[str, ...]:
         """Each resource as text."""
         return (
             *(f"topic {name} of {self.cluster}" for name in self.topics),
@@ -183,7 +183,9 @@ def clean(
                 still = 0.0
     if not done.left and still < STAYS_AWAY_S:
         again = (left_on(ports).of(drills) for ports in (source, target))
-        done.left += [f"{what}: reappears after deletion" for left in again for what in left.words]
+        done.left += [
+            f"{what}: reappears after deletion" for left in again for what in left.resources
+        ]
     return done
 
 

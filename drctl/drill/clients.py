@@ -220,12 +220,12 @@ class Conducted:
         elif kind == _QUIET:
             self.applications.stop_reading()
 
-    def waiting(self, identity: str, words: str, left_s: float) -> None:
+    def waiting(self, identity: str, message: str, left_s: float) -> None:
         """A step is not verified yet."""
-        self.watcher.waiting(identity, words, left_s)
+        self.watcher.waiting(identity, message, left_s)
 
-    def ended(self, identity: str, words: str, figures: Mapping[str, float]) -> None:
+    def ended(self, identity: str, message: str, figures: Mapping[str, float]) -> None:
         """A step ended."""
-        self.watcher.ended(identity, words, figures)
+        self.watcher.ended(identity, message, figures)
         if self.plan.step(identity).kind == _OPEN:
             self.applications.move()

@@ -169,7 +169,7 @@ class EvidenceDocument(Document):
     """
 
     read = From(Evidence)
-    words: str
+    message: str
     copied_to: Count
     exact: bool
     copied: bool
@@ -203,7 +203,7 @@ class ElectionLoss(Document):
     """
 
     read = From(Loss)
-    summary: str = read(lambda loss: loss.words)
+    summary: str = read(lambda loss: loss.message)
     clean: bool = read(lambda loss: loss.candidate.clean)
     log_end: Count | None = read(
         lambda loss: loss.log_end if isinstance(loss.log_end, int) else None

@@ -23,7 +23,7 @@ class Evidence(NamedTuple):
     """
 
     place: TopicPartition
-    words: str
+    message: str
     copied_to: int
     exact: bool = False
     copied: bool = False
@@ -92,7 +92,7 @@ class Loss:
         return 0 if lost is None else OffsetRange(lost.start, min(lost.end, copied)).span
 
     @property
-    def words(self) -> str:
+    def message(self) -> str:
         """The loss in a sentence, with its evidence."""
         node = self.candidate.node
         if self.candidate.clean:
@@ -118,7 +118,7 @@ class Loss:
         known = self.known_end
         for each in self.evidence:
             if each.copied_to == known:
-                return each.words
+                return each.message
         return f"the log of broker {self.longer[0][0]} reaches that offset"
 
 

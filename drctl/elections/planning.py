@@ -115,7 +115,7 @@ class Aim:
             return aim
         return replace(
             aim,
-            loss=loss.words,
+            loss=loss.message,
             log_end=loss.log_end if isinstance(loss.log_end, int) else None,
             known_end=loss.known_end,
             exact=loss.exact,
@@ -277,7 +277,7 @@ def _against(seen: Partition, loss: Loss | None, states: PartitionStates) -> Ite
         nodes = ", ".join(map(str, seen.replicas))
         yield Blocker(Precheck.NOBODY, f"none of its replicas answers (brokers {nodes})")
         return
-    yield Blocker(Precheck.UNCLEAN, f"data loss: {loss.words}")
+    yield Blocker(Precheck.UNCLEAN, f"data loss: {loss.message}")
     if loss.longer and not loss.candidate.clean:
         node, end = loss.longer[0]
         yield Blocker(

@@ -216,7 +216,7 @@ class CommandWriter:
             return
         if now.cluster != before.cluster:
             raise EndpointMoved(
-                f"{self.endpoint} has changed since it was read: {now.words}",
+                f"{self.endpoint} has changed since it was read: {now.message}",
                 "someone else changed it; find out who, then start again or correct it by hand",
             )
         self._run(to)
@@ -232,7 +232,7 @@ class CommandWriter:
         must_be_of(self.endpoint, before)
         if before.cluster is None:
             raise EndpointRejected(
-                f"no known state to restore: {before.words}", "restore it by hand"
+                f"no known state to restore: {before.message}", "restore it by hand"
             )
         if self._reader.observe().cluster != before.cluster:
             self._run(before.cluster)

@@ -392,7 +392,7 @@ class DnsWriter:
         must_be_of(self.endpoint, before)
         if before.evidence.get("alias"):
             raise EndpointRejected(
-                f"{before.words}; an alias cannot have {self._settings.type} records",
+                f"{before.message}; an alias cannot have {self._settings.type} records",
                 "remove the CNAME record, or set `type: CNAME` of the endpoint",
             )
         seen = of_evidence(self._settings.type, before.evidence)
@@ -472,6 +472,6 @@ def _found(
 
 def _moved(now: EndpointState) -> EndpointMoved:
     return EndpointMoved(
-        f"{now.endpoint} has changed since it was read: {now.words}",
+        f"{now.endpoint} has changed since it was read: {now.message}",
         "someone else changed it; find out who, then start again or correct it by hand",
     )

@@ -46,12 +46,12 @@ def remaining_changes(run: RunState, kinds: Mapping[str, Kind]) -> Mapping[str, 
         if not left or Trait.CHANGES not in kind.traits:
             continue
         try:
-            words = kind.describe(run.settings_of(step))
+            description = kind.describe(run.settings_of(step))
         except MALFORMED:
             found[step.id] = f"{_status(left)}: step {step.id}, which drctl did not write"
             continue
-        rollback = f"; rollback: {words.rollback}" if words.rollback else ""
-        found[step.id] = f"{_status(left)}: {words.title}{rollback}"
+        rollback = f"; rollback: {description.rollback}" if description.rollback else ""
+        found[step.id] = f"{_status(left)}: {description.title}{rollback}"
     return found
 
 
@@ -77,7 +77,7 @@ def abandon(
     ]
     journal.append(last)
     run.take(last)
-    return Outcome(Status.STOPPED, words=why, items=tuple(remaining.values()), abandoned=True)
+    return Outcome(Status.STOPPED, message=why, items=tuple(remaining.values()), abandoned=True)
 
 
 def _status(effects: list[Effect]) -> str:

@@ -70,7 +70,7 @@ def applied(step: str, effect: int, errors: Sequence[str], at: datetime) -> Entr
 
 def done(step: str, effect: int, seen: Readback, at: datetime) -> Entry:
     """The effect is verified."""
-    found = {"words": seen.words, "facts": dict(seen.facts or {}), "items": list(seen.items)}
+    found = {"message": seen.message, "facts": dict(seen.facts or {}), "items": list(seen.items)}
     return _entry(What.DONE, at, step=step, effect=effect, **found)
 
 
@@ -81,13 +81,13 @@ def failed(step: str, seen: Readback, at: datetime) -> Entry:
 
 def observed(step: str, effect: int, seen: Readback, at: datetime) -> Entry:
     """The state of an earlier effect, as read back later."""
-    state, words = seen.state.value, seen.words
-    return _entry(What.OBSERVED, at, step=step, effect=effect, state=state, words=words)
+    state, message = seen.state.value, seen.message
+    return _entry(What.OBSERVED, at, step=step, effect=effect, state=state, message=message)
 
 
 def stale(step: str, effect: int, why: str, at: datetime) -> Entry:
     """The effect is outdated; the step is checked again."""
-    return _entry(What.STALE, at, step=step, effect=effect, words=why)
+    return _entry(What.STALE, at, step=step, effect=effect, message=why)
 
 
 def outstanding(step: str, what: str, at: datetime) -> Entry:
@@ -110,9 +110,9 @@ def undoing(step: str, effect: int, at: datetime) -> Entry:
     return _entry(What.UNDOING, at, step=step, effect=effect)
 
 
-def undone(step: str, effect: int, words: str, at: datetime) -> Entry:
+def undone(step: str, effect: int, message: str, at: datetime) -> Entry:
     """The rollback of an effect is verified."""
-    return _entry(What.UNDONE, at, step=step, effect=effect, words=words)
+    return _entry(What.UNDONE, at, step=step, effect=effect, message=message)
 
 
 def not_undone(step: str, effect: int, seen: Readback, at: datetime) -> Entry:
@@ -131,7 +131,7 @@ def ended(status: str, at: datetime) -> Entry:
 
 
 def _observed(seen: Readback) -> dict[str, Any]:
-    return {"state": seen.state.value, "words": seen.words, "items": list(seen.items)}
+    return {"state": seen.state.value, "message": seen.message, "items": list(seen.items)}
 
 
 def _entry(what: What, at: datetime, /, **fields: Any) -> Entry:

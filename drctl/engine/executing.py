@@ -78,7 +78,7 @@ class Poller:
             self.check_lock()
             if self.clock.stopping:
                 raise WantsToStop
-            self.watcher.waiting(step, seen.words, left)
+            self.watcher.waiting(step, seen.message, left)
             self.clock.wait(min(next(pauses), left))
 
 
@@ -95,8 +95,8 @@ def observed(verify: Verify) -> Readback:
     except Unknown as error:
         return Readback(State.UNKNOWN, error.message)
     except DrctlError as error:
-        words = f"{error.message}: {error.hint}" if error.hint else error.message
-        return Readback(State.FAILED, words)
+        message = f"{error.message}: {error.hint}" if error.hint else error.message
+        return Readback(State.FAILED, message)
 
 
 @dataclass(slots=True)
@@ -245,7 +245,7 @@ class Execution(Effects):
             self.watcher.step(step.id, number, len(steps))
             began = self.clock.monotonic()
             seen = self._do(run, step)
-            self.watcher.ended(step.id, seen.words, {"seconds": self.clock.monotonic() - began})
+            self.watcher.ended(step.id, seen.message, {"seconds": self.clock.monotonic() - began})
             if seen.state is not State.DONE and (outcome := self._not_done(run, step, seen)):
                 return outcome
         return Outcome(Status.DONE, outstanding=bool(run.outstanding))
@@ -314,7 +314,7 @@ class Execution(Effects):
         """Record the failed step; None if the run continues without it."""
         if step.duty is Duty.BEST_EFFORT:
             title = self.kinds[step.kind].describe(step.settings).title
-            self.note_outstanding(run, step.id, f"{title}: {seen.words}")
+            self.note_outstanding(run, step.id, f"{title}: {seen.message}")
             return None
         if step.duty is Duty.OPTIONAL:
             self.write(run, entries.skipped(step.id, seen, self.now()))
@@ -324,10 +324,10 @@ class Execution(Effects):
         if seen.state is State.UNKNOWN:
             status = Status.UNKNOWN
         elif not FencedPhase(self).may_have_new_writes(run):
-            self.write(run, entries.rolling_back(step.id, seen.words, self.now()))
+            self.write(run, entries.rolling_back(step.id, seen.message, self.now()))
         elif self.has(step, Trait.VERIFIES):
             status = Status.UNKNOWN
-        return Outcome(status, step.id, seen.words, seen.items)
+        return Outcome(status, step.id, seen.message, seen.items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,7 +426,7 @@ class FencedPhase:
             if seen.state is State.DONE:
                 self.effects.note_done(run, effect, seen)
         if seen.state is not State.DONE:
-            self._note_writes(run, step, seen.words)
+            self._note_writes(run, step, seen.message)
         elif _ends(seen.facts) != before and (why := self._unreplicated()):
             self._note_writes(run, step, why)
 
@@ -465,7 +465,7 @@ class FencedPhase:
             seen = poller.wait_for_answer(verify, step.id, step.timeout_s)
         self.effects.note_observed(run, effect, seen)
         if seen.state is State.UNKNOWN:
-            message = f"step {step.id} was done, but cannot be verified now: {seen.words}"
+            message = f"step {step.id} was done, but cannot be verified now: {seen.message}"
             raise Unknown(message, "drctl resume checks it again")
         if seen.state is not State.DONE:
             return False
@@ -515,7 +515,7 @@ class Rollback:
             changed = True
             seen = self._rolled_back(run, kind, effect, step.timeout_s)
             if seen.state is State.DONE:
-                entry = entries.undone(step.id, effect.number, seen.words, self.effects.now())
+                entry = entries.undone(step.id, effect.number, seen.message, self.effects.now())
             else:
                 entry = entries.not_undone(step.id, effect.number, seen, self.effects.now())
                 remaining.append((effect, seen))
@@ -545,7 +545,7 @@ class Rollback:
             if seen.state is State.DONE or not error:
                 return seen
             if seen.state is not State.WAITING or clock.monotonic() >= until:
-                return replace(seen, words=f"{seen.words} ({error})")
+                return replace(seen, message=f"{seen.message} ({error})")
 
     def _send(self, kind: Kind, effect: Effect) -> str:
         """Call the kind's `undo`; return its errors, empty if there are none."""
@@ -564,16 +564,18 @@ class Rollback:
 def _outcome(run: RunState, changed: bool, remaining: Observed, irreversible: Observed) -> Outcome:
     if remaining:
         unknown = any(seen.state is State.UNKNOWN for _, seen in remaining)
-        items = tuple(f"{effect.step}: {seen.words}" for effect, seen in remaining)
-        words = f"the rollback is incomplete, after: {run.rollback_reason}"
+        items = tuple(f"{effect.step}: {seen.message}" for effect, seen in remaining)
+        message = f"the rollback is incomplete, after: {run.rollback_reason}"
         status = Status.UNKNOWN if unknown else Status.STOPPED
-        return Outcome(status, remaining[0][0].step, words, items)
+        return Outcome(status, remaining[0][0].step, message, items)
     reasons = (each for each in reversed(run.entries) if each["entry"] == What.ROLLING_BACK)
     step = str(next(reasons)["step"])
     if irreversible:
-        items = tuple(f"{effect.step}: {seen.words}" for effect, seen in reversed(irreversible))
-        words = f"rolled back except for changes that are irreversible: {run.rollback_reason}"
-        return Outcome(Status.STOPPED, step, words, items, over=True)
+        items = tuple(f"{effect.step}: {seen.message}" for effect, seen in reversed(irreversible))
+        message = f"rolled back except for changes that are irreversible: {run.rollback_reason}"
+        return Outcome(Status.STOPPED, step, message, items, over=True)
     changed = changed or any(effect.undone for effect in run.effects)
-    words = f"everything was rolled back: {run.rollback_reason}" if changed else run.rollback_reason
-    return Outcome(Status.REFUSED, step, words)
+    message = (
+        f"everything was rolled back: {run.rollback_reason}" if changed else run.rollback_reason
+    )
+    return Outcome(Status.REFUSED, step, message)

@@ -79,7 +79,7 @@ class Outcome:
 
     Attributes:
         step: the step at which it ended; empty if all steps are done.
-        words: the reason; empty if all steps are done.
+        message: the reason; empty if all steps are done.
         items: the partitions, groups or connectors that failed.
         outstanding: whether outstanding actions remain for a later run.
         over: whether the run cannot be resumed although irreversible changes remain.
@@ -88,7 +88,7 @@ class Outcome:
 
     status: Status
     step: str = ""
-    words: str = ""
+    message: str = ""
     items: tuple[str, ...] = ()
     outstanding: bool = False
     over: bool = False
@@ -119,7 +119,7 @@ class Readback(Generic[F]):
     """The state of a step's effect, as read back.
 
     Attributes:
-        words: the state as a sentence.
+        message: the state as a sentence.
         facts: what later steps and reports need.
         items: the partitions, groups or connectors that are not in the wanted state.
         outstanding: the action that remains for a later run; empty if the step is complete.
@@ -128,7 +128,7 @@ class Readback(Generic[F]):
     """
 
     state: State
-    words: str
+    message: str
     facts: F | None = None
     items: tuple[str, ...] = ()
     outstanding: str = ""

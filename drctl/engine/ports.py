@@ -494,10 +494,10 @@ class Watcher(Protocol):
     def step(self, identity: str, number: int, total: int) -> None:
         """Show that a step begins."""
 
-    def waiting(self, identity: str, words: str, left_s: float) -> None:
+    def waiting(self, identity: str, message: str, left_s: float) -> None:
         """Show the state of a step that is not verified yet; `left_s` seconds remain."""
 
-    def ended(self, identity: str, words: str, figures: Mapping[str, float]) -> None:
+    def ended(self, identity: str, message: str, figures: Mapping[str, float]) -> None:
         """Show that a step ended."""
 
 

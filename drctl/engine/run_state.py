@@ -81,14 +81,14 @@ class ChainVerdict:
         ended: whether the last intact line says that the run ended. If not, and the run is not in
             progress, it was killed, or lines are missing at the end.
         damage: what is wrong with the next line; None if nothing is.
-        words: the damage as a sentence; empty if there is none.
+        message: the damage as a sentence; empty if there is none.
     """
 
     lines: int
     head: Head
     ended: bool
     damage: Damage | None = None
-    words: str = ""
+    message: str = ""
 
     @property
     def complete(self) -> bool:
@@ -168,8 +168,8 @@ def verify(run: str, lines: Sequence[bytes]) -> ChainVerdict:
         if (sealed.seq, sealed.prev) != (head.seq + 1, head.digest):
             return _misplaced(head, ended, sealed, lines[at + 1 :])
         if not at and sealed.entry.get("run", run) != run:
-            words = "line 1 was changed: it names another run"
-            return ChainVerdict(0, head, False, Damage.CHANGED, words)
+            message = "line 1 was changed: it names another run"
+            return ChainVerdict(0, head, False, Damage.CHANGED, message)
         head, ended = Head(sealed.seq, sealed.digest), sealed.entry.get("entry") == ENDED
     return ChainVerdict(head.seq, head, ended)
 
@@ -186,7 +186,7 @@ def entries_in(run: str, lines: Sequence[bytes], where: str) -> tuple[Entry, ...
     verdict = verify(run, lines)
     if verdict.damage is not None:
         raise DamagedJournal(
-            f"the journal of run {run} is damaged ({where}): {verdict.words}",
+            f"the journal of run {run} is damaged ({where}): {verdict.message}",
             "compare it with its other copy (topic __drctl_journal, or the state_dir of the host"
             " that executed the run) and check the clusters; then"
             f" `drctl resume {quote(run)} --abandon REASON` shows what would remain; with --execute"
@@ -218,24 +218,24 @@ def _digest(data: bytes) -> str:
 def _unreadable(head: Head, ended: bool, rest: Sequence[bytes], wrong: DamagedLine) -> ChainVerdict:
     number = head.seq + 1
     if _continues(rest, head):
-        words = f"line {number} was inserted: {wrong}, and line {number} of the chain follows"
-        return ChainVerdict(head.seq, head, ended, Damage.INSERTED, words)
-    words = f"line {number} was changed: {wrong}"
-    return ChainVerdict(head.seq, head, ended, Damage.CHANGED, words)
+        message = f"line {number} was inserted: {wrong}, and line {number} of the chain follows"
+        return ChainVerdict(head.seq, head, ended, Damage.INSERTED, message)
+    message = f"line {number} was changed: {wrong}"
+    return ChainVerdict(head.seq, head, ended, Damage.CHANGED, message)
 
 
 def _misplaced(head: Head, ended: bool, found: SealedLine, rest: Sequence[bytes]) -> ChainVerdict:
     """The verdict for a line that is intact, but not the next one of the chain."""
     number, continues = head.seq + 1, _continues(rest, head)
     if found.seq > number and continues:
-        damage, words = Damage.REORDERED, f"line {found.seq} of the chain comes before it"
+        damage, message = Damage.REORDERED, f"line {found.seq} of the chain comes before it"
     elif found.seq > number:
-        damage, words = Damage.REMOVED, f"line {found.seq} of the chain is in its place"
+        damage, message = Damage.REMOVED, f"line {found.seq} of the chain is in its place"
     elif found.seq < number or continues:
-        damage, words = Damage.INSERTED, f"a line numbered {found.seq} is there"
+        damage, message = Damage.INSERTED, f"a line numbered {found.seq} is there"
     else:
-        damage, words = Damage.CHANGED, "it, or a line before it, is not the original"
-    return ChainVerdict(head.seq, head, ended, damage, f"line {number} was {damage}: {words}")
+        damage, message = Damage.CHANGED, "it, or a line before it, is not the original"
+    return ChainVerdict(head.seq, head, ended, damage, f"line {number} was {damage}: {message}")
 
 
 def _continues(lines: Sequence[bytes], head: Head) -> bool:
@@ -281,7 +281,7 @@ def _moment(value: Any) -> bool:
 
 _STEP: Mapping[str, Check] = {"step": _text}
 _EFFECT: Mapping[str, Check] = {**_STEP, "effect": _number}
-_SEEN: Mapping[str, Check] = {"state": _state, "words": _text, "items": _texts}
+_SEEN: Mapping[str, Check] = {"state": _state, "message": _text, "items": _texts}
 
 _SHAPES: Mapping[What, Mapping[str, Check]] = {
     What.BEGAN: {"run": is_run, "fingerprint": _text, "who": _named_texts, "plan": _mapping},
@@ -289,15 +289,15 @@ _SHAPES: Mapping[What, Mapping[str, Check]] = {
     What.ABANDONED: {"why": _text, "left_changed": _named_texts},
     What.INTEND: {**_EFFECT, "intent": _mapping},
     What.APPLIED: {**_EFFECT, "errors": _texts},
-    What.DONE: {**_EFFECT, "words": _text, "facts": _mapping, "items": _texts},
+    What.DONE: {**_EFFECT, "message": _text, "facts": _mapping, "items": _texts},
     What.FAILED: {**_STEP, **_SEEN},
-    What.OBSERVED: {**_EFFECT, "state": _state, "words": _text},
-    What.STALE: {**_EFFECT, "words": _text},
+    What.OBSERVED: {**_EFFECT, "state": _state, "message": _text},
+    What.STALE: {**_EFFECT, "message": _text},
     What.OUTSTANDING: {**_STEP, "what": _text},
     What.SKIPPED: {**_STEP, **_SEEN},
     What.ROLLING_BACK: {**_STEP, "why": _text},
     What.UNDOING: _EFFECT,
-    What.UNDONE: {**_EFFECT, "words": _text},
+    What.UNDONE: {**_EFFECT, "message": _text},
     What.NOT_UNDONE: {**_EFFECT, **_SEEN},
     What.INTERRUPTED: _STEP,
     What.ENDED: {"status": _text},

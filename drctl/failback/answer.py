@@ -65,7 +65,7 @@ class Violation:
     """
 
     repair: str
-    words: str
+    message: str
     remedy: str = ""
 
 
@@ -288,7 +288,7 @@ class ViolationDocument(Document):
     read = From(Violation)
     step: StepId = read(lambda v: v.repair)
     name: StepName = read(lambda v: ROWS[v.repair].name)
-    why: Name = read(lambda v: v.words)
+    why: Name = read(lambda v: v.message)
 
 
 class UnknownDocument(Document):
@@ -443,9 +443,9 @@ def _harm(seen: Situation, steps: Steps) -> Iterator[Violation]:
         return
     if seen.gap.written_to and ReverseStart.START not in seen.arrived.values():
         repair = "a" if steps["a"].observed is Observed.NOT_DONE else "c"
-        words = f"{facts.source} was written to, or copied from, after the comparison"
+        message = f"{facts.source} was written to, or copied from, after the comparison"
         search = f"drctl gap --link {quote(facts.link)} --scope full"
-        yield Violation(repair, f"{words}: {seen.gap.why}", search)
+        yield Violation(repair, f"{message}: {seen.gap.why}", search)
     if ReverseStart.START in seen.arrived.values():
         yield Violation("f", f"reverse replication started from the beginning: {steps['f'].why}")
     if seen.out_of_order_in:
@@ -472,8 +472,8 @@ def _behind_newer(seen: Situation) -> str:
         for each in result.samples
         if each.order == OrderVerdict.CONFLICTING and each.offset in there.get(each.place, ())
     ]
-    words = f"older records follow newer ones on {facts.target}"
-    return f"{words}: {wrong[0]} was copied" if wrong else ""
+    message = f"older records follow newer ones on {facts.target}"
+    return f"{message}: {wrong[0]} was copied" if wrong else ""
 
 
 def _too_early(seen: Situation, steps: Steps) -> Iterator[Violation]:
@@ -487,8 +487,8 @@ def _too_early(seen: Situation, steps: Steps) -> Iterator[Violation]:
             if steps[needed].observed is Observed.NOT_DONE:
                 why = f"step {row.id} happened before step {needed}"
                 back = f"; {_until_then(seen)}" * (row.id == "i")
-                words = f"{why}: {steps[needed].why}{back}"
-                yield Violation(_first_undone(needed, steps), words)
+                message = f"{why}: {steps[needed].why}{back}"
+                yield Violation(_first_undone(needed, steps), message)
 
 
 def _until_then(seen: Situation) -> str:

@@ -101,7 +101,7 @@ def _findings(answer: Answer, terms: Terms) -> Iterator[Finding]:
     for each in answer.violations:
         status = Status.WARN if each.repair in put_right else Status.FAIL
         remedy = each.remedy or f"repair step {each.repair} first: see drctl failback --check-order"
-        yield Finding(STEP_ORDER, status, f"step {each.repair}", each.words, remedy=remedy)
+        yield Finding(STEP_ORDER, status, f"step {each.repair}", each.message, remedy=remedy)
 
 
 def _silent(facts: Facts) -> Iterator[Finding]:
@@ -411,12 +411,12 @@ def _undecided_by(facts: Facts, result: GapEvidence, policies: Policies) -> Iter
         return
     left: Counter[str] = Counter()
     for each in result.partitions:
-        for words, number in _of_partition(each, facts, result, policies):
-            left[words] += number
+        for message, number in _of_partition(each, facts, result, policies):
+            left[message] += number
     # It is unknown which of them are decided; step classify-records checks each record.
     least = "at least " if done else ""
     yield from (
-        f"{least}{number - done:,} {words}" for words, number in left.items() if number > done
+        f"{least}{number - done:,} {message}" for message, number in left.items() if number > done
     )
 
 

@@ -69,12 +69,12 @@ class Fence:
 
     Attributes:
         held: None if it cannot be observed.
-        words: how that is known.
+        message: how that is known.
         no_writes: whether the logs grew between two reads; None if not read twice.
     """
 
     held: bool | None
-    words: str
+    message: str
     no_writes: NoWrites | None = None
 
 
@@ -182,11 +182,11 @@ class Stopped:
 
     Attributes:
         held: whether it is stopped.
-        words: the result as text.
+        message: the result as text.
     """
 
     held: bool
-    words: str
+    message: str
 
 
 class ReverseStart(StrEnum):

@@ -302,7 +302,7 @@ def why_undetermined(facts: Facts, home: bool | None) -> str:
     text = [
         *(each.reason for each in silent if isinstance(each, Unavailable) and each != NO_WORKERS),
         *(f"{each.name}: {each.unseen}" for each in facts.known_groups if each.unseen),
-        *(e.words for e in facts.endpoints if isinstance(e, EndpointState) and e.cluster is None),
+        *(e.message for e in facts.endpoints if isinstance(e, EndpointState) and e.cluster is None),
     ]
     why = several(dict.fromkeys(text)) or "drctl.yaml names no endpoints"
     return f"cannot tell whether clients have left {facts.source}: {why}"

@@ -117,7 +117,7 @@ def _whole(facts: Facts) -> StepState:
         (health.absent, "brokers are down"),
         ([each.partition for each in health.under_replicated], "partitions are not in sync"),
     )
-    broken = [f"{len(what):,} {words} ({listed(what)})" for what, words in counted if what]
+    broken = [f"{len(what):,} {message} ({listed(what)})" for what, message in counted if what]
     if broken:
         return not_done(f"{name} is not healthy: {several(broken)}")
     if health.unknown:
@@ -134,15 +134,15 @@ def _closed(seen: Situation) -> StepState:
     if isinstance(fence, Unavailable):
         return unknown(f"fence of {seen.facts.source}: {fence.reason}")
     if fence.held is None:
-        return unknown(fence.words)
+        return unknown(fence.message)
     if not fence.held:
-        return not_done(fence.words)
+        return not_done(fence.message)
     # Reverse replication writes there, too.
     moved = {} if fence.no_writes is None or seen.reverse_runs else fence.no_writes.moved
     grown = [f"{place} by {ends.after - ends.before:,}" for place, ends in sorted(moved.items())]
     if grown:
-        return not_done(f"{fence.words}, but logs grow: {several(grown)}")
-    return done(fence.words)
+        return not_done(f"{fence.message}, but logs grow: {several(grown)}")
+    return done(fence.message)
 
 
 def old_replication(seen: Situation) -> StepState:
@@ -156,7 +156,7 @@ def old_replication(seen: Situation) -> StepState:
         copies = any(each.runs and each.copies for each in active)
         return _at_work(seen, states(active), copies) if active else _stopped(facts.forward)
     if isinstance(text, Stopped):
-        return done(text.words) if text.held else _at_work(seen, text.words, copies=True)
+        return done(text.message) if text.held else _at_work(seen, text.message, copies=True)
     why = facts.forward.reason if text is None else text.reason
     return unknown(f"replication {facts.source} -> {facts.target}: {why}")
 
@@ -464,7 +464,7 @@ def clients_switched(seen: Situation) -> StepState:
     if silent:
         return unknown(f"endpoints: {several(silent)}", started=started)
     states = [each for each in facts.endpoints if isinstance(each, EndpointState)]
-    text = several(f"{each.endpoint}: {each.words}" for each in states)
+    text = several(f"{each.endpoint}: {each.message}" for each in states)
     if any(each.cluster is None for each in states):
         return unknown(f"an endpoint leads to an unknown cluster: {text}", started=started)
     if started:
@@ -537,7 +537,7 @@ def forward_restarted(seen: Situation) -> StepState:
     if seen.home is False:
         return not_done("it starts after clients are switched (step i)")
     if isinstance(text, Stopped) and text.held:
-        return not_done(text.words)
+        return not_done(text.message)
     if isinstance(facts.forward, Replication) and not facts.forward.runs:
         return not_done(f"it does not run{_seed(facts, facts.forward)}")
     if seen.home is None:

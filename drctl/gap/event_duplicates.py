@@ -85,11 +85,11 @@ class Event:
 
     Attributes:
         digest: 128-bit digest of its identity.
-        words: its position in the database log.
+        position: its position in the database log.
     """
 
     digest: int
-    words: str
+    position: str
 
 
 def event_of(key: bytes | None, value: bytes | None) -> Event | None:
@@ -107,7 +107,7 @@ def event_of(key: bytes | None, value: bytes | None) -> Event | None:
     content = (_text(envelope.get(name)) for name in source.content)
     parts = (*reported.values(), *content, "" if key is None else key.hex(), str(key is None))
     digest = xxh3_128_intdigest("\x01".join(parts).encode("utf-8", "surrogatepass"))
-    return Event(digest, _words(reported, _text(envelope.get("op"))))
+    return Event(digest, _position(reported, _text(envelope.get("op"))))
 
 
 def _envelope(value: bytes | None) -> Mapping[str, Any]:
@@ -129,7 +129,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
-def _words(reported: Mapping[str, str], op: str) -> str:
+def _position(reported: Mapping[str, str], op: str) -> str:
     known = {**reported, "op": op}
     return " ".join(f"{name}={text}" for name, text in known.items() if text != NOTHING)
 
@@ -206,7 +206,7 @@ class EventAnalysis:
             self.reader.cluster_id(),
             began.astimezone(UTC),
             (self.now() - began).total_seconds(),
-            self._in_words(partitions),
+            self._with_identity(partitions),
             tuple(left_out),
         )
 
@@ -244,7 +244,7 @@ class EventAnalysis:
                 left_out.append(NotCompared(*place, reason))
         return ranges, left_out
 
-    def _in_words(self, partitions: Sequence[PartitionEvents]) -> tuple[PartitionEvents, ...]:
+    def _with_identity(self, partitions: Sequence[PartitionEvents]) -> tuple[PartitionEvents, ...]:
         """Add the identity of the first duplicate event to each partition."""
         asked = {
             (TopicPartition(each.topic, each.partition), each.first.offset): each
@@ -252,12 +252,12 @@ class EventAnalysis:
             if each.first is not None
         }
         records = self.reader.records(list(asked)) if asked else {}
-        words = {}
+        positions = {}
         for (place, _), record in ((at, records.get(at)) for at in asked):
             event = event_of(record.key, record.value) if isinstance(record, Record) else None
-            words[place.topic, place.partition] = event.words if event else ""
+            positions[place.topic, place.partition] = event.position if event else ""
         return tuple(
-            replace(each, identity=words.get((each.topic, each.partition), ""))
+            replace(each, identity=positions.get((each.topic, each.partition), ""))
             for each in partitions
         )
 

@@ -418,11 +418,13 @@ class _Estimate:
         if not records.known:
             return f"unknown how many records are not replicated{alive}; {kept}"
         if records.likely.records is None:
-            words = f"{records.words} may not be replicated{alive}, and {records.likely.based_on}"
-            return f"{words}; {kept}"
+            message = (
+                f"{records.message} may not be replicated{alive}, and {records.likely.based_on}"
+            )
+            return f"{message}; {kept}"
         verb = "is" if records.likely.records == 1 else "are"
         unsure = ", if replication ran until then" if self._unsure() else ""
-        return f"{records.words} {verb} probably not replicated{alive}{unsure}; {kept}"
+        return f"{records.message} {verb} probably not replicated{alive}{unsure}; {kept}"
 
     def _evidence(self) -> Iterator[str]:
         evidence_found, now = self._found, self._now

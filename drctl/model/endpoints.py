@@ -79,7 +79,7 @@ class EndpointState:
         endpoint: kind, name and address of the endpoint.
         cluster: name of the cluster that clients are sent to; None if there is none, several, or
             it is unknown.
-        words: the state as text.
+        message: the state as text.
         evidence: the observed state as JSON, specific to the kind.
         unfinished: what a switch to this cluster has yet to finish, as text: open sessions,
             caches, servers that accept no clients.
@@ -88,7 +88,7 @@ class EndpointState:
 
     endpoint: str
     cluster: str | None
-    words: str
+    message: str
     evidence: Mapping[str, Any] = field(default_factory=dict)
     unfinished: tuple[str, ...] = ()
     cached_s: Annotated[Number, Field(alias="cached_seconds")] = 0.0

@@ -64,7 +64,7 @@ class LossRange:
         return any(number is not None for number in self.numbers)
 
     @property
-    def words(self) -> str:
+    def message(self) -> str:
         """Short text: `about 1,240 records (at least 12, at most 3,100)`."""
         least, likely, most = self.numbers
         if not self.known:
@@ -137,14 +137,14 @@ class Loss:
         seconds: time span in which they were written, up to when the source was last seen alive;
             None if unknown.
         seconds_at_most: the same, up to the estimate.
-        words: the estimate as a sentence.
+        message: the estimate as a sentence.
         evidence: what was found, with its age, and what was not.
     """
 
     records: LossRange = LossRange()
     seconds: float | None = None
     seconds_at_most: float | None = None
-    words: str = "unknown how many records are not replicated"
+    message: str = "unknown how many records are not replicated"
     evidence: tuple[str, ...] = ()
 
 
@@ -160,7 +160,7 @@ class LossDocument(LossRangeDocument):
 
     seconds: Seconds | None
     seconds_at_most: Seconds | None
-    words: Name
+    message: Name
     evidence: tuple[str, ...]
 
 
@@ -171,7 +171,7 @@ def loss_document(loss: Loss) -> LossDocument:
 
 def not_estimated(why: str) -> Loss:
     """An estimate that could not be made, and why."""
-    return Loss(not_known(why), words=f"unknown how many records are not replicated: {why}")
+    return Loss(not_known(why), message=f"unknown how many records are not replicated: {why}")
 
 
 @dataclass(frozen=True, slots=True)

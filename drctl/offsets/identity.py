@@ -35,11 +35,11 @@ class _Proof(NamedTuple):
 
     Attributes:
         equal: number of equal records at equal offsets; 0 if nothing could be compared.
-        words: what was compared.
+        message: what was compared.
     """
 
     equal: int
-    words: str
+    message: str
 
 
 _ON_BOTH_SIDES = "sampled records are equal at equal offsets on both clusters"
@@ -87,8 +87,8 @@ class SameOffsets:
         if position != question.committed:
             outside = f"; {question.committed} is outside the target log"
         if not proof.equal:
-            return Answer(self.method, position, None, None, proof.words + outside)
-        evidence = f"offsets are preserved: {proof.equal} {proof.words}{outside}"
+            return Answer(self.method, position, None, None, proof.message + outside)
+        evidence = f"offsets are preserved: {proof.equal} {proof.message}{outside}"
         moved = position - question.committed
         rereads, skips = max(0, -moved), max(0, moved)
         return Answer(self.method, position, rereads, skips, evidence)

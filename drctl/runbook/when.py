@@ -24,11 +24,11 @@ class Fact:
     """A fact about a link.
 
     Attributes:
-        words: its possible values; empty if it is a number.
+        values: its possible values; empty if it is a number.
         about: a description for people.
     """
 
-    words: tuple[str, ...]
+    values: tuple[str, ...]
     about: str
 
 
@@ -90,7 +90,7 @@ def all_cases(compared: Mapping[str, frozenset[Value]]) -> Iterator[PlanInputs]:
 
 
 def _words(fact: str, compared: Mapping[str, frozenset[Value]]) -> tuple[str, ...]:
-    return FACTS[fact].words if fact in compared else FACTS[fact].words[:1]
+    return FACTS[fact].values if fact in compared else FACTS[fact].values[:1]
 
 
 def _numbers(always: set[int], compared: frozenset[Value]) -> tuple[int, ...]:
@@ -254,16 +254,16 @@ class _Parser:
                 did_you_mean(fact.text, tuple(FACTS)) or f"available: {one_of(tuple(FACTS))}"
             )
             raise InvalidCondition(f"{quoted(fact.text)} is not a fact; {suggestion}", fact.at)
-        words = FACTS[fact.text].words
+        values = FACTS[fact.text].values
         op = self.next
         if op is None or op.kind != "op":
             raise InvalidCondition(
                 f"expected == or another comparison after {fact.text}", self._here()
             )
-        if words and op.text in _ORDER:
+        if values and op.text in _ORDER:
             raise InvalidCondition(f"{fact.text} is a word: compare it with == or !=", op.at)
         self.at += 1
-        allowed = one_of(words) if words else f"a number up to {LARGEST}"
+        allowed = one_of(values) if values else f"a number up to {LARGEST}"
         value = self._word(f"expected {allowed}")
         return Compare(fact.text, op.text, _value(fact.text, value, allowed))
 
@@ -279,12 +279,17 @@ class _Parser:
 
 
 def _value(fact: str, token: _Token, allowed: str) -> Value:
-    words = FACTS[fact].words
-    if words and token.text in words:
+    values = FACTS[fact].values
+    if values and token.text in values:
         return token.text
-    if not words and token.text.isascii() and token.text.isdecimal() and int(token.text) <= LARGEST:
+    if (
+        not values
+        and token.text.isascii()
+        and token.text.isdecimal()
+        and int(token.text) <= LARGEST
+    ):
         return int(token.text)
-    suggestion = did_you_mean(token.text, words)
+    suggestion = did_you_mean(token.text, values)
     raise InvalidCondition(
         f"{fact} is never {quoted(token.text)}; {suggestion or f'it is {allowed}'}", token.at
     )

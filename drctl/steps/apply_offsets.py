@@ -157,11 +157,11 @@ class ApplyOffsets(Permanent[ApplySettings, ApplyIntent, ApplyFacts]):
         if left := (*open_, *map(_left_out, intent.left_out)):
             return Readback(State.FAILED, f"{written}; {_words('not committed', left)}", items=left)
         groups = len({change.group for change in intent.lines})
-        words = (
+        message = (
             f"{written} for {counted(groups, 'group')}, and read back; {intent.same}"
             f" already committed"
         )
-        return Readback(State.DONE, words, ApplyFacts(len(found), groups, intent.same))
+        return Readback(State.DONE, message, ApplyFacts(len(found), groups, intent.same))
 
     def verify_undo(self, intent: ApplyIntent, reader: LinkReader) -> Readback[ApplyFacts]:
         """Report what stays changed."""
@@ -171,10 +171,10 @@ class ApplyOffsets(Permanent[ApplySettings, ApplyIntent, ApplyFacts]):
         stay = sum(each.outcome in WRITTEN for each in found.values())
         if not stay:
             return Readback(State.DONE, "no offset was committed")
-        words = (
+        message = (
             f"{counted(stay, 'offset')} committed: drctl offsets undo restores the previous offsets"
         )
-        return Readback(State.DONE, words, leaves_changes=True)
+        return Readback(State.DONE, message, leaves_changes=True)
 
 
 def checked_plan(

@@ -95,10 +95,10 @@ class _Runs(StepKind[C, D, F]):
         question = f"{intent.question}{BACK}"
         seen = _asked(question, f"was the effect of {_quoted(intent.argv)} rolled back?", reader)
         if seen.state is State.UNKNOWN and not intent.undo:
-            words = (
+            message = (
                 f"no undo command is configured: roll it back, then pass --answer {question}=yes"
             )
-            return Readback(State.FAILED, words)
+            return Readback(State.FAILED, message)
         return seen
 
 
@@ -148,7 +148,7 @@ def _run(
 ) -> tuple[str, ...]:
     identity = f"{intent.identity}-{what}"
     ended = writer.run(identity, argv, intent.env, intent.timeout_seconds)
-    return () if ended.code == 0 else (_judged(argv, ended).words,)
+    return () if ended.code == 0 else (_judged(argv, ended).message,)
 
 
 def _is_done(given: CommandSettings, reader: LinkReader) -> bool:
@@ -166,14 +166,14 @@ def run_probe(
     """
     ended = reader.run_read_only(argv, env, timeout_s)
     if ended.code is None:
-        raise Refused(_judged(argv, ended).words, "run it by hand")
+        raise Refused(_judged(argv, ended).message, "run it by hand")
     return ended
 
 
 def _judged(argv: tuple[str, ...], ended: CommandResult) -> Readback[Any]:
     last = ": ".join(["", *ended.output.strip().splitlines()[-1:]])
-    words = f"{_quoted(argv)} {_how(ended.code)}{last}"
-    return Readback(State.DONE if ended.code == 0 else State.FAILED, words)
+    message = f"{_quoted(argv)} {_how(ended.code)}{last}"
+    return Readback(State.DONE if ended.code == 0 else State.FAILED, message)
 
 
 def _how(code: int | None) -> str:
@@ -185,8 +185,8 @@ def _how(code: int | None) -> str:
 def _asked(question: str, text: str, reader: LinkReader) -> Readback[Any]:
     answer = reader.answer(question, text)
     if answer is None:
-        words = f"unknown: {text} Check, then pass --answer {question}=yes or =no"
-        return Readback(State.UNKNOWN, words)
+        message = f"unknown: {text} Check, then pass --answer {question}=yes or =no"
+        return Readback(State.UNKNOWN, message)
     state = State.DONE if answer else State.WAITING
     return Readback(state, f"answered {'yes' if answer else 'no'}: {text}")
 

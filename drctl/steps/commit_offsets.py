@@ -289,13 +289,13 @@ class CommitOffsets(StepKind[CommitSettings, CommitIntent, CommitFacts]):
             _stand(intent),
         )
         if others:
-            words = f"{len(others)} of {lines} offsets are not committed: {others[0]}"
-            return Readback(State.WAITING, words, facts, others)
-        words = f"{lines} offsets of {facts.groups} groups committed and read back"
+            message = f"{len(others)} of {lines} offsets are not committed: {others[0]}"
+            return Readback(State.WAITING, message, facts, others)
+        message = f"{lines} offsets of {facts.groups} groups committed and read back"
         outstanding = (
             f"{len(left_out)} groups or partitions were left out: {left_out[0]}" if left_out else ""
         )
-        return Readback(State.DONE, words, facts, left_out, outstanding)
+        return Readback(State.DONE, message, facts, left_out, outstanding)
 
     def undo(self, intent: CommitIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Restore the previous offsets."""
@@ -307,8 +307,8 @@ class CommitOffsets(StepKind[CommitSettings, CommitIntent, CommitFacts]):
         wanted = [(*each.place, each.before) for each in intent.lines]
         others = _others(wanted, intent.cluster, reader)
         if others:
-            words = f"{len(others)} offsets are not restored: {others[0]}"
-            return Readback(State.WAITING, words, items=others)
+            message = f"{len(others)} offsets are not restored: {others[0]}"
+            return Readback(State.WAITING, message, items=others)
         return Readback(State.DONE, f"{len(wanted)} offsets restored")
 
 
@@ -429,23 +429,23 @@ class VerifyGroups(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
         )
         number = sum(map(len, put.values()))
         if unread:
-            words = f"the offsets of {len(unread)} groups or partitions are unknown: {unread[0]}"
-            return Readback(State.WAITING, words, VerifyFacts(number, len(put)), unread)
+            message = f"the offsets of {len(unread)} groups or partitions are unknown: {unread[0]}"
+            return Readback(State.WAITING, message, VerifyFacts(number, len(put)), unread)
         ends = {p: log.end for p, log in logs.items() if isinstance(log, PartitionOffsets)}
         known = {g: p for g, p in committed.items() if not isinstance(p, Unavailable)}
         found = tuple(_wrong(put, known, ends))
-        wrong = tuple(words for _, words in found)
+        wrong = tuple(message for _, message in found)
         names = tuple(sorted({group for group, _ in found}))
         facts = VerifyFacts(number, len(put), len(wrong), names)
         if not wrong:
-            words = (
+            message = (
                 f"{number} offsets of {len(put)} groups are at or after the offsets that were set"
             )
-            return Readback(State.DONE, words, facts)
+            return Readback(State.DONE, message, facts)
         shown = "; ".join(wrong[:_SHOWN])
         more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
-        words = f"{len(wrong)} of {number} offsets on {cluster} are wrong"
-        return Readback(State.DONE, words, facts, wrong, f"{words}: {shown}{more}")
+        message = f"{len(wrong)} of {number} offsets on {cluster} are wrong"
+        return Readback(State.DONE, message, facts, wrong, f"{message}: {shown}{more}")
 
 
 def _places(stand: Stand) -> Places:

@@ -81,8 +81,8 @@ def _running(
             not_yet.append(f"{name} has run for {since[name]:.0f} of {settle_s:g} s")
     if not_yet:
         return Readback(State.WAITING, "; ".join(not_yet), items=tuple(not_yet))
-    words = [f"{name} runs{', and has no task' if name in idle else how}" for name in names]
-    return Readback(State.DONE, "; ".join(words))
+    lines = [f"{name} runs{', and has no task' if name in idle else how}" for name in names]
+    return Readback(State.DONE, "; ".join(lines))
 
 
 class VerifyConnectorsRunning(Polling[Watch, Watch, None]):
@@ -346,8 +346,8 @@ class StopConnector(StepKind[One, StateBefore, None]):
         """Verify that it is no longer stopped."""
         found = _known(intent.connector, reader.workers().all())
         back = (found.state == STOPPED) == (intent.before == STOPPED)
-        words = f"{found.name} is {found.state}, and was {intent.before}"
-        return Readback(State.DONE if back else State.WAITING, words)
+        message = f"{found.name} is {found.state}, and was {intent.before}"
+        return Readback(State.DONE if back else State.WAITING, message)
 
 
 class DeleteSourcePositions(StepKind[One, Moves, None]):
@@ -484,14 +484,14 @@ class CreateConnector(Permanent[Another, Another, None]):
     def verify(self, intent: Another, reader: LinkReader) -> Readback[None]:
         """Verify that it exists."""
         there = intent.new_name in reader.workers().all()
-        words = f"{intent.new_name} {'created' if there else 'does not exist'}"
-        return Readback(State.DONE if there else State.WAITING, words)
+        message = f"{intent.new_name} {'created' if there else 'does not exist'}"
+        return Readback(State.DONE if there else State.WAITING, message)
 
     def verify_undo(self, intent: Another, reader: LinkReader) -> Readback[None]:
         """Report what stays changed."""
         there = intent.new_name in reader.workers().all()
-        words = f"{intent.new_name} stays" if there else "no connector was created"
-        return Readback(State.DONE, words, leaves_changes=there)
+        message = f"{intent.new_name} stays" if there else "no connector was created"
+        return Readback(State.DONE, message, leaves_changes=there)
 
 
 def _known(name: str, there: Mapping[str, Connector]) -> Connector:
@@ -510,7 +510,7 @@ def _at(partition: Partition, positions: Iterable[Position]) -> Mapping[str, Any
 
 
 def _read_back(
-    intent: Moves, wanted: Mapping[int, Mapping[str, Any] | None], words: str, reader: LinkReader
+    intent: Moves, wanted: Mapping[int, Mapping[str, Any] | None], message: str, reader: LinkReader
 ) -> Readback[None]:
     now = reader.workers().positions(intent.connector)
     others = tuple(
@@ -519,5 +519,5 @@ def _read_back(
         if _at(each.partition, now) != wanted[number]
     )
     if others:
-        return Readback(State.WAITING, f"{intent.connector}: {others[0]} {words}", items=others)
+        return Readback(State.WAITING, f"{intent.connector}: {others[0]} {message}", items=others)
     return Readback(State.DONE, f"{intent.connector}: {counted(len(wanted), 'position')} read back")

@@ -154,8 +154,8 @@ class ElectLeaders(Permanent[ElectSettings, ElectIntent, ElectFacts]):
         if open_:
             # UNKNOWN ends the wait. If this process has not asked yet, asking may still help.
             asked = all(place in answers for place in open_)
-            words = f"not yet led by the requested replica: {', '.join(map(str, open_[:_NAMED]))}"
-            return Readback(State.UNKNOWN if asked else State.WAITING, words, items=items)
+            message = f"not yet led by the requested replica: {', '.join(map(str, open_[:_NAMED]))}"
+            return Readback(State.UNKNOWN if asked else State.WAITING, message, items=items)
         if failed or intent.changed:
             left = tuple(f"{each.place}: it has changed" for each in intent.changed)
             items = (*items, *left)
@@ -170,8 +170,8 @@ class ElectLeaders(Permanent[ElectSettings, ElectIntent, ElectFacts]):
         elected = _elected(intent, found)
         if not elected:
             return Readback(State.DONE, "no leader was elected")
-        words = f"elected leaders are not rolled back: {'; '.join(_results(intent, found))}"
-        return Readback(State.DONE, words, ElectFacts(elected), leaves_changes=True)
+        message = f"elected leaders are not rolled back: {'; '.join(_results(intent, found))}"
+        return Readback(State.DONE, message, ElectFacts(elected), leaves_changes=True)
 
 
 def _elected(intent: ElectIntent, found: Mapping[TopicPartition, Became]) -> tuple[Elected, ...]:
@@ -198,10 +198,10 @@ def _results(intent: ElectIntent, found: Mapping[TopicPartition, Became]) -> Ite
         each = found[aim.place]
         if each.outcome is not Outcome.ELECTED:
             continue
-        words = f"{aim.place}: broker {each.leader} leads it"
+        message = f"{aim.place}: broker {each.leader} leads it"
         if isinstance(each.cut, int):
-            words += f", its log was kept up to offset {each.cut}"
+            message += f", its log was kept up to offset {each.cut}"
         if lost := _lost(aim, each):
             least = "" if aim.exact else "at least "
-            words += f": {least}{lost.span:,} offsets are lost"
-        yield words
+            message += f": {least}{lost.span:,} offsets are lost"
+        yield message

@@ -116,12 +116,14 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
                 return Readback(State.WAITING, "; ".join(lifted.unproven), items=lifted.unproven)
         if not reader.probe_readable(cluster, PROBE_TOPIC, intent.text):
             return Readback(State.WAITING, f"the probe record is not readable on {cluster} yet")
-        words = f"a probe record was written to {cluster} and read back"
+        message = f"a probe record was written to {cluster} and read back"
         outstanding = ""
         if intent.unseen:
             # drctl writes the probe record itself: it proves nothing about applications.
             outstanding = f"check whether ACL rules on {cluster} deny applications: {intent.unseen}"
-        return Readback(State.DONE, words, EnableFacts(len(intent.lifted)), outstanding=outstanding)
+        return Readback(
+            State.DONE, message, EnableFacts(len(intent.lifted)), outstanding=outstanding
+        )
 
     def undo(self, intent: EnableIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Restore the rules."""

@@ -187,18 +187,18 @@ class ResolveOutstanding(Polling[ResolveSettings, ResolveIntent, ResolveFacts]):
         if kept and question and reader.answer(question, _asked(kept)):
             settled, kept = (*settled, *(_with_proof(each, _BY_A_PERSON) for each in kept)), ()
         facts = ResolveFacts(settled, kept)
-        words = f"{len(settled)} outstanding actions are resolved"
+        message = f"{len(settled)} outstanding actions are resolved"
         if not kept:
-            words = words if settled else "no outstanding actions"
-            return Readback(State.DONE, words, facts, settled)
-        words = f"{words}, {len(kept)} remain"
+            message = message if settled else "no outstanding actions"
+            return Readback(State.DONE, message, facts, settled)
+        message = f"{message}, {len(kept)} remain"
         shown = "; ".join(map(_named, kept[:_SHOWN]))
         more = f"; and {len(kept) - _SHOWN} more" if len(kept) > _SHOWN else ""
         outstanding = f"no proof resolves: {shown}{more}"
         if question:
             outstanding += f"; once it is done, pass --answer {question}=yes to the next failback"
         items = (*settled, *(f"still outstanding: {_named(each)}" for each in kept))
-        return Readback(State.DONE, words, facts, items, outstanding)
+        return Readback(State.DONE, message, facts, items, outstanding)
 
 
 def _with_proof(each: OutstandingAction, why: str) -> str:

@@ -132,11 +132,11 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
         ends = {str(place): end for place, end in sorted(proof.no_writes.ends.items())}
         facts = FenceFacts(ends, tuple(sorted(proof.enforcement.brokers)))
         if proof.proven:
-            words = (
+            message = (
                 f"all {len(facts.brokers)} brokers deny it; the end offsets of"
                 f" {len(ends)} partitions were stable for {intent.settle_seconds:g} s"
             )
-            return Readback(State.DONE, words, facts)
+            return Readback(State.DONE, message, facts)
         return Readback(State.WAITING, "; ".join(proof.unproven[:_SHOWN]), facts, proof.unproven)
 
     def undo(self, intent: AclFenceIntent, writer: LinkWriter) -> tuple[str, ...]:
@@ -157,11 +157,11 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
             return Readback(
                 State.WAITING, "; ".join(lifted.unproven[:_SHOWN]), items=lifted.unproven
             )
-        words = f"{len(added) - len(kept)} rules were removed from every broker of {cluster}"
+        message = f"{len(added) - len(kept)} rules were removed from every broker of {cluster}"
         if kept:
             links = ", ".join(sorted(set(kept.values())))
-            words = f"{words}; {len(kept)} stay: the fence of link {links} uses them"
-        return Readback(State.DONE, words)
+            message = f"{message}; {len(kept)} stay: the fence of link {links} uses them"
+        return Readback(State.DONE, message)
 
 
 def _obeyed(found: Enforcement) -> Readback[FenceFacts]:
@@ -211,7 +211,7 @@ class FencedReturned(OppositeDirection[S, I, FenceFacts]):
         seen = self.kind.verify(asked, reader.reversed())
         # Later steps must not rely on these end offsets: reverse replication advances them.
         facts = replace(seen.facts or FenceFacts(), ends={})
-        return replace(seen, words=seen.words if still else _without_ends(seen), facts=facts)
+        return replace(seen, message=seen.message if still else _without_ends(seen), facts=facts)
 
     def undo(self, intent: I, writer: LinkWriter) -> tuple[str, ...]:
         """Roll back nothing: the fence stays."""
@@ -247,8 +247,8 @@ def _watched(intent: FenceIntent, reader: LinkReader) -> tuple[str, ...]:
 def _without_ends(seen: Readback[FenceFacts]) -> str:
     """The message of a proof without end offsets."""
     if seen.state is not State.DONE:
-        return seen.words
-    return f"{seen.words.partition(';')[0]}; reverse replication adds new records meanwhile"
+        return seen.message
+    return f"{seen.message.partition(';')[0]}; reverse replication adds new records meanwhile"
 
 
 FENCE_RETURNED = FencedReturned(FENCE_PRODUCERS, "fence-returned")

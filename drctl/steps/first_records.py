@@ -132,27 +132,27 @@ def first_arrivals(
         elif place in expected and copy not in arrived:
             awaited.append(str(place))
     if wrong:
-        words = (
+        message = (
             f"the first record replicated to {', '.join(wrong[:_SHOWN])} of {clusters.target} is"
             f" not the first new record of {clusters.source}: records would be duplicated or"
             " skipped"
         )
-        return Readback(State.FAILED, words, items=tuple(wrong))
+        return Readback(State.FAILED, message, items=tuple(wrong))
     if awaited:
-        words = f"waiting for the first new record of {len(awaited)} partitions: {awaited[0]}"
-        return Readback(State.WAITING, words, items=tuple(awaited))
+        message = f"waiting for the first new record of {len(awaited)} partitions: {awaited[0]}"
+        return Readback(State.WAITING, message, items=tuple(awaited))
     if not expected:
-        words = f"{clusters.source} has no new records yet"
+        message = f"{clusters.source} has no new records yet"
     elif whole:
-        words = (
+        message = (
             f"the first replicated record of {len(expected)} partitions is the first record of each"
         )
     else:
-        words = (
+        message = (
             f"the first replicated record of {len(expected)} partitions is the first new one;"
             " no older record was replicated"
         )
-    return Readback(State.DONE, words)
+    return Readback(State.DONE, message)
 
 
 def _is_copy_of(

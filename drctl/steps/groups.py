@@ -125,15 +125,15 @@ class PrepareGroups(StepKind[BothClusters, PrepareIntent, PrepareFacts]):
             if not _is_new(described[name])
         )
         if others:
-            words = f"{len(others)} of {len(names)} groups are not ready on {target}: {others[0]}"
-            return Readback(State.WAITING, f"{words}; {RESTART}", items=others)
-        words = (
+            message = f"{len(others)} of {len(names)} groups are not ready on {target}: {others[0]}"
+            return Readback(State.WAITING, f"{message}; {RESTART}", items=others)
+        message = (
             f"{len(names) + intent.ready} KIP-848 groups are ready on {target},"
             f" {len(names)} of them new"
         )
         facts = PrepareFacts(len(names), intent.ready, intent.silent)
         return Readback(
-            State.DONE, words, facts, (*intent.left, *intent.unknown), _outstanding(intent)
+            State.DONE, message, facts, (*intent.left, *intent.unknown), _outstanding(intent)
         )
 
     def undo(self, intent: PrepareIntent, writer: LinkWriter) -> tuple[str, ...]:
@@ -286,24 +286,24 @@ class Quiesce(Polling[QuiesceSettings, QuiesceIntent, QuiesceFacts]):
         digest = _digest(rows)
         facts = QuiesceFacts(len(names), digest)
 
-        def done(words: str) -> Readback[QuiesceFacts]:
+        def done(message: str) -> Readback[QuiesceFacts]:
             if intent.translate_ahead and digest != intent.digest:
                 # The background translation may have used offsets that have changed since.
                 reader.translate_ahead(self._moved(intent.digest, rows))
             self._last = digest, rows
-            return Readback(State.DONE, words, facts)
+            return Readback(State.DONE, message, facts)
 
         if not active:
             return done(f"0 of {len(names)} groups are active")
-        words = f"{len(active)} of {len(names)} groups are active: {', '.join(active[:3])}"
+        message = f"{len(active)} of {len(names)} groups are active: {', '.join(active[:3])}"
         if intent.fenced and digest == intent.digest:
-            return done(f"{words}; their reads are fenced and their offsets are stable")
+            return done(f"{message}; their reads are fenced and their offsets are stable")
         if intent.ends is not None:
-            words = f"{words}; {_left(rows, active, intent.ends)}"
+            message = f"{message}; {_left(rows, active, intent.ends)}"
             unread = _unread(rows, active, intent.ends)
             if why := self._why_stop_waiting(intent.digest, digest, unread):
-                return done(f"{words}: {why}")
-        return Readback(State.WAITING, words, facts, tuple(active))
+                return done(f"{message}: {why}")
+        return Readback(State.WAITING, message, facts, tuple(active))
 
     def _moved(self, digest: str, rows: Rows) -> frozenset[str] | None:
         """The groups whose offsets changed since this digest; None if its offsets are unknown."""

@@ -73,8 +73,8 @@ def answered(question: str, text: str, reader: LinkReader) -> Readback[Confirmat
     """Ask the operator; no answer counts as no."""
     answer = reader.answer(question, text)
     if answer is None:
-        words = f"not answered: {text}: answer in a terminal or pass --answer {question}=yes"
-        return Readback(State.FAILED, words)
+        message = f"not answered: {text}: answer in a terminal or pass --answer {question}=yes"
+        return Readback(State.FAILED, message)
     if not answer:
         return Readback(State.FAILED, f"answered no: {text}", ConfirmationFacts("no"))
     return Readback(State.DONE, f"confirmed by the operator: {text}", ConfirmationFacts("yes"))
@@ -177,7 +177,7 @@ def with_stable_ends(
 ) -> Readback[FenceFacts]:
     """The proof of the fence itself, plus a proof that end offsets are stable."""
     if held.state is not State.DONE:
-        return Readback(held.state, held.words, FenceFacts(answer=answer), held.items)
+        return Readback(held.state, held.message, FenceFacts(answer=answer), held.items)
     settle_s = intent.settle_seconds
     # Without rules to prove: brokers do not know about this kind of fence.
     found = reader.fence(intent.cluster, settle_s).prove((), intent.topics).no_writes
@@ -185,10 +185,10 @@ def with_stable_ends(
     facts = FenceFacts(ends, answer=answer)
     if not found.proven:
         return Readback(State.WAITING, "; ".join(found.unproven[:_SHOWN]), facts, found.unproven)
-    words = (
-        f"{held.words}; the end offsets of {len(ends)} partitions were stable for {settle_s:g} s"
+    message = (
+        f"{held.message}; the end offsets of {len(ends)} partitions were stable for {settle_s:g} s"
     )
-    return Readback(State.DONE, words, facts)
+    return Readback(State.DONE, message, facts)
 
 
 @dataclass(frozen=True, kw_only=True)

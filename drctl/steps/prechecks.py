@@ -55,7 +55,7 @@ class Unseen:
     checks: tuple[str, ...]
 
     @property
-    def words(self) -> str:
+    def message(self) -> str:
         """The cause and the prechecks in one line."""
         number = len(self.checks)
         count = f"{number:,} checks" if number != 1 else "1 check"
@@ -254,14 +254,14 @@ class SnapshotState(Polling[SnapshotSettings, StateSnapshot, SnapshotFacts]):
         """Report what was recorded; the journal has it already."""
         clusters = intent.clusters
         silent = tuple(sorted(name for name, stock in clusters.items() if stock.error))
-        words = ", ".join(
+        message = ", ".join(
             f"{name} does not respond"
             if stock.error
             else f"{name}: {len(stock.ends)} partitions, {len(stock.positions)} groups"
             for name, stock in clusters.items()
         )
         active = {name: stock.active for name, stock in clusters.items()}
-        return Readback(State.DONE, words, SnapshotFacts(silent, active))
+        return Readback(State.DONE, message, SnapshotFacts(silent, active))
 
 
 def snapshot_of(wanted: SnapshotSettings, reader: LinkReader) -> StateSnapshot:

@@ -191,26 +191,26 @@ class AdvanceProducerIds(Permanent[AdvanceSettings, AdvanceIntent, AdvanceFacts]
             _outstanding(intent),
         )
         if beyond == NOBODY:
-            words = f"no producer id is known to be in use on {source}: nothing to do"
-            return Readback(State.DONE, words, facts, items, outstanding)
+            message = f"no producer id is known to be in use on {source}: nothing to do"
+            return Readback(State.DONE, message, facts, items, outstanding)
         try:
             given = reader.producer_ids(target).next_ids()
         except ConfigError as error:
             return Readback(State.FAILED, f"{error.message}; {RESTART}")
         if low := _low(given, intent):
-            words = f"{target} assigns ids that may be in use on {source}: {'; '.join(low)}"
-            return Readback(State.FAILED, f"{words}; {RESTART}, {_EARLIER}", items=low)
+            message = f"{target} assigns ids that may be in use on {source}: {'; '.join(low)}"
+            return Readback(State.FAILED, f"{message}; {RESTART}, {_EARLIER}", items=low)
         if silent := _silent(dict(sorted(given.items()))) if given else ("no broker responds",):
-            words = (
+            message = (
                 f"the next producer ids of some brokers of {target} are unknown:"
                 f" {'; '.join(silent)}"
             )
-            return Readback(State.WAITING, f"{words}; {RESTART}", items=silent)
-        words = (
+            return Readback(State.WAITING, f"{message}; {RESTART}", items=silent)
+        message = (
             f"all {len(given)} brokers of {target} assign producer ids above {beyond:,}, the"
             f" highest in use on {source}{_cost(given, intent)}"
         )
-        return Readback(State.DONE, words, facts, items, outstanding)
+        return Readback(State.DONE, message, facts, items, outstanding)
 
     def verify_undo(self, intent: AdvanceIntent, reader: LinkReader) -> Readback[AdvanceFacts]:
         """Report that skipped ids stay skipped."""
@@ -270,6 +270,6 @@ def _outstanding(intent: AdvanceIntent) -> str:
     if intent.silent:
         return f"{RESTART}; the ids in use on {source} are unknown: {intent.silent}"
     if unread:
-        words = f"{RESTART}; the ids in use in {unread:,} partitions of {source} are unknown"
-        return f"{words}: {intent.named[0]}"
+        message = f"{RESTART}; the ids in use in {unread:,} partitions of {source} are unknown"
+        return f"{message}: {intent.named[0]}"
     return ""

@@ -133,15 +133,15 @@ class EmptyReturned(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
         """Verify that the records are gone; the operator's word is not enough."""
         left, facts = tuple(_left(intent, reader)), EmptyFacts(intent.started)
         if not left and intent.started:
-            words = f"{intent.cluster} holds only what this failback has replicated"
-            return Readback(State.DONE, words, facts)
+            message = f"{intent.cluster} holds only what this failback has replicated"
+            return Readback(State.DONE, message, facts)
         if not left:
             held = f"{len(intent.held)} partitions were emptied"
-            words = held if intent.held else "there was nothing to empty"
-            return Readback(State.DONE, f"{intent.cluster}: {words}", facts)
+            message = held if intent.held else "there was nothing to empty"
+            return Readback(State.DONE, f"{intent.cluster}: {message}", facts)
         answer = answered(intent.question, intent.text, reader)
         if answer.state is not State.DONE:
-            return Readback(answer.state, answer.words)
+            return Readback(answer.state, answer.message)
         return Readback(State.WAITING, f"not empty yet: {'; '.join(left[:_SHOWN])}", items=left)
 
     def verify_undo(self, intent: EmptyIntent, reader: LinkReader) -> Readback[EmptyFacts]:
@@ -262,14 +262,14 @@ class SetStartOffsetsEarliest(Permanent[SeedSettings, SeedIntent, SeedFacts]):
         """Verify that Connect stores no offsets, or only those of records copied since."""
         name, facts = intent.connector, SeedFacts(intent.begins, intent.ends, whole=True)
         if not intent.wanted:
-            words = f"nothing to set: {name} resumes where it stopped"
-            return Readback(State.DONE, words, facts)
+            message = f"nothing to set: {name} resumes where it stopped"
+            return Readback(State.DONE, message, facts)
         kept = kept_offsets(name, reader.connectors().offsets(name))
         held = {place: at for place, at in kept.items() if place in intent.begins}
         others = tuple(_not_deleted(held, intent, reader)) if held else ()
         if others:
-            words = f"{len(others)} offsets are still stored: {'; '.join(others[:_SHOWN])}"
-            return Readback(State.WAITING, words, items=others)
+            message = f"{len(others)} offsets are still stored: {'; '.join(others[:_SHOWN])}"
+            return Readback(State.WAITING, message, items=others)
         return Readback(State.DONE, f"{name} starts at the earliest offset", facts)
 
     def verify_undo(self, intent: SeedIntent, reader: LinkReader) -> Readback[SeedFacts]:

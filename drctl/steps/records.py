@@ -73,15 +73,15 @@ class FindGap(Polling[GapSettings, GapIntent, GapFacts]):
         """Compare the clusters as they are now."""
         missing = reader.compared(intent.scope)
         if unproven := missing.unproven:
-            words = f"not everything could be compared: {unproven[0]}"
-            return Readback(State.UNKNOWN, words, items=unproven)
-        words = f"{missing.records:,} records are not replicated to the target"
+            message = f"not everything could be compared: {unproven[0]}"
+            return Readback(State.UNKNOWN, message, items=unproven)
+        message = f"{missing.records:,} records are not replicated to the target"
         facts, most = GapFacts(missing.records), intent.at_most
         if most is not None and missing.records > most:
             return Readback(
-                State.FAILED, f"{words}; the limit is {most:,}", facts, missing.partitions
+                State.FAILED, f"{message}; the limit is {most:,}", facts, missing.partitions
             )
-        return Readback(State.DONE, words, facts, missing.partitions)
+        return Readback(State.DONE, message, facts, missing.partitions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +120,15 @@ class FindMissing(Polling[FindSettings, Search, Search]):
 
     def verify(self, intent: Search, reader: LinkReader) -> Readback[Search]:
         """Report what was found."""
-        words = f"{intent.unreplicated:,} records ({intent.summary}); {intent.folder}"
+        message = f"{intent.unreplicated:,} records ({intent.summary}); {intent.folder}"
         if not intent.folder:
-            words = "the returned cluster holds no records"
+            message = "the returned cluster holds no records"
         elif intent.aside:
-            words = (
-                f"{words}; the surviving cluster has since compacted or deleted"
+            message = (
+                f"{message}; the surviving cluster has since compacted or deleted"
                 f" {intent.aside:,} more"
             )
-        return Readback(State.DONE, words, intent)
+        return Readback(State.DONE, message, intent)
 
 
 def found(facts: Facts) -> Search:
@@ -226,18 +226,18 @@ class Reconcile(Permanent[DecideSettings, ReconcileIntent, ReconcileFacts]):
             return Readback(State.DONE, "there are no records to reconcile", ReconcileFacts(0))
         progress = reader.reconciliation(intent)
         if progress.due or progress.refused:
-            words = f"{progress.due:,} of {intent.records:,} records are not reconciled yet"
-            return Readback(State.WAITING, words, items=progress.refused)
+            message = f"{progress.due:,} of {intent.records:,} records are not reconciled yet"
+            return Readback(State.WAITING, message, items=progress.refused)
         done = dict(sorted(progress.done.items()))
         summary = ", ".join(f"{number:,} {what}" for what, number in done.items())
         left = sum(number for what, number in done.items() if what != COPY)
         # On another host, the search was repeated and may find nothing missing any more.
-        words = f"all reconciled: {summary}" if summary else "none of them is missing any more"
+        message = f"all reconciled: {summary}" if summary else "none of them is missing any more"
         if intent.newer:
-            words += (
+            message += (
                 f"; {intent.newer:,} safe records were appended after newer ones written meanwhile"
             )
-        return Readback(State.DONE, words, ReconcileFacts(left, done))
+        return Readback(State.DONE, message, ReconcileFacts(left, done))
 
     def verify_undo(self, intent: ReconcileIntent, reader: LinkReader) -> Readback[ReconcileFacts]:
         """Report that the effect stays."""
@@ -320,8 +320,8 @@ class ReconcileResult(Permanent[ResultSettings, ResultIntent, ReconcileFacts]):
         if progress.due:
             return Readback(State.WAITING, f"{summary}; {progress.due:,} records are left")
         if progress.refused:
-            words = f"{summary}; refused: {'; '.join(progress.refused)}"
-            return Readback(State.FAILED, words, items=progress.refused)
+            message = f"{summary}; refused: {'; '.join(progress.refused)}"
+            return Readback(State.FAILED, message, items=progress.refused)
         left = sum(number for what, number in done.items() if what != COPY)
         return Readback(State.DONE, f"all reconciled: {summary}", ReconcileFacts(left, done))
 
@@ -335,7 +335,7 @@ class ReconcileResult(Permanent[ResultSettings, ResultIntent, ReconcileFacts]):
 
 def discards(plan: Plan) -> str:
     """What a plan discards, such as `unreplicated records of audit`; empty for nothing."""
-    return ", ".join(dict.fromkeys(words for step in plan.steps for words in _discarded(step)))
+    return ", ".join(dict.fromkeys(message for step in plan.steps for message in _discarded(step)))
 
 
 def _discarded(step: Step) -> Iterator[str]:
@@ -484,15 +484,17 @@ class VerifyCopies(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
         """Compare the clusters as they are now."""
         found = reader.proof()
         if unproven := found.unproven:
-            words = f"not everything could be compared: {unproven[0]}"
-            return Readback(State.WAITING, words, items=unproven)
+            message = f"not everything could be compared: {unproven[0]}"
+            return Readback(State.WAITING, message, items=unproven)
         missing, target = found.but_for(intent.second_copies), intent.target
         if (unexpected := missing - intent.may_miss) > 0:
-            words = f"{target} is missing {unexpected:,} records that were not given up"
-            return Readback(State.WAITING, words, items=found.partitions)
+            message = f"{target} is missing {unexpected:,} records that were not given up"
+            return Readback(State.WAITING, message, items=found.partitions)
         twice = found.duplicated - intent.twice_before
-        words = f"{target} is missing {missing:,} records, as decided; {max(0, twice):,} duplicates"
+        message = (
+            f"{target} is missing {missing:,} records, as decided; {max(0, twice):,} duplicates"
+        )
         outstanding = f"{target} holds {twice:,} duplicate records" if twice > 0 else ""
         return Readback(
-            State.DONE, words, VerifyFacts(missing, found.duplicated), outstanding=outstanding
+            State.DONE, message, VerifyFacts(missing, found.duplicated), outstanding=outstanding
         )

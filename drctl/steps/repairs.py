@@ -209,10 +209,10 @@ class AddPartitions(Permanent[PartitionsSettings, PartitionsIntent, None]):
             each.topic: now - each.was for each, now in _counted(intent, reader) if now > each.was
         }
         counts = ", ".join(f"{topic} has {count} more" for topic, count in more.items())
-        words = (
+        message = (
             f"added partitions cannot be removed: {counts}" if more else "no partition was added"
         )
-        return Readback(State.DONE, words, leaves_changes=bool(more))
+        return Readback(State.DONE, message, leaves_changes=bool(more))
 
 
 def _counted(intent: PartitionsIntent, reader: LinkReader) -> Iterator[tuple[Extended, int]]:
@@ -295,8 +295,8 @@ class AddRules(StepKind[RulesSettings, RulesIntent, RulesFacts]):
         missing = tuple(_rule_text(rule) for rule in rules if rule not in there)
         if missing:
             return _waiting(f"not on {cluster}", missing, counted(len(rules), "rule"))
-        words = f"{cluster} lists {counted(len(rules), 'rule')}, {len(intent.added)} of them new"
-        return Readback(State.DONE, words, RulesFacts(len(intent.added)))
+        message = f"{cluster} lists {counted(len(rules), 'rule')}, {len(intent.added)} of them new"
+        return Readback(State.DONE, message, RulesFacts(len(intent.added)))
 
     def undo(self, intent: RulesIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Remove the added rules."""
@@ -546,10 +546,10 @@ class CreateTopics(Permanent[TopicsSettings, TopicsIntent, None]):
         names = topics_of(intent.make)
         found = shapes(intent.cluster, names, reader)
         made = [name for name in names if found[name] is not None]
-        words = (
+        message = (
             f"created topics are not deleted: {', '.join(made)}" if made else "no topic was created"
         )
-        return Readback(State.DONE, words, leaves_changes=bool(made))
+        return Readback(State.DONE, message, leaves_changes=bool(made))
 
 
 AGAIN = "again"
@@ -588,17 +588,17 @@ class FinalPrecheck(Polling[BothClusters, BothClusters, FinalPrecheckFacts]):
             f"{each.subject}: {each.reason}" for each in found if each.status is Status.WARN
         )
         if open_:
-            words = (
+            message = (
                 f"not fixed yet, or changed again: {counted(len(open_), 'difference')}:"
                 f" {'; '.join(open_)}"
             )
-            return Readback(State.WAITING, words, items=open_)
-        words = "no difference remains that drctl would fix"
+            return Readback(State.WAITING, message, items=open_)
+        message = "no difference remains that drctl would fix"
         if not left:
-            return Readback(State.DONE, words, FinalPrecheckFacts(0))
+            return Readback(State.DONE, message, FinalPrecheckFacts(0))
         outstanding = f"to be fixed by hand: {counted(len(left), 'difference')}: {'; '.join(left)}"
-        words = f"{words}; to be fixed by hand: {len(left)}"
-        return Readback(State.DONE, words, FinalPrecheckFacts(len(left)), left, outstanding)
+        message = f"{message}; to be fixed by hand: {len(left)}"
+        return Readback(State.DONE, message, FinalPrecheckFacts(len(left)), left, outstanding)
 
 
 def changes_of(steps: Iterable[Step]) -> tuple[Change, ...]:

@@ -139,7 +139,7 @@ class Irreversible(Wrapped[S, I, F]):
         """Report what stays; with `looks`, verify that it is still there."""
         seen = self.kind.verify(intent, reader) if self.looks else None
         if seen is not None and seen.state is not State.DONE:
-            return replace(seen, words=f"{seen.words}, but: {self.why}")
+            return replace(seen, message=f"{seen.message}, but: {self.why}")
         return Readback(State.DONE, self.why, leaves_changes=True)
 
 

@@ -118,8 +118,8 @@ class SetStartOffsets(StepKind[SeedSettings, SeedSinceStopped, SeedFacts]):
         """Verify that the offsets read back, or that the connector has copied from there since."""
         name, facts = intent.connector, SeedFacts(intent.begins, intent.ends)
         if not intent.wanted:
-            words = f"nothing to set: {name} resumes where it stopped"
-            return Readback(State.DONE, words, facts)
+            message = f"nothing to set: {name} resumes where it stopped"
+            return Readback(State.DONE, message, facts)
         kept = kept_offsets(name, reader.connectors().offsets(name))
         others = tuple(
             f"{place}: Connect stores {kept.get(place)} for {name}"
@@ -127,8 +127,8 @@ class SetStartOffsets(StepKind[SeedSettings, SeedSinceStopped, SeedFacts]):
             if not _reached(kept.get(place), at, intent.before.get(place))
         )
         if others:
-            words = f"{len(others)} offsets are not set: {'; '.join(others[:_SHOWN])}"
-            return Readback(State.WAITING, words, items=others)
+            message = f"{len(others)} offsets are not set: {'; '.join(others[:_SHOWN])}"
+            return Readback(State.WAITING, message, items=others)
         return Readback(
             State.DONE, f"{name} has its start offsets in {len(intent.wanted)} partitions", facts
         )
@@ -252,14 +252,14 @@ class FilterReconciled(Permanent[FilterSettings, FilterIntent, None]):
         """Verify the configuration, and that the connector is assigned."""
         name = intent.connector
         drops = drops_copies(reader.connectors().config(name))
-        words = f"{name} {'excludes' if drops else 'includes'} records that drctl copied"
+        message = f"{name} {'excludes' if drops else 'includes'} records that drctl copied"
         if drops is not self.out:
-            return Readback(State.WAITING, f"not changed yet: {words}")
+            return Readback(State.WAITING, f"not changed yet: {message}")
         # Workers reassign a connector after a configuration change.
         state = reader.connectors().state(name).state
         if not _UNSETTLED.isdisjoint(state.split("+")):
             return Readback(State.WAITING, f"{name} is {state}")
-        return Readback(State.DONE, words)
+        return Readback(State.DONE, message)
 
     def verify_undo(self, intent: FilterIntent, reader: LinkReader) -> Readback[None]:
         """Report that the effect stays."""

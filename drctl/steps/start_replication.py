@@ -168,10 +168,10 @@ class RecordEndOffsets(Polling[BothClusters, EndsIntent, SeedFacts]):
 
     def verify(self, intent: EndsIntent, reader: LinkReader) -> Readback[SeedFacts]:
         """Report the number of partitions; the journal has the offsets already."""
-        words = (
+        message = (
             f"the end offsets of {len(intent.begins)} partitions of {intent.source} are recorded"
         )
-        return Readback(State.DONE, words, SeedFacts(intent.begins, intent.ends))
+        return Readback(State.DONE, message, SeedFacts(intent.begins, intent.ends))
 
 
 BOUNDARY, END, START = "boundary", "end", "start"
@@ -286,18 +286,18 @@ class ManualStart(Polling[ManualStartSettings, ManualStartIntent, ConfirmationFa
             return answer
         confirmed = f"confirmed by the operator, from {_places(intent.begins) or 'no partition'} on"
         if not intent.fields:
-            return replace(answer, words=f"{confirmed}; {_NO_IDENTITY}")
+            return replace(answer, message=f"{confirmed}; {_NO_IDENTITY}")
         clusters = BothClusters(intent.source, intent.target)
         seeds = SeedFacts(intent.begins, intent.ends, intent.whole)
         seen = first_arrivals(clusters, seeds, reader, intent.fields)
         if seen.state is State.DONE:
-            return Readback(State.DONE, f"{confirmed}; {seen.words}", answer.facts)
+            return Readback(State.DONE, f"{confirmed}; {seen.message}", answer.facts)
         if seen.state is State.FAILED and intent.mirrors:
-            words = (
+            message = (
                 f"{intent.target} still differs from {intent.source} after the point where they"
                 f" diverged: {', '.join(seen.items[:_SHOWN])}"
             )
-            return Readback(State.WAITING, words, items=seen.items)
+            return Readback(State.WAITING, message, items=seen.items)
         return seen
 
     def verify_undo(
@@ -343,14 +343,16 @@ def _start_in_words(intent: ManualStartIntent, begins: Offsets) -> str:
     at = _places(begins)
     if not at:
         return "there are no partitions yet"
-    words = f"{'the clusters diverge at' if intent.mirrors else 'start at'} {at}"
+    message = f"{'the clusters diverge at' if intent.mirrors else 'start at'} {at}"
     if intent.started:
-        words = f"it was started at {at} before: let it continue, do not reset its position"
-    words += f"; all offsets: {_file(intent, 'csv')} (topic,partition,offset) in the run's folder,"
-    words += " and the journal"
+        message = f"it was started at {at} before: let it continue, do not reset its position"
+    message += (
+        f"; all offsets: {_file(intent, 'csv')} (topic,partition,offset) in the run's folder,"
+    )
+    message += " and the journal"
     if intent.connect:
-        words += f"; body for PATCH /connectors/NAME/offsets: {_file(intent, 'json')}"
-    return words
+        message += f"; body for PATCH /connectors/NAME/offsets: {_file(intent, 'json')}"
+    return message
 
 
 def _places(begins: Offsets) -> str:

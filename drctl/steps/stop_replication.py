@@ -292,8 +292,8 @@ class RequestStop(_Stopping[StopSettings, RequestedStop, RequestedStop]):
         )
         if others:
             return Readback(State.WAITING, f"not stored yet: {'; '.join(others)}", items=others)
-        words = f"Connect has stored that {len(intent.before)} connectors are to be stopped"
-        return Readback(State.DONE, words, intent)
+        message = f"Connect has stored that {len(intent.before)} connectors are to be stopped"
+        return Readback(State.DONE, message, intent)
 
 
 class ConfirmStop(_Stopping[ConfirmSettings, ConfirmIntent, StopFacts]):
@@ -341,20 +341,22 @@ class ConfirmStop(_Stopping[ConfirmSettings, ConfirmIntent, StopFacts]):
             if (tasks := connectors.tasks(name)).any
         )
         if again:
-            words = (
+            message = (
                 f"{'; '.join(again)}: what they copy is appended after newer records."
                 f" Stop them now: curl -X PUT $CONNECT/connectors/NAME/stop"
             )
-            return Readback(State.FAILED, words, items=again)
+            return Readback(State.FAILED, message, items=again)
         states = {name: connectors.state(name).state for name in intent.connectors}
         others = tuple(f"{name} is {state}" for name, state in states.items() if state != STOPPED)
         if others:
-            words = "; ".join(filter(None, (_is_back(source, reader), *others)))
-            return Readback(State.WAITING, words, items=others)
-        words = f"{len(states)} connectors are stopped, and none has a task"
+            message = "; ".join(filter(None, (_is_back(source, reader), *others)))
+            return Readback(State.WAITING, message, items=others)
+        message = f"{len(states)} connectors are stopped, and none has a task"
         facts = StopFacts(_boundary(states, connectors))
         # Connectors may have stopped because their source is back: check it last.
-        return Readback(State.DONE, words, facts, outstanding=_is_back(source, reader, newly=True))
+        return Readback(
+            State.DONE, message, facts, outstanding=_is_back(source, reader, newly=True)
+        )
 
 
 def _is_back(source: str, reader: LinkReader, *, newly: bool = False) -> str:
@@ -386,8 +388,8 @@ def _without_tasks(
     if left:
         return Readback(State.WAITING, "; ".join(left), items=left)
     # Connect stores the final offsets only after the last task has stopped: see `ConfirmStop`.
-    words = f"no task of {', '.join(names)} is left: nothing copies"
-    return Readback(State.DONE, words, StopFacts(tasks_of=names))
+    message = f"no task of {', '.join(names)} is left: nothing copies"
+    return Readback(State.DONE, message, StopFacts(tasks_of=names))
 
 
 def _writes_for_clients(config: Mapping[str, str]) -> bool:
@@ -451,4 +453,4 @@ class MeasureLoss(Polling[BothClusters, MeasureIntent, LossFacts]):
     def verify(self, intent: MeasureIntent, reader: LinkReader) -> Readback[LossFacts]:
         """Estimate the loss."""
         loss = reader.loss(halted=intent.halted)
-        return Readback(State.DONE, loss.words, facts_of(loss))
+        return Readback(State.DONE, loss.message, facts_of(loss))

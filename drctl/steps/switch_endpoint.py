@@ -101,14 +101,14 @@ class SwitchEndpoint(StepKind[SwitchSettings, SwitchIntent, SwitchFacts]):
         now = reader.endpoint(intent.number).observe()
         facts = SwitchFacts(now.endpoint, now.cluster, now.cached_s)
         if now.cluster != intent.to:
-            return Readback(State.WAITING, now.words, facts)
+            return Readback(State.WAITING, now.message, facts)
         if now.unfinished:
             return Readback(
-                State.WAITING, f"{now.words}; {now.unfinished[0]}", facts, now.unfinished
+                State.WAITING, f"{now.message}; {now.unfinished[0]}", facts, now.unfinished
             )
         if intent.cluster_id:
-            return _verify_client(intent, now.words, facts, reader)
-        return Readback(State.DONE, now.words, facts)
+            return _verify_client(intent, now.message, facts, reader)
+        return Readback(State.DONE, now.message, facts)
 
     def undo(self, intent: SwitchIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Restore the previous state."""
@@ -119,7 +119,7 @@ class SwitchEndpoint(StepKind[SwitchSettings, SwitchIntent, SwitchFacts]):
         """Verify that it points to the previous cluster."""
         now = reader.endpoint(intent.number).observe()
         back = now.cluster == intent.before.cluster
-        return Readback(State.DONE if back else State.WAITING, now.words)
+        return Readback(State.DONE if back else State.WAITING, now.message)
 
 
 def _verify_client(
@@ -133,6 +133,6 @@ def _verify_client(
         return Readback(State.WAITING, f"{client} gets no answer: {silent.message}", facts)
     facts = replace(facts, cluster_id=found)
     if found != intent.cluster_id:
-        words = f"{client} is on cluster {found}, not on {intent.to}"
-        return Readback(State.WAITING, words, facts)
+        message = f"{client} is on cluster {found}, not on {intent.to}"
+        return Readback(State.WAITING, message, facts)
     return Readback(State.DONE, f"{client} is on {intent.to}", facts)

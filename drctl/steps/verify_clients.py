@@ -291,8 +291,8 @@ class VerifyClients(Polling[ClientsSettings, ClientsIntent, ClientsFacts]):
         not_seen = _not_seen(intent.source, left)
         facts = ClientsFacts(len(names), moved, len(intent.probed_endpoints), not_seen)
         if missing:
-            words = _waiting_for(len(late), len(names), missing)
-            return Readback(State.WAITING, words, facts, missing)
+            message = _waiting_for(len(late), len(names), missing)
+            return Readback(State.WAITING, message, facts, missing)
         return Readback(State.DONE, _done(intent, facts), facts)
 
 
@@ -325,13 +325,13 @@ def _waiting_for(late: int, groups: int, missing: tuple[str, ...]) -> str:
 
 
 def _done(intent: ClientsIntent, facts: ClientsFacts) -> str:
-    words = _NO_GROUPS
+    message = _NO_GROUPS
     if facts.groups:
-        words = f"all {facts.groups} groups are active on {intent.target}"
-        words += f", {facts.moved} of them have consumed" if intent.stood is not None else ""
+        message = f"all {facts.groups} groups are active on {intent.target}"
+        message += f", {facts.moved} of them have consumed" if intent.stood is not None else ""
     if facts.probed_endpoints:
         endpoints = counted(facts.probed_endpoints, "endpoint")
-        words += f"; probe records written through {endpoints} have arrived"
+        message += f"; probe records written through {endpoints} have arrived"
     if facts.not_seen:
-        return f"{words}; unknown: {facts.not_seen}"
-    return f"{words}; no group is active on {intent.source}" if intent.source else words
+        return f"{message}; unknown: {facts.not_seen}"
+    return f"{message}; no group is active on {intent.source}" if intent.source else message

@@ -76,13 +76,13 @@ class WaitForCatchUp(Polling[CatchUpSettings, CaughtUpIntent, None]):
         """Compare the clusters as they are now."""
         missing = reader.compared(intent.scope)
         if missing.not_compared:
-            words = f"not everything could be compared: {missing.not_compared[0]}"
-            return Readback(State.WAITING, words, items=missing.not_compared)
-        words = f"{missing.records:,} records are not replicated yet"
+            message = f"not everything could be compared: {missing.not_compared[0]}"
+            return Readback(State.WAITING, message, items=missing.not_compared)
+        message = f"{missing.records:,} records are not replicated yet"
         if missing.records > intent.at_most:
             halted = tuple(_halted(intent.connectors, reader))
-            return Readback(State.WAITING, "; ".join((words, *halted)), items=missing.partitions)
-        return Readback(State.DONE, words)
+            return Readback(State.WAITING, "; ".join((message, *halted)), items=missing.partitions)
+        return Readback(State.DONE, message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,20 +137,22 @@ class Drain(Polling[DrainSettings, DrainIntent, DrainFacts]):
         # A tail may hold only some of the second copies: only a full comparison counts them all.
         missing = reader.compared("full") if second else reader.missing()
         if unproven := missing.unproven:
-            words = f"{len(unproven):,} partitions are not verified yet: {unproven[0]}"
-            return Readback(State.WAITING, words, items=unproven)
+            message = f"{len(unproven):,} partitions are not verified yet: {unproven[0]}"
+            return Readback(State.WAITING, message, items=unproven)
         records = missing.but_for(second)
         if records:
             if intent.overridden:
-                words = f"{records:,} records are not replicated; overridden: {intent.overridden}"
-                return Readback(State.DONE, words, DrainFacts(records), missing.partitions, words)
-            words = f"{records:,} records are not replicated yet"
-            return Readback(State.WAITING, words, items=missing.partitions)
+                message = f"{records:,} records are not replicated; overridden: {intent.overridden}"
+                return Readback(
+                    State.DONE, message, DrainFacts(records), missing.partitions, message
+                )
+            message = f"{records:,} records are not replicated yet"
+            return Readback(State.WAITING, message, items=missing.partitions)
         before = missing.left_missing_before
-        words = "every record is replicated to the target"
+        message = "every record is replicated to the target"
         if before:
-            words += f", except {before:,} that were quarantined or discarded before"
-        return Readback(State.DONE, words, DrainFacts(0))
+            message += f", except {before:,} that were quarantined or discarded before"
+        return Readback(State.DONE, message, DrainFacts(0))
 
 
 _SHOWN = 3
@@ -185,11 +187,11 @@ class Condition:
     """A condition that can be waited for.
 
     Attributes:
-        words: its description, with `{source}` and `{target}`.
+        message: its description, with `{source}` and `{target}`.
         reader: checks it.
     """
 
-    words: str
+    message: str
     reader: Callable[[WaitSettings, LinkReader], Observed]
 
 
@@ -220,8 +222,8 @@ def _led(cluster: str, names: Sequence[str], reader: LinkReader) -> Observed:
         elif found is not None:
             dark += [f"{name}-{n}" for n, leader in found.partitions.items() if leader is None]
     if dark:
-        words = f"{len(dark)} partitions have no leader: {', '.join(sorted(dark)[:_SHOWN])}"
-        return Readback(State.WAITING, words, items=tuple(sorted(dark)))
+        message = f"{len(dark)} partitions have no leader: {', '.join(sorted(dark)[:_SHOWN])}"
+        return Readback(State.WAITING, message, items=tuple(sorted(dark)))
     return Readback(State.DONE, f"every partition of {len(names)} topics has a leader")
 
 
@@ -231,19 +233,19 @@ def _empty(cluster: str, reader: LinkReader) -> Observed:
     active = sorted(n for n, g in described if isinstance(g, Unavailable) or g.active)
     if active:
         shown = ", ".join(active[:_SHOWN])
-        words = f"{len(active)} of {len(names)} groups on {cluster} are active: {shown}"
-        return Readback(State.WAITING, words, items=tuple(active))
+        message = f"{len(active)} of {len(names)} groups on {cluster} are active: {shown}"
+        return Readback(State.WAITING, message, items=tuple(active))
     return Readback(State.DONE, f"0 of {len(names)} groups on {cluster} are active")
 
 
 def _caught_up(settings: WaitSettings, reader: LinkReader) -> Observed:
     missing = reader.missing()
     if missing.not_compared:
-        words = f"not everything could be compared: {missing.not_compared[0]}"
-        return Readback(State.WAITING, words, items=missing.not_compared)
+        message = f"not everything could be compared: {missing.not_compared[0]}"
+        return Readback(State.WAITING, message, items=missing.not_compared)
     if missing.records:
-        words = f"{missing.records:,} records are not replicated yet"
-        return Readback(State.WAITING, words, items=missing.partitions)
+        message = f"{missing.records:,} records are not replicated yet"
+        return Readback(State.WAITING, message, items=missing.partitions)
     return Readback(State.DONE, "every record is replicated to the target")
 
 
@@ -291,8 +293,8 @@ class Wait(Polling[WaitSettings, WaitSettings, AnswerFacts]):
 
     def describe(self, settings: WaitSettings) -> Description:
         """Describe the step for plans and reports."""
-        words = CONDITIONS[settings.condition].words
-        condition = words.format(source=settings.source, target=settings.target)
+        message = CONDITIONS[settings.condition].message
+        condition = message.format(source=settings.source, target=settings.target)
         return Description(f"wait until {condition}", "the condition was observed")
 
     def check(self, settings: WaitSettings, facts: Facts, reader: LinkReader) -> WaitSettings:

@@ -24,7 +24,7 @@ class LeavingRow:
     """
 
     step: Name | None
-    words: Name
+    message: Name
 
 
 def leaving_rows(plan: Plan, kinds: Mapping[str, Kind] = KINDS) -> tuple[LeavingRow, ...]:
@@ -43,7 +43,7 @@ def leaving_rows(plan: Plan, kinds: Mapping[str, Kind] = KINDS) -> tuple[Leaving
 def leaving_lines(plan: Plan) -> tuple[str, ...]:
     """Format the notes as printable lines."""
     return tuple(
-        f"{plain(row.step or 'no endpoint')}: {sentence(row.words)}" for row in leaving_rows(plan)
+        f"{plain(row.step or 'no endpoint')}: {sentence(row.message)}" for row in leaving_rows(plan)
     )
 
 

@@ -45,12 +45,12 @@ def _connect_cluster(health: ConnectorHealth) -> Iterator[Part]:
         health.connectors, _connector_cells, "Connector", "Kind", "State", "Tasks", "Class"
     )
     for connector, part, found in health.findings[:MOST]:
-        yield Text(f"\n{plain(connector.name)}, {part.name}: {found.advice.words}", "bold")
+        yield Text(f"\n{plain(connector.name)}, {part.name}: {found.advice.message}", "bold")
         yield Text(f"  {sentence(found.evidence)}", "dim")
         yield Text(f"  Fix: {found.advice.remedy}")
     for connector, part in health.unassigned[:MOST]:
-        words = f"{plain(connector.name)}, {part.name}: UNASSIGNED: no worker runs it"
-        yield Text(f"\n{words}", "yellow")
+        message = f"{plain(connector.name)}, {part.name}: UNASSIGNED: no worker runs it"
+        yield Text(f"\n{message}", "yellow")
 
 
 def _connector_cells(each: Connector) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ def recover_plan_table(plan: RecoverPlan, backoff: Backoff, execute: str) -> Ite
     yield Text(f"Plan for Connect {plain(plan.workers)}: {actions}", "bold")
     yield from notes((), plan.overrides.items())
     for line in plan.lines:
-        cause = f": {line.explained.advice.words}" if line.explained else ""
+        cause = f": {line.explained.advice.message}" if line.explained else ""
         yield heading(f"{plain(line.connector.name)}, {line.action}{cause}")
         if line.explained:
             yield Text(f"  {sentence(line.explained.evidence)}", "dim")
@@ -96,16 +96,16 @@ def recover_table(
 ) -> Iterator[Part]:
     """Show the result of a recovery."""
     endings = counted(each.ending.value for each in attempts)
-    what = treated.words if treated else endings
+    what = treated.message if treated else endings
     yield Text(f"Connect {plain(plan.workers)}: {sentence(what)}", "bold")
     yield from notes((), plan.overrides.items())
     for each in attempts:
-        words = f"{plural(each.attempts, 'restart')}, {each.ending}"
-        yield Text(f"  {plain(each.name)}: {words}")
+        message = f"{plural(each.attempts, 'restart')}, {each.ending}"
+        yield Text(f"  {plain(each.name)}: {message}")
         if each.said:
             yield Text(f"    {sentence(each.said)}", "dim")
         if each.explained and each.ending != "running":
-            yield Text(f"    {each.explained.advice.words}; {each.explained.advice.remedy}")
+            yield Text(f"    {each.explained.advice.message}; {each.explained.advice.remedy}")
     for step in treated.done if treated else ():
         yield Text(f"  done: {sentence(step)}")
     for line in plan.refused:

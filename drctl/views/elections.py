@@ -168,9 +168,9 @@ def _losses(lines: Sequence[Line]) -> Iterator[Text]:
     if losses:
         yield heading("Expected loss")
     for place, loss in losses:
-        yield Text(f"  {plain(str(place))}: {sentence(loss.words)}")
+        yield Text(f"  {plain(str(place))}: {sentence(loss.message)}")
         for each in loss.evidence[1:]:
-            yield Text(f"    {sentence(each.words)}", "dim")
+            yield Text(f"    {sentence(each.message)}", "dim")
         if loss.elsewhere:
             yield Text(f"    {plural(loss.elsewhere, 'offset')} of them are on another cluster")
         for row in loss.beyond:

@@ -28,16 +28,16 @@ def failback_table(answer: Answer, context: CommandContext) -> Iterator[Part]:
     """Show the verdict first, then the steps and what is unknown, and the next command last."""
     facts = answer.seen.facts
     yield Text(f"Failback of link {facts.link}: {facts.target} -> {facts.source}", "bold")
-    words, style = _HEADS[answer.verdict]
+    message, style = _HEADS[answer.verdict]
     if answer.state is State.NOTHING:
-        words = f"ok: there is nothing to fail back; {answer.seen.not_needed}"
+        message = f"ok: there is nothing to fail back; {answer.seen.not_needed}"
     if answer.state is State.COMPLETED:
-        words = f"ok: the failback is complete (run {answer.seen.failed_back})"
+        message = f"ok: the failback is complete (run {answer.seen.failed_back})"
     if answer.state is State.UNKNOWN:
-        words = f"unknown: {sentence(answer.seen.unclear)}"
-    yield Text(f"Verdict: {words}", style)
+        message = f"unknown: {sentence(answer.seen.unclear)}"
+    yield Text(f"Verdict: {message}", style)
     for each in answer.violations:
-        yield Text(f"  {sentence(each.words)}")
+        yield Text(f"  {sentence(each.message)}")
     if answer.state is not State.NOTHING:
         yield Text("")
         yield table(_steps(answer), "", "Step", "State", "Why")

@@ -10,7 +10,7 @@ from drctl.model.errors import DamagedJournal
 from drctl.model.journal import JournalReader
 from drctl.views.text import plain, sentence
 
-_WORDS = ("words", "what", "why", "status")
+_WORDS = ("message", "what", "why", "status")
 
 
 class EntryDocument(Document):
@@ -24,7 +24,7 @@ class EntryDocument(Document):
     entry: Name
     step: str | None
     effect: Annotated[int | None, ("minimum", 1)]
-    words: str
+    message: str
     line: str
 
 
@@ -94,8 +94,8 @@ def entry_lines(document: JournalDocument) -> Iterator[str]:
     for entry in document.runs[0].entries or ():
         number = f" #{entry.effect}" if entry.effect else ""
         place = f"{plain(entry.step or '')}{number}"
-        words = sentence(entry.words)
-        yield f"{plain(entry.at[:23])}  {entry.entry:<11}  {place:<24}  {words}".rstrip()
+        message = sentence(entry.message)
+        yield f"{plain(entry.at[:23])}  {entry.entry:<11}  {place:<24}  {message}".rstrip()
 
 
 def _listed(reader: JournalReader, run: str) -> RunInJournal:
@@ -115,6 +115,6 @@ def _entry(entry: Entry, line: str) -> EntryDocument:
         entry=entry["entry"],
         step=entry.get("step"),
         effect=entry.get("effect"),
-        words=str(next((entry[name] for name in _WORDS if name in entry), "")),
+        message=str(next((entry[name] for name in _WORDS if name in entry), "")),
         line=line,
     )

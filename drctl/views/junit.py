@@ -232,7 +232,7 @@ def _run_properties(data: ReportData) -> Iterator[tuple[str, str]]:
 
 
 def _run_case(step: StepReport, found: str) -> Case:
-    message = f"{BECAME[step.became]}: {sentence(step.outstanding or step.words)}".removesuffix(
+    message = f"{BECAME[step.became]}: {sentence(step.outstanding or step.message)}".removesuffix(
         ": "
     )
     text = f"{sentence(step.title)}\n{sentence(detail(step))}".rstrip()

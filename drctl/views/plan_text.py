@@ -129,7 +129,7 @@ class Blocker(NamedTuple):
     """
 
     precheck: str
-    words: str
+    message: str
     remedy: str
 
 
@@ -143,7 +143,7 @@ def blockers_by_cause(plan: Plan, findings: Sequence[Finding]) -> tuple[Blocker,
         found.append(Blocker(each.check, f"{each.subject}: {each.reason}{also}", each.remedy))
     reporting = {each.check for each in failed}
     others = (u for u in unseen if u.reported_by not in reporting)
-    return (*found, *(Blocker(u.checks[0], u.words, u.remedy) for u in others))
+    return (*found, *(Blocker(u.checks[0], u.message, u.remedy) for u in others))
 
 
 def mode_of(plan: Plan) -> Mode:
@@ -258,7 +258,7 @@ def group_lines(groups: Foreseen) -> tuple[str, ...]:
 
 def loss_lines(loss: Loss) -> tuple[str, ...]:
     """Return the likely loss, then the evidence for it."""
-    return tuple(map(sentence, (loss.words, *loss.evidence)))
+    return tuple(map(sentence, (loss.message, *loss.evidence)))
 
 
 def next_actions(
@@ -436,7 +436,7 @@ def plan_document(
     )
     prechecks = (
         RefusedDocument(
-            by="precheck", precheck=each.precheck, reason=each.words, remedy=each.remedy
+            by="precheck", precheck=each.precheck, reason=each.message, remedy=each.remedy
         )
         for each in blockers_by_cause(plan, findings)
     )

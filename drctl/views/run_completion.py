@@ -116,4 +116,4 @@ def _how(estimate: Rpo, found: GapFound, doubtful: int) -> Iterator[str]:
             " since"
         )
     if estimate.lost.known:
-        yield f"the run had estimated {estimate.lost.words}"
+        yield f"the run had estimated {estimate.lost.message}"

@@ -113,7 +113,7 @@ class StepReport:
         started: null if it was not started.
         seconds: duration, without the time between attempts.
         waited: seconds from the announcement of its effect until it was verified or given up.
-        words: the last observation.
+        message: the last observation.
         items: the problems, each named.
         errors: errors that its requests returned.
         outstanding: what a later run must do.
@@ -132,7 +132,7 @@ class StepReport:
     started: datetime | None = None
     seconds: Seconds | None = None
     waited: Seconds | None = None
-    words: str = ""
+    message: str = ""
     items: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
     outstanding: str = ""
@@ -188,7 +188,7 @@ class Warned:
         checked: whether the check could run.
     """
 
-    words: Name
+    message: Name
     checked: bool
 
 
@@ -247,7 +247,7 @@ class Ending:
 
     status: RunStatus
     step: str
-    words: str
+    message: str
     items: tuple[str, ...]
     exit_code: ExitCode | None
     over: bool = False

@@ -99,10 +99,10 @@ class RunDocument(Document):
 
 def detail(step: StepReport) -> str:
     """Join the observations and problems of a step."""
-    parts = [step.words, *step.items, *step.errors]
+    parts = [step.message, *step.items, *step.errors]
     if step.rolled_back:
         parts.append(f"rolled back: {step.rolled_back}")
-    if step.outstanding and step.outstanding != step.words:
+    if step.outstanding and step.outstanding != step.message:
         parts.append(f"outstanding: {step.outstanding}")
     return "; ".join(part for part in dict.fromkeys(parts) if part)
 
@@ -153,7 +153,7 @@ class EndingDocument(Document):
     status: RunStatus
     exit_code: Literal[0, 1, 3, 4, 5, 130] | None
     step: Name | None = read(lambda e: e.step or None)
-    words: str
+    message: str
     items: tuple[str, ...]
     rollback_reason: str
 
@@ -235,7 +235,7 @@ class ChainDocument(Document):
     digest: Annotated[str, ("pattern", "^[0-9a-f]{64}$")] = read(lambda c: c.head.digest)
     ended: bool
     damage: Damage | None
-    words: str
+    message: str
 
 
 class ReportDocument(Document):

@@ -38,8 +38,8 @@ def known(data: ReportData) -> Iterator[str]:
         yield f"Abandoned: {closed(data.abandoned)}"
     elif data.rollback_reason and data.ending.status in (RunStatus.REFUSED, RunStatus.STOPPED):
         yield f"Reason: {closed(data.rollback_reason)}"
-    elif data.ending.words and data.ending.status is RunStatus.STOPPED:
-        yield f"Step {plain(data.ending.step)}: {closed(data.ending.words)}"
+    elif data.ending.message and data.ending.status is RunStatus.STOPPED:
+        yield f"Step {plain(data.ending.step)}: {closed(data.ending.message)}"
     back = data.became(Became.ROLLED_BACK)
     if back:
         yield f"Rolled back, and verified: {_names(back)}."
@@ -92,16 +92,16 @@ def unknown(data: ReportData) -> Iterator[str]:
     if data.writes is Writes.TARGET and not data.fenced:
         yield f"Whether {plain(data.plan.source)} also accepts writes: its fence was not verified."
     for step in data.became(Became.UNKNOWN, Became.STARTED, Became.NOT_ROLLED_BACK):
-        words = closed(step.rolled_back or step.words or "the journal has no later entry")
-        yield f"Whether {plain(step.id)} took effect: {words}"
+        message = closed(step.rolled_back or step.message or "the journal has no later entry")
+        yield f"Whether {plain(step.id)} took effect: {message}"
     if data.ending.status is RunStatus.UNKNOWN:
         late = (step for step in data.became(Became.FAILED) if step.id == data.ending.step)
-        yield from (f"Whether {plain(s.id)} will succeed: {closed(s.words)}" for s in late)
+        yield from (f"Whether {plain(s.id)} will succeed: {closed(s.message)}" for s in late)
     if data.rto.seconds is None and data.writes is Writes.TARGET:
         yield f"How long writes were refused: {data.rto.how}."
     if data.writes is Writes.TARGET and not data.rpo.exact:
         yield f"Exactly which records are not replicated: {data.rpo.how}."
-    yield from (f"Not checked: {closed(each.words)}" for each in data.unseen)
+    yield from (f"Not checked: {closed(each.message)}" for each in data.unseen)
     for name in data.not_checked:
         if not any(name.startswith(f"step {step.id}:") for step in data.steps):
             yield f"Not checked: {closed(name)}"
@@ -195,7 +195,7 @@ def next_steps(data: ReportData) -> Iterator[NextStep]:
     if data.chain is not None and data.chain.damage is not None:
         yield NextStep(
             "Do not rely on this report.",
-            f"Its journal was changed or damaged: {closed(data.chain.words)} Compare it with its"
+            f"Its journal was changed or damaged: {closed(data.chain.message)} Compare it with its"
             " copies: topic __drctl_journal, and the state_dir of the machine that ran it.",
         )
     match data.ending.status:
@@ -240,8 +240,8 @@ def _stopped(data: ReportData) -> Iterator[NextStep]:
     stuck = data.became(Became.FAILED, Became.UNKNOWN, Became.NOT_ROLLED_BACK)
     for step in stuck:
         items = f" ({plural(len(step.items), 'item')}, listed under the step)" if step.items else ""
-        words = closed(step.rolled_back or step.words)
-        yield NextStep(f"Fix the cause of {plain(step.id)}{items}.", words)
+        message = closed(step.rolled_back or step.message)
+        yield NextStep(f"Fix the cause of {plain(step.id)}{items}.", message)
     if data.rollback_reason:
         why = "It continues the rollback, newest step first, and starts nothing else."
     elif data.writes is Writes.TARGET:
@@ -272,7 +272,7 @@ def _past(data: ReportData, stuck: tuple[StepReport, ...]) -> Iterator[NextStep]
     for step in stuck:
         for precheck in (ALIVE, CHANGED_AFTER_FENCE):
             moved = precheck == CHANGED_AFTER_FENCE and step.kind == Drain.name and stopped
-            named = step.words.startswith(f"{precheck}: ")
+            named = step.message.startswith(f"{precheck}: ")
             if (named or moved) and precheck not in data.overrides:
                 yield NextStep(
                     f"Or override {precheck}, if {plain(data.plan.source)} is to be given up.",

@@ -71,13 +71,13 @@ def _part(part: Part) -> Iterator[str]:
             marks = ("---:" if place in numbers else "---" for place in range(len(columns)))
             yield f"|{'|'.join(marks)}|"
             yield from map(_row, rows)
-        case Text(words):
-            yield text(words)
+        case Text(message):
+            yield text(message)
 
 
 def _row(cells: Iterable[Cell]) -> str:
-    words = (cell.text if isinstance(cell, Text) else cell for cell in cells)
-    return f"| {' | '.join(map(text, words))} |"
+    message = (cell.text if isinstance(cell, Text) else cell for cell in cells)
+    return f"| {' | '.join(map(text, message))} |"
 
 
 def _step(step: StepView) -> Iterator[str]:

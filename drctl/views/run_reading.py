@@ -75,7 +75,7 @@ class Track:
     announced: datetime | None = None
     proven: datetime | None = None
     failed: bool = False
-    words: str = ""
+    message: str = ""
     items: tuple[str, ...] = ()
     errors: list[str] = field(default_factory=list)
     rolled_back: str = ""
@@ -161,7 +161,7 @@ def _note(track: Track, what: What, entry: Entry, at: datetime) -> None:
     match what:
         case What.INTEND:
             track.became, track.announced, track.proven = Became.STARTED, at, None
-            track.words, track.items, track.rolled_back = "", (), ""
+            track.message, track.items, track.rolled_back = "", (), ""
             track.errors.clear()
         case What.APPLIED:
             track.errors += map(str, entry["errors"])
@@ -177,26 +177,26 @@ def _note(track: Track, what: What, entry: Entry, at: datetime) -> None:
             track.became = Became.SKIPPED
             _say(track, entry)
         case What.OUTSTANDING if track.became is not Became.DONE:
-            track.became, track.words = Became.OUTSTANDING, str(entry["what"])
+            track.became, track.message = Became.OUTSTANDING, str(entry["what"])
         case What.OBSERVED if entry["state"] != "done":
-            track.became, track.proven, track.words = Became.STARTED, None, str(entry["words"])
+            track.became, track.proven, track.message = Became.STARTED, None, str(entry["message"])
         case What.STALE:
             track.became, track.announced, track.proven = Became.NOT_STARTED, None, None
-            track.words = str(entry["words"])
+            track.message = str(entry["message"])
         case What.UNDOING:
             track.became, track.rolled_back = Became.NOT_ROLLED_BACK, _ROLLBACK_STARTED
         case What.UNDONE:
             track.became = Became.FAILED if track.failed else Became.ROLLED_BACK
-            track.rolled_back = str(entry["words"])
+            track.rolled_back = str(entry["message"])
         case What.NOT_UNDONE:
-            track.rolled_back = str(entry["words"])
+            track.rolled_back = str(entry["message"])
             track.items = tuple(map(str, entry["items"]))
         case _:
             pass
 
 
 def _say(track: Track, entry: Entry) -> None:
-    track.words = str(entry["words"])
+    track.message = str(entry["message"])
     track.items = tuple(map(str, entry["items"]))
 
 
@@ -224,14 +224,14 @@ def attempts(state: RunState, kinds: Mapping[str, Kind], course: Course) -> tupl
 def ending(state: RunState, kinds: Mapping[str, Kind], course: Course) -> Ending:
     """Derive how the run ended from its last entry."""
     status, step = _status_after(state, kinds, state.entries, course.begins[-1])
-    words, items = _last_words(state, status, step)
+    message, items = _last_words(state, status, step)
     if status is RunStatus.NOT_ENDED:
-        return Ending(status, step, words, items, None)
+        return Ending(status, step, message, items, None)
     outcome = Outcome(
         Status(status.value), outstanding=bool(state.outstanding), abandoned=bool(state.abandoned)
     )
     over = status is RunStatus.STOPPED and bool(state.status) and not state.abandoned
-    return Ending(status, step, words, items, outcome.exit_code, over)
+    return Ending(status, step, message, items, outcome.exit_code, over)
 
 
 def _status_after(
@@ -306,8 +306,8 @@ def _last_words(state: RunState, status: RunStatus, step: str) -> tuple[str, tup
         )
         return state.rollback_reason, tuple(map(str, next(failed, {}).get("items", ())))
     for entry in reversed(state.entries):
-        if entry.get("step") == step and "words" in entry:
-            return str(entry["words"]), tuple(map(str, entry.get("items", ())))
+        if entry.get("step") == step and "message" in entry:
+            return str(entry["message"]), tuple(map(str, entry.get("items", ())))
     return "", ()
 
 
@@ -364,8 +364,8 @@ def warned(state: RunState) -> tuple[Warned, ...]:
     """Return the findings of prechecks that did not block the run."""
     facts = state.facts_by_kind().of(Preflight())
     return tuple(
-        Warned(words.removesuffix(_UNSEEN), not words.endswith(_UNSEEN))
-        for words in (facts.warnings if facts else ())
+        Warned(message.removesuffix(_UNSEEN), not message.endswith(_UNSEEN))
+        for message in (facts.warnings if facts else ())
     )
 
 
@@ -429,7 +429,7 @@ def not_checked(state: RunState, course: Course) -> Iterator[str]:
     snapshot, clients = facts.of(SnapshotState()), facts.of(VerifyClients())
     for name in snapshot.silent if snapshot else ():
         yield f"{name} did not answer before the first change"
-    yield from (each.words for each in warned(state) if not each.checked)
+    yield from (each.message for each in warned(state) if not each.checked)
     if clients and clients.not_seen:
         yield clients.not_seen
     for step in state.plan.steps:
@@ -445,7 +445,7 @@ def not_checked(state: RunState, course: Course) -> Iterator[str]:
             )
     for name, track in course.tracks.items():
         if track.became in (Became.SKIPPED, Became.UNKNOWN, Became.STARTED):
-            yield f"step {name}: {track.words or 'its result was not verified'}"
+            yield f"step {name}: {track.message or 'its result was not verified'}"
 
 
 def intent_of(state: RunState, kind: StepKind[Any, I, Any]) -> I | None:
@@ -670,7 +670,7 @@ def sound_entries(run: str, lines: Sequence[bytes], chain: ChainVerdict) -> tupl
     """
     if not chain.lines:
         raise Unknown(
-            f"the journal of run {run} is damaged from its first line: {chain.words}",
+            f"the journal of run {run} is damaged from its first line: {chain.message}",
             "compare it with its copies: topic __drctl_journal, and the state_dir of the machine"
             " that ran it",
         )
@@ -690,21 +690,21 @@ def described(step: Step, kinds: Mapping[str, Kind] = KINDS) -> Description:
 def _step(
     number: int, step: Step, state: RunState, kinds: Mapping[str, Kind], course: Course
 ) -> StepReport:
-    track, words = course.tracks[step.id], described(step, kinds)
+    track, message = course.tracks[step.id], described(step, kinds)
     return StepReport(
         number=number,
         id=step.id,
         kind=step.kind,
-        title=words.title,
-        proof=words.proof,
-        rollback=words.rollback,
+        title=message.title,
+        proof=message.proof,
+        rollback=message.rollback,
         duty=step.duty,
         changes=step.kind in kinds and Trait.CHANGES in kinds[step.kind].traits,
         became=track.became,
         started=track.started,
         seconds=_spent(step.id, track, course, tuple(Doing)),
         waited=_spent(step.id, track, course, _PROVING) if track.announced else None,
-        words=track.words,
+        message=track.message,
         items=track.items,
         errors=tuple(track.errors),
         outstanding=state.outstanding.get(step.id, ""),

@@ -132,7 +132,7 @@ def _step(step: StepReport) -> StepView:
         BECAME[step.became],
         began,
         took,
-        sentence(step.rolled_back or step.words),
+        sentence(step.rolled_back or step.message),
         tuple(_details(step)),
         tuple(_about(step)),
         step.became in _BAD,
@@ -140,11 +140,11 @@ def _step(step: StepReport) -> StepView:
 
 
 def _details(step: StepReport) -> Iterator[Detail]:
-    if step.words or step.items:
-        yield Detail("", sentence(step.words), tuple(map(sentence, step.items)))
+    if step.message or step.items:
+        yield Detail("", sentence(step.message), tuple(map(sentence, step.items)))
     if step.errors:
         yield Detail("Errors when it was applied", items=tuple(map(sentence, step.errors)))
-    if step.outstanding and step.outstanding != step.words:
+    if step.outstanding and step.outstanding != step.message:
         yield Detail("Outstanding", sentence(step.outstanding))
     if step.rolled_back:
         failed = step.became is Became.NOT_ROLLED_BACK
@@ -174,7 +174,7 @@ def _sections(data: ReportData) -> Iterator[Section]:
     rows = tuple((plain(precheck), sentence(why)) for precheck, why in data.overrides.items())
     yield Section("overridden", "Overridden prechecks", _table("", rows, "Precheck", "Reason"))
     # Those that could not be checked are listed as such.
-    warned = [each.words for each in data.warned if each.checked]
+    warned = [each.message for each in data.warned if each.checked]
     yield _list("warnings", "Precheck warnings", warned, what="warning")
     yield from _groups(data)
     lead = "These were not checked, or could not be checked: they may have problems."
@@ -284,5 +284,5 @@ def run_table(data: ReportData, page: str | None) -> Iterator[Part]:
 
 
 def _step_row(step: StepView) -> Iterator[Text]:
-    words = (str(step.number), step.id, step.state, step.took, step.seen)
-    return (Text(word, "bold red" if step.bad else "") for word in words)
+    message = (str(step.number), step.id, step.state, step.took, step.seen)
+    return (Text(word, "bold red" if step.bad else "") for word in message)

@@ -134,7 +134,7 @@ def estimated(rpo: Rpo) -> str:
     """Return how many records were not replicated; for an estimate, with its bounds."""
     if rpo.exact and rpo.records is not None:
         return plural(rpo.records, "record")
-    return rpo.lost.words
+    return rpo.lost.message
 
 
 def writes_now(data: ReportData) -> str:
@@ -215,7 +215,7 @@ def journal_in_words(data: ReportData) -> str:
     if chain is None:
         return "not verified"
     if chain.damage is not None:
-        return f"CHANGED OR DAMAGED: {sentence(chain.words)}"
+        return f"CHANGED OR DAMAGED: {sentence(chain.message)}"
     lines = plural(chain.lines, "line")
     ended = "" if chain.ended else ", not finished"
     return f"intact: {lines}{ended}, digest {chain.head.digest[:16]}"

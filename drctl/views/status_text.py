@@ -210,7 +210,7 @@ def rpo_words(rpo: Rpo) -> str:
     if rpo.records == 0 and not rpo.at_most:
         return "RPO 0 records"
     since = "" if rpo.seconds is None else f" of the last {rpo.seconds:,.1f} s"
-    return f"RPO {rpo.lost.words}{since}"
+    return f"RPO {rpo.lost.message}{since}"
 
 
 def groups_words(seen: StatusNow) -> str:
@@ -468,7 +468,7 @@ def _blockers(seen: StatusNow) -> Iterator[Text]:
 
 
 def _unseen(unseen: Unseen) -> Text:
-    return Text(sentence(unseen.words), "yellow", "  not-checked ")
+    return Text(sentence(unseen.message), "yellow", "  not-checked ")
 
 
 def _topics(seen: StatusNow) -> Iterator[Part]:

@@ -104,7 +104,7 @@ def _transactions(given: list[Mapping[str, Any]]) -> tuple[OpenTransaction, ...]
 
 
 def _endpoint(given: Mapping[str, Any]) -> EndpointState:
-    return EndpointState(given["endpoint"], given.get("cluster"), given.get("words", "as seen"))
+    return EndpointState(given["endpoint"], given.get("cluster"), given.get("message", "as seen"))
 
 
 def _active_cluster(given: Mapping[str, Any]) -> ActiveCluster:

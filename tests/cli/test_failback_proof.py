@@ -64,7 +64,7 @@ def test_an_open_transaction_of_the_source_is_no_proof() -> None:
     for kind, intent in (("drain", drain), ("verify-copies", prove)):
         seen = verify(kind, intent, world)
         assert (seen.state, seen.items) == (State.WAITING, (open_,))
-        assert open_ in seen.words
+        assert open_ in seen.message
     gapped = verify("gap", {"scope": "full", "at_most": 5}, world)
     assert (gapped.state, gapped.items) == (State.UNKNOWN, (open_,))
 

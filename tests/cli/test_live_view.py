@@ -56,10 +56,10 @@ def test_what_is_left_stands_first_in_the_words(words: str, left: int | None) ->
 
 def test_so_it_does_in_the_words_of_the_kinds_that_count() -> None:
     seen = KINDS["drain"].verify({}, cast(Any, Two(lacking=Missing(12_400))))
-    assert (seen.state, counted(seen.words)) == (State.WAITING, 12_400)
+    assert (seen.state, counted(seen.message)) == (State.WAITING, 12_400)
     intent = {"target": "b", "groups": ["app", "other"]}
     seen = KINDS["verify-clients"].verify(intent, cast(Any, Two()))
-    assert (seen.state, counted(seen.words)) == (State.WAITING, 2)
+    assert (seen.state, counted(seen.message)) == (State.WAITING, 2)
 
 
 class Stage:

@@ -595,7 +595,7 @@ def test_what_only_an_unsigned_journal_tells_is_not_rolled_back_to(config: Confi
         before = {
             "endpoint": "x",
             "cluster": "primary",
-            "words": "",
+            "message": "",
             "evidence": {"records": list(records), "ttl": 5},
             "unfinished": [],
             "cached_seconds": 0,

@@ -163,7 +163,7 @@ def test_what_is_probably_lost_is_shown_before_anything_is_done(called: Run, sit
         "based_on": {"records": "alive", "at_least": "seen", "at_most": "until now"},
         "seconds": 4.5,
         "seconds_at_most": 9.0,
-        "words": LOST,
+        "message": LOST,
         "evidence": ["replication was alive 4.5 s ago: a heartbeat"],
     }
     ran = called(*UNPLANNED, environ={"COLUMNS": "160"})
@@ -194,7 +194,7 @@ def test_a_loss_that_cannot_be_estimated_is_said_not_to_be(called: Run, site: Si
     site.silent, site.losses = True, ["cluster secondary did not answer"]
     told = document(called(*UNPLANNED, "--output", "json"), 0)["loss"]
     assert (
-        told["words"]
+        told["message"]
         == "unknown how many records are not replicated: cluster secondary did not answer"
     )
     assert (told["records"], told["at_least"], told["seconds"]) == (None, None, None)

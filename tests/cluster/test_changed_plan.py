@@ -46,7 +46,7 @@ def test_one_that_is_another_than_was_agreed_on(agreed_on: Stage, tmp_path: Path
     assert again["fingerprint"] == plan["fingerprint"]
     (leaving, *_) = plan["clients"]
     assert leaving["step"] == "switch-endpoint-1"
-    assert "stay on primary until they are restarted" in leaving["words"]
+    assert "stay on primary until they are restarted" in leaving["message"]
     told = refused(stage, "--expect-plan", agreed, "--timeout", "5m", *GO)
     assert told == f"the plan is not the one in {agreed}: step drain, its timeout: 600.0 -> 300.0"
 

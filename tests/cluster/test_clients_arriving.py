@@ -94,7 +94,7 @@ def test_it_waits_for_clients_to_come_to_go_on_and_to_leave(stage: Stage) -> Non
             old.stop()
             stage.ends(process)
         soon(lambda: {*old.values, *new.values} == {*written})
-    told = {e["step"]: e["words"] for e in stage.entries("done")}
+    told = {e["step"]: e["message"] for e in stage.entries("done")}
     assert told["switch-endpoint-1"].endswith("; a client that connects through it is on secondary")
     assert told["verify-clients"] == (
         "all 1 groups are active on secondary, 1 of them have consumed; probe records written"

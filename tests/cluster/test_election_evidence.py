@@ -38,7 +38,7 @@ def test_what_is_copied_elsewhere_and_what_groups_have_read(
     # Connect keeps the connector's own position a second after it copied.
     soon(lambda: max(told(), default=0) == COPIED)
     found = gather(config, "primary", topic, [0], {0: 99})
-    by_words = {each.words: (each.place, each.copied_to, each.exact) for each in found.evidence}
+    by_words = {each.message: (each.place, each.copied_to, each.exact) for each in found.evidence}
     assert by_words[f"group of-{topic} has read up to 17"] == (place, 17, False)
     assert by_words["given as the log end with --known-end"] == (place, 99, True)
     assert [(row.group, row.offset) for row in found.groups[place]] == [(f"of-{topic}", 17)]

@@ -70,7 +70,7 @@ def test_what_begins_at_the_beginning_is_refused_before_clients_are_home(by_hand
         by_hand.ends(process, 4)
     (failed,) = by_hand.entries("failed")
     assert failed["step"] == "start-reverse-replication"
-    assert "records would be duplicated or skipped" in failed["words"]
+    assert "records would be duplicated or skipped" in failed["message"]
     assert by_hand.led_to == by_hand.secondary.bootstrap
 
 

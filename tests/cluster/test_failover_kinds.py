@@ -39,14 +39,14 @@ class Kind:
     """A link of one kind, with what copies its topic at work.
 
     Attributes:
-        words: what a failover over it has to be told beside the usual.
+        options: what a failover over it has to be told beside the usual.
         copier: what copies; None where a connector does.
         connector: its name; empty where none does.
     """
 
     name: str
     stage: Stage
-    words: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
     copier: Copier | None = None
     connector: str = ""
 
@@ -148,8 +148,8 @@ def kinds(site: Site, tmp_path: Path) -> Kinds:
 def fail_over(kind: Kind, *words: str) -> dict[str, Any]:
     """To its end; where a person stops what copies, when everything was brought over."""
     stage = kind.stage
-    words = ("failover", *words, *kind.words, *GO)
-    if not kind.words:
+    words = ("failover", *words, *kind.options, *GO)
+    if not kind.options:
         return stage.json(*words, code=0)
     assert kind.copier is not None
     with stage.running(*words) as process:
@@ -198,7 +198,7 @@ def test_a_topic_that_is_made_behind_the_fence_keeps_the_target_closed(
     stage, later = kind.stage, f"{kind.stage.topic}-later"
     stage.write(RECORDS, "before")
     kind.copied(RECORDS)
-    with stage.running("failover", *kind.words, *GO) as process:
+    with stage.running("failover", *kind.options, *GO) as process:
         try:
             stage.until(process, lambda: stage.has("done", "fence-producers"))
             stage.source.create_topic(later)
@@ -225,9 +225,9 @@ def test_unplanned_ones_need_no_source_whatever_copies(kinds: Kinds) -> None:
     kinds.open.callback(kinds.site.lab.start, "primary")
     for kind in made:
         stage = kind.stage
-        done = stage.json("failover", "--mode", "unplanned", *kind.words, *GO, code=1)
+        done = stage.json("failover", "--mode", "unplanned", *kind.options, *GO, code=1)
         assert done["status"] == "done", done
-        if kind.copier is not None and kind.words:
+        if kind.copier is not None and kind.options:
             kind.copier.halt()
         soon(lambda kind=kind: kind.stopped, seconds=10)  # type: ignore[misc]
         assert any("fence" in each for each in done["outstanding"])

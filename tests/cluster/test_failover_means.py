@@ -104,7 +104,7 @@ def test_what_fails_behind_the_fence_leaves_the_application_where_it_was(moving:
     assert acknowledged - target == set(), "acknowledged, and lost"
     report = site.stage.json("report", done["run"], "--verify", code=0)
     agrees(report, site.writer, source)
-    leaving = {each["step"]: each["words"] for each in report["clients"]}
+    leaving = {each["step"]: each["message"] for each in report["clients"]}
     assert "after losing every broker" in leaving["switch-endpoint-1"]
     assert "its sessions to primary are closed" in leaving["switch-endpoint-2"], "as it came along"
 

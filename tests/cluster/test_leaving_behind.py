@@ -45,7 +45,7 @@ def test_a_run_that_is_left_behind_frees_its_link_and_names_what_stands(
     assert "fence producers on primary" in left["outstanding"][0]
     assert stage.denials(stage.source) == stood, "it changed something outside the journal"
     told = stage.json("report", run, "--verify", code=0)
-    assert told["ending"]["words"] == WHY
+    assert told["ending"]["message"] == WHY
     assert told["do_now"][-1]["command"].startswith("drctl failover ")
     assert f"run {run} has already ended" in stage.refused("resume", run, *GO)
 

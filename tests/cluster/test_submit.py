@@ -35,7 +35,7 @@ SCAN_S = 25
 class Way:
     """How it comes to the cluster, as which application, and what is then seen of it."""
 
-    words: tuple[str, ...]
+    options: tuple[str, ...]
     application: str
     command_lines: tuple[str, ...]
     pages: tuple[str, ...]
@@ -72,7 +72,7 @@ def seen(
     """A run on the cluster, looked at from all sides while it works."""
     topics = [word for name in TRAPS for word in ("--topic", traps.scenario.topic(name))]
     links, events = {"main": traps.scenario.link}, tmp_path_factory.mktemp("events")
-    return watched_run(new_drctl, links, spark_cluster, events, *way.words, *topics)
+    return watched_run(new_drctl, links, spark_cluster, events, *way.options, *topics)
 
 
 def test_the_same_answer_as_on_one_machine(seen: Seen, way: Way, traps: Analysed) -> None:
@@ -85,7 +85,7 @@ def test_the_same_answer_as_on_one_machine(seen: Seen, way: Way, traps: Analysed
         assert each.pop("inversions") is None, "there nobody looked"
     assert told["topics"] == wanted
     assert len(wanted) == len(TRAPS)
-    if "--order" not in way.words:
+    if "--order" not in way.options:
         assert set(inversions) == {None}
         return
     assert sum(inversions) == told["order"]["inversions"] == 1

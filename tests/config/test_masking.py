@@ -84,8 +84,8 @@ def test_a_setting_from_elsewhere_stays_in_results() -> None:
 def test_no_journal_holds_a_secret(tmp_path: Path) -> None:
     secret = 'hunter2/"planted'
     remember([secret])
-    entry = {"entry": "x", "words": f"curl http://u:{secret}@h", "more": [{"a": (secret, 7)}]}
-    hidden = {"entry": "x", "words": "curl http://u:***@h", "more": [{"a": ["***", 7]}]}
+    entry = {"entry": "x", "message": f"curl http://u:{secret}@h", "more": [{"a": (secret, 7)}]}
+    hidden = {"entry": "x", "message": "curl http://u:***@h", "more": [{"a": ["***", 7]}]}
     (line,) = run_state.seal([entry], run_state.first_head("run"))
     assert run_state.parse_line(line).entry == hidden == masked_document(entry)
     with JournalFile(tmp_path, "20260305T142007Z-main", "") as journal:

@@ -259,7 +259,7 @@ def test_a_slot_that_is_gone_and_what_that_costs(shop: Shop) -> None:
     (line,) = shop.command.json(*remedy)["lines"]
     assert "every row is sent again" in line["consequence"]
     done = shop.command.json(*remedy, "--execute", "--yes")
-    assert done["remedy_result"]["words"] == "shop runs, and starts from scratch"
+    assert done["remedy_result"]["message"] == "shop runs, and starts from scratch"
     before = json.loads(Path(done["remedy_result"]["before"]).read_text(encoding="utf-8"))
     assert before["connectors"][0]["offsets"][0]["offset"]["lsn"] > 0
     again = {("r", number) for number in range(1, shop.orders + 1)}

@@ -257,7 +257,7 @@ def test_steps_behind_a_fence_know_that_they_do_not_know(body: bytes) -> None:
         ):
             seen = observed(lambda look=look: Readback(State.DONE, str(look())))  # type: ignore[misc]
             assert seen.state is State.UNKNOWN
-            assert "not a response of Kafka Connect" in seen.words
+            assert "not a response of Kafka Connect" in seen.message
 
 
 @pytest.mark.parametrize(("body", "status"), [(HTML, 200), (b"null", 200), (HTML, 502)])

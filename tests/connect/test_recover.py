@@ -236,7 +236,7 @@ def test_what_was_cured_runs_after_a_restart_and_another_one_may_take_over(
     (line,) = command.json("recover", *recreate, *always)["lines"]
     assert line["steps"][-1] == f"{name} stays stopped"
     anew = command.json("recover", *recreate, *always, "--execute", "--yes")["remedy_result"]
-    assert (anew["code"], anew["words"]) == (0, f"{name}-b runs, and starts from scratch")
+    assert (anew["code"], anew["message"]) == (0, f"{name}-b runs, and starts from scratch")
     states = {each: connect.status(each).state for each in (name, f"{name}-b")}
     assert states == {name: "STOPPED", f"{name}-b": "RUNNING"}
 

@@ -92,7 +92,7 @@ def test_what_a_trace_says(cause: Cause, causes: list[str]) -> None:
     found = explain(stack_trace(*causes))
     assert found.cause is cause
     assert causes[-1] in found.evidence
-    assert found.advice.words
+    assert found.advice.message
 
 
 def test_what_is_lost_for_good_comes_before_what_may_pass() -> None:

@@ -94,7 +94,7 @@ def test_it_forgets_only_what_was_kept_before() -> None:
     world = lost()
     result = treated(world, Remedy.RESET)
     assert (result.code, result.before) == (ExitCode.DONE, "folder/before.json")
-    assert (result.words, len(result.done)) == ("mg runs, and starts from scratch", 5)
+    assert (result.message, len(result.done)) == ("mg runs, and starts from scratch", 5)
     assert world.events == ["stop mg", "keep", "delete mg", "resume mg"]
     assert world.exports[0].connectors[0].offsets == (AT,)
     assert world.kept["mg"] == []
@@ -103,7 +103,7 @@ def test_it_forgets_only_what_was_kept_before() -> None:
 def test_another_one_takes_over_and_the_old_one_keeps_its_positions() -> None:
     world = lost()
     result = treated(world, Remedy.RECREATE, "mg-2")
-    assert (result.code, result.words) == (ExitCode.DONE, "mg-2 runs, and starts from scratch")
+    assert (result.code, result.message) == (ExitCode.DONE, "mg-2 runs, and starts from scratch")
     assert world.connectors["mg"].state == "STOPPED"
     assert world.connectors["mg-2"].running
     assert world.kept["mg"] == [AT]
@@ -116,7 +116,7 @@ def test_a_remedy_that_does_not_help_is_owed() -> None:
 
     result = treated(lost(Stubborn), Remedy.RESET)
     assert result.code is ExitCode.FOUND
-    assert "mg is FAILED+RUNNING: see drctl connect status" in result.words
+    assert "mg is FAILED+RUNNING: see drctl connect status" in result.message
     assert result.done[-1] == "mg is resumed"
     assert result.before == "folder/before.json"
 

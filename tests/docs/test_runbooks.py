@@ -53,7 +53,9 @@ def test_every_condition() -> None:
 def test_every_fact_and_what_it_can_be() -> None:
     told = {row[0].strip("`"): row[1] for row in table("## When")}
     assert list(told) == list(FACTS)
-    assert all(tuple(words(told[name])) == fact.words for name, fact in FACTS.items() if fact.words)
+    assert all(
+        tuple(words(told[name])) == fact.values for name, fact in FACTS.items() if fact.values
+    )
 
 
 def test_every_type_of_parameter_every_key_and_every_duty() -> None:

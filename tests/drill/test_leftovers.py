@@ -42,7 +42,7 @@ def test_a_drill_of_another_machine_is_spared_for_a_while(
 ) -> None:
     seen = found(config, drill)
     assert (drill in seen.dead, drill in seen.spared) == (dead, not dead)
-    assert len(seen.words) == (2 if dead else 0)
+    assert len(seen.resources) == (2 if dead else 0)
     assert found(config, drill, everything=True).dead == {drill}
 
 

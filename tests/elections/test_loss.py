@@ -31,14 +31,14 @@ def test_without_a_trace_the_loss_cannot_be_told() -> None:
     loss = found()
     assert loss.offsets is None
     assert not loss.exact
-    assert loss.words.startswith("unknown: the log of broker 2 ends at 100")
+    assert loss.message.startswith("unknown: the log of broker 2 ends at 100")
 
 
 def test_what_groups_had_read_is_lost_at_least() -> None:
     loss = found((Evidence(PLACE, "group app has read up to 180", 180),), (Beyond("app", 180),))
     assert loss.offsets == OffsetRange(100, 180)
     assert not loss.exact
-    assert loss.words == "at least 80 offsets, 100 to 179: group app has read up to 180"
+    assert loss.message == "at least 80 offsets, 100 to 179: group app has read up to 180"
     assert loss.beyond == (Beyond("app", 180),)
 
 
@@ -47,7 +47,7 @@ def test_the_end_of_a_disk_that_was_read_is_exact() -> None:
     disk = Evidence(PLACE, "the disk", 180, exact=True)
     loss = found((group, disk))
     assert (loss.offsets, loss.exact) == (OffsetRange(100, 180), True)
-    assert loss.words == "80 offsets, 100 to 179: the disk"
+    assert loss.message == "80 offsets, 100 to 179: the disk"
     contradicted = found((disk, Evidence(PLACE, "group app has read up to 190", 190)))
     assert not contradicted.exact, "somebody read behind that end"
     assert contradicted.offsets == OffsetRange(100, 190)
@@ -56,8 +56,8 @@ def test_the_end_of_a_disk_that_was_read_is_exact() -> None:
 def test_a_trace_that_ends_before_the_replica_proves_no_loss_and_no_completeness() -> None:
     loss = found((Evidence(PLACE, "group app has read up to 60", 60),))
     assert loss.offsets == OffsetRange(100, 100)
-    assert loss.words.startswith("none known: the log of broker 2 ends at 100")
-    assert found((Evidence(PLACE, "the disk", 90, exact=True),)).words.startswith("none: ")
+    assert loss.message.startswith("none known: the log of broker 2 ends at 100")
+    assert found((Evidence(PLACE, "the disk", 90, exact=True),)).message.startswith("none: ")
 
 
 def test_what_another_cluster_holds_is_counted() -> None:
@@ -72,7 +72,9 @@ def test_a_living_replica_that_holds_more_is_named() -> None:
     loss = loss_of(seen.partitions[0], seen, (), ())
     assert loss is not None
     assert (loss.candidate.node, loss.longer) == (2, ((1, 140),))
-    assert loss.words == "at least 40 offsets, 100 to 139: the log of broker 1 reaches that offset"
+    assert (
+        loss.message == "at least 40 offsets, 100 to 139: the log of broker 1 reaches that offset"
+    )
 
 
 def test_a_replica_that_does_not_tell_its_end() -> None:
@@ -81,7 +83,7 @@ def test_a_replica_that_does_not_tell_its_end() -> None:
     loss = loss_of(seen.partitions[0], seen, (Evidence(PLACE, "x", 180),), ())
     assert loss is not None
     assert loss.offsets is None
-    assert loss.words == ("unknown: broker 2 does not report its log end offset: not authorized")
+    assert loss.message == ("unknown: broker 2 does not report its log end offset: not authorized")
 
 
 def test_nothing_is_lost_with_one_that_was_in_sync() -> None:
@@ -89,7 +91,7 @@ def test_nothing_is_lost_with_one_that_was_in_sync() -> None:
     loss = loss_of(seen.partitions[0], seen, (Evidence(PLACE, "x", 190),), ())
     assert loss is not None
     assert loss.offsets == OffsetRange(180, 180)
-    assert loss.words == "no loss: broker 3 has all committed records"
+    assert loss.message == "no loss: broker 3 has all committed records"
 
 
 def test_nobody_could_be_elected() -> None:

@@ -53,7 +53,7 @@ def calls(folder: Path) -> list[str]:
 def test_there_and_back(folder: Path) -> None:
     both = opened(folder)
     before = both.seen()
-    assert (before.cluster, before.words) == ("primary", "./observe answers 'primary'")
+    assert (before.cluster, before.message) == ("primary", "./observe answers 'primary'")
     assert before.evidence == {"answer": "primary", "code": 0}
     both.writer.switch("secondary", before)
     both.writer.switch("secondary", before)
@@ -105,7 +105,7 @@ def test_an_answer_that_is_no_cluster(folder: Path) -> None:
     (folder / "now").write_text("primary and more\n")
     state = opened(folder).seen()
     assert state.cluster is None
-    assert state.words == (
+    assert state.message == (
         "./observe answers 'primary and more', which is not one of primary, secondary"
     )
 

@@ -63,7 +63,7 @@ def test_there_and_back(server: Named) -> None:
     record = opened(server, given)
     before = record.seen()
     assert before.cluster == "primary"
-    assert before.words == (
+    assert before.message == (
         f"{given['record']} A is 10.0.0.1, 10.0.0.2 (of primary), TTL 300 s, not 5 s as in"
         " drctl.yaml"
     )
@@ -99,7 +99,7 @@ def test_from_nothing_and_back_to_nothing(server: Named) -> None:
     given = settings(server)
     record = opened(server, given)
     before = record.seen()
-    assert (before.cluster, before.words) == (None, f"{given['record']} A does not exist")
+    assert (before.cluster, before.message) == (None, f"{given['record']} A does not exist")
     assert before.cached_s == NEGATIVE_TTL
     record.writer.switch("primary", before)
     assert record.seen().cluster == "primary"
@@ -113,7 +113,7 @@ def test_what_belongs_to_nobody_is_put_back_too(server: Named) -> None:
     record = opened(server, given)
     before = record.seen()
     assert before.cluster is None
-    assert "10.0.0.1 (not the data of any cluster in drctl.yaml)" in before.words
+    assert "10.0.0.1 (not the data of any cluster in drctl.yaml)" in before.message
     record.writer.switch("secondary", before)
     record.writer.restore(before)
     assert asked(server, given["record"]) == ["10.0.0.1"]
@@ -174,7 +174,7 @@ def test_a_name_that_is_an_alias(server: Named) -> None:
     record = opened(server, given)
     before = record.seen()
     assert (before.cluster, before.cached_s) == (None, 60)
-    assert before.words == f"{given['record']} is an alias of elsewhere.example.org."
+    assert before.message == f"{given['record']} is an alias of elsewhere.example.org."
     with pytest.raises(EndpointRejected, match="alias cannot have A records") as caught:
         record.writer.switch("secondary", before)
     assert "CNAME" in caught.value.hint

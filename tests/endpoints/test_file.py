@@ -37,7 +37,7 @@ def test_there_and_back(file: Path) -> None:
     file.chmod(0o640)
     both = opened(file.parent)
     before = both.seen()
-    assert (before.cluster, before.words) == ("primary", f"{file} points to primary")
+    assert (before.cluster, before.message) == ("primary", f"{file} points to primary")
     assert before.evidence == {
         "sha256": hashlib.sha256(b"p1:9092,p2:9092\n").hexdigest(),
         "mode": "0640",
@@ -93,7 +93,7 @@ def test_twice_is_as_once(file: Path) -> None:
 def test_from_nothing_and_back_to_nothing(tmp_path: Path) -> None:
     both = opened(tmp_path)
     before = both.seen()
-    assert (before.cluster, before.words) == (None, f"{tmp_path / 'bootstrap'} does not exist")
+    assert (before.cluster, before.message) == (None, f"{tmp_path / 'bootstrap'} does not exist")
     both.writer.switch("secondary", before)
     assert (tmp_path / "bootstrap").read_text() == "s1:9092\n"
     assert stat.S_IMODE((tmp_path / "bootstrap").stat().st_mode) == 0o644
@@ -108,7 +108,7 @@ def test_what_drctl_did_not_write_stays_out_of_journals_and_comes_back(file: Pat
     both = opened(file.parent)
     before = both.seen()
     assert before.cluster is None
-    assert before.words.endswith(
+    assert before.message.endswith(
         "does not have the content of any cluster in drctl.yaml (55 bytes)"
     )
     assert "planted" not in str(to_json(before))

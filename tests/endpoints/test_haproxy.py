@@ -54,7 +54,7 @@ def test_there_and_back(haproxy: Proxy) -> None:
         assert old.served_by in SERVERS["primary"]
         before = backend.seen()
         assert (before.cluster, before.unfinished) == ("primary", ())
-        assert before.words.startswith("clients go to primary: p1 (127.0.0.1:")
+        assert before.message.startswith("clients go to primary: p1 (127.0.0.1:")
         assert before.evidence["servers"][old.served_by]["sessions"] == 1
         backend.writer.switch("secondary", before)
         assert old.was_cut()
@@ -127,7 +127,7 @@ def test_what_a_crash_left_half_done_is_finished_or_put_back(haproxy: Proxy) -> 
     before = backend.seen()
     told(haproxy, "set server kafka/p1 state maint; set server kafka/s2 state ready")
     assert backend.seen().cluster is None
-    assert "no cluster, or several" in backend.seen().words
+    assert "no cluster, or several" in backend.seen().message
     backend.writer.restore(before)
     assert backend.seen().evidence == before.evidence
     told(haproxy, "set server kafka/p1 state maint; set server kafka/p2 state maint")

@@ -103,7 +103,7 @@ class Ledger(Notes):
         done = entry["entry"] == What.DONE
         with self.pair.trace.looked_aside():
             seen: Readback = (kind.verify if done else kind.verify_undo)(intent, reader)
-            assert seen.state is State.DONE, f"{entry} is not so: {seen.words}"
+            assert seen.state is State.DONE, f"{entry} is not so: {seen.message}"
             truth = (TRUTHS if done else ROLLED_BACK)[kind.name]
             assert truth(self.pair, intent), f"{entry} is not so"
 

@@ -55,7 +55,7 @@ def test_every_broker_gives_higher_ids_and_what_that_cost_is_said() -> None:
     intent = applied(world)
     told = seen(intent, world)
     assert (told.state, told.outstanding, told.items) == (State.DONE, "", ())
-    assert told.words == (
+    assert told.message == (
         "all 2 brokers of secondary assign producer ids above 2,500, the highest in use on primary;"
         " used 1,462 of 2^63 ids"
     )
@@ -86,7 +86,7 @@ def test_where_no_id_is_in_use_none_is_skipped_and_none_spent() -> None:
     assert KIND.apply(intent, cast(LinkWriter, Blind())) == ()
     told = seen(intent, world)
     assert (told.state, told.outstanding) == (State.DONE, "")
-    assert told.words == "no producer id is known to be in use on primary: nothing to do"
+    assert told.message == "no producer id is known to be in use on primary: nothing to do"
     assert world.given == {1: 40, 2: 1040}
 
 
@@ -156,7 +156,7 @@ def test_ids_far_away_end_with_the_time_that_there_is_and_with_figures(
     told = seen(intent, world)
     at = 41 + times * STEP + 1
     assert told.state is State.FAILED, "waiting brings nothing"
-    assert told.words == (
+    assert told.message == (
         "secondary assigns ids that may be in use on primary: broker 1 advanced by"
         f" {at - 41:,} and is at {at:,}, {10**9 - at:,} below the highest; {RESTART}, or"
         " advance the ids days before, with a runbook that runs this step with a longer timeout"
@@ -177,7 +177,7 @@ def test_a_broker_that_does_not_tell_is_waited_for() -> None:
     assert KIND.apply(intent, cast(LinkWriter, world)) == ("broker 2: broker 2 did not answer",)
     told = seen(intent, world)
     assert (told.state, told.items) == (State.WAITING, ("broker 2: broker 2 did not answer",))
-    assert RESTART in told.words
+    assert RESTART in told.message
     world.given[2] = 3000
     assert seen(intent, world).state is State.DONE
 

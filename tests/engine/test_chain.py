@@ -67,7 +67,7 @@ def test_a_changed_byte_is_found_in_its_line(entries: list[Entry], data: st.Data
     changed[where] ^= data.draw(st.integers(1, 255))
     verdict = verify(RUN, [*lines[:which], bytes(changed), *lines[which + 1 :]])
     assert (verdict.damage, verdict.lines) == (Damage.CHANGED, which)
-    assert f"line {which + 1} was changed" in verdict.words
+    assert f"line {which + 1} was changed" in verdict.message
 
 
 @given(LISTS, st.data())

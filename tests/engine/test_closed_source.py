@@ -83,7 +83,7 @@ def test_nothing_may_grow_until_replication_writes_there() -> None:
     assert closed(Back(grows=True))[1].state is State.WAITING
     home = closed(Back(grows=True, connector="RUNNING"))[1]
     assert home.state is State.DONE
-    assert "reverse replication adds" in home.words
+    assert "reverse replication adds" in home.message
 
 
 @pytest.mark.parametrize("connector", ["STOPPED", "RUNNING"])

@@ -172,7 +172,7 @@ def test_where_nobody_can_look_it_is_not_repeated(tmp_path: Path) -> None:
         if outcome.status is Status.UNKNOWN:
             unknown += 1
             assert site.asked == ["cmd"]
-            assert "--answer cmd=yes" in outcome.words
+            assert "--answer cmd=yes" in outcome.message
         else:
             assert (outcome.status, site.lines) == (Status.DONE, ["did"])
     assert unknown >= 3
@@ -208,7 +208,7 @@ def test_a_command_that_fails_is_told_with_its_last_words_and_the_run_turns_back
     site = Site(folder=tmp_path)
     outcome = carried_out(site, plan(argv=shell("echo no such unit >&2; exit 4"), undo=REMOVE))
     assert outcome.status is Status.REFUSED
-    assert "ended with 4: no such unit" in outcome.words
+    assert "ended with 4: no such unit" in outcome.message
     assert not site.on["stop"]
 
 
@@ -221,7 +221,7 @@ def test_a_command_that_cannot_be_started_changed_nothing(tmp_path: Path) -> Non
     site = Site(folder=tmp_path)
     outcome = carried_out(site, plan(argv=["./missing"]))
     assert outcome.status is Status.REFUSED
-    assert "`./missing` could not be started: No such file or directory" in outcome.words
+    assert "`./missing` could not be started: No such file or directory" in outcome.message
     outcome = carried_out(site, plan(verify=["./missing"]))
     assert outcome.status is Status.REFUSED
     assert site.lines == []

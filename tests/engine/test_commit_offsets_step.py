@@ -156,12 +156,12 @@ def test_all_of_them() -> None:
     found = world()
     assert STEP.apply(LINES, writer(found)) == ()
     seen = STEP.verify(LINES, look(found))
-    assert (seen.state, seen.words) == (
+    assert (seen.state, seen.message) == (
         State.DONE, "3 offsets of 2 groups committed and read back",
     )  # fmt: skip
     assert STEP.apply(LINES, writer(found)) == (), "twice is as once"
     assert STEP.undo(LINES, writer(found)) == ()
-    assert STEP.verify_undo(LINES, look(found)).words == "3 offsets restored"
+    assert STEP.verify_undo(LINES, look(found)).message == "3 offsets restored"
     assert found.stand == world().stand
 
 
@@ -171,7 +171,7 @@ def test_one_of_three_is_refused_and_named() -> None:
     seen = STEP.verify(LINES, look(found))
     assert seen.state is State.WAITING
     assert seen.items == (f"b {ONE} is at offset 5",)
-    assert seen.words == f"1 of 3 offsets are not committed: b {ONE} is at offset 5"
+    assert seen.message == f"1 of 3 offsets are not committed: b {ONE} is at offset 5"
     found.in_use.clear()
     STEP.apply(LINES, writer(found))
     assert STEP.verify(LINES, look(found)).state is State.DONE

@@ -84,7 +84,7 @@ def test_what_a_person_says_counts(
 ) -> None:
     found = seen(kind, Room(says), FENCE)
     assert found.state is state
-    assert found.words.startswith(words)
+    assert found.message.startswith(words)
 
 
 @pytest.mark.parametrize("kind", [k for k in MANUAL if k not in ("manual", "manual-check")])
@@ -97,7 +97,7 @@ def test_what_a_person_changed_a_person_takes_back(kind: str) -> None:
 
 def test_a_change_without_a_way_back_says_so() -> None:
     found = seen("manual-change", Room({"q.undo": True}), {**ASKED, "undo": ""}, back=True)
-    assert (found.state, found.words) == (State.FAILED, "cannot be rolled back: stop it")
+    assert (found.state, found.message) == (State.FAILED, "cannot be rolled back: stop it")
 
 
 COMMAND = {"argv": ["f"], "verify": ["v"], "undo": ["u"], "env": {}, "timeout_seconds": 1}
@@ -108,17 +108,17 @@ def test_a_fence_of_others_holds_only_where_nothing_grows_behind_it(kind: str) -
     settings = FENCE if kind == "manual-fence" else {**FENCE, **COMMAND}
     held = seen(kind, still := Room({"q": True}), settings)
     assert held.state is State.DONE
-    assert held.words.endswith("the end offsets of 1 partitions were stable for 1 s")
+    assert held.message.endswith("the end offsets of 1 partitions were stable for 1 s")
     assert held.facts["ends"] == {"orders-0": 2}
     assert still.rules == [()]
     grows = seen(kind, Room({"q": True}, grows=True), settings)
-    assert (grows.state, grows.words) == (State.WAITING, "orders-0 grew from 1 to 2 within 1 s")
+    assert (grows.state, grows.message) == (State.WAITING, "orders-0 grew from 1 to 2 within 1 s")
 
 
 def test_a_fence_that_is_not_set_is_not_looked_behind() -> None:
     intent = {**FENCE, **COMMAND, "identity": "i", "already": False, "topics": ["orders"]}
     found = KINDS["command-fence"].verify(intent, cast(LinkReader, Room(code=1)))
-    assert (found.state, found.words) == (State.WAITING, "`v` reports that it is not done")
+    assert (found.state, found.message) == (State.WAITING, "`v` reports that it is not done")
     assert seen("manual-fence", Room({"q": False}), FENCE).state is State.FAILED
 
 

@@ -45,13 +45,13 @@ def test_what_is_missing_or_not_compared_is_waited_for(
 ) -> None:
     seen = drained(found)
     assert seen.state is State.WAITING
-    assert words in seen.words
+    assert words in seen.message
     assert seen.items == (found.not_compared if items is None else items)
 
 
 def test_what_was_decided_before_is_not_waited_for_and_is_told() -> None:
     seen = drained(Missing(0, left_missing_before=6))
     assert (seen.state, seen.facts) == (State.DONE, {"missing": 0})
-    assert "except 6 that were quarantined or discarded before" in seen.words
+    assert "except 6 that were quarantined or discarded before" in seen.message
     other = drained(Missing(1, (), ("t-0: 1 missing",), left_missing_before=6))
     assert (other.state, other.items) == (State.WAITING, ("t-0: 1 missing",))

@@ -39,14 +39,14 @@ class Window:
 def test_who_has_committed_up_to_the_fenced_ends_is_not_waited_for() -> None:
     seen = Window(linked()).seen()
     assert seen.state is State.DONE
-    assert "they have committed everything" in seen.words
+    assert "they have committed everything" in seen.message
 
 
 def test_who_has_not_is_waited_for_until_it_has() -> None:
     window = Window(linked())
     window.commit(1)
     seen = window.seen()
-    assert (seen.state, "3 records up to the fenced end" in seen.words) == (State.WAITING, True)
+    assert (seen.state, "3 records up to the fenced end" in seen.message) == (State.WAITING, True)
     window.commit(4)
     assert window.seen(0.5).state is State.DONE
 
@@ -60,7 +60,7 @@ def test_who_does_not_move_for_a_moment_is_not_waited_for_any_longer() -> None:
     assert window.seen(5.5).state is State.WAITING
     seen = window.seen(0.6)
     assert seen.state is State.DONE
-    assert "no offset has changed for 6 s" in seen.words
+    assert "no offset has changed for 6 s" in seen.message
 
 
 def test_a_group_that_has_committed_nothing_is_given_its_moment() -> None:

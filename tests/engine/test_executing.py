@@ -181,7 +181,7 @@ def test_a_refusal_at_the_first_look_changes_nothing() -> None:
     _, outcome = execution(world, notes).start(plan(), WHO)
     assert outcome.status is Status.REFUSED
     assert outcome.exit_code is ExitCode.REFUSED
-    assert "ask its owner" in outcome.words
+    assert "ask its owner" in outcome.message
     assert not world.applied
 
 

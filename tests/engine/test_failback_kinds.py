@@ -190,7 +190,9 @@ def test_where_it_begins_at_the_beginning_nobody_is_led_home_silently(kind: Kind
     told = (
         "still differs from" if kind.name == OFFSET_PRESERVING else "would be duplicated or skipped"
     )
-    assert (failed["step"], told in failed["words"]) == ("start-reverse-replication", True), failed
+    assert (failed["step"], told in failed["message"]) == ("start-reverse-replication", True), (
+        failed
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=told)

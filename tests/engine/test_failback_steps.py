@@ -306,7 +306,7 @@ def test_why_a_connector_does_not_run_is_told_while_it_can_be_asked() -> None:
     world.states["mm2"] = "FAILED+RUNNING"
     seen = verify("start-replication", intent, world)
     told = "mm2 is FAILED+RUNNING: ConnectException: no; by TopicDenied"
-    assert (seen.state, seen.words) == (State.WAITING, told)
+    assert (seen.state, seen.message) == (State.WAITING, told)
 
 
 SOURCE_CLASS = {"connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector"}
@@ -397,7 +397,7 @@ def test_a_connector_that_brings_nothing_any_more_is_named_while_it_is_waited_fo
     intent = check("wait-for-catch-up", settings, world)
     for state, told in (("RUNNING", ""), ("FAILED", "; mm2 is FAILED: ConnectException: it ended")):
         world.states["mm2"] = state
-        assert verify("wait-for-catch-up", intent, world).words.endswith(
+        assert verify("wait-for-catch-up", intent, world).message.endswith(
             f"not replicated yet{told}"
         )
 

@@ -61,7 +61,7 @@ def going(change: Change) -> Ran:
 
 
 def words_of(ran: Ran) -> str:
-    return f"{ran.outcome.words} {' '.join(ran.outcome.items)}"
+    return f"{ran.outcome.message} {' '.join(ran.outcome.items)}"
 
 
 @pytest.mark.parametrize("deed", [goes_on, goes_on_for_a_moment], ids=named)

@@ -36,7 +36,7 @@ def test_it_notes_what_the_report_needs() -> None:
     assert intent == {"topics": ["orders", "payments"]}
     assert STEP.apply(intent, cast(Any, Blind())) == ()
     seen = STEP.verify(intent, look)
-    assert (seen.state, seen.words) == (State.DONE, "about 1,240 records")
+    assert (seen.state, seen.message) == (State.DONE, "about 1,240 records")
     assert look.halted is None, "Connect is asked"
     assert seen.facts == {
         "records": 1240,

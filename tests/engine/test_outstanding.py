@@ -132,7 +132,7 @@ def test_a_proof_settles_what_it_is_about(
 )
 def test_what_nothing_shows_stays_owed(outstanding: OutstandingAction, facts: Any) -> None:
     seen = settled(Asked((outstanding, FENCE)), {**WHOLE, **facts})
-    assert seen.words == "1 outstanding actions are resolved, 1 remain"
+    assert seen.message == "1 outstanding actions are resolved, 1 remain"
     assert seen.outstanding == (
         f"no proof resolves: {outstanding.what} (run r1);"
         " once it is done, pass --answer resolve-outstanding=yes to the next failback"
@@ -152,7 +152,7 @@ def test_a_person_may_know_better() -> None:
 
 
 def test_nothing_is_owed() -> None:
-    assert settled(Asked(())).words == "no outstanding actions"
+    assert settled(Asked(())).message == "no outstanding actions"
 
 
 def state(run: str, step: Step, what: str, *, home: bool = False, ended: str = "done") -> RunState:

@@ -41,7 +41,7 @@ def test_those_of_the_new_protocol_are_made_and_no_others() -> None:
     world = clusters(source, [empty("ready", NEW), empty("known", OLD), empty("old", OLD)])
     told = done(world)
     assert (told.state, told.outstanding) == (State.DONE, "")
-    assert told.words == "3 KIP-848 groups are ready on secondary, 2 of them new"
+    assert told.message == "3 KIP-848 groups are ready on secondary, 2 of them new"
     assert told.facts == {"created": 2, "ready": 1, "silent": ""}
     protocols = {name: group.protocol for name, group in world.groups_of[TARGET].items()}  # type: ignore[union-attr]
     assert protocols == {"absent": NEW, "ready": NEW, "known": NEW, "old": OLD}
@@ -83,7 +83,9 @@ def test_one_that_was_not_made_is_named_until_it_is_there() -> None:
     assert KIND.apply(intent, cast(LinkWriter, world)) == ("deaf: its coordinator is away",)
     told = seen(intent, world)
     assert (told.state, told.items) == (State.WAITING, ("deaf: classic",))
-    assert told.words.startswith("1 of 2 groups are not ready on secondary: deaf: classic; restart")
+    assert told.message.startswith(
+        "1 of 2 groups are not ready on secondary: deaf: classic; restart"
+    )
     world.deaf.clear()
     KIND.apply(intent, cast(LinkWriter, world))
     assert seen(intent, world).state is State.DONE

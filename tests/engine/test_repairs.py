@@ -122,7 +122,7 @@ def test_where_all_can_be_put_back_the_run_is_refused_and_names_what_was_not_tak
     assert (outcome.status, outcome.exit_code) == (Status.REFUSED, ExitCode.REFUSED)
     assert world.state == before
     said = f"payments: {TIME} is LogAppendTime, not CreateTime"
-    assert outcome.words.endswith(f"not as wanted: 1 of 2 settings: {said}")
+    assert outcome.message.endswith(f"not as wanted: 1 of 2 settings: {said}")
     failed = next(each for each in notes.entries if each["entry"] == "failed")
     assert list(failed["items"]) == [said]
     complaint = next(each for each in notes.entries if each["entry"] == "applied")
@@ -138,7 +138,7 @@ def test_what_cannot_be_taken_back_stays_and_is_named_item_by_item() -> None:
     assert outcome.items == (
         "add-partitions: added partitions cannot be removed: orders has 3 more",
     )
-    assert "invoices does not exist" in outcome.words
+    assert "invoices does not exist" in outcome.message
     assert world.partitions == {"orders": 4, "payments": 2}
     assert world.own == {("payments", TIME): "LogAppendTime"}
     assert world.rules == {SOMEBODY}
@@ -150,7 +150,7 @@ def test_a_guard_that_fails_keeps_everything_as_it_was() -> None:
     before = world.state
     outcome = run(world)
     assert outcome.status is Status.REFUSED
-    assert outcome.words == "target-no-controller: link main: as seen"
+    assert outcome.message == "target-no-controller: link main: as seen"
     assert world.state == before
 
 
@@ -166,7 +166,7 @@ def test_a_value_that_is_neither_the_old_nor_the_new_one_is_not_overwritten() ->
     world.own["orders", SIZE] = "2000"
     outcome = run(world)
     assert outcome.status is Status.REFUSED
-    assert f"{SIZE} of topic orders of secondary is 2000, and was 1000" in outcome.words
+    assert f"{SIZE} of topic orders of secondary is 2000, and was 1000" in outcome.message
     assert world.own["orders", SIZE] == "2000"
 
 

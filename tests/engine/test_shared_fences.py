@@ -81,7 +81,7 @@ class Run:
         Kind(FENCE_PRODUCERS).undo(self.intent, self.writer)
         seen = Kind(FENCE_PRODUCERS).verify_undo(self.intent, self.look)
         assert seen.state is State.DONE
-        return seen.words
+        return seen.message
 
 
 @pytest.mark.parametrize("first", [0, 1])
@@ -193,4 +193,4 @@ def test_what_is_not_there_at_all_is_not_waited_for() -> None:
     run = Run(Cluster(), "main")
     seen = Kind(FENCE_PRODUCERS).verify(run.intent, run.look)
     assert not hasattr(run.look, "fence")
-    assert (seen.state, seen.words) == (State.WAITING, "none of 1 rules is on p yet")
+    assert (seen.state, seen.message) == (State.WAITING, "none of 1 rules is on p yet")

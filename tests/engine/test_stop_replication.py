@@ -59,7 +59,7 @@ def test_what_was_requested_is_not_sent_again_and_is_taken_back_as_it_was_before
 def confirmed(pair: Pair) -> tuple[State, str, str]:
     intent = CONFIRM.check({**NAMED, "source": PRIMARY}, {}, reader(pair))
     seen = CONFIRM.verify(intent, reader(pair))
-    return seen.state, seen.words, seen.outstanding
+    return seen.state, seen.message, seen.outstanding
 
 
 def stopped() -> Pair:

@@ -128,7 +128,7 @@ def test_groups_that_come_and_go_on_are_all_there_is_to_wait_for(around: Around)
     around.positions = {"billing": 55, "audit": 41}
     seen = verify(around, intent)
     assert seen.state is State.DONE
-    assert seen.words == (
+    assert seen.message == (
         "all 2 groups are active on b, 2 of them have consumed; no group is active on a"
     )
 
@@ -139,7 +139,7 @@ def test_one_that_has_not_come_is_named(around: Around) -> None:
     del around.members["b", "audit"]
     seen = verify(around, intent)
     assert (seen.state, seen.items) == (State.WAITING, ("audit",))
-    assert seen.words == "1 of 2 groups are not active yet: audit"
+    assert seen.message == "1 of 2 groups are not active yet: audit"
 
 
 def test_one_that_stands_still_before_unread_records_is_named(around: Around) -> None:
@@ -175,7 +175,7 @@ def test_a_transaction_that_stays_open_is_named(around: Around) -> None:
         "copy.orders-0 blocks read_committed consumers: a transaction has been open since offset"
         " 70",
     )
-    assert seen.words.startswith("1 problem: copy.orders-0")
+    assert seen.message.startswith("1 problem: copy.orders-0")
 
 
 def test_one_that_has_stayed_is_named_with_its_members(around: Around) -> None:
@@ -201,7 +201,7 @@ def test_a_dead_source_is_not_waited_for_and_said_not_to_be_seen(around: Around)
     around.dead = True
     seen = verify(around, check(around))
     assert seen.state is State.DONE
-    assert seen.words.endswith("; unknown: which groups stayed on a: cluster a did not answer")
+    assert seen.message.endswith("; unknown: which groups stayed on a: cluster a did not answer")
     assert seen.facts["not_seen"] == "which groups stayed on a: cluster a did not answer"
 
 
@@ -215,8 +215,8 @@ def test_a_group_whose_coordinator_is_silent_has_neither_stayed_nor_left(around:
     seen = verify(around, check(around))
     assert seen.state is State.DONE
     assert seen.facts["not_seen"] == UNSEEN
-    assert seen.words.endswith(f"; unknown: {UNSEEN}")
-    assert "no group is active" not in seen.words
+    assert seen.message.endswith(f"; unknown: {UNSEEN}")
+    assert "no group is active" not in seen.message
 
 
 def test_one_that_no_broker_lists_any_more_is_asked_for_by_name(around: Around) -> None:
@@ -282,16 +282,16 @@ def test_a_record_must_come_by_each_entrance(around: Around) -> None:
     assert {f"{intent['text']}-{n + 1}" for n in (0, 2)} == around.heard_texts
     done = verify(around, intent)
     assert done.state is State.DONE
-    assert "; probe records written through 2 endpoints have arrived; " in done.words
+    assert "; probe records written through 2 endpoints have arrived; " in done.message
 
 
 def test_a_journal_of_an_older_drctl_is_understood(around: Around) -> None:
     seen = verify(around, {"target": "b", "groups": ["billing"]})
-    assert (seen.state, seen.words) == (State.DONE, "all 1 groups are active on b")
+    assert (seen.state, seen.message) == (State.DONE, "all 1 groups are active on b")
 
 
 def test_nobody_to_wait_for_is_said(around: Around) -> None:
     intent = Kind(VerifyClients()).check(SETTINGS, {}, cast(LinkReader, around))
     seen = Kind(VerifyClients()).verify(intent, cast(LinkReader, around))
     assert seen.state is State.DONE
-    assert seen.words.startswith("no group was active before")
+    assert seen.message.startswith("no group was active before")

@@ -40,9 +40,9 @@ def test_the_drain_home_does_not_wait_for_second_copies_and_waits_for_all_else()
     intent = check("drain", {"target": "primary"}, world, find_missing=search(7))
     assert (verify("drain", intent, world).state, world.scopes) == (State.DONE, ["full"])
     world.found = Missing(8, repeated=7)
-    assert verify("drain", intent, world).words == "1 records are not replicated yet"
+    assert verify("drain", intent, world).message == "1 records are not replicated yet"
     plain = check("drain", {"target": "primary"}, world, find_missing=search(0))
-    assert verify("drain", plain, world).words == "8 records are not replicated yet"
+    assert verify("drain", plain, world).message == "8 records are not replicated yet"
     assert world.scopes == ["full", "full", "tail"]
 
 
@@ -50,9 +50,9 @@ def test_a_second_copy_that_retention_deleted_hides_no_missing_record() -> None:
     """Of seven copies that were counted two are gone since; two other records never arrived."""
     world = Compared(found=Missing(7, repeated=5))
     home = check("drain", {"target": "primary"}, world, find_missing=search(7))
-    assert verify("drain", home, world).words == "2 records are not replicated yet"
+    assert verify("drain", home, world).message == "2 records are not replicated yet"
     proof = check("verify-copies", HOME, world, find_missing=search(7))
-    assert verify("verify-copies", proof, world).words.startswith("primary is missing 2 records")
+    assert verify("verify-copies", proof, world).message.startswith("primary is missing 2 records")
 
 
 def test_what_the_survivor_holds_twice_is_not_missing_at_home() -> None:
@@ -63,7 +63,7 @@ def test_what_the_survivor_holds_twice_is_not_missing_at_home() -> None:
         State.DONE, {"missing": 0, "duplicated": 0}, "",
     )  # fmt: skip
     world.found = Missing(8, repeated=7)
-    assert verify("verify-copies", intent, world).words.startswith("primary is missing 1 records")
+    assert verify("verify-copies", intent, world).message.startswith("primary is missing 1 records")
 
 
 def test_what_came_home_twice_is_owed_there_and_not_missing_away() -> None:

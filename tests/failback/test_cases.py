@@ -326,7 +326,7 @@ def test_a_comparison_of_before_the_fence_is_repeated_and_nothing_is_violated() 
 def test_what_rests_on_a_comparison_of_before_the_fence_is_a_violation_still() -> None:
     found = judged(in_order_to_e(), fence=OPEN)
     assert (found.verdict, found.next) == (Verdict.VIOLATED, "a")
-    assert "step e happened before step c" in found.violations[0].words
+    assert "step e happened before step c" in found.violations[0].message
 
 
 def test_a_result_of_before_the_failover_only_grew_old() -> None:
@@ -467,7 +467,7 @@ def test_an_endpoint_switched_too_early() -> None:
     found = judged(in_order_to_d(), endpoints=(endpoint("primary"), endpoint("secondary")))
     assert "1 of 2 endpoints lead to primary" in found.steps["i"].why
     assert (found.verdict, found.next) == (Verdict.VIOLATED, "e")
-    assert "switch clients back to secondary" in found.violations[0].words
+    assert "switch clients back to secondary" in found.violations[0].message
 
 
 def test_all_endpoints_switched_too_early() -> None:
@@ -629,10 +629,10 @@ def test_comparisons_of_before_the_loss_prove_no_way_home() -> None:
     )
     assert (found.verdict, found.next) == (Verdict.VIOLATED, "f")
     assert diverged in found.steps["f"].why
-    assert "switch clients back to secondary" in found.violations[0].words
+    assert "switch clients back to secondary" in found.violations[0].message
     both = judged(at_home(), diverged=diverged, reverse=reverse)
     assert both.verdict is Verdict.VIOLATED
-    assert "lead clients back" not in both.violations[0].words, "the other way runs already"
+    assert "lead clients back" not in both.violations[0].message, "the other way runs already"
 
 
 def test_any_step_that_cannot_be_seen_keeps_from_ok() -> None:
@@ -658,7 +658,7 @@ def test_a_conflicting_record_that_was_copied_and_is_known_by_its_offset() -> No
     copied = Copies({PLACE: frozenset({103})})
     found = judged(facts, drctl_copies=copied)
     assert (found.verdict, found.next) == (Verdict.VIOLATED, "e")
-    assert "orders-0 offset 103 was copied" in found.violations[0].words
+    assert "orders-0 offset 103 was copied" in found.violations[0].message
     assert judged(facts, drctl_copies=copied, order="none").verdict is Verdict.OK
     assert judged(facts, drctl_copies=Copies({PLACE: frozenset({104})})).verdict is Verdict.OK
 

@@ -106,7 +106,7 @@ def test_what_is_no_fence(rule: Acl) -> None:
     closed = Closed((rule,))
     found = fence(closed)
     assert found.held is False
-    assert "User:app on orders" in found.words
+    assert "User:app on orders" in found.message
     assert not closed.proven
 
 
@@ -116,7 +116,7 @@ def test_a_fence_that_cannot_be_seen_is_not_guessed() -> None:
     assert fence(Closed(enforced=False)).held is False
     late = fence(Closed((RULE,), doubt=Unavailable("it hung up")))
     assert late.held is False
-    assert "not every broker" in late.words
+    assert "not every broker" in late.message
 
 
 def test_the_sites_own_look_at_its_fence() -> None:

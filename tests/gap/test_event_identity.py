@@ -94,7 +94,7 @@ def test_what_has_no_identity(told: bytes | None) -> None:
 
 def test_its_words_say_where_it_was() -> None:
     event = event_of(b"1", value(POSTGRES))
-    assert event.words == (
+    assert event.position == (
         "connector=postgresql name=shop lsn=24023128 txId=571 db=shop schema=public table=orders"
         " op=c"
     )

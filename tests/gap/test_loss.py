@@ -110,7 +110,7 @@ def test_unknown_ends_of_the_range_are_stated() -> None:
     found = estimate(LossEvidence("primary", (A, B)), NOW)
     assert numbers(found) == (None, None, None)
     assert (found.seconds, found.seconds_at_most) == (None, None)
-    assert found.words == f"unknown how many records are not replicated; {KEPT}"
+    assert found.message == f"unknown how many records are not replicated; {KEPT}"
     for figure in (found.records.at_least, found.records.likely, found.records.at_most):
         assert figure.based_on
 
@@ -125,8 +125,8 @@ def test_a_source_that_died_at_once_loses_little_however_long_ago_that_is() -> N
     assert numbers(later)[1] == likely
     assert later.records.at_most.records > 8_000_000
     assert (found.seconds, later.seconds) == (0.0, 0.0)
-    assert found.words.startswith("about 0 records (at most ")
-    assert found.words.endswith(
+    assert found.message.startswith("about 0 records (at most ")
+    assert found.message.endswith(
         f" are probably not replicated; primary was last known alive 20.0 s ago; {KEPT}"
     )
 
@@ -142,7 +142,7 @@ def test_replication_that_hung_long_before_leaves_what_was_written_until_the_cra
     assert blind.records.likely.based_on.startswith("connector mm2 is PAUSED: ")
     most = numbers(blind)[2]
     assert 14_000 <= most < 15_000
-    assert blind.words.startswith(f"at most {most:,} records (the likely number is unknown)")
+    assert blind.message.startswith(f"at most {most:,} records (the likely number is unknown)")
     assert numbers(look(a=hung, signs=signs, halted="connector mm2 is PAUSED"))[1] == 12_000
 
 
@@ -214,7 +214,7 @@ def test_a_records_own_timestamp_counts_where_it_is_newest_and_not_of_the_future
     assert last_sign(replace(evidence_found, signs=(own(4.9), beat(5))), NOW) == beat(5)
     found = look(a=written(10, 5, last=5), signs=(own(5),))
     assert "record timestamp, set by the producer" in found.records.likely.based_on
-    assert "(timestamp of the newest copy); " in found.words
+    assert "(timestamp of the newest copy); " in found.message
 
 
 def test_an_end_that_one_partition_leaves_open_is_not_guessed() -> None:
@@ -226,7 +226,7 @@ def test_an_end_that_one_partition_leaves_open_is_not_guessed() -> None:
     assert "write rate unknown for 1 of 2 partitions" in found.records.at_most.based_on
     assert numbers(found)[1] is not None
     assert "write rate known for 1 of 2 partitions" in found.records.likely.based_on
-    assert "no upper bound is known" in found.words
+    assert "no upper bound is known" in found.message
 
 
 def test_each_piece_of_evidence_is_named_with_its_age() -> None:
@@ -335,7 +335,7 @@ def test_a_replicator_that_was_suspended_when_the_source_died(
 def test_without_heartbeats_of_the_replicator_the_estimate_names_what_it_relies_on() -> None:
     found, lost = suspended(500, 5, RESUMED, 29, tracked_too=True, beats=False)
     assert numbers(found)[1] < lost / 2, "this is what the words have to warn of"
-    assert found.words.endswith(f", if replication ran until then; {KEPT}")
+    assert found.message.endswith(f", if replication ran until then; {KEPT}")
     assert "writes no heartbeats to the target" in found.records.likely.based_on
     assert numbers(found)[2] >= lost
 

@@ -138,7 +138,7 @@ def execute(
     site = Site(standing, at)
     state, ending = engine(site, notes_of(site)).start(planned(found, wanted, name), WHO)
     became = outcomes_of(state, cast(LinkReader, site))
-    results = results_of(found, became, ending.words)
+    results = results_of(found, became, ending.message)
     return Ran(ending, state, ApplyResult(found, results, ending.status.value))
 
 

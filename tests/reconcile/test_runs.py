@@ -88,7 +88,7 @@ def test_a_guard_stands_against_it(site: NewSite) -> None:
     run, reader = engine(at, Notes(Quiet()))
     state, outcome = run.start(plan, WHO)
     assert (outcome.exit_code, state.status) == (ExitCode.REFUSED, "refused")
-    assert "orders-3: no leader" in outcome.words
+    assert "orders-3: no leader" in outcome.message
     assert reader.result is None
     assert at.world.target.commits == 0
 
@@ -145,7 +145,7 @@ def test_where_its_gap_result_is_not_nothing_is_done_and_the_run_stays(site: New
     (at.folder / "gap.json").unlink()
     outcome = resumed(at, notes)
     assert (outcome.exit_code, outcome.over) == (ExitCode.UNKNOWN, False)
-    assert "not on this host" in outcome.words
+    assert "not on this host" in outcome.message
 
 
 def test_a_resume_names_what_is_given_up(site: NewSite) -> None:

@@ -37,7 +37,7 @@ class Part:
         stays: it cannot be taken back.
     """
 
-    words: str = "seen"
+    message: str = "seen"
     facts: Json = field(default_factory=dict)
     intent: Json = field(default_factory=dict)
     looks: float = 0.2
@@ -102,9 +102,9 @@ class Played:
         if self.stage.until - clock.seconds > 1e-6:
             if part.dies and self.stage.until - clock.seconds < part.takes / 2:
                 raise Crash
-            return Readback(State.WAITING, part.words, part.facts, part.items)
+            return Readback(State.WAITING, part.message, part.facts, part.items)
         facts = {**FACTS.get(self.real.name, {}), **part.facts}
-        return Readback(part.end, part.words, facts, part.items, part.outstanding)
+        return Readback(part.end, part.message, facts, part.items, part.outstanding)
 
     def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         self.stage.clock.seconds += 0.7
@@ -312,7 +312,7 @@ LOST: Script = {
     **GOOD,
     "snapshot-state": replace(
         STOCK,
-        words="primary does not answer, secondary: 96 partitions, 9 groups",
+        message="primary does not answer, secondary: 96 partitions, 9 groups",
         facts={"silent": ["primary"], "active_groups": {}},
         looks=10.0,
     ),
@@ -375,7 +375,7 @@ def unknown() -> Run:
 
 
 def interrupted() -> Run:
-    slow = replace(GOOD["drain"], takes=400, words="12,400 records are not replicated yet")
+    slow = replace(GOOD["drain"], takes=400, message="12,400 records are not replicated yet")
     return Run(planned()).play({**GOOD, "drain": slow}, stop_after=25)
 
 

@@ -161,7 +161,7 @@ def test_hostile_names_are_printable_in_lines_and_safe_in_json(bad: str) -> None
     plan = runs.planned(link=bad, ends=(bad, f"{bad}2"), principals=(bad,), connectors=(bad,))
     found = tuple(replace(f, subject=bad, reason=bad, impact=bad, remedy=bad) for f in FINDINGS)
     texts = [verdict(plan, found, (bad,)), *next_actions(plan, found, (bad,), bad)]
-    texts += [*leaving_lines(plan), *loss_lines(Loss(words=bad, evidence=(bad,)))]
+    texts += [*leaving_lines(plan), *loss_lines(Loss(message=bad, evidence=(bad,)))]
     for row in step_rows(plan):
         texts += [row.title, row.proof, row.rollback]
     for precheck in precheck_rows(found, {"lag": bad}):
@@ -180,7 +180,7 @@ def test_how_clients_leave_is_part_of_the_plan() -> None:
     plan = runs.planned()
     told = document(plan)["clients"]
     assert isinstance(told, list)
-    by_step = {each["step"]: each["words"] for each in told}
+    by_step = {each["step"]: each["message"] for each in told}
     assert list(by_step) == ["switch-endpoint-1", "switch-endpoint-2", "verify-clients"]
     assert "they stay there until they are restarted" in by_step["switch-endpoint-1"]
     assert "its sessions to primary are closed" in by_step["switch-endpoint-2"]
@@ -193,7 +193,7 @@ def test_a_plan_that_moves_nobody_says_so() -> None:
     still = replace(plan, steps=tuple(s for s in plan.steps if s.kind != "switch-endpoint"))
     first, second = leaving_rows(still)
     assert (first.step, second.step) == (None, "verify-clients")
-    assert first.words.startswith("drctl switches no endpoint: redirect clients to secondary")
+    assert first.message.startswith("drctl switches no endpoint: redirect clients to secondary")
     assert leaving_lines(still)[0].startswith("no endpoint: drctl switches no endpoint")
     clients = document(still)["clients"]
     assert isinstance(clients, list)

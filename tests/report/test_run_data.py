@@ -310,7 +310,7 @@ def test_where_the_fence_fell_behind_the_opening_nobody_says_that_nothing_was_lo
     switch, fence = GOOD["switch-endpoint-1"], GOOD["fence-producers"]
     killed = replace(switch, takes=10, dies=True)
     run = Run(runs.planned()).play({**GOOD, "switch-endpoint-1": killed})
-    fell = replace(fence, words="none of 24 rules is on primary yet", end=State.WAITING)
+    fell = replace(fence, message="none of 24 rules is on primary yet", end=State.WAITING)
     data = run.play({**GOOD, "fence-producers": fell}).data
     assert data.ending.exit_code == 1
     assert (data.rpo.records, data.rpo.exact) == (None, False)
@@ -332,7 +332,7 @@ def test_a_cause_that_kept_guards_from_looking_is_told_once_in_every_form() -> N
     }
     found = Run(runs.unplanned()).play(script).data
     (told,) = found.unseen
-    assert told.words == f"2 checks could not run: {why} (a, b)"
+    assert told.message == f"2 checks could not run: {why} (a, b)"
     document = ReportDocument.of(found).to_json()
     check(document)
     for text in (json.dumps(document), run_markdown.render(found), run_page.render(found)):

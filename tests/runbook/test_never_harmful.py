@@ -99,7 +99,7 @@ circumstances = st.builds(
         source_answers=source,
     ),
     st.booleans(),
-    st.sampled_from(FACTS["replicator"].words),
+    st.sampled_from(FACTS["replicator"].values),
     st.sampled_from(list(FenceMethod)),
     st.integers(0, 3),
     st.integers(0, 12),

@@ -63,8 +63,8 @@ def test_cases_have_every_value_and_the_neighbors_of_each_number() -> None:
     ]
     for name, fact in FACTS.items():
         values = {facts[name] for facts in found}
-        if fact.words:
-            assert values == set(fact.words)
+        if fact.values:
+            assert values == set(fact.values)
     assert {facts["endpoints"] for facts in found} == {0, 1, 2, 6, 7, 8}
 
 
@@ -77,7 +77,7 @@ def text_of(expression: Expression) -> str:
     return word.join(f"({text_of(part)})" for part in expression.parts)
 
 
-words = st.sampled_from([(n, w) for n, f in FACTS.items() for w in f.words])
+words = st.sampled_from([(n, w) for n, f in FACTS.items() for w in f.values])
 numbers = st.tuples(st.sampled_from(["endpoints", "connectors"]), st.integers(0, 100))
 atoms = st.one_of(
     st.builds(lambda pair, op: Compare(pair[0], op, pair[1]), words, st.sampled_from(["==", "!="])),

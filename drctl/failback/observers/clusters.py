@@ -36,7 +36,7 @@ def observe_fence(link: Link, topics: Collection[str], reader: LinkReader) -> Fe
         text = _reported_by(settings.verify, "the fence is", "set", reader)
         prover = reader.fence(link.source, _SETTLE_S)
         return Fence(
-            text.held, text.words, prover.prove((), topics).no_writes if text.held else None
+            text.held, text.message, prover.prove((), topics).no_writes if text.held else None
         )
     return Fence(
         None,
@@ -61,8 +61,8 @@ def observe_stopped(link: Link, reader: LinkReader) -> Stopped | None:
 def _reported_by(argv: tuple[str, ...], what: str, so: str, reader: LinkReader) -> Stopped:
     ended = run_probe(argv, {}, _COMMAND_S, reader)
     held, said = ended.code == 0, ended.output.strip()
-    words = f"user-supplied command: {what} {so if held else f'not {so}'}"
-    return Stopped(held, f"{words} ({said})" if said else words)
+    message = f"user-supplied command: {what} {so if held else f'not {so}'}"
+    return Stopped(held, f"{message} ({said})" if said else message)
 
 
 def _by_rules(
@@ -84,8 +84,8 @@ def _by_rules(
         unproven = several(proof.enforcement.unproven) or "no broker is known"
         return Fence(False, f"the fence is set but not every broker enforces it: {unproven}")
     brokers = listed(sorted(proof.enforcement.brokers))
-    words = f"every broker ({brokers}) denies writes to {listed(sorted(principals))}"
-    return Fence(True, words, proof.no_writes)
+    message = f"every broker ({brokers}) denies writes to {listed(sorted(principals))}"
+    return Fence(True, message, proof.no_writes)
 
 
 def covering(wanted: Acl, present: Acls) -> Acl | None:

@@ -63,11 +63,11 @@ class GapOutcome:
     """The ground truth about unreplicated records, compared with the result of `drctl gap`.
 
     Attributes:
-        words: ground truth and comparison, for the summary.
+        message: ground truth and comparison, for the summary.
     """
 
     correct: bool
-    words: str
+    message: str
     page: Path
 
 
@@ -199,12 +199,12 @@ class FailbackOutcome:
     """The state of both clusters after the failback, compared with ground truth.
 
     Attributes:
-        words: the comparison, for the summary.
+        message: the comparison, for the summary.
         report: HTML report of the run.
     """
 
     correct: bool
-    words: str
+    message: str
     report: Path
 
 
@@ -360,7 +360,9 @@ def play(stage: Stage, workload: Workload | None = None) -> ScenarioResult:
     consumed = not skipped and all(each.after for each in groups)
     correct = consumed and gap.correct and failback.correct
     headline = "PASSED: drctl matches ground truth." if correct else "FAILED: see the differences."
-    summary = "\n".join((headline, _groups_summary(groups, len(there)), gap.words, failback.words))
+    summary = "\n".join(
+        (headline, _groups_summary(groups, len(there)), gap.message, failback.message)
+    )
     return ScenarioResult(correct, summary, gap.page, report, failback.report)
 
 
