@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from drctl.model.repairs import ShapeReader
     from drctl.model.replication import Workers
     from drctl.model.state_snapshot import StateSnapshot
+    from drctl.model.survey import QuotaReader
     from drctl.offsets.applying import Translated
     from drctl.offsets.results import Answers, Place
 
@@ -392,6 +393,11 @@ class ClusterLinkReader(NoFailback):
     def shapes(self, name: str) -> "ShapeReader":
         """The topics of one cluster with their partitions and configuration."""
         found: ShapeReader = self._once("shapes", name)
+        return found
+
+    def quotas(self, name: str) -> "QuotaReader":
+        """The client quotas of one cluster."""
+        found: QuotaReader = self._once("quotas", name)
         return found
 
     def producer_ids(self, name: str) -> "ProducerIdReader":

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from drctl.model.producer_ids import ProducerIdWriter
     from drctl.model.repairs import RuleWriter, ShapeWriter
     from drctl.model.replication import WorkersWriter
+    from drctl.model.survey import QuotaWriter
     from drctl.model.topology import TopicPartition
     from drctl.offsets.results import Place
 
@@ -128,6 +129,10 @@ class ClusterLinkWriter:
     def shapes(self, name: str) -> "ShapeWriter":
         """Creates and changes topics of one cluster."""
         return adapters.writer(name, self.config.cluster(name)).shapes
+
+    def quotas(self, name: str) -> "QuotaWriter":
+        """Sets client quotas of one cluster."""
+        return adapters.writer(name, self.config.cluster(name)).quotas
 
     def elections(self, name: str) -> "Electing":
         """Elects leaders of one cluster."""

@@ -83,7 +83,8 @@ def look_at(reader: ClusterLinkReader) -> Differences:
     target = reader.shapes(link.target)
     there = reader.cluster_reader(link.target).topic_names()
     seen = Seen(reader.shapes(link.source).shapes(names), target.shapes(copies), there)
-    return Differences(observed, validated(all_fixes(observed, seen), target))
+    fixes = validated(all_fixes(observed, seen), target, reader.quotas(link.target))
+    return Differences(observed, fixes)
 
 
 def _basis(looked: Differences) -> Mapping[str, str]:

@@ -33,6 +33,7 @@ from drctl.model.errors import ConfigError, DrctlError, Refused
 from drctl.model.fencing import DENY, PREFIXED, Denied
 from drctl.model.plan import Json, Step
 from drctl.model.repairs import Acl, TopicShape
+from drctl.model.survey import Limit
 from drctl.model.text import quote
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.model.typed_json import read_as, to_json
@@ -40,16 +41,15 @@ from drctl.runbook.allowlist import allowlist_of
 from drctl.runbook.reading import find
 from drctl.runbook.values import could_be
 from drctl.steps.apply_offsets import ApplyOffsets, ApplySettings
+from drctl.steps.quotas import QuotaChange, SetQuotas
 from drctl.steps.registry import KINDS
+from drctl.steps.repair_changes import Change, changes_in, changes_of
 from drctl.steps.repairs import (
     AddRules,
-    Change,
     ConfigureTopics,
     PartitionsChange,
     RuleChange,
     SettingChange,
-    changes_in,
-    changes_of,
     topics_of,
 )
 from drctl.steps.reversed import Irreversible
@@ -210,15 +210,23 @@ def require_differences(state: RunState, allowed: Permitted, reader: "ClusterLin
     wanted = {(f.change.topic, f.change.key, f.change.after) for f in fixes.settings}
     counts = {(f.change.topic, f.change.total) for f in fixes.partitions}
     made = {fix.change.name: fix.change for fix in fixes.topics}
+    limits = {(fix.change.entity, fix.change.key, fix.change.to) for fix in fixes.quotas}
+    quotas = reader.quotas(target).quotas()
     found = reader.acls(target).acls()
     existing = frozenset() if isinstance(found, Unavailable) else frozenset(found.rules)
 
-    topics = topics_of(change for change in changes if not isinstance(change, RuleChange))
+    topics = topics_of(
+        change for change in changes if not isinstance(change, RuleChange | QuotaChange)
+    )
     shapes = reader.shapes(target).shapes(sorted(topics)) if topics else {}
 
     def is_difference(change: Change) -> bool:
         if isinstance(change, RuleChange):
             return change.rule in rules | existing
+        if isinstance(change, QuotaChange):
+            known = {} if isinstance(quotas, Unavailable) else quotas.get(change.entity, {})
+            done = known.get(change.key) == change.to
+            return done or (change.entity, change.key, change.to) in limits
         shape = shapes.get(change.topic)
         has = shape if isinstance(shape, TopicShape) else None
         if isinstance(change, SettingChange):
@@ -261,7 +269,7 @@ def permitted_kinds(state: RunState, allowed: Permitted) -> Mapping[str, Kind]:
     """
     if allowed.signed:
         return KINDS
-    unproven = {AddRules.name, ConfigureTopics.name}
+    unproven = {AddRules.name, SetQuotas.name, ConfigureTopics.name}
     for effect in state.effects:
         if state.plan.step(effect.step).kind == SwitchEndpoint.name and _foreign(
             read_as(SwitchIntent, effect.intent), allowed
@@ -335,6 +343,8 @@ def _settings(step: Step, allowed: Permitted) -> Iterator[str]:
             if not allowed.carries(topic):
                 yield _not_carried(topic)
     for change in changes_of([step]):
+        if isinstance(change, QuotaChange):
+            continue  # Not of the link: `require_differences` compares it with the source.
         rule = change.rule if isinstance(change, RuleChange) else None
         topic = change.rule.name if isinstance(change, RuleChange) else change.topic
         if not _is_about(topic, rule, allowed):
@@ -465,6 +475,9 @@ class _Rehearsal:
     def shapes(self, name: str) -> "_Shapes":
         return _Shapes(self._cluster(name))
 
+    def quotas(self, name: str) -> "_Cluster":
+        return self._cluster(name)
+
     def workers(self) -> "_Connectors":
         return _Connectors(self)
 
@@ -535,6 +548,10 @@ class _Cluster:
 
     def advance(self, beyond: int) -> Mapping[int, Any]:
         self.writer.require(isinstance(beyond, int), "its target is not a producer id")
+        return {}
+
+    def set_quotas(self, limits: Collection[Limit]) -> Mapping[Limit, Any]:
+        """Allowed: `require_differences` compares the limits with those of the source."""
         return {}
 
     def write_probe(self, topic: str, text: str) -> None:

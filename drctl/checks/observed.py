@@ -16,7 +16,7 @@ from drctl.model.loss import Mode
 from drctl.model.producer_ids import Producers
 from drctl.model.repairs import Acls
 from drctl.model.replication import Connector, Lag, LeftOut, Tail
-from drctl.model.survey import ByBroker, Layout, Quotas, Settings
+from drctl.model.survey import ByBroker, Layout, LogDirs, Quotas, Settings
 from drctl.model.topology import TopicPartition, TopicState, Unavailable
 
 NOT_QUERIED = Unavailable("not queried")
@@ -34,6 +34,7 @@ class ClusterSurvey:
         features: by broker, each queried directly.
         settings: of each broker.
         scram_users: names of users with a SCRAM credential.
+        log_dirs: the disks of each broker.
     """
 
     layout: Layout | Unavailable = NOT_QUERIED
@@ -41,6 +42,7 @@ class ClusterSurvey:
     settings: Settings | Unavailable = NOT_QUERIED
     scram_users: frozenset[str] | Unavailable = NOT_QUERIED
     quotas: Quotas | Unavailable = NOT_QUERIED
+    log_dirs: LogDirs | Unavailable = NOT_QUERIED
 
 
 class Ages(NamedTuple):

@@ -226,6 +226,7 @@ def surveyed_cluster(surveyor: ClusterSurveyor) -> ClusterSurvey:
         tried(surveyor.settings),
         tried(surveyor.scram_users),
         tried(surveyor.quotas),
+        tried(surveyor.log_dirs),
     )
 
 
@@ -238,4 +239,4 @@ def tried(query: Callable[[], T]) -> T | Unavailable:
 
 
 def _unless_silent(seen: ClusterSurvey | Unavailable) -> ClusterSurvey:
-    return ClusterSurvey(*[seen] * 5) if isinstance(seen, Unavailable) else seen
+    return ClusterSurvey(*[seen] * 6) if isinstance(seen, Unavailable) else seen

@@ -11,7 +11,7 @@ from drctl.checks.verdict import NotObserved, Verdict, fail, not_checked, ok, re
 from drctl.model.finding import Status
 from drctl.model.groups import OFFSETS_TOPIC
 from drctl.model.loss import Mode
-from drctl.model.survey import Entity
+from drctl.model.survey import quota_of
 from drctl.model.topology import TopicState, Unavailable
 
 _FAMILY = Family.PARITY
@@ -222,6 +222,29 @@ def _weaker(
         yield Verdict(status, found.subject, reason, evidence, impact, remedy)
 
 
+@check("orphaned-copies", _FAMILY, Status.WARN)
+def orphans(observed: Observed) -> Verdict:
+    """Every copy on the target has its topic on the source."""
+    link = observed.link
+    here, there = (side.layout() for side in sides(observed))
+    ours = {place.topic for place in here.partitions}
+    copies = sorted({place.topic for place in there.partitions})
+    subject = f"copies on cluster {link.target}"
+    origins = {name: link.source_topic(name) for name in copies}
+    carried = [name for name, origin in origins.items() if origin and link.carries(origin)]
+    orphaned = [name for name in carried if origins[name] not in ours]
+    if not orphaned:
+        return ok(subject, "every copy has its topic on the source", f"{len(carried):,} topics")
+    return warn(
+        subject,
+        f"{len(orphaned):,} have no topic on {link.source}: {listed(orphaned)}",
+        "the topic was deleted there, is not visible to drctl's user, or this one is no copy",
+        "clients that are moved may read or write what no longer exists on the source",
+        "delete the copy with kafka-topics --delete if nobody needs it; add topics of the target's"
+        " own to `exclude` of the link",
+    )
+
+
 def _unread(found: Compared) -> Iterator[Verdict]:
     if found.unread:
         reason = f"{len(found.unread):,} of them could not be read"
@@ -396,7 +419,7 @@ def quotas(observed: Observed) -> Verdict:
     lost = [f"{quota_of(who)}: {listed(list(ours[who]))}" for who in ours if who not in theirs]
     if slower:
         impact = "these clients are throttled after a failover"
-        remedy = "copy the source's quotas: drctl doctor --fix, or kafka-configs --alter"
+        remedy = "set the source's quotas: drctl doctor --fix"
         return warn(
             subject,
             f"{len(slower):,} are lower than on the source",
@@ -406,12 +429,7 @@ def quotas(observed: Observed) -> Verdict:
         )
     if lost:
         impact = "these clients are not throttled on the target"
-        remedy = "copy the source's quotas: drctl doctor --fix, or kafka-configs --alter"
+        remedy = "set the source's quotas: drctl doctor --fix"
         return warn(subject, f"{len(lost):,} are missing", several(lost), impact, remedy)
     details = f"{len(ours):,} and {len(theirs):,} quotas"
     return ok(subject, "none is lower or missing", details)
-
-
-def quota_of(who: Entity) -> str:
-    """The entity of a quota, for messages."""
-    return ", ".join(f"{kind} {name if name is not None else '(default)'}" for kind, name in who)

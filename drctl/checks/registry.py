@@ -7,6 +7,7 @@ from drctl.checks import (
     acls,
     applications,
     brokers,
+    capacity,
     endpoints,
     mirror_maker,
     parity,
@@ -23,7 +24,7 @@ from drctl.checks.observed import Observed
 from drctl.model.finding import Finding
 
 _MODULES = (
-    *(replicator, mirror_maker, reachability, source, target, brokers, replication),
+    *(replicator, mirror_maker, reachability, source, target, capacity, brokers, replication),
     *(replication_loops, parity, applications, acls, endpoints, runs),
 )
 _FAMILIES = list(Family)

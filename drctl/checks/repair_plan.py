@@ -9,23 +9,14 @@ from drctl.checks import acls, parity
 from drctl.checks.acls import FENCED, Refusal, RuleBook, judged_principals, of_a_fence, refusals
 from drctl.checks.connector_settings import SOURCE, find
 from drctl.checks.observed import Observed
-from drctl.checks.parity import (
-    Pair,
-    compared,
-    does_less,
-    does_more,
-    limit,
-    lower,
-    number,
-    policies,
-    quota_of,
-)
+from drctl.checks.parity import Pair, compared, does_less, does_more, limit, lower, number, policies
 from drctl.checks.repairs import (
     NOT_OURS,
     Extension,
     Fix,
     Fixes,
     Left,
+    LimitChange,
     Seen,
     SettingChange,
     keeps_its_topics,
@@ -35,23 +26,18 @@ from drctl.config.fields import UNCHANGED
 from drctl.config.foreign_patterns import compiled
 from drctl.model.finding import Finding, Status
 from drctl.model.repairs import Acl, Acls, TopicSetting, TopicShape, WantedTopic
-from drctl.model.survey import Entity
+from drctl.model.survey import Entity, quota_of
 from drctl.model.text import option
 from drctl.model.topology import Unavailable
 
 _USERS, _QUOTAS = "scram-user-parity", "quota-parity"
 _TYPES = {"user": "users", "client-id": "clients", "ip": "ips"}
 _SECRET = "passwords cannot be read from a cluster: they cannot be copied"
-_SHARED = "the right quota depends on the capacity of the target's brokers"
+_KEPT_QUOTA = "drctl deletes no quotas: somebody may have set it for the target"
 
 
-def users_and_quotas_left(observed: Observed) -> Iterator[Left]:
-    """SCRAM users that are missing, and quotas that are missing or lower."""
-    yield from _users(observed)
-    yield from _quotas(observed)
-
-
-def _users(observed: Observed) -> Iterator[Left]:
+def users_left(observed: Observed) -> Iterator[Left]:
+    """SCRAM users that are missing on the target."""
     ours, theirs = observed.survey.source.scram_users, observed.survey.target.scram_users
     if isinstance(ours, Unavailable) or isinstance(theirs, Unavailable):
         return
@@ -67,34 +53,53 @@ def _users(observed: Observed) -> Iterator[Left]:
         )
 
 
-def _quotas(observed: Observed) -> Iterator[Left]:
+def quotas_to_set(observed: Observed, _seen: Seen) -> Fixes:
+    """Limits that are missing or lower on the target, and those that only the target has."""
     ours, theirs = observed.survey.source.quotas, observed.survey.target.quotas
     if isinstance(ours, Unavailable) or isinstance(theirs, Unavailable):
-        return
+        return Fixes()
+    fixes: list[Fix[LimitChange]] = []
+    left: list[Left] = []
     for who in dict.fromkeys((*ours, *theirs)):
         wanted, there = ours.get(who, {}), theirs.get(who, {})
+        for key, value in sorted(wanted.items()):
+            now = there.get(key)
+            if now is None or now < value:
+                fixes.append(_limit_fix(observed, LimitChange(who, key, now, value)))
         # A quota that only the target has is stricter than none.
-        changes = {key: value for key, value in wanted.items() if there.get(key, 0.0) < value}
-        if changes:
-            limits = ",".join(f"{key}={value:g}" for key, value in sorted(changes.items()))
-            state = "lower" if changes.keys() & there.keys() else "not"
-            what = f"quota {limits} of {quota_of(who)} is {state} on {observed.link.target}"
-            yield _quota(observed, who, what, option("--add-config", limits))
-        more = sorted(there.keys() - wanted.keys())
-        if more:
-            what = f"quota {','.join(more)} of {quota_of(who)} is not on {observed.link.source}"
-            yield _quota(observed, who, what, option("--delete-config", ",".join(more)))
+        if more := sorted(there.keys() - wanted.keys()):
+            left.append(_only_there(observed, who, more))
+    return Fixes(quotas=tuple(fixes), left=tuple(left))
 
 
-def _quota(observed: Observed, who: Entity, what: str, change: str) -> Left:
+def _limit_fix(observed: Observed, change: LimitChange) -> Fix[LimitChange]:
+    what = f"quota {change.key} of {quota_of(change.entity)}"
+    now = "missing" if change.was is None else f"{change.was:g}"
+    why = "these clients are not throttled" if change.was is None else "these clients are throttled"
+    return Fix(
+        what, now, f"{change.to:g}", f"{why} after a failover", change, _per_broker(observed)
+    )
+
+
+def _per_broker(observed: Observed) -> str:
+    layouts = observed.survey.source.layout, observed.survey.target.layout
+    counts = [0 if isinstance(each, Unavailable) else len(each.brokers) for each in layouts]
+    if not all(counts) or counts[0] == counts[1]:
+        return ""
+    source, target = observed.link.source, observed.link.target
+    return f"quotas apply to each broker: {source} has {counts[0]}, {target} has {counts[1]}"
+
+
+def _only_there(observed: Observed, who: Entity, keys: list[str]) -> Left:
     named = " ".join(
         f"{option('--entity-type', _TYPES.get(kind, kind))} "
         + ("--entity-default" if name is None else option("--entity-name", name))
         for kind, name in who
     )
+    what = f"quota {','.join(keys)} of {quota_of(who)} is not on {observed.link.source}"
+    change = option("--delete-config", ",".join(keys))
     remedy = f"on {observed.link.target}: kafka-configs --alter {change} {named}"
-    impact = "these clients are throttled too much, or not at all"
-    return Left(_QUOTAS, what, _SHARED, impact, remedy)
+    return Left(_QUOTAS, what, _KEPT_QUOTA, "these clients are throttled too much", remedy)
 
 
 _CHECK = "acl-parity"
@@ -583,7 +588,8 @@ _PARITY = (
     parity.scram_users,
     parity.quotas,
 )
-_BY_HAND = (parity.brokers, parity.offsets_partitions)
+_BY_HAND = (parity.orphans, parity.brokers, parity.offsets_partitions)
+_KEPT_TOPICS = "drctl deletes no topics"
 _OUT_OF_REACH = "it is a setting of the cluster, not of the link"
 _OTHER_RULES = Left(
     "rules-not-compared",
@@ -614,13 +620,19 @@ def differing_topics(observed: Observed) -> tuple[str, ...]:
 def all_fixes(observed: Observed, seen: Seen) -> Fixes:
     """The changes, and the differences to fix by hand."""
     found = Fixes()
-    for fixes in (rules_to_add, settings_to_fix, partitions_to_add, topics_to_create):
+    for fixes in (
+        rules_to_add,
+        quotas_to_set,
+        settings_to_fix,
+        partitions_to_add,
+        topics_to_create,
+    ):
         try:
             found += fixes(observed, seen)
         except NotObserved:
             continue  # Reported by its check: see `_not_observed`.
-    left = (*users_and_quotas_left(observed), *_not_observed(observed))
-    beyond = tuple(_of_brokers(observed))
+    left = (*users_left(observed), *_not_observed(observed))
+    beyond = tuple(_by_hand(observed))
     if isinstance(observed.target_acls, Acls) and observed.target_acls.enforced:
         beyond += (_OTHER_RULES,)
     return found + Fixes(left=left, beyond=beyond)
@@ -633,11 +645,12 @@ def _not_observed(observed: Observed) -> Iterator[Left]:
                 yield _left(finding, f"it was not checked: {finding.reason}")
 
 
-def _of_brokers(observed: Observed) -> Iterator[Left]:
+def _by_hand(observed: Observed) -> Iterator[Left]:
     for check in _BY_HAND:
         for finding in check.findings(observed):
             if finding.status in (Status.WARN, Status.FAIL):
-                yield _left(finding, _OUT_OF_REACH)
+                kept = check is parity.orphans
+                yield _left(finding, _KEPT_TOPICS if kept else _OUT_OF_REACH)
 
 
 def _left(finding: Finding, why: str) -> Left:

@@ -12,9 +12,11 @@ from drctl.checks.observed import Observed
 from drctl.model.endpoints import EndpointState
 from drctl.model.finding import Finding, Status
 from drctl.model.repairs import Acl, Alteration, ShapeReader, TopicShape, WantedTopic
+from drctl.model.survey import Entity, Limit, QuotaReader
 from drctl.model.topology import Unavailable
 
 Change = TypeVar("Change", covariant=True)
+Key = TypeVar("Key")
 
 Shapes = Mapping[str, TopicShape | Unavailable | None]
 
@@ -34,6 +36,15 @@ class Extension(NamedTuple):
 
     topic: str
     total: int
+
+
+class LimitChange(NamedTuple):
+    """A limit of a client quota: its current value, if it has one, and its wanted value."""
+
+    entity: Entity
+    key: str
+    was: float | None
+    to: float
 
 
 class SettingChange(NamedTuple):
@@ -110,6 +121,7 @@ class Fixes:
     """
 
     rules: tuple[Fix[Acl], ...] = ()
+    quotas: tuple[Fix[LimitChange], ...] = ()
     settings: tuple[Fix[SettingChange], ...] = ()
     partitions: tuple[Fix[Extension], ...] = ()
     topics: tuple[Fix[WantedTopic], ...] = ()
@@ -119,7 +131,7 @@ class Fixes:
     @property
     def changes(self) -> tuple[Fix[object], ...]:
         """All changes."""
-        return (*self.rules, *self.settings, *self.partitions, *self.topics)
+        return (*self.rules, *self.quotas, *self.settings, *self.partitions, *self.topics)
 
     def __add__(self, other: "Fixes") -> "Fixes":
         return Fixes(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
@@ -168,25 +180,32 @@ def _moved(observed: Observed) -> list[str]:
 _REMEDY = "check the target's policies and the permissions of drctl's user"
 
 
-def validated(fixes: Fixes, target: ShapeReader) -> Fixes:
+def validated(fixes: Fixes, target: ShapeReader, quotas: QuotaReader) -> Fixes:
     """Validate the changes on the target; those that it rejects are left, with its reason.
 
     Raises:
         Unreachable: the target did not answer.
     """
+    answers = quotas.would_set(
+        [Limit(f.change.entity, f.change.key, f.change.to) for f in fixes.quotas]
+    )
     settings = [Alteration(f.change.topic, f.change.key, f.change.after) for f in fixes.settings]
     configured = target.would_configure(settings)
     extended = target.would_extend({f.change.topic: f.change.total for f in fixes.partitions})
     created = target.would_create([f.change for f in fixes.topics])
+    throttled, unset = _parted(
+        "quota-parity", fixes.quotas, answers, lambda c: Limit(c.entity, c.key, c.to)
+    )
     taken, left = _parted("topic-config-parity", fixes.settings, configured, lambda c: c.topic)
     more, short = _parted("fewer-partitions-on-target", fixes.partitions, extended, _topic)
     made, missing = _parted("topics-missing-on-target", fixes.topics, created, lambda c: c.name)
     return replace(
         fixes,
+        quotas=throttled,
         settings=taken,
         partitions=more,
         topics=made,
-        left=(*fixes.left, *left, *short, *missing),
+        left=(*fixes.left, *unset, *left, *short, *missing),
     )
 
 
@@ -197,13 +216,13 @@ def _topic(change: tuple[str, int]) -> str:
 def _parted(
     check: str,
     fixes: Iterable[Fix[Change]],
-    answers: Mapping[str, Unavailable | None],
-    topic: Callable[[Change], str],
+    answers: Mapping[Key, Unavailable | None],
+    key: Callable[[Change], Key],
 ) -> tuple[tuple[Fix[Change], ...], tuple[Left, ...]]:
     taken: list[Fix[Change]] = []
     left: list[Left] = []
     for fix in fixes:
-        why = answers.get(topic(fix.change))
+        why = answers.get(key(fix.change))
         if why is None:
             taken.append(fix)
         else:

@@ -33,7 +33,7 @@ class Doctor(PlanRequest):
         typer.Option(
             "--fix",
             help="Plan the changes that align the target with the source: topics, partitions,"
-            " topic configurations and ACLs.",
+            " topic configurations, ACLs and client quotas.",
         ),
     ] = False
 

@@ -20,6 +20,7 @@ from drctl.model.producer_ids import ProducerIdReader, ProducerIdWriter
 from drctl.model.repairs import RuleWriter, ShapeReader, ShapeWriter
 from drctl.model.replication import ConnectorStopper, Workers, WorkersWriter
 from drctl.model.state_snapshot import StateSnapshot
+from drctl.model.survey import QuotaReader, QuotaWriter
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.offsets.applying import Translated
 from drctl.offsets.results import Answers
@@ -273,6 +274,9 @@ class LinkReader(Protocol):
     def shapes(self, name: str) -> ShapeReader:
         """The partition counts and configurations of topics of one cluster."""
 
+    def quotas(self, name: str) -> QuotaReader:
+        """The client quotas of one cluster."""
+
     def producer_ids(self, name: str) -> ProducerIdReader:
         """The producer ids of one cluster."""
 
@@ -434,6 +438,9 @@ class LinkWriter(Protocol):
 
     def shapes(self, name: str) -> ShapeWriter:
         """Creates and changes topics of one cluster."""
+
+    def quotas(self, name: str) -> QuotaWriter:
+        """Sets client quotas of one cluster."""
 
     def elections(self, name: str) -> ElectionWriter:
         """Requests leader elections on one cluster."""

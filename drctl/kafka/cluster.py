@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from drctl.kafka.ledger_topic import TopicLedger, TopicLedgerReader
     from drctl.kafka.own_topics import KafkaProbeWriter
     from drctl.kafka.producer_ids import KafkaProducerIdReader, KafkaProducerIdWriter
+    from drctl.kafka.quotas import KafkaQuotaReader, KafkaQuotaWriter
     from drctl.kafka.reader import KafkaClusterReader
     from drctl.kafka.reconcile_copier import TransactionalCopier
     from drctl.kafka.reconcile_topics import ReconcileTopic
@@ -70,6 +71,9 @@ class KafkaReader(_Cluster):
 
     shapes: "_Part[KafkaShapeReader]" = _Part("topic_configs", "KafkaShapeReader")
     """Topic partitions, replicas and configurations."""
+
+    quotas: "_Part[KafkaQuotaReader]" = _Part("quotas", "KafkaQuotaReader")
+    """Client quotas."""
 
     producer_ids: "_Part[KafkaProducerIdReader]" = _Part("producer_ids", "KafkaProducerIdReader")
     """Producer ids in use."""
@@ -121,6 +125,9 @@ class KafkaWriter(_Cluster):
 
     shapes: "_Part[KafkaShapeWriter]" = _Part("topic_configs", "KafkaShapeWriter")
     """Creates and alters topics."""
+
+    quotas: "_Part[KafkaQuotaWriter]" = _Part("quotas", "KafkaQuotaWriter")
+    """Sets client quotas."""
 
     producer_ids: "_Part[KafkaProducerIdWriter]" = _Part("producer_ids", "KafkaProducerIdWriter")
     """Advances producer ids."""

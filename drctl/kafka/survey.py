@@ -1,7 +1,6 @@
 """Inventory of a whole cluster: brokers, replicas, settings, users and quotas."""
 
-from collections.abc import Collection, Iterable
-from struct import Struct
+from collections.abc import Collection
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -20,23 +19,37 @@ from drctl.kafka.protocol import (
     CLIENT_ID,
     INT8,
     INT16,
+    INT32,
+    INT64,
     NO_TAGS,
-    NULLABLE_STRING,
     STRING,
-    TEXT,
     THROTTLE,
     Api,
-    Field,
+    Read,
+    array,
     body_reader,
     body_writer,
     rows,
+    skipped,
+    topic_rows,
 )
+from drctl.kafka.quotas import all_quotas
 from drctl.model.errors import ConfigError
-from drctl.model.survey import Broker, BrokerFeatures, ByBroker, Layout, Quotas, Replicas, Settings
+from drctl.model.survey import (
+    Broker,
+    BrokerFeatures,
+    ByBroker,
+    Disks,
+    Layout,
+    LogDirs,
+    Quotas,
+    Replicas,
+    Settings,
+)
 from drctl.model.topology import TopicPartition, Unavailable
 
 FEATURES = Api("ApiVersions", 18, 3, True, "2.4")
-DESCRIBE_QUOTAS = Api("DescribeClientQuotas", 48, 1, True, "2.8")
+LOG_DIRS = Api("DescribeLogDirs", 35, 4, True, "3.3")
 
 _VERSIONS = rows(INT16, INT16, INT16)
 _LEVELS = rows(STRING, INT16, INT16)
@@ -70,32 +83,28 @@ def _levels(data: bytes | None) -> dict[str, int]:
     return {name: max(levels) for name, *levels in found}
 
 
-class DescribedQuotas(NamedTuple):
-    """The response to DescribeClientQuotas.
-
-    Attributes:
-        error: Kafka's error code; 0 for success.
-        limits: limits by entity and key.
-    """
+class _LogDir(NamedTuple):
+    """One log directory of a broker; -1 if the broker does not report its capacity."""
 
     error: int
-    text: str
-    limits: Quotas
+    partitions: tuple[tuple[TopicPartition, int], ...]
+    total: int
+    usable: int
 
 
-def _quotas(error: int, text: str, entries: Iterable[tuple[Any, Any]]) -> DescribedQuotas:
-    limits = {tuple(sorted(entity, key=str)): dict(values) for entity, values in entries}
-    return DescribedQuotas(error, text, limits)
+ALL_LOG_DIRS = body_writer(array(STRING))(None)
+"""The body of a request for all replicas of a broker."""
 
 
-_DOUBLE = Struct(">d")
-FLOAT64 = Field(_DOUBLE.pack, lambda cursor: _DOUBLE.unpack(cursor.take(_DOUBLE.size))[0])
-_NOT_STRICT = 0
-ALL_QUOTAS = body_writer(rows(), INT8)((), _NOT_STRICT)
-"""The body of a request for all quotas."""
+def _size(topic: str, partition: int, size: int) -> tuple[TopicPartition, int]:
+    return TopicPartition(topic, partition), size
 
-_QUOTA = rows(rows(STRING, NULLABLE_STRING), rows(STRING, FLOAT64))
-read_quotas = body_reader(_quotas, THROTTLE, INT16, TEXT, _QUOTA)
+
+_SIZES = topic_rows(INT32, INT64, skipped(INT64), skipped(INT8), into=_size)
+_DIRS = rows(INT16, skipped(STRING), _SIZES, INT64, INT64, into=_LogDir)
+read_log_dirs: Read[tuple[int, tuple[_LogDir, ...]]] = body_reader(
+    lambda error, dirs: (error, dirs), THROTTLE, INT16, _DIRS
+)
 
 _USERS = "users"
 
@@ -183,14 +192,16 @@ class KafkaSurveyor(ClusterClient):
             Unreachable: no broker answered within the deadline.
             ConfigError: drctl's own connections do not support the properties.
         """
+        return self._brokers.first(all_quotas, self._connection.deadline())
 
-        def ask(broker: BrokerSocket) -> Quotas | Unavailable:
-            found = broker.exchange(DESCRIBE_QUOTAS, ALL_QUOTAS, read_quotas)
-            if found.error:
-                return Unavailable(found.text or KafkaError(found.error).str())
-            return found.limits
+    def log_dirs(self) -> LogDirs:
+        """The disks of each broker; unavailable if the broker does not report their capacity.
 
-        return self._brokers.first(ask, self._connection.deadline())
+        Raises:
+            Unreachable: no broker answered within the deadline.
+            ConfigError: drctl's own connections do not support the properties.
+        """
+        return self._brokers.ask_all(_disks, self._connection.deadline())
 
     def transactional_ids(self) -> tuple[str, ...] | Unavailable:
         """All transactional ids that the coordinators know, in use or not, sorted.
@@ -248,3 +259,17 @@ class KafkaSurveyor(ClusterClient):
         resources = [ConfigResource(ResourceType.BROKER, str(node)) for node in nodes]
         asked = self._connection.admin().describe_configs(resources, request_timeout=timeout)
         return zip(nodes, asked.values(), strict=True)
+
+
+def _disks(broker: BrokerSocket) -> Disks | Unavailable:
+    error, dirs = broker.exchange(LOG_DIRS, ALL_LOG_DIRS, read_log_dirs)
+    error = error or next((each.error for each in dirs if each.error), 0)
+    if error:
+        return Unavailable(f"{broker.address}: {KafkaError(error).str()}")
+    if not dirs or any(min(each.total, each.usable) < 0 for each in dirs):
+        return Unavailable(f"{broker.address} does not report the capacity of its disks")
+    sizes = dict(row for each in dirs for row in each.partitions)
+    # Two log directories may be on one volume: count each capacity once.
+    volumes = {(each.total, each.usable) for each in dirs}
+    total, usable = (sum(values) for values in zip(*volumes, strict=True))
+    return Disks(total, usable, sizes)

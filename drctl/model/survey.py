@@ -1,6 +1,6 @@
 """Survey of a whole cluster for health checks: brokers, replicas, users, quotas."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -76,6 +76,36 @@ Entity = tuple[tuple[str, str | None], ...]
 """The entity of a quota: type and name; None for the default of the type."""
 
 Quotas = Mapping[Entity, Mapping[str, float]]
+
+
+class Limit(NamedTuple):
+    """One limit of a client quota to set; None removes it."""
+
+    entity: Entity
+    key: str
+    value: float | None
+
+
+def quota_of(entity: Entity) -> str:
+    """The entity of a quota, for messages."""
+    return ", ".join(f"{kind} {name if name is not None else '(default)'}" for kind, name in entity)
+
+
+class Disks(NamedTuple):
+    """The log directories of one broker.
+
+    Attributes:
+        total: bytes of its volumes.
+        usable: bytes that are free on them.
+        sizes: bytes on disk of each replica that it holds.
+    """
+
+    total: int
+    usable: int
+    sizes: Mapping[TopicPartition, int]
+
+
+LogDirs = Mapping[int, Disks | Unavailable]
 ByBroker = Mapping[int, BrokerFeatures | Unavailable]
 Settings = Mapping[int, Mapping[str, str] | Unavailable]
 
@@ -120,10 +150,47 @@ class ClusterSurveyor(Protocol):
             ConfigError: the properties cannot be used for connections of our own.
         """
 
+    def log_dirs(self) -> LogDirs:
+        """The disks of each broker; unavailable if the broker does not report their capacity.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+            ConfigError: the properties cannot be used for connections of our own.
+        """
+
     def transactional_ids(self) -> tuple[str, ...] | Unavailable:
         """All transactional ids that the coordinators know, sorted.
 
         Raises:
             Unreachable: no broker answered within the deadline.
             ConfigError: the properties cannot be used for connections of our own.
+        """
+
+
+class QuotaReader(Protocol):
+    """Reads client quotas, and validates changes without applying them."""
+
+    def quotas(self) -> Quotas | Unavailable:
+        """All client quotas.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+
+    def would_set(self, limits: Collection[Limit]) -> Mapping[Limit, Unavailable | None]:
+        """Validate limits; by limit None, or why the cluster rejects it.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+
+
+class QuotaWriter(Protocol):
+    """Sets and removes exactly the given limits; idempotent."""
+
+    def set_quotas(self, limits: Collection[Limit]) -> Mapping[Limit, Unavailable | None]:
+        """Set limits; by limit None on success, or the reason of the failure.
+
+        Raises:
+            Unreachable: no broker answered within the deadline; nothing was sent.
         """

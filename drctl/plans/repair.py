@@ -9,6 +9,7 @@ from drctl.engine.kind import BothClusters
 from drctl.model.loss import Mode
 from drctl.model.plan import Duty, Plan, Step
 from drctl.steps.prechecks import CheckSettings, RunPrechecks, SnapshotSettings, SnapshotState
+from drctl.steps.quotas import QuotaChange, QuotasSettings, SetQuotas
 from drctl.steps.repairs import (
     AddPartitions,
     AddRules,
@@ -71,6 +72,18 @@ def _changes(given: Repair) -> Iterator[Step]:
     if fixes.rules:
         rules = tuple(RuleChange(rule=fix.change, **_words(fix)) for fix in fixes.rules)
         yield AddRules().step(AddRules.name, RulesSettings(cluster, rules), 20)
+    if fixes.quotas:
+        quotas = tuple(
+            QuotaChange(
+                entity=fix.change.entity,
+                key=fix.change.key,
+                was=fix.change.was,
+                to=fix.change.to,
+                **_words(fix),
+            )
+            for fix in fixes.quotas
+        )
+        yield SetQuotas().step(SetQuotas.name, QuotasSettings(cluster, quotas), 20)
     if fixes.settings:
         settings = tuple(
             SettingChange(

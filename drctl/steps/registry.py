@@ -37,6 +37,7 @@ from drctl.steps.manual import (
 )
 from drctl.steps.prechecks import Preflight, RunPrechecks, SnapshotState
 from drctl.steps.producer_ids import AdvanceProducerIds
+from drctl.steps.quotas import SetQuotas
 from drctl.steps.rebuild import EmptyReturned, SetStartOffsetsEarliest
 from drctl.steps.records import (
     VERIFY_FORWARD_COPIES,
@@ -167,6 +168,7 @@ FAILBACK = frozenset(kind.name for kind in _FAILBACK)
 
 _REPAIRS: tuple[StepKind, ...] = (
     AddRules(),
+    SetQuotas(),
     ConfigureTopics(),
     AddPartitions(),
     CreateTopics(),

@@ -26,10 +26,8 @@ from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
 from drctl.model.fencing import to_add
 from drctl.model.finding import Status
-from drctl.model.plan import Json, Step
 from drctl.model.repairs import Acl, Alteration, TopicShape, WantedTopic
 from drctl.model.topology import Unavailable
-from drctl.model.typed_json import read_as
 
 
 def counted(number: int, what: str) -> str:
@@ -90,9 +88,6 @@ class TopicChange(Difference):
 class _OfTopic(Protocol):
     @property
     def topic(self) -> str: ...
-
-
-Change = RuleChange | PartitionsChange | SettingChange | TopicChange
 
 
 def topics_of(changes: Iterable[_OfTopic]) -> tuple[str, ...]:
@@ -599,38 +594,3 @@ class FinalPrecheck(Polling[BothClusters, BothClusters, FinalPrecheckFacts]):
         outstanding = f"to be fixed by hand: {counted(len(left), 'difference')}: {'; '.join(left)}"
         message = f"{message}; to be fixed by hand: {len(left)}"
         return Readback(State.DONE, message, FinalPrecheckFacts(len(left)), left, outstanding)
-
-
-def changes_of(steps: Iterable[Step]) -> tuple[Change, ...]:
-    """The changes that the steps of a repair plan would make."""
-    found: list[Change] = []
-    for step in steps:
-        for kind in (AddRules(), ConfigureTopics(), AddPartitions(), CreateTopics()):
-            if step.kind == kind.name:
-                found += kind.read_settings(step.settings).changes
-    return tuple(found)
-
-
-_NO_DESCRIPTION = dict.fromkeys(("what", "before", "after", "why", "note"), "")
-
-
-def changes_in(kind: str, intent: Json) -> tuple[Change, ...]:
-    """The changes in the intent of a repair step."""
-    if kind == AddRules.name:
-        return tuple(
-            RuleChange(rule=rule, **_NO_DESCRIPTION) for rule in read_as(RulesIntent, intent).added
-        )
-    if kind == ConfigureTopics.name:
-        settings = read_as(ConfigureIntent, intent).changes
-        return tuple(
-            SettingChange(
-                topic=each.topic, key=each.key, was=each.was, to=each.to, **_NO_DESCRIPTION
-            )
-            for each in settings
-        )
-    if kind == AddPartitions.name:
-        partitions = read_as(PartitionsIntent, intent).changes
-        return tuple(
-            PartitionsChange(topic=each.topic, to=each.to, **_NO_DESCRIPTION) for each in partitions
-        )
-    return read_as(TopicsIntent, intent).make if kind == CreateTopics.name else ()

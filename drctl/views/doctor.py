@@ -10,7 +10,7 @@ from drctl.checks.repairs import PRECHECK
 from drctl.model.finding import Finding, Status
 from drctl.model.health import CHECK_NETWORK
 from drctl.model.plan import Plan
-from drctl.steps.repairs import Change, changes_of
+from drctl.steps.repair_changes import Change, changes_of
 from drctl.views.findings import finding_lines
 from drctl.views.text import plain, plural, sentence
 from drctl.views.view import Part, Text, heading, section, table, view

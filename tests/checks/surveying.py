@@ -16,7 +16,7 @@ from drctl.checks.observed import (
 )
 from drctl.config.schema import LedgerConfig
 from drctl.model.groups import Group, GroupProtocol, GroupState, Member
-from drctl.model.survey import Broker, BrokerFeatures, Layout, Replicas
+from drctl.model.survey import Broker, BrokerFeatures, Disks, Layout, Replicas
 from drctl.model.topology import TopicPartition, Unavailable
 from tests.checks.precheck_cases import NOW_MS
 
@@ -52,6 +52,7 @@ def _cluster(given: Mapping[str, Any]) -> ClusterSurvey:
         _seen(given.get("settings"), lambda each: {1: {k: str(v) for k, v in each.items()}}),
         _seen(given.get("users"), frozenset),
         _seen(given.get("quotas"), lambda each: {(("user", n),): q for n, q in each.items()}),
+        _seen(given.get("disks"), lambda each: {n: _seen(d, _disks) for n, d in each.items()}),
     )
 
 
@@ -86,6 +87,15 @@ def _nodes(text: str) -> tuple[int, ...]:
 
 def _feature(given: Mapping[str, Any]) -> BrokerFeatures:
     return BrokerFeatures(given.get("supported", {}), given.get("finalized", {}))
+
+
+def _disks(given: Mapping[str, Any]) -> Disks:
+    """Gibibytes: of the volume, free on it, and by partition."""
+    sizes = {
+        TopicPartition(name.rpartition("-")[0], int(name.rpartition("-")[2])): size << 30
+        for name, size in given.get("sizes", {}).items()
+    }
+    return Disks(given["total"] << 30, given["usable"] << 30, sizes)
 
 
 def _tracked_offsets(given: Mapping[str, Any]) -> TrackedOffsetsSeen:

@@ -14,6 +14,7 @@ from drctl.checks.repair_plan import JUDGED, all_fixes, differing_topics
 from drctl.checks.repairs import Fixes, Seen, clients_on_source, validated
 from drctl.model.finding import Status
 from drctl.model.repairs import Acl, Acls, Alteration, TopicSetting, TopicShape, WantedTopic
+from drctl.model.survey import Limit
 from drctl.model.topology import TopicState, Unavailable
 from tests.checks.observing import merged, observed
 from tests.docs.pages import page
@@ -107,7 +108,16 @@ def carried_out(look: Observed, fixes: Fixes) -> Observed:
     acls = look.target_acls
     assert isinstance(acls, Acls)
     rules = (*acls.rules, *(fix.change for fix in fixes.rules))
-    return replace(look, target_topics=topics, target_acls=Acls(acls.enforced, rules))
+    there = look.survey.target.quotas
+    assert isinstance(there, Mapping)
+    quotas = {who: dict(limits) for who, limits in there.items()}
+    for fix in fixes.quotas:
+        quotas.setdefault(fix.change.entity, {})[fix.change.key] = fix.change.to
+    target = replace(look.survey.target, quotas=quotas)
+    survey = replace(look.survey, target=target)
+    return replace(
+        look, target_topics=topics, target_acls=Acls(acls.enforced, rules), survey=survey
+    )
 
 
 def nothing(fixes: Fixes) -> bool:
@@ -121,6 +131,7 @@ RUNS_PRECHECKS: tuple[Check, ...] = (
     parity_acls.acls,
     parity.retention,
     parity.timestamps,
+    parity.quotas,
 )
 
 
@@ -146,6 +157,14 @@ DRIFTS: Mapping[str, Mapping[str, Any]] = {
     },
     "time": {"target_topics": {"orders": {"message.timestamp.type": "LogAppendTime"}}},
     "rule": {"target_acls": []},
+    "quotas": {
+        "survey": {
+            "source": {
+                "quotas": {"app": {"producer_byte_rate": 5.0}, "jobs": {"x": 2.0, "y": 1.0}}
+            },
+            "target": {"quotas": {"jobs": {"x": 1.0}}},
+        }
+    },
     "everything": {
         "source_topics": {
             "orders": {"partitions": 4, "min.insync.replicas": 2},
@@ -347,24 +366,43 @@ def test_missing_user_is_named() -> None:
     assert "--entity-name app" in left.remedy
 
 
-def test_quotas_have_a_command() -> None:
-    quotas = {"app": {"producer_byte_rate": 1000.0, "request_percentage": 5.0}}
+def test_quotas_that_are_missing_or_lower_are_set() -> None:
+    quotas = {"app": {"producer_byte_rate": 1000.0, "request_percentage": 5.0}, "jobs": {"x": 1.0}}
     there = {"app": {"producer_byte_rate": 10.0, "request_percentage": 9.0}}
     survey = {"source": {"quotas": quotas}, "target": {"quotas": there}}
-    (left,) = fixed(case(survey=survey)).left
-    assert left.what == "quota producer_byte_rate=1000 of user app is lower on b"
-    assert (
-        "--add-config producer_byte_rate=1000 --entity-type users --entity-name app" in left.remedy
-    )
+    fixes = fixed(case(survey=survey))
+    assert [(fix.what, fix.before, fix.after, fix.why) for fix in fixes.quotas] == [
+        (
+            "quota producer_byte_rate of user app",
+            "10",
+            "1000",
+            "these clients are throttled after a failover",
+        ),
+        (
+            "quota x of user jobs",
+            "missing",
+            "1",
+            "these clients are not throttled after a failover",
+        ),
+    ]
+    assert fixes.left == ()
 
 
-def test_quota_of_one_cluster_only() -> None:
+def test_quotas_apply_to_each_broker() -> None:
+    layout = {"brokers": {1: None, 2: None, 3: None}, "partitions": {}}
+    source = {"quotas": {"app": {"producer_byte_rate": 10.0}}, "layout": layout}
+    (fix,) = fixed(case(survey={"source": source})).quotas
+    assert fix.note == "quotas apply to each broker: a has 3, b has 2"
+
+
+def test_quota_that_only_the_target_has_is_left() -> None:
     only = {"app": {"producer_byte_rate": 10.0}}
-    (ours,) = fixed(case(survey={"source": {"quotas": only}})).left
-    assert ours.what == "quota producer_byte_rate=10 of user app is not on b"
-    (theirs,) = fixed(case(survey={"target": {"quotas": only}})).left
-    assert theirs.what == "quota producer_byte_rate of user app is not on a"
-    assert "--delete-config producer_byte_rate --entity-type users" in theirs.remedy
+    fixes = fixed(case(survey={"target": {"quotas": only}}))
+    assert fixes.changes == ()
+    (left,) = fixes.left
+    assert left.what == "quota producer_byte_rate of user app is not on a"
+    assert left.why.startswith("drctl deletes no quotas")
+    assert "--delete-config producer_byte_rate --entity-type users" in left.remedy
 
 
 def test_unobserved_values_are_left_with_the_reason() -> None:
@@ -399,12 +437,19 @@ class Strict:
     def would_create(self, topics: list[WantedTopic]) -> dict[str, Unavailable | None]:
         return {each.name: None for each in topics}
 
+    def would_set(self, limits: list[Limit]) -> dict[Limit, Unavailable | None]:
+        return {each: Unavailable("unknown quota") if each.key == "x" else None for each in limits}
+
 
 def test_changes_that_the_target_rejects_are_left() -> None:
-    fixes = validated(fixed(case(**DRIFTS["everything"])), Strict())  # type: ignore[arg-type]
+    drifts = merged(DRIFTS["everything"], DRIFTS["quotas"])
+    strict: Any = Strict()
+    fixes = validated(fixed(case(**drifts)), strict, strict)
     assert (fixes.settings, fixes.partitions) == ((), ())
     assert len(fixes.topics) == len(fixes.rules) == 1
+    assert [fix.change.key for fix in fixes.quotas] == ["producer_byte_rate", "y"]
     assert [each.why for each in fixes.left] == [
+        "the target rejects it: unknown quota",
         "the target rejects it: Policy violation",
         "the target rejects it: not authorized",
     ]

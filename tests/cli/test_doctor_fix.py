@@ -76,7 +76,7 @@ def drawn(findings: tuple[Finding, ...] = (), against: tuple[str, ...] = ()) -> 
 def test_a_plan_shows_each_change_and_what_is_left() -> None:
     left = Finding("x", Status.WARN, "SCRAM user app", "no password", "", "no login", "add it")
     text = drawn((left,))
-    assert text.startswith("Ready: link main, primary -> secondary; 6 changes, 1 to fix by hand")
+    assert text.startswith("Ready: link main, primary -> secondary; 8 changes, 1 to fix by hand")
     assert "topic orders: partitions" in text
     assert "Fix: add it" in text
     assert text.rstrip().endswith("To apply the changes: drctl doctor --fix --execute")

@@ -18,7 +18,8 @@ import pytest
 import drctl
 from drctl.checks.acls import writers
 from drctl.checks.observed import Observed
-from drctl.checks.repair_plan import users_and_quotas_left
+from drctl.checks.repair_plan import quotas_to_set, users_left
+from drctl.checks.repairs import Seen
 from drctl.config.schema import ConnectorsConfig
 from drctl.failback.blockers import OtherLink, other_links
 from drctl.failback.facts import Cluster
@@ -150,13 +151,14 @@ class Anything:
 @every
 def test_users_and_quotas(name: str) -> None:
     entity = (("user", name), ("client-id", None))
-    ours = Anything(scram_users=frozenset({name}), quotas={entity: {"producer_byte_rate": 5.0}})
+    ours = Anything(scram_users=frozenset({name}), quotas={entity: {}})
     theirs = Anything(scram_users=frozenset(), quotas={entity: {"request_percentage": 1.0}})
     seen = Anything(
         survey=Anything(source=ours, target=theirs), link=Anything(source="a", target="b")
     )
-    left = list(users_and_quotas_left(cast(Observed, seen)))
-    assert len(left) == 3
+    seen_as = cast(Observed, seen)
+    left = [*users_left(seen_as), *quotas_to_set(seen_as, Seen({}, {}, frozenset())).left]
+    assert len(left) == 2
     for each in left:
         (line,) = (value for value in vars_of(each) if "kafka-configs --alter" in value)
         words = words_of(line[line.index("kafka-configs") :])

@@ -22,7 +22,7 @@ from drctl.app.resume_check import (
     require_differences,
     require_permitted,
 )
-from drctl.checks.repairs import Fix, Fixes, SettingChange
+from drctl.checks.repairs import Fix, Fixes, LimitChange, SettingChange
 from drctl.cli import resume
 from drctl.config import loading
 from drctl.config.configuration import Config
@@ -604,7 +604,7 @@ def test_what_only_an_unsigned_journal_tells_is_not_rolled_back_to(config: Confi
         held = permitted_kinds(state, permitted(config, config.link(), state))
         return frozenset(name for name, kind in held.items() if kind is not KINDS[name])
 
-    left = frozenset({"add-rules", "configure-topics"})
+    left = frozenset({"add-rules", "set-quotas", "configure-topics"})
     assert left_to_people("10.0.0.1") == left
     assert left_to_people("10.6.6.6") == left | {"switch-endpoint"}
     stays = permitted_kinds(
@@ -622,10 +622,17 @@ def test_a_repair_is_held_against_what_differs_whatever_its_plan_is_called(
     wanted = SettingChange("orders", "retention.ms", "5", "9")
     fixes = Fixes(settings=(Fix("what", "5", "9", "why", wanted),))
     reader = RepairReader(config, config.link(), cast(Any, None), cast(Any, None))
-    monkeypatch.setattr(fix_way, "look_at", lambda _: fix_way.Differences(cast(Any, None), fixes))
     shape = TopicShape(1, 1, {"retention.ms": TopicSetting("5", own=True)})
-    look = SimpleNamespace(acls=lambda: Acls(enforced=True), shapes=lambda _: {"orders": shape})
+    limit = LimitChange((("user", "eve"),), "x", None, 9.0)
+    fixes = replace(fixes, quotas=(Fix("what", "missing", "9", "why", limit),))
+    monkeypatch.setattr(fix_way, "look_at", lambda _: fix_way.Differences(cast(Any, None), fixes))
+    look = SimpleNamespace(
+        acls=lambda: Acls(enforced=True),
+        shapes=lambda _: {"orders": shape},
+        quotas=lambda: {(("user", "eve"),): {"y": 2.0}},
+    )
     monkeypatch.setattr(RepairReader, "acls", lambda *_: look)
+    monkeypatch.setattr(RepairReader, "quotas", lambda *_: look)
     monkeypatch.setattr(RepairReader, "shapes", lambda *_: look)
 
     def held(kind: str, told: Mapping[str, Any], reader: Any = reader) -> None:
@@ -637,7 +644,11 @@ def test_a_repair_is_held_against_what_differs_whatever_its_plan_is_called(
 
     held("configure-topics", {**change, "to": "9"})
     held("configure-topics", {**change, "to": "5"})
-    for kind, told in (("configure-topics", change), ("add-rules", rule)):
+    quota = {"entity": [["user", "eve"]], "key": "x", "to": 9.0}
+    held("set-quotas", quota)
+    held("set-quotas", {**quota, "key": "y", "to": 2.0})
+    quota["to"] = 10.0
+    for kind, told in (("configure-topics", change), ("add-rules", rule), ("set-quotas", quota)):
         with pytest.raises(Refused, match="what does not differ"):
             held(kind, told)
         with pytest.raises(Refused, match="steps that only doctor-fix may have"):
@@ -660,6 +671,7 @@ def test_a_repair_may_go_on_wherever_its_process_ended(
             tuple(fix for fix in fixes if fix.what in left)
             for fixes in (
                 repairs.FIXES.rules,
+                repairs.FIXES.quotas,
                 repairs.FIXES.settings,
                 repairs.FIXES.partitions,
                 repairs.FIXES.topics,
@@ -669,6 +681,7 @@ def test_a_repair_may_go_on_wherever_its_process_ended(
         monkeypatch.setattr(fix_way, "look_at", lambda _: looked)
         monkeypatch.setattr(RepairReader, "acls", lambda _, name: world.acls(name))
         monkeypatch.setattr(RepairReader, "shapes", lambda _, name: world.shapes(name))
+        monkeypatch.setattr(RepairReader, "quotas", lambda _, name: world.quotas(name))
         state = read_run(json.loads(json.dumps(told)))
         assert said(state, config) == []
         reader = RepairReader(config, link, cast(Any, None), cast(Any, None))

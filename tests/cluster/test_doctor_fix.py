@@ -7,10 +7,23 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from confluent_kafka.admin import AclOperation, ConfigResource, ConfigSource, ResourceType  # type: ignore[attr-defined, unused-ignore]
+from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
+    AclOperation,
+    ConfigResource,
+    ConfigSource,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
+)
 
+from bench.quota import limit
+from drctl.kafka.connection import Connection
+from drctl.kafka.quotas import KafkaQuotaReader
 from drctl.model.errors import Refused
 from drctl.model.plan import Json
+from drctl.model.topology import Unavailable
 from drctl.steps.repairs import AddPartitions, ConfigureTopics
 from tests.cli.documents import check
 from tests.cluster.command import Drctl
@@ -23,9 +36,11 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
 
 GO = ("--execute", "--yes")
 USER = "User:orders-app"
+RATE, SHARE = "producer_byte_rate", "request_percentage"
 PARITY = (
     *("topics-missing-on-target", "fewer-partitions-on-target", "topic-config-parity"),
-    *("acl-parity", "retention-parity", "timestamp-type-parity"),
+    *("acl-parity", "retention-parity", "timestamp-type-parity", "quota-parity"),
+    *("orphaned-copies",),
 )
 
 
@@ -36,11 +51,13 @@ class Drifted:
     Attributes:
         weak: a topic with fewer partitions, and weaker settings.
         missing: one that is not there.
+        user: whose quota is lower on the target, and who has no password there.
     """
 
     drctl: Drctl
     weak: str
     missing: str
+    user: str = ""
 
     def call(self, *words: str) -> tuple[int, str]:
         """The exit code, and stdout."""
@@ -63,10 +80,17 @@ def drifted(site: Site) -> Drifted:
     for cluster in site.clusters:
         site.opened.callback(forget, cluster, weak, missing)
         grant(cluster, rule(APP, missing, AclOperation.READ))
+    user = f"fix-{uuid4().hex[:8]}"
+    for cluster, rate in ((site.primary, 2_000_000.0), (site.secondary, 1_000_000.0)):
+        limit(cluster.lab_cluster, user, rate, RATE)
+        site.opened.callback(limit, cluster.lab_cluster, user, None, RATE)
+    limit(site.primary.lab_cluster, user, 5.0, SHARE)
+    site.opened.callback(limit, site.primary.lab_cluster, user, None, SHARE)
+    site.opened.callback(limit, site.secondary.lab_cluster, user, None, SHARE)
     fence = {"method": "acl", "principals": [USER]}
     replicator = {"kind": "none"}
     link = link_over(weak, missing, groups=["nobody"], replicator=replicator, fence=fence)
-    return Drifted(site.new_drctl({f"fix-{uuid4().hex[:8]}": link}), weak, missing)
+    return Drifted(site.new_drctl({f"fix-{uuid4().hex[:8]}": link}), weak, missing, user)
 
 
 def own_settings(cluster: ClusterUnderTest, topic: str) -> Mapping[str, str]:
@@ -82,9 +106,17 @@ def partitions(cluster: ClusterUnderTest, topic: str) -> int:
     return len(known.partitions) if known else 0
 
 
+def quotas(cluster: ClusterUnderTest, user: str) -> Mapping[str, float]:
+    with KafkaQuotaReader(Connection("x", cluster.properties(), timeout_s=20)) as reader:
+        found = reader.quotas()
+    assert not isinstance(found, Unavailable)
+    return found.get((("user", user),), {})
+
+
 def state(cluster: ClusterUnderTest, given: Drifted) -> object:
     """Everything of the target that may be changed."""
     return (
+        quotas(cluster, given.user),
         own_settings(cluster, given.weak),
         [partitions(cluster, name) for name in (given.weak, given.missing)],
         [rules_of(cluster, name) for name in (given.weak, given.missing)],
@@ -106,8 +138,8 @@ def test_drift_is_shown_repaired_after_a_crash_and_gone(
     plan = check(json.loads(file.read_text(encoding="utf-8")))
     kinds = [step["kind"] for step in plan["steps"]]
     assert kinds == [
-        *("check", "snapshot-state", "add-rules", "configure-topics", "add-partitions"),
-        *("create-topics", "final-precheck"),
+        *("check", "snapshot-state", "add-rules", "set-quotas", "configure-topics"),
+        *("add-partitions", "create-topics", "final-precheck"),
     ]
     changes = {c["what"]: c for step in plan["steps"] for c in step["settings"].get("changes", ())}
     made = changes.pop(f"topic {missing}")
@@ -117,6 +149,8 @@ def test_drift_is_shown_repaired_after_a_crash_and_gone(
         f"topic {weak}: max.message.bytes": ("1048588 (of its brokers)", "2000000"),
         f"topic {weak}: retention.ms": ("1000", "1209600000"),
         f"topic {weak}: partitions": ("1", "3"),
+        f"quota {RATE} of user {drifted.user}": ("1e+06", "2e+06"),
+        f"quota {SHARE} of user {drifted.user}": ("missing", "5"),
     }
     assert state(secondary, drifted) == before, "a plan has written"
 
@@ -133,6 +167,7 @@ def test_drift_is_shown_repaired_after_a_crash_and_gone(
     assert partitions(secondary, missing) == 0
     code, done = drifted.json("resume", *GO)
     assert (code, done["status"]) == (0, "done"), done
+    assert quotas(secondary, drifted.user) == {RATE: 2_000_000.0, SHARE: 5.0}
     assert own_settings(secondary, weak) == {
         "max.message.bytes": "2000000",
         "retention.ms": "1209600000",
@@ -143,10 +178,26 @@ def test_drift_is_shown_repaired_after_a_crash_and_gone(
 
     _, rows = drifted.json("doctor")
     said = {row["check"]: row["status"] for row in rows["checks"]}
-    assert {said[name] for name in PARITY} == {"ok"}
+    assert {name: said[name] for name in PARITY if said[name] != "ok"} == {}
     assert said["runs-unfinished"] == "ok"
     code, again = drifted.json("doctor", "--fix", *GO)
     assert (code, again["schema"], again["steps"]) == (0, "drctl/plan/1", [])
+    disks = next(row for row in rows["checks"] if row["check"] == "disk-capacity")
+    assert " free" in disks["evidence"]
+    assert disks["status"] in ("ok", "warn"), "the disk of this machine decides"
+
+    primary.delete_topics([missing])
+    _, rows = drifted.json("doctor")
+    orphans = next(row for row in rows["checks"] if row["check"] == "orphaned-copies")
+    assert orphans["status"] == "warn"
+    assert orphans["reason"] == f"1 have no topic on primary: {missing}"
+    assert partitions(secondary, missing) == 2
+
+
+def alter_user(cluster: ClusterUnderTest, change: object) -> None:
+    """Add or delete a SCRAM user."""
+    (done,) = cluster.admin.alter_user_scram_credentials([change]).values()
+    done.result()
 
 
 def refuse(*_: object) -> Json:
@@ -160,19 +211,30 @@ def crash(*_: object) -> tuple[str, ...]:
 
 
 def test_what_the_target_would_refuse_is_left_with_its_reason(
-    drifted: Drifted, new_drctl: NewDrctl, primary: ClusterUnderTest, secondary: ClusterUnderTest
+    drifted: Drifted,
+    new_drctl: NewDrctl,
+    primary: ClusterUnderTest,
+    secondary: ClusterUnderTest,
+    site: Site,
 ) -> None:
     primary.configure(drifted.weak, min_insync_replicas="2")
+    sha = ScramMechanism.SCRAM_SHA_512
+    info = ScramCredentialInfo(sha, 4096)
+    alter_user(primary, UserScramCredentialUpsertion(drifted.user, info, b"secret"))
+    gone = UserScramCredentialDeletion(drifted.user, sha)
+    site.opened.callback(alter_user, primary, gone)
     renamed = f"copy.{drifted.missing}"
     replicator = {"kind": "none", "rename": "copy.${topic}"}
     link = link_over(drifted.missing, groups=["nobody"], replicator=replicator)
     code, plan = drifted.json("doctor", "--fix")
     assert code == 1, plan["refused"]
-    left = [each for each in plan["findings"] if each["status"] == "warn"]
-    assert [each["subject"] for each in left] == [
-        f"topic {drifted.weak}: min.insync.replicas=1 (source: 2)"
-    ]
-    assert "it would reject acks=all" in left[0]["reason"]
+    left = {each["subject"]: each for each in plan["findings"] if each["status"] == "warn"}
+    topic = left.pop(f"topic {drifted.weak}: min.insync.replicas=1 (source: 2)")
+    assert "it would reject acks=all" in topic["reason"]
+    user = left.pop(f"SCRAM user {drifted.user} is not on secondary")
+    assert user["reason"].startswith("passwords cannot be read")
+    assert f"--entity-name {drifted.user}" in user["remedy"]
+    assert not left
     other = Drifted(new_drctl({"prefixed": link}), "", drifted.missing)
     code, plan = other.json("doctor", "--fix")
     made = next(step for step in plan["steps"] if step["kind"] == "create-topics")

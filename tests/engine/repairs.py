@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import cast
 
-from drctl.checks.repairs import Extension, Fix, Fixes, SettingChange
+from drctl.checks.repairs import Extension, Fix, Fixes, LimitChange, SettingChange
 from drctl.engine.executing import Execution
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Unreachable
 from drctl.model.finding import Finding, Status
 from drctl.model.plan import Plan
 from drctl.model.repairs import Acl, Acls, Alteration, TopicSetting, TopicShape, WantedTopic
+from drctl.model.survey import Entity, Limit
 from drctl.model.topology import Unavailable
 from drctl.plans.repair import PRECHECKS, Repair, repair
 from drctl.steps.registry import KINDS
@@ -24,6 +25,9 @@ READ, WRITE = (
 )
 SOMEBODY = Acl("orders", "LITERAL", "User:other", "*", "READ", "ALLOW")
 POLICY = Unavailable("Policy violation")
+ADA: Entity = (("user", "ada"),)
+JOBS: Entity = (("client-id", None),)
+RATE, SHARE = "producer_byte_rate", "request_percentage"
 
 
 @dataclass
@@ -34,6 +38,7 @@ class Lagging(World):
         partitions: of the target's topics.
         own: settings that its topics have themselves.
         rules: of the target.
+        limits: of its clients.
         declines: topics, or operations of rules, that the target refuses to change.
         against: names of prechecks that fail.
         left: what only a person can do.
@@ -45,6 +50,7 @@ class Lagging(World):
         default_factory=lambda: {("payments", TIME): "LogAppendTime"}
     )
     rules: set[Acl] = field(default_factory=lambda: {SOMEBODY})
+    limits: dict[tuple[Entity, str], float] = field(default_factory=lambda: {(ADA, RATE): 10.0})
     declines: set[str] = field(default_factory=set)
     against: set[str] = field(default_factory=set)
     left: tuple[str, ...] = ()
@@ -55,7 +61,7 @@ class Lagging(World):
     @property
     def state(self) -> object:
         """All of the target."""
-        return dict(self.partitions), dict(self.own), set(self.rules)
+        return dict(self.partitions), dict(self.own), set(self.rules), dict(self.limits)
 
     # What looks.
 
@@ -69,6 +75,9 @@ class Lagging(World):
 
     def differences(self) -> list[str]:
         found = [fix.what for fix in FIXES.rules if fix.change not in self.rules]
+        for quota in FIXES.quotas:
+            if self.limits.get((quota.change.entity, quota.change.key)) != quota.change.to:
+                found.append(quota.what)
         for fix in FIXES.settings:
             if self._value(fix.change.topic, fix.change.key) != fix.change.after:
                 found.append(fix.what)
@@ -77,6 +86,17 @@ class Lagging(World):
 
     def acls(self, name: str) -> SimpleNamespace:
         return SimpleNamespace(acls=lambda: self._listed(name))
+
+    def quotas(self, name: str) -> SimpleNamespace:
+        assert name == "secondary"
+        return SimpleNamespace(quotas=self._quotas, set_quotas=self._set_quotas)
+
+    def _quotas(self) -> dict[Entity, dict[str, float]]:
+        self.fall("look at quotas")
+        found: dict[Entity, dict[str, float]] = {}
+        for (entity, key), value in self.limits.items():
+            found.setdefault(entity, {})[key] = value
+        return found
 
     def cluster_reader(self, name: str) -> SimpleNamespace:
         raise Unreachable(f"{name} tells nothing of this")
@@ -128,6 +148,18 @@ class Lagging(World):
             for rule in rules
         }
 
+    def _set_quotas(self, limits: Collection[Limit]) -> dict[Limit, Unavailable | None]:
+        return {
+            each: self._change(each.key, lambda e=each: self._limit(e))  # type: ignore[misc]
+            for each in limits
+        }
+
+    def _limit(self, limit: Limit) -> None:
+        if limit.value is None:
+            self.limits.pop((limit.entity, limit.key), None)
+        else:
+            self.limits[limit.entity, limit.key] = limit.value
+
     def _create(self, topics: Collection[WantedTopic]) -> dict[str, Unavailable | None]:
         return {
             each.name: self._change(
@@ -178,6 +210,9 @@ class Doing:
     def shapes(self, name: str) -> SimpleNamespace:
         return self.world.shapes(name)
 
+    def quotas(self, name: str) -> SimpleNamespace:
+        return self.world.quotas(name)
+
     def save_evidence(self, name: str, document: Mapping[str, object]) -> None:
         self.world.save_evidence(name, document)
 
@@ -191,8 +226,14 @@ def _setting(topic: str, key: str, before: str, after: str) -> Fix[SettingChange
     return Fix(f"topic {topic}: {key}", before, after, "weaker", change)
 
 
+def _limit(entity: Entity, key: str, before: float | None, after: float) -> Fix[LimitChange]:
+    change = LimitChange(entity, key, before, after)
+    return Fix(f"quota {key}", f"{before}", f"{after}", "throttled", change)
+
+
 FIXES = Fixes(
     (_rule(READ), _rule(WRITE)),
+    (_limit(ADA, RATE, 10.0, 50.0), _limit(JOBS, SHARE, None, 5.0)),
     (
         _setting("orders", SIZE, "1000", "5000"),
         _setting("payments", TIME, "LogAppendTime", "CreateTime"),

@@ -17,7 +17,20 @@ from drctl.model.plan import Plan
 from drctl.model.repairs import ShapeReader, ShapeWriter
 from drctl.steps.registry import KINDS, REPAIRS
 from tests.depth import some
-from tests.engine.repairs import FIXES, SIZE, SOMEBODY, TIME, WRITE, Lagging, execution, plan
+from tests.engine.repairs import (
+    ADA,
+    FIXES,
+    JOBS,
+    RATE,
+    SHARE,
+    SIZE,
+    SOMEBODY,
+    TIME,
+    WRITE,
+    Lagging,
+    execution,
+    plan,
+)
 from tests.engine.switches import Crash, Notes
 from tests.engine.test_interruptions import Countdown
 
@@ -56,6 +69,11 @@ def a_setting_is_refused(world: Lagging) -> None:
     world.declines.add(f"payments {TIME}")
 
 
+def a_quota_is_refused(world: Lagging) -> None:
+    """The other one of the step is restored."""
+    world.declines.add(SHARE)
+
+
 def a_topic_is_refused(world: Lagging) -> None:
     """The last change cannot be done: partitions were added by then."""
     world.declines.add("invoices")
@@ -67,7 +85,8 @@ def a_precheck_fails(world: Lagging) -> None:
 
 
 CASES: tuple[Prepare, ...] = (
-    *(nothing, a_rule_is_refused, a_setting_is_refused, a_topic_is_refused, a_precheck_fails),
+    *(nothing, a_rule_is_refused, a_quota_is_refused, a_setting_is_refused),
+    *(a_topic_is_refused, a_precheck_fails),
 )
 
 
@@ -99,6 +118,7 @@ def test_everything_is_brought_in_line_and_a_second_look_says_so() -> None:
     assert world.differences() == []
     assert world.partitions == {"orders": 4, "payments": 2, "invoices": 3}
     assert world.own == {("orders", SIZE): "5000", ("payments", TIME): "CreateTime"}
+    assert world.limits == {(ADA, RATE): 50.0, (JOBS, SHARE): 5.0}
     assert SOMEBODY in world.rules
     assert world.kept == ["before.json"]
 
@@ -170,6 +190,16 @@ def test_a_value_that_is_neither_the_old_nor_the_new_one_is_not_overwritten() ->
     assert world.own["orders", SIZE] == "2000"
 
 
+def test_a_quota_that_somebody_else_changed_is_not_overwritten() -> None:
+    world = Lagging()
+    world.limits[ADA, RATE] = 20.0
+    before = world.state
+    outcome = run(world)
+    assert outcome.status is Status.REFUSED
+    assert f"{RATE} of user ada on secondary is 20, and was 10" in outcome.message
+    assert world.state == before
+
+
 def test_what_is_left_to_a_person_is_owed() -> None:
     world = Lagging(left=("SCRAM user app is not on b",))
     notes = Notes(world)
@@ -197,8 +227,8 @@ def test_the_rules_of_order_are_kept_and_what_can_be_taken_back_comes_first() ->
     made = plan()
     assert violations(made, KINDS) == ()
     assert [step.kind for step in made.steps] == [
-        *("check", "snapshot-state", "add-rules", "configure-topics", "add-partitions"),
-        *("create-topics", "final-precheck"),
+        *("check", "snapshot-state", "add-rules", "set-quotas", "configure-topics"),
+        *("add-partitions", "create-topics", "final-precheck"),
     ]
     assert Plan.from_json(made.to_json()) == made
     for step in made.steps:
@@ -207,7 +237,7 @@ def test_the_rules_of_order_are_kept_and_what_can_be_taken_back_comes_first() ->
         assert told.proof
 
 
-@pytest.mark.parametrize("kind", ["rules", "settings", "partitions", "topics"])
+@pytest.mark.parametrize("kind", ["rules", "quotas", "settings", "partitions", "topics"])
 def test_a_plan_has_the_steps_that_it_needs(kind: str) -> None:
     only = replace(Fixes(), **{kind: getattr(FIXES, kind)})
     made = plan(only)
@@ -216,7 +246,10 @@ def test_a_plan_has_the_steps_that_it_needs(kind: str) -> None:
 
 
 class OnlyLooks(Lagging):
-    """Topics that can be looked at, and nothing more."""
+    """Topics and quotas that can be read, and nothing more."""
+
+    def quotas(self, name: str) -> SimpleNamespace:
+        return SimpleNamespace(quotas=self._quotas)
 
     def shapes(self, name: str) -> SimpleNamespace:
         return SimpleNamespace(shapes=self._shapes)

@@ -15,13 +15,14 @@ from drctl.kafka import (
     offsets,
     producer_ids,
     protocol,
+    quotas,
     survey,
 )
 from drctl.kafka.protocol import Api
 from drctl.model.groups import Committed
 from drctl.model.producer_ids import Producer
 from drctl.model.repairs import Acl
-from drctl.model.survey import BrokerFeatures
+from drctl.model.survey import BrokerFeatures, Limit
 from drctl.model.topology import TopicPartition
 
 OLD = Api("Old", 7, 1, False, "0.10")
@@ -49,7 +50,16 @@ WRITTEN = [
     (producer_ids.describe_transactions(["x"]), "02 0278 00"),
     (elections.describe_quorum(), f"02 {QUORUM} 02 00000000 00 00 00"),
     (health.CLUSTER_REQUEST, "01 00"),
-    (survey.ALL_QUOTAS, "01 00 00"),
+    (quotas.ALL_QUOTAS, "01 00 00"),
+    (
+        quotas.alter_quotas(
+            [Limit((("user", "a"),), "x", 1000.0), Limit((("user", "a"),), "y", None)],
+            validate_only=True,
+        ),
+        f"02 02 {text('user')} {text('a')} 00 03 {text('x')} 408f400000000000 00 00"
+        f" {text('y')} 0000000000000000 01 00 00 01 00",
+    ),
+    (survey.ALL_LOG_DIRS, "00 00"),
     (acls.describe_acls(), "02 00 01 00 00 01 01 00"),
     (acls.describe_acls("DENY"), "02 00 01 00 00 01 02 00"),
     (acls.write_acls([RULE]), RULE_SENT),
@@ -148,7 +158,7 @@ READ: list[tuple[Any, str, Any]] = [
     ),
     (health.read_cluster, "00000000 001f 036e6f 01 ffffffff 01 80000000 00", (31, "no", {}, None)),
     (
-        survey.read_quotas,
+        quotas.read_quotas,
         f"00000000 0000 00 03 {ENTRIES} 00",
         (
             0,
@@ -159,7 +169,19 @@ READ: list[tuple[Any, str, Any]] = [
             },
         ),
     ),
-    (survey.read_quotas, f"00000000 001f {text('no')} 00 00", (31, "no", {})),
+    (
+        quotas.read_altered,
+        f"00000000 03 0000 00 02 {text('user')} {text('a')} 00 00"
+        f" 002a {text('no')} 02 {text('ip')} 00 00 00 00",
+        ((0, "", (("user", "a"),)), (42, "no", (("ip", None),))),
+    ),
+    (
+        survey.read_log_dirs,
+        f"00000000 0000 02 0000 {text('/d')} 02 0274 02 00000001 0000000000000064"
+        " 0000000000000000 00 00 00 00000000000003e8 00000000000001f4 00 00",
+        (0, ((0, ((TopicPartition("t", 1), 100),), 1000, 500),)),
+    ),
+    (quotas.read_quotas, f"00000000 001f {text('no')} 00 00", (31, "no", {})),
     (
         acls.read_acls,
         f"00000000 0000 00 02 02 0274 03 03 {APP} {EVERYWHERE} 04 02 00"
