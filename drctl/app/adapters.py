@@ -226,6 +226,16 @@ def connect_access(given: "AccessConfig") -> "Access":
         file(given.certificate),
         file(given.key),
         text(given.key_password),
+        {
+            name: setting.place
+            for name, setting in (
+                ("user", given.user),
+                ("ca", given.ca),
+                ("certificate", given.certificate),
+                *given.headers.items(),
+            )
+            if setting is not None
+        },
     )
 
 

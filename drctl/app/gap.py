@@ -237,7 +237,8 @@ def _stabilize(length_s: float, progress: "Callable[[str, int, int], None]") -> 
 
 def _announce(work: "Work", weight: int | None, budget: "Budget", direct: bool) -> None:
     """Report what will be read."""
-    from drctl.views.text import number, plural, size
+    from drctl.model.text import plural
+    from drctl.views.text import number, size
 
     known = work.known.offsets
     message = (

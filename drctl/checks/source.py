@@ -18,7 +18,7 @@ from drctl.checks.verdict import Verdict, fail, not_checked, ok, require, requir
 from drctl.model.finding import Status
 from drctl.model.health import Locked, OpenTransaction, Silent
 from drctl.model.producer_ids import Collision, Producers, collisions
-from drctl.model.text import quote
+from drctl.model.text import abort_hanging, find_hanging, plural, quote, variable
 from drctl.model.topology import TopicPartition, Unavailable
 
 _REMEDY = (
@@ -168,8 +168,9 @@ def _arrived(flow: ReplicationFlow) -> str:
 def hanging(observed: Observed) -> Iterator[Verdict]:
     """No transaction on the source is hanging or older than 5 minutes."""
     subject = f"transactions on cluster {observed.link.source}"
-    remedy = "find them with `kafka-transactions --bootstrap-server ... find-hanging`"
-    by_place = require(observed.transactions, subject, "which are open is", remedy)
+    cluster = variable(observed.link.source)
+    some = f"find them, one topic at a time: {find_hanging(cluster, 'TOPIC')}"
+    by_place = require(observed.transactions, subject, "which are open is", some)
     transactions, unread = split(by_place)
     found = [(place, each) for place, there in transactions.items() for each in there]
     bad = [(p, t) for p, t in found if t.hanging or _age_ms(t, observed) >= _OLD_MS]
@@ -178,10 +179,11 @@ def hanging(observed: Observed) -> Iterator[Verdict]:
         details = several(f"{p} {_described(t, observed)}" for p, t in bad)
         yield fail(
             subject,
-            f"{len(bad):,} open transactions are hanging or older than 5 minutes",
+            f"hanging or older than 5 minutes: {plural(len(bad), 'open transaction')}",
             details,
             "read_committed replication cannot pass them: the drain would time out",
-            "stop their producers or abort them with `kafka-transactions abort`, then retry",
+            "stop their producers, or abort each of them, for example:"
+            f" {abort_hanging(cluster, bad[0][0], bad[0][1].since)}",
         )
     if unread or ageless:
         details = several(
@@ -189,12 +191,18 @@ def hanging(observed: Observed) -> Iterator[Verdict]:
             + [f"{p} {_described(t, observed)}" for p, t in ageless]
         )
         reason = (
-            f"the age of transactions in {len(unread) + len(ageless):,} partitions is not known"
+            f"the age of transactions in {plural(len(unread) + len(ageless), 'partition')} is not"
+            " known"
         )
-        yield not_checked(subject, reason, remedy, details)
+        first = next(iter(unread), None) or ageless[0][0]
+        yield not_checked(
+            subject, reason, f"find them: {find_hanging(cluster, first.topic)}", details
+        )
     if not bad and not unread and not ageless:
         yield ok(
-            subject, f"{len(found):,} open transactions, none is old", _oldest(found, observed)
+            subject,
+            f"{plural(len(found), 'open transaction')}, none is old",
+            _oldest(found, observed),
         )
 
 

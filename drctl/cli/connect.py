@@ -46,6 +46,7 @@ from drctl.model.errors import (
 from drctl.model.plan import Plan, parse_overrides
 from drctl.model.replication import Connector
 from drctl.model.strict_json import read_json
+from drctl.model.text import plural
 from drctl.plans import connectors as plans
 from drctl.steps.connectors import BEFORE
 from drctl.views.connectors import (
@@ -57,7 +58,6 @@ from drctl.views.connectors import (
     status_table,
 )
 from drctl.views.files import write_whole
-from drctl.views.text import plural
 
 if TYPE_CHECKING:
     from drctl.app.connect_adapters import ConnectCluster

@@ -46,6 +46,7 @@ from drctl.drill.result import Limits, Result, StepTime, measured, read
 from drctl.engine.kind import Facts
 from drctl.model.errors import DrctlError, ExitCode, Unreachable, UsageError
 from drctl.model.loss import Mode
+from drctl.model.text import plural
 from drctl.model.topology import Unavailable
 from drctl.steps.commit_offsets import CommitOffsets
 from drctl.views.drill_text import (
@@ -60,7 +61,6 @@ from drctl.views.drill_text import (
     result_table,
     scratch_document,
 )
-from drctl.views.text import plural
 
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
@@ -149,7 +149,7 @@ def drill(given: Drill) -> int:
         1: a measurement violates the policy, or the drill failed
         3: refused
         4: scratch topics or groups remain; run `drctl drill clean`
-        5: unknown
+        5: no verdict: evidence is missing, or a cluster did not answer
         130: interrupted
     """
     check_confirming(given.execute, given.yes)
@@ -424,7 +424,7 @@ def _show_cleaned(link: str, deleted: Sequence[str], left: Sequence[str], *, don
 def show_history(link: LinkName = None) -> int:
     """List past drills.
 
-    Shows the measured RTO and RPO of each drill on this machine, oldest first.
+    Shows the measured RTO and RPO of each drill on this host, oldest first.
 
     Examples:
         drctl drill history

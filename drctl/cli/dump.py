@@ -18,6 +18,7 @@ from drctl.formats.consumer_timestamps import TOPIC
 from drctl.gap.comparison import ScanFailed
 from drctl.model.errors import ExitCode, Unknown, UsageError
 from drctl.model.text import lines as meant
+from drctl.model.text import plural
 from drctl.model.topology import Chunk
 from drctl.offsets.consumer_timestamps import (
     Extent,
@@ -29,7 +30,6 @@ from drctl.offsets.consumer_timestamps import (
     read_frozen,
     row_json,
 )
-from drctl.views.text import plural
 from drctl.views.timestamps import Columns, undecodable
 
 if TYPE_CHECKING:

@@ -26,11 +26,11 @@ from drctl.engine.kind import Status
 from drctl.model.errors import ExitCode, Interrupted, Unreachable
 from drctl.model.groups import OFFSETS_TOPIC
 from drctl.model.plan import Plan, parse_overrides
+from drctl.model.text import plural
 from drctl.model.topology import TopicPartition
 from drctl.plans.single_step import election_plan
 from drctl.views.elections import plan_table, result_table, show_table
 from drctl.views.plan_text import plan_document as engine_document
-from drctl.views.text import plural
 
 if TYPE_CHECKING:
     from drctl.app.link_reader import ClusterLinkReader

@@ -72,7 +72,8 @@ class Failback(PlanRequest):
         str | None,
         typer.Option(
             metavar="copy|quarantine|export|discard",
-            help="What to do with records that only the recovered source holds.",
+            help="What to do with records that only the recovered source holds. discard requires"
+            " --topic.",
         ),
     ] = None
     topic: Annotated[
@@ -85,9 +86,7 @@ class Failback(PlanRequest):
     ] = ()
     conflicting: Annotated[
         Action,
-        typer.Option(
-            help="What to do with records superseded by a newer record with the same key."
-        ),
+        typer.Option(help="What to do with records whose key has a newer record on the target."),
     ] = Action.REFUSE
     answer: Answers = ()
 

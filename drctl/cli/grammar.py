@@ -96,8 +96,7 @@ ExpectPlan = Annotated[
     ),
 ]
 Local = Annotated[
-    bool,
-    typer.Option("--local", help="Read this machine's copy of the journal. Contacts no cluster."),
+    bool, typer.Option("--local", help="Read this host's copy of the journal. Contacts no cluster.")
 ]
 Topics = Annotated[
     tuple[str, ...],

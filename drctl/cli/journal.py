@@ -44,7 +44,7 @@ def journal(
 
     Exit codes:
         0: shown
-        5: the cluster does not answer; --local reads this machine's copy
+        5: the cluster does not answer; --local reads this host's copy
     """
     from drctl.views.journal_text import entry_lines, journal_document, run_lines
 
@@ -58,7 +58,7 @@ def journal(
 
 
 def _reader(config: "Config", link: "Link", run: str | None, *, local: bool) -> "JournalReader":
-    """The reader of journals: of the cluster, or of this machine's copy."""
+    """The reader of journals: of the cluster, or of this host's copy."""
     if local:
         return run_adapters.run_files(config)
     return run_journal.reading(config, link, run)
@@ -114,7 +114,7 @@ def report(
     Exit codes:
         0: written, or the journal is unaltered
         1: the journal was altered
-        5: the cluster does not answer; --local reads this machine's copy
+        5: the cluster does not answer; --local reads this host's copy
     """
     from drctl.views.run_completion import completed, gap_results
     from drctl.views.run_json import ReportDocument

@@ -139,7 +139,7 @@ Dir = Annotated[
 Part = Annotated[
     str,
     typer.Argument(
-        metavar="PART", help="primary, secondary, connect, or one node such as primary-2."
+        metavar="COMPONENT", help="primary, secondary, connect, or one node such as primary-2."
     ),
 ]
 
@@ -387,7 +387,7 @@ def replication(
 
 @app.command()
 def start(part: Part, dir: Dir = None) -> None:
-    """Restart a killed part with its data, and wait until it answers.
+    """Restart a killed component with its data, and wait until it answers.
 
     Examples:
         drctl lab start primary
@@ -400,7 +400,7 @@ def start(part: Part, dir: Dir = None) -> None:
 
 @app.command()
 def kill(part: Part, dir: Dir = None) -> None:
-    """Kill a part (SIGKILL), like a power failure.
+    """Kill a component (SIGKILL), like a power failure.
 
     `drctl lab start` restarts it.
 
@@ -413,7 +413,7 @@ def kill(part: Part, dir: Dir = None) -> None:
 
 @app.command()
 def freeze(part: Part, dir: Dir = None) -> None:
-    """Freeze a part (SIGSTOP), like a hung host.
+    """Freeze a component (SIGSTOP), like a hung host.
 
     `drctl lab unfreeze` lets it continue.
 
@@ -426,7 +426,7 @@ def freeze(part: Part, dir: Dir = None) -> None:
 
 @app.command()
 def unfreeze(part: Part, dir: Dir = None) -> None:
-    """Let a frozen part continue (SIGCONT).
+    """Let a frozen component continue (SIGCONT).
 
     Examples:
         drctl lab unfreeze primary

@@ -43,12 +43,11 @@ from drctl.cli.stopping import repeat_every
 from drctl.model.errors import ConfigError, ExitCode, Interrupted, Unknown, UsageError
 from drctl.model.plan import parse_overrides
 from drctl.model.text import lines as meant
-from drctl.model.text import quote
+from drctl.model.text import plural, quote
 from drctl.offsets.link_translation import Cluster
 from drctl.offsets.tracking import Passes, PassResult, Tracker
 from drctl.offsets.tracking_log import TRACKED_OFFSETS_TOPIC, scope_of
 from drctl.views.offsets import plan_table, result_table, snapshot_table
-from drctl.views.text import plural
 from drctl.views.tracking import (
     PassDocument,
     TrackMetrics,

@@ -24,14 +24,14 @@ from drctl.cli.settings import configuration
 from drctl.engine.kind import Status
 from drctl.model.errors import Interrupted, Refused, ResumeRequired, Unknown, UsageError
 from drctl.model.plan import parse_overrides
-from drctl.model.text import option
+from drctl.model.text import option, plural
 from drctl.plans.single_step import reconcile_plan
 from drctl.reconcile.documents import document
 from drctl.reconcile.policy import Action
 from drctl.reconcile.prechecks import OVERRIDABLE
 from drctl.views.plan_text import plan_document
 from drctl.views.reconcile import reconcile_table
-from drctl.views.text import plain, plural
+from drctl.views.text import plain
 
 if TYPE_CHECKING:
     from drctl.app.reconcile import ResultReader
@@ -58,7 +58,7 @@ class Reconcile(PlanRequest):
         typer.Option(
             metavar="copy|quarantine|export|discard",
             help="What to do with unreplicated records of all topics, or of those given with"
-            " --topic.",
+            " --topic. discard requires --topic.",
         ),
     ] = None
     topic: Annotated[
@@ -71,9 +71,7 @@ class Reconcile(PlanRequest):
     ] = ()
     conflicting: Annotated[
         Action,
-        typer.Option(
-            help="What to do with records superseded by a newer record with the same key."
-        ),
+        typer.Option(help="What to do with records whose key has a newer record on the target."),
     ] = Action.REFUSE
     out: Annotated[
         Path | None,

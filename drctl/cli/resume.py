@@ -50,6 +50,7 @@ from drctl.engine.kind import Outcome, Status, Trait
 from drctl.engine.run_state import RunState, read_run
 from drctl.engine.source_fence import CHANGED_AFTER_FENCE
 from drctl.model.errors import DamagedJournal, ExitCode, Refused, UsageError
+from drctl.model.plan import PLACEHOLDER
 from drctl.model.text import lines as meant
 from drctl.model.text import quote
 from drctl.offsets.applying import OVERRIDABLE
@@ -261,9 +262,10 @@ def _overrides(given: Resume) -> Mapping[str, str]:
     """The overrides, including those that only a resumed run needs."""
     if given.abandon is None:
         return checked_overrides(given.override, (*OVERRIDABLE, CHANGED_AFTER_FENCE))
-    if not given.abandon.strip():
+    if (reason := given.abandon.strip()) in ("", PLACEHOLDER):
         raise UsageError(
-            "--abandon requires a reason", 'for example: --abandon "replaced by a new run"'
+            "--abandon needs a reason" + f", not the word {reason}" * bool(reason),
+            'for example: --abandon "replaced by a new run"; the journal and the report keep it',
         )
     if given.override or given.answer:
         raise UsageError(

@@ -136,7 +136,7 @@ def render(given: RunbookRequest) -> int:
 
     Examples:
         drctl runbook render planned-switchover > switchover.md
-        drctl runbook render broker-failure --set cluster=primary --set broker=2
+        drctl runbook render broker-failure --set cluster=primary
     """
     from drctl.app.plan_inputs import configured
     from drctl.cli.failback import with_failback

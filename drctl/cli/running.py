@@ -406,7 +406,7 @@ def _data(config: "Config", state: "RunState") -> "ReportData":
     try:
         verdict = run_state.verify(state.run, run_adapters.run_files(config).lines(state.run))
     except DrctlError as error:
-        console().warn(f"this machine's copy of the journal: {error.message}")
+        console().warn(f"this host's copy of the journal: {error.message}")
         verdict = None
     return report_data(state, verdict)
 

@@ -277,7 +277,7 @@ class CommandEndpoint(Section):
     @property
     def leaving(self) -> ClientRedirect:
         """How clients are moved away from the old cluster."""
-        return ClientRedirect.BY_SITE
+        return ClientRedirect.BY_COMMAND
 
 
 EndpointConfig = Annotated[

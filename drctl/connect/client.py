@@ -72,6 +72,8 @@ class Access:
         ca: PEM file, or its content, with trusted certificates; default: those of the system.
         certificate: PEM file, or its content, of a client certificate with its chain.
         key: PEM file, or its content, of the key; default: the file of the certificate.
+        places: file, line and path of settings that were read from drctl.yaml, by key; a header
+            by its name.
     """
 
     user: str | None = None
@@ -81,6 +83,11 @@ class Access:
     certificate: str = field(default="", repr=False)
     key: str = field(default="", repr=False)
     key_password: str = field(default="", repr=False)
+    places: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def _at(self, key: str) -> str:
+        """Where a setting is: file, line and path if it was read from drctl.yaml."""
+        return self.places.get(key, f"connect_access.{key}")
 
     def headers_for(self, worker: WebAddress) -> dict[str, str]:
         """The headers for authentication; their secrets are masked in all output from now on.
@@ -90,25 +97,27 @@ class Access:
         """
         for name, value in self.headers.items():
             if name.lower() in _OURS:
-                raise ConfigError(f"connect_access: header {name} is set by drctl: remove it")
+                raise ConfigError(f"{self._at(name)}: drctl sets this header: remove it")
             if not value.isprintable() or not value.isascii():
-                raise ConfigError(f"connect_access: header {name} must be printable ASCII")
+                raise ConfigError(f"{self._at(name)}: must be printable ASCII")
         remember(value for name, value in self.headers.items() if names_secret(name))
         found = dict(self.headers)
         user, password = worker.user, worker.password
         if user is not None and self.user is not None:
-            raise ConfigError(f"connect_access: `user` is set, but the URL of {worker} has a user")
+            raise ConfigError(f"{self._at('user')}: the URL of {worker} has a user too: remove one")
         if user is None:
             user, password = self.user, self.password
         if user is not None:
             if "authorization" in map(str.lower, found):
-                raise ConfigError("connect_access: `user` and a header Authorization are set")
+                raise ConfigError(
+                    f"{self._at('user')}: the headers have an Authorization too: remove one"
+                )
             if ":" in user:
-                raise ConfigError("connect_access: `user` must not contain a colon")
+                raise ConfigError(f"{self._at('user')}: must not contain a colon")
             try:
                 both = f"{user}:{password}".encode("utf-8", "surrogateescape")
             except UnicodeEncodeError:
-                raise ConfigError("connect_access: user and password must be text") from None
+                raise ConfigError(f"{self._at('user')}: user and password must be text") from None
             credentials = b64encode(both).decode()
             remember((password, credentials))
             found["Authorization"] = f"Basic {credentials}"
@@ -126,7 +135,10 @@ class Access:
                 cadata=self.ca if _is_pem(self.ca) else None,
             )
         except (OSError, ValueError) as error:
-            raise ConfigError(f"connect_access: `ca` cannot be used: {_because(error)}") from None
+            raise ConfigError(
+                f"{self._at('ca')}: {_source(self.ca)} cannot be used: {_because(error)}",
+                "Use a PEM file of trusted certificates.",
+            ) from None
         if not self.certificate:
             return context
         with tempfile.TemporaryDirectory(prefix="drctl-tls-") as folder:
@@ -139,7 +151,8 @@ class Access:
                 context.load_cert_chain(files[0] or "", files[1], lambda: self.key_password)
             except (OSError, ValueError) as error:
                 raise ConfigError(
-                    f"connect_access: `certificate` and `key` cannot be used: {_because(error)}",
+                    f"{self._at('certificate')}: {_source(self.certificate)} and its key cannot be"
+                    f" used: {_because(error)}",
                     "Use the PEM files of one key pair; an encrypted key needs `key_password`.",
                 ) from None
         return context
@@ -609,6 +622,11 @@ def _because(error: Exception) -> str:
         named = f": {error.filename}" if error.filename else ""
         return f"{error.strerror.lower()}{named}"
     return "it has the wrong format"
+
+
+def _source(text: str) -> str:
+    """The file that a setting names; its content is not shown."""
+    return "the PEM text" if _is_pem(text) else text
 
 
 def _is_pem(text: str) -> bool:

@@ -36,11 +36,11 @@ OffsetsOrNone = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Records that only the returned cluster has, as a full comparison found them.
+    """Records that only the recovered cluster has, as a full comparison found them.
 
     Attributes:
         folder: directory of the comparison's result.
-        ends: end offsets on the returned cluster before reverse replication.
+        ends: end offsets on the recovered cluster before reverse replication.
         boundaries: on the surviving cluster, the first offsets that only it has.
         started: whether the failback has replicated part of these records already.
         duplicated: number of records that the surviving cluster held more often.

@@ -384,7 +384,7 @@ class LinkReader(Protocol):
         """
 
     def search_result(self) -> Search:
-        """Records that only the returned cluster has, by content.
+        """Records that only the recovered cluster has, by content.
 
         A result on which decisions or the failback are based already is reused.
 

@@ -364,10 +364,10 @@ def how_to_name(connector: str, wanted: Names) -> str:
     ]
     if prefix:
         text += [
-            "transforms=home",
-            f"transforms.home.type={_ROUTER}",
-            f"transforms.home.regex={pattern_of(prefix)}(.*)",
-            "transforms.home.replacement=$1",
+            "transforms=rename",
+            f"transforms.rename.type={_ROUTER}",
+            f"transforms.rename.regex={pattern_of(prefix)}(.*)",
+            "transforms.rename.replacement=$1",
         ]
     return "; ".join(text)
 

@@ -464,7 +464,7 @@ def clients_switched(seen: Situation) -> StepState:
     if silent:
         return unknown(f"endpoints: {several(silent)}", started=started)
     states = [each for each in facts.endpoints if isinstance(each, EndpointState)]
-    text = several(f"{each.endpoint}: {each.message}" for each in states)
+    text = several(map(_pointing, states))
     if any(each.cluster is None for each in states):
         return unknown(f"an endpoint leads to an unknown cluster: {text}", started=started)
     if started:
@@ -515,6 +515,13 @@ def _synced(facts: Facts) -> bool:
     """Whether MirrorMaker 2 syncs group offsets continuously, which is safe."""
     found = facts.reverse.found if isinstance(facts.reverse, Replication) else ()
     return any(each.config.get(_SYNC) == "true" and each.runs for each in found)
+
+
+def _pointing(state: EndpointState) -> str:
+    """Where an endpoint points, with its name if that does not say it."""
+    _kind, _, address = state.endpoint.partition(" ")
+    named = address and address in state.message
+    return state.message if named else f"{state.endpoint}: {state.message}"
 
 
 def _all_switched(facts: Facts) -> str:

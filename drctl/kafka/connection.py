@@ -31,6 +31,7 @@ LOGGER.addHandler(logging.NullHandler())
 
 _SECRET = re.compile(r"password|secret|\.pem$|token|jaas|sasl\.oauthbearer\.config", re.IGNORECASE)
 _NOISE = re.compile(r"^\[thrd:[^]]*\]: | \(after \d+ms in state .*\)$|error:[0-9A-F]{8}:")
+_NOT_CONNECTED = re.compile(r"^\S+: Connect to \S+ failed: ")
 _TLS_ALERT = re.compile(r"SSL alert|SSL handshake failed: .*verif")
 _QUICK = {"reconnect.backoff.max.ms": "1000", "socket.connection.setup.timeout.ms": "5000"}
 # How long a client caches the controller (default 5 minutes).
@@ -294,6 +295,8 @@ class Connection:
             login = _MECHANISMS if _MECHANISM.search(reason) else _LOGIN
             locked.settings = self._settings(login if cause == _AUTHENTICATION else _TLS)
             return locked
+        # "HOST:PORT/bootstrap: Connect to ipv4#HOST:PORT failed: ..." repeats the address.
+        reason = _NOT_CONNECTED.sub("", reason)
         return Unreachable(f"{who} did not answer within {waited_s:g} s: {reason}", hint)
 
     def redacted(self, text: str) -> str:

@@ -44,7 +44,8 @@ from drctl.kafka.own_topics import JOURNAL, Change, TopicWriter, check_writable,
 from drctl.kafka.transactions import TransactionalWriter, Undecided
 from drctl.model.errors import ConfigError, DrctlError, Fenced, Refused, Unknown
 from drctl.model.journal import Entry, Holder
-from drctl.model.text import quote
+from drctl.model.text import abort_hanging, find_hanging, quote
+from drctl.model.topology import TopicPartition
 
 LIFETIME_S = 30
 """Brokers abort an older transaction; until then readers see nothing after it."""
@@ -408,7 +409,8 @@ class JournalTopic(JournalTopicReader):
         if not self._checked(lambda: self._log.settle(_TRANSACTIONS_S)):
             raise Unknown(
                 f"cannot read {self.where}: an open transaction blocks it",
-                "find it: kafka-transactions.sh find-hanging; end it: kafka-transactions.sh abort",
+                f"find it: {find_hanging('$BOOTSTRAP', TOPIC)}; then end it:"
+                f" {abort_hanging('$BOOTSTRAP', TopicPartition(TOPIC, 0), 'STARTOFFSET')}",
             )
         log, run = self._log.link, taken.holder.run
         if log.hold is not None and log.hold not in dead:

@@ -25,7 +25,7 @@ class ClientRedirect(StrEnum):
     """They look the endpoint up again after losing every connection."""
     READ_AT_START = "read-at-start"
     """They read the endpoint at startup."""
-    BY_SITE = "by-site"
+    BY_COMMAND = "by-command"
     """A user-supplied command, whose effect drctl does not know."""
 
 
@@ -45,7 +45,7 @@ _WORDS: Mapping[ClientRedirect, str] = {
     ClientRedirect.READ_AT_START: (
         "clients read it at startup: they stay on {old} until they are restarted"
     ),
-    ClientRedirect.BY_SITE: (
+    ClientRedirect.BY_COMMAND: (
         "drctl cannot see whether your command closes connections: if not, clients stay on {old}"
         " until they are restarted or its listener is closed"
     ),

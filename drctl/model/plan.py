@@ -13,6 +13,9 @@ from drctl.model.errors import UsageError
 
 G = TypeVar("G", bound=str)
 
+PLACEHOLDER = "REASON"
+"""What stands for a reason in help and printed commands; pasted unchanged, it is none."""
+
 
 def parse_overrides(
     given: Iterable[str], known: Iterable[G], final: Mapping[str, str] = MappingProxyType({})
@@ -41,10 +44,11 @@ def parse_overrides(
                 f"--override {name!r}: no precheck of that name can be overridden",
                 f"{meant}prechecks that can: {', '.join(prechecks)}",
             )
-        if not reason:
+        if reason in ("", PLACEHOLDER):
             raise UsageError(
-                f"--override {name} needs a reason",
-                f"use --override {name}=REASON; the journal and the report keep the reason",
+                f"--override {name} needs a reason" + f", not the word {reason}" * bool(reason),
+                f'say who decided and why: --override {name}="disk lost, decided by A. Meyer"; the'
+                " journal and the report keep it",
             )
         found[prechecks[name]] = reason
     return found

@@ -1,4 +1,4 @@
-"""Quoting for commands that users paste, and for names in URLs and on terminals.
+"""Quoting for commands that users paste, and for names in URLs and on terminals; counts.
 
 Names of groups, users, connectors and topics are untrusted: in a shell each must remain one word,
 in a URL one path segment, and on a terminal part of one line.
@@ -8,9 +8,16 @@ import re
 from collections.abc import Iterable
 from urllib.parse import quote as percent
 
+from drctl.model.topology import TopicPartition
+
 _PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 CONNECT = "$CONNECT"
 """Placeholder for the address of a Connect worker."""
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """Format a count with its noun: `1 record`, `1,234 records`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def quote(word: str) -> str:
@@ -46,6 +53,24 @@ def arguments(*words: str) -> str:
 def variable(name: str) -> str:
     """The shell variable for the bootstrap servers of a cluster."""
     return "$" + re.sub(r"[^A-Z0-9_]", "_", name.upper())
+
+
+def find_hanging(bootstrap: str, topic: str) -> str:
+    """The command that lists hanging transactions of a topic, with their start offsets."""
+    return f"{_transactions(bootstrap)} find-hanging {option('--topic', topic)}"
+
+
+def abort_hanging(bootstrap: str, place: TopicPartition, start: int | str) -> str:
+    """The command that aborts the transaction that starts at an offset of a partition."""
+    return (
+        f"{_transactions(bootstrap)} abort {option('--topic', place.topic)}"
+        f" --partition {place.partition} --start-offset {start}"
+    )
+
+
+def _transactions(bootstrap: str) -> str:
+    head = f'kafka-transactions.sh --bootstrap-server "{bootstrap}"'
+    return f"{head} --command-config admin.properties"
 
 
 def segment(name: str) -> str:

@@ -1,6 +1,6 @@
 """The plans of a failback, once the lost cluster is back, and of a rebuild.
 
-The plan's direction is from the surviving cluster to the returned one; steps about the link as it
+The plan's direction is from the surviving cluster to the recovered one; steps about the link as it
 was before the loss have the opposite direction. A rebuild is a failback to a cluster that the
 operator empties first, so that replication fills it again.
 """
@@ -25,13 +25,13 @@ from drctl.steps.failback import (
     ResolveSettings,
 )
 from drctl.steps.fences import (
-    COMMAND_FENCE_RETURNED,
+    COMMAND_FENCE_RECOVERED,
     FENCE_PRODUCERS,
-    FENCE_RETURNED,
-    MANUAL_FENCE_RETURNED,
+    FENCE_RECOVERED,
+    MANUAL_FENCE_RECOVERED,
 )
 from drctl.steps.manual import MANUAL, MANUAL_FENCE, MANUAL_STOP_REPLICATION, ManualSettings
-from drctl.steps.rebuild import EmptyReturned, EmptySettings, SetStartOffsetsEarliest
+from drctl.steps.rebuild import EmptyRecovered, EmptySettings, SetStartOffsetsEarliest
 from drctl.steps.records import (
     VERIFY_FORWARD_COPIES,
     ClassifyRecords,
@@ -121,7 +121,7 @@ def is_failback(steps: Iterable[Step]) -> bool:
 
 def is_rebuild(steps: Iterable[Step]) -> bool:
     """Whether the steps are those of a rebuild: a failback to a cluster that is emptied first."""
-    return any(step.kind == EmptyReturned.name for step in steps)
+    return any(step.kind == EmptyRecovered.name for step in steps)
 
 
 def reverse_inputs(forward: PlanInputs, connectors: tuple[str, ...] = ()) -> FailbackInputs:
@@ -165,12 +165,12 @@ def rebuild(inputs: FailbackInputs, *, empty: bool) -> Plan:
     """Build the plan of a rebuild; the same inputs always give the same plan.
 
     Args:
-        empty: whether the link's topics on the returned cluster are empty already.
+        empty: whether the link's topics on the recovered cluster are empty already.
     """
     steps = (
         *_isolate(inputs, rebuild=True),
         *_reconcile(inputs, rebuild=True),
-        _empty_returned(inputs, empty),
+        _empty_recovered(inputs, empty),
         *_replicate(inputs, rebuild=True),
         *_move_clients(inputs),
         *_restore(inputs, rebuild=True),
@@ -185,7 +185,7 @@ def _plan(name: str, reverse: PlanInputs, steps: tuple[Step, ...]) -> Plan:
 
 
 def _isolate(inputs: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
-    """Steps a and b: fence the returned cluster, and stop replication from it."""
+    """Steps a and b: fence the recovered cluster, and stop replication from it."""
     reverse, forward = inputs.reverse, inputs.forward
     order = OrderSettings(
         reverse.target, reverse.overrides, REBUILD_MODE if rebuild else FAILBACK_MODE
@@ -193,29 +193,29 @@ def _isolate(inputs: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]
     yield FailbackOrder().step("order", order, 60)
     yield builders.snapshot_state(reverse)
     fence = builders.fence_producers(forward, Duty.REQUIRED, f"fence-{reverse.target}")
-    yield _fence_returned(fence, reverse.connectors, rebuild=rebuild)
+    yield _fence_recovered(fence, reverse.connectors, rebuild=rebuild)
     stop = builders.stop_replication(forward, "stop-forward-replication")
     yield replace(stop, kind=_KEEP_STOPPED[stop.kind])
 
 
-def _fence_returned(fence: Step, reverse: tuple[str, ...], *, rebuild: bool) -> Step:
+def _fence_recovered(fence: Step, reverse: tuple[str, ...], *, rebuild: bool) -> Step:
     """The same fence as a step that is never rolled back."""
     timeout_s, duty = fence.timeout_s, fence.duty
     if fence.kind == MANUAL_FENCE.name:
         manual = MANUAL_FENCE.read_settings(fence.settings)
         manual = replace(manual, undo="", reverse=reverse, rebuild=rebuild)
-        return MANUAL_FENCE_RETURNED.step(fence.id, manual, timeout_s, duty)
+        return MANUAL_FENCE_RECOVERED.step(fence.id, manual, timeout_s, duty)
     if fence.kind == COMMAND_FENCE.name:
         command = COMMAND_FENCE.read_settings(fence.settings)
         command = replace(command, reverse=reverse, rebuild=rebuild)
-        return COMMAND_FENCE_RETURNED.step(fence.id, command, timeout_s, duty)
+        return COMMAND_FENCE_RECOVERED.step(fence.id, command, timeout_s, duty)
     acls = FENCE_PRODUCERS.read_settings(fence.settings)
     acls = replace(acls, reverse=reverse, rebuild=rebuild)
-    return FENCE_RETURNED.step(fence.id, acls, timeout_s, duty)
+    return FENCE_RECOVERED.step(fence.id, acls, timeout_s, duty)
 
 
 def _reconcile(inputs: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
-    """Steps c, d, e: find, classify and reconcile records that only the returned cluster has."""
+    """Steps c, d, e: find, classify and reconcile records that only the recovered cluster has."""
     source, target = inputs.reverse.source, inputs.reverse.target
     decided = DecideSettings(source, target, inputs.policy, inputs.topics, inputs.conflicting)
     yield FindMissing().step("find-missing", FindSettings(source, target, rebuild), 0)
@@ -223,19 +223,19 @@ def _reconcile(inputs: FailbackInputs, *, rebuild: bool = False) -> Iterator[Ste
     yield Reconcile().step("reconcile", decided, 30)
 
 
-def _empty_returned(inputs: FailbackInputs, empty: bool) -> Step:
-    """Ask the operator to empty the returned cluster, unless it is empty already."""
+def _empty_recovered(inputs: FailbackInputs, empty: bool) -> Step:
+    """Ask the operator to empty the recovered cluster, unless it is empty already."""
     reverse = inputs.reverse
     identity = f"empty-{reverse.target}"
     settings = EmptySettings(reverse.target, reverse.source, inputs.reverse_connector)
     if not empty:
         text = _EMPTY.format(cluster=reverse.target, link=reverse.link)
         settings = replace(settings, question=identity, text=text)
-    return EmptyReturned().step(identity, settings, 600)
+    return EmptyRecovered().step(identity, settings, 600)
 
 
 def _replicate(inputs: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
-    """Steps f, g, h: replicate only new records to the returned cluster; in a rebuild, all."""
+    """Steps f, g, h: replicate only new records to the recovered cluster; in a rebuild, all."""
     reverse, source = inputs.reverse, inputs.reverse.source
     connector = inputs.reverse_connector
     identity = "start-reverse-replication"
@@ -302,7 +302,7 @@ def _move_clients(inputs: FailbackInputs) -> Iterator[Step]:
 
 
 def _lift_fence(forward: PlanInputs) -> Iterator[Step]:
-    """Lift the fence of the returned cluster; enable-writes has already removed ACL rules."""
+    """Lift the fence of the recovered cluster; enable-writes has already removed ACL rules."""
     if forward.fence_method is FenceMethod.ACL:
         return
     if forward.fence_method is FenceMethod.COMMAND and forward.fence_undo:
@@ -333,7 +333,7 @@ def _restore(inputs: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]
         yield replace(step, kind="manual-restart-replication")
     proof = VerifySettings(reverse.source, reverse.target, forward=False)
     yield VerifyCopies().step("verify-primary", proof, 300)
-    # Emptying or truncating the returned cluster deleted the records that may be missing elsewhere.
+    # Emptying or truncating the recovered cluster deleted records that may be missing elsewhere.
     emptied = rebuild or reverse.replicator == OFFSET_PRESERVING
     proof = VerifySettings(forward.source, forward.target, forward=True, emptied=emptied)
     yield replace(VerifyCopies().step("verify-secondary", proof, 300), kind=VERIFY_FORWARD_COPIES)

@@ -97,12 +97,12 @@ class FailbackInputs:
     """What a failback is planned from.
 
     Attributes:
-        reverse: replication from the surviving cluster to the returned one.
+        reverse: replication from the surviving cluster to the recovered one.
         forward: the link as it was before the loss, and will be again.
         reverse_connector: the connector that replicates records in reverse; empty if the operator
             starts the reverse replication.
         forward_connector: the connector that replicates records forward; likewise.
-        policy: what to do with records that only the returned cluster has; None if not chosen.
+        policy: what to do with records that only the recovered cluster has; None if not chosen.
         topics: `TOPIC=POLICY` for topics with a policy of their own.
         conflicting: the policy for records that the surviving cluster has newer versions of.
         max_in_flight: how many records may be in flight when clients are moved.

@@ -90,7 +90,12 @@ def parse_policies(
             "no policy given", f"add --policy {'|'.join(POLICIES)}, or --topic TOPIC=POLICY"
         )
     if not by_topic and Action.DISCARD in (policy, conflicting):
-        raise UsageError("discard needs topic names", "name each topic: --topic TOPIC=discard")
+        which = "--policy" if policy is Action.DISCARD else "--conflicting"
+        raise UsageError(
+            f"{which} discard requires --topic: records are lost only where a topic is named",
+            "name each topic: --topic orders=discard, or --topic orders --conflicting discard;"
+            " then list every other topic too, for example: --topic audit=copy",
+        )
     everywhere = None if by_topic else policy
     return Policies(everywhere, by_topic, conflicting, per_partition)
 

@@ -163,7 +163,7 @@ class SequenceSettings(Section):
     """Settings of `sequence`.
 
     Attributes:
-        policy: for failback: what to do with records that only the returned cluster has.
+        policy: for failback: what to do with records that only the recovered cluster has.
         conflicting: what to do with those that have a newer record on the surviving cluster.
     """
 

@@ -8,6 +8,7 @@ from drctl.engine.kind import Description, Facts, Polling, Readback, State, Step
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
 from drctl.model.groups import Committed, Positions
+from drctl.model.text import plural
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
 from drctl.offsets.applying import Action, ApplyPlan, Line
 from drctl.offsets.results import Change
@@ -291,7 +292,9 @@ class CommitOffsets(StepKind[CommitSettings, CommitIntent, CommitFacts]):
         if others:
             message = f"{len(others)} of {lines} offsets are not committed: {others[0]}"
             return Readback(State.WAITING, message, facts, others)
-        message = f"{lines} offsets of {facts.groups} groups committed and read back"
+        message = (
+            f"{plural(lines, 'offset')} of {plural(facts.groups, 'group')} committed and read back"
+        )
         outstanding = (
             f"{len(left_out)} groups or partitions were left out: {left_out[0]}" if left_out else ""
         )
@@ -439,7 +442,8 @@ class VerifyGroups(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
         facts = VerifyFacts(number, len(put), len(wrong), names)
         if not wrong:
             message = (
-                f"{number} offsets of {len(put)} groups are at or after the offsets that were set"
+                f"{plural(number, 'offset')} of {plural(len(put), 'group')}: none is before the"
+                " offset that was set"
             )
             return Readback(State.DONE, message, facts)
         shown = "; ".join(wrong[:_SHOWN])

@@ -8,14 +8,15 @@ from drctl.engine.kind import Description, Facts, Polling, Readback, State, Trai
 from drctl.engine.ports import LinkReader
 from drctl.model.errors import Refused
 from drctl.model.finding import Status
+from drctl.model.text import plural
 from drctl.steps.commands import COMMAND_FENCE
 from drctl.steps.commit_offsets import CommitOffsets, VerifyGroups
 from drctl.steps.enable_writes import EnableWrites
 from drctl.steps.fences import (
-    COMMAND_FENCE_RETURNED,
+    COMMAND_FENCE_RECOVERED,
     FENCE_PRODUCERS,
-    FENCE_RETURNED,
-    MANUAL_FENCE_RETURNED,
+    FENCE_RECOVERED,
+    MANUAL_FENCE_RECOVERED,
 )
 from drctl.steps.groups import PrepareGroups
 from drctl.steps.manual import MANUAL_FENCE
@@ -28,7 +29,7 @@ FAILBACK_MODE = "failback"
 """The mode of prechecks for a failback."""
 
 REBUILD_MODE = "rebuild"
-"""The mode of prechecks for a rebuild, which empties and refills the returned cluster."""
+"""The mode of prechecks for a rebuild, which empties and refills the recovered cluster."""
 
 STEP_ORDER = "step-order"
 """Blocks a failback whose steps were done out of order."""
@@ -114,7 +115,7 @@ class FailbackOrder(Polling[OrderSettings, OrderFacts, OrderFacts]):
     def verify(self, intent: OrderFacts, reader: LinkReader) -> Readback[OrderFacts]:
         """Pass: `check` has just run the prechecks."""
         number = len(intent.warnings)
-        return Readback(State.DONE, f"no blockers; {number} warnings", intent)
+        return Readback(State.DONE, f"no blockers; {plural(number, 'warning')}", intent)
 
 
 _SHOWN = 3
@@ -214,7 +215,7 @@ def _asked(kept: tuple[OutstandingAction, ...]) -> str:
 
 
 _CLOSED = tuple(
-    each.name for each in (FENCE_RETURNED, COMMAND_FENCE_RETURNED, MANUAL_FENCE_RETURNED)
+    each.name for each in (FENCE_RECOVERED, COMMAND_FENCE_RECOVERED, MANUAL_FENCE_RECOVERED)
 )
 _FENCED = tuple(each.name for each in (FENCE_PRODUCERS, COMMAND_FENCE, MANUAL_FENCE))
 _PRIMARY, _SECONDARY = VerifyCopies.name, VERIFY_FORWARD_COPIES
@@ -289,7 +290,7 @@ def _second_copies(outstanding: OutstandingAction, proven: Proven) -> str:
 
 
 def _copied_back(outstanding: OutstandingAction, proven: Proven) -> str:
-    """Proof that the returned cluster has every record."""
+    """Proof that the recovered cluster has every record."""
     if outstanding.source == proven.returned and _PRIMARY in proven.facts:
         return f"{proven.returned} has every record of {proven.left} (verify-primary)"
     return ""

@@ -20,6 +20,7 @@ from drctl.model.fencing import (
     to_add,
 )
 from drctl.model.repairs import Acl, Acls
+from drctl.model.text import plural
 from drctl.model.topology import Unavailable
 from drctl.steps.commands import COMMAND_FENCE
 from drctl.steps.manual import MANUAL_FENCE, FenceIntent, FenceSettings, watched
@@ -133,8 +134,8 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
         facts = FenceFacts(ends, tuple(sorted(proof.enforcement.brokers)))
         if proof.proven:
             message = (
-                f"all {len(facts.brokers)} brokers deny it; the end offsets of"
-                f" {len(ends)} partitions were stable for {intent.settle_seconds:g} s"
+                f"every broker ({len(facts.brokers)}) denies it; the end offsets of"
+                f" {plural(len(ends), 'partition')} were stable for {intent.settle_seconds:g} s"
             )
             return Readback(State.DONE, message, facts)
         return Readback(State.WAITING, "; ".join(proof.unproven[:_SHOWN]), facts, proof.unproven)
@@ -167,7 +168,7 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
 def _obeyed(found: Enforcement) -> Readback[FenceFacts]:
     facts = FenceFacts(brokers=tuple(sorted(found.brokers)))
     if found.proven:
-        return Readback(State.DONE, f"all {len(facts.brokers)} brokers deny it", facts)
+        return Readback(State.DONE, f"every broker ({len(facts.brokers)}) denies it", facts)
     return Readback(State.WAITING, "; ".join(found.unproven[:_SHOWN]), facts, found.unproven)
 
 
@@ -184,7 +185,7 @@ FENCE_PRODUCERS = Fence("fence-producers", Trait.CHANGES | Trait.FENCES_WRITES, 
 FENCE_CONSUMERS = Fence("fence-consumers", Trait.CHANGES, Denied.READ)
 
 
-_WHY = "the returned cluster stays fenced until the failback has completed"
+_WHY = "the recovered cluster stays fenced until the failback has completed"
 
 
 S = TypeVar("S", bound=FenceSettings)
@@ -192,7 +193,7 @@ I = TypeVar("I", bound=FenceIntent)  # noqa: E741
 
 
 @dataclass(frozen=True, slots=True)
-class FencedReturned(OppositeDirection[S, I, FenceFacts]):
+class FencedRecovered(OppositeDirection[S, I, FenceFacts]):
     """A fence of the plan's target; `reverse` names the connectors that write to it."""
 
     @property
@@ -251,9 +252,9 @@ def _without_ends(seen: Readback[FenceFacts]) -> str:
     return f"{seen.message.partition(';')[0]}; reverse replication adds new records meanwhile"
 
 
-FENCE_RETURNED = FencedReturned(FENCE_PRODUCERS, "fence-returned")
-COMMAND_FENCE_RETURNED = FencedReturned(COMMAND_FENCE, "command-fence-returned")
-MANUAL_FENCE_RETURNED = FencedReturned(MANUAL_FENCE, "manual-fence-returned")
+FENCE_RECOVERED = FencedRecovered(FENCE_PRODUCERS, "fence-recovered")
+COMMAND_FENCE_RECOVERED = FencedRecovered(COMMAND_FENCE, "command-fence-recovered")
+MANUAL_FENCE_RECOVERED = FencedRecovered(MANUAL_FENCE, "manual-fence-recovered")
 
 
 def fenced_ends(facts: Facts) -> Mapping[str, int]:

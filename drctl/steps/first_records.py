@@ -13,6 +13,7 @@ from drctl.engine.ports import LinkReader
 from drctl.formats.provenance import HEADER
 from drctl.model.errors import Unreachable
 from drctl.model.ports import ClusterReader
+from drctl.model.text import plural
 from drctl.model.topology import PartitionOffsets, Record, TopicPartition, TopicState, Unavailable
 from drctl.steps.source_offsets import SeedFacts, copies_of, kept_offsets, logs_of
 from drctl.steps.stop_replication import STOPPED
@@ -145,12 +146,13 @@ def first_arrivals(
         message = f"{clusters.source} has no new records yet"
     elif whole:
         message = (
-            f"the first replicated record of {len(expected)} partitions is the first record of each"
+            f"in each of {plural(len(expected), 'partition')}, the first replicated record is the"
+            " first record"
         )
     else:
         message = (
-            f"the first replicated record of {len(expected)} partitions is the first new one;"
-            " no older record was replicated"
+            f"in each of {plural(len(expected), 'partition')}, the first replicated record is the"
+            " first new one; no older record was replicated"
         )
     return Readback(State.DONE, message)
 

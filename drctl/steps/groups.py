@@ -22,6 +22,7 @@ from drctl.engine.kind import (
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Unreachable
 from drctl.model.groups import Group, GroupProtocol, GroupState
+from drctl.model.text import plural
 from drctl.model.topology import Unavailable
 from drctl.steps.fences import FENCE_CONSUMERS, fenced_ends
 
@@ -128,7 +129,7 @@ class PrepareGroups(StepKind[BothClusters, PrepareIntent, PrepareFacts]):
             message = f"{len(others)} of {len(names)} groups are not ready on {target}: {others[0]}"
             return Readback(State.WAITING, f"{message}; {RESTART}", items=others)
         message = (
-            f"{len(names) + intent.ready} KIP-848 groups are ready on {target},"
+            f"{plural(len(names) + intent.ready, 'KIP-848 group')} ready on {target},"
             f" {len(names)} of them new"
         )
         facts = PrepareFacts(len(names), intent.ready, intent.silent)

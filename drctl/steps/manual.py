@@ -135,7 +135,7 @@ class FenceSettings:
 
     Attributes:
         settle_seconds: how long end offsets must be stable.
-        reverse: connectors that replicate to the cluster, if it is the returned one.
+        reverse: connectors that replicate to the cluster, if it is the recovered one.
         rebuild: whether topics may be missing because a rebuild recreates them.
     """
 

@@ -22,6 +22,7 @@ from drctl.model.state_snapshot import (
     StateSnapshot,
     TopicSnapshot,
 )
+from drctl.model.text import plural
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.model.typed_json import to_json
 
@@ -117,7 +118,9 @@ class Preflight(Polling[PreflightSettings, PreflightFacts, PreflightFacts]):
         """Pass: `check` has just run them."""
         missing = "".join(f"; {len(u.checks)} could not run: {u.what}" for u in intent.unseen)
         return Readback(
-            State.DONE, f"all prechecks passed; {len(intent.warnings)} warnings{missing}", intent
+            State.DONE,
+            f"all prechecks passed; {plural(len(intent.warnings), 'warning')}{missing}",
+            intent,
         )
 
 
@@ -255,9 +258,10 @@ class SnapshotState(Polling[SnapshotSettings, StateSnapshot, SnapshotFacts]):
         clusters = intent.clusters
         silent = tuple(sorted(name for name, stock in clusters.items() if stock.error))
         message = ", ".join(
-            f"{name} does not respond"
+            f"{name}: no answer"
             if stock.error
-            else f"{name}: {len(stock.ends)} partitions, {len(stock.positions)} groups"
+            else f"{name}: {plural(len(stock.ends), 'partition')},"
+            f" {plural(len(stock.positions), 'group')}"
             for name, stock in clusters.items()
         )
         active = {name: stock.active for name, stock in clusters.items()}

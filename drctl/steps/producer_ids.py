@@ -207,7 +207,7 @@ class AdvanceProducerIds(Permanent[AdvanceSettings, AdvanceIntent, AdvanceFacts]
             )
             return Readback(State.WAITING, f"{message}; {RESTART}", items=silent)
         message = (
-            f"all {len(given)} brokers of {target} assign producer ids above {beyond:,}, the"
+            f"every broker ({len(given)}) of {target} assigns producer ids above {beyond:,}, the"
             f" highest in use on {source}{_cost(given, intent)}"
         )
         return Readback(State.DONE, message, facts, items, outstanding)

@@ -37,7 +37,7 @@ class EmptySettings:
     """Settings from the plan.
 
     Attributes:
-        cluster: the returned cluster, which is emptied.
+        cluster: the recovered cluster, which is emptied.
         source: the surviving cluster, from which everything is replicated.
         connector: the connector that replicates it; empty if the operator starts replication.
         question: the id of the question; empty if the plan found the topics already empty.
@@ -85,10 +85,10 @@ class EmptyFacts:
     started: bool
 
 
-class EmptyReturned(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
+class EmptyRecovered(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
     """Asks the operator to empty topics with records, and verifies that they are empty."""
 
-    name = "empty-returned"
+    name = "empty-recovered"
     traits = Trait.CHANGES | Trait.EMPTIES | Trait.OPPOSITE_DIRECTION | Trait.IRREVERSIBLE
 
     def describe(self, settings: EmptySettings) -> Description:
@@ -227,7 +227,7 @@ class SetStartOffsetsEarliest(Permanent[SeedSettings, SeedIntent, SeedFacts]):
         start = {place: log.log_start for place, log in logs_of(source, reader.topics()).items()}
         target_logs, empty = (
             logs_of(reader.cluster_reader(target), copies),
-            facts.of(EmptyReturned()),
+            facts.of(EmptyRecovered()),
         )
         if empty and empty.started:
             # Replication has started there already: it resumes.

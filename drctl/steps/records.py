@@ -17,7 +17,7 @@ from drctl.engine.kind import (
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
 from drctl.model.plan import Plan, Step
-from drctl.model.text import quote
+from drctl.model.text import plural, quote
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class FindSettings(BothClusters):
     """Settings from the plan.
 
     Attributes:
-        rebuild: whether the returned cluster will be emptied.
+        rebuild: whether the recovered cluster will be emptied.
     """
 
     rebuild: bool = False
@@ -122,7 +122,7 @@ class FindMissing(Polling[FindSettings, Search, Search]):
         """Report what was found."""
         message = f"{intent.unreplicated:,} records ({intent.summary}); {intent.folder}"
         if not intent.folder:
-            message = "the returned cluster holds no records"
+            message = "the recovered cluster holds no records"
         elif intent.aside:
             message = (
                 f"{message}; the surviving cluster has since compacted or deleted"
@@ -421,7 +421,7 @@ class VerifySettings(BothClusters):
 
     Attributes:
         forward: whether to verify forward replication, as it ran before the loss.
-        emptied: whether the returned cluster was emptied or truncated since.
+        emptied: whether the recovered cluster was emptied or truncated since.
     """
 
     forward: bool
@@ -491,9 +491,9 @@ class VerifyCopies(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
             message = f"{target} is missing {unexpected:,} records that were not given up"
             return Readback(State.WAITING, message, items=found.partitions)
         twice = found.duplicated - intent.twice_before
-        message = (
-            f"{target} is missing {missing:,} records, as decided; {max(0, twice):,} duplicates"
-        )
+        given_up = f"only the {plural(missing, 'record')} that were given up"
+        message = f"{target} is missing {given_up if missing else 'no record'}"
+        message += f"; {plural(max(0, twice), 'duplicate')}"
         outstanding = f"{target} holds {twice:,} duplicate records" if twice > 0 else ""
         return Readback(
             State.DONE, message, VerifyFacts(missing, found.duplicated), outstanding=outstanding

@@ -20,11 +20,11 @@ from drctl.steps.elections import ElectLeaders
 from drctl.steps.enable_writes import EnableWrites
 from drctl.steps.failback import FailbackOrder, ResolveOutstanding
 from drctl.steps.fences import (
-    COMMAND_FENCE_RETURNED,
+    COMMAND_FENCE_RECOVERED,
     FENCE_CONSUMERS,
     FENCE_PRODUCERS,
-    FENCE_RETURNED,
-    MANUAL_FENCE_RETURNED,
+    FENCE_RECOVERED,
+    MANUAL_FENCE_RECOVERED,
 )
 from drctl.steps.groups import PrepareGroups, Quiesce
 from drctl.steps.manual import (
@@ -38,7 +38,7 @@ from drctl.steps.manual import (
 from drctl.steps.prechecks import Preflight, RunPrechecks, SnapshotState
 from drctl.steps.producer_ids import AdvanceProducerIds
 from drctl.steps.quotas import SetQuotas
-from drctl.steps.rebuild import EmptyReturned, SetStartOffsetsEarliest
+from drctl.steps.rebuild import EmptyRecovered, SetStartOffsetsEarliest
 from drctl.steps.records import (
     VERIFY_FORWARD_COPIES,
     ClassifyRecords,
@@ -125,9 +125,9 @@ _SEEDED = "start offsets stay valid while it is stopped; once started it is not 
 
 _FAILBACK: tuple[StepKind, ...] = (
     FailbackOrder(),
-    FENCE_RETURNED,
-    COMMAND_FENCE_RETURNED,
-    MANUAL_FENCE_RETURNED,
+    FENCE_RECOVERED,
+    COMMAND_FENCE_RECOVERED,
+    MANUAL_FENCE_RECOVERED,
     OppositeDirection(
         Irreversible(StopReplication(), KEEP_STOPPED, _STOPPED, looks=True), KEEP_STOPPED
     ),
@@ -145,7 +145,7 @@ _FAILBACK: tuple[StepKind, ...] = (
     WhileStopped(EXCLUDE_RECONCILED),
     WhileStopped(INCLUDE_RECONCILED),
     WhileStopped(Irreversible(SET_START_OFFSETS, SET_START_OFFSETS.name, _SEEDED)),
-    WhileStopped(EmptyReturned()),
+    WhileStopped(EmptyRecovered()),
     WhileStopped(SetStartOffsetsEarliest()),
     WhileStopped(StartReplication()),
     WhileStopped(WaitForCatchUp()),

@@ -1,6 +1,6 @@
 """Kinds that wrap another kind: opposite direction, irreversible, or only while stopped.
 
-During a failback the returned cluster stays fenced and replication from it stays stopped, even if
+During a failback the recovered cluster stays fenced and replication from it stays stopped, even if
 the failback is rolled back.
 """
 

@@ -29,6 +29,7 @@ from drctl.engine.ports import ConnectorsReader, LinkReader, LinkWriter
 from drctl.model.errors import DrctlError, Unreachable
 from drctl.model.health import AuthenticationFailed
 from drctl.model.loss import LossFacts, facts_of
+from drctl.model.text import plural
 
 STOPPED, RUNNING, PAUSED = "STOPPED", "RUNNING", "PAUSED"
 
@@ -243,7 +244,7 @@ class StopReplication(_Stopping[StopSettings, StopIntent, StopFacts]):
         if others:
             return Readback(State.WAITING, "; ".join(others), items=others)
         facts = StopFacts(_boundary(states, connectors), tuple(states))
-        return Readback(State.DONE, f"{len(states)} connectors are stopped", facts)
+        return Readback(State.DONE, f"{plural(len(states), 'connector')} stopped", facts)
 
 
 class RequestStop(_Stopping[StopSettings, RequestedStop, RequestedStop]):
@@ -292,7 +293,9 @@ class RequestStop(_Stopping[StopSettings, RequestedStop, RequestedStop]):
         )
         if others:
             return Readback(State.WAITING, f"not stored yet: {'; '.join(others)}", items=others)
-        message = f"Connect has stored that {len(intent.before)} connectors are to be stopped"
+        message = (
+            f"Connect has stored the request to stop {plural(len(intent.before), 'connector')}"
+        )
         return Readback(State.DONE, message, intent)
 
 
@@ -351,7 +354,7 @@ class ConfirmStop(_Stopping[ConfirmSettings, ConfirmIntent, StopFacts]):
         if others:
             message = "; ".join(filter(None, (_is_back(source, reader), *others)))
             return Readback(State.WAITING, message, items=others)
-        message = f"{len(states)} connectors are stopped, and none has a task"
+        message = f"{plural(len(states), 'connector')} stopped, without tasks"
         facts = StopFacts(_boundary(states, connectors))
         # Connectors may have stopped because their source is back: check it last.
         return Readback(

@@ -327,8 +327,8 @@ def _waiting_for(late: int, groups: int, missing: tuple[str, ...]) -> str:
 def _done(intent: ClientsIntent, facts: ClientsFacts) -> str:
     message = _NO_GROUPS
     if facts.groups:
-        message = f"all {facts.groups} groups are active on {intent.target}"
-        message += f", {facts.moved} of them have consumed" if intent.stood is not None else ""
+        message = f"every group ({facts.groups}) is active on {intent.target}"
+        message += f", and {facts.moved} consumed" if intent.stood is not None else ""
     if facts.probed_endpoints:
         endpoints = counted(facts.probed_endpoints, "endpoint")
         message += f"; probe records written through {endpoints} have arrived"

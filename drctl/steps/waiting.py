@@ -257,7 +257,7 @@ def _connectors(wanted: str, settings: WaitSettings, reader: LinkReader) -> Obse
     others = tuple(f"{name} is {state}" for name, state in states.items() if state != wanted)
     if others:
         return Readback(State.WAITING, "; ".join(others), items=others)
-    return Readback(State.DONE, f"all {len(names)} connectors are {wanted}")
+    return Readback(State.DONE, f"every connector ({len(names)}) is {wanted}")
 
 
 CONDITIONS: Mapping[str, Condition] = {

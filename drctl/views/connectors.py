@@ -10,7 +10,8 @@ from drctl.connectors.diagnosis import ConnectorHealth
 from drctl.connectors.recovery_plan import Backoff, RecoverPlan
 from drctl.connectors.results import OffsetsResult, Restarted, Treated
 from drctl.model.replication import Connector
-from drctl.views.text import duration, number, plain, plural, sentence
+from drctl.model.text import plural
+from drctl.views.text import duration, number, plain, sentence
 from drctl.views.view import (
     MOST,
     Part,

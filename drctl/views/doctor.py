@@ -10,9 +10,10 @@ from drctl.checks.repairs import PRECHECK
 from drctl.model.finding import Finding, Status
 from drctl.model.health import CHECK_NETWORK
 from drctl.model.plan import Plan
+from drctl.model.text import plural
 from drctl.steps.repair_changes import Change, changes_of
 from drctl.views.findings import finding_lines
-from drctl.views.text import plain, plural, sentence
+from drctl.views.text import plain, sentence
 from drctl.views.view import Part, Text, heading, section, table, view
 
 _STYLES = {

@@ -82,8 +82,8 @@ def trend(drills: Sequence[Past]) -> Trend | None:
     charts = (
         _chart("RTO", shown, lambda past: past.rto_s, length),
         _chart("Lost records", shown, lambda past: past.missing, _whole),
-        _chart("Reread records", shown, lambda past: past.reread, _whole),
-        _chart("Records skipped", shown, lambda past: past.skipped, _whole),
+        _chart("Re-read records", shown, lambda past: past.reread, _whole),
+        _chart("Skipped records", shown, lambda past: past.skipped, _whole),
     )
     first, last = (f"{past.began:%Y-%m-%d %H:%M}" for past in (shown[0], shown[-1]))
     return Trend(charts, first, last, len(drills) - len(shown))

@@ -19,9 +19,10 @@ from drctl.drill.result import (
 )
 from drctl.model.document import Count, Document, From, Name, Seconds
 from drctl.model.loss import Mode
+from drctl.model.text import plural
 from drctl.steps.fences import FENCE_PRODUCERS
 from drctl.steps.registry import KINDS
-from drctl.views.text import length, plain, plural, sentence
+from drctl.views.text import length, plain, sentence
 from drctl.views.view import Figure, Part, Text, figures_table, heading, section, table, view
 
 VERDICTS = {
@@ -32,7 +33,17 @@ VERDICTS = {
     Verdict.DIED: "died",
 }
 
-COLUMNS = ("Started (UTC)", "Link", "Mode", "Verdict", "RTO", "Lost", "Reread", "Skipped", "Reason")
+COLUMNS = (
+    "Started (UTC)",
+    "Link",
+    "Mode",
+    "Verdict",
+    "RTO",
+    "Lost",
+    "Re-read",
+    "Skipped",
+    "Reason",
+)
 """Of `past_row`."""
 
 _SINCE = {
@@ -269,7 +280,7 @@ def figures(result: Result) -> tuple[Figure, ...]:
             f"of {loss.acknowledged:,} acknowledged, in the last {length(loss.seconds)} of writes",
         ),
         Figure(
-            "Reread",
+            "Re-read",
             plural(translation.reread, "record"),
             f"of {translation.finished:,} committed; {promised}",
         ),

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from drctl.elections.cluster_state import Partition, PartitionStates, Replica
 from drctl.elections.planning import Blocker, ElectionPlan, Line
 from drctl.elections.results import ElectionResult, LineResult
+from drctl.model.text import plural
 from drctl.model.topology import Unavailable
-from drctl.views.text import number, plain, plural, sentence
+from drctl.views.text import number, plain, sentence
 from drctl.views.view import (
     MOST,
     Part,

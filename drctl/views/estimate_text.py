@@ -18,9 +18,9 @@ from drctl.model.estimate import (
 )
 from drctl.model.event_duplicates import EventDuplicates, PartitionEvents
 from drctl.model.gap import Export, GapResult, NotCompared, TruncatedPartition, Truncation
-from drctl.model.text import option, quote
+from drctl.model.text import option, plural, quote
 from drctl.views import gap_text
-from drctl.views.text import be, collected, number, plain, plural, sentence, size, utc
+from drctl.views.text import be, collected, number, plain, sentence, size, utc
 from drctl.views.view import Items, Part, Table, Text, heading, listing, view
 
 NO_PROOF = "An estimate is not proof: run drctl gap --scope tail or full."

@@ -6,9 +6,9 @@ from textwrap import indent
 from drctl.failback.answer import ROWS, TABLE, Answer, State, Verdict
 from drctl.failback.facts import Facts, JournaledRun
 from drctl.failback.suggested_commands import CommandContext, commands_by_step, whole_plan
-from drctl.model.text import quote
+from drctl.model.text import plural, quote
 from drctl.model.topology import Unavailable
-from drctl.views.text import plural, sentence, show
+from drctl.views.text import sentence, show
 from drctl.views.view import Part, Text, heading, table, view
 
 _STYLES = {"done": "green", "not-done": "", "unknown": "yellow"}

@@ -6,9 +6,10 @@ from functools import partial
 from itertools import groupby, pairwise
 
 from drctl.model.gap import GapResult, Histogram, TopicGap
+from drctl.model.text import plural
 from drctl.views import estimate_text, gap_text
 from drctl.views.page import render_page
-from drctl.views.text import number, plain, plural, show
+from drctl.views.text import number, plain, show
 from drctl.views.time_axis import Axis, Tick, percent
 
 LEVELS = 5

@@ -10,8 +10,8 @@ from enum import StrEnum
 
 from drctl.model.errors import ExitCode
 from drctl.model.gap import Engine, GapResult, Inversion, OrderScope, PartitionGap, TopicGap
-from drctl.model.text import quote
-from drctl.views.text import age, be, collected, number, plain, plural, sentence, size, utc
+from drctl.model.text import plural, quote
+from drctl.views.text import age, be, collected, number, plain, sentence, size, utc
 from drctl.views.view import Items, Part, Table, Text, heading, listing, view
 
 PAGE = "gap.html"

@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from drctl.model.text import plural
 from drctl.offsets.applying import ApplyPlan, Line
 from drctl.offsets.results import WRITTEN, ApplyResult
 from drctl.offsets.snapshot import Snapshot
-from drctl.views.text import number, plain, plural, sentence
+from drctl.views.text import number, plain, sentence
 from drctl.views.view import MOST, Part, Text, heading, more, notes, section, table, view, why
 
 _NUMBERS = ("Part.", "From", "To", "Re-reads", "Skips")

@@ -6,14 +6,15 @@ from importlib.metadata import version
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from drctl.model.text import plural
 from drctl.resources import shipped
 from drctl.views import text
 from drctl.views.time_axis import percent
 
 _FILTERS = {
     name: getattr(text, name)
-    for name in ("age", "number", "plain", "plural", "sentence", "share", "size", "utc", "when")
-} | {"lasting": text.length, "percent": percent}
+    for name in ("age", "number", "plain", "sentence", "share", "size", "utc", "when")
+} | {"lasting": text.length, "percent": percent, "plural": plural}
 
 
 def render_page(template: str, **values: object) -> str:

@@ -21,6 +21,7 @@ from drctl.model.document import Count, Document, From, Name, Seconds, rounded
 from drctl.model.finding import Finding, Status
 from drctl.model.loss import Loss, LossDocument, Mode, loss_document
 from drctl.model.plan import Duty, Json, Plan, Step
+from drctl.model.text import plural
 from drctl.steps.commit_offsets import Foreseen, Reread
 from drctl.steps.failback import OVERRIDABLE
 from drctl.steps.prechecks import modes_of
@@ -29,7 +30,7 @@ from drctl.views.client_moves import LeavingRow, leaving_lines, leaving_rows
 from drctl.views.findings import CauseDocument, FindingDocument, without_shared_causes
 from drctl.views.run_json import OverrideDocument, override_documents
 from drctl.views.run_reading import described
-from drctl.views.text import duration, number, plain, plural, sentence
+from drctl.views.text import duration, number, plain, sentence
 from drctl.views.view import Part, Text, heading, section, table, view
 
 _OVERRIDABLE = frozenset(overridable((*OVERRIDABLE, PRECHECK)))

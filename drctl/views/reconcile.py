@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Sequence
 
 from drctl.model.errors import ExitCode
+from drctl.model.text import plural
 from drctl.reconcile.documents import rollback
 from drctl.reconcile.planning import Line, ReconcilePlan
 from drctl.reconcile.policy import Action
 from drctl.reconcile.prechecks import Blocker
 from drctl.reconcile.results import LineResult, Outcome, ReconcileResult
-from drctl.views.text import number, plain, plural, sentence, size
+from drctl.views.text import number, plain, sentence, size
 from drctl.views.view import MOST, Part, Text, heading, listing, more, notes, section, view
 
 _ENDINGS = {

@@ -13,10 +13,11 @@ from drctl.model.gap import GapResult
 from drctl.model.gap_document import read_document
 from drctl.model.loss import Figure, LossRange
 from drctl.model.strict_json import read_json
+from drctl.model.text import plural
 from drctl.model.topology import TopicPartition
 from drctl.views.gap_text import DOCUMENT
 from drctl.views.run_data import ReportData, Rpo, Writes
-from drctl.views.text import length, plain, plural
+from drctl.views.text import length, plain
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from itertools import islice
 
 from drctl.engine.source_fence import ALIVE, CHANGED_AFTER_FENCE
 from drctl.model.document import Name
-from drctl.model.text import option, quote
+from drctl.model.text import option, plural, quote
 from drctl.plans import failback
 from drctl.steps.failback import INTACT
 from drctl.steps.records import Reconcile
@@ -22,7 +22,7 @@ from drctl.views.run_words import (
     writes_now,
     writes_state,
 )
-from drctl.views.text import collected, length, number, plain, plural, when
+from drctl.views.text import collected, length, number, plain, when
 from drctl.views.view import Figure
 
 
@@ -196,7 +196,7 @@ def next_steps(data: ReportData) -> Iterator[NextStep]:
         yield NextStep(
             "Do not rely on this report.",
             f"Its journal was changed or damaged: {closed(data.chain.message)} Compare it with its"
-            " copies: topic __drctl_journal, and the state_dir of the machine that ran it.",
+            " copies: topic __drctl_journal, and the state_dir of the host that ran it.",
         )
     match data.ending.status:
         case RunStatus.DONE:
@@ -284,7 +284,9 @@ def _past(data: ReportData, stuck: tuple[StepReport, ...]) -> Iterator[NextStep]
 
 def _after_done(data: ReportData) -> Iterator[NextStep]:
     for step, what in data.outstanding.items():
-        yield NextStep(closed(what), f"Outstanding from step {plain(step)}: {_later(data)}.")
+        yield NextStep(
+            closed(_begun(what, data)), f"Outstanding from step {plain(step)}: {_later(data)}."
+        )
     if data.writes is not Writes.TARGET:
         if not data.outstanding:
             yield NextStep("Nothing to do.", "Every step was verified.")
@@ -320,9 +322,16 @@ def _after_done(data: ReportData) -> Iterator[NextStep]:
     yield check_order
 
 
+def _begun(what: str, data: ReportData) -> str:
+    """Begin with a capital letter, unless the first word is a name."""
+    first = what.partition(" ")[0]
+    named = first in (data.plan.source, data.plan.target) or not first.isalpha()
+    return what if named else what[:1].upper() + what[1:]
+
+
 def _later(data: ReportData) -> str:
     if data.plan.name.startswith("failover-"):
-        return f"failback does it, or says why not (`{_command(data, failback.NAME)}`)"
+        return f"`{_command(data, failback.NAME)}` resolves it, or says why not"
     return "a later run must do it"
 
 

@@ -671,7 +671,7 @@ def sound_entries(run: str, lines: Sequence[bytes], chain: ChainVerdict) -> tupl
     if not chain.lines:
         raise Unknown(
             f"the journal of run {run} is damaged from its first line: {chain.message}",
-            "compare it with its copies: topic __drctl_journal, and the state_dir of the machine"
+            "compare it with its copies: topic __drctl_journal, and the state_dir of the host"
             " that ran it",
         )
     return tuple(parse_line(line).entry for line in lines[: chain.lines])

@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from drctl.model.text import plural
 from drctl.views import run_lines, run_words
 from drctl.views.client_moves import leaving_lines
 from drctl.views.run_data import Became, GroupRow, ReportData, RunStatus, StepReport, Writes
 from drctl.views.run_lines import NextStep
 from drctl.views.run_words import BECAME, Tone
-from drctl.views.text import collected, length, number, plain, plural, sentence, when
+from drctl.views.text import collected, length, number, plain, sentence, when
 from drctl.views.view import (
     Figure,
     Items,

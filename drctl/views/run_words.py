@@ -3,9 +3,10 @@
 from datetime import UTC
 from enum import StrEnum
 
+from drctl.model.text import plural
 from drctl.plans.failback import is_failback
 from drctl.views.run_data import Became, ReportData, Rpo, RunStatus, Writes
-from drctl.views.text import be, length, number, plain, plural, sentence, when
+from drctl.views.text import be, length, number, plain, sentence, when
 
 
 class Tone(StrEnum):

@@ -15,6 +15,7 @@ from drctl.model.health import CHECK_NETWORK
 from drctl.model.loss import LossRangeDocument
 from drctl.model.moments import utc
 from drctl.model.replication import Connector, LeftOut
+from drctl.model.text import plural
 from drctl.model.topology import Unavailable
 from drctl.views.findings import (
     CauseDocument,
@@ -218,7 +219,7 @@ def groups_words(seen: StatusNow) -> str:
     groups = seen.groups
     if groups.unknown and not groups.groups:
         return f"groups unknown: {groups.unknown}"
-    total = f"{groups.groups:,} groups with {groups.positions:,} committed offsets"
+    total = f"{plural(groups.groups, 'group')} with {plural(groups.positions, 'committed offset')}"
     beside = f"; {groups.unknown}" if groups.unknown else ""
     if not groups.left_out:
         return f"{total}: all can be translated{beside}"
@@ -432,8 +433,10 @@ def status_table(seen: StatusNow) -> Iterator[Part]:
     yield heading("RPO by topic")
     yield from _topics(seen)
     yield heading("Replication")
-    connectors = connector_words(c for _, c in sorted(seen.connectors.items()))
-    yield Text(f"  {sentence('; '.join(connectors)) or 'no connectors found'}")
+    if not seen.connectors:
+        yield Text("  no connectors found")
+    for each in connector_words(c for _, c in sorted(seen.connectors.items())):
+        yield Text(f"  {sentence(each)}")
     yield heading("Groups")
     yield Text(f"  {sentence(groups_words(seen))}", "yellow" if seen.groups.left_out else "")
     yield Text(

@@ -103,11 +103,6 @@ def number(value: int) -> str:
     return f"{value:,}"
 
 
-def plural(count: int, one: str, many: str = "") -> str:
-    """Format a count with its noun: `1 record`, `1,234 records`."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
 def share(part: int, whole: int) -> str:
     """Format a percentage; only exact shares become 0 % or 100 %."""
     if not part or not whole:

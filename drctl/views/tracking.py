@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 
 from drctl.model.document import Count, Document, From, Moment, Name, Seconds, rounded
 from drctl.model.moments import iso
+from drctl.model.text import plural
 from drctl.offsets.tracking import PassResult, Problem, TrackingPass
 from drctl.offsets.tracking_log import TRACKED_OFFSETS_TOPIC
 from drctl.views.command_documents import ErrorBody
 from drctl.views.metrics import Metric, exposition
-from drctl.views.text import duration, number, plain, plural, sentence, utc
+from drctl.views.text import duration, number, plain, sentence, utc
 
 _SHOWN = 20
 _PREFIX = "drctl_offsets_track_"

@@ -12,12 +12,12 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from drctl.model.text import arguments
+from drctl.model.text import arguments, plural
 from drctl.model.translation import Answer, Translation
 from drctl.offsets.methods import NoAnswer
 from drctl.offsets.translating import NEVER, Explained
 from drctl.offsets.translation_json import questionable
-from drctl.views.text import be, duration, number, plain, plural
+from drctl.views.text import be, duration, number, plain
 from drctl.views.view import Items, Part, heading, view
 from drctl.views.view import Text as Line
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar, Union
 
-from drctl.views.text import number, plural, sentence
+from drctl.model.text import plural
+from drctl.views.text import number, sentence
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -109,8 +109,9 @@ def test_override_reasons_are_kept() -> None:
         ("moves-backwards=x", "--override 'moves-backwards': no precheck", "replication-lag"),
         ("mm2-topics=x", "--override 'mm2-topics': no precheck", "groups-not-translated"),
         ("=x", "--override '': no precheck", "replication-lag"),
-        ("source-alive", "needs a reason", "--override source-alive=REASON"),
-        ("source-alive= ", "needs a reason", "--override source-alive=REASON"),
+        ("source-alive", "needs a reason", '--override source-alive="disk lost'),
+        ("source-alive= ", "needs a reason", '--override source-alive="disk lost'),
+        ("source-alive=REASON", "needs a reason, not the word REASON", 'source-alive="disk lost'),
         ("journal-not-writable=x", "cannot be overridden", "a run can write its journal"),
     ],
 )
@@ -136,6 +137,7 @@ def test_every_command_parses_overrides_alike(
     for given, words in (
         (typed, f"--override {typed} needs a reason"),
         (f"{typed}= ", f"--override {typed} needs a reason"),
+        (f"{typed}=REASON", f"--override {typed} needs a reason, not the word REASON"),
         (f"{refused}=x", f"--override '{refused}': no precheck of that name can be overridden"),
     ):
         with pytest.raises(UsageError, match=words):

@@ -97,6 +97,6 @@ def test_it_waits_for_clients_to_come_to_go_on_and_to_leave(stage: Stage) -> Non
     told = {e["step"]: e["message"] for e in stage.entries("done")}
     assert told["switch-endpoint-1"].endswith("; a client that connects through it is on secondary")
     assert told["verify-clients"] == (
-        "all 1 groups are active on secondary, 1 of them have consumed; probe records written"
+        "every group (1) is active on secondary, and 1 consumed; probe records written"
         " through 1 endpoint have arrived; no group is active on primary"
     )

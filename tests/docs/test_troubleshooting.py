@@ -1,21 +1,33 @@
 """Messages that the troubleshooting page quotes are those of the code."""
 
+import ast
 import re
+from collections.abc import Iterator
 from functools import cache
 
 import pytest
 
 from tests.docs.pages import ROOT, page, rows
 
-_CONTINUED = re.compile(r'"\s*\n\s*f?"')
 _OURS = page("docs/troubleshooting.md").text.partition("\n## Clients after a failover\n")[0]
+
+
+def strings(module: ast.Module) -> Iterator[str]:
+    """The string literals of a module that are not docstrings; of an f-string, its parts."""
+    # A string that is a statement of its own is a docstring, of a module, class or attribute.
+    docstrings = {id(node.value) for node in ast.walk(module) if isinstance(node, ast.Expr)}
+    for node in ast.walk(module):
+        if isinstance(node, ast.Constant) and id(node) not in docstrings:
+            yield from (node.value,) if isinstance(node.value, str) else ()
 
 
 @cache
 def source() -> str:
-    """All of drctl's code; strings that go over several lines are joined."""
-    files = (path.read_text(encoding="utf-8") for path in (ROOT / "drctl").rglob("*.py"))
-    return _CONTINUED.sub("", "\n".join(files))
+    """All of drctl's messages and names, one on each line."""
+    modules = (
+        ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "drctl").rglob("*.py")
+    )
+    return "\n".join(text for module in modules for text in strings(module))
 
 
 def quoted() -> list[str]:
@@ -30,3 +42,8 @@ def test_a_quoted_message_or_name_exists(text: str) -> None:
 
 def test_messages_are_found() -> None:
     assert len(quoted()) > 50
+
+
+def test_a_docstring_is_no_message() -> None:
+    module = ast.parse('"""One."""\nclass A:\n    """Two."""\n    b = "three"\n    """Four."""\n')
+    assert list(strings(module)) == ["three"]

@@ -49,7 +49,7 @@ def test_every_kind_has_its_settings_and_an_example() -> None:
         ("haproxy", {}, ClientRedirect.CUT),
         ("haproxy", {"cut_sessions": False}, ClientRedirect.LEFT_OPEN),
         ("file", {}, ClientRedirect.READ_AT_START),
-        ("command", {}, ClientRedirect.BY_SITE),
+        ("command", {}, ClientRedirect.BY_COMMAND),
     ],
 )
 def test_each_says_how_clients_leave_a_cluster_that_lives(

@@ -14,7 +14,7 @@ from tests.engine.pair import Pair
 Truth = Callable[[Pair, Json], bool]
 
 MAY_CHANGE: Mapping[str, frozenset[str]] = {
-    "rules": frozenset({"fence-producers", "fence-consumers", "enable-writes", "fence-returned"}),
+    "rules": frozenset({"fence-producers", "fence-consumers", "enable-writes", "fence-recovered"}),
     "Connect": frozenset(
         {
             *(
@@ -38,7 +38,7 @@ MAY_CHANGE: Mapping[str, frozenset[str]] = {
         {
             "command",
             "command-fence",
-            "command-fence-returned",
+            "command-fence-recovered",
             "command-stop-replication",
             "command-keep-stopped",
         }
@@ -246,9 +246,9 @@ TRUTHS: Mapping[str, Truth] = {
     "switch-endpoint": _switched,
     "verify-clients": _arrived,
     "failback-order": _always,
-    "fence-returned": _denied,
-    "command-fence-returned": _walled,
-    "manual-fence-returned": _walled,
+    "fence-recovered": _denied,
+    "command-fence-recovered": _walled,
+    "manual-fence-recovered": _walled,
     "keep-stopped": _all(STOPPED),
     "find-missing": _always,
     "classify-records": _always,
@@ -259,7 +259,7 @@ TRUTHS: Mapping[str, Truth] = {
     "manual-stop-replication": _says_so,
     "manual-start-replication": _says_so,
     "manual-restart-replication": _says_so,
-    "empty-returned": _emptied,
+    "empty-recovered": _emptied,
     "set-start-offsets-earliest": _from_start,
     "set-start-offsets": _seeded,
     "start-replication": _all(RUNNING),

@@ -72,7 +72,7 @@ class _Rules:
 
 def closed(back: Back) -> tuple[Any, Readback]:
     """What it was announced with, and what is seen."""
-    kind = KINDS["fence-returned"]
+    kind = KINDS["fence-recovered"]
     intent = kind.check(SETTINGS, {}, cast(LinkReader, back))
     kind.apply(intent, cast(LinkWriter, back))
     return intent, kind.verify(intent, cast(LinkReader, back))
@@ -95,11 +95,11 @@ def test_its_facts_are_the_same_before_and_after() -> None:
     back = Back()
     intent, before = closed(back)
     back.grows, back.connector = True, "RUNNING"
-    assert KINDS["fence-returned"].verify(intent, cast(LinkReader, back)).facts == before.facts
+    assert KINDS["fence-recovered"].verify(intent, cast(LinkReader, back)).facts == before.facts
 
 
 def test_the_rules_stay_where_the_run_turns_back() -> None:
-    back, kind = Back(), KINDS["fence-returned"]
+    back, kind = Back(), KINDS["fence-recovered"]
     intent, _ = closed(back)
     assert kind.undo(intent, cast(LinkWriter, back)) == ()
     assert len(back.rules) == 1

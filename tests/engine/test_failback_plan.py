@@ -363,14 +363,14 @@ def test_what_must_stay_stays_where_the_run_turns_back() -> None:
     assert (outcome.status, outcome.over) == (Status.STOPPED, True)
     on = {name for name, is_on in world.on.items() if is_on}
     settled = {"reconcile", "exclude-reconciled-records", "set-start-offsets"}
-    assert on == {"fence-returned", "keep-stopped", *settled}
+    assert on == {"fence-recovered", "keep-stopped", *settled}
     told = " ".join(outcome.items)
-    assert "fence-primary: fence-returned stays" in told
+    assert "fence-primary: fence-recovered stays" in told
 
 
 def test_a_run_that_changed_nothing_is_refused() -> None:
     world = World()
-    world.refused.add("fence-returned")
+    world.refused.add("fence-recovered")
     assert run(world, ()).status is Status.REFUSED
 
 

@@ -27,7 +27,7 @@ THROUGH = OutstandingAction(
 )
 COUNTS = {"positions": 1, "groups": 1, "same": 0, "rereads_at_most": 0}
 WHOLE: Facts = {
-    "fence-returned": {},
+    "fence-recovered": {},
     "fence-producers": {},
     "commit-offsets": {**COUNTS, "stand": {"app": [["orders", 0, 5]]}},
     "prepare-groups": {},
@@ -63,7 +63,7 @@ def settled(world: Asked, facts: Facts = WHOLE) -> Readback:
 @pytest.mark.parametrize(
     ("outstanding", "proof", "without"),
     [
-        (FENCE, "primary was fenced before its records were searched", "fence-returned"),
+        (FENCE, "primary was fenced before its records were searched", "fence-recovered"),
         (
             FENCE,
             "is missing only records that were given up (verify-secondary)",

@@ -41,7 +41,7 @@ def test_those_of_the_new_protocol_are_made_and_no_others() -> None:
     world = clusters(source, [empty("ready", NEW), empty("known", OLD), empty("old", OLD)])
     told = done(world)
     assert (told.state, told.outstanding) == (State.DONE, "")
-    assert told.message == "3 KIP-848 groups are ready on secondary, 2 of them new"
+    assert told.message == "3 KIP-848 groups ready on secondary, 2 of them new"
     assert told.facts == {"created": 2, "ready": 1, "silent": ""}
     protocols = {name: group.protocol for name, group in world.groups_of[TARGET].items()}  # type: ignore[union-attr]
     assert protocols == {"absent": NEW, "ready": NEW, "known": NEW, "old": OLD}

@@ -59,41 +59,41 @@ def apply(name: str, intent: Json, pair: Rebuilt) -> None:
 def test_where_nothing_is_nobody_is_asked() -> None:
     pair = wiped()
     pair.deeds.clear()
-    intent = check("empty-returned", QUIETLY, pair)
-    assert verify("empty-returned", intent, pair).state is State.DONE
+    intent = check("empty-recovered", QUIETLY, pair)
+    assert verify("empty-recovered", intent, pair).state is State.DONE
     pair.home.append(ORDERS, record("o1"))
-    assert verify("empty-returned", intent, pair).state is State.DONE, (
+    assert verify("empty-recovered", intent, pair).state is State.DONE, (
         "what comes later is no remnant"
     )
 
 
 def test_what_was_empty_when_the_plan_was_made_and_is_not_now_refuses() -> None:
     with pytest.raises(Refused, match="orders-0 holds records from offset 0 on"):
-        check("empty-returned", QUIETLY, cut())
+        check("empty-recovered", QUIETLY, cut())
 
 
 def test_what_was_there_is_gone_whatever_has_come_since() -> None:
     pair = cut()
-    intent = check("empty-returned", ASKING, pair)
+    intent = check("empty-recovered", ASKING, pair)
     pair.deeds[QUESTION] = Deed(lambda: None, lambda: True)
-    seen = verify("empty-returned", intent, pair)
+    seen = verify("empty-recovered", intent, pair)
     assert (seen.state, seen.items) == (State.WAITING, ("orders-0 holds records from offset 0 on",))
     pair.empty()
-    assert verify("empty-returned", intent, pair).state is State.DONE
+    assert verify("empty-recovered", intent, pair).state is State.DONE
     for key in ("o1", "o2", "o3", "o4"):
         pair.home.append(ORDERS, record(key))
-    assert verify("empty-returned", intent, pair).state is State.DONE
+    assert verify("empty-recovered", intent, pair).state is State.DONE
 
 
 def test_deleted_records_are_gone_too(monkeypatch: pytest.MonkeyPatch) -> None:
     pair = cut()
-    intent = check("empty-returned", ASKING, pair)
+    intent = check("empty-recovered", ASKING, pair)
     logs = {ORDERS: PartitionOffsets(3, 5, 5), AUDIT: PartitionOffsets(0, 0, 0)}
     monkeypatch.setattr(pair.home, "offsets", lambda places: {p: logs[p] for p in places})
-    assert verify("empty-returned", intent, pair).state is State.DONE
+    assert verify("empty-recovered", intent, pair).state is State.DONE
     logs[ORDERS] = PartitionOffsets(2, 5, 5)
     pair.deeds[QUESTION] = Deed(lambda: None, lambda: True)
-    assert verify("empty-returned", intent, pair).state is State.WAITING
+    assert verify("empty-recovered", intent, pair).state is State.WAITING
 
 
 def test_a_partition_too_many_has_to_go() -> None:
@@ -102,7 +102,7 @@ def test_a_partition_too_many_has_to_go() -> None:
     pair.home.logs[TopicPartition("orders", 1)] = []
     pair.home.logs[ORDERS] = []
     with pytest.raises(Refused, match="orders has 2 partitions, and replication needs 1"):
-        check("empty-returned", QUIETLY, pair)
+        check("empty-recovered", QUIETLY, pair)
 
 
 def test_where_names_differ_topics_have_to_be_there_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,11 +229,11 @@ NOTHING_ALONE = to_json(Search("", 0, 0, 0, 0, {}, {}))
 def test_what_an_interrupted_run_has_brought_is_not_emptied_again() -> None:
     pair = interrupted()
     pair.deeds.clear()
-    intent = check("empty-returned", BEGUN, pair, find_missing=NOTHING_ALONE)
-    seen = verify("empty-returned", intent, pair)
+    intent = check("empty-recovered", BEGUN, pair, find_missing=NOTHING_ALONE)
+    seen = verify("empty-recovered", intent, pair)
     assert (seen.state, seen.facts) == (State.DONE, {"started": True})
     kept = dict(pair.workers.connectors[BACK].kept)
-    seeds = check("set-start-offsets-earliest", SEEDS, pair, empty_returned=seen.facts)
+    seeds = check("set-start-offsets-earliest", SEEDS, pair, empty_recovered=seen.facts)
     apply("set-start-offsets-earliest", seeds, pair)
     assert pair.workers.connectors[BACK].kept == kept
     facts = verify("set-start-offsets-earliest", seeds, pair).facts
@@ -295,7 +295,7 @@ def test_what_is_there_beside_is_emptied(wrong: Callable[[Rebuilt], None]) -> No
     pair = interrupted()
     wrong(pair)
     assert not is_prefix_copied_by(BACK, SECONDARY, PRIMARY, look(pair))
-    assert check("empty-returned", BEGUN, pair, find_missing=NOTHING_ALONE)["held"]
+    assert check("empty-recovered", BEGUN, pair, find_missing=NOTHING_ALONE)["held"]
 
 
 def test_what_runs_tells_late_how_far_it_got() -> None:
@@ -345,7 +345,7 @@ def test_where_logs_have_holes_records_are_compared_one_by_one(
 ) -> None:
     monkeypatch.setattr(first_records, "_AT_ONCE", 2)
     assert is_prefix_copied_by(BACK, SECONDARY, PRIMARY, look(holed))
-    intent = check("empty-returned", BEGUN, holed, find_missing=NOTHING_ALONE)
+    intent = check("empty-recovered", BEGUN, holed, find_missing=NOTHING_ALONE)
     assert intent["started"] is True
 
 
@@ -383,5 +383,5 @@ def test_where_they_are_too_many_to_compare_they_are_emptied(
 def test_where_something_was_found_there_alone_nothing_is_gone_on_with() -> None:
     pair = interrupted()
     found = to_json(Search("", 1, 1, 0, 0, {}, {}))
-    assert check("empty-returned", BEGUN, pair, find_missing=found)["started"] is False
-    assert check("empty-returned", ASKING, pair, find_missing=NOTHING_ALONE)["started"] is False
+    assert check("empty-recovered", BEGUN, pair, find_missing=found)["started"] is False
+    assert check("empty-recovered", ASKING, pair, find_missing=NOTHING_ALONE)["started"] is False

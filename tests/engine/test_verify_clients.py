@@ -129,7 +129,7 @@ def test_groups_that_come_and_go_on_are_all_there_is_to_wait_for(around: Around)
     seen = verify(around, intent)
     assert seen.state is State.DONE
     assert seen.message == (
-        "all 2 groups are active on b, 2 of them have consumed; no group is active on a"
+        "every group (2) is active on b, and 2 consumed; no group is active on a"
     )
 
 
@@ -287,7 +287,7 @@ def test_a_record_must_come_by_each_entrance(around: Around) -> None:
 
 def test_a_journal_of_an_older_drctl_is_understood(around: Around) -> None:
     seen = verify(around, {"target": "b", "groups": ["billing"]})
-    assert (seen.state, seen.message) == (State.DONE, "all 1 groups are active on b")
+    assert (seen.state, seen.message) == (State.DONE, "every group (1) is active on b")
 
 
 def test_nobody_to_wait_for_is_said(around: Around) -> None:

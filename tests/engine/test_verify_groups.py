@@ -50,7 +50,7 @@ def seen(look: LinkReader, stand: Any = PUT) -> Any:
 def test_a_group_that_stands_there_or_further_on_is_where_it_should_be(at: Any) -> None:
     found = seen(standing(at))
     assert (found.state, found.outstanding) == (State.DONE, "")
-    assert found.message == "2 offsets of 1 groups are at or after the offsets that were set"
+    assert found.message == "2 offsets of 1 group: none is before the offset that was set"
 
 
 @pytest.mark.parametrize(

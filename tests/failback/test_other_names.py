@@ -21,9 +21,9 @@ TERMS = Terms(("mm2-back",))
 ROUTED = {
     "topics": r"primary\.orders",
     "transforms": "home",
-    "transforms.home.type": "org.apache.kafka.connect.transforms.RegexRouter",
-    "transforms.home.regex": r"primary\.(.*)",
-    "transforms.home.replacement": "$1",
+    "transforms.rename.type": "org.apache.kafka.connect.transforms.RegexRouter",
+    "transforms.rename.regex": r"primary\.(.*)",
+    "transforms.rename.replacement": "$1",
 }
 DEFAULT = {
     "replication.policy.class": "org.apache.kafka.connect.mirror.DefaultReplicationPolicy",
@@ -60,7 +60,7 @@ def test_one_that_gives_records_their_own_names_again_is_let_begin() -> None:
         (DEFAULT, "primary.orders is not replicated"),
         ({}, "primary.orders goes to primary.orders, not to orders"),
         ({**ROUTED, "topics": "orders"}, "primary.orders is not replicated"),
-        ({**ROUTED, "transforms.home.regex": "primary"}, "goes to primary.orders"),
+        ({**ROUTED, "transforms.rename.regex": "primary"}, "goes to primary.orders"),
         ({**DEFAULT, "target.cluster.alias": "home"}, "goes to secondary.primary.orders"),
     ],
 )
@@ -68,14 +68,14 @@ def test_another_one_is_refused_with_what_to_set(config: Mapping[str, str], told
     said = failing(config)
     assert told in said
     assert r"topics=primary\.orders; " in said
-    assert r"transforms.home.regex=primary\.(.*); transforms.home.replacement=$1" in said
+    assert r"transforms.rename.regex=primary\.(.*); transforms.rename.replacement=$1" in said
 
 
 def test_what_nobody_can_tell_is_looked_at_when_it_runs() -> None:
-    own = {**ROUTED, "transforms.home.type": "com.example.Router"}
+    own = {**ROUTED, "transforms.rename.type": "com.example.Router"}
     assert misnamed(own, NAMES)[1] != ()
     assert failing(own) == ""
-    only = {**ROUTED, "transforms.home.predicate": "new"}
+    only = {**ROUTED, "transforms.rename.predicate": "new"}
     assert "predicate" in misnamed(only, NAMES)[1][0]
 
 

@@ -293,20 +293,21 @@ GOOD: Script = {
     ),
     "snapshot-state": STOCK,
     "fence-producers": Part(
-        "all 3 brokers deny it; the end offsets of 96 partitions were stable for 2 s", takes=6.4
+        "every broker (3) denies it; the end offsets of 96 partitions were stable for 2 s",
+        takes=6.4,
     ),
     "drain": Part("every record is replicated to the target", {"missing": 0}, takes=11.5),
     "wait-for-consumers": Part(
         "2 of 14 groups are active: billing, shipping", takes=30, items=("billing",)
     ),
-    "fence-consumers": Part("all 3 brokers deny it", takes=3.5),
+    "fence-consumers": Part("every broker (3) denies it", takes=3.5),
     "quiesce-consumers": Part("0 of 14 groups are active", takes=2.5),
-    "stop-replication": Part("2 connectors are stopped", takes=2),
+    "stop-replication": Part("2 connectors stopped", takes=2),
     "commit-offsets": OFFSETS,
     "enable-writes": Part("a probe record was written to secondary and read back", takes=1),
     "switch-endpoint-1": Part("kafka.example.net points to secondary", takes=4),
     "switch-endpoint-2": Part("backend kafka sends clients to secondary", takes=1.5),
-    "verify-clients": Part("all 11 groups are active on secondary", takes=9),
+    "verify-clients": Part("every group (11) is active on secondary", takes=9),
 }
 LOST: Script = {
     **GOOD,

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drctl.views.text import Kind, age, duration, escape, plain, plural, sentence, show, size, utc
+from drctl.model.text import plural
+from drctl.views.text import Kind, age, duration, escape, plain, sentence, show, size, utc
 
 NOW = datetime(2026, 3, 5, 14, 20, 7, tzinfo=UTC)
 NOW_MS = int(NOW.timestamp() * 1000)

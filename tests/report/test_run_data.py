@@ -115,7 +115,7 @@ def test_an_unplanned_run_tells_its_time_to_recovery_from_the_command_on() -> No
 
 
 def test_a_fence_that_worked_in_an_unplanned_run_is_measured_from() -> None:
-    script = {**runs.LOST, "fence-producers": Part("all 3 brokers deny it", takes=2)}
+    script = {**runs.LOST, "fence-producers": Part("every broker (3) denies it", takes=2)}
     data = Run(runs.unplanned()).play(script).data
     assert data.rto.seconds is not None
     assert data.rto.how.endswith("without the outage before the run")
