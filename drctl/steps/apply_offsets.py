@@ -9,10 +9,10 @@ from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.engine.run_state import RunState
 from drctl.model.errors import Unreachable
 from drctl.model.groups import Committed
+from drctl.model.text import plural
 from drctl.model.topology import TopicPartition
 from drctl.offsets.applying import Action, ApplyPlan, Line, Precheck, Wanted, build_plan, look
 from drctl.offsets.results import DONE, WRITTEN, Became, Change, Outcome, Place, became, moved
-from drctl.steps.repairs import counted
 
 BATCH = 2000
 """Groups per request."""
@@ -105,10 +105,10 @@ class ApplyOffsets(Permanent[ApplySettings, ApplyIntent, ApplyFacts]):
 
     def describe(self, settings: ApplySettings) -> Description:
         """Describe the step for plans and reports."""
-        groups = counted(len({row.wanted.group for row in settings.rows}), "group")
+        groups = plural(len({row.wanted.group for row in settings.rows}), "group")
         left = f"; {len(settings.left_out)} excluded" if settings.left_out else ""
         return Description(
-            f"commit {counted(len(settings.rows), 'offset')} of {groups} on"
+            f"commit {plural(len(settings.rows), 'offset')} of {groups} on"
             f" {settings.cluster}{left}",
             "every committed offset reads back",
             "drctl offsets undo restores the previous offsets from the journal",
@@ -153,12 +153,12 @@ class ApplyOffsets(Permanent[ApplySettings, ApplyIntent, ApplyFacts]):
             return Readback(State.WAITING, _words("not committed yet", open_), items=open_)
         if any(each.outcome is Outcome.UNKNOWN for each in wrong.values()):
             return Readback(State.UNKNOWN, _words("not known to be committed", open_), items=open_)
-        written = f"{counted(len(found) - len(wrong), 'offset')} committed"
+        written = f"{plural(len(found) - len(wrong), 'offset')} committed"
         if left := (*open_, *map(_left_out, intent.left_out)):
             return Readback(State.FAILED, f"{written}; {_words('not committed', left)}", items=left)
         groups = len({change.group for change in intent.lines})
         message = (
-            f"{written} for {counted(groups, 'group')}, and read back; {intent.same}"
+            f"{written} for {plural(groups, 'group')}, and read back; {intent.same}"
             f" already committed"
         )
         return Readback(State.DONE, message, ApplyFacts(len(found), groups, intent.same))
@@ -172,7 +172,7 @@ class ApplyOffsets(Permanent[ApplySettings, ApplyIntent, ApplyFacts]):
         if not stay:
             return Readback(State.DONE, "no offset was committed")
         message = (
-            f"{counted(stay, 'offset')} committed: drctl offsets undo restores the previous offsets"
+            f"{plural(stay, 'offset')} committed: drctl offsets undo restores the previous offsets"
         )
         return Readback(State.DONE, message, leaves_changes=True)
 

@@ -20,8 +20,7 @@ from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.document import as_json
 from drctl.model.errors import Refused, UsageError
 from drctl.model.replication import STOPPED, Connector, Partition, Position
-from drctl.model.text import put
-from drctl.steps.repairs import counted
+from drctl.model.text import plural, put
 from drctl.steps.stop_replication import for_each_connector
 
 BEFORE = "before.json"
@@ -200,7 +199,7 @@ class SaveSourcePositions(Polling[SaveSettings, Export, None]):
     def verify(self, intent: Export, reader: LinkReader) -> Readback[None]:
         """Report how many positions were saved."""
         number = sum(len(each.offsets) for each in intent.connectors)
-        return Readback(State.DONE, f"{counted(number, 'position')} saved in {BEFORE}")
+        return Readback(State.DONE, f"{plural(number, 'position')} saved in {BEFORE}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +232,7 @@ class SetSourcePositions(StepKind[Moves, Moves, None]):
 
     def describe(self, settings: Moves) -> Description:
         """Describe the step for plans and reports."""
-        number = counted(len(settings.positions), "position")
+        number = plural(len(settings.positions), "position")
         return Description(
             f"set {number} of connector {settings.connector}",
             "the positions read back",
@@ -259,7 +258,7 @@ class SetSourcePositions(StepKind[Moves, Moves, None]):
         moved = [p for p in settings.positions if _at(p.partition, now) not in (p.before, p.to)]
         if moved:
             raise Refused(
-                f"{counted(len(moved), 'position')} of connector {name} changed since the plan was"
+                f"{plural(len(moved), 'position')} of connector {name} changed since the plan was"
                 " made",
                 "plan again",
             )
@@ -385,7 +384,7 @@ class DeleteSourcePositions(StepKind[One, Moves, None]):
         left = [p for p in reader.workers().positions(intent.connector) if p.offset is not None]
         if left:
             return Readback(
-                State.WAITING, f"{intent.connector} has {counted(len(left), 'position')}"
+                State.WAITING, f"{intent.connector} has {plural(len(left), 'position')}"
             )
         return Readback(State.DONE, f"{intent.connector} has no positions")
 
@@ -520,4 +519,4 @@ def _read_back(
     )
     if others:
         return Readback(State.WAITING, f"{intent.connector}: {others[0]} {message}", items=others)
-    return Readback(State.DONE, f"{intent.connector}: {counted(len(wanted), 'position')} read back")
+    return Readback(State.DONE, f"{intent.connector}: {plural(len(wanted), 'position')} read back")

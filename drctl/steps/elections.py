@@ -11,8 +11,8 @@ from drctl.engine.kind import Description, Facts, Permanent, Readback, State, Tr
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
 from drctl.model.groups import OFFSETS_TOPIC
+from drctl.model.text import plural
 from drctl.model.topology import OffsetRange, TopicPartition
-from drctl.steps.repairs import counted
 
 _NAMED = 5
 
@@ -96,7 +96,7 @@ class ElectLeaders(Permanent[ElectSettings, ElectIntent, ElectFacts]):
 
     def describe(self, settings: ElectSettings) -> Description:
         """Describe the step for plans and reports."""
-        partitions = counted(len(settings.partitions), "partition")
+        partitions = plural(len(settings.partitions), "partition")
         if settings.election is Election.PREFERRED:
             title = f"elect the preferred leaders of {partitions} of {settings.cluster}"
             return Description(
@@ -192,7 +192,7 @@ def _lost(aim: Aim, each: Became) -> OffsetRange | None:
 def _results(intent: ElectIntent, found: Mapping[TopicPartition, Became]) -> Iterator[str]:
     if intent.election is Election.PREFERRED:
         led = sum(each.outcome is Outcome.ELECTED for each in found.values())
-        yield f"{counted(led, 'partition')} led by the preferred replica"
+        yield f"{plural(led, 'partition')} led by the preferred replica"
         return
     for aim in intent.aims:
         each = found[aim.place]

@@ -27,12 +27,8 @@ from drctl.model.errors import Refused
 from drctl.model.fencing import to_add
 from drctl.model.finding import Status
 from drctl.model.repairs import Acl, Alteration, TopicShape, WantedTopic
+from drctl.model.text import plural
 from drctl.model.topology import Unavailable
-
-
-def counted(number: int, what: str) -> str:
-    """A number with its noun, such as `2 topics`."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _waiting(what: str, items: tuple[str, ...], total: str) -> Readback[Any]:
@@ -159,7 +155,7 @@ class AddPartitions(Permanent[PartitionsSettings, PartitionsIntent, None]):
     def describe(self, settings: PartitionsSettings) -> Description:
         """Describe the step for plans and reports."""
         return Description(
-            f"add partitions to {counted(len(settings.changes), 'topic')} of {settings.cluster}",
+            f"add partitions to {plural(len(settings.changes), 'topic')} of {settings.cluster}",
             "each has at least as many as on the source",
             "none: Kafka cannot remove partitions, and an extra empty one is harmless",
         )
@@ -188,20 +184,20 @@ class AddPartitions(Permanent[PartitionsSettings, PartitionsIntent, None]):
         """Verify the number of partitions of each topic."""
         short = tuple(
             f"{each.topic} has {now} of {each.to} partitions"
-            for each, now in _counted(intent, reader)
+            for each, now in _plural(intent, reader)
             if now < each.to
         )
         total = len(intent.changes)
         if short:
-            return _waiting("too few partitions", short, counted(total, "topic"))
+            return _waiting("too few partitions", short, plural(total, "topic"))
         return Readback(
-            State.DONE, f"{counted(total, 'topic')} with as many partitions as on the source"
+            State.DONE, f"{plural(total, 'topic')} with as many partitions as on the source"
         )
 
     def verify_undo(self, intent: PartitionsIntent, reader: LinkReader) -> Readback[None]:
         """Report what stays changed."""
         more = {
-            each.topic: now - each.was for each, now in _counted(intent, reader) if now > each.was
+            each.topic: now - each.was for each, now in _plural(intent, reader) if now > each.was
         }
         counts = ", ".join(f"{topic} has {count} more" for topic, count in more.items())
         message = (
@@ -210,7 +206,7 @@ class AddPartitions(Permanent[PartitionsSettings, PartitionsIntent, None]):
         return Readback(State.DONE, message, leaves_changes=bool(more))
 
 
-def _counted(intent: PartitionsIntent, reader: LinkReader) -> Iterator[tuple[Extended, int]]:
+def _plural(intent: PartitionsIntent, reader: LinkReader) -> Iterator[tuple[Extended, int]]:
     """Each topic with its number of partitions; 0 if unknown."""
     found = shapes(intent.cluster, topics_of(intent.changes), reader)
     for each in intent.changes:
@@ -251,7 +247,7 @@ class AddRules(StepKind[RulesSettings, RulesIntent, RulesFacts]):
     def describe(self, settings: RulesSettings) -> Description:
         """Describe the step for plans and reports."""
         return Description(
-            f"add {counted(len(settings.changes), 'ACL rule')} on {settings.cluster}",
+            f"add {plural(len(settings.changes), 'ACL rule')} on {settings.cluster}",
             f"{settings.cluster} lists each of them",
             "remove exactly the rules that were added",
         )
@@ -289,8 +285,8 @@ class AddRules(StepKind[RulesSettings, RulesIntent, RulesFacts]):
             return there
         missing = tuple(_rule_text(rule) for rule in rules if rule not in there)
         if missing:
-            return _waiting(f"not on {cluster}", missing, counted(len(rules), "rule"))
-        message = f"{cluster} lists {counted(len(rules), 'rule')}, {len(intent.added)} of them new"
+            return _waiting(f"not on {cluster}", missing, plural(len(rules), "rule"))
+        message = f"{cluster} lists {plural(len(rules), 'rule')}, {len(intent.added)} of them new"
         return Readback(State.DONE, message, RulesFacts(len(intent.added)))
 
     def undo(self, intent: RulesIntent, writer: LinkWriter) -> tuple[str, ...]:
@@ -307,8 +303,8 @@ class AddRules(StepKind[RulesSettings, RulesIntent, RulesFacts]):
             return there
         still = tuple(_rule_text(rule) for rule in added if rule in there)
         if still:
-            return _waiting(f"still on {cluster}", still, counted(len(added), "rule"))
-        return Readback(State.DONE, f"{counted(len(added), 'added rule')} removed from {cluster}")
+            return _waiting(f"still on {cluster}", still, plural(len(added), "rule"))
+        return Readback(State.DONE, f"{plural(len(added), 'added rule')} removed from {cluster}")
 
 
 def _there(cluster: str, reader: LinkReader) -> frozenset[Acl] | Readback[Any]:
@@ -375,8 +371,8 @@ class ConfigureTopics(StepKind[ConfigureSettings, ConfigureIntent, ConfigureFact
         """Describe the step for plans and reports."""
         changes = settings.changes
         return Description(
-            f"change {counted(len(changes), 'setting')} of"
-            f" {counted(len(topics_of(changes)), 'topic')} on {settings.cluster}",
+            f"change {plural(len(changes), 'setting')} of"
+            f" {plural(len(topics_of(changes)), 'topic')} on {settings.cluster}",
             "each reads back as the source has it",
             "restore each previous value, or remove the override where there was none",
         )
@@ -409,10 +405,10 @@ class ConfigureTopics(StepKind[ConfigureSettings, ConfigureIntent, ConfigureFact
             if now != each.to
         )
         if wrong:
-            return _waiting("not as wanted", wrong, counted(len(changes), "setting"))
+            return _waiting("not as wanted", wrong, plural(len(changes), "setting"))
         return Readback(
             State.DONE,
-            f"{counted(len(changes), 'setting')} read back as wanted",
+            f"{plural(len(changes), 'setting')} read back as wanted",
             ConfigureFacts(len(changes)),
         )
 
@@ -430,8 +426,8 @@ class ConfigureTopics(StepKind[ConfigureSettings, ConfigureIntent, ConfigureFact
             if now != each.was
         )
         if wrong:
-            return _waiting("not restored", wrong, counted(len(changes), "setting"))
-        return Readback(State.DONE, f"{counted(len(changes), 'setting')} restored")
+            return _waiting("not restored", wrong, plural(len(changes), "setting"))
+        return Readback(State.DONE, f"{plural(len(changes), 'setting')} restored")
 
 
 def _with_before(cluster: str, change: SettingChange, shape: TopicShape) -> Configured:
@@ -488,7 +484,7 @@ class CreateTopics(Permanent[TopicsSettings, TopicsIntent, None]):
     def describe(self, settings: TopicsSettings) -> Description:
         """Describe the step for plans and reports."""
         return Description(
-            f"create {counted(len(settings.changes), 'topic')} on {settings.cluster}",
+            f"create {plural(len(settings.changes), 'topic')} on {settings.cluster}",
             "each exists, with its partitions",
             "none: drctl deletes no topics, and replication may have filled them",
         )
@@ -532,9 +528,9 @@ class CreateTopics(Permanent[TopicsSettings, TopicsIntent, None]):
             )
         )
         if missing:
-            return _waiting("not as wanted", missing, counted(len(made), "topic"))
+            return _waiting("not as wanted", missing, plural(len(made), "topic"))
         already = f"; {len(intent.there)} existed already" if intent.there else ""
-        return Readback(State.DONE, f"{counted(len(made), 'topic')} created on {cluster}{already}")
+        return Readback(State.DONE, f"{plural(len(made), 'topic')} created on {cluster}{already}")
 
     def verify_undo(self, intent: TopicsIntent, reader: LinkReader) -> Readback[None]:
         """Report what stays changed."""
@@ -584,13 +580,13 @@ class FinalPrecheck(Polling[BothClusters, BothClusters, FinalPrecheckFacts]):
         )
         if open_:
             message = (
-                f"not fixed yet, or changed again: {counted(len(open_), 'difference')}:"
+                f"not fixed yet, or changed again: {plural(len(open_), 'difference')}:"
                 f" {'; '.join(open_)}"
             )
             return Readback(State.WAITING, message, items=open_)
         message = "no difference remains that drctl would fix"
         if not left:
             return Readback(State.DONE, message, FinalPrecheckFacts(0))
-        outstanding = f"to be fixed by hand: {counted(len(left), 'difference')}: {'; '.join(left)}"
+        outstanding = f"to be fixed by hand: {plural(len(left), 'difference')}: {'; '.join(left)}"
         message = f"{message}; to be fixed by hand: {len(left)}"
         return Readback(State.DONE, message, FinalPrecheckFacts(len(left)), left, outstanding)

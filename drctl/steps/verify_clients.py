@@ -10,10 +10,10 @@ from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import DrctlError, Unreachable
 from drctl.model.groups import Committed, Group
 from drctl.model.health import Silent
+from drctl.model.text import plural
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
 from drctl.steps.enable_writes import PROBE_TOPIC
 from drctl.steps.prechecks import SnapshotState
-from drctl.steps.repairs import counted
 
 Progress = Mapping[str, int]
 """By group, the sum of its committed offsets, which grows while the group consumes."""
@@ -321,7 +321,7 @@ def _not_seen(source: str, left: Remaining) -> str:
 def _waiting_for(late: int, groups: int, missing: tuple[str, ...]) -> str:
     if late:
         return f"{late} of {groups} groups are not active yet: {'; '.join(missing[:_SHOWN])}"
-    return f"{counted(len(missing), 'problem')}: {'; '.join(missing[:_SHOWN])}"
+    return f"{plural(len(missing), 'problem')}: {'; '.join(missing[:_SHOWN])}"
 
 
 def _done(intent: ClientsIntent, facts: ClientsFacts) -> str:
@@ -330,7 +330,7 @@ def _done(intent: ClientsIntent, facts: ClientsFacts) -> str:
         message = f"every group ({facts.groups}) is active on {intent.target}"
         message += f", and {facts.moved} consumed" if intent.stood is not None else ""
     if facts.probed_endpoints:
-        endpoints = counted(facts.probed_endpoints, "endpoint")
+        endpoints = plural(facts.probed_endpoints, "endpoint")
         message += f"; probe records written through {endpoints} have arrived"
     if facts.not_seen:
         return f"{message}; unknown: {facts.not_seen}"

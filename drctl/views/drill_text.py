@@ -33,17 +33,8 @@ VERDICTS = {
     Verdict.DIED: "died",
 }
 
-COLUMNS = (
-    "Started (UTC)",
-    "Link",
-    "Mode",
-    "Verdict",
-    "RTO",
-    "Lost",
-    "Re-read",
-    "Skipped",
-    "Reason",
-)
+_WHICH = ("Started (UTC)", "Link", "Mode", "Verdict")
+COLUMNS = (*_WHICH, "RTO", "Lost", "Re-read", "Skipped", "Reason")
 """Of `past_row`."""
 
 _SINCE = {

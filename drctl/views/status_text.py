@@ -435,8 +435,8 @@ def status_table(seen: StatusNow) -> Iterator[Part]:
     yield heading("Replication")
     if not seen.connectors:
         yield Text("  no connectors found")
-    for each in connector_words(c for _, c in sorted(seen.connectors.items())):
-        yield Text(f"  {sentence(each)}")
+    for line in connector_words(c for _, c in sorted(seen.connectors.items())):
+        yield Text(f"  {sentence(line)}")
     yield heading("Groups")
     yield Text(f"  {sentence(groups_words(seen))}", "yellow" if seen.groups.left_out else "")
     yield Text(

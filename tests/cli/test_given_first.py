@@ -136,6 +136,29 @@ def test_what_is_no_time_is_an_error_that_names_the_option(
     assert not silent.asked()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("failover", "--override", "source-alive=REASON"),
+        ("failback", "--policy", "copy", "--override", "step-order=REASON"),
+        ("connect", "recover", "--override", "cause=REASON"),
+        ("offsets", "apply", "--override", "moves-backwards=REASON"),
+        ("resume", "--override", "source-alive=REASON"),
+        ("resume", "--abandon", "REASON"),
+        ("resume", "--abandon", " "),
+    ],
+)
+def test_the_word_reason_is_no_reason(
+    words: tuple[str, ...], silent: Silent, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert silent.run(*words, "--execute", "--yes") == 2
+    shown = capsys.readouterr().err
+    assert "needs a reason" in shown
+    assert "hint: " in shown
+    assert ("not the word REASON" in shown) is ("REASON" in words[-1])
+    assert not silent.asked()
+
+
 @pytest.mark.parametrize("name", LONGER_THAN_0)
 def test_0_where_it_has_no_meaning_likewise(
     name: str, silent: Silent, capsys: pytest.CaptureFixture[str]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drctl.app.adapters import open_connect
+from drctl.app.adapters import connect_access, open_connect
 from drctl.config.configuration import Config
 from drctl.config.fields import for_commands, web_address
 from drctl.config.loading import load
@@ -250,6 +250,30 @@ def test_what_does_not_go_together(tmp_path: Path, access: str, said: str) -> No
         config_with(tmp_path, "http://c:1", access)
     assert said in caught.value.message
     assert "planted" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("access", "setting", "said"),
+    [
+        ("{ca: absent.pem}", "ca", "absent.pem cannot be used"),
+        ("{certificate: absent.pem}", "certificate", "absent.pem and its key cannot be used"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_named_with_its_line(
+    tmp_path: Path, access: str, setting: str, said: str
+) -> None:
+    config = config_with(tmp_path, "https://c:1", access)
+    with pytest.raises(ConfigError) as caught:
+        connect_access(config.link("main").settings.replicator.connect_access).context()
+    place, _, reason = caught.value.message.partition(f"connect_access.{setting}: ")
+    assert place.startswith(f"{tmp_path / 'drctl.yaml'}:4:")
+    assert str(tmp_path / said) in reason
+
+
+def test_a_user_with_a_colon_is_reported_with_its_line(tmp_path: Path) -> None:
+    config = config_with(tmp_path, "https://c:1", "{user: 'a:b', password: p}")
+    with pytest.raises(ConfigError, match=r"drctl\.yaml:4:.*connect_access\.user: must not"):
+        reader(config)
 
 
 def test_printed_commands_name_the_worker_and_nobody(tmp_path: Path) -> None:

@@ -206,7 +206,7 @@ def test_each_step_says_what_to_type() -> None:
     ("words", "said"),
     [
         (("--policy", "burn"), "unknown policy 'burn'"),
-        (("--policy", "discard"), "discard needs topic names"),
+        (("--policy", "discard"), "discard requires --topic"),
         (("--gap", "somewhere"), "--gap requires --check-order"),
         (("--check-order", "--execute"), "--check-order cannot be combined"),
         (("--check-order", "--rebuild"), "--check-order cannot be combined"),

@@ -20,7 +20,7 @@ NAMES = {"primary.orders": "orders"}
 TERMS = Terms(("mm2-back",))
 ROUTED = {
     "topics": r"primary\.orders",
-    "transforms": "home",
+    "transforms": "rename",
     "transforms.rename.type": "org.apache.kafka.connect.transforms.RegexRouter",
     "transforms.rename.regex": r"primary\.(.*)",
     "transforms.rename.replacement": "$1",

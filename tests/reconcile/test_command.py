@@ -34,7 +34,7 @@ def world(*orders: OrderVerdict) -> World:
         ((), "no policy given"),
         (("--policy", "refuse"), "unknown policy 'refuse'"),
         (("--policy", "copy", "--yes"), "--yes requires --execute"),
-        (("--policy", "discard"), "discard needs topic names"),
+        (("--policy", "discard"), "discard requires --topic"),
         (("--policy", "copy", "--override", "recreated=x"), "'recreated'"),
     ],
 )

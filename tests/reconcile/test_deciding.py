@@ -35,12 +35,15 @@ def world(*orders: OrderVerdict) -> World:
     return World({PLACE: rows}, {(PLACE, n): o for n, o in enumerate(orders)}, {PLACE: rows})
 
 
+_DISCARD = "discard requires --topic: records are lost only where a topic is named"
+
+
 @pytest.mark.parametrize(
     ("policy", "topics", "conflicting", "message"),
     [
         (None, (), Action.REFUSE, "no policy given"),
-        (Action.DISCARD, (), Action.REFUSE, "discard needs topic names"),
-        (Action.COPY, (), Action.DISCARD, "discard needs topic names"),
+        (Action.DISCARD, (), Action.REFUSE, f"--policy {_DISCARD}"),
+        (Action.COPY, (), Action.DISCARD, f"--conflicting {_DISCARD}"),
         (None, ("orders",), Action.REFUSE, "--topic 'orders': no policy"),
         (Action.COPY, ("orders=refuse",), Action.REFUSE, "--topic 'orders=refuse': no policy"),
     ],
