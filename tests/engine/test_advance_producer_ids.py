@@ -56,8 +56,8 @@ def test_every_broker_gives_higher_ids_and_what_that_cost_is_said() -> None:
     told = seen(intent, world)
     assert (told.state, told.outstanding, told.items) == (State.DONE, "", ())
     assert told.message == (
-        "all 2 brokers of secondary assign producer ids above 2,500, the highest in use on primary;"
-        " used 1,462 of 2^63 ids"
+        "every broker (2) of secondary assigns producer ids above 2,500, the highest in use on"
+        " primary; used 1,462 of 2^63 ids"
     )
     assert world.given == {1: 2502, 2: 2503}
     again = seen(intent, world)
