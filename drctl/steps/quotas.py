@@ -10,8 +10,9 @@ from drctl.engine.kind import Description, Facts, Readback, State, StepKind, Tra
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
 from drctl.model.survey import Entity, Limit, Quotas, quota_of
+from drctl.model.text import plural
 from drctl.model.topology import Unavailable
-from drctl.steps.repairs import Difference, counted
+from drctl.steps.repairs import Difference
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +72,7 @@ class SetQuotas(StepKind[QuotasSettings, QuotasIntent, QuotasFacts]):
     def describe(self, settings: QuotasSettings) -> Description:
         """Describe the step for plans and reports."""
         return Description(
-            f"set {counted(len(settings.changes), 'client quota')} on {settings.cluster}",
+            f"set {plural(len(settings.changes), 'client quota')} on {settings.cluster}",
             "each reads back as the source has it",
             "restore each previous limit, or remove it where there was none",
         )
@@ -113,9 +114,9 @@ class SetQuotas(StepKind[QuotasSettings, QuotasIntent, QuotasFacts]):
         if isinstance(wrong, Readback):
             return wrong
         if wrong:
-            text = f"not as wanted: {len(wrong)} of {counted(total, 'client quota')}: {wrong[0]}"
+            text = f"not as wanted: {len(wrong)} of {plural(total, 'client quota')}: {wrong[0]}"
             return Readback(State.WAITING, text, items=wrong)
-        text = f"{counted(total, 'client quota')} read back as wanted"
+        text = f"{plural(total, 'client quota')} read back as wanted"
         return Readback(State.DONE, text, QuotasFacts(total))
 
     def undo(self, intent: QuotasIntent, writer: LinkWriter) -> tuple[str, ...]:
@@ -129,7 +130,7 @@ class SetQuotas(StepKind[QuotasSettings, QuotasIntent, QuotasFacts]):
             return wrong
         if wrong:
             return Readback(State.WAITING, f"not restored: {wrong[0]}", items=wrong)
-        return Readback(State.DONE, f"{counted(len(intent.altered), 'client quota')} restored")
+        return Readback(State.DONE, f"{plural(len(intent.altered), 'client quota')} restored")
 
 
 def _set(
