@@ -28,6 +28,8 @@ OLDER_KAFKAS = ("3.7.2", "3.9.1", "4.0.0", "4.1.1")
 SPARK = "4.0.0"  # the newest connector whose whole dependency set is published
 LOG4J = "2.25.4"
 DEBEZIUM = "3.4.0.Final"
+# 3.4.0 hides the causes of MongoDB's failures behind an error of its own.
+DEBEZIUM_MONGODB = "3.5.0.Final"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,15 @@ _ALL = (
     ArtifactSet(
         "debezium-postgres", (Module("io.debezium", "debezium-connector-postgres", DEBEZIUM),)
     ),
-    # The same, for its sink.
+    ArtifactSet(
+        "debezium-mongodb",
+        (Module("io.debezium", "debezium-connector-mongodb", DEBEZIUM_MONGODB),),
+    ),
+    # Only tests use it, as the database of that connector.
+    ArtifactSet(
+        "mongo-java-server", (Module("de.bwaldvogel", "mongo-java-server", "1.47.0"),)
+    ),
+    # Likewise, for a sink.
     ArtifactSet(
         "connect-file", (Module("org.apache.kafka", "connect-file", KAFKA),), transitive=False
     ),
