@@ -14,7 +14,13 @@ if TYPE_CHECKING:
     from drctl.config.configuration import Config
     from drctl.config.fields import WebAddress
     from drctl.config.link import Link
-    from drctl.config.schema import AccessConfig, ClusterConfig, ReplicatorConfig, ReverseConfig
+    from drctl.config.schema import (
+        AccessConfig,
+        ClusterConfig,
+        ReplicatorConfig,
+        ReverseConfig,
+        SourceWorkersConfig,
+    )
     from drctl.config.setting import Setting
     from drctl.connect.client import Access
     from drctl.connect.client import ConnectReader as ConnectReader
@@ -172,7 +178,7 @@ def connect_client(*urls: str) -> "ConnectReader":
 
 def open_connect(
     kind: "type[Client]",
-    given: "ReplicatorConfig | ReverseConfig | None",
+    given: "ReplicatorConfig | ReverseConfig | SourceWorkersConfig | None",
     timeout_s: float = TIMEOUT_S,
 ) -> "Client | None":
     """A client of the Connect workers of a replicator; None if none are configured.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from drctl.app import adapters
+from drctl.app import adapters, run_adapters
 from drctl.app.notices import notices
 from drctl.config.link import Link
 from drctl.engine.entries import What
@@ -15,16 +15,18 @@ from drctl.model.errors import DrctlError, UsageError
 from drctl.steps.connectors import BEFORE, RestartConnectors, SaveSourcePositions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from drctl.app.link_reader import ClusterLinkReader
     from drctl.config.configuration import Config
     from drctl.config.fields import WebAddress
+    from drctl.config.schema import ReplicatorConfig, ReverseConfig, SourceWorkersConfig
     from drctl.connect.client import Access, ConnectReader
     from drctl.connectors.applying import OffsetsPlan
     from drctl.connectors.results import OffsetsResult, Restarted, Treated
     from drctl.engine.kind import Outcome
     from drctl.engine.run_state import RunState
+    from drctl.offsets.tracking import Exported
 
 # Separates URLs; a password may contain a comma, too.
 _SEPARATOR = re.compile(r"\s*,\s*(?=https?://|\$\{|$)")
@@ -53,9 +55,8 @@ def known_workers(config: "Config", link: str | None) -> tuple[ConnectCluster, .
     """
     found: dict[str, ConnectCluster] = {}
     for name in [link] if link else config.links:
-        replicator = config.link(name).settings.replicator
-        for given in (replicator, replicator.reverse):
-            if given and given.connect:
+        for given in _workers_of(config.link(name)):
+            if given.connect:
                 addresses = tuple(map(adapters.worker_at, given.connect))
                 workers = ConnectCluster(addresses, adapters.connect_access(given.connect_access))
                 found.setdefault(",".join(map(str, addresses)), workers)
@@ -64,6 +65,16 @@ def known_workers(config: "Config", link: str | None) -> tuple[ConnectCluster, .
             "no link has Connect workers", "pass --connect URL, or set `connect` of a replicator"
         )
     return tuple(found.values())
+
+
+def _workers_of(link: Link) -> "Iterator[ReplicatorConfig | ReverseConfig | SourceWorkersConfig]":
+    """Every place of a link's configuration that may name Connect workers."""
+    replicator, moving = link.settings.replicator, link.settings.source_connectors
+    yield replicator
+    if replicator.reverse:
+        yield replicator.reverse
+    if moving:
+        yield from (moving.source, moving.target)
 
 
 def typed_workers(text: str, config: "Config | None") -> ConnectCluster:
@@ -132,8 +143,8 @@ def _known_at(addresses: "tuple[WebAddress, ...]", config: "Config") -> "Access 
 
 
 def _has_workers(config: "Config") -> bool:
-    replicators = (config.link(name).settings.replicator for name in config.links)
-    return any(each.connect or (each.reverse and each.reverse.connect) for each in replicators)
+    links = (config.link(name) for name in config.links)
+    return any(given.connect for link in links for given in _workers_of(link))
 
 
 def only_workers(config: "Config", connect: str | None, link: str | None) -> ConnectCluster:
@@ -165,6 +176,21 @@ def connect_reader(workers: ConnectCluster) -> "Iterator[ConnectReader]":
         yield opened
 
 
+def positions_reader(link: Link) -> "Callable[[int], Exported]":
+    """Reads the positions of a link's source connectors, for `drctl offsets track`.
+
+    Its argument is the time, in milliseconds since 1970 UTC.
+    """
+    from drctl.connectors.moving import read_positions
+
+    moving = link.settings.source_connectors
+    if moving is None:
+        return lambda _: {}
+    place = adapters.worker_at(moving.source.connect[0]).place
+    workers = run_adapters.source_workers_reader(link, link.source)
+    return lambda at_ms: read_positions(moving.names, workers, place, at_ms)
+
+
 WORKERS = "connect:"
 """The name in the journal of runs about connectors without a link."""
 
@@ -192,8 +218,7 @@ def link_of(config: "Config", workers: ConnectCluster) -> WorkersLink:
 
 
 def _names(link: "Link", workers: ConnectCluster) -> bool:
-    replicator = link.settings.replicator
-    known = [each.connect or () for each in (replicator, replicator.reverse) if each]
+    known = (given.connect or () for given in _workers_of(link))
     places = {adapters.worker_at(url).place for urls in known for url in urls}
     return workers.place in places
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from drctl.config.link import Link
     from drctl.config.schema import ClusterConfig
     from drctl.elections.cluster_state import ElectionReader, PartitionStates
+    from drctl.formats.tracked_positions import TrackedPositions
     from drctl.model.endpoints import EndpointReader
     from drctl.model.fencing import AclReader, FenceProver
     from drctl.model.finding import Finding
@@ -436,6 +437,31 @@ class ClusterLinkReader(NoFailback):
             self._opened["workers", ""] = self._open.enter_context(opened)
         found: Workers = self._opened["workers", ""]
         return found
+
+    def source_workers(self, name: str) -> "Workers":
+        """The workers whose source connectors write to one cluster of the link.
+
+        Raises:
+            UsageError: the link has no `source_connectors`.
+        """
+        if ("source-workers", name) not in self._opened:
+            opened = closing(run_adapters.source_workers_reader(self.link, name))
+            self._opened["source-workers", name] = self._open.enter_context(opened)
+        found: Workers = self._opened["source-workers", name]
+        return found
+
+    def tracked_positions(self) -> "Mapping[str, TrackedPositions]":
+        """The last export of the source's connectors by `drctl offsets track`, by name.
+
+        Raises:
+            Unreachable: the target did not answer.
+        """
+        from drctl.offsets.tracking_log import survived_cluster
+
+        target = adapters.reader(self.link.target, self.link.target_config).tracked_offsets
+        log = target.catch_up()
+        found = survived_cluster(log, self.link.source, target.cluster_id())
+        return log.positions(found) if found else {}
 
     def endpoint(self, number: int) -> "EndpointReader":
         """One of the link's endpoints, counted from 0."""

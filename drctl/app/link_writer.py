@@ -156,6 +156,14 @@ class ClusterLinkWriter:
         """
         return run_adapters.workers_writer(self.link)
 
+    def source_workers(self, name: str) -> "WorkersWriter":
+        """Changes the source connectors that write to one cluster of the link.
+
+        Raises:
+            UsageError: the link has no `source_connectors`.
+        """
+        return run_adapters.source_workers_writer(self.link, name)
+
     def endpoint(self, number: int) -> "EndpointWriter":
         """Changes one of the link's endpoints."""
         return run_adapters.endpoint_writer(self.config, self.link, number)

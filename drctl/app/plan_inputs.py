@@ -40,6 +40,12 @@ def connector_names(link: "Link") -> tuple[str, ...]:
     return link.settings.replicator.connectors.named
 
 
+def source_connector_names(link: "Link") -> frozenset[str]:
+    """The names of the link's source connectors, on the workers of either cluster."""
+    sources = link.settings.source_connectors
+    return frozenset(n for pair in sources.pairs.items() for n in pair) if sources else frozenset()
+
+
 def _reverse(link: "Link") -> tuple[str, ...]:
     """The names of the connectors that a planned failover starts."""
     reverse = link.settings.replicator.reverse
@@ -75,6 +81,9 @@ def _with(link: "Link", basis: Mapping[str, str], overrides: Mapping[str, str]) 
         source_answers=basis[f"cluster {link.source}"] != _UNREACHABLE,
         target_answers=basis[f"cluster {link.target}"] != _UNREACHABLE,
         fields=tuple(name for name in FIELDS if name in settings.identity),
+        source_connectors=dict(settings.source_connectors.pairs)
+        if settings.source_connectors
+        else {},
     )
 
 

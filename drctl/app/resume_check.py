@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from drctl.app import run_adapters
 from drctl.app.connect_adapters import WorkersLink
-from drctl.app.plan_inputs import connector_names
+from drctl.app.plan_inputs import connector_names, source_connector_names
 from drctl.config.endpoints import DnsEndpoint, EndpointConfig, HaproxyEndpoint
 from drctl.config.reverse_link import name_of, reversed_link
 from drctl.engine.abandoning import MALFORMED
@@ -144,7 +144,8 @@ def permitted(config: "Config", link: "Link", state: RunState) -> Permitted:
         frozenset({link.name, name_of(link)}),
         frozenset({link.source, link.target}),
         frozenset(settings.fence.principals),
-        frozenset(name for each in directions for name in connector_names(each)),
+        frozenset(name for each in directions for name in connector_names(each))
+        | source_connector_names(link),
         settings.endpoints,
         frozenset(tuple(argv) for argv in own if argv),
         allowlist_of(config),
@@ -479,6 +480,10 @@ class _Rehearsal:
         return self._cluster(name)
 
     def workers(self) -> "_Connectors":
+        return _Connectors(self)
+
+    def source_workers(self, name: str) -> "_Connectors":
+        self._cluster(name)
         return _Connectors(self)
 
     def elections(self, name: str) -> "_Cluster":

@@ -72,6 +72,49 @@ def _of_workers(kind: "type[adapters.Client]", link: "Link", timeout_s: float) -
     return found
 
 
+def source_workers(
+    kind: "type[adapters.Client]", link: "Link", cluster: str, timeout_s: float = adapters.TIMEOUT_S
+) -> "adapters.Client":
+    """A client of the workers whose source connectors write to a cluster of a link.
+
+    Raises:
+        UsageError: the link has no `source_connectors`.
+    """
+    moving = link.settings.source_connectors
+    given = None
+    if moving is not None:
+        given = moving.source if cluster == link.source else moving.target
+    found = adapters.open_connect(kind, given, timeout_s)
+    if found is None:
+        raise UsageError(
+            f"link {link.configured} has no source_connectors",
+            "add `source_connectors: {names: [NAME], from: {connect: ...}, to: {connect: ...}}`",
+        )
+    return found
+
+
+def source_workers_reader(link: "Link", cluster: str) -> "ConnectReader":
+    """A reader of the workers whose source connectors write to a cluster of a link.
+
+    Raises:
+        UsageError: the link has no `source_connectors`.
+    """
+    from drctl.connect.client import ConnectReader
+
+    return source_workers(ConnectReader, link, cluster)
+
+
+def source_workers_writer(link: "Link", cluster: str) -> "ConnectWriter":
+    """A writer to the workers whose source connectors write to a cluster of a link.
+
+    Raises:
+        UsageError: the link has no `source_connectors`.
+    """
+    from drctl.connect.client import ConnectWriter
+
+    return source_workers(ConnectWriter, link, cluster, 30.0)
+
+
 def endpoint_reader(config: "Config", link: "Link", number: int) -> "EndpointReader":
     """A reader of one of a link's endpoints.
 

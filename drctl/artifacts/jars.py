@@ -88,13 +88,10 @@ _ALL = (
         "debezium-postgres", (Module("io.debezium", "debezium-connector-postgres", DEBEZIUM),)
     ),
     ArtifactSet(
-        "debezium-mongodb",
-        (Module("io.debezium", "debezium-connector-mongodb", DEBEZIUM_MONGODB),),
+        "debezium-mongodb", (Module("io.debezium", "debezium-connector-mongodb", DEBEZIUM_MONGODB),)
     ),
     # Only tests use it, as the database of that connector.
-    ArtifactSet(
-        "mongo-java-server", (Module("de.bwaldvogel", "mongo-java-server", "1.47.0"),)
-    ),
+    ArtifactSet("mongo-java-server", (Module("de.bwaldvogel", "mongo-java-server", "1.47.0"),)),
     # Likewise, for a sink.
     ArtifactSet(
         "connect-file", (Module("org.apache.kafka", "connect-file", KAFKA),), transitive=False

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from drctl.app import adapters, run_adapters
+from drctl.app.connect_adapters import positions_reader
 from drctl.app.notices import NoPrompts
 from drctl.app.offsets import (
     Origin,
@@ -355,7 +356,8 @@ def _tracking(link: "Link", *, execute: bool) -> Iterator[Tracking]:
         adapters.reader(source, config).groups as groups,
     ):
         records = adapters.frugal_range_reader(source, config)
-        tracker = Tracker(link, scope, Cluster(reader, groups, records), now_ms)
+        export = positions_reader(link)
+        tracker = Tracker(link, scope, Cluster(reader, groups, records), now_ms, export)
         if execute:
             tracked_offsets = adapters.writer(link.target, link.target_config).tracked_offsets
             yield Tracking(link, Passes(tracker, tracked_offsets, tracked_offsets))

@@ -17,6 +17,7 @@ from drctl.config.schema import (
     PolicyConfig,
     ReplicatorConfig,
     ReverseConfig,
+    SourceWorkersConfig,
     SparkConfig,
 )
 from drctl.config.secret import hide_user_info, names_secret, remember, reveal, user_info
@@ -167,10 +168,10 @@ class Config:
         if written and others_may_read(self.path):
             exposed = f"{written[0]}: a secret in a file that other users can read"
             found.append(f"{exposed}: chmod 600 {arguments(str(self.path))}")
-        for replicator in self._replicators():
-            access = replicator.connect_access
+        for workers in (*self._replicators(), *self._source_workers()):
+            access = workers.connect_access
             named = access.user or any(map(names_secret, access.headers))
-            for url in replicator.connect or ():
+            for url in workers.connect or ():
                 text = _read(url, environ)
                 if text.lower().startswith("http://") and (named or user_info(text)):
                     found.append(f"{url.place}: a password is sent over plain http: use https")
@@ -194,6 +195,8 @@ class Config:
         for name, link in self.file.links.items():
             yield from (name, *link.topics, *link.exclude, *link.groups)
             yield from (who.partition(":")[2] for who in link.fence.principals)
+            for pair in link.source_connectors.pairs.items() if link.source_connectors else ():
+                yield from pair
         for replicator in self._replicators():
             yield from replicator.connectors.named
 
@@ -201,6 +204,11 @@ class Config:
         for link in self.file.links.values():
             yield link.replicator
             yield from (link.replicator.reverse,) if link.replicator.reverse else ()
+
+    def _source_workers(self) -> Iterator[SourceWorkersConfig]:
+        for link in self.file.links.values():
+            if moving := link.source_connectors:
+                yield from (moving.source, moving.target)
 
     def secrets(self, environ: Mapping[str, str]) -> frozenset[str]:
         """All secrets that can be read now."""

@@ -17,6 +17,7 @@ def problems(document: Document) -> Iterator[Problem]:
         link = ("links", name)
         yield from _from_and_to(document, link)
         yield from _replicator(document, (*link, "replicator"))
+        yield from _source_connectors(document, (*link, "source_connectors"))
         yield from _fence(document, (*link, "fence"))
         yield from _endpoints(document, link)
     yield from _cluster(document, ("ledger", "cluster"))
@@ -83,6 +84,26 @@ def _access(document: Document, side: Path) -> Iterator[Problem]:
         entry = document.entry((*path, key))
         if entry and not document.entry((*path, other)):
             yield Problem(entry.mark, (*path, other), f"is required with `{key}`")
+
+
+def _source_connectors(document: Document, path: Path) -> Iterator[Problem]:
+    for side in ("from", "to"):
+        yield from _access(document, (*path, side))
+    listed = {scalar.text for _, scalar in _scalars(document, (*path, "names"))}
+    there: dict[str, str] = {name: name for name in listed}
+    for name, entry in _entries(document, (*path, "rename")).items():
+        place = (*path, "rename", name)
+        if listed and name not in listed:
+            near = did_you_mean(name, tuple(sorted(listed))) or f"use {one_of(sorted(listed))}"
+            yield Problem(entry.mark, place, f"is not among `names`; {near}")
+        there[name] = _text(document, place)
+    for name, new in there.items():
+        if other := next((o for o in there if o != name and there[o] == new), None):
+            place = (*path, "rename", name if name != new else other)
+            renamed = document.entry(place)
+            if renamed and other > name:
+                text = f"is the name of two connectors on the target's workers ({quoted(new)})"
+                yield Problem(renamed.mark, place, text)
 
 
 def _stopped_by_command(document: Document, path: Path) -> Iterator[Problem]:

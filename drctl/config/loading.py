@@ -107,6 +107,11 @@ _SETTINGS = (
     ("links", "*", "replicator", _ACCESS, "headers", "*"),
     ("links", "*", "replicator", "reverse", _ACCESS, "*"),
     ("links", "*", "replicator", "reverse", _ACCESS, "headers", "*"),
+    *(
+        ("links", "*", "source_connectors", side, *rest)
+        for side in ("from", "to")
+        for rest in (("connect",), ("connect", "*"), (_ACCESS, "*"), (_ACCESS, "headers", "*"))
+    ),
     ("links", "*", "endpoints", "*", "tsig", "secret"),
     ("links", "*", "endpoints", "*", "env", "*"),
     ("spark", "conf", "*"),

@@ -9,7 +9,13 @@ from dataclasses import dataclass
 
 from drctl.config.fields import UNCHANGED
 from drctl.config.link import Link
-from drctl.config.schema import FenceConfig, LinkConfig, ReplicatorConfig, ReverseConfig
+from drctl.config.schema import (
+    FenceConfig,
+    LinkConfig,
+    ReplicatorConfig,
+    ReverseConfig,
+    SourceConnectorsConfig,
+)
 from drctl.model.errors import ConfigError
 
 ON_CONNECT = ("mirrormaker2", "confluent-replicator")
@@ -143,7 +149,13 @@ def _reversed(link: Link, reverse: ReverseConfig) -> Link:
     # A fence command is written for one cluster only.
     own = fence if fence.method == "acl" else FenceConfig(method="none")
     settings: LinkConfig = link.settings.model_copy(
-        update={"source": link.target, "target": link.source, "replicator": back, "fence": own}
+        update={
+            "source": link.target,
+            "target": link.source,
+            "replicator": back,
+            "source_connectors": _reversed_connectors(link.settings.source_connectors),
+            "fence": own,
+        }
     )
     return Reversed(
         name_of(link),
@@ -154,4 +166,17 @@ def _reversed(link: Link, reverse: ReverseConfig) -> Link:
         settings,
         link,
         journal_key=link.journal_key,
+    )
+
+
+def _reversed_connectors(forward: SourceConnectorsConfig | None) -> SourceConnectorsConfig | None:
+    if forward is None:
+        return None
+    return forward.model_copy(
+        update={
+            "names": tuple(forward.pairs.values()),
+            "rename": {new: old for old, new in forward.pairs.items() if new != old},
+            "source": forward.target,
+            "target": forward.source,
+        }
     )

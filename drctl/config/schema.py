@@ -140,6 +140,39 @@ class ReplicatorConfig(Section):
     copied_offsets_topic: TopicName | None = None
 
 
+class SourceWorkersConfig(Section):
+    """Connect workers whose source connectors write to one cluster of a link.
+
+    Attributes:
+        connect: URLs of the workers' REST interface.
+    """
+
+    connect: Urls
+    connect_access: AccessConfig = Field(default_factory=AccessConfig)
+
+
+class SourceConnectorsConfig(Section):
+    """Source connectors, such as Debezium, that move to the other cluster with the applications.
+
+    Attributes:
+        names: connectors that write to the source of the link; on both groups of workers, they
+            exist, and run on one of them.
+        rename: their names on the workers of the target, where they differ.
+        source: the workers that write to the source (`from` in the file).
+        target: the workers that write to the target (`to` in the file).
+    """
+
+    names: Annotated[tuple[Text, ...], Field(min_length=1)]
+    rename: Annotated[Mapping[Text, Text], AfterValidator(frozen)] = Field(default_factory=empty)
+    source: SourceWorkersConfig = Field(alias="from")
+    target: SourceWorkersConfig = Field(alias="to")
+
+    @property
+    def pairs(self) -> Mapping[str, str]:
+        """The name of each connector on the source's workers, and that on the target's."""
+        return {name: self.rename.get(name, name) for name in self.names}
+
+
 class FenceConfig(Section):
     """How applications are prevented from writing to the source.
 
@@ -165,6 +198,7 @@ class LinkConfig(Section):
         identity: fields that identify a record on the target.
         keeps_partitions: whether records keep their partition.
         translate: whether consumer offsets are translated.
+        source_connectors: connectors that write to the source and move with the applications.
     """
 
     source: str = Field(alias="from")
@@ -177,6 +211,7 @@ class LinkConfig(Section):
     keeps_partitions: bool = True
     translate: bool = True
     replicator: ReplicatorConfig = Field(default_factory=lambda: ReplicatorConfig(kind="none"))
+    source_connectors: SourceConnectorsConfig | None = None
     fence: FenceConfig = FenceConfig(method="none")
     endpoints: tuple[EndpointConfig, ...] = ()
 

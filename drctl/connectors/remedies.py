@@ -4,7 +4,8 @@ from enum import StrEnum
 
 from drctl.model.replication import SINK, Connector
 
-_NO_ROWS = frozenset({"never", "no_data", "schema_only", "recovery", "schema_only_recovery"})
+NO_ROWS = frozenset({"never", "no_data", "schema_only", "recovery", "schema_only_recovery"})
+"""Values of `snapshot.mode` with which Debezium never reads existing rows."""
 
 
 class Remedy(StrEnum):
@@ -23,7 +24,7 @@ def consequence(connector: Connector) -> str:
         return f"it reads its topics from auto.offset.reset ({reset})"
     if connector.plugin.startswith("io.debezium."):
         mode = connector.config.get("snapshot.mode", "initial")
-        if mode in _NO_ROWS:
+        if mode in NO_ROWS:
             return (
                 f"snapshot.mode {mode} reads no rows: changes since the lost offset are missing in"
                 " Kafka"

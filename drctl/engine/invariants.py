@@ -132,6 +132,28 @@ RULES = (
         Trait.SWITCHES,
         "consumers without committed offsets start at auto.offset.reset",
     ),
+    Rule(
+        Trait.STOPS_SOURCES,
+        Trait.DRAINS,
+        "replication never catches up while source connectors write to the source",
+    ),
+    Rule(
+        Trait.STOPS_SOURCES,
+        Trait.MOVES_SOURCES,
+        "the position of a running connector changes",
+        needed=True,
+    ),
+    Rule(
+        Trait.MOVES_SOURCES,
+        Trait.RESUMES_SOURCES,
+        "a connector without its position takes a new snapshot, or resumes at an old one",
+        needed=True,
+    ),
+    Rule(
+        Trait.ENABLES_WRITES,
+        Trait.RESUMES_SOURCES,
+        "records of source connectors would precede those that are still replicated",
+    ),
     Rule(Trait.SWITCHES, Trait.VERIFIES, "clients can be verified only after they were switched"),
     Rule(
         Trait.FINDS_GAP,

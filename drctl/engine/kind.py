@@ -155,6 +155,11 @@ class Trait(Flag):
     SWITCHES = auto()
     VERIFIES = auto()
     STARTS_REPLICATION = auto()
+    STOPS_SOURCES = auto()
+    """It stops source connectors, such as Debezium."""
+    MOVES_SOURCES = auto()
+    """It sets the positions of source connectors on other workers."""
+    RESUMES_SOURCES = auto()
     SNAPSHOTS_STATE = auto()
     FINDS_GAP = auto()
     RECONCILES = auto()

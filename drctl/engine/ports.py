@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from drctl.elections.cluster_state import ElectionReader, ElectionWriter
 from drctl.engine.failback_state import OutstandingAction, ReconcileRequest, Reconciliation, Search
+from drctl.formats.tracked_positions import TrackedPositions
 from drctl.model.endpoints import EndpointReader, EndpointWriter
 from drctl.model.fencing import AclReader, AclWriter, FenceProver
 from drctl.model.finding import Finding
@@ -292,6 +293,20 @@ class LinkReader(Protocol):
     def workers(self) -> Workers:
         """All connectors of the link's Connect workers, or of those that the run is about."""
 
+    def source_workers(self, name: str) -> Workers:
+        """The workers whose source connectors write to one cluster of the link.
+
+        Raises:
+            UsageError: drctl.yaml has no `source_connectors` for the link.
+        """
+
+    def tracked_positions(self) -> Mapping[str, TrackedPositions]:
+        """The last export of the source's connectors by `drctl offsets track`, by name.
+
+        Raises:
+            Unreachable: the target did not answer.
+        """
+
     def endpoint(self, number: int) -> EndpointReader:
         """One of the link's endpoints, numbered from 0."""
 
@@ -450,6 +465,13 @@ class LinkWriter(Protocol):
 
     def workers(self) -> WorkersWriter:
         """All connectors of the link's Connect workers, or of those that the run is about."""
+
+    def source_workers(self, name: str) -> WorkersWriter:
+        """The workers whose source connectors write to one cluster of the link.
+
+        Raises:
+            UsageError: drctl.yaml has no `source_connectors` for the link.
+        """
 
     def endpoint(self, number: int) -> EndpointWriter:
         """One of the link's endpoints."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import NamedTuple, Protocol
 
-from drctl.formats import tracking_passes
+from drctl.formats import tracked_positions, tracking_passes
 from drctl.formats.tracked_offsets import (
     Milestone,
     OffsetKey,
@@ -19,6 +19,7 @@ from drctl.formats.tracked_offsets import (
     encode_key,
     encode_value,
 )
+from drctl.formats.tracked_positions import ConnectorKey, TrackedPositions
 from drctl.formats.tracking_passes import Pass, PassKey, Scope
 from drctl.model.errors import ConfigError, DrctlError, ExitCode
 from drctl.model.groups import Committed, Group, GroupState, Positions
@@ -42,14 +43,17 @@ class Problem(NamedTuple):
     """Something that could not be read, and why.
 
     Attributes:
+        group: empty if it concerns a connector.
         topic: empty if it concerns the whole group.
         partition: -1 if it concerns the whole group.
+        connector: a source connector; empty if it concerns a group.
     """
 
     group: str
     topic: str
     partition: int
     reason: str
+    connector: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +302,8 @@ class TrackingDecisions:
 
 
 Progress = Callable[[str], None]
+Exported = Mapping[str, TrackedPositions | Unavailable]
+"""Source positions by connector, or why they could not be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +320,7 @@ class TrackingPass:
         unverified: number of tracked offsets whose committed offset was not found.
         notes: tracked offsets to write.
         forgotten: tracked offsets to delete.
+        positions: source positions of connectors to write.
         own: the pass record, which confirms all of this when written.
     """
 
@@ -326,6 +333,7 @@ class TrackingPass:
     unverified: int
     notes: tuple[Change, ...]
     forgotten: tuple[Change, ...]
+    positions: tuple[Change, ...]
     own: Change
     problems: tuple[Problem, ...]
 
@@ -337,7 +345,7 @@ class TrackingPass:
     @property
     def changes(self) -> tuple[Change, ...]:
         """Everything to write, in order: the pass record comes last."""
-        return (*self.notes, *self.forgotten, self.own)
+        return (*self.notes, *self.forgotten, *self.positions, self.own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,12 +355,14 @@ class Tracker:
     Attributes:
         scope: the patterns of the link.
         now_ms: the clock.
+        export: reads the positions of the link's source connectors; its argument is the time.
     """
 
     link: Carried
     scope: Scope
     source: Cluster
     now_ms: Callable[[], int]
+    export: Callable[[int], Exported] = lambda _: {}
 
     def look(self, log: TrackingLog, target_id: str, progress: Progress) -> TrackingPass:
         """Make one pass.
@@ -405,12 +415,18 @@ class Tracker:
                 decisions.kept(place, noted)
         for place in sorted(state.gone | state.unseen):
             decisions.lost(place, known.get(place), gone=place in state.gone)
+        exported = self.export(began_ms)
         key = PassKey(cluster_id, self.scope.digest)
         own = Pass(began_ms, self.scope, state.groups, len(state.committed))
         unread = (
             Problem(group, *partition, reading.reason)
             for (group, partition), reading in readings.items()
             if isinstance(reading, Unavailable)
+        )
+        not_exported = (
+            Problem("", "", -1, found.reason, name)
+            for name, found in exported.items()
+            if isinstance(found, Unavailable)
         )
         return TrackingPass(
             cluster_id=cluster_id,
@@ -424,8 +440,16 @@ class Tracker:
             unverified=decisions.unverified,
             notes=tuple(decisions.notes),
             forgotten=tuple(decisions.forgotten),
+            positions=tuple(
+                (
+                    tracked_positions.encode_key(ConnectorKey(cluster_id, name)),
+                    tracked_positions.encode_value(found),
+                )
+                for name, found in exported.items()
+                if isinstance(found, TrackedPositions)
+            ),
             own=(tracking_passes.encode_key(key), tracking_passes.encode_value(own)),
-            problems=(*state.problems, *unread),
+            problems=(*state.problems, *unread, *not_exported),
         )
 
 

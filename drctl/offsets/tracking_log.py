@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from drctl.config.link import Link
-from drctl.formats import tracked_offsets, tracking_passes
+from drctl.formats import tracked_offsets, tracked_positions, tracking_passes
 from drctl.formats.primitives import Undecodable
 from drctl.formats.tracked_offsets import OffsetKey, TrackedHead, TrackedOffset
+from drctl.formats.tracked_positions import ConnectorKey, TrackedPositions
 from drctl.formats.tracking_passes import Pass, PassKey, Scope
 from drctl.model.ports import OffsetReader
 from drctl.model.topology import TopicPartition, TopicState
@@ -57,6 +58,7 @@ class TrackingLog:
     def __init__(self) -> None:
         self._tracked_offsets: dict[OffsetKey, Held] = {}
         self._passes: dict[PassKey, Pass] = {}
+        self._positions: dict[ConnectorKey, TrackedPositions] = {}
         self._damaged: set[bytes] = set()
         self.shadowed: set[OffsetKey] = set()
 
@@ -72,6 +74,8 @@ class TrackingLog:
             try:
                 if tracking_passes.is_key(raw):
                     self._note_pass(tracking_passes.decode_key(raw), value)
+                elif tracked_positions.is_key(raw):
+                    self._note_positions(tracked_positions.decode_key(raw), value)
                 else:
                     self._note(tracked_offsets.decode_key(raw), value)
             except Undecodable:
@@ -89,6 +93,10 @@ class TrackingLog:
             noted = tracking_passes.decode_value(value)
             known = self._passes.get(tracking_passes.decode_key(raw))
             return noted is None or (known is not None and known.at_ms >= noted.at_ms)
+        if tracked_positions.is_key(raw):
+            exported = tracked_positions.decode_value(value)
+            newest = self._positions.get(tracked_positions.decode_key(raw))
+            return exported is None or (newest is not None and newest.at_ms >= exported.at_ms)
         held = self._tracked_offsets.get(tracked_offsets.decode_key(raw))
         if value is None or held is None:
             return value is None
@@ -102,7 +110,13 @@ class TrackingLog:
 
     def cluster_ids(self) -> frozenset[str]:
         """Return the ids of all source clusters."""
-        return frozenset(key.cluster_id for key in self._tracked_offsets)
+        exported = frozenset(key.cluster_id for key in self._positions)
+        return exported | frozenset(key.cluster_id for key in self._tracked_offsets)
+
+    def positions(self, cluster_id: str) -> Mapping[str, TrackedPositions]:
+        """Return the newest export of each connector that writes to a cluster, by name."""
+        found = self._positions.items()
+        return {key.name: each for key, each in found if key.cluster_id == cluster_id}
 
     def passes(self, cluster_id: str) -> tuple[Pass, ...]:
         """Return the last pass of each scope over a cluster."""
@@ -124,6 +138,13 @@ class TrackingLog:
         else:
             self._tracked_offsets[key] = found
             self.shadowed.discard(key)
+
+    def _note_positions(self, key: ConnectorKey, value: bytes | None) -> None:
+        found, known = tracked_positions.decode_value(value), self._positions.get(key)
+        if found is None:
+            self._positions.pop(key, None)
+        elif known is None or found.at_ms >= known.at_ms:
+            self._positions[key] = found
 
     def _note_pass(self, key: PassKey, value: bytes | None) -> None:
         found = tracking_passes.decode_value(value)

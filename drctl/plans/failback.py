@@ -51,6 +51,7 @@ from drctl.steps.set_start_offsets import (
     SeedSettings,
     SetStartOffsets,
 )
+from drctl.steps.source_connectors import KEEP_SOURCES_STOPPED
 from drctl.steps.start_replication import (
     BOUNDARY,
     END,
@@ -143,6 +144,7 @@ def reverse_inputs(forward: PlanInputs, connectors: tuple[str, ...] = ()) -> Fai
         stopped_command=(),
         source_answers=forward.target_answers,
         target_answers=forward.source_answers,
+        source_connectors={new: old for old, new in forward.source_connectors.items()},
     )
     known = forward.replicator == MIRROR_MAKER and bool(connectors and forward.connectors)
     names = (connectors[0], forward.connectors[0]) if known else ("", "")
@@ -192,6 +194,8 @@ def _isolate(inputs: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]
     )
     yield FailbackOrder().step("order", order, 60)
     yield builders.snapshot_state(reverse)
+    for step in builders.stop_source_connectors(forward, KEEP_SOURCES_STOPPED):
+        yield replace(step, kind=KEEP_SOURCES_STOPPED)
     fence = builders.fence_producers(forward, Duty.REQUIRED, f"fence-{reverse.target}")
     yield _fence_recovered(fence, reverse.connectors, rebuild=rebuild)
     stop = builders.stop_replication(forward, "stop-forward-replication")
@@ -277,6 +281,7 @@ def _move_clients(inputs: FailbackInputs) -> Iterator[Step]:
     reverse = replace(inputs.reverse, overrides={**overrides, **inputs.reverse.overrides})
     yield builders.preflight(reverse, Mode.PLANNED)
     yield builders.snapshot_state(reverse, "snapshot-state-again")
+    yield from builders.stop_source_connectors(reverse)
     yield builders.fence_producers(reverse, Duty.REQUIRED)
     yield Drain().step("drain", DrainSettings(reverse.target), reverse.timeout_s)
     yield from builders.quiesce_consumers(reverse)
@@ -284,6 +289,7 @@ def _move_clients(inputs: FailbackInputs) -> Iterator[Step]:
     yield builders.prepare_groups(reverse)
     to_older = replace(reverse, overrides={"moves-backwards": _OLD_OFFSETS, **reverse.overrides})
     yield builders.commit_offsets(to_older, leave_out=reverse.leaves_groups_out)
+    yield from builders.move_source_positions(reverse)
     yield builders.advance_producer_ids(reverse)
     if inputs.forward_connector:
         settings = SeedSettings(
@@ -298,6 +304,7 @@ def _move_clients(inputs: FailbackInputs) -> Iterator[Step]:
     yield builders.enable_writes(reverse)
     yield from _lift_fence(inputs.forward)
     yield from builders.switch_endpoints(reverse)
+    yield from builders.resume_source_connectors(reverse)
     yield builders.verify_clients(reverse)
 
 

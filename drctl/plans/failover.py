@@ -36,6 +36,13 @@ from drctl.steps.manual import (
 from drctl.steps.prechecks import Preflight, PreflightSettings, SnapshotSettings, SnapshotState
 from drctl.steps.producer_ids import AdvanceProducerIds, AdvanceSettings
 from drctl.steps.set_start_offsets import SET_START_OFFSETS_LATEST, SeedSettings, SetStartOffsets
+from drctl.steps.source_connectors import (
+    MoveSettings,
+    MoveSourcePositions,
+    ResumeSourceConnectors,
+    SourceSettings,
+    StopSourceConnectors,
+)
 from drctl.steps.start_replication import RESTART_REPLICATION, StartReplication, StartSettings
 from drctl.steps.stop_replication import (
     STOPPED,
@@ -90,6 +97,8 @@ def _refuse_if_reversed(inputs: PlanInputs) -> None:
 def _planned(inputs: PlanInputs) -> Iterator[Step]:
     yield preflight(inputs, Mode.PLANNED)
     yield snapshot_state(inputs)
+    # Before the fence: a task whose writes are rejected fails instead of storing its position.
+    yield from stop_source_connectors(inputs)
     # A short wait is enough: enable-writes compares the end offsets with these again.
     yield fence_producers(inputs, Duty.REQUIRED, settle_s=_PLANNED_SETTLE_S)
     yield Drain().step("drain", DrainSettings(inputs.target), inputs.timeout_s)
@@ -98,10 +107,12 @@ def _planned(inputs: PlanInputs) -> Iterator[Step]:
     yield advance_producer_ids(inputs)
     yield stop_replication(inputs, rest_later=True)
     yield commit_offsets(inputs, leave_out=inputs.leaves_groups_out)
+    yield from move_source_positions(inputs)
     if inputs.reverse:
         yield set_reverse_start_offsets(inputs)
     yield enable_writes(inputs, mode=Mode.PLANNED)
     yield from switch_endpoints(inputs)
+    yield from resume_source_connectors(inputs)
     yield from confirm_stop(inputs, lost=False)
     yield verify_clients(inputs)
     if inputs.reverse:
@@ -124,6 +135,10 @@ def _unplanned(inputs: PlanInputs) -> Iterator[Step]:
     yield commit_offsets(inputs, leave_out=True, lost=True)
     yield enable_writes(inputs, mode=Mode.UNPLANNED)
     yield from switch_endpoints(inputs)
+    # Workers of a lost site time out: clients are served first.
+    yield from stop_source_connectors(inputs, lost=True)
+    yield from move_source_positions(inputs, lost=True)
+    yield from resume_source_connectors(inputs)
     yield from confirm_stop(inputs, lost=True)
     yield verify_clients(inputs)
 
@@ -326,6 +341,44 @@ def switch_endpoints(inputs: PlanInputs, prefix: str = "switch-endpoint") -> Ite
             probed=number in inputs.probed_endpoints,
         )
         yield SwitchEndpoint().step(f"{prefix}-{number + 1}", settings, 120)
+
+
+def stop_source_connectors(
+    inputs: PlanInputs, identity: str = "stop-source-connectors", *, lost: bool = False
+) -> Iterator[Step]:
+    """Stop source connectors that write to the source; no step if the link has none.
+
+    Args:
+        lost: whether the source is lost, so that the stop may remain outstanding.
+    """
+    if inputs.source_connectors:
+        settings = SourceSettings(inputs.source, tuple(inputs.source_connectors))
+        duty = Duty.BEST_EFFORT if lost else Duty.REQUIRED
+        yield StopSourceConnectors().step(identity, settings, 15 if lost else 60, duty)
+
+
+def move_source_positions(
+    inputs: PlanInputs, identity: str = "move-source-positions", *, lost: bool = False
+) -> Iterator[Step]:
+    """Set the positions of source connectors on the target's workers.
+
+    Args:
+        lost: whether the source is lost, so that positions may come from the last export.
+    """
+    if inputs.source_connectors:
+        settings = MoveSettings(inputs.source, inputs.target, inputs.source_connectors, lost)
+        duty = Duty.BEST_EFFORT if lost else Duty.REQUIRED
+        yield MoveSourcePositions().step(identity, settings, 30, duty)
+
+
+def resume_source_connectors(
+    inputs: PlanInputs, identity: str = "resume-source-connectors"
+) -> Iterator[Step]:
+    """Resume source connectors on the target's workers; a failure is outstanding."""
+    if inputs.source_connectors:
+        names = tuple(inputs.source_connectors.values())
+        settings = SourceSettings(inputs.target, names)
+        yield ResumeSourceConnectors().step(identity, settings, 60, Duty.BEST_EFFORT)
 
 
 def verify_clients(inputs: PlanInputs, identity: str = "verify-clients") -> Step:

@@ -49,6 +49,8 @@ class PlanInputs:
         target_answers: whether the target responded.
         fields: which of key, value and timestamp identify a record on the target.
         unproven_offsets: `commit` or `refuse`: `policy.unproven_offsets` of drctl.yaml.
+        source_connectors: the name of each on the source's workers, and that on the target's; empty
+            if none move with the applications.
         failback: the inputs of a failback over the link, if they were collected.
     """
 
@@ -79,6 +81,7 @@ class PlanInputs:
     target_answers: bool = True
     fields: tuple[str, ...] = FIELDS
     unproven_offsets: str = "commit"
+    source_connectors: Mapping[str, str] = field(default_factory=dict)
     failback: "FailbackInputs | None" = None
 
     @property

@@ -299,6 +299,20 @@ def _switch(given: EndpointSettings, inputs: PlanInputs, options: StepOptions) -
     yield options.applied_to(replace(chosen, id=options.id))
 
 
+def _sources(builder: Callable[..., Iterator[Step]], *, lost: bool) -> Spec:
+    """A kind about the link's source connectors; no step if the link has none.
+
+    Args:
+        lost: whether it makes a difference that the source is lost.
+    """
+
+    def make(_: NoSettings, inputs: PlanInputs, options: StepOptions) -> Iterator[Step]:
+        more = {"lost": not inputs.source_answers} if lost else {}
+        yield from map(options.applied_to, builder(inputs, options.id, **more))
+
+    return Spec(NoSettings, make)
+
+
 def _manual(kind: Manual) -> Spec:
     def make(given: ManualSettings, inputs: PlanInputs, options: StepOptions) -> Iterator[Step]:
         yield options.step(
@@ -429,6 +443,9 @@ SPECS: Mapping[str, Spec] = {
     "stop-replication": Spec(StopSettings, _stop),
     "prepare-groups": _built(builders.prepare_groups),
     "commit-offsets": Spec(OffsetsSettings, _offsets),
+    "stop-source-connectors": _sources(builders.stop_source_connectors, lost=True),
+    "move-source-positions": _sources(builders.move_source_positions, lost=True),
+    "resume-source-connectors": _sources(builders.resume_source_connectors, lost=False),
     "advance-producer-ids": Spec(NoSettings, _producer_ids),
     "enable-writes": _built(builders.enable_writes),
     "switch-endpoint": Spec(EndpointSettings, _switch),

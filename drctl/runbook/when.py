@@ -84,6 +84,7 @@ def all_cases(compared: Mapping[str, frozenset[Value]]) -> Iterator[PlanInputs]:
             fence_command=("FENCE",),
             fence_undo=("UNFENCE",),
             replicator=replicator,
+            source_connectors={"CONNECTOR": "CONNECTOR"},
             source_answers=source == REACHABLE,
             target_answers=target == REACHABLE,
         )

@@ -19,7 +19,7 @@ from drctl.engine.kind import (
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.document import as_json
 from drctl.model.errors import Refused, UsageError
-from drctl.model.replication import STOPPED, Connector, Partition, Position
+from drctl.model.replication import STOPPED, Connector, Partition, Position, Workers
 from drctl.model.text import plural, put
 from drctl.steps.stop_replication import for_each_connector
 
@@ -57,11 +57,10 @@ class Restart:
     restarted: tuple[str, ...]
 
 
-def _running(
-    names: Sequence[str], settle_s: float, reader: LinkReader, how: str = ""
+def running(
+    names: Sequence[str], settle_s: float, workers: Workers, how: str = ""
 ) -> Readback[None]:
     """Verify that all connectors have been running for `settle_s`, as observed by this process."""
-    workers = reader.workers()
     there = workers.all()
     since = workers.running_for(names)
     not_yet, idle = [], []
@@ -104,7 +103,7 @@ class VerifyConnectorsRunning(Polling[Watch, Watch, None]):
     def verify(self, intent: Watch, reader: LinkReader) -> Readback[None]:
         """Verify that the connectors run."""
         how = ", and starts from scratch" if intent.from_scratch else ""
-        return _running(intent.connectors, intent.settle_s, reader, how)
+        return running(intent.connectors, intent.settle_s, reader.workers(), how)
 
 
 class RestartConnectors(Permanent[Watch, Restart, None]):
@@ -138,7 +137,7 @@ class RestartConnectors(Permanent[Watch, Restart, None]):
 
     def verify(self, intent: Restart, reader: LinkReader) -> Readback[None]:
         """Verify that the connectors run."""
-        return _running(intent.connectors, intent.settle_s, reader)
+        return running(intent.connectors, intent.settle_s, reader.workers())
 
     def verify_undo(self, intent: Restart, reader: LinkReader) -> Readback[None]:
         """Report that restarts are not rolled back."""
@@ -187,7 +186,7 @@ class SaveSourcePositions(Polling[SaveSettings, Export, None]):
             positions = workers.positions(name)
             if partitions:
                 positions = tuple(Position(p, _at(p, positions)) for p in partitions)
-            rows.append(kept(_known(name, there), positions))
+            rows.append(kept(known_connector(name, there), positions))
         taken, cluster = datetime.now(UTC).isoformat(), workers.kafka_cluster_id()
         return Export(settings.workers, cluster, taken, tuple(rows), BEFORE)
 
@@ -248,7 +247,7 @@ class SetSourcePositions(StepKind[Moves, Moves, None]):
             Unreachable: no worker responded.
         """
         name, workers = settings.connector, reader.workers()
-        state = _known(name, workers.all()).state
+        state = known_connector(name, workers.all()).state
         if state != STOPPED:
             raise Refused(
                 f"connector {name} is {state}: Connect sets positions only of stopped connectors",
@@ -273,7 +272,7 @@ class SetSourcePositions(StepKind[Moves, Moves, None]):
     def verify(self, intent: Moves, reader: LinkReader) -> Readback[None]:
         """Read the positions back; a worker may return old ones for a moment."""
         wanted = {n: each.to for n, each in enumerate(intent.positions)}
-        return _read_back(intent, wanted, "was accepted but does not read back", reader)
+        return read_back(intent, wanted, "was accepted but does not read back", reader.workers())
 
     def undo(self, intent: Moves, writer: LinkWriter) -> tuple[str, ...]:
         """Restore the previous positions."""
@@ -284,7 +283,7 @@ class SetSourcePositions(StepKind[Moves, Moves, None]):
     def verify_undo(self, intent: Moves, reader: LinkReader) -> Readback[None]:
         """Verify that the previous positions are restored."""
         before = {n: each.before for n, each in enumerate(intent.positions)}
-        return _read_back(intent, before, "is not restored yet", reader)
+        return read_back(intent, before, "is not restored yet", reader.workers())
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +319,7 @@ class StopConnector(StepKind[One, StateBefore, None]):
             UsageError: the connector does not exist.
             Unreachable: no worker responded.
         """
-        found = _known(settings.connector, reader.workers().all())
+        found = known_connector(settings.connector, reader.workers().all())
         return StateBefore(settings.connector, found.state)
 
     def apply(self, intent: StateBefore, writer: LinkWriter) -> tuple[str, ...]:
@@ -330,7 +329,7 @@ class StopConnector(StepKind[One, StateBefore, None]):
 
     def verify(self, intent: StateBefore, reader: LinkReader) -> Readback[None]:
         """Verify that it is stopped."""
-        found = _known(intent.connector, reader.workers().all())
+        found = known_connector(intent.connector, reader.workers().all())
         if found.state == STOPPED and len(found.parts) == 1:
             return Readback(State.DONE, f"{found.name} is stopped")
         return Readback(State.WAITING, f"{found.name} is not stopped yet")
@@ -343,7 +342,7 @@ class StopConnector(StepKind[One, StateBefore, None]):
 
     def verify_undo(self, intent: StateBefore, reader: LinkReader) -> Readback[None]:
         """Verify that it is no longer stopped."""
-        found = _known(intent.connector, reader.workers().all())
+        found = known_connector(intent.connector, reader.workers().all())
         back = (found.state == STOPPED) == (intent.before == STOPPED)
         message = f"{found.name} is {found.state}, and was {intent.before}"
         return Readback(State.DONE if back else State.WAITING, message)
@@ -398,7 +397,7 @@ class DeleteSourcePositions(StepKind[One, Moves, None]):
     def verify_undo(self, intent: Moves, reader: LinkReader) -> Readback[None]:
         """Verify that the previous positions are restored."""
         before = {n: each.before for n, each in enumerate(intent.positions)}
-        return _read_back(intent, before, "is not restored yet", reader)
+        return read_back(intent, before, "is not restored yet", reader.workers())
 
 
 class ResumeConnector(StepKind[One, One, None]):
@@ -423,7 +422,7 @@ class ResumeConnector(StepKind[One, One, None]):
 
     def verify(self, intent: One, reader: LinkReader) -> Readback[None]:
         """Verify that it is no longer stopped."""
-        found = _known(intent.connector, reader.workers().all())
+        found = known_connector(intent.connector, reader.workers().all())
         if found.state == STOPPED:
             return Readback(State.WAITING, f"{found.name} is still {STOPPED}")
         return Readback(State.DONE, f"{found.name} is resumed")
@@ -435,7 +434,7 @@ class ResumeConnector(StepKind[One, One, None]):
 
     def verify_undo(self, intent: One, reader: LinkReader) -> Readback[None]:
         """Verify that it is stopped."""
-        found = _known(intent.connector, reader.workers().all())
+        found = known_connector(intent.connector, reader.workers().all())
         done = found.state == STOPPED and len(found.parts) == 1
         return Readback(State.DONE if done else State.WAITING, f"{found.name} is {found.state}")
 
@@ -493,7 +492,7 @@ class CreateConnector(Permanent[Another, Another, None]):
         return Readback(State.DONE, message, leaves_changes=there)
 
 
-def _known(name: str, there: Mapping[str, Connector]) -> Connector:
+def known_connector(name: str, there: Mapping[str, Connector]) -> Connector:
     """The connector.
 
     Raises:
@@ -508,10 +507,11 @@ def _at(partition: Partition, positions: Iterable[Position]) -> Mapping[str, Any
     return next((each.offset for each in positions if each.partition == partition), None)
 
 
-def _read_back(
-    intent: Moves, wanted: Mapping[int, Mapping[str, Any] | None], message: str, reader: LinkReader
+def read_back(
+    intent: Moves, wanted: Mapping[int, Mapping[str, Any] | None], message: str, workers: Workers
 ) -> Readback[None]:
-    now = reader.workers().positions(intent.connector)
+    """Compare the current positions of a connector with those that it should have."""
+    now = workers.positions(intent.connector)
     others = tuple(
         str(dict(each.partition))
         for number, each in enumerate(intent.positions)

@@ -68,6 +68,12 @@ from drctl.steps.set_start_offsets import (
     SET_START_OFFSETS_LATEST,
     SetStartOffsets,
 )
+from drctl.steps.source_connectors import (
+    KEEP_SOURCES_STOPPED,
+    MoveSourcePositions,
+    ResumeSourceConnectors,
+    StopSourceConnectors,
+)
 from drctl.steps.start_replication import (
     MANUAL_START_REPLICATION,
     RESTART_REPLICATION,
@@ -100,6 +106,9 @@ _ALL: tuple[StepKind, ...] = (
     EnableWrites(),
     SwitchEndpoint(),
     VerifyClients(),
+    StopSourceConnectors(),
+    MoveSourcePositions(),
+    ResumeSourceConnectors(),
     RunPrechecks(),
     Wait(),
     FindGap(),
@@ -121,6 +130,7 @@ FAILOVER = frozenset(kind.name for kind in _FAILOVER)
 """Kinds that only failover plans use: request a stop early and confirm it later."""
 
 _STOPPED = "forward replication stays stopped until the failback has completed"
+_SOURCES_STOPPED = "they stay stopped there until the failback has moved their positions"
 _SEEDED = "start offsets stay valid while it is stopped; once started it is not reset"
 
 _FAILBACK: tuple[StepKind, ...] = (
@@ -138,6 +148,10 @@ _FAILBACK: tuple[StepKind, ...] = (
     OppositeDirection(
         Irreversible(COMMAND_STOP_REPLICATION, "command-keep-stopped", _STOPPED, looks=True),
         "command-keep-stopped",
+    ),
+    OppositeDirection(
+        Irreversible(StopSourceConnectors(), KEEP_SOURCES_STOPPED, _SOURCES_STOPPED, looks=True),
+        KEEP_SOURCES_STOPPED,
     ),
     FindMissing(),
     ClassifyRecords(),

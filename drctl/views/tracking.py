@@ -74,7 +74,10 @@ def known(result: PassResult) -> str:
 
 
 def _seen(look: TrackingPass) -> str:
-    return f"{plural(look.groups, 'group')}, {plural(look.committed_offsets, 'committed offset')}"
+    seen = f"{plural(look.groups, 'group')}, {plural(look.committed_offsets, 'committed offset')}"
+    if look.positions:
+        return f"{seen}, {plural(len(look.positions), 'source connector')}"
+    return seen
 
 
 def _done(look: TrackingPass) -> str:
@@ -85,6 +88,8 @@ def _done(look: TrackingPass) -> str:
 
 
 def _where(problem: Problem) -> str:
+    if problem.connector:
+        return f"source connector {plain(problem.connector)}"
     group = f"group {plain(problem.group)}"
     return f"{group}, {plain(problem.topic)}-{problem.partition}" if problem.topic else group
 
@@ -100,6 +105,7 @@ class PassTotals(Document):
         noted: tracked offsets written.
         forgotten: tracked offsets deleted.
         unverified: tracked offsets whose committed offset was not found on the source.
+        source_connectors: connectors whose positions were exported.
     """
 
     read = From(TrackingPass)
@@ -110,19 +116,23 @@ class PassTotals(Document):
     noted: Count
     forgotten: Count = read(lambda look: len(look.forgotten))
     unverified: Count
+    source_connectors: Count = read(lambda look: len(look.positions))
 
 
 class ProblemDocument(Document):
     """Something that could not be read.
 
     Attributes:
+        group: null if it concerns a source connector.
         topic: null (as is the partition) if it concerns the whole group.
+        connector: null if it concerns a group.
     """
 
     read = From(Problem)
-    group: Name
+    group: Name | None = read(lambda problem: problem.group or None)
     topic: str | None = read(lambda problem: problem.topic or None)
     partition: Count | None = read(lambda p: p.partition if p.topic else None)
+    connector: Name | None = read(lambda problem: problem.connector or None)
     reason: str
 
 
@@ -233,8 +243,13 @@ class TrackMetrics:
                     look.unverified if look else None,
                 ),
                 _gauge(
+                    "source_connectors",
+                    "Source connectors whose positions the last pass exported.",
+                    len(look.positions) if look else None,
+                ),
+                _gauge(
                     "problems",
-                    "Groups and partitions that the last pass could not read.",
+                    "Groups, partitions and source connectors that the last pass could not read.",
                     len(look.problems) if look else None,
                 ),
                 _total("passes", "Passes.", self.passes),

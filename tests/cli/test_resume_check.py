@@ -57,8 +57,16 @@ from tests.engine import repairs
 from tests.engine import test_failback_interruptions as failbacks
 from tests.engine import test_failback_kinds as kinds
 from tests.engine import test_rebuild_interruptions as rebuilds
+from tests.engine import test_source_connectors as source_connectors
 from tests.engine.crashing import Case, ends, run
-from tests.engine.failovers import REVERSED, SEEN, case, nothing_wrong, positions_refused
+from tests.engine.failovers import (
+    REVERSED,
+    SEEN,
+    WITH_SOURCES,
+    case,
+    nothing_wrong,
+    positions_refused,
+)
 from tests.engine.pair import PRIMARY, SECONDARY, Deed, Pair, linked
 from tests.engine.processes import MIRROR
 from tests.engine.rebuilt import cut, wiped
@@ -88,6 +96,10 @@ links:
       connect: http://127.0.0.1:1
       COPIES
       reverse: {connect: "http://127.0.0.1:1", connectors: {source: mm2-back}}
+    source_connectors:
+      names: [shop]
+      from: {connect: "http://127.0.0.1:1"}
+      to: {connect: "http://127.0.0.1:2"}
     fence: FENCE
     endpoints:
       - {kind: file, path: bootstrap.txt}
@@ -233,6 +245,8 @@ LEGITIMATE: dict[str, Honest] = {
         FenceMethod.COMMAND,
         MIRRORED,
     ),
+    "with source connectors": Honest(lambda: case(Mode.PLANNED, seen=WITH_SOURCES)),
+    "failback with source connectors": Honest(source_connectors.home_again),
     "failback": Honest(lambda: failbacks.case(failbacks.nothing_wrong)),
     "failback that rolls back": Honest(lambda: failbacks.case(failbacks.positions_refused)),
     **{

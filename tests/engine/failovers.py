@@ -33,6 +33,9 @@ SEEN = PlanInputs(
 REVERSED = replace(SEEN, reverse=(BACK,))
 """The same, and the old primary is to follow."""
 
+WITH_SOURCES = replace(SEEN, source_connectors={"shop": "shop"})
+"""The same, and a source connector moves with the applications."""
+
 SIGNED = "User:drctl-fence-of:"
 UNDONE = frozenset({"groups", "ids"})
 """Groups that were made ready, and ids that were skipped, stay: the steps say so."""

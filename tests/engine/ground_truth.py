@@ -28,6 +28,14 @@ MAY_CHANGE: Mapping[str, frozenset[str]] = {
             *("set-start-offsets-earliest", "include-reconciled-records"),
         }
     ),
+    "sources": frozenset(
+        {
+            "stop-source-connectors",
+            "keep-source-connectors-stopped",
+            "move-source-positions",
+            "resume-source-connectors",
+        }
+    ),
     "groups": frozenset({"prepare-groups"}),
     "positions": frozenset({"commit-offsets"}),
     "ids": frozenset({"advance-producer-ids"}),
@@ -211,7 +219,38 @@ def _halted(pair: Pair, intent: Json) -> bool:
     return all(each.wanted == STOPPED for each in pair.workers.connectors.values())
 
 
+def _sources(state: str) -> Truth:
+    """Whether the source connectors of an intent are in this state."""
+    return lambda pair, intent: all(
+        pair.sources[intent["cluster"]].connectors[name].state == state
+        for name in intent.get("before", intent.get("connectors"))
+    )
+
+
+def _sources_as_before(pair: Pair, intent: Json) -> bool:
+    there = pair.sources[intent["cluster"]].connectors
+    return all(there[name].state == state for name, state in intent["before"].items())
+
+
+def _source_positions(key: str) -> Truth:
+    """Whether source positions are as a key of the intent's moves says."""
+
+    def so(pair: Pair, intent: Json) -> bool:
+        kept = pair.sources[intent["target"]].kept
+        return all(
+            (kept[moves["connector"]].offset if moves["connector"] in kept else None) == move[key]
+            for moves in intent["moves"]
+            for move in moves["positions"]
+        )
+
+    return so
+
+
 TRUTHS: Mapping[str, Truth] = {
+    "stop-source-connectors": _sources(STOPPED),
+    "keep-source-connectors-stopped": _sources(STOPPED),
+    "move-source-positions": _source_positions("to"),
+    "resume-source-connectors": _sources(RUNNING),
     "preflight": lambda pair, intent: not pair.against,
     "snapshot-state": _always,
     "measure-loss": _always,
@@ -275,6 +314,8 @@ TRUTHS: Mapping[str, Truth] = {
 """By kind: what must be so."""
 
 ROLLED_BACK: Mapping[str, Truth] = {
+    "stop-source-connectors": _sources_as_before,
+    "move-source-positions": _source_positions("before"),
     "fence-producers": _lifted,
     "fence-consumers": _lifted,
     "command-fence": _unwalled,

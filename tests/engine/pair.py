@@ -15,7 +15,7 @@ from drctl.steps.enable_writes import PROBE_TOPIC
 from drctl.steps.stop_replication import STOPPED
 from tests.engine.arrivals import NEW, OLD, Arrivals, empty
 from tests.engine.sites import Committing, Logs, Rules, Trace, record
-from tests.engine.workers import Connector, Workers
+from tests.engine.workers import Connector, SourceWorkers, Workers, capturing
 
 PRIMARY, SECONDARY = "primary", "secondary"
 BACK = "mm2-back"
@@ -122,12 +122,16 @@ class Pair:
     against: set[str] = field(default_factory=set)
     sites: dict[str, Site] = field(init=False)
     workers: Workers = field(init=False)
+    sources: dict[str, SourceWorkers] = field(init=False)
     arrivals: Arrivals = field(init=False)
     endpoints: list[Endpoint] = field(init=False)
 
     def __post_init__(self) -> None:
         self.sites = {name: self._site(name) for name in (PRIMARY, SECONDARY)}
         self.workers = Workers(self.trace)
+        self.sources = {
+            name: capturing(name, self.trace, runs=name == self.source) for name in self.sites
+        }
         self.endpoints = [Endpoint(number, self.trace, self.source) for number in (0, 1)]
         self.arrivals = Arrivals(
             remembered={ORDERS: 2500, AUDIT: -1},
@@ -152,6 +156,10 @@ class Pair:
             "ids": self.arrivals.end[0],  # type: ignore[index]
             "connectors": {
                 n: (c.state, c.wanted, dict(c.config), dict(c.kept)) for n, c in connectors
+            },
+            "sources": {
+                name: (sorted((c.name, c.state) for c in each.connectors.values()), dict(each.kept))
+                for name, each in self.sources.items()
             },
             "endpoints": [each.cluster for each in self.endpoints],
             "people": (sorted(self.stopped), *(site.walled for site in self.sites.values())),
@@ -181,7 +189,8 @@ class Pair:
     def die(self, name: str) -> None:
         """A cluster is lost."""
         self.trace.silent |= {
-            f"{what} of {name}" for what in ("logs", "rules", "positions", "groups", "ids")
+            f"{what} of {name}"
+            for what in ("logs", "rules", "positions", "groups", "ids", "sources")
         }
 
     def active(self, name: str, group: str) -> bool:

@@ -14,6 +14,7 @@ from zlib import crc32
 from drctl.checks.registry import PRECHECKS
 from drctl.engine.failback_state import OutstandingAction, Reconciliation, Search
 from drctl.engine.ports import CommandResult, Missing
+from drctl.formats.tracked_positions import TrackedPositions
 from drctl.kafka.acls import SharedRules
 from drctl.model.fencing import AclReader, FenceProof, Moved, NoWrites
 from drctl.model.finding import Finding, Status
@@ -29,7 +30,7 @@ from tests.engine.arrivals import SOURCE as ASKED
 from tests.engine.arrivals import TARGET as ADVANCED
 from tests.engine.pair import Endpoint, Pair, Site
 from tests.engine.sites import NOT_ALLOWED, TOPICS, Logs, Rules, record
-from tests.engine.workers import Workers
+from tests.engine.workers import SHOP, SourceWorkers, Workers
 
 LINK = "main"
 FENCE, MIRROR = "./fence", "./mirror"
@@ -100,6 +101,15 @@ class Sight:
 
     def connectors(self) -> Workers:
         return self.pair.workers
+
+    def source_workers(self, name: str) -> SourceWorkers:
+        return self.pair.sources[name]
+
+    def tracked_positions(self) -> Mapping[str, TrackedPositions]:
+        self.pair.trace.look(f"checkpoints on {self.target}")
+        plugin = self.pair.sources[self.source].connectors["shop"].plugin
+        exported = ((SHOP, {"lsn": 6}),)
+        return {"shop": TrackedPositions(1, "w:8083", "id", plugin, RUNNING, {}, exported)}
 
     def endpoint(self, number: int) -> Endpoint:
         return self.pair.endpoints[number]
@@ -254,6 +264,9 @@ class Grip:
 
     def connectors(self) -> Workers:
         return self.pair.workers
+
+    def source_workers(self, name: str) -> SourceWorkers:
+        return self.pair.sources[name]
 
     def endpoint(self, number: int) -> Endpoint:
         return self.pair.endpoints[number]

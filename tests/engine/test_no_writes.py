@@ -26,7 +26,7 @@ from tests.connectors.plans import every
 from tests.connectors.world import World as Workers
 from tests.elections.test_executing import BEHIND, LED, Cluster, planned
 from tests.engine import repairs
-from tests.engine.failovers import REVERSED, SEEN, by_hand, plan
+from tests.engine.failovers import REVERSED, SEEN, WITH_SOURCES, by_hand, plan
 from tests.engine.pair import BACK, PRIMARY, SECONDARY, Deed, Pair, linked
 from tests.engine.processes import FENCE, MIRROR, Process
 from tests.engine.rebuilt import cut, wiped
@@ -95,7 +95,7 @@ def plans() -> Iterator[tuple[Plan, Callable[[], Pair]]]:
     """With all kinds but those of repairs."""
     for mode, method in product(Mode, FenceMethod):
         yield plan(mode, method), linked
-    for seen in (BY_HAND, BY_COMMAND, REVERSED):
+    for seen in (BY_HAND, BY_COMMAND, REVERSED, WITH_SOURCES):
         yield plan(Mode.PLANNED, seen=seen), linked
         for method in FenceMethod:
             old = replace(seen, fence_method=method, replicator="mirrormaker2", reverse=())

@@ -1,12 +1,14 @@
 """Workers of Connect in memory: connectors that copy between two clusters, and can be told to."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from drctl.engine.failback_state import drops_copies
 from drctl.engine.ports import ConnectorState, ConnectorTasks
 from drctl.model.errors import Unknown, UsageError
+from drctl.model.replication import Connector as Replicated
+from drctl.model.replication import Position, Task
 from drctl.model.topology import TopicPartition
 from drctl.steps.first_records import is_copy
 from drctl.steps.stop_replication import PAUSED, RUNNING, STOPPED
@@ -138,3 +140,85 @@ class Workers:
     def _changed(self, how: str, put: Any) -> None:
         if not self.trace.change(CONNECT, how, put):
             raise Unknown("the workers do not accept it")
+
+
+SHOP = {"server": "shop"}
+"""The source partition of the connector that captures a database."""
+
+
+@dataclass
+class SourceWorkers:
+    """Workers with a connector that captures a database and writes to one cluster.
+
+    Attributes:
+        positions: where each connector has come to in its database.
+        end: the end of the database's log; a running connector reads up to there.
+        broken: whether the task of a connector fails as soon as it is resumed.
+    """
+
+    cluster: str
+    trace: Trace
+    connectors: dict[str, Replicated] = field(default_factory=dict)
+    kept: dict[str, Position] = field(default_factory=dict)
+    end: int = 7
+    broken: bool = False
+
+    @property
+    def named(self) -> str:
+        return f"sources of {self.cluster}"
+
+    def all(self) -> Mapping[str, Replicated]:
+        self.trace.look(self.named)
+        return dict(self.connectors)
+
+    def positions(self, name: str) -> tuple[Position, ...]:
+        self.trace.look(self.named)
+        return (self.kept[name],) if name in self.kept else ()
+
+    def kafka_cluster_id(self) -> str:
+        return f"id of {self.cluster}"
+
+    def running_for(self, names: Collection[str]) -> Mapping[str, float]:
+        return dict.fromkeys(names, 60.0)
+
+    def stop(self, name: str) -> None:
+        self._changed(f"stop {name}", lambda: self._set(name, STOPPED))
+
+    def resume(self, name: str) -> None:
+        self._changed(f"resume {name}", lambda: self._set(name, RUNNING))
+
+    def put_positions(self, name: str, positions: Sequence[Position]) -> None:
+        assert self.connectors[name].state == STOPPED
+
+        def put() -> None:
+            (position,) = positions
+            self.kept.pop(name, None)
+            if position.offset is not None:
+                self.kept[name] = position
+
+        self._changed(f"positions of {name}", put)
+
+    def _set(self, name: str, state: str) -> None:
+        tasks: tuple[Task, ...] = ()
+        if state == RUNNING:
+            trace = "Caused by: error 286 ChangeStreamHistoryLost" if self.broken else ""
+            tasks = (Task(0, "FAILED" if self.broken else RUNNING, trace),)
+            self.kept[name] = Position(SHOP, {"lsn": self.end})
+        self.connectors[name] = replace(self.connectors[name], state=state, tasks=tasks)
+
+    def _changed(self, how: str, put: Any) -> None:
+        if not self.trace.change(self.named, how, put):
+            raise Unknown("the workers do not accept it")
+
+
+def capturing(cluster: str, trace: Trace, *, runs: bool) -> SourceWorkers:
+    """Workers with the connector `shop`; where it does not run, its position is an old one."""
+    config = {
+        "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+        "topic.prefix": "shop",
+    }
+    made = SourceWorkers(cluster, trace)
+    state, tasks = (RUNNING, (Task(0, RUNNING),)) if runs else (STOPPED, ())
+    made.connectors["shop"] = Replicated("shop", "source", config, state, tasks)
+    made.kept["shop"] = Position(SHOP, {"lsn": made.end if runs else 3})
+    return made

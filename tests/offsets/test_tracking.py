@@ -8,7 +8,7 @@ from drctl.model.errors import ConfigError, ExitCode, Unreachable
 from drctl.model.groups import Committed
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.model.translation import GroupPartition
-from drctl.offsets.tracking import FORGET_MS, Passes
+from drctl.offsets.tracking import FORGET_MS, Passes, Problem
 from tests.fakes import FakeCluster
 from tests.offsets.tracked_groups import (
     HOUR,
@@ -231,7 +231,7 @@ def test_unreadable_offset_is_never_forgotten(
     assert topic.tracked_offsets()[BILLING].observed_ms == NOON
     if name == "billing":
         assert result.exit_code is ExitCode.UNKNOWN
-        assert result.look.problems == (("billing", "", -1, "not authorized"),)
+        assert result.look.problems == (Problem("billing", "", -1, "not authorized"),)
 
 
 def test_a_partition_that_cannot_be_read(

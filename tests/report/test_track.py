@@ -24,6 +24,7 @@ def look(**fields: object) -> TrackingPass:
         "unverified": 3,
         "notes": ((b"k", b"v"), (b"l", None), (b"l", b"w")),
         "forgotten": ((b"m", None),),
+        "positions": (),
         "own": (b"p", b"q"),
         "problems": (),
     }

@@ -17,6 +17,7 @@ FULL = PlanInputs(
     {"replication-lag": "agreed"},
     redirects=(ClientRedirect.LOOKED_UP, ClientRedirect.CUT),
     replicator="mirrormaker2",
+    source_connectors={"shop": "shop-dr"},
 )
 BARE = PlanInputs(
     "main", "primary", "secondary", fence_method=FenceMethod.NONE, source_answers=False

@@ -24,6 +24,7 @@ from drctl.formats import (
     provenance,
     replicator_headers,
     tracked_offsets,
+    tracked_positions,
     tracking_passes,
 )
 from drctl.formats.consumer_offsets import RecordType
@@ -207,6 +208,18 @@ PASSES = st.builds(
     offsets=COUNT,
 )
 
+_JSON = st.dictionaries(TEXT, st.one_of(TEXT, INT64, st.booleans(), st.none()), max_size=4)
+POSITIONS = st.builds(
+    tracked_positions.TrackedPositions,
+    at_ms=COUNT,
+    workers=TEXT,
+    workers_cluster_id=TEXT,
+    plugin=TEXT,
+    state=TEXT,
+    about=st.dictionaries(TEXT, TEXT, max_size=4),
+    positions=st.lists(st.tuples(_JSON, st.one_of(st.none(), _JSON)), max_size=3).map(tuple),
+)
+
 HOLDERS = st.builds(
     Holder, TEXT, TEXT, TEXT, PARTITION, st.datetimes(timezones=st.sampled_from([UTC]))
 )
@@ -334,6 +347,19 @@ FORMATS = (
         st.builds(tracked_offsets.OffsetKey, TEXT, TEXT, TEXT, COUNT),
         tracked_offsets.encode_key,
         tracked_offsets.decode_key,
+    ),
+    Format(
+        "tracked-positions-key",
+        st.builds(tracked_positions.ConnectorKey, TEXT, TEXT),
+        tracked_positions.encode_key,
+        tracked_positions.decode_key,
+    ),
+    Format(
+        "tracked-positions-value",
+        POSITIONS,
+        tracked_positions.encode_value,
+        tracked_positions.decode_value,
+        tombstone=True,
     ),
     Format(
         "tracking-passes-key",

@@ -1,0 +1,290 @@
+"""What source connectors do after a failover: resume, send events again, or stay stopped, and why.
+
+Their positions come from the workers on which they were stopped, or, if those are lost, from the
+last export of `drctl offsets track`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from drctl.connectors.applying import Action, Export, Kept, Line, Precheck, build_plan, kept
+from drctl.connectors.remedies import NO_ROWS
+from drctl.formats.tracked_positions import TrackedPositions
+from drctl.model.document import Document, From, Name, Seconds, rounded
+from drctl.model.errors import DrctlError
+from drctl.model.replication import Connector, Position, Workers
+from drctl.model.topology import Unavailable
+
+POSTGRES = "io.debezium.connector.postgresql.PostgresConnector"
+MONGODB = "io.debezium.connector.mongodb.MongoDbConnector"
+_DEBEZIUM = "io.debezium.connector."
+_STOPPED = "it stopped there, so no event is lost or sent twice"
+_LISTED = "it is listed in source_connectors of drctl.yaml"
+_DATABASE = ("database.dbname",)
+_SERVER = ("database.hostname", "database.port", "mongodb.connection.host")
+
+
+class Prospect(StrEnum):
+    """What a source connector does on the other cluster."""
+
+    RESUMES = "resumes"
+    """At the position where it was stopped: no event is lost or sent twice."""
+    REPEATS = "resumes-with-duplicates"
+    """At an older position: events since then are sent again."""
+    STAYS_STOPPED = "stays-stopped"
+    """No position can be set: what it should do is a decision of its owner."""
+
+
+@dataclass(frozen=True, slots=True)
+class MovedConnector:
+    """A source connector, and what it does after a failover.
+
+    Attributes:
+        connector: its name on the target's workers.
+        position: where it resumes, as text; empty if that is not known.
+        age_seconds: how old the position is; None if it was read after the connector stopped.
+        reason: why.
+        if_purged: what happens if its database no longer has the log at the position.
+    """
+
+    connector: str
+    plugin: str
+    prospect: Prospect
+    position: str
+    age_seconds: float | None
+    reason: str
+    if_purged: str
+
+    @property
+    def words(self) -> str:
+        """What it does, in one sentence."""
+        does = {
+            Prospect.RESUMES: f"{self.connector} resumes at {self.position}",
+            Prospect.REPEATS: f"{self.connector} resumes at {self.position}",
+            Prospect.STAYS_STOPPED: f"{self.connector} stays stopped",
+        }[self.prospect]
+        return f"{does}: {self.reason}"
+
+
+class MovedConnectorDocument(Document):
+    """A source connector, and what it does after a failover.
+
+    Attributes:
+        position: where it resumes, as text; empty if that is not known.
+        age_seconds: how old the position is; null if it was read after the connector stopped.
+        if_purged: what happens if its database no longer has the log at the position.
+    """
+
+    read = From(MovedConnector)
+    connector: Name
+    plugin: str
+    prospect: Prospect
+    position: str
+    age_seconds: Seconds | None = read(lambda each: rounded(each.age_seconds, 1))
+    reason: str
+    if_purged: str
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """The positions to set on the target's workers, and what each connector then does."""
+
+    lines: tuple[Line, ...]
+    connectors: tuple[MovedConnector, ...]
+
+    @property
+    def left(self) -> tuple[MovedConnector, ...]:
+        """Connectors that stay stopped."""
+        return tuple(e for e in self.connectors if e.prospect is Prospect.STAYS_STOPPED)
+
+
+def plan_moving(
+    exported: Mapping[str, Export],
+    names: Mapping[str, str],
+    workers: Workers,
+    now: datetime,
+    *,
+    stopped: bool,
+) -> Moving:
+    """Compare exported positions with the target's workers.
+
+    Args:
+        exported: by connector, an export with its positions; without connectors that have none.
+        names: the name of each connector on the source's workers, and that on the target's.
+        stopped: whether the exports were made after the connectors had stopped.
+
+    Raises:
+        Unreachable: no worker of the target answered.
+    """
+    there = workers.all()
+    lines: list[Line] = []
+    found = []
+    for name, new in names.items():
+        export = exported.get(name)
+        one = next((e for e in export.connectors if e.name == name), None) if export else None
+        if export is None or one is None:
+            found.append(_left(new, there.get(new), "no position of it was exported"))
+            continue
+        renamed = {name: new}
+        overrides = {Precheck.UNKNOWN: _LISTED}
+        planned = build_plan(export, (name,), renamed, workers, "", overrides)
+        refused = next((line for line in planned.lines if line.action is Action.REFUSE), None)
+        if refused is not None or not one.offsets:
+            reason = refused.reason if refused else "it had stored no position yet"
+            found.append(_left(new, there.get(new), reason))
+            continue
+        age = None if stopped else max(0.0, (now - _moment(export.taken)).total_seconds())
+        lines += planned.lines
+        found.append(_moved(one, new, there[new], age))
+    return Moving(tuple(lines), tuple(found))
+
+
+def _moment(taken: str) -> datetime:
+    found = datetime.fromisoformat(taken)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _left(name: str, there: Connector | None, reason: str) -> MovedConnector:
+    plugin = there.plugin if there else ""
+    return MovedConnector(name, plugin, Prospect.STAYS_STOPPED, "", None, reason, "")
+
+
+def _moved(one: Kept, name: str, to: Connector, age: float | None) -> MovedConnector:
+    at = "; ".join(position_words(each.offset or {}) for each in one.offsets[:3])
+    more = len(one.offsets) - 3
+    at += f"; and {more} more" if more > 0 else ""
+    reasons = [_STOPPED if age is None else _tracked_reason(one.plugin, age)]
+    reasons += _another_database(one.about, to.config)
+    unfinished = any(map(in_snapshot, one.offsets))
+    if unfinished:
+        reasons = ["its snapshot was not complete: it begins again, and sends every row again"]
+    prospect = Prospect.RESUMES if age is None and not unfinished else Prospect.REPEATS
+    return MovedConnector(name, one.plugin, prospect, at, age, "; ".join(reasons), if_purged(to))
+
+
+def in_snapshot(position: Position) -> bool:
+    """Whether Debezium stored a position before its snapshot was complete."""
+    offset = position.offset or {}
+    return bool(offset.get("snapshot")) and not offset.get("snapshot_completed")
+
+
+def _tracked_reason(plugin: str, age: float) -> str:
+    text = (
+        f"exported {age:,.0f} s before by drctl offsets track; events that it sent since then are"
+        " sent again"
+    )
+    if plugin == POSTGRES:
+        text += (
+            ", unless it confirmed a newer position to its replication slot: then its task fails,"
+            " and the events between are only where the replicator copied them"
+        )
+    return text
+
+
+def if_purged(connector: Connector) -> str:
+    """What happens if the database no longer has the log at a connector's position."""
+    if not connector.plugin.startswith(_DEBEZIUM):
+        return ""
+    mode = connector.config.get("snapshot.mode", "initial")
+    if mode == "when_needed":
+        return (
+            "snapshot.mode when_needed: it takes a new snapshot by itself; every row is sent again,"
+            " and changes and deletes in between are missing"
+        )
+    if mode in NO_ROWS:
+        return (
+            f"snapshot.mode {mode}: its task fails; after a reset, changes since the position are"
+            " missing"
+        )
+    return (
+        f"snapshot.mode {mode}: its task fails; a reset takes a new snapshot: every row is sent"
+        " again, and changes and deletes in between are missing"
+    )
+
+
+def _another_database(about: Mapping[str, str], config: Mapping[str, str]) -> Iterator[str]:
+    """Differences between the database of the position and that of the connector."""
+    for keys, what in ((_SERVER, "server"), (_DATABASE, "database")):
+        pairs = [(about[key], config[key]) for key in keys if key in about and key in config]
+        if any(old != new for old, new in pairs):
+            old, new = (":".join(each) for each in zip(*pairs, strict=True))
+            yield (
+                f"the position is of {what} {old}, and it reads from {new}: verify that their logs"
+                " have the same positions"
+            )
+
+
+def position_words(offset: Mapping[str, Any]) -> str:
+    """A source position in words: what its database calls it, and its time if it has one."""
+    parts = []
+    if (lsn := offset.get("lsn")) is not None and isinstance(lsn, int):
+        parts.append(f"LSN {lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}")
+    elif "file" in offset and "pos" in offset:
+        parts.append(f"{offset['file']}:{offset['pos']}")
+    elif "resume_token" in offset:
+        parts.append("its resume token")
+    elif "scn" in offset:
+        parts.append(f"SCN {offset['scn']}")
+    elif "commit_lsn" in offset:
+        parts.append(f"LSN {offset['commit_lsn']}")
+    else:
+        parts.append(" ".join(f"{k}={v}" for k, v in sorted(offset.items()))[:80] or "no offset")
+    if (at := position_time(offset)) is not None:
+        parts.append(f"of {at:%Y-%m-%d %H:%M:%S} UTC")
+    return " ".join(parts)
+
+
+def position_time(offset: Mapping[str, Any]) -> datetime | None:
+    """When the event at a position happened, by the database's clock; None if it has no time."""
+    for key, factor in (("ts_usec", 1_000_000), ("ts_ms", 1_000), ("ts_sec", 1), ("sec", 1)):
+        found = offset.get(key)
+        if isinstance(found, int) and found > 0:
+            try:
+                return datetime.fromtimestamp(found / factor, UTC)
+            except (ValueError, OverflowError, OSError):
+                return None
+    return None
+
+
+def newest_time(offsets: Iterable[Mapping[str, Any]]) -> datetime | None:
+    """The newest time among positions; None if none of them has a time."""
+    return max(filter(None, map(position_time, offsets)), default=None)
+
+
+def read_positions(
+    names: Iterable[str], workers: Workers, place: str, at_ms: int
+) -> Mapping[str, TrackedPositions | Unavailable]:
+    """The positions of connectors, for `drctl offsets track`; what cannot be read, with the reason.
+
+    Args:
+        place: host and port of the first worker.
+    """
+    found: dict[str, TrackedPositions | Unavailable] = {}
+    try:
+        there, cluster_id = workers.all(), workers.kafka_cluster_id()
+    except DrctlError as error:
+        return dict.fromkeys(names, Unavailable(error.message))
+    for name in names:
+        if name not in there:
+            found[name] = Unavailable(f"connector {name} does not exist on the workers at {place}")
+            continue
+        try:
+            one = kept(there[name], workers.positions(name))
+        except DrctlError as error:
+            found[name] = Unavailable(error.message)
+            continue
+        positions = tuple((each.partition, each.offset) for each in one.offsets)
+        known = place, cluster_id, one.plugin, one.state
+        found[name] = TrackedPositions(at_ms, *known, one.about, positions)
+    return found
+
+
+def export_of(name: str, tracked: TrackedPositions) -> Export:
+    """The export that `drctl offsets track` made of a connector."""
+    positions = tuple(Position(partition, offset) for partition, offset in tracked.positions)
+    one = Kept(name, "source", tracked.plugin, tracked.state, None, tracked.about, positions)
+    taken = datetime.fromtimestamp(tracked.at_ms / 1000, UTC).isoformat()
+    return Export(tracked.workers, tracked.workers_cluster_id, taken, (one,))

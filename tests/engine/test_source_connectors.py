@@ -1,0 +1,149 @@
+"""Source connectors in a failover and a failback: they stop, their positions move, they resume."""
+
+from dataclasses import replace
+
+import pytest
+
+from drctl.engine.entries import What
+from drctl.engine.invariants import violations
+from drctl.engine.kind import Status
+from drctl.model.loss import Mode
+from drctl.model.replication import Position
+from drctl.plans.failback import failback, reverse_inputs
+from drctl.steps.registry import KINDS
+from tests.engine.crashing import Case, Change, Ran, assert_the_same, run
+from tests.engine.failovers import WITH_SOURCES, case, named, nothing_wrong, opening_refused
+from tests.engine.pair import BACK, PRIMARY, SECONDARY, Pair
+from tests.engine.returned import returned
+from tests.engine.workers import RUNNING, SHOP, STOPPED
+
+OLD = replace(WITH_SOURCES, replicator="mirrormaker2")
+HOME = failback(replace(reverse_inputs(OLD, (BACK,)), policy="copy"))
+
+
+def states(pair: Pair) -> tuple[str, str]:
+    """Of the connector on the workers of each cluster."""
+    first, second = (pair.sources[name].connectors["shop"].state for name in (PRIMARY, SECONDARY))
+    return first, second
+
+
+def position(pair: Pair, name: str) -> object:
+    return pair.sources[name].kept["shop"].offset
+
+
+def words(ran: Ran, step: str) -> str:
+    found = [e for e in ran.ledger.entries if e["entry"] == What.DONE and e["step"] == step]
+    return str(found[-1]["message"])
+
+
+def test_the_steps_are_in_order() -> None:
+    for mode in Mode:
+        assert violations(case(mode, seen=WITH_SOURCES).plan, KINDS) == ()
+    assert violations(HOME, KINDS) == ()
+
+
+def test_a_planned_failover_resumes_where_the_connector_stopped() -> None:
+    ran = run(case(Mode.PLANNED, seen=WITH_SOURCES))
+    assert ran.outcome.status is Status.DONE
+    assert states(ran.pair) == (STOPPED, RUNNING)
+    assert position(ran.pair, SECONDARY) == {"lsn": 7}
+    said = words(ran, "move-source-positions")
+    assert said.startswith("shop resumes at LSN 0/7: it stopped there")
+    assert not ran.ledger.told(What.OUTSTANDING)
+
+
+def test_what_is_rolled_back_is_as_it_was() -> None:
+    given = case(Mode.PLANNED, prepare=opening_refused, seen=WITH_SOURCES)
+    ran = run(given)
+    assert ran.outcome.status is Status.REFUSED
+    assert states(ran.pair) == (RUNNING, STOPPED)
+    assert position(ran.pair, SECONDARY) == {"lsn": 3}
+
+
+def test_with_the_source_lost_the_last_export_is_used_and_its_age_is_stated() -> None:
+    ran = run(case(Mode.UNPLANNED, seen=WITH_SOURCES))
+    assert states(ran.pair) == (RUNNING, RUNNING)
+    said = words(ran, "move-source-positions")
+    assert said.startswith("shop resumes at LSN 0/6: exported ")
+    assert "are sent again" in said
+    assert "stop-source-connectors" in ran.ledger.told(What.OUTSTANDING)
+
+
+def test_old_workers_that_still_answer_give_the_newest_positions() -> None:
+    def prepare(pair: Pair) -> None:
+        pair.trace.silent.discard(f"sources of {PRIMARY}")
+
+    ran = run(case(Mode.UNPLANNED, prepare=prepare, seen=WITH_SOURCES))
+    assert states(ran.pair) == (STOPPED, RUNNING)
+    assert words(ran, "move-source-positions").startswith("shop resumes at LSN 0/7")
+
+
+def test_a_connector_that_cannot_be_moved_blocks_a_planned_failover() -> None:
+    def prepare(pair: Pair) -> None:
+        there = pair.sources[SECONDARY].connectors
+        there["shop"] = replace(there["shop"], state=RUNNING)
+
+    ran = run(case(Mode.PLANNED, prepare=prepare, seen=WITH_SOURCES))
+    assert ran.outcome.status is Status.REFUSED
+    assert "connector shop is RUNNING, but must be STOPPED" in ran.outcome.message
+    assert states(ran.pair) == (RUNNING, RUNNING)
+
+
+def test_with_the_source_lost_it_stays_stopped_and_is_outstanding() -> None:
+    def prepare(pair: Pair) -> None:
+        there = pair.sources[SECONDARY].connectors
+        there["shop"] = replace(there["shop"], config={"connector.class": "another.Plugin"})
+
+    ran = run(case(Mode.UNPLANNED, prepare=prepare, seen=WITH_SOURCES))
+    assert states(ran.pair)[1] == STOPPED
+    (said,) = (
+        e["what"]
+        for e in ran.ledger.entries
+        if e["entry"] == What.OUTSTANDING and e["step"] == "move-source-positions"
+    )
+    assert said.startswith("shop stays stopped: it is a another.Plugin")
+
+
+def test_a_resumed_connector_that_fails_is_outstanding_with_its_cause() -> None:
+    def prepare(pair: Pair) -> None:
+        pair.sources[SECONDARY].broken = True
+
+    ran = run(case(Mode.PLANNED, prepare=prepare, seen=WITH_SOURCES))
+    assert ran.outcome.status is Status.DONE
+    assert ran.outcome.outstanding
+    (said,) = (e["what"] for e in ran.ledger.entries if e["entry"] == What.OUTSTANDING)
+    assert "the change stream no longer reaches back" in said
+    assert "drctl connect recover --remedy reset" in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prepare", [nothing_wrong, opening_refused], ids=named)
+@pytest.mark.parametrize("mode", Mode)
+def test_the_end_is_the_same_wherever_the_process_ends(mode: Mode, prepare: Change) -> None:
+    assert_the_same(case(mode, prepare=prepare, seen=WITH_SOURCES))
+
+
+def back_home() -> Pair:
+    """The connector captures into the survivor; on the returned workers it came back running."""
+    pair = returned()
+    pair.sources[PRIMARY].resume("shop")
+    pair.sources[PRIMARY].kept["shop"] = Position(SHOP, {"lsn": 2})
+    return pair
+
+
+def home_again() -> Case:
+    return Case(HOME, back_home, remedy=lambda pair: pair.trace.heal())
+
+
+def test_a_failback_stops_the_returned_connector_first_and_moves_the_position_home() -> None:
+    ran = run(home_again())
+    assert ran.outcome.status is Status.DONE
+    assert states(ran.pair) == (RUNNING, STOPPED)
+    assert position(ran.pair, PRIMARY) == {"lsn": 7}
+    done = ran.ledger.told(What.DONE)
+    assert done.index("keep-source-connectors-stopped") < done.index(f"fence-{PRIMARY}")
+
+
+@pytest.mark.slow
+def test_a_failback_ends_the_same_wherever_the_process_ends() -> None:
+    assert_the_same(home_again())
