@@ -18,7 +18,7 @@ from drctl.checks.verdict import Verdict, fail, not_checked, ok, require, requir
 from drctl.model.finding import Status
 from drctl.model.health import Locked, OpenTransaction, Silent
 from drctl.model.producer_ids import Collision, Producers, collisions
-from drctl.model.text import abort_hanging, find_hanging, plural, quote, variable
+from drctl.model.text import abort_hanging, find_hanging, plural, quote
 from drctl.model.topology import TopicPartition, Unavailable
 
 _REMEDY = (
@@ -168,7 +168,7 @@ def _arrived(flow: ReplicationFlow) -> str:
 def hanging(observed: Observed) -> Iterator[Verdict]:
     """No transaction on the source is hanging or older than 5 minutes."""
     subject = f"transactions on cluster {observed.link.source}"
-    cluster = variable(observed.link.source)
+    cluster = observed.link.source
     some = f"find them, one topic at a time: {find_hanging(cluster, 'TOPIC')}"
     by_place = require(observed.transactions, subject, "which are open is", some)
     transactions, unread = split(by_place)

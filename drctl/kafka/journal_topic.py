@@ -409,8 +409,8 @@ class JournalTopic(JournalTopicReader):
         if not self._checked(lambda: self._log.settle(_TRANSACTIONS_S)):
             raise Unknown(
                 f"cannot read {self.where}: an open transaction blocks it",
-                f"find it: {find_hanging('$BOOTSTRAP', TOPIC)}; then end it:"
-                f" {abort_hanging('$BOOTSTRAP', TopicPartition(TOPIC, 0), 'STARTOFFSET')}",
+                f"find it: {find_hanging('bootstrap', TOPIC)}; then end it:"
+                f" {abort_hanging('bootstrap', TopicPartition(TOPIC, 0), 'STARTOFFSET')}",
             )
         log, run = self._log.link, taken.holder.run
         if log.hold is not None and log.hold not in dead:

@@ -55,21 +55,21 @@ def variable(name: str) -> str:
     return "$" + re.sub(r"[^A-Z0-9_]", "_", name.upper())
 
 
-def find_hanging(bootstrap: str, topic: str) -> str:
+def find_hanging(cluster: str, topic: str) -> str:
     """The command that lists hanging transactions of a topic, with their start offsets."""
-    return f"{_transactions(bootstrap)} find-hanging {option('--topic', topic)}"
+    return f"{_transactions(cluster)} find-hanging {option('--topic', topic)}"
 
 
-def abort_hanging(bootstrap: str, place: TopicPartition, start: int | str) -> str:
+def abort_hanging(cluster: str, place: TopicPartition, start: int | str) -> str:
     """The command that aborts the transaction that starts at an offset of a partition."""
     return (
-        f"{_transactions(bootstrap)} abort {option('--topic', place.topic)}"
+        f"{_transactions(cluster)} abort {option('--topic', place.topic)}"
         f" --partition {place.partition} --start-offset {start}"
     )
 
 
-def _transactions(bootstrap: str) -> str:
-    head = f'kafka-transactions.sh --bootstrap-server "{bootstrap}"'
+def _transactions(cluster: str) -> str:
+    head = f'kafka-transactions.sh --bootstrap-server "{variable(cluster)}"'
     return f"{head} --command-config admin.properties"
 
 

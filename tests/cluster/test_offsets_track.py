@@ -132,7 +132,7 @@ def test_nothing_is_written_unless_somebody_said_so(stage: Stage) -> None:
     assert document["topic_existed"] == (before >= 0)
     assert document["totals"] == {
         "groups": 1, "committed_offsets": 2, "moved": 2, "without_records": 0, "noted": 2,
-        "forgotten": 0, "unverified": 0,
+        "forgotten": 0, "unverified": 0, "source_connectors": 0,
     }  # fmt: skip
     ran = stage.drctl("track")
     assert ran.code == 0

@@ -225,6 +225,8 @@ def test_every_kind_of_the_way_back_is_in_some_plan() -> None:
     ]
     by_command = replace(failback_inputs(()).forward, stop_command=("./mirror", "stop"))
     plans.append(failback(replace(reverse_inputs(by_command), policy="copy")))
+    with_sources = replace(failback_inputs().forward, source_connectors={"shop": "shop"})
+    plans.append(failback(replace(reverse_inputs(with_sources), policy="copy")))
     plans.append(rebuild(failback_inputs(), empty=True))
     assert {step.kind for plan in plans for step in plan.steps} >= FAILBACK
 
