@@ -12,7 +12,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from xml.sax.saxutils import quoteattr
@@ -103,6 +103,19 @@ _ALL = (
 )
 SETS: Mapping[str, ArtifactSet] = MappingProxyType({each.name: each for each in _ALL})
 
+_OTHER_RELEASE = re.compile(r"(?:kafka|connect)-(\d+\.\d+\.\d+)")
+
+
+def artifact_set(name: str) -> ArtifactSet:
+    """Return a set of `SETS`, or the jars of another Kafka release (`kafka-3.8.1`).
+
+    Raises:
+        KeyError: there is no such set.
+    """
+    if name not in SETS and (release := _OTHER_RELEASE.fullmatch(name)):
+        return next(each for each in _kafka_sets(release[1]) if each.name == name)
+    return SETS[name]
+
 
 def sums_file(name: str) -> Path:
     """The file with committed SHA-256 sums of a set, in the format of sha256sum."""
@@ -111,8 +124,24 @@ def sums_file(name: str) -> Path:
 
 def committed_sums(name: str) -> dict[str, str]:
     """Read the committed sums: jar name to SHA-256."""
-    lines = sums_file(name).read_text(encoding="ascii").splitlines()
+    return _read_sums(sums_file(name))
+
+
+def _read_sums(file: Path) -> dict[str, str]:
+    lines = file.read_text(encoding="ascii").splitlines()
     return {jar: total for total, jar in (line.split() for line in lines if line.strip())}
+
+
+def write_sums(folder: Path, file: Path) -> int:
+    """Write the sums of all jars in a folder, and return their number."""
+    jars = sorted(folder.glob("*.jar"))
+    text = "".join(f"{sha256(jar)}  {jar.name}\n" for jar in jars)
+    file.write_text(text, encoding="ascii")
+    return len(jars)
+
+
+_RECORDED = "recorded.sha256"
+"""Sums of a set without committed ones, as they were when it was fetched."""
 
 
 class CorruptArtifact(Unknown):
@@ -151,8 +180,8 @@ class Shelf:
         return tuple(self.folder / jar for jar in sorted(self.sums))
 
     def missing(self) -> bool:
-        """Whether a jar is missing."""
-        return not all(path.is_file() for path in self.paths)
+        """Whether a jar is missing, or the sums are not known yet."""
+        return not self.sums or not all(path.is_file() for path in self.paths)
 
     def check(self) -> None:
         """Compare sizes and times with the last full check, and contents if they differ.
@@ -330,28 +359,34 @@ def resolve(
     """Return the jars of a set, from the cache or from Maven repositories.
 
     Args:
-        name: a key of `SETS`: `spark-connector`, `kafka`, `connect-3.9.1`, ...
+        name: `spark-connector`, `kafka`, `connect-3.9.1`, ... The checksums of the sets in `SETS`
+            are committed; those of another release are recorded when it is fetched.
         progress: called with a line for each file that is fetched.
         ivy_settings: an Ivy settings file; default: `$DRCTL_IVY_SETTINGS`, or Ivy's own repository.
 
     Raises:
         NotFetched: the jars are not cached, and could not be fetched.
-        CorruptArtifact: a jar differs from its committed checksum.
+        CorruptArtifact: a jar differs from its checksum.
         JavaMissing: there is no Java, which Ivy needs.
         ConfigError: the Ivy settings file does not exist.
     """
-    wanted = SETS[name]
+    wanted = artifact_set(name)
     shelf = _shelf(name)
     with _alone(shelf, progress):
         if shelf.missing():
             _fill(shelf, wanted, _settings(ivy_settings), progress)
+            shelf = _shelf(name)
         shelf.check()
     return shelf.paths
 
 
 def _shelf(name: str) -> Shelf:
-    version = hashlib.sha256(sums_file(name).read_bytes()).hexdigest()[:12]
-    return Shelf(name, cache_dir() / "artifacts" / f"{name}-{version}", committed_sums(name))
+    shelves = cache_dir() / "artifacts"
+    if name in SETS:
+        version = hashlib.sha256(sums_file(name).read_bytes()).hexdigest()[:12]
+        return Shelf(name, shelves / f"{name}-{version}", committed_sums(name))
+    recorded = shelves / name / _RECORDED
+    return Shelf(name, shelves / name, _read_sums(recorded) if recorded.is_file() else {})
 
 
 def _settings(given: Path | None) -> Path | None:
@@ -387,6 +422,14 @@ def _fill(
     with tempfile.TemporaryDirectory(prefix=f"{shelf.name}-", dir=shelf.folder.parent) as scratch:
         fetched = Shelf(shelf.name, Path(scratch, "jars"), shelf.sums)
         fetch(wanted, fetched.folder, ivy_home, settings, progress)
+        recorded = fetched.folder / _RECORDED
+        if not shelf.sums:
+            write_sums(fetched.folder, recorded)
+            progress(
+                f"drctl has no checksums of the {shelf.name} jars: it records those of the fetched "
+                "jars, and verifies them from the next start on"
+            )
+            fetched = replace(fetched, sums=_read_sums(recorded))
         try:
             fetched.check_bytes()
         except CorruptArtifact as error:
@@ -397,9 +440,11 @@ def _fill(
                 "proxy serves other files: use another one with --ivy-settings FILE",
             ) from error
         shelf.folder.mkdir(exist_ok=True)
-        for jar in fetched.folder.iterdir():
-            if not (shelf.folder / jar.name).exists():
+        for jar in fetched.folder.glob("*.jar"):
+            if not shelf.sums or not (shelf.folder / jar.name).exists():
                 shutil.move(jar, shelf.folder / jar.name)
+        if not shelf.sums:
+            shutil.move(recorded, shelf.folder / _RECORDED)
 
 
 def _forget(fetched: Shelf, ivy_home: Path) -> None:

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 Kafka = Annotated[
     str | None,
-    typer.Option(metavar="VERSION", help="Kafka release of the lab.", show_default="4.3.1"),
+    typer.Option(
+        metavar="VERSION", help="Kafka release of the lab, 3.7.0 or later.", show_default="4.3.1"
+    ),
 ]
 SecondaryKafka = Annotated[
     str | None,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -39,9 +40,13 @@ def write_properties(path: Path, properties: Mapping[str, object]) -> None:
 
 CLUSTERS = ("primary", "secondary")
 HOST = "127.0.0.1"
-RELEASES = (*OLDER_KAFKAS, KAFKA)
-"""Kafka releases that a lab can run, oldest first."""
+OLDEST = (3, 7, 0)
+"""Oldest Kafka release that a lab can run: its Connect can read and set source offsets."""
 Policy = Literal["identity", "default"]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +91,11 @@ class LabSettings:
             ("--kafka", self.kafka),
             ("--secondary-kafka", self.secondary_kafka or self.kafka),
         ):
-            if version not in RELEASES:
+            if not re.fullmatch(r"\d+\.\d+\.\d+", version) or _numbers(version) < OLDEST:
                 raise UsageError(
-                    f"unknown release {option} {version}", f"use one of {', '.join(RELEASES)}"
+                    f"invalid release {option} {version}",
+                    f"use a release from {'.'.join(map(str, OLDEST))} on, with three numbers; "
+                    f"tested: {', '.join((*OLDER_KAFKAS, KAFKA))}",
                 )
         if self.active_active and self.policy == "identity":
             raise UsageError(

@@ -16,6 +16,7 @@ from drctl.artifacts.jars import (
     CorruptArtifact,
     Module,
     NotFetched,
+    artifact_set,
     committed_sums,
     resolve,
 )
@@ -47,6 +48,22 @@ def repository(tmp_path: Path) -> Path:
         with zipfile.ZipFile(folder / f"{name}-1.0.jar", "w") as jar:
             jar.writestr("name", name)
     return root
+
+
+@pytest.fixture
+def other_release(tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The repository with Kafka 9.8.7, of which drctl has no checksums."""
+    monkeypatch.setenv("DRCTL_CACHE", str(tmp_path / "cache"))
+    for module in artifact_set("kafka-9.8.7").modules:
+        folder = repository.joinpath(*module.organisation.split("."), module.name, module.revision)
+        folder.mkdir(parents=True)
+        file = f"{module.name}-{module.revision}"
+        pom = POM.format(name=module.name, more="").replace("1.0<", f"{module.revision}<")
+        pom = pom.replace("org.example", module.organisation)
+        (folder / f"{file}.pom").write_text(pom, encoding="utf-8")
+        with zipfile.ZipFile(folder / f"{file}.jar", "w") as jar:
+            jar.writestr("name", module.name)
+    return repository
 
 
 @pytest.fixture
@@ -137,6 +154,32 @@ def test_a_dependency_more_than_committed(
     monkeypatch.setattr(resolution, "committed_sums", lambda _name: fewer)
     with pytest.raises(CorruptArtifact, match=r"second-1\.0\.jar is not one of the example jars"):
         resolve("example", progress=silent, ivy_settings=settings)
+
+
+def test_another_release_is_verified_from_the_second_start_on(
+    other_release: Path, settings: Path
+) -> None:
+    said: list[str] = []
+    paths = resolve("kafka-9.8.7", progress=said.append, ivy_settings=settings)
+    broker = paths[0]
+    assert broker.name == "kafka_2.13-9.8.7.jar"
+    assert len(paths) == 2
+    assert [line for line in said if "drctl has no checksums of the kafka-9.8.7 jars" in line]
+    again: list[str] = []
+    assert resolve("kafka-9.8.7", progress=again.append, ivy_settings=settings) == paths
+    assert again == []
+    good = broker.read_bytes()
+    broker.write_bytes(good + b"tampered with")
+    with pytest.raises(CorruptArtifact, match=r"kafka_2\.13-9\.8\.7\.jar is corrupt"):
+        resolve("kafka-9.8.7", progress=silent, ivy_settings=settings)
+    broker.unlink()
+    assert resolve("kafka-9.8.7", progress=silent, ivy_settings=settings) == paths
+    assert broker.read_bytes() == good
+
+
+def test_a_release_that_the_repository_does_not_have(other_release: Path, settings: Path) -> None:
+    with pytest.raises(NotFetched, match=r"org\.apache\.kafka:kafka_2\.13:9\.8\.8"):
+        resolve("kafka-9.8.8", progress=silent, ivy_settings=settings)
 
 
 def _sum(folder: Path, jar: str) -> str:

@@ -10,16 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from drctl.artifacts.jars import committed_sums, kafka_set
+from drctl.artifacts.jars import KAFKA, OLDER_KAFKAS, committed_sums, kafka_set
 from drctl.lab.lab import Lab
-from drctl.lab.settings import (
-    CLUSTERS,
-    RELEASES,
-    LabSettings,
-    changed_settings,
-    default_root,
-    keep_settings,
-)
+from drctl.lab.settings import CLUSTERS, LabSettings, changed_settings, default_root, keep_settings
 from drctl.lab.starting import (
     PortTaken,
     TooLittleMemory,
@@ -44,10 +37,20 @@ def test_numbers_out_of_range(given: dict[str, int]) -> None:
 
 
 @pytest.mark.parametrize("option", ["kafka", "secondary_kafka"])
-def test_an_unknown_release_is_refused(option: str) -> None:
-    with pytest.raises(UsageError, match=f"--{option.replace('_', '-')} 9.9.9") as caught:
-        LabSettings(**{option: "9.9.9"})  # type: ignore[arg-type]
-    assert caught.value.hint == f"use one of {', '.join(RELEASES)}"
+@pytest.mark.parametrize("version", ["3.6.2", "4.3", "4.3.1-rc0", "../4.3.1", "10.x.0", ""])
+def test_an_invalid_release_is_refused(option: str, version: str) -> None:
+    if (option, version) == ("secondary_kafka", ""):
+        assert LabSettings(secondary_kafka=version).release("secondary") == KAFKA
+        return
+    with pytest.raises(UsageError) as caught:
+        LabSettings(**{option: version})  # type: ignore[arg-type]
+    assert caught.value.message == f"invalid release --{option.replace('_', '-')} {version}"
+    assert "from 3.7.0 on" in caught.value.hint
+
+
+@pytest.mark.parametrize("version", ["3.7.0", "3.8.1", "4.0.0", "10.0.0"])
+def test_any_other_release_is_accepted(version: str) -> None:
+    assert LabSettings(kafka=version).release("secondary") == version
 
 
 def test_the_secondary_has_the_release_of_the_primary_unless_stated() -> None:
@@ -56,7 +59,7 @@ def test_the_secondary_has_the_release_of_the_primary_unless_stated() -> None:
     assert [mixed.release(each) for each in CLUSTERS] == ["3.7.2", "4.3.1"]
 
 
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("release", [*OLDER_KAFKAS, KAFKA])
 def test_every_release_has_committed_checksums_of_its_own_jars(release: str) -> None:
     for kind, jar in (("kafka", "kafka_2.13"), ("connect", "connect-runtime")):
         assert f"{jar}-{release}.jar" in committed_sums(kafka_set(kind, release))
