@@ -18,6 +18,7 @@ from drctl.checks.clients import ClientConfig, Library, library_of
 from drctl.checks.observed import ClientSeen, SecretFile
 from drctl.config.configuration import settings_in
 from drctl.model.errors import UsageError
+from drctl.model.topology import Unavailable
 
 if TYPE_CHECKING:
     from drctl.checks.diagnosis import Diagnosis
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from drctl.config.link import Link
     from drctl.model.groups import Group
     from drctl.model.ports import ClusterReader, GroupReader
-    from drctl.model.topology import Unavailable
 
 _KEYS = re.compile(r"ssl\.(key|keystore)\.location|.*keytab")
 _GIVEN = re.compile(
@@ -83,15 +83,9 @@ def seen_clients(given: tuple[str, ...], configs: tuple[ClientConfig, ...]) -> I
 
 
 def _application(text: str, link: "Link") -> ClientConfig:
-    from drctl.formats.properties import read_properties
-
     match = _GIVEN.fullmatch(text)
     path = Path(match["file"] if match else text)
-    try:
-        values = read_properties(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise UsageError(f"--client {path}: cannot read: {why}") from None
+    values = _properties("--client", path)
     library = Library(match["library"]) if match else library_of(values)
     if library is None:
         raise UsageError(
@@ -105,12 +99,23 @@ def _application(text: str, link: "Link") -> ClientConfig:
         library,
         version=version,
         prepared=link.carries_group(values.get("group.id", "")),
+        replicator=link.settings.replicator.kind if link.settings.translate else "none",
     )
     endpoint = next(iter(link.settings.endpoints), None)
     if endpoint is None:
         return config
     names = (endpoint.record,) if endpoint.kind == "dns" else ()
     return replace(config, endpoint=endpoint.kind, names=names)
+
+
+def _properties(option: str, path: Path) -> dict[str, str]:
+    from drctl.formats.properties import read_properties
+
+    try:
+        return read_properties(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise UsageError(f"{option} {path}: cannot read: {why}") from None
 
 
 _SAMPLES = 20
@@ -157,24 +162,29 @@ def sampled(link: "Link", source: "ClusterReader", target: "ClusterReader") -> "
 
 
 _NOT_ENDED = "not ended"
+_NO_PROPERTIES = Unavailable("the workers' properties were not given")
 
 
-def examined(config: "Config", link: "Link", clients: tuple[str, ...]) -> "Diagnosis":
+def examined(
+    config: "Config", link: "Link", clients: tuple[str, ...], worker: str | None = None
+) -> "Diagnosis":
     """Run all checks on a link.
 
     Args:
         clients: `FILE` or `FILE=LIBRARY-VERSION` each.
+        worker: the properties file of the Connect workers.
 
     Raises:
-        UsageError: the settings of an application cannot be read.
+        UsageError: a properties file cannot be read.
     """
     from drctl.checks.clients import client_findings
     from drctl.checks.diagnosis import diagnosed
 
     given = applications(clients, link)
+    properties = _properties("--worker", Path(worker)) if worker else _NO_PROPERTIES
     observed = observe(config, link)
     survey = replace(observed.survey, clients=tuple(seen_clients(clients, given)))
-    observed = replace(observed, survey=survey)
+    observed = replace(observed, survey=survey, worker=properties)
     return diagnosed(observed, tuple(f for each in given for f in client_findings(each)))
 
 
@@ -214,7 +224,6 @@ def _principals(link: "Link") -> dict[str, str]:
 def _translated(reader: ClusterLinkReader, observed: "Observed") -> "Observed":
     """Add committed offsets without a target offset, unless a cluster is unreachable."""
     from drctl.model.errors import Unreachable
-    from drctl.model.topology import Unavailable
 
     clusters = (observed.source, observed.target)
     unreachable = next((each for each in clusters if isinstance(each, Unavailable)), None)

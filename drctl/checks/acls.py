@@ -67,8 +67,11 @@ def access(rules: Iterable[Acl], principal: str, operation: str, topic: str) -> 
 
 
 def _concerns(rule: Acl, principal: str, topic: str) -> bool:
-    if rule.principal not in (principal, _EVERYBODY):
-        return False
+    return rule.principal in (principal, _EVERYBODY) and of_topic(rule, topic)
+
+
+def of_topic(rule: Acl, topic: str) -> bool:
+    """Whether a rule applies to a topic."""
     if rule.pattern == "PREFIXED":
         return topic.startswith(rule.name)
     return rule.name in (topic, _ANY)

@@ -14,6 +14,7 @@ from drctl.checks.check import duration, first_line, listed
 from drctl.checks.connector_settings import Settings, Value
 from drctl.checks.verdict import NotObserved, Verdict, fail, ok, verdicts, warn
 from drctl.config.endpoints import EndpointKind
+from drctl.config.schema import ReplicatorKind
 from drctl.model.finding import Finding, Status
 
 Version = tuple[int, int]
@@ -62,6 +63,7 @@ class ClientConfig(Settings):
         version: of the library; None if not given. confluent-kafka 2.12 uses librdkafka 2.12.
         jvm: Java options; None if not given.
         prepared: whether a failover of the link creates its group on the target if it is missing.
+        replicator: what translates its group's offsets; `none` if nothing does.
     """
 
     library: Library
@@ -70,6 +72,7 @@ class ClientConfig(Settings):
     version: Version | None = None
     jvm: str | None = None
     prepared: bool = True
+    replicator: ReplicatorKind = "none"
     knower: ClassVar[str] = "application"
 
     @property
@@ -362,6 +365,27 @@ def offset_reset(client: ClientConfig) -> Verdict | None:
     return seen.warn(where + reason, impact, remedy)
 
 
+INTERCEPTOR = "io.confluent.connect.replicator.offsets.ConsumerTimestampsInterceptor"
+
+
+@client_check("client-interceptor", Status.WARN)
+def interceptor(client: ClientConfig) -> Verdict | None:
+    """Where Replicator translates offsets, a consumer writes timestamps: `interceptor.classes`."""
+    if not client.consumes or client.replicator != "confluent-replicator":
+        return None
+    if not client.prepared:
+        return ok(client.subject, "its group does not belong to the link")
+    impact = "Replicator does not translate the offsets of its group"
+    track = "run `drctl offsets track`, which needs no change of clients"
+    if client.library is Library.LIBRDKAFKA:
+        reason = "librdkafka has no such setting: whether it writes timestamps is not known"
+        raise NotObserved(client.subject, reason, f"in Python, use drctl.consumer; else {track}")
+    seen = client.listed("interceptor.classes", "")
+    if INTERCEPTOR in seen.value:
+        return seen.ok("it writes timestamps")
+    return seen.warn("it writes no timestamps", impact, f"add {INTERCEPTOR} to it, or {track}")
+
+
 _MANY = 2_147_483_647
 _ACKS_SINCE, _IDEMPOTENT_SINCE = (3, 0), (3, 2)
 _ACKS = "acks request.required.acks"
@@ -489,6 +513,7 @@ CLIENT_CHECKS: tuple[ClientCheck, ...] = (
     delivery_timeout,
     group_protocol,
     offset_reset,
+    interceptor,
     retries,
     acks,
     idempotence,

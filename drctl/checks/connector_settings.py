@@ -119,13 +119,17 @@ class Settings:
         )
 
 
+WORKER_OPTION = "drctl doctor --worker FILE"
+
+
 def worker_settings(observed: Observed) -> Settings:
     """The configuration of the Connect workers.
 
     Raises:
         NotObserved: it is not known.
     """
-    subject, look = "Connect workers", "check the properties file of the workers"
+    subject = "Connect workers"
+    look = f"pass the properties file that they were started with: {WORKER_OPTION}"
     return Settings(subject, require(observed.worker, subject, "their configuration is", look))
 
 

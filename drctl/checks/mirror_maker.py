@@ -9,6 +9,7 @@ from drctl.checks.check import SHOWN, Family, check, duration, listed
 from drctl.checks.connector_settings import (
     CHECKPOINT,
     SOURCE,
+    WORKER_OPTION,
     Settings,
     all_connectors,
     find,
@@ -21,6 +22,7 @@ from drctl.config.foreign_patterns import compiled
 from drctl.config.mirrors import renaming
 from drctl.model.finding import Status
 from drctl.model.survey import of_applications
+from drctl.model.topology import Unavailable
 
 _FAMILY = Family.MIRRORMAKER
 _TOPICS_EXCLUDE = r"mm2.*\.internal, .*\.replica, __.*"
@@ -159,27 +161,39 @@ def _clusters(config: Mapping[str, str]) -> str:
 
 
 _BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
-_CONVERTERS = ("key.converter", "value.converter", "header.converter")
+_HEADER = "header.converter"
+_CONVERTERS = ("key.converter", "value.converter", _HEADER)
+# Connect's default encodes the bytes of headers in Base64.
+_SIMPLE = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+_OTHER_HEADERS = (
+    "copies of records with headers have different bytes: consumers may fail to read these headers,"
+    " and `drctl gap` reports the records as not replicated"
+)
 _HEARTBEAT_MS = 60_000
 _CHECKPOINT_MS = 10 * 60_000
 
 
-@check("mm2-converters", _FAMILY, Status.FAIL)
+@check("mm2-converters", _FAMILY, Status.WARN, Status.FAIL)
 def converters(observed: Observed) -> Verdict:
-    """No converter of the source connector changes records."""
+    """No converter of the source connector, or of its workers, changes records."""
     settings = required(observed, SOURCE)
-    known = {key: settings.text(key, "").value for key in _CONVERTERS if key in settings.values}
-    changing = {key: name for key, name in known.items() if name != _BYTES}
-    remedy = f"set key.converter, value.converter and header.converter to {_BYTES}"
-    if changing:
-        evidence = ", ".join(f"{key}={name}" for key, name in changing.items())
+    missing = [key for key in _CONVERTERS if key not in settings.values]
+    known = {key: settings.text(key, "") for key in _CONVERTERS if key not in missing}
+    remedy = f"set {listed(_CONVERTERS)} of {settings.subject} to {_BYTES}"
+    if missing and not isinstance(observed.worker, Unavailable):
+        workers = worker_settings(observed)
+        known |= {key: workers.text(key, _SIMPLE if key == _HEADER else "") for key in missing}
+    changing = {key: each.evidence for key, each in known.items() if each.value != _BYTES}
+    evidence = "; ".join(changing.values())
+    if set(changing) - {_HEADER}:
         impact = "copies have different bytes: consumers cannot read them, drctl cannot match them"
         return fail(settings.subject, "converters change records", evidence, impact, remedy)
-    missing = [key for key in ("key.converter", "value.converter") if key not in known]
-    if missing:
-        reason = f"{' and '.join(missing)} come from the worker, which does not expose them"
-        remedy = f"check that the worker's converters are {_BYTES}, or set them in the connector"
-        raise NotObserved(settings.subject, reason, remedy)
+    if changing:
+        reason, impact = "the header converter changes headers", _OTHER_HEADERS
+        return warn(settings.subject, reason, evidence, impact, remedy)
+    if len(known) < len(_CONVERTERS):
+        reason = f"the workers' properties, which were not given, set {listed(missing)}"
+        raise NotObserved(settings.subject, reason, f"{remedy}, or run: {WORKER_OPTION}")
     return ok(settings.subject, "records are copied byte for byte", f"converters {_BYTES}")
 
 

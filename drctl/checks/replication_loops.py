@@ -194,7 +194,7 @@ def unexpected_writers(observed: Observed) -> Verdict:
     producers, unread = split(by_place)
     worker = {} if isinstance(observed.worker, Unavailable) else observed.worker
     # The replicator's own producers are idempotent then.
-    exactly_once = worker.get("exactly.once.source.support") == "enabled"
+    exactly_once = worker.get("exactly.once.source.support", "").strip().lower() == "enabled"
     recent = [
         (place, each)
         for place, there in producers.items()

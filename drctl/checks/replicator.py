@@ -3,13 +3,14 @@
 The last checks are about its input: the timestamps that consumers write.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 
-from drctl.checks.acls import Access, access
+from drctl.checks.acls import EVERYBODY, Access, access, of_topic
 from drctl.checks.check import Family, check
 from drctl.checks.connector_settings import (
     REPLICATOR,
+    WORKER_OPTION,
     Settings,
     all_connectors,
     find,
@@ -33,6 +34,7 @@ from drctl.config.fields import UNCHANGED
 from drctl.config.mirrors import simple_class
 from drctl.formats.consumer_timestamps import TOPIC
 from drctl.model.finding import Status
+from drctl.model.repairs import Acl
 from drctl.model.replication import Connector
 from drctl.model.topology import TopicState, Unavailable
 
@@ -231,7 +233,7 @@ def _sink(sink: Connector, observed: Observed) -> Verdict:
         interceptors = settings.text(override, "")
     elif isinstance(observed.worker, Unavailable):
         reason = f"its workers' configuration is not known: {observed.worker.reason}"
-        remedy = f"check {key} in the properties of its workers"
+        remedy = f"pass the properties of its workers, to check {key}: {WORKER_OPTION}"
         raise NotObserved(settings.subject, reason, remedy)
     else:
         interceptors = worker_settings(observed).text(key, "")
@@ -261,32 +263,51 @@ def no_interceptor_itself(observed: Observed) -> Verdict:
 
 @check("replicator-timestamps-acls", _FAMILY, Status.WARN, Status.FAIL)
 def timestamps_acls(observed: Observed) -> Iterator[Verdict]:
-    """`fence.principals` may WRITE and DESCRIBE `__consumer_timestamps` of the source."""
+    """Whoever reads the link's topics may WRITE and DESCRIBE `__consumer_timestamps`.
+
+    `fence.principals` must; other principals must if their consumers are to fail over.
+    """
     subject = f"ACLs of {TOPIC}"
     grant = f"grant WRITE and DESCRIBE on topic {TOPIC} of the source to each application"
     known = require(observed.source_acls, subject, "they are", grant)
     if not known.enforced:
         yield ok(subject, "the source has no authorizer: everyone may write", "no authorizer")
         return
-    principals = observed.link.settings.fence.principals
-    if not principals:
-        reason = "the link has no `fence.principals`"
-        raise NotObserved(
-            subject, reason, "list the applications in `fence.principals` of the link"
-        )
-    for principal in principals:
-        found = {o: access(known.rules, principal, o, TOPIC) for o in ("WRITE", "DESCRIBE")}
-        yield _may(principal, found)
+    fenced = observed.link.settings.fence.principals
+    for principal in fenced:
+        yield _may(principal, known.rules, fenced=True)
+    topics = require(observed.source_topics, subject, "who reads the link's topics is", grant)
+    others = sorted(_consumers(known.rules, observed.link.topics_of(topics)) - {*fenced, EVERYBODY})
+    for principal in others:
+        yield _may(principal, known.rules, fenced=False)
+    if not fenced and not others:
+        reason = "the link has no `fence.principals`, and no ACL names a reader of its topics"
+        remedy = "list the applications in `fence.principals` of the link"
+        raise NotObserved(subject, reason, remedy)
 
 
-def _may(principal: str, found: dict[str, Access]) -> Verdict:
+def _consumers(rules: Iterable[Acl], topics: Collection[str]) -> set[str]:
+    """The principals that may read one of the topics, or write timestamps."""
+    needed = {"READ": topics, "WRITE": (TOPIC,), "ALL": (*topics, TOPIC)}
+    return {
+        rule.principal
+        for rule in rules
+        if rule.permission == "ALLOW"
+        if any(of_topic(rule, name) for name in needed.get(rule.operation, ()))
+    }
+
+
+def _may(principal: str, rules: Iterable[Acl], *, fenced: bool) -> Verdict:
+    found = {o: access(rules, principal, o, TOPIC) for o in ("WRITE", "DESCRIBE")}
     evidence = ", ".join(f"{operation}: {grade}" for operation, grade in found.items())
     impact = f"no timestamps of its groups are written: each {_NO_TIMES}"
     missing = " and ".join(o for o, grade in found.items() if grade is Access.NO)
     if missing:
         remedy = f"grant {missing} on topic {TOPIC} of the source to {principal}"
         reason = f"no ACL allows {missing} (ACLs do not show whether it is a super user)"
-        return fail(principal, reason, evidence, impact, remedy)
+        if fenced:
+            return fail(principal, reason, evidence, impact, remedy)
+        return warn(principal, reason, evidence, f"if it is a consumer, {impact}", remedy)
     if Access.SOME_HOSTS in found.values():
         remedy = "check that its ACLs cover all hosts that it runs on"
         return warn(

@@ -28,6 +28,14 @@ class Doctor(PlanRequest):
             " app.properties=java-3.9.1 or app.conf=librdkafka-2.12.0. Repeatable.",
         ),
     ] = ()
+    worker: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Properties file that the link's Connect workers were started with: converters,"
+            " interceptors and exactly-once support, which Connect does not report.",
+        ),
+    ] = None
     fix: Annotated[
         bool,
         typer.Option(
@@ -48,6 +56,7 @@ def doctor(given: Doctor) -> int:
     Examples:
         drctl doctor
         drctl doctor --client app.properties=java-3.9.1
+        drctl doctor --worker connect-distributed.properties
         drctl doctor --fix                                # plan the changes
         drctl doctor --fix --execute
 
@@ -63,8 +72,9 @@ def doctor(given: Doctor) -> int:
     from drctl.views.findings import DoctorDocument
 
     if given.fix:
-        if given.client:
-            raise UsageError("--client and --fix cannot be combined", "leave out one of them")
+        for name, there in (("--client", given.client), ("--worker", given.worker)):
+            if there:
+                raise UsageError(f"{name} and --fix cannot be combined", "leave out one of them")
         from drctl.app.repairs import FIX, make_plan
         from drctl.cli.running import plan_or_execute
 
@@ -83,5 +93,5 @@ def doctor(given: Doctor) -> int:
         raise UsageError(f"{' and '.join(names)}: requires --fix", "drctl doctor --fix")
 
     config = configuration()
-    found = examined(config, config.link(given.link), given.client)
+    found = examined(config, config.link(given.link), given.client, given.worker)
     return console().result(doctor_table(found), DoctorDocument.of(found), found.exit_code)

@@ -97,6 +97,7 @@ class Worker:
             "rest.advertised.port": self.settings.connect_port,
             "key.converter": raw_bytes,
             "value.converter": raw_bytes,
+            "header.converter": raw_bytes,
             # Scanning 60 jars for plugins takes half a minute; their service files do not.
             "plugin.discovery": "service_load",
             "plugin.path": self.part.folder / "plugins",

@@ -79,3 +79,13 @@ def test_settings_of_applications(config: Path, tmp_path: Path) -> None:
         applications((str(java),), link)
     with pytest.raises(UsageError, match="cannot read"):
         applications((str(tmp_path / "none"),), link)
+
+
+def test_worker_properties(called: Run, config: Path, tmp_path: Path) -> None:
+    given = ("--config", str(config), "--worker", str(tmp_path / "none"))
+    ran = called("doctor", *given)
+    assert (ran.code, ran.stdout) == (2, "")
+    assert "none: cannot read: No such file or directory" in ran.stderr
+    ran = called("doctor", *given, "--fix")
+    assert (ran.code, ran.stdout) == (2, "")
+    assert "--worker and --fix cannot be combined" in ran.stderr

@@ -13,7 +13,14 @@ from confluent_kafka import KafkaException, Producer
 
 from drctl.artifacts.jars import resolve
 from drctl.artifacts.java import find_java
-from drctl.checks.clients import CLIENT_CHECKS, ClientConfig, Library, client_findings, library_of
+from drctl.checks.clients import (
+    CLIENT_CHECKS,
+    INTERCEPTOR,
+    ClientConfig,
+    Library,
+    client_findings,
+    library_of,
+)
 from drctl.formats.properties import read_properties
 from drctl.model.finding import Finding, Status
 from tests.clients import profiles
@@ -44,6 +51,14 @@ def said(name: str, of: ClientConfig) -> Finding | None:
 
 
 GROUP = {"group.id": "billing"}
+INTERCEPTED = {"interceptor.classes": f"com.example.Tracing, {INTERCEPTOR}"}
+
+
+def replicated(library: Library = JAVA, **more: Any) -> ClientConfig:
+    """A consumer whose offsets Replicator translates."""
+    return client(library, **{"values": GROUP, "replicator": "confluent-replicator", **more})
+
+
 OF_PRODUCERS = ("delivery-timeout", "retries", "acks", "idempotence", "transactions")
 ORDER = {"client-idempotence"}
 """librdkafka is not idempotent by default: this has nothing to do with moving."""
@@ -146,6 +161,11 @@ CASES: list[tuple[str, ClientConfig, Status, str]] = [
         "not in `groups` of the link",
     ),
     ("group-protocol", client(values={**GROUP, "group.protocol": "${x}"}), NOT_CHECKED, "refer"),
+    ("interceptor", replicated(), WARN, "writes no timestamps"),
+    ("interceptor", replicated(values={**GROUP, **INTERCEPTED}), OK, "writes timestamps"),
+    ("interceptor", replicated(values=GROUP, prepared=False), OK, "does not belong"),
+    ("interceptor", replicated(LIBRDKAFKA), NOT_CHECKED, "no such setting"),
+    ("interceptor", replicated(values={**GROUP, "interceptor.classes": "${x}"}), NOT_CHECKED, "r"),
     ("offset-reset", client(values=GROUP), WARN, "skips to the end"),
     ("offset-reset", client(values={**GROUP, "auto.offset.reset": "none"}), WARN, "it stops"),
     (
@@ -233,7 +253,7 @@ def test_each_check_says_everything_that_it_can_say() -> None:
     ],
 )
 def test_what_does_not_concern_a_client_is_not_said(of: ClientConfig, silent: set[str]) -> None:
-    names = {check.name for check in CLIENT_CHECKS}
+    names = {check.name for check in CLIENT_CHECKS} - {"client-interceptor"}
     assert {finding.check for finding in client_findings(of)} == names - silent
 
 

@@ -16,12 +16,14 @@ from tests.cli.documents import check
 from tests.cluster.command import Drctl
 from tests.cluster.failover_stage import connect
 from tests.cluster.link_command import soon
+from tests.cluster.logs import read_logs
 from tests.cluster.rights import about, allow, forget
 from tests.conftest import NewTopic
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
 
+HEADERS = (("trace", b"\x00\xff"),)
 
 Rows = Mapping[str, set[str]]
 
@@ -43,7 +45,9 @@ def statuses(document: dict[str, Any]) -> Rows:
 def topic(primary: ClusterUnderTest, secondary: ClusterUnderTest, new_topic: NewTopic) -> str:
     """A topic of two partitions, copied to its end."""
     name = new_topic(2, mirrored=True)
-    primary.produce(name, [Record(n % 2, -1, 1_700_000_000_000 + n, b"k", b"v") for n in range(40)])
+    primary.produce(
+        name, [Record(n % 2, -1, 1_700_000_000_000 + n, b"k", b"v", HEADERS) for n in range(40)]
+    )
     soon(lambda: sum(secondary.end_offsets(name).values()) == 40)
     return name
 
@@ -119,6 +123,13 @@ def test_a_healthy_link_and_faults_made_on_it(
     assert healthy["replication-factor"] == {"warn"}  # one broker each
     assert healthy["client-versions"] == {"not-checked"}
     assert (code, document["ready"]) == (0, True)
+
+    assert healthy["mm2-converters"] == healthy["mm2-exactly-once"] == {"not-checked"}
+    properties = lab.root / "connect" / "worker.properties"
+    said = statuses(doctor(config, "--worker", str(properties))[1])
+    assert (said["mm2-converters"], said["mm2-exactly-once"]) == ({"ok"}, {"warn"})
+    copies = read_logs(secondary, [topic])[topic].records
+    assert [each.headers for each in (*copies[0], *copies[1])] == [HEADERS] * 40
 
     with stopped(lab):
         found = doctor(config)
