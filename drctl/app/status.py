@@ -1,7 +1,7 @@
 """Reads everything for `drctl status` in parallel and quickly; nothing here writes."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -69,7 +69,8 @@ def groups_now(link: "Link", ports: GroupPorts) -> "GroupsNow":
     names = sorted({place.group for place in positions})
     partitions = ports.target.overview().partitions
     groups = ports.target_groups.described(names)
-    found = _left_out(link, positions, evidence, partitions, groups)
+    methods = [*_methods(evidence), *_translated(link, names, ports)]
+    found = _left_out(link, positions, evidence, partitions, groups, methods)
     rows = tuple(LeftOut(p.group, p.partition, why) for p, why in sorted(found.items()))
     unseen = f"{len(seen.unseen):,} groups could not be read" if seen.unseen else ""
     return GroupsNow(len(names), len(positions), rows, unseen)
@@ -99,6 +100,7 @@ def _left_out(
     evidence: "Evidence",
     partitions: Mapping[str, tuple[int, ...]],
     groups: "Mapping[str, Group | Unavailable]",
+    methods: "Sequence[TranslationMethod]",
 ) -> "dict[GroupPartition, str]":
     """Committed offsets without a target offset, each with the reason."""
     from drctl.model.groups import Group
@@ -119,7 +121,7 @@ def _left_out(
     if link.settings.replicator.kind == "offset-preserving":
         return found
     open_ = questions
-    for method in _methods(evidence):
+    for method in methods:
         answers = method.answers(open_)
         open_ = [q for q in open_ if isinstance(answers[q], NoAnswer)]
     return found | {q.place: _NO_EVIDENCE for q in open_ if not _tracked(q, evidence)}
@@ -144,6 +146,16 @@ def _methods(evidence: "Evidence") -> "list[TranslationMethod]":
         OffsetSyncs(mirrored.syncs, {}, {}, 0),
         CheckpointAnswers(mirrored.checkpoints, {}, mirrored.recreated_ms, 0),
     ]
+
+
+def _translated(
+    link: "Link", groups: "Sequence[str]", ports: GroupPorts
+) -> "Iterator[TranslationMethod]":
+    """Confluent Replicator commits the offsets that it has translated on the target."""
+    from drctl.offsets.link_translation import TargetOffsets
+
+    if link.settings.replicator.kind == "confluent-replicator":
+        yield TargetOffsets(ports.target_groups.committed(groups), {})
 
 
 _NOT_CHECKED = "not checked by drctl status: see drctl doctor"

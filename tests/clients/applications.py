@@ -107,9 +107,15 @@ def _event(line: str) -> Event:
 
 
 class Applications:
-    """All that run at the same time."""
+    """All that run at the same time.
 
-    def __init__(self, namespace: Namespace, folder: Path, topic: str, bootstrap: str) -> None:
+    Args:
+        namespace: in which they run; None: on this machine's own network.
+    """
+
+    def __init__(
+        self, namespace: Namespace | None, folder: Path, topic: str, bootstrap: str
+    ) -> None:
         self._namespace, self._folder = namespace, folder
         self._topic, self._bootstrap = topic, bootstrap
         self._running: list[Application] = []
@@ -173,7 +179,9 @@ class Applications:
         folder = self._folder / name
         folder.mkdir()
         files = [self._written(folder, client) for client in clients]
-        argv = self._namespace.inside([*program, self._topic, *files])
+        argv = [*program, self._topic, *files]
+        if self._namespace is not None:
+            argv = self._namespace.inside(argv)
         output, errors = folder / "output", folder / "errors"
         with output.open("wb") as told, errors.open("wb") as said:
             # Its standard input ends with this process: so does it then.
@@ -199,11 +207,11 @@ def _kinds(event: Event) -> tuple[str, ...]:
 
 
 def compiled(folder: Path) -> Path:
-    """The Java application, for all that run it."""
-    source = _HERE / "JavaProgram.java"
+    """The Java application and its interceptor, for all that run it."""
+    sources = [str(_HERE / f"{name}.java") for name in ("JavaProgram", "ConsumerTimestamps")]
     command = [str(find_java()), "-m", "jdk.compiler/com.sun.tools.javac.Main"]
     jars = os.pathsep.join(map(str, resolve("kafka", progress=QUIET.info)))
-    command += ["-cp", jars, "-d", str(folder), str(source)]
+    command += ["-cp", jars, "-d", str(folder), *sources]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
     return folder
 

@@ -103,8 +103,8 @@ class Kinds:
     def __init__(self, site: Site, folder: Path) -> None:
         self.site, self.folder, self.open = site, folder, site.opened
 
-    def make(self, name: str) -> Kind:
-        """A link of a kind; its topic is copied from now on."""
+    def make(self, name: str, **more: Any) -> Kind:
+        """A link of a kind, with more of its section; its topic is copied from now on."""
         topic = self.site.new_topic(PARTITIONS)
         for cluster in self.site.clusters:
             self.open.enter_context(granted(cluster, topic))
@@ -113,7 +113,7 @@ class Kinds:
             self.open.enter_context(connector(self.site.lab, copies, topic))
             url = self.site.lab.parts.worker.url
             settings: dict[str, Any] = {"connect": url, "connectors": {"source": copies}}
-            return Kind(name, self._stage(name, topic, settings), connector=copies)
+            return Kind(name, self._stage(name, topic, settings, **more), connector=copies)
         folder = self.folder / topic
         folder.mkdir()
         copier = Copier(*self.site.clusters, topic, folder, name == "offset-preserving")
@@ -122,11 +122,11 @@ class Kinds:
         self.open.enter_context(copier.at_work())
         commands = copier.commands if copier.keeps_offsets else {}
         words = () if commands else ANSWER
-        return Kind(name, self._stage(name, topic, commands), words, copier)
+        return Kind(name, self._stage(name, topic, commands, **more), words, copier)
 
-    def _stage(self, name: str, topic: str, settings: Mapping[str, Any]) -> Stage:
+    def _stage(self, name: str, topic: str, settings: Mapping[str, Any], **more: Any) -> Stage:
         replicator = {"kind": name, **settings}
-        return Stage(self.site, topic, replicator, topics=[f"{topic}.*"])
+        return Stage(self.site, topic, replicator, topics=[f"{topic}.*"], **more)
 
     def _write_earlier(self, topic: str) -> None:
         """So that a copy never has the offset of its original."""
