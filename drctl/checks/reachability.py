@@ -8,8 +8,9 @@ from drctl.checks.check import Family, Prechecks, check, listed, several
 from drctl.checks.observed import Observed
 from drctl.checks.verdict import NotObserved, Verdict, fail, ok, require, require_queried, warn
 from drctl.model.finding import Status
+from drctl.model.groups import Group, GroupProtocol
 from drctl.model.health import CHECK_NETWORK, NEITHER_RESPONDS, Silent, brief_reasons
-from drctl.model.survey import BrokerFeatures
+from drctl.model.survey import BrokerFeatures, Capability
 from drctl.model.topology import Unavailable
 
 _FAMILY = Family.REACHABILITY
@@ -118,3 +119,54 @@ def _compared(observed: Observed, ours: Mapping[str, int], theirs: Mapping[str, 
         )
     details = ", ".join(f"{name}={level}" for name, level in sorted(theirs.items()))
     return ok(subject, "no feature level is lower than on the source", details)
+
+
+_SINCE = {
+    Capability.CONSUMER_GROUPS: "Kafka 4.0 or later with group.version=1",
+    Capability.ELIGIBLE_LEADERS: "Kafka 4.0 or later with eligible.leader.replicas.version=1",
+    Capability.QUORUM: "clusters in KRaft mode",
+}
+_ENABLE = "upgrade the target: kafka-features upgrade"
+
+
+@check("broker-capabilities", _FAMILY, Status.WARN, Status.FAIL)
+def capabilities(observed: Observed) -> Iterator[Verdict]:
+    """The target has KIP-848 groups if the source has them."""
+    yield from of_each(observed, _capable)
+    source, target = sides(observed)
+    if Capability.CONSUMER_GROUPS not in _missing(target):
+        return
+    readers = observed.survey.readers
+    modern = [
+        name
+        for name, group in sorted({} if isinstance(readers, Unavailable) else readers.items())
+        if isinstance(group, Group) and group.protocol is GroupProtocol.CONSUMER
+    ]
+    impact = "clients with group.protocol=consumer cannot consume there"
+    if modern:
+        reason = f"it has no KIP-848 groups, but the link has: {listed(modern)}"
+        remedy = f"set group.protocol=classic in these applications, or {_ENABLE}"
+        since = _SINCE[Capability.CONSUMER_GROUPS]
+        yield fail(target.subject, reason, since, impact, remedy)
+    elif Capability.CONSUMER_GROUPS not in _missing(source):
+        reason = "it has no KIP-848 groups, but the source has them"
+        yield warn(target.subject, reason, _SINCE[Capability.CONSUMER_GROUPS], impact, _ENABLE)
+
+
+def _capable(side: Side) -> Verdict:
+    asked = require(side.survey.features, side.subject, "what its brokers can do is", _LOOK)
+    if not any(isinstance(each, BrokerFeatures) for each in asked.values()):
+        raise NotObserved(side.subject, "no broker answers", _LOOK)
+    missing = _missing(side)
+    if not missing:
+        return ok(side.subject, "its release has all that drctl asks for", listed(list(Capability)))
+    evidence = several(f"{each}: {_SINCE[each]}" for each in missing)
+    return ok(side.subject, f"it does not have {listed(missing)}", evidence)
+
+
+def _missing(side: Side) -> list[Capability]:
+    """What some broker of a cluster cannot do, as far as they answer."""
+    asked = side.survey.features
+    known = [] if isinstance(asked, Unavailable) else asked.values()
+    found = {m for each in known if isinstance(each, BrokerFeatures) for m in each.missing}
+    return [each for each in Capability if each in found]

@@ -70,6 +70,8 @@ _ACTIVE = frozenset(
         KafkaError.STALE_MEMBER_EPOCH,
     }
 )
+_UNSUPPORTED = KafkaError.UNSUPPORTED_VERSION
+_NO_SUCH_GROUPS = "the cluster has no KIP-848 groups (Kafka 4.0 or later with group.version=1)"
 _PIPELINED = 20
 _REBALANCE_MS = 60_000
 # A commit becomes one record batch, which a broker accepts up to message.max.bytes (1 MB).
@@ -117,7 +119,8 @@ class KafkaGroupWriter(ClusterClient):
                 members = {n: wanted[n] for n, answer in answers.items() if not answer.error}
                 answers |= _heartbeats(broker, members, LEAVE)
                 for number, answer in answers.items():
-                    fault = protocol_fault(answer.error, answer.text) if answer.error else None
+                    text = _NO_SUCH_GROUPS if answer.error == _UNSUPPORTED else answer.text
+                    fault = protocol_fault(answer.error, text) if answer.error else None
                     pipeline.replies[number] = Reply(fault)
 
         replies = GroupRequests(self._connection, self._brokers).ask(

@@ -1,6 +1,7 @@
 """Inventory of a whole cluster: brokers, replicas, settings, users and quotas."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from drctl.formats.primitives import Cursor, compact_string
 from drctl.kafka.brokers import BrokerSocket, ClusterClient, addresses_in, first_reason
 from drctl.kafka.connection import Asked, gather
 from drctl.kafka.deadline import Deadline
-from drctl.kafka.elections import partitions_task
+from drctl.kafka.elections import DESCRIBE_PARTITIONS, DESCRIBE_QUORUM, partitions_task
 from drctl.kafka.faults import Fault
 from drctl.kafka.health import describe_cluster
 from drctl.kafka.producer_ids import LIST_TRANSACTIONS, list_transactions, read_listed
@@ -39,6 +40,7 @@ from drctl.model.survey import (
     Broker,
     BrokerFeatures,
     ByBroker,
+    Capability,
     Disks,
     Layout,
     LogDirs,
@@ -50,6 +52,15 @@ from drctl.model.topology import TopicPartition, Unavailable
 
 FEATURES = Api("ApiVersions", 18, 3, True, "2.4")
 LOG_DIRS = Api("DescribeLogDirs", 35, 4, True, "3.3")
+DESCRIBE_CONSUMER_GROUPS = Api("ConsumerGroupDescribe", 69, 0, True, "3.7")
+
+_REQUESTS = {
+    Capability.CONSUMER_GROUPS: DESCRIBE_CONSUMER_GROUPS,
+    Capability.ELIGIBLE_LEADERS: DESCRIBE_PARTITIONS,
+    Capability.QUORUM: DESCRIBE_QUORUM,
+}
+_ELIGIBLE_LEADERS = "eligible.leader.replicas.version"
+_ANY_GROUP = "drctl"
 
 _VERSIONS = rows(INT16, INT16, INT16)
 _LEVELS = rows(STRING, INT16, INT16)
@@ -81,6 +92,26 @@ def _levels(data: bytes | None) -> dict[str, int]:
     """The highest level of each feature."""
     found = () if data is None else _LEVELS.read(Cursor("features", data))
     return {name: max(levels) for name, *levels in found}
+
+
+_GROUPS_REQUEST = body_writer(array(STRING), INT8)
+
+
+def describe_consumer_group(name: str) -> bytes:
+    """Request the description of a KIP-848 group."""
+    return _GROUPS_REQUEST((name,), 0)
+
+
+def read_group_error(cursor: Cursor) -> int:
+    """The error code of the first group; the rest of the response is not read.
+
+    Raises:
+        Undecodable: the response is malformed, or has no group.
+    """
+    cursor.int32()
+    if cursor.varint() < 2:
+        cursor.fail("no group")
+    return cursor.int16()
 
 
 class _LogDir(NamedTuple):
@@ -147,10 +178,7 @@ class KafkaSurveyor(ClusterClient):
             Unreachable: no broker answered within the deadline.
             ConfigError: drctl's own connections do not support the properties.
         """
-        return self._brokers.ask_all(
-            lambda broker: broker.exchange(FEATURES, FEATURES_REQUEST, read_features),
-            self._connection.deadline(),
-        )
+        return self._brokers.ask_all(_features, self._connection.deadline())
 
     def settings(self) -> Settings:
         """Each broker's configuration, as far as it is reported, without secrets.
@@ -259,6 +287,21 @@ class KafkaSurveyor(ClusterClient):
         resources = [ConfigResource(ResourceType.BROKER, str(node)) for node in nodes]
         asked = self._connection.admin().describe_configs(resources, request_timeout=timeout)
         return zip(nodes, asked.values(), strict=True)
+
+
+def _features(broker: BrokerSocket) -> BrokerFeatures:
+    found = broker.exchange(FEATURES, FEATURES_REQUEST, read_features)
+    missing = {capability for capability, api in _REQUESTS.items() if api not in broker}
+    # Brokers list requests that they reject: those of a disabled group protocol (KIP-848), and
+    # eligible leader replicas that nobody keeps (KIP-966).
+    if DESCRIBE_CONSUMER_GROUPS in broker:
+        request = describe_consumer_group(_ANY_GROUP)
+        error = broker.exchange(DESCRIBE_CONSUMER_GROUPS, request, read_group_error)
+        if error == KafkaError.UNSUPPORTED_VERSION:
+            missing.add(Capability.CONSUMER_GROUPS)
+    if not found.finalized.get(_ELIGIBLE_LEADERS):
+        missing.add(Capability.ELIGIBLE_LEADERS)
+    return replace(found, missing=frozenset(missing))
 
 
 def _disks(broker: BrokerSocket) -> Disks | Unavailable:

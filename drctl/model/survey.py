@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from drctl.model.topology import TopicPartition, Unavailable
@@ -59,6 +60,14 @@ class Layout:
     seconds: float = 0.0
 
 
+class Capability(StrEnum):
+    """What not every Kafka release and configuration can do."""
+
+    CONSUMER_GROUPS = "KIP-848 groups"
+    ELIGIBLE_LEADERS = "eligible leader replicas"
+    QUORUM = "a KRaft quorum"
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerFeatures:
     """The response of one broker to a direct request.
@@ -66,10 +75,12 @@ class BrokerFeatures:
     Attributes:
         supported: highest supported level, by feature.
         finalized: level in use by the cluster, by feature.
+        missing: what the broker cannot do.
     """
 
     supported: Mapping[str, int] = field(default_factory=dict)
     finalized: Mapping[str, int] = field(default_factory=dict)
+    missing: frozenset[Capability] = frozenset()
 
 
 Entity = tuple[tuple[str, str | None], ...]

@@ -16,7 +16,7 @@ from drctl.checks.observed import (
 )
 from drctl.config.schema import LedgerConfig
 from drctl.model.groups import Group, GroupProtocol, GroupState, Member
-from drctl.model.survey import Broker, BrokerFeatures, Disks, Layout, Replicas
+from drctl.model.survey import Broker, BrokerFeatures, Capability, Disks, Layout, Replicas
 from drctl.model.topology import TopicPartition, Unavailable
 from tests.checks.precheck_cases import NOW_MS
 
@@ -86,7 +86,8 @@ def _nodes(text: str) -> tuple[int, ...]:
 
 
 def _feature(given: Mapping[str, Any]) -> BrokerFeatures:
-    return BrokerFeatures(given.get("supported", {}), given.get("finalized", {}))
+    missing = frozenset(map(Capability, given.get("missing", ())))
+    return BrokerFeatures(given.get("supported", {}), given.get("finalized", {}), missing)
 
 
 def _disks(given: Mapping[str, Any]) -> Disks:
@@ -115,9 +116,12 @@ def _sampled(given: Mapping[str, Any]) -> Sampled:
     return Sampled(given.get("same", 0), different, tuple(given.get("unread", ())))
 
 
-def _group(name: str, members: int) -> Group:
+def _group(name: str, given: int | str) -> Group:
+    """With so many members, or of this protocol and with one member."""
+    members = given if isinstance(given, int) else 1
+    protocol = GroupProtocol.CLASSIC if isinstance(given, int) else GroupProtocol(given)
     state = GroupState.STABLE if members else GroupState.EMPTY
-    return Group(name, GroupProtocol.CLASSIC, state, (Member("c", "/h"),) * members)
+    return Group(name, protocol, state, (Member("c", "/h"),) * members)
 
 
 _READERS: Mapping[str, Callable[[Any], Any]] = {

@@ -11,10 +11,12 @@ from confluent_kafka import Consumer, KafkaError
 from drctl.connect.client import ConnectWriter
 from drctl.kafka.connection import Connection
 from drctl.kafka.producer_ids import KafkaProducerIdReader, KafkaProducerIdWriter
+from drctl.kafka.survey import KafkaSurveyor
 from drctl.lab.cluster import read_topic
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
 from drctl.model.producer_ids import Advanced, highest
+from drctl.model.survey import BrokerFeatures, Capability
 from drctl.model.topology import TopicPartition
 from tests.cluster.link_command import LinkCommand, soon
 from tests.cluster.rights import denials
@@ -51,6 +53,16 @@ def connect(lab: Lab) -> Iterator[ConnectWriter]:
         yield client
     finally:
         client.close()
+
+
+def has_consumer_groups(cluster: ClusterUnderTest) -> bool:
+    """Whether all of its brokers say that they have groups of KIP-848."""
+    with KafkaSurveyor(Connection(cluster.name, cluster.properties())) as surveyor:
+        told = surveyor.features().values()
+    return all(
+        isinstance(each, BrokerFeatures) and Capability.CONSUMER_GROUPS not in each.missing
+        for each in told
+    )
 
 
 def consumed(
@@ -258,9 +270,15 @@ class Stage(Link):
         """Wait until the target holds so many."""
         soon(lambda: self.held(self.target) >= count, "not copied")
 
-    def modern(self) -> None:
-        """Clients of KIP-848 and idempotent ones, of which the target knows nothing."""
-        self.reading = {"group.protocol": "consumer"}
+    def modern(self) -> int:
+        """Clients of KIP-848 and idempotent ones, of which the target knows nothing.
+
+        Returns:
+            How many groups of KIP-848 there will be: none if a cluster's release has no such.
+        """
+        groups = has_consumer_groups(self.source) and has_consumer_groups(self.target)
+        if groups:
+            self.reading = {"group.protocol": "consumer"}
         self.writing["enable__idempotence"] = True
         with (
             KafkaProducerIdReader(Connection("secondary", self.target.properties())) as theirs,
@@ -268,6 +286,7 @@ class Stage(Link):
         ):
             ahead = max(each for each in theirs.next_ids().values() if isinstance(each, int)) + 50
             assert all(isinstance(a, Advanced) and a.done for a in ours.advance(ahead).values())
+        return int(groups)
 
     def highest_id(self) -> int:
         """Of those that the source's partitions remember."""

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 
 from drctl.elections.cluster_state import Kind, Partition
 from drctl.formats.primitives import Cursor, Undecodable
@@ -60,6 +61,7 @@ WRITTEN = [
         f" {text('y')} 0000000000000000 01 00 00 01 00",
     ),
     (survey.ALL_LOG_DIRS, "00 00"),
+    (survey.describe_consumer_group("g"), "02 0267 00 00"),
     (acls.describe_acls(), "02 00 01 00 00 01 01 00"),
     (acls.describe_acls("DENY"), "02 00 01 00 00 01 02 00"),
     (acls.write_acls([RULE]), RULE_SENT),
@@ -288,6 +290,13 @@ def test_a_broker_that_does_not_report_its_versions() -> None:
     _, cursor = protocol.read_response(survey.FEATURES, raw("00000005 0023 01"))
     with pytest.raises(Undecodable, match="error 35"):
         survey.read_features(cursor)
+
+
+def test_whether_there_are_groups_of_the_new_protocol() -> None:
+    cursor = Cursor("test", raw("00000000 02 0023 00 0267"))
+    assert survey.read_group_error(cursor) == KafkaError.UNSUPPORTED_VERSION
+    with pytest.raises(Undecodable, match="no group"):
+        survey.read_group_error(Cursor("test", raw("00000000 01 00")))
 
 
 def test_acls_of_other_resources_are_rejected() -> None:
