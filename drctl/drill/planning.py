@@ -113,6 +113,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 _SHARED = "the connectors also replicate other topics"
+_SOURCES = "the link's source connectors keep writing to the source"
 _PERSON = "not needed: the drill stops its own producer and consumer"
 _BY_COMMAND = "your command would fence the applications; the drill stops its own producer"
 
@@ -122,6 +123,9 @@ LEFT_OUT: Mapping[str, str] = {
     "confirm-stop": _SHARED,
     "command-stop-replication": _SHARED,
     "manual-stop-replication": _SHARED,
+    "stop-source-connectors": _SOURCES,
+    "move-source-positions": _SOURCES,
+    "resume-source-connectors": _SOURCES,
     "switch-endpoint": "it would move the link's applications to the target",
     "advance-producer-ids": "it affects every producer of the target",
     "manual-fence": _PERSON,

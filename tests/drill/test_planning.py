@@ -75,7 +75,7 @@ def test_a_topic_that_is_not_copied_is_refused_before_it_is_made(
 def seen(method: FenceMethod = FenceMethod.ACL) -> PlanInputs:
     return PlanInputs(
         "main", "a", "b", ("User:app",), ("mm2-source",), ("dns",), fence_method=method,
-        overrides=overrides(method is FenceMethod.ACL),
+        overrides=overrides(method is FenceMethod.ACL), source_connectors={"shop": "shop-dr"},
     )  # fmt: skip
 
 
@@ -86,7 +86,8 @@ def test_no_step_is_left_that_touches_what_is_shared(mode: Mode, method: FenceMe
     kinds = {step.kind for step in found.plan.steps}
     assert not kinds & LEFT_OUT.keys()
     assert {"preflight", "commit-offsets", "enable-writes", "verify-clients"} <= kinds
-    assert {"stop-replication", "advance-producer-ids", "switch-endpoint-1"} <= {
+    sources = {"stop-source-connectors", "move-source-positions", "resume-source-connectors"}
+    assert {"stop-replication", "advance-producer-ids", "switch-endpoint-1", *sources} <= {
         each.id for each in found.left_out
     }
     assert all(each.why for each in found.left_out)
