@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -31,6 +31,7 @@ from drctl.connectors.documents import (
 from drctl.connectors.recovery_plan import Backoff, RecoverPlan
 from drctl.connectors.remedies import Remedy
 from drctl.connectors.results import OffsetsResult, results_of
+from drctl.connectors.retries import retry_settings
 from drctl.engine.kind import Outcome, Status
 from drctl.engine.run_state import RunState
 from drctl.model.document import as_json
@@ -118,6 +119,7 @@ Names = Annotated[
 def status(connect: Urls = None, link: LinkName = None) -> int:
     """Show all connectors, and why failed tasks failed.
 
+    Also shows what connectors retry by themselves: their own settings of retries and backoff.
     Read-only.
 
     Examples:
@@ -135,7 +137,7 @@ def status(connect: Urls = None, link: LinkName = None) -> int:
     else:
         known = connect_adapters.known_workers(configuration(), link)
     with console().task("reading the connectors"):
-        clusters = [_health(cluster) for cluster in known]
+        clusters = [_health(cluster, retries=True) for cluster in known]
     found = any(each.findings or each.unassigned for each in clusters)
     code = ExitCode.FOUND if found else ExitCode.DONE
     if any(each.silent for each in clusters):
@@ -143,12 +145,14 @@ def status(connect: Urls = None, link: LinkName = None) -> int:
     return console().result(status_table(clusters), status_document(clusters), code)
 
 
-def _health(cluster: "ConnectCluster") -> ConnectorHealth:
+def _health(cluster: "ConnectCluster", *, retries: bool = False) -> ConnectorHealth:
     """The connectors of one Connect cluster, or why they could not be read."""
     where = cluster.place
     try:
         with connect_adapters.connect_reader(cluster) as workers:
-            return ConnectorHealth(where, tuple(workers.all().values()))
+            found = ConnectorHealth(where, tuple(workers.all().values()))
+            settings = retry_settings(found.connectors, workers.plugin_defaults) if retries else {}
+            return replace(found, retries=settings)
     except DrctlError as silent:
         return ConnectorHealth(where, (), silent.message)
 

@@ -312,6 +312,16 @@ class ConnectReader:
         """
         return self._call("GET", f"{path_of(name)}/offsets", _offsets)
 
+    def plugin_defaults(self, plugin: str) -> Mapping[str, str]:
+        """The default values of a plugin's settings, without settings that have none.
+
+        Raises:
+            NoSuchConnector: the workers are older than Kafka 3.2, or have no such plugin.
+            NotConnect: the response is not from Connect.
+            Unreachable: no worker answered within the deadline.
+        """
+        return self._call("GET", f"/connector-plugins/{segment(plugin)}/config", _defaults)
+
     def present(self) -> None:
         """Check whether a worker answers at all.
 
@@ -588,6 +598,12 @@ def _offsets(document: Any) -> tuple[dict[str, Any], ...]:
         checked({} if offset is None else offset, dict, "`offset`")
         found.append({"partition": member(reply, "partition", dict), "offset": offset})
     return tuple(found)
+
+
+def _defaults(document: Any) -> dict[str, str]:
+    rows = (checked(row, dict, "a setting") for row in checked(document, list))
+    values = ((member(row, "name", str), row.get("default_value")) for row in rows)
+    return {name: value for name, value in values if isinstance(value, str)}
 
 
 def _complaint(data: bytes) -> tuple[str, bool]:

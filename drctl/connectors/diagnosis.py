@@ -1,11 +1,12 @@
 """Why connectors failed, by their stack traces, and whether a restart may help."""
 
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, NamedTuple
 
+from drctl.connectors.retries import RetrySetting
 from drctl.model.document import Count, Document, From, Name
 from drctl.model.errors import UsageError
 from drctl.model.replication import Connector, Task
@@ -47,7 +48,7 @@ _GONE = "restarts do not help: drctl connect recover --remedy reset, or recreate
 ADVICE = {
     Cause.RESUME_TOKEN: Advice("the database rejects the connector's resume token", _GONE),
     Cause.HISTORY_LOST: Advice(
-        "the change stream no longer reaches back to the connector's offset", _GONE
+        "the change stream cannot be resumed at the connector's offset", _GONE
     ),
     Cause.LOGS_PURGED: Advice("the database has deleted the log at the connector's offset", _GONE),
     Cause.AUTHENTICATION: Advice(
@@ -84,7 +85,9 @@ ADVICE = {
 # cause before the general one that wraps it.
 _WORDS = {
     Cause.RESUME_TOKEN: r"InvalidResumeToken|error 260\b|resume token was not found",
-    Cause.HISTORY_LOST: r"ChangeStreamHistoryLost|error 286\b",
+    # The last one is Debezium's before it starts, whichever error MongoDB reported.
+    Cause.HISTORY_LOST: r"ChangeStreamHistoryLost|error 286\b"
+    r"|read change stream starting at .*resume_token",
     Cause.LOGS_PURGED: r"no longer available on the server|purged required binary logs"
     r"|could not find first log file name in binary log"
     r"|requested WAL segment \S+ has already been removed"
@@ -160,11 +163,13 @@ class ConnectorHealth:
     Attributes:
         workers: their URLs, without passwords.
         silent: why they could not be queried; empty if they were.
+        retries: by connector, its settings about retries; empty if they were not read.
     """
 
     workers: str
     connectors: tuple[Connector, ...]
     silent: str = ""
+    retries: Mapping[str, tuple[RetrySetting, ...]] = field(default_factory=dict)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -243,6 +248,7 @@ class ConnectorDocument(Document):
     Attributes:
         plugin: the class.
         group: for a sink, the consumer group with its offsets.
+        retries: its settings about retries and backoff; defaults are those of the plugin.
     """
 
     name: Name
@@ -250,6 +256,7 @@ class ConnectorDocument(Document):
     plugin: str
     group: str | None
     parts: tuple[PartDocument, ...]
+    retries: tuple[RetrySetting, ...]
 
 
 class WorkersDocument(Document):
@@ -261,8 +268,14 @@ class WorkersDocument(Document):
     """
 
     workers: Name
-    error: str = From(ConnectorHealth)(lambda health: health.silent)
-    connectors: tuple[ConnectorDocument, ...]
+    read = From(ConnectorHealth)
+    error: str = read(lambda health: health.silent)
+    connectors: tuple[ConnectorDocument, ...] = read(
+        lambda health: tuple(
+            ConnectorDocument.of(each, retries=health.retries.get(each.name, ()))
+            for each in health.connectors
+        )
+    )
 
 
 class ConnectStatusDocument(Document):

@@ -8,19 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
 
 from drctl.connectors.applying import Action, Export, Kept, Line, Precheck, build_plan, kept
-from drctl.connectors.remedies import NO_ROWS
 from drctl.formats.tracked_positions import TrackedPositions
 from drctl.model.document import Document, From, Name, Seconds, rounded
 from drctl.model.errors import DrctlError
 from drctl.model.replication import Connector, Position, Workers
+from drctl.model.source_connectors import POSTGRES, if_purged, in_snapshot, position_words
 from drctl.model.topology import Unavailable
 
-POSTGRES = "io.debezium.connector.postgresql.PostgresConnector"
-MONGODB = "io.debezium.connector.mongodb.MongoDbConnector"
-_DEBEZIUM = "io.debezium.connector."
 _STOPPED = "it stopped there, so no event is lost or sent twice"
 _LISTED = "it is listed in source_connectors of drctl.yaml"
 _DATABASE = ("database.dbname",)
@@ -165,12 +161,6 @@ def _moved(one: Kept, name: str, to: Connector, age: float | None) -> MovedConne
     return MovedConnector(name, one.plugin, prospect, at, age, "; ".join(reasons), if_purged(to))
 
 
-def in_snapshot(position: Position) -> bool:
-    """Whether Debezium stored a position before its snapshot was complete."""
-    offset = position.offset or {}
-    return bool(offset.get("snapshot")) and not offset.get("snapshot_completed")
-
-
 def _tracked_reason(plugin: str, age: float) -> str:
     text = (
         f"exported {age:,.0f} s before by drctl offsets track; events that it sent since then are"
@@ -184,27 +174,6 @@ def _tracked_reason(plugin: str, age: float) -> str:
     return text
 
 
-def if_purged(connector: Connector) -> str:
-    """What happens if the database no longer has the log at a connector's position."""
-    if not connector.plugin.startswith(_DEBEZIUM):
-        return ""
-    mode = connector.config.get("snapshot.mode", "initial")
-    if mode == "when_needed":
-        return (
-            "snapshot.mode when_needed: it takes a new snapshot by itself; every row is sent again,"
-            " and changes and deletes in between are missing"
-        )
-    if mode in NO_ROWS:
-        return (
-            f"snapshot.mode {mode}: its task fails; after a reset, changes since the position are"
-            " missing"
-        )
-    return (
-        f"snapshot.mode {mode}: its task fails; a reset takes a new snapshot: every row is sent"
-        " again, and changes and deletes in between are missing"
-    )
-
-
 def _another_database(about: Mapping[str, str], config: Mapping[str, str]) -> Iterator[str]:
     """Differences between the database of the position and that of the connector."""
     for keys, what in ((_SERVER, "server"), (_DATABASE, "database")):
@@ -215,43 +184,6 @@ def _another_database(about: Mapping[str, str], config: Mapping[str, str]) -> It
                 f"the position is of {what} {old}, and it reads from {new}: verify that their logs"
                 " have the same positions"
             )
-
-
-def position_words(offset: Mapping[str, Any]) -> str:
-    """A source position in words: what its database calls it, and its time if it has one."""
-    parts = []
-    if (lsn := offset.get("lsn")) is not None and isinstance(lsn, int):
-        parts.append(f"LSN {lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}")
-    elif "file" in offset and "pos" in offset:
-        parts.append(f"{offset['file']}:{offset['pos']}")
-    elif "resume_token" in offset:
-        parts.append("its resume token")
-    elif "scn" in offset:
-        parts.append(f"SCN {offset['scn']}")
-    elif "commit_lsn" in offset:
-        parts.append(f"LSN {offset['commit_lsn']}")
-    else:
-        parts.append(" ".join(f"{k}={v}" for k, v in sorted(offset.items()))[:80] or "no offset")
-    if (at := position_time(offset)) is not None:
-        parts.append(f"of {at:%Y-%m-%d %H:%M:%S} UTC")
-    return " ".join(parts)
-
-
-def position_time(offset: Mapping[str, Any]) -> datetime | None:
-    """When the event at a position happened, by the database's clock; None if it has no time."""
-    for key, factor in (("ts_usec", 1_000_000), ("ts_ms", 1_000), ("ts_sec", 1), ("sec", 1)):
-        found = offset.get(key)
-        if isinstance(found, int) and found > 0:
-            try:
-                return datetime.fromtimestamp(found / factor, UTC)
-            except (ValueError, OverflowError, OSError):
-                return None
-    return None
-
-
-def newest_time(offsets: Iterable[Mapping[str, Any]]) -> datetime | None:
-    """The newest time among positions; None if none of them has a time."""
-    return max(filter(None, map(position_time, offsets)), default=None)
 
 
 def read_positions(

@@ -3,9 +3,7 @@
 from enum import StrEnum
 
 from drctl.model.replication import SINK, Connector
-
-NO_ROWS = frozenset({"never", "no_data", "schema_only", "recovery", "schema_only_recovery"})
-"""Values of `snapshot.mode` with which Debezium never reads existing rows."""
+from drctl.model.source_connectors import NO_ROWS
 
 
 class Remedy(StrEnum):

@@ -45,6 +45,7 @@ def _connect_cluster(health: ConnectorHealth) -> Iterator[Part]:
     yield from listing(
         health.connectors, _connector_cells, "Connector", "Kind", "State", "Tasks", "Class"
     )
+    yield from _retries(health)
     for connector, part, found in health.findings[:MOST]:
         yield Text(f"\n{plain(connector.name)}, {part.name}: {found.advice.message}", "bold")
         yield Text(f"  {sentence(found.evidence)}", "dim")
@@ -52,6 +53,18 @@ def _connect_cluster(health: ConnectorHealth) -> Iterator[Part]:
     for connector, part in health.unassigned[:MOST]:
         message = f"{plain(connector.name)}, {part.name}: UNASSIGNED: no worker runs it"
         yield Text(f"\n{message}", "yellow")
+
+
+def _retries(health: ConnectorHealth) -> Iterator[Part]:
+    """What connectors retry by themselves; those with equal settings share a line."""
+    alike: dict[str, list[str]] = {}
+    for name, settings in health.retries.items():
+        alike.setdefault(", ".join(each.words for each in settings), []).append(name)
+    lines = [
+        f"  {plain(', '.join(names))}: {plain(words)}" for words, names in alike.items() if words
+    ]
+    if lines:
+        yield from section("Retries by the connectors themselves:", lines[:MOST])
 
 
 def _connector_cells(each: Connector) -> tuple[str, ...]:

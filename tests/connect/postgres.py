@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from drctl.model.source_connectors import POSTGRES
+from tests.connect.workers import JSON
+
 USER, PASSWORD = "debezium", "capture"
 _SERVER = "postgres"
 """PostgreSQL does not run as root: where a test does, it runs as the user of Debian's package."""
@@ -61,6 +64,30 @@ def postgres(port: int) -> Iterator[Postgres]:
         yield from _serving(home, port)
     finally:
         shutil.rmtree(home)
+
+
+def connector(port: int, password: str, **settings: str) -> dict[str, str]:
+    """A connector that captures the table of orders of a PostgreSQL."""
+    return {
+        "connector.class": POSTGRES,
+        "tasks.max": "1",
+        "database.hostname": "127.0.0.1",
+        "database.port": str(port),
+        "database.user": "debezium",
+        "database.password": password,
+        "database.dbname": "postgres",
+        "plugin.name": "pgoutput",
+        "slot.name": "shop",
+        "topic.prefix": "shop",
+        "table.include.list": "public.orders",
+        "key.converter": JSON,
+        "value.converter": JSON,
+        "key.converter.schemas.enable": "false",
+        "value.converter.schemas.enable": "false",
+        # Tells at once what it would try again for minutes.
+        "errors.max.retries": "0",
+        **{key.replace("_", "."): value for key, value in settings.items()},
+    }
 
 
 def _serving(home: Path, port: int) -> Iterator[Postgres]:

@@ -7,30 +7,23 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
-from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from drctl.connect.client import ConnectRejected
 from drctl.connectors.diagnosis import Cause, explain
 from drctl.lab.lab import Lab
 from drctl.lab.starting import free_port_base
 from drctl.lab.waiting import Patience
-from drctl.model.errors import Unknown
-from tests.cluster.site import cluster_section
-from tests.connect.connect_command import ConnectCommand
-from tests.connect.postgres import PASSWORD, USER, Postgres, postgres
-from tests.connect.workers import PluginWorker, connector, worker
-from tests.lab.cluster_under_test import QUIET, ClusterUnderTest
+from tests.connect.postgres import PASSWORD, USER, Postgres, connector, postgres
+from tests.connect.shop import DEADLINE_S, Shop, command_on
+from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.nightly, pytest.mark.jvm, pytest.mark.endpoints, pytest.mark.timeout(400)]
 
 TOPIC = "shop.public.orders"
-DEADLINE_S = 60
 HAD = 20
 """Orders that the table has when the connector is created: they come as a snapshot."""
 AWAY_S = 20
@@ -38,129 +31,33 @@ AWAY_S = 20
 
 
 @dataclass
-class Shop:
-    """A database, its events in Kafka, and the worker that copies them.
+class PostgresShop(Shop):
+    """A shop whose orders are in PostgreSQL."""
 
-    Attributes:
-        port: of the database; the workers take those after it.
-        orders: how many the table has.
-        workers: how many were started.
-    """
-
-    database: Postgres
-    kafka: ClusterUnderTest
-    command: ConnectCommand
-    folder: Path
-    port: int
-    worker: PluginWorker = field(init=False)
-    orders: int = 0
-    workers: int = 0
-
-    def insert(self, count: int) -> set[tuple[str, int]]:
-        """Add so many orders; their events."""
-        first, self.orders = self.orders + 1, self.orders + count
-        self.database.insert(first, count)
-        return {("c", number) for number in range(first, self.orders + 1)}
-
-    def start(self, name: str, **settings: int) -> None:
-        """Start a worker of a Connect cluster; the one before has ended."""
-        self.workers += 1
-        folder = self.folder / f"worker-{self.workers}"
-        folder.mkdir()
-        self.worker = worker(name, folder, self.port + self.workers, self.kafka, **settings)
-
-    def stop(self) -> None:
-        """Stop the worker properly."""
-        self.worker.program.process.terminate()
-        self.worker.program.process.wait(DEADLINE_S)
-
-    @property
-    def connector(self) -> dict[str, str]:
-        return connector(self.port, PASSWORD)
-
-    def counts(self, code: int) -> dict[str, Any]:
-        """What `drctl duplicates` counts in the topic."""
-        command = replace(self.command, room="duplicates")
-        words = ("--identity", "debezium", "--cluster", "secondary", "--topic", TOPIC)
-        counts = command.json(*words, code=code)["totals"]
-        assert isinstance(counts, dict)
-        return counts
-
-    def events(self) -> list[tuple[str, int]]:
-        """What was done with which order, as Kafka holds it: `r` is a snapshot's, `c` an insert."""
-        known = self.kafka.admin.list_topics(timeout=20).topics
-        if TOPIC not in known:
-            return []
-        (end,) = self.kafka.end_offsets(TOPIC).values()
-        settings = {"group.id": "tests-never-joined", "auto.offset.reset": "earliest"}
-        consumer = Consumer({**self.kafka.properties(), **settings}, logger=QUIET)
-        try:
-            consumer.assign([TopicPartition(TOPIC, 0, 0)])
-            found: list[tuple[str, int]] = []
-            while len(found) < end:
-                message = consumer.poll(20)
-                assert message is not None
-                value = json.loads(message.value() or b"null")
-                found.append((value["op"], value["after"]["id"]))
-            return found
-        finally:
-            consumer.close()
-
-    def answers(self) -> bool:
-        """Whether Kafka tells again what it holds, and Connect what it does."""
-        try:
-            with closing(self.worker.client()) as client:
-                return bool(self.kafka.end_offsets(TOPIC) and client.statuses())
-        except (KafkaException, Unknown):
-            return False
-
-    def snapshot_is_behind(self) -> bool:
-        """Whether Connect has kept an offset that Debezium goes on from without a snapshot."""
-        with closing(self.worker.client()) as client:
-            kept = client.offsets("shop")
-        return bool(kept) and all("snapshot" not in each["offset"] for each in kept)
-
-    def await_orders(self) -> None:
-        """Wait until Kafka has every order."""
-
-        def there() -> bool:
-            return len({number for _, number in self.events()}) == self.orders
-
-        assert Patience.of(DEADLINE_S).wait_until(there), Counter(self.events())
+    database: Postgres = field(kw_only=True)
 
 
 @pytest.fixture(scope="module")
-def shop(secondary: ClusterUnderTest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+def shop(
+    secondary: ClusterUnderTest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[PostgresShop]:
     """A connector runs, and its snapshot is complete."""
     folder: Path = tmp_path_factory.mktemp("debezium")
-    config = folder / "drctl.yaml"
-    section = {"secondary": cluster_section(secondary)}
-    config.write_text(yaml.safe_dump({"clusters": section}), encoding="utf-8")
     port = free_port_base(random.Random())
     with postgres(port) as database:
-        opened = Shop(database, secondary, ConnectCommand(config), folder, port)
+        config = connector(port, PASSWORD)
+        command = command_on(secondary, folder)
+        opened = PostgresShop(
+            secondary, command, folder, port, config, TOPIC, "debezium-postgres", database=database
+        )
         opened.start("debezium-a")
-        try:
+        with opened.closing():
             opened.insert(HAD)
-            with closing(opened.worker.client()) as client:
-                client.put_config("shop", opened.connector)
-            opened.worker.await_task("shop", "RUNNING")
-            opened.await_orders()
-            opened.insert(1)
-            # From an offset of an unfinished snapshot the next worker would begin it again.
-            assert Patience.of(DEADLINE_S).wait_until(opened.snapshot_is_behind)
+            opened.capture()
             yield opened
-        finally:
-            opened.worker.program.end()
-            made = [
-                name
-                for name in secondary.admin.list_topics(timeout=20).topics
-                if name == TOPIC or name.startswith("debezium-")
-            ]
-            secondary.delete_topics(made)
 
 
-def test_a_wrong_password_is_refused(shop: Shop) -> None:
+def test_a_wrong_password_is_refused(shop: PostgresShop) -> None:
     with closing(shop.worker.client()) as client:
         # One that changes later is no failure for Debezium: it tries again for ever, RUNNING.
         refused = f'password authentication failed for user "{USER}"'
@@ -170,8 +67,17 @@ def test_a_wrong_password_is_refused(shop: Shop) -> None:
     assert shop.command.json("status", "--connect", shop.worker.url)["failed"] == 0
 
 
+def test_the_retry_settings_of_the_connector_are_shown(shop: PostgresShop) -> None:
+    shown = shop.retries()
+    assert shown["errors.max.retries"] == ("0", False)
+    assert shown["slot.max.retries"] == ("6", True)
+    assert shown["slot.retry.delay.ms"] == ("10000", True)
+    text = shop.command("status", "--connect", shop.worker.url).stdout
+    assert "shop: errors.max.retries=0, errors.retry.delay.max.ms=60000 (default)" in text
+
+
 def test_after_a_crash_another_connect_cluster_continues_without_a_new_snapshot(
-    shop: Shop, tmp_path: Path
+    shop: PostgresShop, tmp_path: Path
 ) -> None:
     before = Counter(shop.events())
     new = shop.insert(10)
@@ -194,7 +100,9 @@ def test_after_a_crash_another_connect_cluster_continues_without_a_new_snapshot(
     assert set(Counter(shop.events()) - before) == new, "no snapshot again"
 
 
-def test_a_worker_that_is_stopped_properly_continues_without_a_duplicate(shop: Shop) -> None:
+def test_a_worker_that_is_stopped_properly_continues_without_a_duplicate(
+    shop: PostgresShop,
+) -> None:
     before = Counter(shop.events())
     shop.stop()
     new = shop.insert(5)
@@ -203,7 +111,7 @@ def test_a_worker_that_is_stopped_properly_continues_without_a_duplicate(shop: S
     assert Counter(shop.events()) - before == dict.fromkeys(new, 1)
 
 
-def test_what_a_crash_sent_twice_is_found_by_the_position_in_each_event(shop: Shop) -> None:
+def test_what_a_crash_sent_twice_is_found_by_the_position_in_each_event(shop: PostgresShop) -> None:
     repeated = len(shop.events()) - len(set(shop.events()))
     before = shop.counts(code=1 if repeated else 0)
     assert (before["events"], before["repeated"]) == (len(shop.events()), repeated)
@@ -223,7 +131,7 @@ def test_what_a_crash_sent_twice_is_found_by_the_position_in_each_event(shop: Sh
     assert found["repeated"] == before["repeated"] + 10
 
 
-def test_kafka_is_away_for_longer_than_a_session_lasts(shop: Shop, lab: Lab) -> None:
+def test_kafka_is_away_for_longer_than_a_session_lasts(shop: PostgresShop, lab: Lab) -> None:
     """No record is lost, no snapshot is taken again, and the worker answers all the while."""
     before = Counter(shop.events())
     lab.signal("secondary", signal.SIGSTOP)
@@ -243,7 +151,7 @@ def test_kafka_is_away_for_longer_than_a_session_lasts(shop: Shop, lab: Lab) -> 
     assert shop.command.json("status", "--connect", shop.worker.url)["failed"] == 0
 
 
-def test_a_slot_that_is_gone_and_what_that_costs(shop: Shop) -> None:
+def test_a_slot_that_is_gone_and_what_that_costs(shop: PostgresShop) -> None:
     url = ("--connect", shop.worker.url)
     with closing(shop.worker.client()) as client:
         client.stop("shop")

@@ -18,9 +18,8 @@ from tests.endpoints.programs import Program
 from tests.jvm import classes_of
 from tests.lab.cluster_under_test import ClusterUnderTest
 
-PLUGIN = "io.debezium.connector.postgresql.PostgresConnector"
 _START_S = 120
-_JSON = "org.apache.kafka.connect.json.JsonConverter"
+JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ def worker(
     keeper: ClusterUnderTest,
     *,
     kept_every_ms: int = 500,
-    plugin: str = "debezium-postgres",
+    plugin: str,
 ) -> PluginWorker:
     """Start one, and wait until it answers.
 
@@ -99,30 +98,6 @@ def worker(
     return PluginWorker(name, url, program)
 
 
-def connector(port: int, password: str, **settings: str) -> dict[str, str]:
-    """A connector that captures the table of orders of a PostgreSQL."""
-    return {
-        "connector.class": PLUGIN,
-        "tasks.max": "1",
-        "database.hostname": "127.0.0.1",
-        "database.port": str(port),
-        "database.user": "debezium",
-        "database.password": password,
-        "database.dbname": "postgres",
-        "plugin.name": "pgoutput",
-        "slot.name": "shop",
-        "topic.prefix": "shop",
-        "table.include.list": "public.orders",
-        "key.converter": _JSON,
-        "value.converter": _JSON,
-        "key.converter.schemas.enable": "false",
-        "value.converter.schemas.enable": "false",
-        # Tells at once what it would try again for minutes.
-        "errors.max.retries": "0",
-        **{key.replace("_", "."): value for key, value in settings.items()},
-    }
-
-
 def _properties(name: str, url: str, plugins: Path, keeper: ClusterUnderTest) -> dict[str, object]:
     known = keeper.properties()
     login: dict[str, Any] = {
@@ -144,8 +119,8 @@ def _properties(name: str, url: str, plugins: Path, keeper: ClusterUnderTest) ->
         "offset.storage.partitions": 1,
         "status.storage.partitions": 1,
         "listeners": url,
-        "key.converter": _JSON,
-        "value.converter": _JSON,
+        "key.converter": JSON,
+        "value.converter": JSON,
         "plugin.discovery": "service_load",
         "plugin.path": plugins,
     }

@@ -31,6 +31,15 @@ def stack_trace(*causes: str) -> str:
             ],
         ),
         (
+            Cause.HISTORY_LOST,
+            [
+                "io.debezium.DebeziumException: The connector is trying to read change stream"
+                " starting at {sec=1795589317, ord=36, resume_token=IQAAAAJf}, but this is no"
+                " longer available on the server. Reconfigure the connector to use a snapshot mode"
+                " when needed."
+            ],
+        ),
+        (
             Cause.RESUME_TOKEN,
             [WRAPPED, "MongoCommandException: Command failed with error 260 (InvalidResumeToken)"],
         ),

@@ -112,7 +112,7 @@ def test_a_resumed_connector_that_fails_is_outstanding_with_its_cause() -> None:
     assert ran.outcome.status is Status.DONE
     assert ran.outcome.outstanding
     (said,) = (e["what"] for e in ran.ledger.entries if e["entry"] == What.OUTSTANDING)
-    assert "the change stream no longer reaches back" in said
+    assert "the change stream cannot be resumed" in said
     assert "drctl connect recover --remedy reset" in said
 
 

@@ -1,0 +1,168 @@
+"""A database of orders that a Debezium connector captures, and its events in Kafka."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import yaml
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from drctl.lab.waiting import Patience
+from drctl.model.errors import Unknown
+from tests.cluster.site import cluster_section
+from tests.connect.connect_command import ConnectCommand
+from tests.connect.workers import PluginWorker, worker
+from tests.lab.cluster_under_test import QUIET, ClusterUnderTest
+
+DEADLINE_S = 60
+
+
+class Orders(Protocol):
+    """A database with a table, or collection, of orders."""
+
+    def insert(self, first: int, count: int) -> None:
+        """So many orders, numbered from there."""
+
+
+@dataclass
+class Shop:
+    """A database, its events in Kafka, and the workers that copy them.
+
+    Attributes:
+        port: of the database; the workers take those after it.
+        connector: the configuration of connector `shop`.
+        plugin: the set of jars of the connector.
+        orders: how many the database has.
+        worker: the one that was started last.
+        workers: how many were started.
+    """
+
+    kafka: ClusterUnderTest
+    command: ConnectCommand
+    folder: Path
+    port: int
+    connector: Mapping[str, str]
+    topic: str
+    plugin: str
+    database: Orders = field(kw_only=True)
+    worker: PluginWorker = field(init=False)
+    orders: int = 0
+    workers: int = 0
+
+    def insert(self, count: int) -> set[tuple[str, int]]:
+        """Add so many orders; their events."""
+        first, self.orders = self.orders + 1, self.orders + count
+        self.database.insert(first, count)
+        return {("c", number) for number in range(first, self.orders + 1)}
+
+    def start(self, name: str, **settings: int) -> PluginWorker:
+        """Start a worker of the Connect cluster of this name."""
+        self.workers += 1
+        folder = self.folder / f"worker-{self.workers}"
+        folder.mkdir()
+        port = self.port + self.workers
+        self.worker = worker(name, folder, port, self.kafka, plugin=self.plugin, **settings)
+        return self.worker
+
+    def stop(self, stopped: PluginWorker | None = None) -> None:
+        """Stop a worker properly."""
+        process = (stopped or self.worker).program.process
+        process.terminate()
+        process.wait(DEADLINE_S)
+
+    def capture(self) -> None:
+        """Create the connector, and wait until it stored a position after its snapshot."""
+        with closing(self.worker.client()) as client:
+            client.put_config("shop", self.connector)
+        self.worker.await_task("shop", "RUNNING")
+        self.await_orders()
+        self.insert(1)
+        self.await_orders()
+        # From an offset of an unfinished snapshot the next worker would begin it again.
+        assert Patience.of(DEADLINE_S).wait_until(self.snapshot_is_behind)
+
+    @contextmanager
+    def closing(self) -> Iterator[None]:
+        """Delete the topics of the connector and of the workers afterwards."""
+        try:
+            yield
+        finally:
+            self.worker.program.end()
+            known = self.kafka.admin.list_topics(timeout=20).topics
+            made = [n for n in known if n == self.topic or n.startswith("debezium-")]
+            self.kafka.delete_topics(made)
+
+    def retries(self) -> dict[str, tuple[str, bool]]:
+        """What `drctl connect status` shows of retries: value, and whether it is a default."""
+        shown = self.command.json("status", "--connect", self.worker.url)
+        (cluster,) = shown["clusters"]
+        (found,) = (each for each in cluster["connectors"] if each["name"] == "shop")
+        return {each["name"]: (each["value"], each["default"]) for each in found["retries"]}
+
+    def counts(self, code: int) -> dict[str, Any]:
+        """What `drctl duplicates` counts in the topic."""
+        command = replace(self.command, room="duplicates")
+        words = ("--identity", "debezium", "--cluster", "secondary", "--topic", self.topic)
+        counts = command.json(*words, code=code)["totals"]
+        assert isinstance(counts, dict)
+        return counts
+
+    def events(self) -> list[tuple[str, int]]:
+        """What was done with which order, as Kafka holds it: `r` is a snapshot's, `c` an insert."""
+        known = self.kafka.admin.list_topics(timeout=20).topics
+        if self.topic not in known:
+            return []
+        (end,) = self.kafka.end_offsets(self.topic).values()
+        settings = {"group.id": "tests-never-joined", "auto.offset.reset": "earliest"}
+        consumer = Consumer({**self.kafka.properties(), **settings}, logger=QUIET)
+        try:
+            consumer.assign([TopicPartition(self.topic, 0, 0)])
+            found: list[tuple[str, int]] = []
+            while len(found) < end:
+                message = consumer.poll(20)
+                assert message is not None
+                found.append(_event(json.loads(message.value() or b"null")))
+            return found
+        finally:
+            consumer.close()
+
+    def answers(self) -> bool:
+        """Whether Kafka tells again what it holds, and Connect what it does."""
+        try:
+            with closing(self.worker.client()) as client:
+                return bool(self.kafka.end_offsets(self.topic) and client.statuses())
+        except (KafkaException, Unknown):
+            return False
+
+    def snapshot_is_behind(self) -> bool:
+        """Whether Connect has kept an offset that Debezium goes on from without a snapshot."""
+        with closing(self.worker.client()) as client:
+            kept = client.offsets("shop")
+        in_snapshot = {"snapshot", "initsync"}
+        return bool(kept) and not any(in_snapshot & each["offset"].keys() for each in kept)
+
+    def await_orders(self) -> None:
+        """Wait until Kafka has every order."""
+
+        def there() -> bool:
+            return len({number for _, number in self.events()}) == self.orders
+
+        assert Patience.of(DEADLINE_S).wait_until(there), self.events()
+
+
+def command_on(kafka: ClusterUnderTest, folder: Path) -> ConnectCommand:
+    """`drctl connect` with a drctl.yaml that has this cluster as its secondary."""
+    config = folder / "drctl.yaml"
+    section = {"secondary": cluster_section(kafka)}
+    config.write_text(yaml.safe_dump({"clusters": section}), encoding="utf-8")
+    return ConnectCommand(config)
+
+
+def _event(value: Mapping[str, Any]) -> tuple[str, int]:
+    after = value["after"]
+    # MongoDB's documents are JSON within JSON.
+    row = json.loads(after) if isinstance(after, str) else after
+    return value["op"], row["_id"] if "_id" in row else row["id"]
