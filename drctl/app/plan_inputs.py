@@ -71,6 +71,7 @@ def _with(link: "Link", basis: Mapping[str, str], overrides: Mapping[str, str]) 
         redirects=tuple(endpoint.leaving for endpoint in settings.endpoints),
         probed_endpoints=tuple(n for n, each in enumerate(settings.endpoints) if entrance_of(each)),
         fence_method=FenceMethod(fence.method),
+        fence_groups=fence.groups,
         fence_command=tuple(fence.command),
         fence_undo=tuple(fence.undo),
         fence_verify=tuple(fence.verify),

@@ -30,9 +30,9 @@ from drctl.engine.ports import CommandResult, LinkWriter
 from drctl.engine.run_state import Effect, RunState
 from drctl.model.endpoints import EndpointState
 from drctl.model.errors import ConfigError, DrctlError, Refused
-from drctl.model.fencing import DENY, PREFIXED, Denied
+from drctl.model.fencing import PREFIXED, may_be_of_a_fence
 from drctl.model.plan import Json, Step
-from drctl.model.repairs import Acl, TopicShape
+from drctl.model.repairs import GROUP, Acl, TopicShape
 from drctl.model.survey import Limit
 from drctl.model.text import quote
 from drctl.model.topology import TopicPartition, Unavailable
@@ -563,14 +563,13 @@ class _Cluster:
         """Allowed: the topic of the probe record is drctl's own."""
 
     def deny(self, rules: Collection[Acl]) -> Mapping[Acl, Any]:
-        """A fence denies only the link's principals and topics, in either direction."""
+        """A fence denies only the link's principals, topics and groups, in either direction."""
         allowed = self.writer.allowed
         for rule in rules:
-            known = allowed.knows_principal(rule.principal)
-            denies = rule.permission == DENY and rule.operation in {each.value for each in Denied}
-            text = f"{rule.permission} {rule.operation} on {rule.name} to {rule.principal}"
-            self.writer.require(known and denies, f"{text} is not an ACL of the link's fence")
-            self.topic(rule.name)
+            known = allowed.knows_principal(rule.principal) and may_be_of_a_fence(rule)
+            text = f"{rule.permission} {rule.operation} on {rule.on} to {rule.principal}"
+            self.writer.require(known, f"{text} is not an ACL of the link's fence")
+            (self._group if rule.resource == GROUP else self.topic)(rule.name)
         return {}
 
     restore = deny

@@ -14,7 +14,7 @@ from drctl.model.fencing import rules_of_other_links
 from drctl.model.finding import Status
 from drctl.model.health import ALTER
 from drctl.model.loss import Mode
-from drctl.model.repairs import Acl, Acls
+from drctl.model.repairs import TOPIC, Acl, Acls
 from drctl.model.survey import Settings
 from drctl.model.text import option, quote, variable
 from drctl.model.topology import Unavailable
@@ -36,27 +36,30 @@ class RuleBook:
     """Rules indexed by principal and resource, for many rules and many topics."""
 
     def __init__(self, rules: Iterable[Acl]) -> None:
-        self._exact: dict[tuple[str, str], list[Acl]] = defaultdict(list)
-        self._prefixed: dict[str, list[Acl]] = defaultdict(list)
+        self._exact: dict[tuple[str, str, str], list[Acl]] = defaultdict(list)
+        self._prefixed: dict[tuple[str, str], list[Acl]] = defaultdict(list)
         for rule in rules:
             if rule.pattern == "PREFIXED":
-                self._prefixed[rule.principal].append(rule)
+                self._prefixed[rule.principal, rule.resource].append(rule)
             else:
-                self._exact[rule.principal, rule.name].append(rule)
+                self._exact[rule.principal, rule.resource, rule.name].append(rule)
 
-    def concerning(self, principal: str, topic: str) -> list[Acl]:
-        """The rules that apply to a principal and a topic."""
+    def concerning(self, principal: str, name: str, resource: str = TOPIC) -> list[Acl]:
+        """The rules that apply to a principal and a topic, or another resource."""
         found: list[Acl] = []
         for who in dict.fromkeys((principal, _EVERYBODY)):
-            for name in dict.fromkeys((topic, _ANY)):
-                found += self._exact.get((who, name), ())
-            found += (r for r in self._prefixed.get(who, ()) if topic.startswith(r.name))
+            for each in dict.fromkeys((name, _ANY)):
+                found += self._exact.get((who, resource, each), ())
+            prefixed = self._prefixed.get((who, resource), ())
+            found += (rule for rule in prefixed if name.startswith(rule.name))
         return found
 
 
-def access(rules: Iterable[Acl], principal: str, operation: str, topic: str) -> Access:
+def access(
+    rules: Iterable[Acl], principal: str, operation: str, name: str, resource: str = TOPIC
+) -> Access:
     """Whether rules allow a principal an operation on a topic; DENY always wins."""
-    mine = [rule for rule in rules if _concerns(rule, principal, topic)]
+    mine = [rule for rule in rules if _concerns(rule, principal, name, resource)]
     denying = [r for r in mine if r.permission == "DENY" and r.operation in (operation, "ALL")]
     enough = {operation, "ALL"} | _IMPLIED.get(operation, frozenset())
     allowing = [r for r in mine if r.permission == "ALLOW" and r.operation in enough]
@@ -66,15 +69,17 @@ def access(rules: Iterable[Acl], principal: str, operation: str, topic: str) -> 
     return Access.YES if everywhere else Access.SOME_HOSTS
 
 
-def _concerns(rule: Acl, principal: str, topic: str) -> bool:
-    return rule.principal in (principal, _EVERYBODY) and of_topic(rule, topic)
+def _concerns(rule: Acl, principal: str, name: str, resource: str) -> bool:
+    return rule.principal in (principal, _EVERYBODY) and is_about(rule, name, resource)
 
 
-def of_topic(rule: Acl, topic: str) -> bool:
-    """Whether a rule applies to a topic."""
+def is_about(rule: Acl, name: str, resource: str = TOPIC) -> bool:
+    """Whether a rule applies to a topic, or to another resource."""
+    if rule.resource != resource:
+        return False
     if rule.pattern == "PREFIXED":
-        return topic.startswith(rule.name)
-    return rule.name in (topic, _ANY)
+        return name.startswith(rule.name)
+    return rule.name in (name, _ANY)
 
 
 _COMMAND = "fence with your own command: `fence: {method: command, command: [...]}`"
@@ -182,7 +187,8 @@ def judged_principals(observed: Observed, source: Acls, subject: str) -> tuple[s
     if not source.enforced:
         remedy = "list the applications in `fence.principals` of the link"
         raise NotObserved(subject, "the link has no `fence.principals`", remedy)
-    return tuple(sorted({r.principal for r in source.rules if r.permission == _ALLOW}))
+    rules = (rule for rule in source.rules if rule.resource == TOPIC)
+    return tuple(sorted({rule.principal for rule in rules if rule.permission == _ALLOW}))
 
 
 def refusals(

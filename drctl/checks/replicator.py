@@ -6,7 +6,7 @@ The last checks are about its input: the timestamps that consumers write.
 from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 
-from drctl.checks.acls import EVERYBODY, Access, access, of_topic
+from drctl.checks.acls import EVERYBODY, Access, access, is_about
 from drctl.checks.check import Family, check
 from drctl.checks.connector_settings import (
     REPLICATOR,
@@ -293,7 +293,7 @@ def _consumers(rules: Iterable[Acl], topics: Collection[str]) -> set[str]:
         rule.principal
         for rule in rules
         if rule.permission == "ALLOW"
-        if any(of_topic(rule, name) for name in needed.get(rule.operation, ()))
+        if any(is_about(rule, name) for name in needed.get(rule.operation, ()))
     }
 
 

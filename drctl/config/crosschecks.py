@@ -159,10 +159,10 @@ def _fence(document: Document, path: Path) -> Iterator[Problem]:
         if method.text != word and entry:
             text = f"requires method {word} ({quoted(method.text)})"
             yield Problem(entry.mark, (*path, key), text)
-    for key in ("undo", "verify"):
+    for key, word in (("undo", "command"), ("verify", "command"), ("groups", "acl")):
         entry = _filled(document, (*path, key))
-        if method.text != "command" and entry:
-            text = f"requires method command ({quoted(method.text)})"
+        if method.text != word and entry:
+            text = f"requires method {word} ({quoted(method.text)})"
             yield Problem(entry.mark, (*path, key), text)
 
 

@@ -29,6 +29,7 @@ from drctl.config.setting import Setting
 
 HeaderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 Argv = Annotated[tuple[Text, ...], Field(min_length=1)]
+FencedGroups = Literal["classic", "all", "none"]
 ReplicatorKind = Literal["mirrormaker2", "confluent-replicator", "offset-preserving", "none"]
 FenceMethod = Literal["acl", "command", "none"]
 Order = Literal["per-key", "per-partition", "none"]
@@ -174,9 +175,12 @@ class SourceConnectorsConfig(Section):
 
 
 class FenceConfig(Section):
-    """How applications are prevented from writing to the source.
+    """How applications are prevented from using the source.
 
     Attributes:
+        groups: groups to which a planned move denies principals READ, in addition to topics:
+            classic ones that consume only the link's topics, all of the link, or none. Members of
+            KIP-848 groups fail if it is denied, and have to be restarted.
         command: sets the fence; an argv list, run without a shell, like the next two.
         undo: lifts it; without it, that is a manual step.
         verify: exits with 0 if the fence is set.
@@ -184,6 +188,7 @@ class FenceConfig(Section):
 
     method: FenceMethod
     principals: tuple[Principal, ...] = ()
+    groups: FencedGroups = "classic"
     command: Words = ()
     undo: Words = ()
     verify: Words = ()

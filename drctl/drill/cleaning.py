@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from drctl.drill.clients import ScratchMaker
-from drctl.model.fencing import DENY, LITERAL, AclReader, AclWriter, Denied
+from drctl.model.fencing import LITERAL, AclReader, AclWriter, may_be_of_a_fence
 from drctl.model.ports import ClusterReader, GroupReader
 from drctl.model.repairs import Acl
 from drctl.model.survey import ClusterSurveyor
@@ -192,7 +192,7 @@ def clean(
 def _delete(ports: Ports, left: Left, done: Cleaned) -> None:
     if left.rules:
         for rule, why in ports.denials.restore(left.rules).items():
-            _note(f"ACL on {rule.name} of {ports.name}", why, done)
+            _note(f"ACL on {rule.on} of {ports.name}", why, done)
     for kind, names, delete in (
         ("group", left.groups, ports.scratch.delete_groups),
         ("topic", left.topics, ports.scratch.delete_topics),
@@ -215,9 +215,4 @@ def _ours(names: Iterable[str]) -> tuple[str, ...]:
 
 def _of_a_drill(rule: Acl) -> bool:
     """Whether a rule has exactly the form of a drill's fence."""
-    return (
-        rule.permission == DENY
-        and rule.pattern == LITERAL
-        and rule.operation in {each.value for each in Denied}
-        and drill_of(rule.name) is not None
-    )
+    return rule.pattern == LITERAL and may_be_of_a_fence(rule) and drill_of(rule.name) is not None

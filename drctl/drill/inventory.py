@@ -244,7 +244,7 @@ def _rules(rules: Acls | Unavailable, seen: _Found) -> None:
 
 
 def _rule(rule: Acl) -> str:
-    name = f"{rule.name}*" if rule.pattern == PREFIXED else rule.name
+    name = f"{rule.on}*" if rule.pattern == PREFIXED else rule.on
     words = f"{rule.permission} {rule.operation} on {name} to {rule.principal}"
     return words if rule.host == "*" else f"{words} from {rule.host}"
 

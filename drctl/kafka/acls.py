@@ -1,4 +1,4 @@
-"""Topic ACLs: read and change them, and check that every broker enforces them.
+"""ACLs: read and change them, and check that every broker enforces them.
 
 librdkafka is not used here: for a user without permission it returns an empty list of ACLs instead
 of an error.
@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import ClusterMetadata  # type: ignore[attr-defined, unused-ignore]
 
-from drctl.formats.primitives import Cursor
 from drctl.kafka.brokers import BrokerSocket, ClusterClient, NotRetriable, Task, addresses_in
 from drctl.kafka.connection import in_chunks, in_rounds
 from drctl.kafka.deadline import Deadline
@@ -26,7 +25,6 @@ from drctl.kafka.protocol import (
     TEXT,
     THROTTLE,
     Api,
-    Field,
     Read,
     body_reader,
     body_writer,
@@ -40,12 +38,12 @@ from drctl.model.fencing import (
     PREFIXED,
     AclReader,
     AclWriter,
-    Denied,
     Enforcement,
+    may_be_of_a_fence,
     rules_of_other_links,
     sign,
 )
-from drctl.model.repairs import Acl, Acls
+from drctl.model.repairs import TOPIC, Acl, Acls
 from drctl.model.topology import Unanswered, Unavailable
 
 DESCRIBE_ACLS = Api("DescribeAcls", 29, 2, True, "2.4")
@@ -74,7 +72,16 @@ OPERATIONS = (
 
 _PERMISSIONS = ("UNKNOWN", "ANY", "DENY", "ALLOW")
 _PATTERNS = ("UNKNOWN", "ANY", "MATCH", "LITERAL", "PREFIXED")
-_TOPIC = 2
+_RESOURCES = (
+    "UNKNOWN",
+    "ANY",
+    "TOPIC",
+    "GROUP",
+    "CLUSTER",
+    "TRANSACTIONAL_ID",
+    "DELEGATION_TOKEN",
+    "USER",
+)
 
 
 class AclList(NamedTuple):
@@ -108,22 +115,19 @@ _ACL_FILTER = body_writer(
 
 
 def describe_acls(permission: str = "ANY") -> bytes:
-    """Request the topic ACLs with this permission."""
-    pattern, operation = _PATTERNS.index("ANY"), OPERATIONS.index("ANY")
-    return _ACL_FILTER(_TOPIC, None, pattern, None, None, operation, _PERMISSIONS.index(permission))
-
-
-def _read_type(cursor: Cursor) -> int:
-    kind = cursor.int8()
-    return kind if kind == _TOPIC else cursor.fail(f"resource type {kind}")
+    """Request all ACLs with this permission."""
+    every, pattern = _RESOURCES.index("ANY"), _PATTERNS.index("ANY")
+    operation, kind = OPERATIONS.index("ANY"), _PERMISSIONS.index(permission)
+    return _ACL_FILTER(every, None, pattern, None, None, operation, kind)
 
 
 def _acl_list(error: int, text: str, resources: Iterable[tuple[Any, ...]]) -> AclList:
     rules = set()
-    for name, pattern, acls in resources:
+    for resource, name, pattern, acls in resources:
+        kind = _word(_RESOURCES, resource)
         for principal, host, operation, permission in acls:
             words = _word(OPERATIONS, operation), _word(_PERMISSIONS, permission)
-            rules.add(Acl(name, _word(_PATTERNS, pattern), principal, host, *words))
+            rules.add(Acl(name, _word(_PATTERNS, pattern), principal, host, *words, kind))
     return AclList(error, text, frozenset(rules))
 
 
@@ -144,7 +148,7 @@ def write_acls(rules: Iterable[Acl]) -> bytes:
     """
     return _RULES(
         (
-            _TOPIC,
+            _RESOURCES.index(rule.resource),
             rule.name,
             _PATTERNS.index(rule.pattern),
             rule.principal,
@@ -162,11 +166,8 @@ def _deletion(error: int, text: str, matches: Sequence[AclResult]) -> AclResult:
 
 
 read_acls = body_reader(
-    _acl_list,
-    *(THROTTLE, INT16, TEXT),
-    rows(skipped(Field(INT8.write, _read_type)), STRING, INT8, rows(STRING, STRING, INT8, INT8)),
+    _acl_list, *(THROTTLE, INT16, TEXT), rows(INT8, STRING, INT8, rows(STRING, STRING, INT8, INT8))
 )
-"""Raises `Undecodable` for ACLs of anything but topics."""
 
 read_created: Read[tuple[AclResult, ...]] = body_reader(
     only_field, THROTTLE, rows(INT16, TEXT, into=AclResult)
@@ -193,7 +194,7 @@ class KafkaAclReader(ClusterClient):
     """Implements `AclReader` of `drctl.model.fencing`."""
 
     def acls(self) -> Acls | Unavailable:
-        """All topic ACLs, or why they cannot be read.
+        """All ACLs, or why they cannot be read.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -331,7 +332,7 @@ def _unmet_text(rules: Collection[Acl], total: int, what: str) -> str:
     if not rules:
         return ""
     first = min(rules)
-    example = f"{first.permission} {first.operation} on {first.name} to {first.principal}"
+    example = f"{first.permission} {first.operation} on {first.on} to {first.principal}"
     return f"{len(rules)} of {total} ACLs are {what}, for example {example}"
 
 
@@ -412,7 +413,7 @@ class KafkaAclWriter(_AclClient):
         """Add these rules; by rule None on success, or the reason of the failure.
 
         Raises:
-            ValueError: a rule is not an exact DENY of READ or WRITE.
+            ValueError: a rule does not deny exactly what a fence denies.
             Unreachable: no broker answered within the deadline; nothing was sent.
             ConfigError: drctl's own connections do not support the properties.
         """
@@ -422,7 +423,7 @@ class KafkaAclWriter(_AclClient):
         """Remove exactly these rules; by rule None on success, or the reason of the failure.
 
         Raises:
-            ValueError: a rule is not an exact DENY of READ or WRITE.
+            ValueError: a rule does not deny exactly what a fence denies.
             Unreachable: no broker answered within the deadline; nothing was sent.
             ConfigError: drctl's own connections do not support the properties.
         """
@@ -435,7 +436,7 @@ _FENCE_RULE = "a fence rule"
 def _is_fence_rule(rule: Acl) -> bool:
     """Require an exact rule: a deletion with fewer fields would match other rules."""
     exact = rule.pattern in (LITERAL, PREFIXED) and all((rule.name, rule.principal, rule.host))
-    return exact and rule.permission == DENY and rule.operation in Denied.__members__
+    return exact and may_be_of_a_fence(rule)
 
 
 class _FirstConnection:
@@ -538,4 +539,5 @@ _CLIENT_RULE = "a client rule for specific topics"
 
 def _is_client_rule(rule: Acl) -> bool:
     exact = rule.pattern in (LITERAL, PREFIXED) and all(rule) and rule.name != _EVERY_TOPIC
-    return exact and rule.permission in _CLIENT_PERMISSIONS and rule.operation in _CLIENT_OPERATIONS
+    known = rule.permission in _CLIENT_PERMISSIONS and rule.operation in _CLIENT_OPERATIONS
+    return exact and known and rule.resource == TOPIC

@@ -1,11 +1,11 @@
-"""Fences: DENY ACLs on topics, and the proof that every broker enforces them."""
+"""Fences: DENY ACLs on topics and groups, and the proof that every broker enforces them."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from drctl.model.repairs import Acl, Acls
+from drctl.model.repairs import GROUP, TOPIC, Acl, Acls
 from drctl.model.topology import TopicPartition, Unavailable
 
 LITERAL, PREFIXED = "LITERAL", "PREFIXED"
@@ -41,6 +41,17 @@ def denials(
         for each in dict.fromkeys(topics)
         for operation in dict.fromkeys(operations)
     )
+
+
+def group_denial(principal: str, group: str) -> Acl:
+    """The rule that denies a principal to join a group, to stay in it and to commit."""
+    return Acl(group, LITERAL, principal, _ANY_HOST, Denied.READ.value, DENY, GROUP)
+
+
+def may_be_of_a_fence(rule: Acl) -> bool:
+    """Whether a rule denies what a fence denies."""
+    denied = {TOPIC: {*Denied}, GROUP: {Denied.READ}}.get(rule.resource, set())
+    return rule.permission == DENY and rule.operation in {each.value for each in denied}
 
 
 def to_add(wanted: Iterable[Acl], present: Acls) -> tuple[Acl, ...]:
@@ -221,10 +232,10 @@ class FenceProof:
 
 
 class AclReader(Protocol):
-    """Reads topic ACLs."""
+    """Reads ACLs."""
 
     def acls(self) -> Acls | Unavailable:
-        """All topic ACLs, or why they cannot be read.
+        """All ACLs, or why they cannot be read.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -248,7 +259,7 @@ class AclReader(Protocol):
 
 
 class AclWriter(Protocol):
-    """Adds and removes denying rules about topics; no other ones."""
+    """Adds and removes denying rules about topics and groups; no other ones."""
 
     def deny(self, rules: Collection[Acl]) -> Mapping[Acl, Unavailable | None]:
         """Add these rules; by rule None on success, or the reason of the failure."""

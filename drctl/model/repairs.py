@@ -6,16 +6,19 @@ from typing import NamedTuple, Protocol
 
 from drctl.model.topology import Unavailable
 
+TOPIC, GROUP = "TOPIC", "GROUP"
+
 
 class Acl(NamedTuple):
-    """A rule about topics; the words are Kafka's, in upper case.
+    """An ACL rule; the words are Kafka's, in upper case.
 
     Attributes:
-        name: of the topic, or what its name begins with, or `*`.
+        name: of the resource, or what its name begins with, or `*`.
         pattern: LITERAL or PREFIXED.
         principal: with its type, as in `User:app`; `User:*` is every user.
         operation: READ, WRITE, DESCRIBE, ALL, ...
         permission: ALLOW or DENY.
+        resource: TOPIC, GROUP, TRANSACTIONAL_ID, CLUSTER, ...
     """
 
     name: str
@@ -24,6 +27,14 @@ class Acl(NamedTuple):
     host: str
     operation: str
     permission: str
+    resource: str = TOPIC
+
+    @property
+    def on(self) -> str:
+        """The name for messages: with its type, unless it is a topic's."""
+        if self.resource == TOPIC:
+            return self.name
+        return f"{self.resource.lower().replace('_', ' ')} {self.name}"
 
 
 @dataclass(frozen=True, slots=True)

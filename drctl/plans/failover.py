@@ -196,6 +196,7 @@ def acl_fence(inputs: PlanInputs) -> AclFenceSettings:
         cluster=inputs.source,
         principals=inputs.principals,
         settle_seconds=inputs.settle_s,
+        groups=inputs.fence_groups,
     )
 
 

@@ -36,6 +36,7 @@ class PlanInputs:
         settle_s: how long end offsets must be stable once writes are fenced.
         drain_window_s: how long consumers may finish before they are fenced.
         timeout_s: how long replication may take to catch up.
+        fence_groups: which groups a fence of consumers denies: `fence.groups` of drctl.yaml.
         fence_command: with method command: the argv that sets the fence.
         fence_undo: the argv that lifts it; empty if the operator does it.
         fence_verify: the argv that exits with 0 if the fence is set; empty if there is none.
@@ -69,6 +70,7 @@ class PlanInputs:
     drain_window_s: float = 20
     timeout_s: float = 600
     fence_method: FenceMethod = FenceMethod.ACL
+    fence_groups: str = "classic"
     fence_command: tuple[str, ...] = ()
     fence_undo: tuple[str, ...] = ()
     fence_verify: tuple[str, ...] = ()

@@ -54,9 +54,11 @@ def _link(inputs: PlanInputs) -> str:
 def _fence(operation: str) -> Callable[[AclFenceSettings, PlanInputs], Lines]:
     def lines(settings: AclFenceSettings, inputs: PlanInputs) -> Lines:
         head = f'kafka-acls.sh --bootstrap-server "$SOURCE" {_ADMIN} --add --force'
+        groups = operation == "Read" and settings.groups != "none"
         return tuple(
-            f"{head} --deny-principal {quote(who)} --operation {operation} --topic TOPIC"
+            f"{head} --deny-principal {quote(who)} --operation {operation} {resource}"
             for who in settings.principals
+            for resource in ("--topic TOPIC", "--group GROUP")[: 1 + groups]
         )
 
     return lines

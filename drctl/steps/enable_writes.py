@@ -8,9 +8,9 @@ from drctl.engine.kind import Description, Facts, Readback, State, StepKind, Tra
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.engine.source_fence import ALIVE, CHANGED_AFTER_FENCE
 from drctl.model.errors import Refused, Unreachable
-from drctl.model.fencing import DENY, Denied, Owner, rules_of_other_links
+from drctl.model.fencing import Owner, may_be_of_a_fence, rules_of_other_links, signed
 from drctl.model.health import AuthenticationFailed
-from drctl.model.repairs import Acl
+from drctl.model.repairs import GROUP, TOPIC, Acl
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.steps.fences import fenced_ends
 
@@ -96,8 +96,16 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
         found = reader.acls(cluster).acls()
         unseen = found.reason if isinstance(found, Unavailable) else ""
         rules = () if isinstance(found, Unavailable) else found.rules
-        principals = set(settings.principals)
-        lifted = tuple(rule for rule in rules if _denies(rule, principals, topics))
+        denying = [
+            rule
+            for rule in rules
+            if rule.principal in settings.principals and may_be_of_a_fence(rule)
+        ]
+        # A group that was fenced may have expired since: then only its marker tells.
+        marked = {r for r in signed(denying, rules, settings.link) if r.resource == GROUP}
+        others = any(rule.resource == GROUP and rule not in marked for rule in denying)
+        names = {TOPIC: topics, GROUP: reader.link_groups(cluster) if others else ()}
+        lifted = tuple(r for r in denying if r in marked or r.name in names[r.resource])
         _refuse_if_needed(cluster, lifted, rules_of_other_links(rules, settings.link))
         return EnableIntent(cluster, tuple(topics), lifted, unseen, uuid.uuid4().hex)
 
@@ -231,22 +239,12 @@ def _refuse_if_needed(cluster: str, lifted: tuple[Acl, ...], others: Mapping[Acl
         rule, (link, signature) = next(iter(needed.items()))
         raise Refused(
             f"{SHARED}: {len(needed)} rules that keep applications from {cluster} are needed by"
-            f" the fence of link {link}, such as {rule.operation} on {rule.name} to"
+            f" the fence of link {link}, such as {rule.operation} on {rule.on} to"
             f" {rule.principal}",
             f"fail back link {link} first; if its fence is no longer needed,"
             f" remove the rules of principal {signature}... on {cluster}",
         )
 
 
-def _denies(rule: Acl, principals: set[str], topics: list[str]) -> bool:
-    """Whether the rule looks like one that a fence sets."""
-    return (
-        rule.permission == DENY
-        and rule.operation in {each.value for each in Denied}
-        and rule.principal in principals
-        and rule.name in topics
-    )
-
-
 def _name(rule: Acl) -> str:
-    return rule.name
+    return rule.on

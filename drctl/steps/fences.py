@@ -1,9 +1,10 @@
 """Fences producers or consumers on one cluster by ACLs, and verifies it on every broker."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from drctl.checks.acls import RuleBook
 from drctl.engine.kind import Description, Facts, Readback, State, StepKind, Trait, failed_items
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.engine.source_fence import FenceFacts
@@ -14,12 +15,14 @@ from drctl.model.fencing import (
     Owner,
     Topics,
     denials,
+    group_denial,
     rules_of_other_links,
     sign,
     signed,
     to_add,
 )
-from drctl.model.repairs import Acl, Acls
+from drctl.model.groups import GroupProtocol
+from drctl.model.repairs import GROUP, Acl, Acls
 from drctl.model.text import plural
 from drctl.model.topology import Unavailable
 from drctl.steps.commands import COMMAND_FENCE
@@ -30,6 +33,15 @@ from drctl.steps.stop_replication import STOPPED
 _WHO = {Denied.WRITE: "producers", Denied.READ: "consumers"}
 _SHOWN = 5
 
+_ERRORS = "consumers get authorization errors for topics"
+_RESUME = "they resume on the target, or here if the fence is removed"
+_CLIENTS = {
+    "classic": f"{_ERRORS}, members of classic groups also for their group; {_RESUME}",
+    "all": f"{_ERRORS} and groups; {_RESUME}, but members of KIP-848 groups need a restart",
+    "none": f"{_ERRORS} and stay members of their groups; {_RESUME}",
+}
+"""What the fence does to clients, by `fence.groups`."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class AclFenceSettings(FenceSettings):
@@ -37,10 +49,12 @@ class AclFenceSettings(FenceSettings):
 
     Attributes:
         link: the link's name, which marks rules that the fences of several links share.
+        groups: which groups a fence of consumers denies: see `fence.groups` of drctl.yaml.
     """
 
     principals: tuple[str, ...]
     link: str = ""
+    groups: str = "classic"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,12 +64,14 @@ class AclFenceIntent(FenceIntent):
     Attributes:
         added: missing rules, and rules that the fence of another link shares.
         kept: rules that an earlier run of the link added.
+        open_groups: groups that are not denied, each with the reason.
     """
 
     link: str = ""
     rules: tuple[Acl, ...]
     added: tuple[Acl, ...]
     kept: tuple[Acl, ...] = ()
+    open_groups: tuple[str, ...] = ()
 
     @property
     def changes(self) -> bool:
@@ -65,7 +81,10 @@ class AclFenceIntent(FenceIntent):
 
 @dataclass(frozen=True, slots=True)
 class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
-    """Denies principals an operation on the link's topics; earlier rules are left alone."""
+    """Denies principals an operation on the link's topics; earlier rules are left alone.
+
+    A fence of consumers also denies READ on groups: nobody joins them, stays in them or commits.
+    """
 
     name: str
     traits: Trait
@@ -81,6 +100,7 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
             f"fence {_WHO[self.operation]} on {cluster}: deny {self.operation} to {who}",
             proof,
             "remove exactly the rules that were added",
+            _CLIENTS[settings.groups] if self.operation is Denied.READ else "",
         )
 
     def check(self, settings: AclFenceSettings, facts: Facts, reader: LinkReader) -> AclFenceIntent:
@@ -102,6 +122,11 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
                 "use your own command: fence: {method: command, command: [...]}",
             )
         rules = denials(settings.principals, [Topics(t) for t in topics], [self.operation])
+        open_groups: dict[str, str] = {}
+        if self.operation is Denied.READ and settings.groups != "none":
+            open_groups = _open_groups(settings, topics, reader)
+            closed = [g for g in reader.link_groups(cluster) if g not in open_groups]
+            rules += tuple(_group_rules(settings.principals, closed, present))
         others = rules_of_other_links(present.rules, link)
         shared = (rule for rule in rules if rule in others)
         added = dict.fromkeys((*to_add(rules, present), *shared))
@@ -111,6 +136,7 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
             rules=tuple(rules),
             added=tuple(added),
             kept=tuple(signed(rules, present.rules, link)),
+            open_groups=tuple(f"{name}: {why}" for name, why in open_groups.items()),
         )
 
     def apply(self, intent: AclFenceIntent, writer: LinkWriter) -> tuple[str, ...]:
@@ -128,7 +154,7 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
         if self.operation is Denied.READ:
             # Stable end offsets were proven by the producer fence, and are checked again before
             # writes are enabled on the target.
-            return _obeyed(reader.acls(cluster).enforcement(rules, intent.topics))
+            return _obeyed(reader.acls(cluster).enforcement(rules, intent.topics), intent)
         proof = reader.fence(cluster, intent.settle_seconds).prove(rules, intent.topics)
         ends = {str(place): end for place, end in sorted(proof.no_writes.ends.items())}
         facts = FenceFacts(ends, tuple(sorted(proof.enforcement.brokers)))
@@ -165,10 +191,50 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
         return Readback(State.DONE, message)
 
 
-def _obeyed(found: Enforcement) -> Readback[FenceFacts]:
+def _open_groups(
+    settings: AclFenceSettings, topics: tuple[str, ...], reader: LinkReader
+) -> dict[str, str]:
+    """Groups of the link that the fence does not deny, each with the reason."""
+    if settings.groups == "all":
+        return {}
+    cluster, found = settings.cluster, dict[str, str]()
+    names = reader.link_groups(cluster)
+    described = reader.groups(cluster).described(names) if names else {}
+    committed = reader.groups(cluster).committed(names) if names else {}
+    for name in names:
+        group, positions = described[name], committed[name]
+        if isinstance(group, Unavailable) or isinstance(positions, Unavailable):
+            found[name] = next(e.reason for e in (group, positions) if isinstance(e, Unavailable))
+        elif group.protocol is not GroupProtocol.CLASSIC:
+            found[name] = "its members (KIP-848) would fail, and have to be restarted"
+        elif others := sorted({place.topic for place in positions} - {*topics}):
+            found[name] = f"it also consumes {others[0]}, which the link does not replicate"
+    return found
+
+
+def _group_rules(
+    principals: tuple[str, ...], groups: Collection[str], present: Acls
+) -> Iterator[Acl]:
+    """The denials of groups, for principals that may join them; for all if no rule allows any."""
+    allowed = [r for r in present.rules if r.resource == GROUP and r.permission == "ALLOW"]
+    book, everyone = RuleBook(allowed), dict.fromkeys(rule.principal for rule in allowed)
+    for group in groups:
+        may = [who for who in principals if book.concerning(who, group, GROUP)]
+        if not may and not any(book.concerning(who, group, GROUP) for who in everyone):
+            may = [*principals]
+        yield from (group_denial(who, group) for who in may)
+
+
+def _obeyed(found: Enforcement, intent: AclFenceIntent) -> Readback[FenceFacts]:
     facts = FenceFacts(brokers=tuple(sorted(found.brokers)))
     if found.proven:
-        return Readback(State.DONE, f"every broker ({len(facts.brokers)}) denies it", facts)
+        groups = len({rule.name for rule in intent.rules if rule.resource == GROUP})
+        message = f"every broker ({len(facts.brokers)}) denies it, on"
+        message += f" {plural(len(intent.topics), 'topic')} and {plural(groups, 'group')}"
+        if intent.open_groups:
+            message += f"; not on {plural(len(intent.open_groups), 'group')}: "
+            message += "; ".join(intent.open_groups[:_SHOWN])
+        return Readback(State.DONE, message, facts)
     return Readback(State.WAITING, "; ".join(found.unproven[:_SHOWN]), facts, found.unproven)
 
 
@@ -178,7 +244,7 @@ def _needed(present: Acls | Unavailable, link: str) -> Mapping[Acl, Owner]:
 
 
 def _rule(rule: Acl) -> str:
-    return f"{rule.principal} {rule.operation} {rule.name}"
+    return f"{rule.principal} {rule.operation} {rule.on}"
 
 
 FENCE_PRODUCERS = Fence("fence-producers", Trait.CHANGES | Trait.FENCES_WRITES, Denied.WRITE)

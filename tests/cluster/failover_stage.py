@@ -178,8 +178,12 @@ class Link(LinkCommand):
         return self.endpoint.read_text(encoding="utf-8").strip()
 
     def denials(self, cluster: ClusterUnderTest) -> int:
-        """How many rules keep somebody from the topic."""
-        return denials(cluster, self.topic)
+        """How many rules keep somebody from the topic or the group."""
+        return denials(cluster, self.topic, self.group)
+
+    def group_denials(self, cluster: ClusterUnderTest) -> int:
+        """How many rules keep somebody from the group."""
+        return denials(cluster, self.group)
 
     def states(self, *names: str) -> list[str]:
         with connect(self.lab) as client:

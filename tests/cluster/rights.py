@@ -106,12 +106,12 @@ def remove_denials(cluster: ClusterUnderTest, user: str, topic: str) -> int:
     return revoke(cluster, about(topic, user, permission=_DENY))
 
 
-def denials(cluster: ClusterUnderTest, topic: str) -> int:
-    """How many rules keep somebody from a topic."""
+def denials(cluster: ClusterUnderTest, *names: str) -> int:
+    """How many rules keep somebody from these topics and groups."""
     with KafkaAclReader(Connection(cluster.name, cluster.properties())) as reader:
         found = reader.acls()
     rules = getattr(found, "rules", ())
-    return sum(1 for rule in rules if rule.name == topic and rule.permission == "DENY")
+    return sum(1 for rule in rules if rule.name in names and rule.permission == "DENY")
 
 
 def forget(cluster: ClusterUnderTest, *topics: str) -> None:

@@ -123,6 +123,7 @@ def test_the_old_primary_follows_and_the_way_home_is_short(site: Site) -> None:
     assert order[-1] == "start-reverse-replication"
 
     done = journey.json("failover", *GO, code=0)
+    assert journey.group_denials(journey.primary) == 2, "a rule and its marker"
     assert set(steps_of(done, "status").values()) <= {"done", "skipped"}
     journey.wrote("new", NEW, journey.secondary)
     journey.await_held(journey.primary, len(HAD))
@@ -133,4 +134,6 @@ def test_the_old_primary_follows_and_the_way_home_is_short(site: Site) -> None:
     assert "is writing to primary, which must not change during the comparison" in early
     journey.stop(journey.reverse)
     journey.came_home(*BACK)
+    assert journey.group_denials(journey.primary) == 0
+    assert journey.group_denials(journey.secondary) == 2
     journey.goes_on(HAD, read)

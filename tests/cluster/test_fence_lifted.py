@@ -77,6 +77,7 @@ def test_before_the_opening_it_begins_anew_at_the_fence(link: Stage) -> None:
     proof = [each for each in since if each["entry"] == "done" and each["step"] == FENCE][-1]
     ends = stage.source.end_offsets(stage.topic)
     assert proof["facts"]["ends"] == {f"{stage.topic}-{n}": end for n, end in ends.items()}
+    assert stage.group_denials(stage.source) == 2, "a rule and its marker"
     drained = steps_with(stage, "done").count("drain")
     assert drained == 2, "what came through was not waited for"
 

@@ -16,7 +16,11 @@ JOIN_S = 30.0
 
 @contextmanager
 def member(
-    properties: Mapping[str, str], group: str, topic: str, protocol: str = "classic"
+    properties: Mapping[str, str],
+    group: str,
+    topic: str,
+    protocol: str = "classic",
+    join_s: float = JOIN_S,
 ) -> Iterator[Consumer]:
     """A member that reads a topic and leaves the group at the end."""
     settings = {"group.protocol": protocol, "enable.auto.commit": "false"}
@@ -30,7 +34,7 @@ def member(
             consumer.poll(0.05)
             return bool(consumer.assignment())
 
-        assert Patience.of(JOIN_S).wait_until(joined), f"nobody joined {group}"
+        assert Patience.of(join_s).wait_until(joined), f"nobody joined {group}"
         yield consumer
     finally:
         consumer.close()

@@ -6,16 +6,29 @@ from uuid import uuid4
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AclOperation, ResourceType
 
 from drctl.kafka.acls import KafkaAclReader, KafkaAclWriter, SharedRules
 from drctl.kafka.connection import Connection
 from drctl.kafka.fence_proof import KafkaFenceProver
+from drctl.kafka.groups import KafkaGroupReader
 from drctl.lab.waiting import Patience
-from drctl.model.fencing import LITERAL, PREFIXED, Denied, Topics, denials, sign, to_add
+from drctl.model.fencing import (
+    LITERAL,
+    PREFIXED,
+    Denied,
+    Topics,
+    denials,
+    group_denial,
+    sign,
+    to_add,
+)
+from drctl.model.groups import Group
 from drctl.model.repairs import Acl, Acls
 from drctl.model.topology import TopicPartition, Unanswered, Unavailable
 from tests.kafka.conftest import Bench
+from tests.kafka.members import member
 from tests.kafka.rights import Rights
 from tests.kafka.tls_broker import TlsCluster
 
@@ -261,6 +274,71 @@ def test_an_open_transaction_is_reported_and_does_not_block(
     producer.abort_transaction(30)
     assert Patience.of(20).wait_until(lambda: prover.no_writes([name]).undecided == ())
     assert prover.no_writes([name]).ends[place] == 2, "the marker is written behind the fence"
+
+
+def test_a_fenced_group_is_not_joined_not_kept_and_not_committed_to(
+    cluster: TlsCluster,
+    bench: Bench,
+    bob: Rights,
+    reader: KafkaAclReader,
+    writer: KafkaAclWriter,
+    name: str,
+) -> None:
+    """A member of the classic protocol; it is back by itself once the fence is lifted."""
+    properties, group = cluster.properties("bob"), f"group-{name}"
+    bob.grant(ResourceType.GROUP, group, DO.READ)
+    before = rules_of(reader)
+    rules = (*denials(["User:bob"], [Topics(name)], [Denied.READ]), group_denial("User:bob", group))
+    with (
+        KafkaGroupReader(Connection("primary", cluster.properties())) as groups,
+        member(properties, group, name) as consumer,
+    ):
+
+        def active() -> bool:
+            consumer.poll(0.2)
+            found = groups.described([group])[group]
+            return isinstance(found, Group) and found.active
+
+        assert active()
+        try:
+            assert writer.deny(rules) == dict.fromkeys(rules)
+            assert reader.enforcement(rules, [name]).brokers == {1: None, 2: None}
+            with pytest.raises(KafkaException) as refused:
+                consumer.commit(offsets=[Place(name, 0, 1)], asynchronous=False)
+            assert refused.value.args[0].code() == KafkaError.GROUP_AUTHORIZATION_FAILED
+            assert Patience.of(20).wait_until(lambda: not active()), "its heartbeats count"
+            with (
+                pytest.raises(AssertionError, match="nobody joined"),
+                member(properties, group, name, join_s=2),
+            ):
+                pass
+            assert groups.committed([group])[group] == {}
+        finally:
+            assert writer.restore(rules) == dict.fromkeys(rules)
+        assert reader.lifted(rules, [name]).proven
+        assert rules_of(reader) == before
+        assert Patience.of(20).wait_until(lambda: active() and bool(consumer.assignment()))
+        consumer.commit(offsets=[Place(name, 0, 1)], asynchronous=False)
+
+
+def test_members_of_kip_848_outlive_a_fence_of_topics_which_refuses_their_commits(
+    cluster: TlsCluster, bob: Rights, reader: KafkaAclReader, writer: KafkaAclWriter, name: str
+) -> None:
+    """Denied the group they would fail for good: `fence.groups` leaves theirs alone by default."""
+    properties, group = cluster.properties("bob"), f"group-{name}"
+    bob.grant(ResourceType.GROUP, group, DO.READ)
+    rules = denials(["User:bob"], [Topics(name)], [Denied.READ])
+    with member(properties, group, name, "consumer") as consumer:
+        try:
+            writer.deny(rules)
+            assert reader.enforcement(rules, [name]).proven
+            with pytest.raises(KafkaException) as refused:
+                consumer.commit(offsets=[Place(name, 0, 1)], asynchronous=False)
+            assert refused.value.args[0].code() == FORBIDDEN
+        finally:
+            writer.restore(rules)
+        assert reader.lifted(rules, [name]).proven
+        consumer.commit(offsets=[Place(name, 0, 1)], asynchronous=False)
 
 
 @pytest.mark.parametrize("names", [("one", "other"), ("other", "other-back"), ("other:a", "other")])

@@ -181,18 +181,25 @@ def test_how_clients_leave_is_part_of_the_plan() -> None:
     told = document(plan)["clients"]
     assert isinstance(told, list)
     by_step = {each["step"]: each["message"] for each in told}
-    assert list(by_step) == ["switch-endpoint-1", "switch-endpoint-2", "verify-clients"]
+    assert list(by_step) == [
+        "fence-consumers",
+        "switch-endpoint-1",
+        "switch-endpoint-2",
+        "verify-clients",
+    ]
+    assert "members of classic groups also for their group" in by_step["fence-consumers"]
     assert "they stay there until they are restarted" in by_step["switch-endpoint-1"]
     assert "its sessions to primary are closed" in by_step["switch-endpoint-2"]
     assert "listed with client id and host" in by_step["verify-clients"]
-    assert leaving_lines(plan)[0] == f"switch-endpoint-1: {by_step['switch-endpoint-1']}"
+    assert leaving_lines(plan)[1] == f"switch-endpoint-1: {by_step['switch-endpoint-1']}"
 
 
 def test_a_plan_that_moves_nobody_says_so() -> None:
     plan = runs.planned()
     still = replace(plan, steps=tuple(s for s in plan.steps if s.kind != "switch-endpoint"))
-    first, second = leaving_rows(still)
-    assert (first.step, second.step) == (None, "verify-clients")
+    first, *others = leaving_rows(still)
+    assert first.step is None
+    assert [row.step for row in others] == ["fence-consumers", "verify-clients"]
     assert first.message.startswith("drctl switches no endpoint: redirect clients to secondary")
     assert leaving_lines(still)[0].startswith("no endpoint: drctl switches no endpoint")
     clients = document(still)["clients"]
@@ -212,7 +219,8 @@ def test_a_plan_of_an_older_drctl_does_not_say_how_they_leave() -> None:
         for s in plan.steps
     )
     assert [row.step for row in leaving_rows(replace(plan, steps=tuple(steps)))] == [
-        "verify-clients"
+        "fence-consumers",
+        "verify-clients",
     ]
 
 

@@ -62,9 +62,10 @@ WRITTEN = [
     ),
     (survey.ALL_LOG_DIRS, "00 00"),
     (survey.describe_consumer_group("g"), "02 0267 00 00"),
-    (acls.describe_acls(), "02 00 01 00 00 01 01 00"),
-    (acls.describe_acls("DENY"), "02 00 01 00 00 01 02 00"),
+    (acls.describe_acls(), "01 00 01 00 00 01 01 00"),
+    (acls.describe_acls("DENY"), "01 00 01 00 00 01 02 00"),
     (acls.write_acls([RULE]), RULE_SENT),
+    (acls.write_acls([RULE._replace(resource="GROUP")]), f"02 03{RULE_SENT[5:]}"),
     (group_requests.find_coordinators(["g"]), "00 02 0267 00"),
     (group_requests.find_transaction_coordinator("g"), "01 02 0267 00"),
     (
@@ -186,14 +187,17 @@ READ: list[tuple[Any, str, Any]] = [
     (quotas.read_quotas, f"00000000 001f {text('no')} 00 00", (31, "no", {})),
     (
         acls.read_acls,
-        f"00000000 0000 00 02 02 0274 03 03 {APP} {EVERYWHERE} 04 02 00"
-        f"{APP} {EVERYWHERE} 63 03 00 00 00",
+        f"00000000 0000 00 04 02 0274 03 03 {APP} {EVERYWHERE} 04 02 00"
+        f"{APP} {EVERYWHERE} 63 03 00 00 03 0267 03 02 {APP} {EVERYWHERE} 03 02 00 00"
+        f"63 0268 03 02 {APP} {EVERYWHERE} 03 02 00 00 00",
         (
             0,
             "",
             {
                 Acl("t", "LITERAL", "User:app", "*", "WRITE", "DENY"),
                 Acl("t", "LITERAL", "User:app", "*", "UNKNOWN_99", "ALLOW"),
+                Acl("g", "LITERAL", "User:app", "*", "READ", "DENY", "GROUP"),
+                Acl("h", "LITERAL", "User:app", "*", "READ", "DENY", "UNKNOWN_99"),
             },
         ),
     ),
@@ -297,11 +301,6 @@ def test_whether_there_are_groups_of_the_new_protocol() -> None:
     assert survey.read_group_error(cursor) == KafkaError.UNSUPPORTED_VERSION
     with pytest.raises(Undecodable, match="no group"):
         survey.read_group_error(Cursor("test", raw("00000000 01 00")))
-
-
-def test_acls_of_other_resources_are_rejected() -> None:
-    with pytest.raises(Undecodable, match="resource type 3"):
-        acls.read_acls(Cursor("test", raw("00000000 0000 00 02 03 0274 03 01 00 00")))
 
 
 def test_features_of_a_broker() -> None:

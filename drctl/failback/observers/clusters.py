@@ -99,6 +99,7 @@ def _denies(rule: Acl, wanted: Acl) -> bool:
     )
     return (
         name
+        and rule.resource == wanted.resource
         and rule.permission == DENY
         and rule.host == _ANY
         and rule.principal in (wanted.principal, _EVERYBODY)
