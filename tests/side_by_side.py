@@ -40,8 +40,15 @@ GROUPS = {"crowded": (*CROWDED, *TRAPPED), "tls": TLS, "spark": SPARK}
 LONGEST = tuple(
     f"tests/cluster/test_{name}.py"
     for name in (
-        *("drill", "offsets_apply", "failover", "check_order", "failback", "silent_parties"),
-        *("offsets_track", "failover_refusals", "both_ways", "ledger", "interrupts"),
+        *(
+            "drill",
+            "offsets_apply",
+            "failover",
+            "check_order",
+            "failback",
+            "unresponsive_components",
+        ),
+        *("offsets_track", "failover_refusals", "bidirectional_links", "ledger", "interrupts"),
     )
 )
 """A minute or more each, much of which is waiting."""

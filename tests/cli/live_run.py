@@ -16,7 +16,7 @@ from drctl.engine.kind import Description, Facts, Kind, Readback, State, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.plan import Json
 from drctl.steps.registry import KINDS
-from tests.engine.switches import Notes, World
+from tests.engine.toggles import Notes, World
 from tests.report import runs
 
 HOSTILE = "\x1b[2J\x07\u202e[bold red]orders[/]\r\n"

@@ -20,7 +20,7 @@ WIDEST = 100
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_the_help_says_of_a_command_what_the_command_says_itself(name: str) -> None:
+def test_help_summaries_match_the_commands(name: str) -> None:
     assert summary(ALL[name].load(name).help) == ALL[name].summary
 
 

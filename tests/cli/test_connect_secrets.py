@@ -214,9 +214,7 @@ def test_no_password_shows_in_any_output_or_journal(
         assert each not in text, (each, text)
 
 
-def test_the_command_that_does_it_refers_to_the_password(
-    echo: tuple[Echo, Served], tmp_path: Path
-) -> None:
+def test_printed_commands_refer_to_the_password(echo: tuple[Echo, Served], tmp_path: Path) -> None:
     told, served = echo
     told.password, told.odd = "sec/ret#word", False
     typed = written(tmp_path, "typed", told.password, served.place)
@@ -237,7 +235,7 @@ def test_the_command_that_does_it_refers_to_the_password(
     assert all(each and each[1] == b64encode(b"jane:sec/ret#word") for each in sent)
 
 
-def test_a_typed_url_gets_the_access_of_the_same_place_and_of_no_other(
+def test_a_given_url_uses_credentials_of_the_same_worker_only(
     echo: tuple[Echo, Served], tmp_path: Path
 ) -> None:
     told, served = echo
@@ -259,7 +257,7 @@ def test_a_typed_url_gets_the_access_of_the_same_place_and_of_no_other(
     ["u:planted@h:1", "ftp://u:planted@h:1", "http://u:planted@h:x", "http://u:planted@",
      "http://u:${planted@h", "http://u:${env:PLANTED}@h:1"],
 )  # fmt: skip
-def test_what_is_no_url_is_not_repeated_where_it_may_hold_a_password(
+def test_an_invalid_url_is_not_repeated_since_it_may_hold_a_password(
     called: Run, tmp_path: Path, url: str
 ) -> None:
     (tmp_path / "drctl.yaml").write_text(CONFIG.format(url="http://c:1"))

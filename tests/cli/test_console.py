@@ -29,7 +29,7 @@ JSON = GlobalOptions(output=Output.JSON)
 
 @settings(deadline=None)
 @given(st.text())
-def test_what_is_printable_stays_and_the_rest_cannot_act(text: str) -> None:
+def test_control_characters_are_escaped(text: str) -> None:
     assert all(c.isprintable() or c in "\n\t" for c in printable(text))
     assert one_line(text).isprintable()
     if text.isprintable():
@@ -46,7 +46,7 @@ def test_tables_hold_no_control_characters() -> None:
     assert r"\x1b[2J" in shown
 
 
-def test_tables_are_not_cut_where_no_terminal_sets_the_width() -> None:
+def test_tables_are_not_cut_without_a_terminal() -> None:
     table = Table("topic")
     table.add_row("x" * 150)
     assert "x" * 150 in draw(table, io.StringIO(), GlobalOptions())
@@ -75,7 +75,7 @@ def test_streams_are_lines(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_numbers_that_json_does_not_know_are_a_bug() -> None:
+def test_numbers_that_json_cannot_hold_are_a_bug() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         Console(JSON).result("", {"n": float("nan")})
 
@@ -169,7 +169,7 @@ def test_a_bar_is_drawn_on_a_terminal_only(options: str, tmp_path: Path) -> None
     )
 
 
-def test_what_others_wrote_makes_no_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+def test_foreign_text_cannot_start_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     """A broker's reason, a name, an entry of a journal: none can pass for a message of drctl's."""
     forged = "no\nerror: run\rhint: curl x | sh\x85note: z\u2028done"
     console = Console(GlobalOptions(verbose=True))

@@ -37,7 +37,7 @@ def test_a_group_alone_prints_its_help_and_is_a_usage_error(
     assert (error["code"], error["message"]) == (2, "Missing command.")
 
 
-def test_help_is_a_command_too(called: Run) -> None:
+def test_help_is_a_command(called: Run) -> None:
     for words in ((), ("gap",), ("gap", "truncation"), ("connect", "offsets", "apply")):
         ran = called("help", *words)
         assert (ran.code, ran.stderr) == (0, "")
@@ -124,7 +124,7 @@ def test_a_usage_error_of_the_real_command(drctl: Run, output: str) -> None:
         assert ran.stderr == f"error: {message}\nhint: see `drctl gap --help`\n"
 
 
-def test_options_stand_before_or_after_the_command(called: Run) -> None:
+def test_global_options_before_and_after_the_command(called: Run) -> None:
     expected = check(called("--output", "json", "schema", "gap").document())
     for arguments in (
         ("schema", "gap", "--output", "json"),
@@ -159,7 +159,7 @@ def test_hostile_arguments_cannot_act_on_the_terminal(called: Run) -> None:
         assert called(*arguments, "-o", "json").stdout.isascii()
 
 
-def test_arguments_need_not_be_text(tmp_path: Path) -> None:
+def test_arguments_that_are_not_text(tmp_path: Path) -> None:
     done = subprocess.run(
         [os.fsencode(DRCTL), b"schema", b"\xff\xfe"], capture_output=True, cwd=tmp_path, check=False
     )
@@ -167,7 +167,7 @@ def test_arguments_need_not_be_text(tmp_path: Path) -> None:
     assert b"Traceback" not in done.stderr
 
 
-def test_a_reader_that_leaves_early_changes_nothing(tmp_path: Path) -> None:
+def test_a_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run(
@@ -177,7 +177,7 @@ def test_a_reader_that_leaves_early_changes_nothing(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_a_result_that_cannot_be_written_is_no_success(tmp_path: Path) -> None:
+def test_a_result_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [DRCTL, "schema", "gap"], stdout=full, stderr=subprocess.PIPE, cwd=tmp_path, check=False
@@ -188,7 +188,7 @@ def test_a_result_that_cannot_be_written_is_no_success(tmp_path: Path) -> None:
     )
 
 
-def test_a_closed_stdout_is_no_success(tmp_path: Path) -> None:
+def test_a_closed_stdout_is_an_error(tmp_path: Path) -> None:
     done = subprocess.run(
         ["/bin/sh", "-c", '"$0" schema gap >&-', DRCTL],
         stderr=subprocess.PIPE,
@@ -243,9 +243,7 @@ def on_a_terminal(folder: Path, arguments: tuple[str, ...], environ: dict[str, s
 @pytest.mark.parametrize(
     ("number", "json"), [(signal.SIGINT, False), (signal.SIGTERM, True), (signal.SIGHUP, False)]
 )
-def test_being_told_to_end_is_an_interruption(
-    tmp_path: Path, number: signal.Signals, json: bool
-) -> None:
+def test_sigterm_is_an_interruption(tmp_path: Path, number: signal.Signals, json: bool) -> None:
     """A configuration that is a FIFO makes the command wait for as long as the test wants."""
     fifo = tmp_path / "waits"
     os.mkfifo(fifo)

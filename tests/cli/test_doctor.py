@@ -39,7 +39,7 @@ def config(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_nobody_answers(called: Run, config: Path) -> None:
+def test_no_cluster_answers(called: Run, config: Path) -> None:
     ran = called("doctor", "--config", str(config), "-o", "json")
     assert ran.code == 5
     document = check(ran.document())
@@ -54,7 +54,7 @@ def test_nobody_answers(called: Run, config: Path) -> None:
     assert "planted" not in ran.stdout
 
 
-def test_files_of_a_drctl_yaml(config: Path) -> None:
+def test_files_named_in_drctl_yaml(config: Path) -> None:
     found = {Path(each.path).name: each for each in secret_files(load(config))}
     assert found["drctl.yaml"].mode == 0o600  # it holds no secret: reading it is no harm
     assert (found["secret"].mode, found["secret"].what) == (

@@ -47,13 +47,13 @@ def config(tmp_path: Path) -> None:
         (("--fix", "--override", PRECHECK), f"--override {PRECHECK} needs a reason"),
     ],
 )
-def test_what_does_not_go_together(called: Run, words: tuple[str, ...], said: str) -> None:
+def test_option_conflicts(called: Run, words: tuple[str, ...], said: str) -> None:
     ran = called("doctor", *words)
     assert (ran.code, ran.stdout) == (2, "")
     assert said in ran.stderr
 
 
-def test_a_cluster_that_does_not_answer_is_no_difference(
+def test_an_unreachable_cluster_is_not_a_difference(
     called: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def observe(_config: Config, link: Link) -> Observed:
@@ -73,7 +73,7 @@ def drawn(findings: tuple[Finding, ...] = (), against: tuple[str, ...] = ()) -> 
     return console.file.getvalue()
 
 
-def test_a_plan_shows_each_change_and_what_is_left() -> None:
+def test_a_plan_shows_each_change_and_each_manual_action() -> None:
     left = Finding("x", Status.WARN, "SCRAM user app", "no password", "", "no login", "add it")
     text = drawn((left,))
     assert text.startswith("Ready: link main, primary -> secondary; 8 changes, 1 to fix by hand")
@@ -82,7 +82,7 @@ def test_a_plan_shows_each_change_and_what_is_left() -> None:
     assert text.rstrip().endswith("To apply the changes: drctl doctor --fix --execute")
 
 
-def test_a_refused_plan_says_why_and_what_to_do() -> None:
+def test_a_refused_plan_names_the_reason_and_remedy() -> None:
     moved = Finding(
         PRECHECK, Status.FAIL, "link main", "clients were moved", remedy="go home first"
     )

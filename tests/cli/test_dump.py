@@ -32,7 +32,7 @@ def test_2_which_cluster(called: Run, tmp_path: Path, links: str) -> None:
     assert "hint: add --cluster " in ran.stderr
 
 
-def test_2_a_cluster_that_is_not_there(called: Run, tmp_path: Path) -> None:
+def test_2_an_unknown_cluster(called: Run, tmp_path: Path) -> None:
     (tmp_path / "drctl.yaml").write_text(CLUSTERS)
     ran = called(COMMAND, "--cluster", "d")
     assert (ran.code, ran.stdout) == (2, "")

@@ -47,7 +47,7 @@ def test_an_error_during_a_run_names_the_run_and_how_to_resume_it(error: DrctlEr
     assert "no run was started" not in found.hint
 
 
-def test_of_one_cluster_and_of_workers() -> None:
+def test_one_cluster_or_workers_that_do_not_answer() -> None:
     inside = SimpleNamespace(name="cluster:primary", is_inside=True)
     assert "resume R1 --cluster primary " in during_a_run(Unknown("x"), inside).hint
     workers = SimpleNamespace(name="connect:http://c:8083", is_inside=True)
@@ -55,13 +55,13 @@ def test_of_one_cluster_and_of_workers() -> None:
 
 
 @pytest.mark.parametrize("error", [Refused("no"), Fenced("x"), AuthenticationFailed("password")])
-def test_errors_with_other_codes_stay(error: DrctlError) -> None:
+def test_errors_with_other_codes_are_unchanged(error: DrctlError) -> None:
     assert during_a_run(error) is error
     assert before_a_run(error) is error
     assert error.hint == ""
 
 
-def test_an_error_before_a_run_says_that_there_is_none() -> None:
+def test_an_error_before_a_run_states_that_none_was_started() -> None:
     assert before_a_run(Unreachable("x", "start it")).hint == "no run was started; start it"
     assert before_a_run(Unknown("x")).hint == "no run was started"
     assert before_a_run(Unreachable("x", "start it"), execute=False).hint == "start it"

@@ -15,14 +15,14 @@ from tests.engine.test_failback_steps import ENDS, Around, check, verify
 from tests.report.gaps import gap, result, topic
 
 
-def test_only_what_was_there_at_the_comparison_before_counts() -> None:
+def test_only_copies_present_at_the_comparison_count() -> None:
     before = result(topic("orders", gap(0, 100), gap(1, 100)))
     later = result(topic("orders", gap(0, 105, missing=8), gap(1, 110, missing=4)))
     assert unreplicated_before(later, before) == 3
     assert unreplicated_before(later, result()) == 0, "a topic that is new since is on its way"
 
 
-def test_where_not_every_range_is_told_all_of_it_counts() -> None:
+def test_all_copies_count_if_ranges_are_incomplete() -> None:
     many = replace(gap(0, 110, missing=10), ranges_total=2)
     assert (
         unreplicated_before(result(topic("orders", many)), result(topic("orders", gap(0, 100))))
@@ -39,7 +39,7 @@ def test_where_not_every_range_is_told_all_of_it_counts() -> None:
         (10, 7, 0, 0),
     ],
 )
-def test_what_is_on_its_way_hides_no_missing_record_behind_second_copies(
+def test_in_flight_records_hide_no_missing_record_beside_duplicates(
     records: int, repeated: int, of_them_before: int, left: int
 ) -> None:
     found = _without_new(Missing(records, repeated=repeated), of_them_before)
@@ -47,7 +47,7 @@ def test_what_is_on_its_way_hides_no_missing_record_behind_second_copies(
     assert found.but_for(7) == left
 
 
-def test_an_open_transaction_of_the_source_is_no_proof() -> None:
+def test_an_open_transaction_of_the_source_prevents_proof() -> None:
     """A fence denies writes; what was written may still be committed, and is a record then."""
     counts = Counts(97, 97, 0, undecided=3)
     found = _missing(result(topic("orders", gap(0, 100, counts=counts), gap(1, 100))))
@@ -69,7 +69,7 @@ def test_an_open_transaction_of_the_source_is_no_proof() -> None:
     assert (gapped.state, gapped.items) == (State.UNKNOWN, (open_,))
 
 
-def test_how_far_behind_replication_is_needs_no_end_of_transactions() -> None:
+def test_replication_lag_ignores_transaction_markers() -> None:
     """Applications write on while it is waited for; the drain waits for what they leave open."""
     world = Around(found=Missing(0, undecided=("orders-0: 3 offsets",)))
     seen = verify("wait-for-catch-up", {"scope": "tail", "at_most": 5}, world)

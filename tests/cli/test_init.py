@@ -31,7 +31,7 @@ def topics_of(cluster: ClusterUnderTest) -> set[str]:
     return set(cluster.admin.list_topics(timeout=30).topics)
 
 
-def test_a_file_that_says_what_is_there(
+def test_the_written_configuration_matches_the_clusters(
     lab: Lab, primary: ClusterUnderTest, secondary: ClusterUnderTest, drctl: Run, tmp_path: Path
 ) -> None:
     before = topics_of(primary), topics_of(secondary)
@@ -67,7 +67,7 @@ def test_a_file_that_says_what_is_there(
             assert lab.cluster(cluster).password_file(user).read_text() not in shown
 
 
-def test_without_connect_the_topics_of_both_sides_are_written(
+def test_without_connect_topics_of_both_clusters_are_written(
     lab: Lab, primary: ClusterUnderTest, secondary: ClusterUnderTest, drctl: Run, tmp_path: Path
 ) -> None:
     ran = drctl("init", primary.bootstrap, secondary.bootstrap, *options(lab))
@@ -94,7 +94,7 @@ def test_a_wrong_password_is_named_and_nothing_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_connect_that_does_not_exist(
+def test_an_unknown_connect_worker(
     lab: Lab, primary: ClusterUnderTest, secondary: ClusterUnderTest, drctl: Run, tmp_path: Path
 ) -> None:
     nobody = "http://me:${env:PLANTED}@127.0.0.1:1"
@@ -107,7 +107,7 @@ def test_a_connect_that_does_not_exist(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_lab_s_own_documents_fit_their_schema(lab: Lab, drctl: Run) -> None:
+def test_lab_documents_match_their_schema(lab: Lab, drctl: Run) -> None:
     ran = drctl("lab", "status", "--dir", str(lab.root), "-o", "json")
     assert (ran.code, ran.stderr) == (0, "")
     assert CONNECT in {part["name"] for part in check(ran.document())["components"]}

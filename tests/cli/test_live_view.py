@@ -32,8 +32,8 @@ from drctl.lab.waiting import Patience
 from drctl.steps.registry import KINDS
 from drctl.views.run_data import Became
 from tests.cli.conftest import clean_environment
-from tests.engine.switches import Deaf, Hurried, Notes, World, kinds, plan
 from tests.engine.test_read_only_steps import Two
+from tests.engine.toggles import Deaf, Hurried, Notes, World, kinds, plan
 from tests.report import runs
 
 STOP = "Ctrl-C stops after the current operation and shows how to resume."
@@ -50,11 +50,11 @@ STOP = "Ctrl-C stops after the current operation and shows how to resume."
         ("7", None),
     ],
 )
-def test_what_is_left_stands_first_in_the_words(words: str, left: int | None) -> None:
+def test_remaining_work_comes_first_in_the_line(words: str, left: int | None) -> None:
     assert counted(words) == left
 
 
-def test_so_it_does_in_the_words_of_the_kinds_that_count() -> None:
+def test_remaining_work_comes_first_for_steps_that_count() -> None:
     seen = KINDS["drain"].verify({}, cast(Any, Two(lacking=Missing(12_400))))
     assert (seen.state, counted(seen.message)) == (State.WAITING, 12_400)
     intent = {"target": "b", "groups": ["app", "other"]}
@@ -112,7 +112,7 @@ def became(seen: Snapshot) -> dict[str, Became]:
     return {line.id: line.became for line in seen.lines}
 
 
-def test_a_run_that_comes_to_its_end() -> None:
+def test_a_completed_run() -> None:
     stage = Stage(World())
     last = stage.run()
     assert stage.currents() == [step.id for step in plan().steps]
@@ -120,7 +120,7 @@ def test_a_run_that_comes_to_its_end() -> None:
     assert (last.current, last.wait, last.rollback_reason) == ("", None, "")
 
 
-def test_one_that_is_turned_back_and_gone_on_with() -> None:
+def test_a_rolled_back_run_that_is_resumed() -> None:
     world = World(stuck={"offsets"})
     stage = Stage(world)
     last = stage.run()
@@ -141,7 +141,7 @@ def test_one_that_is_turned_back_and_gone_on_with() -> None:
     assert stage.seen[0][0].lines[0].spent is None, "seconds of somebody else"
 
 
-def test_a_falling_figure_has_a_pace() -> None:
+def test_a_falling_number_has_a_rate() -> None:
     clock = Hurried()
     timeline = LiveTimeline(runs.planned(), KINDS, "r1", clock.monotonic)
     timeline.step("drain", 4, 13)
@@ -178,7 +178,7 @@ def hostile() -> tuple[Snapshot, float]:
 
 @pytest.mark.parametrize("width", [1, 8, 20, 40, 71, 72, 200])
 @pytest.mark.parametrize("height", [1, 2, 3, 4, 5, 6, 9, 12, 18, 19, 60])
-def test_it_fits_every_terminal_and_nothing_in_it_acts(width: int, height: int) -> None:
+def test_it_fits_every_terminal_and_is_escaped(width: int, height: int) -> None:
     shown = drawn(*hostile(), width, height).removesuffix("\n").split("\n")
     assert len(shown) <= max(1, height - 1)
     assert all(cell_len(line) <= width and line.isprintable() for line in shown)
@@ -190,7 +190,7 @@ def test_it_fits_every_terminal_and_nothing_in_it_acts(width: int, height: int) 
 
 
 @pytest.mark.parametrize("count", range(8))
-def test_the_window_holds_the_place(count: int) -> None:
+def test_the_window_keeps_the_current_step(count: int) -> None:
     for room in range(1, 9):
         for place in range(count):
             first, after = window(count, place, room)
@@ -215,7 +215,7 @@ class Tty(io.StringIO):
         (GlobalOptions(output=Output.JSON), {"TERM": "xterm"}, True, False),
     ],
 )
-def test_it_is_drawn_for_people_only(
+def test_it_is_drawn_on_a_terminal_only(
     options: GlobalOptions,
     environ: Mapping[str, str],
     terminal: bool,
@@ -305,7 +305,7 @@ def terminal(*arguments: str, **environ: str) -> Iterator[Terminal]:
 
 
 @pytest.mark.slow
-def test_a_run_on_a_terminal_of_changing_size() -> None:
+def test_a_run_on_a_resized_terminal() -> None:
     with terminal("3", "ask") as shown:
         shown.await_text("4 drain               now")
         shown.await_text("left of 12,400")
@@ -340,7 +340,7 @@ def test_ctrl_c(presses: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_log_gets_lines() -> None:
+def test_a_log_gets_plain_lines() -> None:
     with terminal("40", TERM="dumb") as shown:
         assert shown.wait() == 0
         shown.await_text("ended: done")

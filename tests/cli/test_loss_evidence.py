@@ -76,7 +76,7 @@ def found(log: PartitionOffsets, times: Iterable[int], pace: float, last_ms: int
     return answers
 
 
-def test_the_write_history_follows_from_copies() -> None:
+def test_the_write_history_is_derived_from_copies() -> None:
     answers = found(LOG, EDGES, 1)
     write_history = by_own_times(LOG, LAST, None, EDGES, answers, A)
     assert write_history is not None
@@ -95,7 +95,7 @@ def test_the_write_history_follows_from_copies() -> None:
 @pytest.mark.parametrize(
     ("delay_ms", "lag_ms"), [(50, 0), (2_500, 2_000), (45_000, 30_000), (-900, 0), (-1_500, None)]
 )
-def test_the_lag_follows_from_a_sync_and_its_record(delay_ms: int, lag_ms: int | None) -> None:
+def test_the_lag_is_derived_from_a_sync_and_its_record(delay_ms: int, lag_ms: int | None) -> None:
     """A record that was copied before it was written has its time from elsewhere."""
     log, at = PartitionOffsets(0, 1_001, 1_001), LAST + delay_ms
     answers = found(log, [*EDGES, *lag_times(at)], 1)
@@ -103,7 +103,7 @@ def test_the_lag_follows_from_a_sync_and_its_record(delay_ms: int, lag_ms: int |
     assert (write_history.lag_ms if write_history else None) == lag_ms
 
 
-def test_event_times_are_not_times_of_writing() -> None:
+def test_event_times_are_not_write_times() -> None:
     at = LAST + 3 * 86_400_000
     answers = found(LOG, [*EDGES, *lag_times(at)], 1)
     assert by_own_times(LOG, LAST, Sync(999, 999, at), EDGES, answers, A) is None
@@ -209,7 +209,7 @@ class Target:
 
 
 @pytest.mark.parametrize("told", [None, ""])
-def test_a_worker_that_was_suspended_is_known_by_the_heartbeats_it_writes(told: str | None) -> None:
+def test_a_suspended_worker_is_detected_by_its_heartbeats(told: str | None) -> None:
     begin, end = LAST, LAST + 8_000
     own = [*range(begin - 90_000, begin + 1, 1_000), *range(end, end + 30_000, 1_000)]
     other = range(begin - 90_000, end + 30_000, 1_000)

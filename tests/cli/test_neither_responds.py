@@ -75,7 +75,7 @@ def test_every_command_gives_the_same_diagnosis(called: Run, config: str, comman
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["failover", "failover --mode unplanned", "gap"])
-def test_it_takes_two_lines_and_shows_no_plan(called: Run, config: str, command: str) -> None:
+def test_the_diagnosis_is_two_lines_without_a_plan(called: Run, config: str, command: str) -> None:
     ran = called(*command.split())
     assert (ran.code, ran.stdout) == (5, "")
     first, second = ran.stderr.splitlines()
@@ -85,7 +85,7 @@ def test_it_takes_two_lines_and_shows_no_plan(called: Run, config: str, command:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["status", "doctor"])
-def test_checks_begin_with_it(called: Run, config: str, command: str) -> None:
+def test_checks_begin_with_the_diagnosis(called: Run, config: str, command: str) -> None:
     ran = called(command)
     assert ran.code == 5
     head = " ".join(ran.stdout.split())
@@ -98,7 +98,7 @@ def test_checks_begin_with_it(called: Run, config: str, command: str) -> None:
 
 
 @pytest.mark.slow
-def test_init_does_not_refer_to_a_file_that_is_not_there_yet(called: Run, tmp_path: Path) -> None:
+def test_init_does_not_refer_to_a_file_that_does_not_exist(called: Run, tmp_path: Path) -> None:
     with closed_ports(2) as (one, two):
         ran = called("init", f"127.0.0.1:{one}", f"127.0.0.1:{two}")
     assert (ran.code, ran.stdout) == (5, "")
@@ -151,7 +151,7 @@ def silent_except(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], N
 
 
 @pytest.mark.parametrize(("answering", "diagnosed"), [("", True), ("b", True), ("bc", False)])
-def test_only_a_link_without_a_cluster_that_responds(
+def test_only_links_with_a_reachable_cluster_are_evaluated(
     silent_except: Callable[[str], None], answering: str, diagnosed: bool
 ) -> None:
     config = read(LINKS, Path("x.yaml"))

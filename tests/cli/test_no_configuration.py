@@ -69,7 +69,7 @@ def test_a_command_names_the_file_and_how_to_create_it(
     assert hint.startswith("hint: create it: drctl init PRIMARY:9092 SECONDARY:9092; or ")
 
 
-def test_a_file_that_was_named(called: Run) -> None:
+def test_a_file_named_on_the_command_line(called: Run) -> None:
     ran = called("status", "--config", "my file.yaml")
     assert (ran.code, ran.stdout) == (2, "")
     error, hint = ran.stderr.splitlines()

@@ -83,7 +83,7 @@ every = pytest.mark.parametrize("name", HOSTILE)
 
 
 @every
-def test_a_word_arrives_as_it_is(name: str) -> None:
+def test_a_word_is_passed_unchanged(name: str) -> None:
     assert words_of(f"tool {quote(name)}") == ["tool", name]
     assert words_of(f"tool {command([name, name])}") == ["tool", name, name]
     assert words_of(f"tool {arguments(name)}")[-1] == name
@@ -93,7 +93,7 @@ def test_a_word_arrives_as_it_is(name: str) -> None:
 
 
 @every
-def test_a_segment_of_a_url_arrives_as_it_is(name: str) -> None:
+def test_a_url_segment_is_passed_unchanged(name: str) -> None:
     url = words_of(put("", name, "stop"))[-1]
     assert url.startswith("http://connect:8083/connectors/")
     assert unquote(url.split("/")[-2]) == name
@@ -120,7 +120,7 @@ def test_next_steps_of_a_run(name: str) -> None:
 
 
 @every
-def test_principals_that_write_to_topics_of_drctls(name: str) -> None:
+def test_principals_that_write_to_drctl_topics(name: str) -> None:
     rules = [f"ALLOW User:x ALL PREFIXED:{topic} *" for topic in ("__drctl_", "led")]
     case = {
         "link": {"from": "source", "to": "target"},
@@ -186,7 +186,7 @@ def test_other_links(name: str) -> None:
 
 
 @every
-def test_by_hand(name: str) -> None:
+def test_manual_commands(name: str) -> None:
     from drctl.plans.inputs import PlanInputs
 
     seen = PlanInputs(name, "a", "b")
@@ -201,7 +201,7 @@ def test_by_hand(name: str) -> None:
 
 
 @every
-def test_what_is_done_by_hand_on_the_way_home(name: str) -> None:
+def test_manual_commands_of_a_failback(name: str) -> None:
     seen, settings = SITE.seen, SITE.link.settings
     one = ConnectorsConfig(source=name)
     back = settings.replicator.reverse
@@ -286,7 +286,7 @@ SAID_ELSEWHERE = {
 
 
 @pytest.mark.slow
-def test_no_name_stands_unquoted_in_a_command() -> None:
+def test_no_name_is_unquoted_in_a_command() -> None:
     """Every f-string that goes on with a value behind the beginning of a command line quotes it."""
     root = Path(drctl.__file__).parent
     found = []
@@ -317,7 +317,7 @@ def unquoted(text: ast.JoinedStr, file: str) -> Iterator[str]:
         said += "X"
 
 
-def test_a_name_in_quotes_is_seen() -> None:
+def test_a_quoted_name_is_detected() -> None:
     """The test above sees what it is to see."""
     lines: Sequence[str] = (
         'f"see `drctl resume {run} --execute`"',

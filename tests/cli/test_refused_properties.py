@@ -44,7 +44,7 @@ def write(folder: Path, line: str, *ends: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("ends", [("a", "b"), ("b", "a")], ids=["target", "source"])
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_a_typing_error_is_told_with_its_line(
+def test_a_misspelled_property_is_reported_with_its_line(
     called: Run, tmp_path: Path, words: tuple[str, ...], ends: tuple[str, str]
 ) -> None:
     write(tmp_path, "sasl.pasword: x1y2", *ends)
@@ -66,7 +66,9 @@ def test_a_typing_error_is_told_with_its_line(
         ("sasl.mechanism: SCRAM-SHA-999", ""),
     ],
 )
-def test_a_value_too(called: Run, tmp_path: Path, line: str, named: str) -> None:
+def test_an_invalid_value_is_reported_with_its_line(
+    called: Run, tmp_path: Path, line: str, named: str
+) -> None:
     if not named:
         named = line.partition(":")[0]
         login = ["sasl.username: u", "sasl.password: p"] if "sasl" in line else []

@@ -39,14 +39,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_journal_that_is_as_it_was_written(folder: Path, called: Run) -> None:
+def test_an_unchanged_journal(folder: Path, called: Run) -> None:
     ran = called("report", "--local", "--verify", "-o", "json")
     assert ran.code == 0, ran.stderr
     assert check(ran.document())["schema"] == "drctl/report/1"
     assert not list(folder.glob("report-*")), "--verify has written"
 
 
-def test_one_that_was_changed(folder: Path, called: Run) -> None:
+def test_a_changed_journal(folder: Path, called: Run) -> None:
     file = folder / ".drctl" / "runs" / RUN / "journal.jsonl"
     file.write_bytes(file.read_bytes().replace(b"a precheck fails", b"no precheck fails"))
     ran = called("report", "--local", "--verify")
@@ -55,7 +55,7 @@ def test_one_that_was_changed(folder: Path, called: Run) -> None:
 
 
 @pytest.mark.parametrize(("form", "begins"), [("html", "<!"), ("md", "# "), ("junit", "<?xml")])
-def test_each_form(folder: Path, called: Run, form: str, begins: str) -> None:
+def test_each_format(folder: Path, called: Run, form: str, begins: str) -> None:
     ran = called("report", RUN, "--local", "--format", form, "--output-file", "told")
     assert ran.code == 0, ran.stderr
     assert (folder / "told").read_text(encoding="utf-8").lower().startswith(begins)
@@ -82,13 +82,13 @@ def test_a_run_that_drctl_gap_completes(folder: Path, called: Run) -> None:
     assert str(place) in after["rpo"]["how"]
 
 
-def test_the_journal_itself(folder: Path, called: Run) -> None:
+def test_the_journal_file(folder: Path, called: Run) -> None:
     document = check(called("journal", RUN, "--local", "-o", "json").document())
     told = document["runs"][0]["entries"]
     assert [entry["entry"] for entry in told] == ["began", "rolling-back", "ended"]
     assert json.loads(told[1]["line"])["why"] == "a precheck fails"
 
 
-def test_a_run_that_is_not_there(folder: Path, called: Run) -> None:
+def test_an_unknown_run(folder: Path, called: Run) -> None:
     assert called("report", "other", "--local").code == 2
     assert called("journal", "other", "--local").code == 2

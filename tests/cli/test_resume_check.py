@@ -59,6 +59,7 @@ from tests.engine import test_failback_kinds as kinds
 from tests.engine import test_rebuild_interruptions as rebuilds
 from tests.engine import test_source_connectors as source_connectors
 from tests.engine.crashing import Case, ends, run
+from tests.engine.emptied_cluster import cut, wiped
 from tests.engine.failovers import (
     REVERSED,
     SEEN,
@@ -69,14 +70,13 @@ from tests.engine.failovers import (
 )
 from tests.engine.pair import PRIMARY, SECONDARY, Deed, Pair, linked
 from tests.engine.processes import MIRROR
-from tests.engine.rebuilt import cut, wiped
-from tests.engine.returned import returned
-from tests.engine.switches import Crash, Notes
+from tests.engine.recovered_cluster import returned
 from tests.engine.test_failback_kinds import deeds as by_people
 from tests.engine.test_interruptions import Countdown
 from tests.engine.test_no_writes import ASKED, OF_RUNBOOKS
 from tests.engine.test_runbook_interruptions import BOOKS
 from tests.engine.test_runbook_interruptions import case as booked
+from tests.engine.toggles import Crash, Notes
 
 AT = datetime(2026, 3, 5, 14, 20, tzinfo=UTC)
 WHO = {"user": "eve", "host": "elsewhere"}
@@ -267,7 +267,7 @@ LEGITIMATE: dict[str, Honest] = {
 
 
 @pytest.mark.parametrize("name", LEGITIMATE)
-def test_what_drctl_has_written_by_this_configuration_may_go_on(name: str, tmp_path: Path) -> None:
+def test_a_run_of_the_same_configuration_may_continue(name: str, tmp_path: Path) -> None:
     honest = LEGITIMATE[name]
     config, given = configured(tmp_path, honest.method, copies=honest.copies), honest.make()
     places = ends(given)
@@ -277,7 +277,7 @@ def test_what_drctl_has_written_by_this_configuration_may_go_on(name: str, tmp_p
         assert said(state, config) == []
 
 
-def test_every_kind_of_step_is_among_what_may_go_on() -> None:
+def test_every_step_kind_may_continue() -> None:
     """Each by an intent of its own: one that is added later needs a case."""
     listed = [*repairs.plan().steps, *elected("primary").steps, applied("orders"), RECONCILED]
     listed += [step for given, _ in every("secondary") for step in given.steps]
@@ -303,9 +303,7 @@ RECONCILED = ReconcileResult().step(
 @pytest.mark.parametrize(
     ("target", "words"), [(SECONDARY, ""), ("third", "'third' is not a cluster")]
 )
-def test_reconciling_goes_on_on_the_target_that_it_is_of(
-    target: str, words: str, config: Config
-) -> None:
+def test_reconcile_continues_on_its_own_target(target: str, words: str, config: Config) -> None:
     settings = {**RECONCILED.settings, "target": target}
     step = replace(RECONCILED, settings=settings)
     state = run_state_of(step, **{step.id: {**settings, "due": 1, "before": 0}})
@@ -324,9 +322,7 @@ def elected(cluster: str) -> Plan:
     ("cluster", "words"),
     [("primary", ""), ("secondary", "'secondary' is not a cluster of the link")],
 )
-def test_elections_go_on_on_the_cluster_that_they_are_of(
-    config: Config, cluster: str, words: str
-) -> None:
+def test_elections_continue_on_their_own_cluster(config: Config, cluster: str, words: str) -> None:
     link = config.inside("primary")
     run = elections.Run(elections.Cluster(), elections.planned(elections.BEHIND))
     with pytest.raises(Crash):
@@ -348,7 +344,9 @@ def applied(topic: str) -> Step:
 @pytest.mark.parametrize(
     ("topic", "words"), [("orders", ""), ("secret", "topic 'secret' does not belong to the link")]
 )
-def test_offsets_go_on_in_what_the_link_carries(config: Config, topic: str, words: str) -> None:
+def test_offsets_continue_within_the_topics_of_the_link(
+    config: Config, topic: str, words: str
+) -> None:
     """Also before they are decided on: that is done again, from the settings."""
     step = applied(topic)
     intent = ApplyIntent("secondary", (Change("app", topic, 0, None, Committed(5)),))
@@ -358,7 +356,7 @@ def test_offsets_go_on_in_what_the_link_carries(config: Config, topic: str, word
         assert all(words in each for each in found)
 
 
-def test_runs_about_the_connectors_of_some_workers_go_on_over_these(config: Config) -> None:
+def test_connector_runs_continue_on_the_same_workers(config: Config) -> None:
     link = connect_adapters.link_named(config, LINK)
     assert (link.name, link.target) == (LINK, "secondary"), "the link that names them keeps it"
     for given, workers in every(link.target):
@@ -420,7 +418,7 @@ FORGED: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", FORGED)
-def test_a_step_that_nothing_configured_allows(name: str, config: Config) -> None:
+def test_a_step_outside_the_configuration_is_refused(name: str, config: Config) -> None:
     kind, settings = FORGED[name]
     state = run_state_of(Step("notify", kind, settings))
     assert [each for each in said(state, config) if each.startswith("step notify: ")]
@@ -520,19 +518,21 @@ INTENTS: dict[str, tuple[Step, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", INTENTS)
-def test_an_intent_that_nothing_configured_allows(name: str, config: Config) -> None:
+def test_an_intent_outside_the_configuration_is_refused(name: str, config: Config) -> None:
     step, intent = INTENTS[name]
     assert said(run_state_of(step), config) == []
     found = said(run_state_of(step, **{step.id: intent}), config)
     assert [each for each in found if each.startswith(f"the intent of step {step.id}: ")]
 
 
-def test_a_link_of_another_name(config: Config) -> None:
+def test_another_link(config: Config) -> None:
     told = [entries.began(RUN, plan_of(FINE, link="other"), WHO, AT)]
     assert said(read_run(told), config) == ["the plan belongs to link 'other'"]
 
 
-def test_what_a_runbook_names_is_allowed_where_this_machine_has_the_same(tmp_path: Path) -> None:
+def test_names_in_a_runbook_are_allowed_if_this_machine_has_the_same_runbook(
+    tmp_path: Path,
+) -> None:
     books = tmp_path / "books"
     books.mkdir()
     (books / "tell.yaml").write_text(
@@ -566,7 +566,7 @@ def test_what_a_runbook_names_is_allowed_where_this_machine_has_the_same(tmp_pat
         assert len(found(replace(tell, settings=settings), same)) == 1, forged
 
 
-def test_parameters_of_a_runbook_stand_for_principals_and_connectors(tmp_path: Path) -> None:
+def test_runbook_parameters_cover_principals_and_connectors(tmp_path: Path) -> None:
     books = tmp_path / "books"
     books.mkdir()
     (books / "stop.yaml").write_text(
@@ -589,7 +589,7 @@ def test_parameters_of_a_runbook_stand_for_principals_and_connectors(tmp_path: P
     assert len(said(read_run([entries.began(RUN, elsewhere, WHO, AT)]), config)) == 3
 
 
-def test_a_signed_journal_is_believed_what_no_configuration_names(tmp_path: Path) -> None:
+def test_a_signed_journal_may_name_what_the_configuration_lacks(tmp_path: Path) -> None:
     config = configured(tmp_path, more="journal: {key: '0123456789abcdef'}\n")
     env = Step("tell", "command", command(argv=["/opt/acme/announce", "x"], env={"A": "b"}))
     own = replace(FENCE, settings={**FENCE.settings, "principals": ["User:own"]})
@@ -602,7 +602,7 @@ def test_a_signed_journal_is_believed_what_no_configuration_names(tmp_path: Path
     )
 
 
-def test_what_only_an_unsigned_journal_tells_is_not_rolled_back_to(config: Config) -> None:
+def test_facts_of_an_unsigned_journal_are_not_used_for_rollback(config: Config) -> None:
     switch = Step("switch", "switch-endpoint", {"number": 1, "kind": "dns", "to": "secondary"})
 
     def left_to_people(*records: str) -> frozenset[str]:
@@ -628,7 +628,7 @@ def test_what_only_an_unsigned_journal_tells_is_not_rolled_back_to(config: Confi
     assert not stays["configure-topics"].undo({"cluster": "b", "changes": []}, cast(Any, None))
 
 
-def test_a_repair_is_held_against_what_differs_whatever_its_plan_is_called(
+def test_a_repair_is_compared_with_the_differences_whatever_its_plan_name(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change = {"topic": "orders", "key": "retention.ms", "to": "1", "from": "5"}
@@ -674,7 +674,7 @@ def test_a_repair_is_held_against_what_differs_whatever_its_plan_is_called(
 
 
 @pytest.mark.parametrize("declined", ["", "invoices", "remove"])
-def test_a_repair_may_go_on_wherever_its_process_ended(
+def test_a_repair_may_continue_wherever_it_was_interrupted(
     declined: str, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     link = config.link()
@@ -715,7 +715,7 @@ def test_a_repair_may_go_on_wherever_its_process_ended(
     assert number > 30
 
 
-def test_every_kind_that_changes_something_is_rehearsed() -> None:
+def test_every_kind_that_writes_is_covered() -> None:
     """What is sent goes through the hands: a kind that is added later is held like all others."""
     sent = {name for name, kind in KINDS.items() if Trait.CHANGES in kind.traits}
     assert REPAIRS - {"final-precheck"} <= sent
@@ -797,7 +797,7 @@ def test_no_command_of_a_forged_run_is_started(resumed: Callable[..., int], tmp_
 
 
 @pytest.mark.usefixtures("capsys")
-def test_a_forged_run_is_set_aside(resumed: Callable[..., int], tmp_path: Path) -> None:
+def test_a_forged_run_is_skipped(resumed: Callable[..., int], tmp_path: Path) -> None:
     told = forged(["/bin/true"], ["touch", str(tmp_path / "was-here")])
     told[0] = {**told[0], "plan": {**told[0]["plan"], "source": "elsewhere", "link": "other"}}
     with pytest.raises(Refused, match="elsewhere"):
@@ -819,7 +819,7 @@ def test_a_forged_run_is_set_aside(resumed: Callable[..., int], tmp_path: Path) 
         lambda first: first.update(who=7),
     ],
 )
-def test_a_run_that_no_drctl_wrote_is_damaged(
+def test_a_run_that_drctl_did_not_write_is_damaged(
     change: Callable[[Any], None], resumed: Callable[..., int]
 ) -> None:
     told = json.loads(json.dumps(forged(["/bin/true"], [])))
@@ -840,6 +840,6 @@ def test_a_run_that_no_drctl_wrote_is_damaged(
         {**entries.resumed(WHO, AT), "overrides": 5},
     ],
 )
-def test_an_entry_that_no_drctl_wrote_damages_the_run(entry: Entry) -> None:
+def test_an_entry_that_drctl_did_not_write_damages_the_run(entry: Entry) -> None:
     with pytest.raises(DamagedJournal):
         read_run([*forged(["/bin/true"], []), entry])

@@ -32,7 +32,7 @@ def gap() -> dict[str, Any]:
     ).to_json()
 
 
-def test_a_real_gap_document_fits() -> None:
+def test_a_real_gap_document_is_valid() -> None:
     document = check(json.loads(json.dumps(gap())))
     assert document["order"]["inversions"] is None
 
@@ -63,14 +63,14 @@ def test_the_schema_of_gap_is_strict(path: tuple[str | int, ...], value: object)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", names())
-def test_each_schema_is_printed_and_sound(name: str, called: Run) -> None:
+def test_each_schema_is_printed_and_valid(name: str, called: Run) -> None:
     ran = called("schema", f"drctl/{name}/1")
     assert (ran.code, ran.stderr) == (0, "")
     assert json.loads(ran.stdout) == json.loads(json.dumps(schema_of(name)))
 
 
 @pytest.mark.parametrize("name", names())
-def test_each_schema_is_sound(name: str) -> None:
+def test_each_schema_is_valid(name: str) -> None:
     schema = json.loads(json.dumps(schema_of(name)))
     Draft202012Validator.check_schema(schema)
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
@@ -85,7 +85,7 @@ def test_a_schema_in_json(called: Run) -> None:
     assert document == called("schema", "gap/1", "-o", "json").document()
 
 
-def test_every_object_is_closed() -> None:
+def test_objects_allow_no_other_fields() -> None:
     def closed(node: Any) -> bool:
         if isinstance(node, list):
             return all(closed(item) for item in node)
@@ -99,7 +99,7 @@ def test_every_object_is_closed() -> None:
     assert all(closed(schema_of(name)) for name in names())
 
 
-def test_errors_may_have_every_exit_code_but_those_of_results() -> None:
+def test_errors_may_have_every_exit_code_except_those_of_results() -> None:
     codes = set(schema_of("error")["$defs"]["ErrorBody"]["properties"]["code"]["enum"])
     assert codes == {int(code) for code in ExitCode} - {ExitCode.DONE, ExitCode.FOUND}
 
@@ -111,7 +111,7 @@ def test_an_unknown_version(called: Run) -> None:
         assert ran.stderr.startswith(f"error: unknown document '{asked}'")
 
 
-def test_each_document_that_is_named_in_the_code_has_a_schema() -> None:
+def test_each_document_named_in_the_code_has_a_schema() -> None:
     named = {
         name
         for source in Path(drctl.__file__).parent.rglob("*.py")

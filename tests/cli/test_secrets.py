@@ -7,7 +7,7 @@ import pytest
 
 from tests.cli.conftest import Ran, Run
 from tests.cli.documents import check
-from tests.cli.test_endings import free_port
+from tests.cli.test_exit_codes import free_port
 
 PLANTED = "hunter2-planted"
 CONFIG = """clusters:
@@ -69,7 +69,7 @@ def test_broken_configurations(called: Run, tmp_path: Path, number: int) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 10])
-def test_broken_configurations_and_the_real_command(
+def test_broken_configurations_with_the_real_command(
     drctl: Run, tmp_path: Path, number: int
 ) -> None:
     (tmp_path / "drctl.yaml").write_text(BROKEN[number])
@@ -79,7 +79,7 @@ def test_broken_configurations_and_the_real_command(
 
 
 @pytest.mark.slow
-def test_5_clusters_that_do_not_answer(drctl: Run, tmp_path: Path) -> None:
+def test_5_unreachable_clusters(drctl: Run, tmp_path: Path) -> None:
     """All at once, for each waits as long as a cluster may take to answer."""
     (tmp_path / "secret").write_text(PLANTED)
     address = f"127.0.0.1:{free_port()}"
@@ -116,7 +116,7 @@ def test_5_clusters_that_do_not_answer(drctl: Run, tmp_path: Path) -> None:
          "cannot read absent: No such file or directory"),
     ],
 )  # fmt: skip
-def test_a_secret_that_is_missing(called: Run, tmp_path: Path, password: str, said: str) -> None:
+def test_a_missing_secret(called: Run, tmp_path: Path, password: str, said: str) -> None:
     (tmp_path / "drctl.yaml").write_text(CONFIG.format(port=2, password=password, more=""))
     ran = called("gap")
     assert (ran.code, ran.stdout) == (2, "")

@@ -153,7 +153,7 @@ def document(ran: Ran, code: int) -> dict[str, Any]:
     return check(ran.document())
 
 
-def test_what_is_probably_lost_is_shown_before_anything_is_done(called: Run, site: Site) -> None:
+def test_the_loss_estimate_is_shown_before_execution(called: Run, site: Site) -> None:
     site.silent, site.losses = True, [loss(1240, 4.5), loss(1240, 4.5)]
     shown = document(called(*UNPLANNED, "--output", "json"), 0)
     assert shown["loss"] == {
@@ -173,7 +173,9 @@ def test_what_is_probably_lost_is_shown_before_anything_is_done(called: Run, sit
     assert told < lines.index("Steps")
 
 
-def test_it_grows_and_the_plan_stays_the_same(called: Run, site: Site, tmp_path: Path) -> None:
+def test_a_growing_estimate_leaves_the_plan_unchanged(
+    called: Run, site: Site, tmp_path: Path
+) -> None:
     site.silent, site.losses = True, [loss(1240, 4.5), loss(2480, 9.0)]
     files = [tmp_path / name for name in ("one.json", "two.json")]
     shown = [
@@ -190,7 +192,7 @@ def test_it_grows_and_the_plan_stays_the_same(called: Run, site: Site, tmp_path:
     assert document(expected, 0)["loss"]["records"] == 3000
 
 
-def test_a_loss_that_cannot_be_estimated_is_said_not_to_be(called: Run, site: Site) -> None:
+def test_a_loss_that_cannot_be_estimated_is_reported(called: Run, site: Site) -> None:
     site.silent, site.losses = True, ["cluster secondary did not answer"]
     told = document(called(*UNPLANNED, "--output", "json"), 0)["loss"]
     assert (
@@ -206,7 +208,7 @@ def unproven(group: str) -> Wanted:
     return Wanted(group, ORDERS, Committed(100), bounds, based_on=based_on)
 
 
-def test_groups_that_would_have_no_offset_are_in_the_headline(called: Run, site: Site) -> None:
+def test_groups_without_an_offset_are_in_the_headline(called: Run, site: Site) -> None:
     site.silent, site.losses = True, [loss(1240, 4.5)] * 2
     nowhere = Wanted("billing", ORDERS, None, blocked="there is no evidence")
     site.known = Translated((unproven("shipping"), nowhere), ("fraud-.*",))
@@ -228,7 +230,7 @@ def test_groups_that_would_have_no_offset_are_in_the_headline(called: Run, site:
     )
 
 
-def test_a_policy_may_refuse_what_is_not_proven(called: Run, site: Site, tmp_path: Path) -> None:
+def test_a_policy_may_refuse_unproven_offsets(called: Run, site: Site, tmp_path: Path) -> None:
     refusing = f"{CONFIG}policy: {{unproven_offsets: refuse}}\n"
     (tmp_path / "drctl.yaml").write_text(refusing, encoding="utf-8")
     site.silent, site.losses = True, [loss(1240, 4.5)]
@@ -240,12 +242,12 @@ def test_a_policy_may_refuse_what_is_not_proven(called: Run, site: Site, tmp_pat
     assert step["settings"]["unproven_offsets"] == "refuse"
 
 
-def test_a_planned_one_loses_nothing_and_nobody_is_asked(called: Run, site: Site) -> None:
+def test_a_planned_failover_loses_nothing_and_asks_nothing(called: Run, site: Site) -> None:
     assert document(called("failover", "--output", "json"), 0)["loss"] is None
     assert site.asked == 0
 
 
-def test_whoever_types_the_name_has_read_what_is_lost(
+def test_the_prompt_shows_the_loss(
     called: Run, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site.silent, site.losses = True, [loss(1240, 4.5)]
@@ -262,7 +264,7 @@ def test_whoever_types_the_name_has_read_what_is_lost(
 
 
 @pytest.mark.parametrize("mode", ["planned", "unplanned"])
-def test_what_changes_between_showing_and_executing_refuses_the_run(
+def test_a_change_between_plan_and_execution_refuses_the_run(
     called: Run, site: Site, mode: str
 ) -> None:
     site.partitions = [2, 3]
@@ -278,7 +280,7 @@ def test_what_changes_between_showing_and_executing_refuses_the_run(
     assert site.asked == 0, "the step itself estimates, in time"
 
 
-def test_a_plan_that_was_agreed_on_and_is_another_one_is_refused_unasked(
+def test_a_plan_that_differs_from_the_approved_one_is_refused_without_a_prompt(
     called: Run, site: Site, tmp_path: Path
 ) -> None:
     file = str(tmp_path / "agreed.json")
@@ -297,7 +299,7 @@ SECRETIVE = CONFIG.replace(
 )
 
 
-def test_a_plan_with_a_secret_in_it_is_the_one_that_its_file_holds(
+def test_a_plan_with_a_secret_matches_its_file(
     called: Run, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     overridden = replace(running.OVER_LINK, overrides=known_overrides)
@@ -323,7 +325,7 @@ def test_a_plan_with_a_secret_in_it_is_the_one_that_its_file_holds(
     assert "override" not in message, "nobody has changed the reason"
 
 
-def test_a_step_that_would_be_another_one_without_its_secret_is_refused(
+def test_a_step_that_differs_without_its_secret_is_refused(
     called: Run, site: Site, tmp_path: Path
 ) -> None:
     fence = f"fence: {{method: command, command: [./fence, {SECRET}], undo: [./fence, undo]}}"
@@ -339,7 +341,7 @@ def test_a_step_that_would_be_another_one_without_its_secret_is_refused(
         assert SECRET not in ran.stdout + ran.stderr
 
 
-def test_texts_for_people_are_masked_and_stay(called: Run, site: Site, tmp_path: Path) -> None:
+def test_human_readable_texts_are_masked_and_kept(called: Run, site: Site, tmp_path: Path) -> None:
     word = "remove the block"
     config = CONFIG.replace(
         '"127.0.0.1:1"}', f'"127.0.0.1:1", properties: {{sasl.password: {word}}}}}'
@@ -350,5 +352,5 @@ def test_texts_for_people_are_masked_and_stay(called: Run, site: Site, tmp_path:
     assert fence["settings"]["undo"] == "let producers write to primary again: ***, or restart them"
 
 
-def test_what_a_comparison_needs_can_be_imported_beforehand() -> None:
+def test_modules_of_a_comparison_can_be_imported_in_advance() -> None:
     Comparisons(cast(Any, None), cast(Any, None)).prepare()

@@ -51,14 +51,14 @@ def left_out(kind: str, **evidence: object) -> set[str]:
     return {each.group for each in found}
 
 
-def test_where_offsets_are_kept_everybody_goes_on() -> None:
+def test_preserved_offsets_let_every_group_resume() -> None:
     assert left_out("offset-preserving", mirrored=None, tracked_offsets={}, consumed={}) == {
         "lost",
         "reading",
     }
 
 
-def test_what_the_target_keeps_tells_where_groups_stand() -> None:
+def test_offsets_on_the_target_show_where_groups_resume() -> None:
     tracked = TrackedOffset(40, -1, "", 1, ())
     told = {
         "tracked_offsets": {place("tracked"): tracked},
@@ -78,7 +78,7 @@ def test_what_the_target_keeps_tells_where_groups_stand() -> None:
 
 
 @pytest.mark.parametrize(("offset", "noted"), [(40, True), (41, False)])
-def test_a_tracked_offset_behind_the_position_is_none(offset: int, noted: bool) -> None:
+def test_a_tracked_offset_below_the_position_is_ignored(offset: int, noted: bool) -> None:
     tracked = TrackedOffset(offset, -1, "", 1, ())
     question = Question(place("g"), 40, TopicPartition("orders", 0))
     seen = Evidence("AAA", None, {place("g"): tracked}, {})

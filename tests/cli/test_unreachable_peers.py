@@ -133,7 +133,7 @@ def test_a_configuration_error_does_not_count_as_unreachable() -> None:
     assert cluster.peer.error is None
 
 
-def test_clusters_that_reject_a_login_are_not_unreachable() -> None:
+def test_clusters_that_reject_a_login_are_reachable() -> None:
     connections.begin()
 
     def probe(name: str, error: Exception | None) -> None:
@@ -162,7 +162,7 @@ def test_peers_are_kept_if_tracking_begins_twice() -> None:
     assert connections.peer("primary", connections.cluster("primary")) is peer
 
 
-def test_outside_a_command_nothing_is_remembered() -> None:
+def test_nothing_is_remembered_outside_a_command() -> None:
     assert connections.peer("primary", "cluster primary") is None
     connections.recheck("cluster primary")
     assert connections.unreachable_clusters() == {}

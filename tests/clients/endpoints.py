@@ -12,7 +12,7 @@ import dns.tsig
 import dns.update
 
 from tests.clients.brokers import BEHIND_PROXY, PORT, TAKEN_ALONG
-from tests.endpoints.opening import Endpoint, endpoint
+from tests.endpoints.configured_endpoints import Endpoint, endpoint
 from tests.endpoints.programs import Program, found, start
 
 ZONE = "dr.test."

@@ -16,8 +16,8 @@ from tests.cli.conftest import Ran
 from tests.cli.documents import check
 from tests.cluster.failover_stage import mirror_maker
 from tests.cluster.killing import dying
+from tests.cluster.lab_link import Site, link_over
 from tests.cluster.link_command import soon
-from tests.cluster.site import Site, link_over
 from tests.lab.cluster_under_test import DEADLINE_S
 
 PREFIX = "flights-"
@@ -74,7 +74,7 @@ class Stage:
         return max(self.known())
 
     def killed_by_itself(self, moment: str, place: str, *words: str) -> None:
-        """Run one until SIGKILL ends it there: `dying_program` says where that is."""
+        """Run one until SIGKILL ends it there: `killed_program` says where that is."""
         self.drctl.killed(dying("drill", moment, place), *words)
 
     def running(self, *words: str) -> AbstractContextManager["subprocess.Popen[bytes]"]:

@@ -18,9 +18,9 @@ from drctl.lab.waiting import Patience
 from drctl.model.producer_ids import Advanced, highest
 from drctl.model.survey import BrokerFeatures, Capability
 from drctl.model.topology import TopicPartition
+from tests.cluster.lab_link import Site
 from tests.cluster.link_command import LinkCommand, soon
-from tests.cluster.rights import denials
-from tests.cluster.site import Site
+from tests.cluster.topic_acls import denials
 from tests.lab.cluster_under_test import QUIET, ClusterUnderTest
 
 APP = "orders-app"

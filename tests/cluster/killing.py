@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.cluster import dying_program
+from tests.cluster import killed_program
 from tests.cluster.command import Drctl
 from tests.cluster.failover_stage import Stage
 from tests.cluster.link_command import GO, LinkCommand
@@ -22,7 +22,7 @@ _PAUSE_S = 0.005
 
 def dying(journal: str, moment: str, place: str) -> tuple[str, ...]:
     """The program that ends there, to be run in drctl's place."""
-    return sys.executable, "-P", str(Path(dying_program.__file__)), journal, moment, place
+    return sys.executable, "-P", str(Path(killed_program.__file__)), journal, moment, place
 
 
 def killed_at_a_new_step(stage: Stage, words: Sequence[str], known: Collection[str]) -> str:

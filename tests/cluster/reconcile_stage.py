@@ -8,8 +8,8 @@ from drctl.formats import provenance
 from drctl.model.topology import Record
 from drctl.reconcile.policy import QUARANTINE
 from tests.cluster.command import Drctl
+from tests.cluster.lab_link import Site, link_over
 from tests.cluster.logs import read_logs
-from tests.cluster.site import Site, link_over
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 START = 1_700_000_000_000

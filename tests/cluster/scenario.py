@@ -6,8 +6,8 @@ from typing import Any
 
 from tests.cluster.command import Ended
 from tests.cluster.filling import Clock, fill
+from tests.cluster.lab_link import link_over
 from tests.cluster.logs import TopicLog, read_logs
-from tests.cluster.site import link_over
 from tests.cluster.traps import Expected, Trap
 from tests.lab.cluster_under_test import ClusterUnderTest
 

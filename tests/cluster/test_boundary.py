@@ -12,7 +12,7 @@ from drctl.kafka.reader import KafkaClusterReader
 from drctl.model.topology import OffsetRange, Record, TopicPartition
 from tests.cluster.link_command import soon
 from tests.conftest import NewTopic
-from tests.failback.ways import PRIMARY, gap, partition
+from tests.failback.failback_orders import PRIMARY, gap, partition
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(120)]
@@ -40,7 +40,7 @@ def written(cluster: ClusterUnderTest, topic: str) -> TopicPartition:
 
 
 @pytest.mark.parametrize("at_once", [7, 50_000])
-def test_ends_of_transactions_are_offsets_and_no_new_records(
+def test_transaction_markers_are_offsets_but_not_new_records(
     secondary: ClusterUnderTest,
     reader: KafkaClusterReader,
     new_topic: NewTopic,

@@ -38,7 +38,9 @@ def refused(stage: Stage, *words: str) -> str:
     return str(error["message"])
 
 
-def test_one_that_is_another_than_was_agreed_on(agreed_on: Stage, tmp_path: Path) -> None:
+def test_a_plan_that_differs_from_the_approved_one_is_refused(
+    agreed_on: Stage, tmp_path: Path
+) -> None:
     stage = agreed_on
     agreed = str(tmp_path / "agreed.json")
     plan = stage.json("failover", "--plan-out", agreed, code=0)
@@ -61,7 +63,7 @@ def test_one_that_is_another_than_was_agreed_on(agreed_on: Stage, tmp_path: Path
     assert_untouched(stage)
 
 
-def test_clusters_that_change_while_the_name_is_typed(agreed_on: Stage) -> None:
+def test_clusters_that_change_during_the_prompt(agreed_on: Stage) -> None:
     stage = agreed_on
     words = ("failover", "--link", stage.link, "--execute")
     more = lambda: stage.source.add_partitions(stage.topic, PARTITIONS + 1)  # noqa: E731

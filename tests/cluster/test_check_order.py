@@ -18,10 +18,10 @@ from drctl.kafka.connection import Connection
 from drctl.lab.scenarios import stage
 from drctl.model.repairs import Acl
 from drctl.model.topology import Record
+from tests.cluster.failback_stage import BACK
 from tests.cluster.failover_stage import Link, connect, mirror_maker
+from tests.cluster.lab_link import Site
 from tests.cluster.link_command import GO, soon
-from tests.cluster.site import Site
-from tests.cluster.way_home import BACK
 from tests.kafka.members import commit, member
 from tests.lab.cluster_under_test import ClusterUnderTest
 
@@ -161,7 +161,7 @@ def way(site: Site) -> WayBack:
     return site.keep(WayBack(site))
 
 
-def test_each_step_in_order_is_ok_and_names_the_next(way: WayBack) -> None:
+def test_each_step_in_order_is_ok_and_names_the_next_step(way: WayBack) -> None:
     way.copy_some()
     way.lead_to("primary")
     peace = way.order(0)
@@ -215,7 +215,7 @@ def test_each_step_in_order_is_ok_and_names_the_next(way: WayBack) -> None:
     assert way.end(way.primary) == COPIED + tail + NEW, "a copy has come back"
 
 
-def test_what_is_out_of_order_is_named(way: WayBack) -> None:
+def test_steps_out_of_order_are_named(way: WayBack) -> None:
     way.lose_the_primary()
     way.deploy_reverse()
     way.fence()
@@ -264,7 +264,7 @@ def test_what_is_out_of_order_is_named(way: WayBack) -> None:
 
 
 @pytest.mark.nightly
-def test_a_way_back_that_begins_at_the_beginning(way: WayBack) -> None:
+def test_a_reverse_replication_that_starts_at_the_beginning(way: WayBack) -> None:
     way.lose_the_primary()
     way.deploy_reverse()
     way.fence()
@@ -277,7 +277,7 @@ def test_a_way_back_that_begins_at_the_beginning(way: WayBack) -> None:
     assert "Verdict: violated" in way.says_order(3)
 
 
-def test_what_is_half_done_or_began_too_early(way: WayBack) -> None:
+def test_steps_that_are_incomplete_or_started_too_early(way: WayBack) -> None:
     way.lose_the_primary()
     way.deploy_reverse(**LEAVES_COPIES_OUT)
     blind = way.order(5, way.name("bare"))

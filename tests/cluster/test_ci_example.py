@@ -17,8 +17,8 @@ from tests.cli.conftest import DRCTL, Ran, clean_environment
 from tests.cli.documents import check
 from tests.cluster.failover_stage import mirror_maker
 from tests.cluster.groups import positions_on, stand
+from tests.cluster.lab_link import Site, link_over
 from tests.cluster.link_command import soon
-from tests.cluster.site import Site, link_over
 from tests.docs.pages import page
 from tests.lab.cluster_under_test import ClusterUnderTest
 
@@ -114,7 +114,7 @@ def agreeing() -> str:
     return found
 
 
-def test_the_pipeline_of_the_page(
+def test_the_documented_pipeline(
     checkout: Checkout, standby: Standby, primary: ClusterUnderTest
 ) -> None:
     agreed = checkout.run(agreeing())
@@ -147,9 +147,7 @@ def test_the_pipeline_of_the_page(
     assert "the plan is not the one in agreed.json" in refused.stderr
 
 
-def test_a_question_that_nobody_answered_refuses_the_run(
-    checkout: Checkout, standby: Standby
-) -> None:
+def test_an_unanswered_confirmation_refuses_the_run(checkout: Checkout, standby: Standby) -> None:
     assert checkout.run(agreeing()).code == 0
     ran = checkout.run(script("run").replace("--answer review=yes ", ""))
     assert ran.code == 3
@@ -158,7 +156,7 @@ def test_a_question_that_nobody_answered_refuses_the_run(
     assert standby.positions() == {}
 
 
-def test_the_drill_of_the_page(checkout: Checkout, standby: Standby) -> None:
+def test_the_documented_drill(checkout: Checkout, standby: Standby) -> None:
     """MirrorMaker 2 copies no topic of that prefix here, and says so; then one that it copies."""
     refused = checkout.job("drill")
     assert (refused.code, refused.stdout) == (3, "Refused: RTO - s, lost -\n")

@@ -17,7 +17,7 @@ from tests.cluster.command import Drctl
 from tests.cluster.failover_stage import connect
 from tests.cluster.link_command import soon
 from tests.cluster.logs import read_logs
-from tests.cluster.rights import about, allow, forget
+from tests.cluster.topic_acls import about, allow, forget
 from tests.conftest import NewTopic
 from tests.lab.cluster_under_test import ClusterUnderTest
 
@@ -91,7 +91,7 @@ def limited(lab: Lab, user: str, bytes_per_second: float) -> Iterator[None]:
         limit(lab.cluster("primary"), user, None, key)
 
 
-def test_a_healthy_link_and_faults_made_on_it(
+def test_a_healthy_link_and_injected_faults(
     lab: Lab,
     lab_yaml: Callable[..., Path],
     primary: ClusterUnderTest,

@@ -28,8 +28,8 @@ from drctl.steps.repairs import AddPartitions, ConfigureTopics
 from tests.cli.documents import check
 from tests.cluster.command import Drctl
 from tests.cluster.failover_stage import APP
-from tests.cluster.rights import forget, grant, rule, rules_of
-from tests.cluster.site import NewDrctl, Site, link_over
+from tests.cluster.lab_link import NewDrctl, Site, link_over
+from tests.cluster.topic_acls import forget, grant, rule, rules_of
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
@@ -123,7 +123,7 @@ def state(cluster: ClusterUnderTest, given: Drifted) -> object:
     )
 
 
-def test_drift_is_shown_repaired_after_a_crash_and_gone(
+def test_drift_is_planned_repaired_after_a_crash_and_gone(
     drifted: Drifted,
     primary: ClusterUnderTest,
     secondary: ClusterUnderTest,
@@ -210,7 +210,7 @@ def crash(*_: object) -> tuple[str, ...]:
     raise RuntimeError("the process is gone")
 
 
-def test_what_the_target_would_refuse_is_left_with_its_reason(
+def test_a_change_that_the_target_refuses_is_reported_with_its_reason(
     drifted: Drifted,
     new_drctl: NewDrctl,
     primary: ClusterUnderTest,

@@ -71,7 +71,7 @@ def await_missing(reader: ClusterLinkReader, wanted: Missing) -> None:
     soon(seen, found)
 
 
-def test_what_mirror_maker_brings_is_waited_for_and_compared_once(
+def test_records_that_mirror_maker_copies_are_awaited_and_compared_once(
     look: Look, compared: Compared, new_topic: NewTopic, primary: ClusterUnderTest
 ) -> None:
     topic = new_topic(2, mirrored=True, on=("primary",))
@@ -86,7 +86,7 @@ def test_what_mirror_maker_brings_is_waited_for_and_compared_once(
     assert set(compared) == {frozenset({TopicPartition(topic, 0)})}
 
 
-def test_what_never_comes_is_named_whoever_replicates(
+def test_records_that_are_never_copied_are_named_for_each_replicator(
     look: Look,
     compared: Compared,
     new_topic: NewTopic,
@@ -104,7 +104,7 @@ def test_what_never_comes_is_named_whoever_replicates(
     assert compared == []
 
 
-def test_a_transaction_that_may_still_be_committed_is_waited_for(
+def test_an_open_transaction_is_awaited(
     look: Look, new_topic: NewTopic, primary: ClusterUnderTest, secondary: ClusterUnderTest
 ) -> None:
     topic = new_topic(1)

@@ -19,10 +19,10 @@ from drctl.kafka.connection import Connection
 from drctl.kafka.drill import DrillWriter, count_ids
 from drctl.lab.lab import Lab
 from drctl.model.fencing import Denied, Topics, denials
+from tests.cluster.drill_consumer import witness
 from tests.cluster.drill_stage import GO, SMALL, WAIT_S, Stage, records_topic
-from tests.cluster.drill_witness import witness
+from tests.cluster.lab_link import NewDrctl, site_on
 from tests.cluster.link_command import soon
-from tests.cluster.site import NewDrctl, site_on
 from tests.conftest import NewTopic
 from tests.kafka.members import commit
 from tests.lab.cluster_under_test import DEADLINE_S, ClusterUnderTest
@@ -47,7 +47,7 @@ def verdicts(stage: Stage) -> list[str]:
     return [each["verdict"] for each in told["drills"]]
 
 
-def test_a_drill_that_is_killed_is_cleaned_up_by_the_next_which_passes(stage: Stage) -> None:
+def test_a_killed_drill_is_cleaned_up_by_the_next_drill(stage: Stage) -> None:
     refused = stage.run("--records", "200")
     assert refused.code == 3
     assert "replicates topics that match flights.*" in refused.document()["error"]["message"]
@@ -93,7 +93,7 @@ def test_a_drill_that_is_killed_is_cleaned_up_by_the_next_which_passes(stage: St
     assert stage.json("clean", "--execute", "--yes", code=0)["deleted"] == []
 
 
-def test_a_source_that_is_killed_shows_what_was_lost(
+def test_a_killed_source_shows_the_lost_records(
     stage: Stage, primary: ClusterUnderTest, secondary: ClusterUnderTest
 ) -> None:
     """Replication stood still before: the truth is what plain consumers saw on both sides."""
@@ -144,7 +144,7 @@ def without_source(stage: Stage, done: dict[str, Any], fault: str) -> None:
 
 
 @pytest.mark.nightly
-def test_a_source_that_accepts_connections_and_answers_nothing_is_given_up(stage: Stage) -> None:
+def test_a_source_that_accepts_connections_and_never_answers_is_abandoned(stage: Stage) -> None:
     done = stage.json(*GO, *stage.fault("pause-source"), code=1)
     without_source(stage, done, "pause-source")
     assert done["translation"]["skipped"] == 0
@@ -153,7 +153,7 @@ def test_a_source_that_accepts_connections_and_answers_nothing_is_given_up(stage
 
 
 @pytest.mark.nightly
-def test_what_somebody_else_changes_meanwhile_is_named(
+def test_concurrent_changes_by_others_are_named(
     stage: Stage, new_topic: NewTopic, primary: ClusterUnderTest, secondary: ClusterUnderTest
 ) -> None:
     topic, group, known = new_topic(on=("primary",)), f"idle-{uuid4().hex[:8]}", stage.known()
@@ -193,7 +193,7 @@ def broker_threads(cluster: ClusterUnderTest, count: str | None) -> list[int]:
 
 
 @pytest.mark.nightly
-def test_without_connect_a_planned_drill_does_not_go_through(stage: Stage) -> None:
+def test_a_planned_drill_needs_connect(stage: Stage) -> None:
     """What a planned failover needs is not there: nobody gives up records for a worker's death."""
     before = stage.everything_else()
     done = stage.json(*GO, *stage.fault("stop-connect"), code=1)
@@ -210,9 +210,7 @@ def test_without_connect_a_planned_drill_does_not_go_through(stage: Stage) -> No
     assert stage.everything_else() == before
 
 
-def test_a_source_that_a_dead_drill_left_hanging_goes_on_once_it_is_cleaned_up_after(
-    stage: Stage,
-) -> None:
+def test_a_source_frozen_by_a_killed_drill_resumes_after_drill_clean(stage: Stage) -> None:
     died = stage.killed_when(stage.source_hangs, *stage.fault("pause-source"))
     shown = stage.json("clean", code=1)
     assert shown["left"][0] == f"fault pause-source of lab component primary, by drill {died}"
@@ -224,9 +222,7 @@ def test_a_source_that_a_dead_drill_left_hanging_goes_on_once_it_is_cleaned_up_a
     assert stage.json("clean", code=0)["left"] == []
 
 
-def test_a_writer_finds_out_that_it_is_fenced(
-    primary: ClusterUnderTest, new_topic: NewTopic
-) -> None:
+def test_a_producer_is_refused_by_its_fence(primary: ClusterUnderTest, new_topic: NewTopic) -> None:
     """One that is no super user: its first refused record is what an RTO is counted from."""
     topic = new_topic(on=("primary",), mirrored=True)
     writer = DrillWriter("primary", primary.properties("orders-app"), topic, SOURCE)

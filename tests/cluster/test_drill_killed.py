@@ -7,7 +7,7 @@ import pytest
 from drctl.drill.cleaning import drill_of
 from tests.cluster.drill_stage import PREFIX, Stage
 from tests.cluster.killing import MOMENTS
-from tests.cluster.site import Site
+from tests.cluster.lab_link import Site
 
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
@@ -42,7 +42,7 @@ def cleaned_up_after(stage: Stage, moment: str, place: str) -> None:
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_killed_in_every_step_it_is_cleaned_up_after(drills: Stage, moment: str) -> None:
+def test_a_drill_killed_in_any_step_is_cleaned_up(drills: Stage, moment: str) -> None:
     stage = drills
     steps = [each["id"] for each in stage.json(*SMALL, code=0)["steps"]]
     assert steps[-2:] == ["enable-writes", "verify-clients"]
@@ -50,13 +50,13 @@ def test_killed_in_every_step_it_is_cleaned_up_after(drills: Stage, moment: str)
         cleaned_up_after(stage, moment, step)
 
 
-def test_killed_beside_its_steps_it_is_cleaned_up_after(drills: Stage) -> None:
+def test_a_drill_killed_between_steps_is_cleaned_up(drills: Stage) -> None:
     stage = drills
     for place in ("made:1", "moved:1", *(f"deleted:{n}" for n in range(1, REQUESTS + 1))):
         cleaned_up_after(stage, "behind", place)
 
 
-def test_who_cleans_up_may_be_killed_as_well(drills: Stage) -> None:
+def test_a_cleanup_may_be_killed_too(drills: Stage) -> None:
     stage = drills
     before = stage.everything_else()
     stage.killed_by_itself("behind", "verify-clients", *GO)

@@ -23,7 +23,7 @@ from drctl.model.topology import Record
 from tests.cli.conftest import clean_environment
 from tests.cli.documents import check
 from tests.cluster.command import Drctl
-from tests.cluster.site import cluster_section, link_over
+from tests.cluster.lab_link import cluster_section, link_over
 from tests.cluster.test_read_only import everything
 from tests.kafka.timestamps_topic import remove_topic
 from tests.lab.cluster_under_test import ClusterUnderTest
@@ -116,7 +116,7 @@ def places(rows: list[dict[str, Any]]) -> list[tuple[str, str, int]]:
     return [(row["group"], row["topic"], row["partition"]) for row in rows]
 
 
-def test_the_newest_of_each(dumping: Dumping) -> None:
+def test_the_newest_record_of_each_partition(dumping: Dumping) -> None:
     rows = dumping.rows()
     assert places(rows) == [
         ("a", "orders", 0),
@@ -150,7 +150,7 @@ def test_filters(dumping: Dumping) -> None:
     assert dumping.rows("--group", "a", "--topic", "öl") == []
 
 
-def test_a_table_for_people(dumping: Dumping) -> None:
+def test_the_table_on_a_terminal(dumping: Dumping) -> None:
     ran = dumping.run("--cluster", "primary")
     assert ran.code == 0
     assert all(line.isprintable() for line in ran.stdout.splitlines())
@@ -200,7 +200,7 @@ def test_a_user_who_may_not_read_it(dumping: Dumping, primary: ClusterUnderTest)
     assert "hint: grant READ and DESCRIBE" in ran.stderr
 
 
-def test_a_reader_that_has_seen_enough(dumping: Dumping) -> None:
+def test_a_closed_pipe_ends_it_quietly(dumping: Dumping) -> None:
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run(
@@ -215,7 +215,7 @@ def test_a_reader_that_has_seen_enough(dumping: Dumping) -> None:
     assert b"Exception" not in done.stderr
 
 
-def test_follow_shows_what_comes_until_it_is_interrupted(changing: Dumping) -> None:
+def test_follow_shows_new_records_until_it_is_interrupted(changing: Dumping) -> None:
     with changing.following("new") as (process, shown):
         for second in (1, 2):
             changing.write(GroupPartition("other", "orders", 0), stamp(second), partition=1)
@@ -230,7 +230,7 @@ def test_follow_shows_what_comes_until_it_is_interrupted(changing: Dumping) -> N
     assert b"Traceback" not in said
 
 
-def test_follow_sees_new_partitions_and_ends_with_the_topic(
+def test_follow_detects_new_partitions_and_ends_when_the_topic_is_deleted(
     changing: Dumping, primary: ClusterUnderTest
 ) -> None:
     with changing.following("late") as (process, shown):
@@ -244,7 +244,7 @@ def test_follow_sees_new_partitions_and_ends_with_the_topic(
     assert b"Traceback" not in said
 
 
-def test_what_does_not_decode_is_shown_and_counted(changing: Dumping) -> None:
+def test_undecodable_records_are_shown_and_counted(changing: Dumping) -> None:
     sound, other = GroupPartition("a", "orders", 0), GroupPartition("a", "orders", 1)
     for value in (stamp(1), b"12345678901", stamp(2)):
         changing.write(sound, value)

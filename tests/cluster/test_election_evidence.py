@@ -18,7 +18,7 @@ COPIED = 40
 
 
 @pytest.mark.jvm
-def test_what_is_copied_elsewhere_and_what_groups_have_read(
+def test_evidence_from_replicas_and_groups(
     new_topic: NewTopic,
     primary: ClusterUnderTest,
     secondary: ClusterUnderTest,
@@ -46,7 +46,7 @@ def test_what_is_copied_elsewhere_and_what_groups_have_read(
 
 
 @pytest.mark.parametrize("given", ["0", "0=", "=5", "0=x", "-1=5", "1=5"])
-def test_known_ends_that_are_none(given: str) -> None:
+def test_stated_end_offsets_that_are_wrong(given: str) -> None:
     assert known_ends(["0=5"], [0]) == {0: 5}
     with pytest.raises(UsageError, match="--known-end"):
         known_ends([given], [0])

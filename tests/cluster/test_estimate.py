@@ -25,7 +25,7 @@ from tests.cluster.filling import (
     holding,
     rows,
 )
-from tests.cluster.site import NewDrctl, link_over, new_prefix
+from tests.cluster.lab_link import NewDrctl, link_over, new_prefix
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
@@ -148,7 +148,7 @@ ESTIMATES = {
 
 
 @pytest.mark.parametrize("topic", ESTIMATES)
-def test_how_much_is_missing(estimated: Estimated, topic: str) -> None:
+def test_the_number_of_unreplicated_records(estimated: Estimated, topic: str) -> None:
     assert estimated.missing(topic) == ESTIMATES[topic]
 
 
@@ -164,26 +164,26 @@ def test_how_much_is_missing(estimated: Estimated, topic: str) -> None:
         ("deleted-there", "stopped_at", 55),
     ],
 )
-def test_since_when(
+def test_the_time_of_the_oldest_unreplicated_record(
     estimated: Estimated, clock: Clock, topic: str, field: str, second: int | None
 ) -> None:
     assert estimated.second(clock, topic, field) == second
 
 
-def test_what_else_is_said_of_a_partition(estimated: Estimated) -> None:
+def test_other_facts_about_a_partition(estimated: Estimated) -> None:
     assert estimated.missing("stopped", partition=1) == (0, 0)
     assert estimated.topics["went-on"][0]["ahead_on_target"] == 10
     assert "deleted_on_target" in estimated.topics["deleted-there"][0]["uncertainty"]
     assert "times_not_comparable" in estimated.topics["own-clock"][0]["uncertainty"]
 
 
-def test_a_topic_that_is_not_there(estimated: Estimated, prefix: str) -> None:
+def test_a_missing_topic(estimated: Estimated, prefix: str) -> None:
     assert estimated.topics["not-there"][0]["target_range"] is None
     (item,) = estimated.document["not_compared"]
     assert item["topic"] == prefix + "gone"
 
 
-def test_control_records_are_not_taken_for_losses(estimated: Estimated) -> None:
+def test_control_records_do_not_count_as_lost(estimated: Estimated) -> None:
     found = estimated.topics["transactions"][0]
     assert found["source_offsets"] == 72
     assert found["target_offsets"] == 55
@@ -193,9 +193,7 @@ def test_control_records_are_not_taken_for_losses(estimated: Estimated) -> None:
     assert "transactions" in found["uncertainty"]
 
 
-def test_records_older_than_their_transaction_seem_missing_but_not_for_sure(
-    estimated: Estimated,
-) -> None:
+def test_records_older_than_their_transaction_are_undecided(estimated: Estimated) -> None:
     """A control record has the time of the commit, and what follows it stands behind that."""
     found = estimated.topics["old-times"][0]
     assert found["missing_at_least"] == 0
@@ -209,7 +207,7 @@ def test_an_open_transaction_is_undecided(estimated: Estimated) -> None:
     assert found["missing_estimate"] == 0
 
 
-def test_the_text_says_since_when_and_that_it_is_no_proof(config: Path, prefix: str) -> None:
+def test_the_text_states_the_time_and_that_it_is_an_estimate(config: Path, prefix: str) -> None:
     ran = Drctl(config.parent, config)("gap", "--scope", "estimate", "--topic", f"{prefix}stopped")
     assert ran.code == 5
     first, *lines = ran.stdout.splitlines()
@@ -223,7 +221,7 @@ def test_the_text_says_since_when_and_that_it_is_no_proof(config: Path, prefix: 
     assert f"drctl gap --scope full --topic {prefix}stopped" in ran.stdout
 
 
-def test_a_cluster_that_does_not_answer(config: Path, tmp_path: Path) -> None:
+def test_an_unreachable_cluster(config: Path, tmp_path: Path) -> None:
     document = yaml.safe_load(config.read_text(encoding="utf-8"))
     document["clusters"]["secondary"]["bootstrap"] = "127.0.0.1:1"
     broken = tmp_path / "drctl.yaml"

@@ -8,8 +8,8 @@ import pytest
 
 from tests.cluster.command import Running
 from tests.cluster.filling import Clock, copies, fill, holding, rows, written
+from tests.cluster.lab_link import NewDrctl, link_over, new_prefix
 from tests.cluster.link_command import soon
-from tests.cluster.site import NewDrctl, link_over, new_prefix
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
@@ -37,7 +37,7 @@ def await_line(running: Running, **wanted: object) -> dict[str, Any]:
     return found()[0]
 
 
-def test_run_after_run(
+def test_runs_repeat_until_they_are_stopped(
     primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock, new_drctl: NewDrctl
 ) -> None:
     topic = f"{new_prefix()}again"

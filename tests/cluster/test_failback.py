@@ -10,11 +10,11 @@ from collections import Counter
 import pytest
 
 from drctl.lab.scenarios import stage
+from tests.cluster.failback_stage import BACK, COPIED, EVERYTHING, HAD, NEW, TAIL, Story, named
 from tests.cluster.failover_stage import FORWARD, PARTITIONS
 from tests.cluster.killing import dying
+from tests.cluster.lab_link import Site
 from tests.cluster.link_command import GO, steps_of
-from tests.cluster.site import Site
-from tests.cluster.way_home import BACK, COPIED, EVERYTHING, HAD, NEW, TAIL, Story, named
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(900)]
 
@@ -29,7 +29,7 @@ def story(site: Site) -> Story:
     return made
 
 
-def test_the_way_home_loses_nothing_copies_nothing_twice_and_skips_nothing(story: Story) -> None:
+def test_a_failback_loses_duplicates_and_skips_nothing(story: Story) -> None:
     read = story.read_new()
 
     plan = story.json("failback", code=0)
@@ -66,7 +66,7 @@ def test_the_way_home_loses_nothing_copies_nothing_twice_and_skips_nothing(story
 
 
 @pytest.mark.nightly
-def test_a_transaction_that_a_killed_run_left_open_is_waited_for(story: Story) -> None:
+def test_an_open_transaction_of_a_killed_run_is_awaited(story: Story) -> None:
     """Elsewhere, what was decided on is compared anew: while it is open, that is not complete."""
     with story.running(*BACK, *GO, program=dying("reconcile", "before", "commit:1")) as process:
         story.ends(process, -signal.SIGKILL)
@@ -78,9 +78,7 @@ def test_a_transaction_that_a_killed_run_left_open_is_waited_for(story: Story) -
 
 
 @pytest.mark.nightly
-def test_what_the_primary_has_deleted_and_the_secondary_has_not_is_no_new_record(
-    story: Story,
-) -> None:
+def test_records_that_only_the_primary_deleted_are_not_new_records(story: Story) -> None:
     """Retention goes by segments, which end elsewhere on each cluster."""
     before = story.all_of(story.primary)
     for partition in range(PARTITIONS):
@@ -94,7 +92,7 @@ def test_what_the_primary_has_deleted_and_the_secondary_has_not_is_no_new_record
     story.judged_at_home()
 
 
-def test_the_old_replication_that_ran_for_a_while_is_not_buried(story: Story) -> None:
+def test_a_temporary_restart_of_forward_replication_is_detected(story: Story) -> None:
     """It has appended the tail behind new records: what is new cannot be told by its place."""
     stage.remove(story.lab, story.reverse)
     assert f"Connect has no {story.reverse}" in story.refused(*BACK)
@@ -111,7 +109,7 @@ def test_the_old_replication_that_ran_for_a_while_is_not_buried(story: Story) ->
 
 
 @pytest.mark.nightly
-def test_the_old_primary_follows_and_the_way_home_is_short(site: Site) -> None:
+def test_a_primary_that_already_follows_needs_a_shorter_failback(site: Site) -> None:
     """Of a planned failover that lets it: nothing comes twice."""
     journey = site.keep(Story(site, after_failover=True))
     journey.lead_to("primary")

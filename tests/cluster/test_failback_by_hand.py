@@ -11,10 +11,10 @@ import pytest
 
 from drctl.formats.provenance import HEADER
 from tests.cluster.copying import Copier
+from tests.cluster.failback_stage import BACK, EVERYTHING, Journey
 from tests.cluster.failover_stage import PARTITIONS
+from tests.cluster.lab_link import Site
 from tests.cluster.link_command import GO, soon, yes
-from tests.cluster.site import Site
-from tests.cluster.way_home import BACK, EVERYTHING, Journey
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
@@ -62,7 +62,9 @@ def by_hand(site: Site, tmp_path: Path) -> ByHand:
     return made
 
 
-def test_what_begins_at_the_beginning_is_refused_before_clients_are_home(by_hand: ByHand) -> None:
+def test_a_replicator_that_starts_at_the_beginning_is_refused_before_clients_move(
+    by_hand: ByHand,
+) -> None:
     words = (*BACK, *yes(*QUESTIONS, "start-reverse-replication.undo"), *GO)
     with by_hand.running(*words) as process:
         by_hand.begins("start-reverse-replication")
@@ -74,7 +76,7 @@ def test_what_begins_at_the_beginning_is_refused_before_clients_are_home(by_hand
     assert by_hand.led_to == by_hand.secondary.bootstrap
 
 
-def test_a_person_starts_what_copies_and_nothing_is_lost_or_doubled(by_hand: ByHand) -> None:
+def test_replication_started_by_hand_loses_and_duplicates_nothing(by_hand: ByHand) -> None:
     read, boundary = by_hand.read_new(), by_hand.boundary()
     assert "unanswered questions: stop-forward-replication: " in by_hand.refused(*BACK, *GO)
     with by_hand.running(*BACK, *yes(*QUESTIONS), *GO) as process:

@@ -9,12 +9,12 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.cluster.failback_stage import BACK, EVERYTHING, LATER, TAIL, Journey, named
 from tests.cluster.failover_stage import PARTITIONS
+from tests.cluster.isolated_failbacks import OLDER, POLICIES, OwnHome, held
 from tests.cluster.killing import MOMENTS, killed_at, killed_in_each
+from tests.cluster.lab_link import Site
 from tests.cluster.link_command import GO, NOTHING_LOST, steps_of
-from tests.cluster.own_homes import OLDER, POLICIES, OwnHome, held
-from tests.cluster.site import Site
-from tests.cluster.way_home import BACK, EVERYTHING, LATER, TAIL, Journey, named
 
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
@@ -32,7 +32,7 @@ def new_home(site: Site) -> Callable[[], OwnHome]:
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_killed_in_every_step_it_ends_as_one_that_nobody_interrupted(
+def test_a_failback_killed_in_any_step_ends_like_an_uninterrupted_one(
     new_home: Callable[[], OwnHome], moment: str
 ) -> None:
     left_alone, killed = new_home(), new_home()
@@ -73,9 +73,7 @@ def test_killed_in_every_step_it_ends_as_one_that_nobody_interrupted(
     killed.read(killed.group, killed.primary, killed.unread | {*later})
 
 
-def test_an_export_on_the_machine_that_died_is_not_asked_for_again(
-    new_home: Callable[[], OwnHome],
-) -> None:
+def test_an_export_on_a_dead_machine_is_not_required_again(new_home: Callable[[], OwnHome]) -> None:
     """By now records of the secondary come home, and what only the primary had is not known."""
     home, exporting = new_home(), ("--policy", "copy", "--conflicting", "export")
     killed_at(home, "behind", "wait-for-catch-up", "failback", *exporting, *GO)
@@ -89,7 +87,7 @@ def test_an_export_on_the_machine_that_died_is_not_asked_for_again(
     assert (kept / "manifest.json").is_file()
 
 
-def test_what_was_decided_on_by_a_result_that_was_made_anew_is_not_done_twice(
+def test_decisions_are_not_applied_again_for_a_new_gap_result(
     new_home: Callable[[], OwnHome],
 ) -> None:
     """Three machines: one searched, one decided and did not live to say so, one goes on."""
@@ -117,7 +115,7 @@ class Compacted(OwnHome):
         Journey.lose_the_primary(self)
 
 
-def test_what_conflicts_since_the_search_is_not_copied(site: Site) -> None:
+def test_records_that_became_conflicting_after_the_comparison_are_not_copied(site: Site) -> None:
     """Over compacted topics the newest record of a key stays: a copy behind it wins for good."""
     home = site.keep(Compacted(site, site.new_topic(PARTITIONS, config=COMPACTED)))
     home.lose_the_primary()

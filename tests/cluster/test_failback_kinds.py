@@ -14,12 +14,12 @@ import pytest
 
 from drctl.engine.failback_state import filter_to_add
 from drctl.lab.cluster import read_topic
+from tests.cluster.failback_stage import BACK, EVERYTHING, Journey
 from tests.cluster.failover_stage import PARTITIONS, connect
+from tests.cluster.isolated_connectors import Connectors, mirror_of, settings
+from tests.cluster.lab_link import Site
 from tests.cluster.link_command import GO, soon, steps_of, yes
-from tests.cluster.own_connectors import Connectors, mirror_of, settings
-from tests.cluster.site import Site
 from tests.cluster.test_failback_by_hand import QUESTIONS, ByHand
-from tests.cluster.way_home import BACK, EVERYTHING, Journey
 
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(600)]
 
@@ -37,7 +37,7 @@ class Mirrored(ByHand):
         self.primary.create_topic(self.topic, PARTITIONS)
 
 
-def test_a_mirror_comes_home_as_the_survivor_has_it(site: Site, tmp_path: Path) -> None:
+def test_a_mirror_fails_back_with_the_same_offsets(site: Site, tmp_path: Path) -> None:
     """What only the primary had is on the survivor before the primary is cut."""
     journey = Mirrored(site, tmp_path)
     journey.lose_the_primary()
@@ -99,7 +99,7 @@ class Replicated(Journey):
         self.connectors.run(name)
 
 
-def test_a_person_tells_replicators_where_to_begin(site: Site) -> None:
+def test_a_person_sets_the_start_offsets_of_replicators(site: Site) -> None:
     """They are stopped, and looked at, by drctl."""
     journey = Replicated(site)
     # The lab's own connectors for checkpoints lead the same way, and are told of.

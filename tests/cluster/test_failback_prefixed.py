@@ -9,12 +9,12 @@ from uuid import uuid4
 
 import pytest
 
+from tests.cluster.failback_stage import BACK, COPIED, EVERYTHING, NEW, TAIL, Journey, named
 from tests.cluster.failover_stage import PARTITIONS
 from tests.cluster.groups import positions_on
+from tests.cluster.isolated_connectors import ROUTER, Connectors, mirror_of, settings
+from tests.cluster.lab_link import Site
 from tests.cluster.link_command import GO, soon, steps_of
-from tests.cluster.own_connectors import ROUTER, Connectors, mirror_of, settings
-from tests.cluster.site import Site
-from tests.cluster.way_home import BACK, COPIED, EVERYTHING, NEW, TAIL, Journey, named
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(600)]
@@ -89,7 +89,7 @@ def story(site: Site) -> Prefixed:
     return site.keep(Prefixed(site))
 
 
-def test_records_come_home_from_the_copies_under_the_topics_own_name(story: Prefixed) -> None:
+def test_records_of_renamed_copies_fail_back_under_the_original_topic(story: Prefixed) -> None:
     story.lose_the_primary()
     read = story.read_new()
 
@@ -115,7 +115,7 @@ def test_records_come_home_from_the_copies_under_the_topics_own_name(story: Pref
     assert story.connectors.states(story.forward, story.reverse) == ["RUNNING", "STOPPED"]
 
 
-def test_out_of_a_dead_primary_into_the_copies_and_home_again(story: Prefixed) -> None:
+def test_a_lost_primary_with_renamed_copies_fails_over_and_back(story: Prefixed) -> None:
     """By a failover of a primary that is dead to `ALIAS.TOPIC`, and home to `TOPIC`."""
     story.name_them_at_home()
     story.lead_to("primary")

@@ -11,12 +11,12 @@ import pytest
 from drctl.formats.journal_records import TOPIC
 from drctl.kafka.connection import Connection
 from drctl.kafka.journal_topic import JournalWriter
-from tests.cluster import switch
+from tests.cluster import command_endpoint
 from tests.cluster.failover_stage import PARTITIONS, Stage
+from tests.cluster.isolated_links import positions
 from tests.cluster.killing import killed_at_a_new_step
+from tests.cluster.lab_link import Site
 from tests.cluster.link_command import GO, NOTHING_LOST, steps_of
-from tests.cluster.own_links import positions
-from tests.cluster.site import Site
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
@@ -45,7 +45,7 @@ def clients_are_on_the_target(stage: Stage, run: str) -> None:
     assert seen["rpo"]["records"] is None
 
 
-def test_a_planned_one_loses_nothing_and_skips_nothing(stage: Stage) -> None:
+def test_a_planned_failover_loses_and_skips_nothing(stage: Stage) -> None:
     groups = stage.modern()
     written = stage.written(RECORDS)
     read = stage.read(stage.source, most=90)
@@ -88,7 +88,7 @@ def test_a_planned_one_loses_nothing_and_skips_nothing(stage: Stage) -> None:
     assert Path(done["report"]).is_file()
 
 
-def test_what_cannot_be_drained_is_put_back(stage: Stage) -> None:
+def test_a_failover_that_cannot_drain_is_rolled_back(stage: Stage) -> None:
     """Replication is up, says Connect, and does not copy: everything is as before at the end."""
     stage.written(RECORDS)
     with stage.paused(stage.copies):
@@ -107,14 +107,14 @@ def test_what_cannot_be_drained_is_put_back(stage: Stage) -> None:
 @pytest.fixture
 def by_command(site: Site) -> Stage:
     """A command of the site sends clients on; it takes its time."""
-    return site.keep(Stage(site, endpoints=[switch.endpoint()]))
+    return site.keep(Stage(site, endpoints=[command_endpoint.endpoint()]))
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(900)
-def test_killed_at_every_step_it_is_gone_on_with_each_time(by_command: Stage) -> None:
+def test_a_failover_killed_at_every_step_is_resumed_each_time(by_command: Stage) -> None:
     """By a signal from outside, wherever it comes; test_failover_killed names each point."""
-    stage, site = by_command, switch.Switch(by_command.drctl.folder)
+    stage, site = by_command, command_endpoint.Switch(by_command.drctl.folder)
     site.lead_to("primary")
     written = stage.written(RECORDS)
     read = stage.read(stage.source, most=50)
@@ -145,7 +145,7 @@ def test_killed_at_every_step_it_is_gone_on_with_each_time(by_command: Stage) ->
 
 
 @pytest.mark.nightly
-def test_a_second_engineer_is_refused_while_the_first_is_at_it(stage: Stage) -> None:
+def test_a_second_run_is_refused_while_the_first_is_active(stage: Stage) -> None:
     """tests/kafka/test_journal_takeover holds the refusal itself."""
     stage.written(RECORDS)
     with stage.running("failover", *GO) as process:
@@ -157,7 +157,7 @@ def test_a_second_engineer_is_refused_while_the_first_is_at_it(stage: Stage) -> 
     assert f"on {socket.gethostname()} (process {process.pid})" in second.stderr
 
 
-def test_a_wait_ends_soon_after_somebody_took_the_link(stage: Stage) -> None:
+def test_a_wait_ends_soon_after_another_run_took_the_link(stage: Stage) -> None:
     """The drain would wait ten minutes, and write nothing into the journal meanwhile."""
     stage.written(RECORDS)
     with stage.paused(stage.copies):
@@ -219,7 +219,9 @@ def resumes_as_was_said(stage: Stage) -> int:
     return int(group["rereads_at_most"])
 
 
-def test_an_unplanned_one_needs_no_source_and_says_what_is_owed(stage: Stage) -> None:
+def test_an_unplanned_failover_needs_no_source_and_reports_outstanding_actions(
+    stage: Stage,
+) -> None:
     written = stage.written(RECORDS)
     read = stage.read(stage.source, most=RECORDS)
     stage.await_checkpoint(stage.group)

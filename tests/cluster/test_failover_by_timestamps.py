@@ -20,8 +20,8 @@ from drctl.lab.waiting import Patience
 from drctl.model.topology import Record
 from tests.clients.applications import Applications, Client, compiled, group_of
 from tests.cluster.failover_stage import PARTITIONS, Stage
+from tests.cluster.lab_link import Site
 from tests.cluster.link_command import GO, soon
-from tests.cluster.site import Site
 from tests.cluster.test_failover_kinds import Kinds
 from tests.kafka.timestamps_topic import remove_topic
 from tests.lab.cluster_under_test import QUIET, ClusterUnderTest

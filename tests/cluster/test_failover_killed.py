@@ -11,23 +11,23 @@ from pathlib import Path
 import pytest
 
 from drctl.lab.lab import Lab
-from tests.cluster import switch
-from tests.cluster.ended import end_of
+from tests.cluster import command_endpoint
+from tests.cluster.end_state import end_of
 from tests.cluster.failover_stage import PARTITIONS, Stage
+from tests.cluster.isolated_links import READ, RECORDS, OwnLinks, at_work
 from tests.cluster.killing import MOMENTS, killed_at_a_new_step, killed_in_each, move
 from tests.cluster.link_command import GO
-from tests.cluster.own_links import READ, RECORDS, OwnLinks, at_work
 
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(900)]
 
 LATER = 5
 
 
-def switched_by_command(links: OwnLinks) -> tuple[Stage, switch.Switch]:
+def switched_by_command(links: OwnLinks) -> tuple[Stage, command_endpoint.Switch]:
     """At work; its clients are sent on by a command that takes no longer than it has to."""
-    stage = links.make(endpoints=[switch.endpoint()])
+    stage = links.make(endpoints=[command_endpoint.endpoint()])
     at_work(stage)
-    by = switch.Switch(stage.drctl.folder)
+    by = command_endpoint.Switch(stage.drctl.folder)
     by.lead_to("primary")
     by.go()
     stage.endpoint = by.file
@@ -35,7 +35,7 @@ def switched_by_command(links: OwnLinks) -> tuple[Stage, switch.Switch]:
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_killed_in_every_step_it_ends_as_one_that_nobody_interrupted(
+def test_a_planned_failover_killed_in_any_step_ends_like_an_uninterrupted_one(
     links: OwnLinks, moment: str
 ) -> None:
     (left_alone, _), (killed, by) = switched_by_command(links), switched_by_command(links)
@@ -88,7 +88,7 @@ def plain(step: str) -> str:
     return name if name in STEPS else ""
 
 
-def test_an_unplanned_one_that_is_killed_at_every_step(
+def test_an_unplanned_failover_killed_in_any_step_ends_like_an_uninterrupted_one(
     lab: Lab, links: OwnLinks, tmp_path: Path
 ) -> None:
     """The one that nobody interrupts is the shipped runbook's, at the same dead primary."""

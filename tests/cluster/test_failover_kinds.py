@@ -20,9 +20,9 @@ from confluent_kafka.admin import ResourcePatternType  # type: ignore[attr-defin
 from drctl.lab.lab import Lab
 from tests.cluster.copying import Copier
 from tests.cluster.failover_stage import APP, PARTITIONS, Stage, connect
+from tests.cluster.lab_link import Site
 from tests.cluster.link_command import GO, soon
-from tests.cluster.rights import USES, about, grant, revoke, rule
-from tests.cluster.site import Site
+from tests.cluster.topic_acls import USES, about, grant, revoke, rule
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
@@ -160,7 +160,7 @@ def fail_over(kind: Kind, *words: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_planned_one_loses_nothing_whatever_copies(kinds: Kinds, name: str) -> None:
+def test_planned_failovers_lose_nothing_with_any_replicator(kinds: Kinds, name: str) -> None:
     kind = kinds.make(name)
     stage = kind.stage
     written = stage.write(RECORDS, "before")
@@ -190,9 +190,7 @@ def test_a_planned_one_loses_nothing_whatever_copies(kinds: Kinds, name: str) ->
 @pytest.mark.parametrize(
     "name", [pytest.param("offset-preserving", marks=pytest.mark.nightly), "confluent-replicator"]
 )
-def test_a_topic_that_is_made_behind_the_fence_keeps_the_target_closed(
-    kinds: Kinds, name: str
-) -> None:
+def test_a_topic_created_after_the_fence_prevents_enabling_writes(kinds: Kinds, name: str) -> None:
     """The fence does not name it; and everything is put back, so that what copies goes on."""
     kind = kinds.make(name)
     stage, later = kind.stage, f"{kind.stage.topic}-later"
@@ -215,7 +213,7 @@ def test_a_topic_that_is_made_behind_the_fence_keeps_the_target_closed(
 
 
 @pytest.mark.nightly
-def test_unplanned_ones_need_no_source_whatever_copies(kinds: Kinds) -> None:
+def test_unplanned_failovers_need_no_source_with_any_replicator(kinds: Kinds) -> None:
     made = [kinds.make(name) for name in KINDS]
     for kind in made:
         assert len(kind.stage.write(RECORDS, "before")) == RECORDS

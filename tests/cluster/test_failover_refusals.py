@@ -20,12 +20,12 @@ from drctl.model.topology import Record
 from tests.cli.documents import check
 from tests.cluster.failover_stage import PARTITIONS, Stage, connect
 from tests.cluster.groups import stand
+from tests.cluster.isolated_links import READ, OwnLinks
+from tests.cluster.lab_link import NewDrctl, site_on
 from tests.cluster.link_command import GO, soon
-from tests.cluster.own_links import READ, OwnLinks
-from tests.cluster.picture import picture
-from tests.cluster.refusing import WHY, is_refused, side_by_side
-from tests.cluster.site import NewDrctl, site_on
-from tests.cluster.somebody import (
+from tests.cluster.link_state import picture
+from tests.cluster.refusals import WHY, is_refused, side_by_side
+from tests.cluster.restricted_user import (
     as_somebody,
     may_not_write_the_journal,
     may_use_the_transactional_id,
@@ -207,7 +207,7 @@ SLOW = ("a-frozen-worker",)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.nightly] * (name in SLOW)) for name in CASES]
 )
-def test_it_is_refused_with_a_cure_and_leaves_no_trace(stage: Stage, name: str) -> None:
+def test_it_is_refused_with_a_remedy_and_changes_nothing(stage: Stage, name: str) -> None:
     case = CASES[name]
     passing = [f"{precheck}={WHY}" for precheck in (*case.prechecks, *case.beside)]
     words = [word for each in passing for word in ("--override", each)]
@@ -236,7 +236,7 @@ def test_it_is_refused_with_a_cure_and_leaves_no_trace(stage: Stage, name: str) 
     ],
     ids=["topic", "transactional-id"],
 )
-def test_without_a_journal_no_override_helps(
+def test_no_override_replaces_the_journal(
     stage: Stage, topic: bool, transactional_id: bool, evidence: str
 ) -> None:
     uses = partial(may_use_the_transactional_id, link=stage.link)
@@ -261,6 +261,6 @@ def test_without_a_journal_no_override_helps(
     assert "precheck journal-not-writable cannot be overridden" in passed.stderr
 
 
-def test_with_the_rights_that_are_written_down_nothing_stands_against_it(stage: Stage) -> None:
+def test_the_documented_acls_are_sufficient(stage: Stage) -> None:
     with as_somebody(stage, partial(may_use_the_transactional_id, link=stage.link)):
         assert stage.json("failover", code=0)["refused"] == []

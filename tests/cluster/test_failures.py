@@ -10,7 +10,7 @@ import pytest
 
 from tests.cluster.command import Drctl, Ended
 from tests.cluster.filling import Clock, R, fill, holding
-from tests.cluster.site import SPARK, NewDrctl, NewHalf, link_over, new_prefix
+from tests.cluster.lab_link import SPARK, NewDrctl, NewHalf, link_over, new_prefix
 from tests.kafka.tls_broker import free_ports
 from tests.lab.cluster_under_test import ClusterUnderTest
 
@@ -66,12 +66,12 @@ def test_no_configuration(tmp_path: Path) -> None:
     assert not ended.out.exists()
 
 
-def test_a_topic_with_a_typing_error(drctl: Drctl, topic: str) -> None:
+def test_a_misspelled_topic(drctl: Drctl, topic: str) -> None:
     ended = drctl.gap("--topic", topic + "n", name="typing-error")
     failed(ended, 2, f"{topic}n", f"did you mean {topic!r}?")
 
 
-def test_a_folder_that_is_in_use(drctl: Drctl, tmp_path: Path) -> None:
+def test_an_output_directory_that_is_in_use(drctl: Drctl, tmp_path: Path) -> None:
     (tmp_path / "holiday.jpg").touch()
     failed(drctl.gap(name="in-use", out=tmp_path), 3, "holiday.jpg", "--out")
     assert (tmp_path / "holiday.jpg").exists()
@@ -94,7 +94,7 @@ def test_few_records_need_neither_java_nor_jars(
     assert not (tmp_path / "cache").exists()
 
 
-def test_a_master_that_is_none(topic: str, new_drctl: NewDrctl) -> None:
+def test_an_invalid_spark_master(topic: str, new_drctl: NewDrctl) -> None:
     drctl = new_drctl(link(topic), spark={"master": "sparc://somewhere"})
     failed(drctl.gap(), 5, "sparc://somewhere", "spark.master")
 
@@ -148,14 +148,14 @@ def test_a_full_disk(
 
 
 @pytest.mark.nightly
-def test_a_master_that_does_not_answer(topic: str, new_drctl: NewDrctl) -> None:
+def test_a_spark_master_that_does_not_answer(topic: str, new_drctl: NewDrctl) -> None:
     """It takes Spark a minute to find out."""
     master = f"spark://127.0.0.1:{free_ports(1)[0]}"
     ended = new_drctl(link(topic), spark={"master": master}).gap(name="nobody-there")
     failed(ended, 5, "Spark did not start on spark://127.0.0.1:", "spark.master")
 
 
-def test_nothing_else_was_wrong(drctl: Drctl) -> None:
+def test_the_fixture_itself_is_valid(drctl: Drctl) -> None:
     """The runs above failed for the stated reasons: the same command works otherwise."""
     ended = drctl.gap(name="works")
     assert ended.code == 1, ended.stderr

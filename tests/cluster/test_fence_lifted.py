@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
+from tests.cluster.failback_stage import named
 from tests.cluster.failover_stage import APP, Stage
+from tests.cluster.isolated_failbacks import POLICIES, OwnHome
+from tests.cluster.isolated_links import at_work
 from tests.cluster.killing import killed_at
 from tests.cluster.link_command import GO, NOTHING_LOST, steps_of
-from tests.cluster.own_homes import POLICIES, OwnHome
-from tests.cluster.own_links import at_work
-from tests.cluster.rights import lift, remove_denials
-from tests.cluster.way_home import named
+from tests.cluster.topic_acls import lift, remove_denials
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
 
@@ -58,7 +58,7 @@ def told_of(stage: Stage) -> str:
     return file.read_text(encoding="utf-8")
 
 
-def test_before_the_opening_it_begins_anew_at_the_fence(link: Stage) -> None:
+def test_before_writes_are_enabled_the_run_continues_from_the_fence(link: Stage) -> None:
     stage = link
     written = at_work(stage)
     killed_and_unfenced(stage, "stop-replication")
@@ -83,7 +83,7 @@ def test_before_the_opening_it_begins_anew_at_the_fence(link: Stage) -> None:
 
 
 @pytest.mark.nightly
-def test_behind_the_end_of_replication_all_is_put_back_and_nothing_is_lost(link: Stage) -> None:
+def test_after_replication_ended_it_is_rolled_back_and_nothing_is_lost(link: Stage) -> None:
     """What came through cannot be copied any more by this run; by the next it is."""
     stage = link
     written = at_work(stage)
@@ -102,7 +102,9 @@ def test_behind_the_end_of_replication_all_is_put_back_and_nothing_is_lost(link:
     assert stage.all_of(stage.target) == Counter(written)
 
 
-def test_behind_the_opening_it_is_set_again_and_what_came_through_is_owed(link: Stage) -> None:
+def test_after_writes_are_enabled_the_fence_is_set_again_and_new_records_are_outstanding(
+    link: Stage,
+) -> None:
     stage = link
     written = at_work(stage)
     killed_and_unfenced(stage, "switch-endpoint-1")
@@ -127,7 +129,7 @@ def test_behind_the_opening_it_is_set_again_and_what_came_through_is_owed(link: 
 
 
 @pytest.mark.nightly
-def test_behind_the_opening_nothing_is_owed_where_nothing_came_through(link: Stage) -> None:
+def test_after_writes_are_enabled_nothing_is_outstanding_without_new_records(link: Stage) -> None:
     stage = link
     at_work(stage)
     killed_and_unfenced(stage, "switch-endpoint-1")
@@ -157,7 +159,7 @@ def lifted_again_and_again(stage: Stage) -> Iterator[list[str]]:
 
 
 @pytest.mark.nightly
-def test_behind_the_opening_clients_do_not_wait_for_a_fence_that_nobody_can_set(
+def test_after_writes_are_enabled_clients_do_not_wait_for_a_fence_that_cannot_be_set(
     link: Stage,
 ) -> None:
     stage = link
@@ -184,7 +186,9 @@ def seconds_between(one: Any, other: Any) -> float:
 
 
 @pytest.mark.nightly
-def test_on_the_way_home_a_record_behind_the_search_is_named_at_its_end(home: OwnHome) -> None:
+def test_in_a_failback_a_record_written_after_the_comparison_is_named_at_the_end(
+    home: OwnHome,
+) -> None:
     """By then records come home beside it, and nobody can tell it from these; it stays there."""
     home.lose_the_primary()
     killed_at(home, "behind", "wait-for-catch-up", "failback", *POLICIES, *GO)

@@ -11,8 +11,8 @@ import pytest
 
 from drctl.model.topology import Record
 from drctl.reconcile.export import record_of
+from tests.cluster.lab_link import WAYS, NewDrctl, link_over
 from tests.cluster.link_command import soon
-from tests.cluster.site import WAYS, NewDrctl, link_over
 from tests.conftest import NewTopic
 from tests.gap.events import events
 from tests.lab.cluster_under_test import ClusterUnderTest
@@ -50,7 +50,7 @@ def disordered(primary: ClusterUnderTest, secondary: ClusterUnderTest) -> Iterat
 
 
 @pytest.mark.parametrize("way", EITHER)
-def test_records_in_another_order(way: str, disordered: str, new_drctl: NewDrctl) -> None:
+def test_records_in_a_different_order(way: str, disordered: str, new_drctl: NewDrctl) -> None:
     drctl = new_drctl({"main": keeping(disordered)}, **WAYS[way])
     ended = drctl.gap("--scope", "full", "--order")
     assert ended.code == 1, ended.stderr
@@ -74,7 +74,7 @@ def test_records_in_another_order(way: str, disordered: str, new_drctl: NewDrctl
     assert topic["target_topic_id"] not in ("", topic["topic_id"])
 
 
-def test_where_the_order_of_a_partition_counts(disordered: str, new_drctl: NewDrctl) -> None:
+def test_where_partition_order_counts(disordered: str, new_drctl: NewDrctl) -> None:
     drctl = new_drctl({"main": keeping(disordered)}, policy={"order": "per-partition"})
     ended = drctl.gap("--scope", "full", "--order", options=())
     assert ended.code == 1
@@ -98,7 +98,7 @@ def files_of(folder: Path) -> list[Record]:
     return [Record(r.place.partition, *r.row[:4]) for r in rows]
 
 
-def test_what_a_cut_would_destroy_is_exported_first(
+def test_records_that_truncation_would_destroy_are_exported_first(
     new_topic: NewTopic,
     new_drctl: NewDrctl,
     primary: ClusterUnderTest,
@@ -134,7 +134,7 @@ def test_what_a_cut_would_destroy_is_exported_first(
     assert 'id="truncation"' in (said.out / "gap.html").read_text(encoding="utf-8")
 
 
-def test_what_is_superseded_or_expired_is_exported_where_somebody_asks(
+def test_superseded_and_expired_records_are_exported_on_request(
     new_topic: NewTopic,
     new_drctl: NewDrctl,
     primary: ClusterUnderTest,
@@ -188,7 +188,7 @@ def remade(cluster: ClusterUnderTest, topic: str, records: list[Record]) -> None
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_a_topic_that_was_made_anew_with_the_same_records_is_told_by_its_id(
+def test_a_topic_recreated_with_the_same_records_is_detected_by_its_id(
     side: str,
     new_topic: NewTopic,
     new_drctl: NewDrctl,
@@ -254,7 +254,7 @@ def test_events_that_a_crashed_connector_sent_twice(
     assert second["first_repeated"] is None
 
 
-def test_events_without_an_identity_are_not_called_fine(
+def test_events_without_an_identity_are_not_ok(
     new_topic: NewTopic, new_drctl: NewDrctl, primary: ClusterUnderTest
 ) -> None:
     topic = new_topic()
@@ -270,7 +270,7 @@ def test_events_without_an_identity_are_not_called_fine(
     assert missing.code == 2
 
 
-def test_what_is_on_its_way_arrives_while_it_settles(
+def test_in_flight_records_arrive_during_stabilization(
     new_topic: NewTopic, new_drctl: NewDrctl, primary: ClusterUnderTest, secondary: ClusterUnderTest
 ) -> None:
     topic, sent = new_topic(), [record(n) for n in range(5)]

@@ -71,7 +71,7 @@ def noted_by(words: str) -> datetime:
     return datetime.strptime(words.split(" after ")[1], "%Y-%m-%d %H:%M:%S %Z").replace(tzinfo=UTC)
 
 
-def test_every_group_resumes_at_the_best_place_that_is_known(stage: Stage) -> None:
+def test_every_group_resumes_at_its_best_known_offset(stage: Stage) -> None:
     back, nobody = f"{stage.group}-back", f"{stage.group}-of-which-nothing-is-known"
     link_groups(stage, back, nobody)
     lost = lose_the_primary(stage, back)
@@ -117,7 +117,7 @@ def test_every_group_resumes_at_the_best_place_that_is_known(stage: Stage) -> No
     assert len(skipped) > PARTITIONS * RESET, "it was reset after that time: it skips, as was said"
 
 
-def test_an_engineer_may_refuse_what_is_not_proven(stage: Stage) -> None:
+def test_an_engineer_may_refuse_unproven_offsets(stage: Stage) -> None:
     back = f"{stage.group}-back"
     link_groups(stage, back)
     text = stage.drctl.config.read_text(encoding="utf-8")
@@ -141,7 +141,7 @@ def test_an_engineer_may_refuse_what_is_not_proven(stage: Stage) -> None:
     assert positions_on(stage.target, back) == {}
 
 
-def test_what_mirror_maker_committed_itself_is_never_set_back(stage: Stage) -> None:
+def test_an_offset_that_mirror_maker_committed_is_never_set_back(stage: Stage) -> None:
     """With `sync.group.offsets.enabled`: its task is gone before drctl commits anything."""
     on = {"sync.group.offsets.enabled": "true", "sync.group.offsets.interval.seconds": "1"}
     with ExitStack() as opened:

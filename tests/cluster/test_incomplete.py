@@ -8,9 +8,9 @@ from confluent_kafka.admin import AclOperation, ResourcePatternType  # type: ign
 
 from tests.cluster.command import Drctl, Ended
 from tests.cluster.filling import Batch, Clock, Filling, copies, fill, holding, rows
-from tests.cluster.rights import about, forget, grant, revoke, rule
+from tests.cluster.lab_link import NewDrctl, cluster_section, link_over, new_prefix
 from tests.cluster.scenario import partitions_of
-from tests.cluster.site import NewDrctl, cluster_section, link_over, new_prefix
+from tests.cluster.topic_acls import about, forget, grant, revoke, rule
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
@@ -127,21 +127,21 @@ def test_the_rest_is_compared(ended: Ended, prefix: str, topic: str, said: dict[
     assert {name: partition[name] for name in said} == said
 
 
-def test_a_configuration_that_may_not_be_read_is_said_to_be_guessed(
+def test_an_unreadable_topic_configuration_is_reported_as_assumed(
     ended: Ended, prefix: str
 ) -> None:
     (topic,) = (t for t in ended.gap()["topics"] if t["topic"] == prefix + "its-own-clock")
     assert any("configuration is not readable" in note for note in topic["notes"])
 
 
-def test_people_are_told_first_that_it_is_not_complete(ended: Ended, prefix: str) -> None:
+def test_the_text_begins_with_not_complete(ended: Ended, prefix: str) -> None:
     assert "Not complete" in ended.stdout.splitlines()[0]
     for name in ("open-there", *HIDDEN):
         assert prefix + name in ended.stdout
     assert "\x1b" not in ended.stdout
 
 
-def test_one_topic_of_it_that_is_whole(drctl: Drctl, prefix: str) -> None:
+def test_a_topic_that_is_complete_in_an_incomplete_result(drctl: Drctl, prefix: str) -> None:
     ended = drctl.gap("--topic", prefix + "fine", name="one")
     assert ended.code == 0, ended.stderr
     document = ended.document()

@@ -8,10 +8,10 @@ import pytest
 
 from drctl.lab.lab import Lab
 from tests.cluster.command import Ended, Running, alive, command_lines
+from tests.cluster.lab_link import WAYS, NewDrctl, NewHalf, cluster_section, link_over, slow
 from tests.cluster.link_command import soon
 from tests.cluster.scenario import partitions_of
-from tests.cluster.site import WAYS, NewDrctl, NewHalf, cluster_section, link_over, slow
-from tests.cluster.watching import passwords
+from tests.cluster.secret_exposure import passwords
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
@@ -77,7 +77,7 @@ def test_ctrl_c_and_sigterm_while_reading(
 
 
 @pytest.mark.nightly
-def test_a_broker_that_dies_while_it_is_read(
+def test_a_broker_that_dies_during_a_read(
     slowly: Slowly, lab: Lab, primary: ClusterUnderTest
 ) -> None:
     """The primary's: Kafka Connect keeps its own state on the secondary."""
@@ -107,7 +107,7 @@ def has_leaders(cluster: ClusterUnderTest) -> bool:
 
 
 @pytest.mark.parametrize("way", ["direct", pytest.param("spark", marks=pytest.mark.nightly)])
-def test_records_that_are_deleted_while_they_are_read(
+def test_records_that_are_deleted_during_a_read(
     primary: ClusterUnderTest,
     secondary: ClusterUnderTest,
     half: NewHalf,

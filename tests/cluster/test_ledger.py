@@ -10,8 +10,8 @@ from confluent_kafka import KafkaException
 from drctl.lab.lab import Lab
 from tests.cluster.command import Drctl, Ended
 from tests.cluster.filling import Clock, copies, fill, holding, rows, written
+from tests.cluster.lab_link import NewDrctl, NewHalf, link_over
 from tests.cluster.link_command import soon
-from tests.cluster.site import NewDrctl, NewHalf, link_over
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
@@ -46,7 +46,7 @@ def answers(drctl: Drctl) -> dict[str, Any]:
     return document
 
 
-def test_only_what_is_new_or_may_have_changed_is_read(
+def test_only_new_or_changed_records_are_read(
     drctl: Drctl,
     topic: str,
     lab: Lab,

@@ -7,7 +7,7 @@ import pytest
 
 from tests.cluster.command import PROMPT, Drctl, Ended
 from tests.cluster.filling import Clock, rows, written
-from tests.cluster.site import NewDrctl, NewHalf, link_over, new_prefix
+from tests.cluster.lab_link import NewDrctl, NewHalf, link_over, new_prefix
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
@@ -51,7 +51,7 @@ def exists(cluster: ClusterUnderTest, topic: str) -> bool:
     return topic in cluster.admin.list_topics(timeout=20).topics
 
 
-def test_it_is_not_created_unless_that_is_requested_and_confirmed(
+def test_it_is_created_only_if_requested_and_confirmed(
     drctl: Drctl, ledger: str, secondary: ClusterUnderTest
 ) -> None:
     ended = run(drctl)
@@ -77,7 +77,7 @@ def test_it_is_not_created_unless_that_is_requested_and_confirmed(
     assert not exists(secondary, ledger)
 
 
-def test_the_next_run_reads_only_what_is_new(
+def test_the_next_run_reads_only_new_records(
     drctl: Drctl,
     topic: str,
     ledger: str,

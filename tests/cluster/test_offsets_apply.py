@@ -18,8 +18,8 @@ from drctl.lab.lab import Lab
 from drctl.model.groups import Committed, Positions
 from drctl.model.topology import Record, TopicPartition
 from tests.cli.documents import check
+from tests.cluster.lab_link import NewDrctl, cluster_section, link_over
 from tests.cluster.link_command import soon
-from tests.cluster.site import NewDrctl, cluster_section, link_over
 from tests.kafka.members import member, share_member
 from tests.kafka.tls_broker import free_ports
 from tests.lab.cluster_under_test import ClusterUnderTest
@@ -113,7 +113,7 @@ def stage(new_drctl: NewDrctl, topic: str, secondary: ClusterUnderTest) -> Itera
         yield made
 
 
-def test_a_snapshot_is_put_back(stage: Stage) -> None:
+def test_a_snapshot_is_restored(stage: Stage) -> None:
     stage.stand(a=stage.at(10, 20, 30, metadata="mätä"), b=stage.at(5))
     taken = stage.snapshot()
     assert taken["totals"] == {
@@ -160,7 +160,7 @@ def test_a_snapshot_is_put_back(stage: Stage) -> None:
     assert stage.stands("b") == {}
 
 
-def test_words_for_a_person(stage: Stage) -> None:
+def test_the_text_on_a_terminal(stage: Stage) -> None:
     file = stage.translation(stage.row("a", 0, 40), stage.row("b", 1, 40, skips_at_most=None))
     words = ("apply", "--link", stage.link, "--from", file)
     plan = stage.drctl.process(*words)
@@ -192,9 +192,7 @@ def test_words_for_a_person(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_groups_that_somebody_reads_in(
-    stage: Stage, protocol: str, secondary: ClusterUnderTest
-) -> None:
+def test_active_groups(stage: Stage, protocol: str, secondary: ClusterUnderTest) -> None:
     rows = (stage.row("busy", 0, 40), stage.row("idle", 0, 40), stage.row("shared", 0, 40))
     file = stage.translation(*rows)
     words = ("apply", "--link", stage.link, "--from", file)
@@ -228,7 +226,7 @@ def test_groups_that_somebody_reads_in(
     assert stage.stands("busy") == stage.at(40)
 
 
-def test_somebody_comes_while_the_name_is_typed(stage: Stage) -> None:
+def test_a_group_that_becomes_active_during_the_prompt(stage: Stage) -> None:
     file = stage.translation(stage.row("a", 0, 40))
     words = ("apply", "--link", stage.link, "--from", file, "--execute")
     with ExitStack() as later:
@@ -243,7 +241,7 @@ def test_somebody_comes_while_the_name_is_typed(stage: Stage) -> None:
     assert stage.stands("a") == {}
 
 
-def test_it_is_moved_while_the_name_is_typed(stage: Stage) -> None:
+def test_an_offset_that_moves_during_the_prompt(stage: Stage) -> None:
     file = stage.translation(stage.row("a", 0, 40))
     words = ("apply", "--link", stage.link, "--from", file, "--execute", "-o", "json")
     ran = stage.drctl.typed(*words, name="secondary", before=lambda: stage.stand(a=stage.at(50)))
@@ -253,7 +251,7 @@ def test_it_is_moved_while_the_name_is_typed(stage: Stage) -> None:
     assert stage.stands("a") == stage.at(50)
 
 
-def test_the_name_is_typed(stage: Stage) -> None:
+def test_the_confirmation_prompt(stage: Stage) -> None:
     file = stage.translation(stage.row("a", 0, 40))
     words = ("apply", "--link", stage.link, "--from", file, "--execute")
     wrong = stage.drctl.typed(*words, name="primary")
@@ -347,7 +345,7 @@ def test_rows_that_cannot_be_applied(stage: Stage) -> None:
         (("undo", "--yes"), "--yes requires --execute"),
     ],
 )
-def test_what_does_not_go_together(stage: Stage, words: tuple[str, ...], message: str) -> None:
+def test_option_conflicts(stage: Stage, words: tuple[str, ...], message: str) -> None:
     words = tuple(stage.link if word == LINK else word for word in words)
     stage.translation(stage.row("a", 0, 40))
     (stage.drctl.folder / "bad.json").write_text('{"schema": "drctl/offsets/1", "rows": [{}]}')
@@ -365,7 +363,7 @@ def test_a_usage_error_of_the_real_command(stage: Stage) -> None:
     assert ran.stderr.startswith("error: ")
 
 
-def test_a_cluster_that_does_not_answer(stage: Stage, new_drctl: NewDrctl) -> None:
+def test_an_unreachable_cluster(stage: Stage, new_drctl: NewDrctl) -> None:
     section = cluster_section(stage.cluster)
     section["bootstrap"] = f"127.0.0.1:{free_ports(1)[0]}"
     gone = new_drctl({}, clusters={"secondary": section}).offsets
@@ -379,7 +377,7 @@ def test_a_cluster_that_does_not_answer(stage: Stage, new_drctl: NewDrctl) -> No
     assert time.monotonic() - began < 30
 
 
-def test_no_answer_comes_after_a_write_was_sent(stage: Stage, lab: Lab) -> None:
+def test_no_answer_after_a_write_was_sent(stage: Stage, lab: Lab) -> None:
     """The broker hangs from when the journal announces the write; then it goes on."""
     stage.stand(a=stage.at(10))
     words = ("apply", "--link", stage.link, "--from", stage.translation(stage.row("a", 0, 40)), *GO)
@@ -435,7 +433,7 @@ def killed(stage: Stage, *words: str) -> str:
     return journals(stage)[0].parent.name
 
 
-def test_a_run_that_was_killed_is_undone(stage: Stage) -> None:
+def test_a_killed_run_is_undone(stage: Stage) -> None:
     """At the moment at which the first batch is announced."""
     names = [f"k{number}" for number in range(300)]
     stage.stand(**{name: stage.at(10) for name in names})
@@ -467,7 +465,7 @@ def test_hostile_names_cannot_act_on_the_terminal(stage: Stage) -> None:
     assert stage.drctl.json("undo")["lines"][0]["group"] == name
 
 
-def test_a_run_that_was_killed_is_gone_on_with(stage: Stage) -> None:
+def test_a_killed_run_is_resumed(stage: Stage) -> None:
     file = stage.translation(*(stage.row("a", n, 40) for n in range(3)))
     words = ("apply", "--cluster", "secondary", "--from", file, *GO)
     run = killed(stage, *words)
@@ -486,7 +484,7 @@ def test_a_run_that_was_killed_is_gone_on_with(stage: Stage) -> None:
     assert stage.stands("a") == {}
 
 
-def test_the_plan_that_was_looked_at_is_the_one_that_is_carried_out(stage: Stage) -> None:
+def test_the_plan_that_was_shown_is_executed(stage: Stage) -> None:
     file = stage.translation(stage.row("a", 0, 40))
     words = ("apply", "--link", stage.link, "--from", file)
     stage.drctl.json(*words, "--plan-out", "plan.json")

@@ -17,8 +17,8 @@ from drctl.model.topology import Record
 from drctl.offsets.tracking_log import TRACKED_OFFSETS_TOPIC
 from tests.cli.documents import check
 from tests.cluster.groups import stand
+from tests.cluster.lab_link import NewDrctl, link_over
 from tests.cluster.link_command import soon
-from tests.cluster.site import NewDrctl, link_over
 from tests.cluster.test_interrupts import has_leaders
 from tests.kafka.tls_broker import free_ports
 from tests.lab.cluster_under_test import ClusterUnderTest
@@ -116,7 +116,7 @@ def dead_primary(lab: Lab, primary: ClusterUnderTest) -> Iterator[Callable[[], N
         (["--link", "mian"], "mian"),
     ],
 )
-def test_what_does_not_go_together(stage: Stage, words: list[str], said: str) -> None:
+def test_option_conflicts(stage: Stage, words: list[str], said: str) -> None:
     before = stage.tracking_end()
     ran = stage.drctl("track", *words)
     assert (ran.code, ran.stdout) == (2, "")
@@ -124,7 +124,7 @@ def test_what_does_not_go_together(stage: Stage, words: list[str], said: str) ->
     assert stage.tracking_end() == before
 
 
-def test_nothing_is_written_unless_somebody_said_so(stage: Stage) -> None:
+def test_nothing_is_written_without_confirmation(stage: Stage) -> None:
     stage.stand({"a": {0: 100, 1: 500}})
     before = stage.tracking_end()
     document = stage.once()
@@ -190,7 +190,7 @@ def test_the_primary_is_lost(stage: Stage, dead_primary: Callable[[], None]) -> 
     assert "primary" in error.document()["error"]["message"]
 
 
-def test_a_topic_that_was_made_anew(stage: Stage, dead_primary: Callable[[], None]) -> None:
+def test_a_recreated_topic(stage: Stage, dead_primary: Callable[[], None]) -> None:
     stage.stand({"a": {0: 100, 1: 50}})
     assert stage.noted() == (2, 2)
     stage.source.delete_topics([stage.topic])
@@ -231,7 +231,7 @@ def told_at(document: dict[str, Any]) -> float:
     return known + float(document["age_seconds"])
 
 
-def test_two_at_once_through_the_loss_of_the_primary(
+def test_two_trackers_during_the_loss_of_the_primary(
     stage: Stage, lab: Lab, dead_primary: Callable[[], None], primary: ClusterUnderTest
 ) -> None:
     stage.stand({"a": {0: 100, 1: 100}})

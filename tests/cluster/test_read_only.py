@@ -18,9 +18,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 
 from drctl.lab.lab import Lab
 from tests.cluster.command import Ended
+from tests.cluster.lab_link import WAYS, NewDrctl
 from tests.cluster.link_command import soon
 from tests.cluster.scenario import Analysed
-from tests.cluster.site import WAYS, NewDrctl
 from tests.lab.cluster_under_test import QUIET, ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]

@@ -7,11 +7,7 @@ import pytest
 from drctl.engine.failback_state import filter_to_add
 from drctl.model.topology import Record
 from drctl.views.text import size
-from tests.cluster.failover_stage import PARTITIONS, connect
-from tests.cluster.link_command import GO, soon, steps_of
-from tests.cluster.own_homes import held
-from tests.cluster.site import Site
-from tests.cluster.way_home import (
+from tests.cluster.failback_stage import (
     BACK,
     COPIED,
     EVERYTHING,
@@ -23,6 +19,10 @@ from tests.cluster.way_home import (
     Story,
     named,
 )
+from tests.cluster.failover_stage import PARTITIONS, connect
+from tests.cluster.isolated_failbacks import held
+from tests.cluster.lab_link import Site
+from tests.cluster.link_command import GO, soon, steps_of
 
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(900)]
 
@@ -66,7 +66,7 @@ def story(site: Site) -> Emptied:
     return made
 
 
-def test_an_emptied_primary_is_filled_and_proven_before_clients_are_home(story: Emptied) -> None:
+def test_an_emptied_primary_is_filled_and_verified_before_clients_move(story: Emptied) -> None:
     read = story.read_new()
     story.empty()
     refused = story.refused(*BACK)
@@ -104,7 +104,7 @@ def test_an_emptied_primary_is_filled_and_proven_before_clients_are_home(story: 
     assert "it has not lost records" in story.refused(*REBUILD)
 
 
-def test_what_only_a_cut_primary_has_is_decided_on_before_it_is_emptied(story: Emptied) -> None:
+def test_records_only_on_the_primary_are_decided_before_it_is_emptied(story: Emptied) -> None:
     story.has_come_home_before()
     story.empty()
     story.primary.create_topic(story.topic, PARTITIONS)
@@ -127,7 +127,7 @@ FLIGHTS = 7
 KNOWN = ("--override", "source-intact=the old replication ran behind new records")
 
 
-def test_the_old_replication_had_run_and_nobody_knew(site: Site) -> None:
+def test_forward_replication_that_ran_unnoticed(site: Site) -> None:
     """It has appended the tail of the primary behind new records of the secondary.
 
     No boundary tells new from old any more; the primary is filled anew, in that order.
@@ -190,7 +190,7 @@ IN_TRANSACTIONS = 12
 WHEN_MS = 1_700_000_000_000
 
 
-def test_it_goes_on_behind_what_came_where_transactions_leave_holes(site: Site) -> None:
+def test_it_resumes_after_the_last_copied_record_with_transaction_gaps(site: Site) -> None:
     """Ends of transactions are offsets without a record, and not copied: they do not tell how far.
 
     The rebuild was given up half-way; what has come is known, and nobody is asked.

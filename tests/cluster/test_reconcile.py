@@ -18,9 +18,9 @@ from drctl.model import errors
 from drctl.model.topology import OffsetRange, Record, TopicPartition
 from drctl.reconcile.export import record_of
 from drctl.reconcile.progress import TOPIC
+from tests.cluster.lab_link import Site
 from tests.cluster.link_command import soon
 from tests.cluster.reconcile_stage import NewStage, new_stages, origins, record, without_place
-from tests.cluster.site import Site
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
@@ -46,7 +46,7 @@ TAIL = [
 ]
 
 
-def test_copies_are_the_records_themselves_and_say_where_they_come_from(stage: NewStage) -> None:
+def test_copies_are_identical_and_carry_their_origin(stage: NewStage) -> None:
     at = stage(2)
     both = [record(n, n % 2) for n in range(10)]
     at.primary.produce(at.topic, [*both, *TAIL])
@@ -71,7 +71,7 @@ def test_copies_are_the_records_themselves_and_say_where_they_come_from(stage: N
     at.gap(code=0)  # copies are no other records than those that were missing
 
 
-def test_killed_again_and_again_each_record_is_there_once_and_in_order(stage: NewStage) -> None:
+def test_killed_repeatedly_it_copies_each_record_once_and_in_order(stage: NewStage) -> None:
     at = stage(3)
     value = bytes(2000)
     at.primary.produce(at.topic, (record(n, n % 3, value=value) for n in range(30_000)))
@@ -104,9 +104,7 @@ def test_killed_again_and_again_each_record_is_there_once_and_in_order(stage: Ne
         assert without_place(target[partition]) == without_place(source[partition])
 
 
-def test_conflicting_records_wait_for_a_decision_of_their_own(
-    stage: NewStage, tmp_path: Path
-) -> None:
+def test_conflicting_records_need_their_own_decision(stage: NewStage, tmp_path: Path) -> None:
     at = stage(1)
     tail = [record(1, key=b"hot"), record(2), record(3, key=b"hot"), record(4, key=None)]
     at.primary.produce(at.topic, tail)
@@ -139,7 +137,7 @@ def test_conflicting_records_wait_for_a_decision_of_their_own(
     assert origins(at.held(at.secondary)[0]) == [1, 3]
 
 
-def test_a_discard_is_named_noted_and_ends_the_matter(stage: NewStage) -> None:
+def test_a_discard_is_named_recorded_and_final(stage: NewStage) -> None:
     at = stage(1)
     at.primary.produce(at.topic, [record(1), record(2)])
     found = at.gap()
@@ -175,7 +173,7 @@ def test_a_discard_is_named_noted_and_ends_the_matter(stage: NewStage) -> None:
     assert again["totals"]["done"] == 2
 
 
-def test_a_result_that_is_old_is_refused(stage: NewStage) -> None:
+def test_an_old_gap_result_is_refused(stage: NewStage) -> None:
     at = stage(1)
     at.primary.produce(at.topic, [record(n) for n in range(5)])
     found = at.gap()
@@ -195,7 +193,9 @@ def prechecks(found: dict[str, Any]) -> list[tuple[str, int]]:
     return [(o["precheck"], o["partition"]) for o in found["blockers"] if not o["overridden"]]
 
 
-def test_what_the_old_replication_brought_meanwhile_is_not_written_twice(stage: NewStage) -> None:
+def test_records_that_forward_replication_copied_since_are_not_written_twice(
+    stage: NewStage,
+) -> None:
     at = stage(2)
     at.primary.produce(at.topic, [record(n, n % 2) for n in range(6)])
     found = at.gap()
@@ -213,7 +213,7 @@ def test_what_the_old_replication_brought_meanwhile_is_not_written_twice(stage: 
     at.gap(code=0)
 
 
-def test_a_newer_record_of_a_key_that_was_safe_is_not_overtaken(stage: NewStage) -> None:
+def test_a_newer_record_of_a_safe_key_is_not_overwritten(stage: NewStage) -> None:
     at = stage(1)
     at.primary.produce(at.topic, [record(n) for n in range(5)])
     found = at.gap()
@@ -232,7 +232,7 @@ def test_a_newer_record_of_a_key_that_was_safe_is_not_overtaken(stage: NewStage)
     assert origins(at.held(at.secondary)[0]) == list(range(5))
 
 
-def test_where_order_is_by_partition_all_readers_of_a_result_count_alike(stage: NewStage) -> None:
+def test_with_partition_order_all_readers_of_a_result_agree(stage: NewStage) -> None:
     at = stage(1, order="per-partition")
     at.primary.produce(at.topic, [record(n) for n in range(10)])
     # A hole, with copies behind it, and a tail that nothing newer stands in front of.
@@ -251,7 +251,7 @@ def test_where_order_is_by_partition_all_readers_of_a_result_count_alike(stage: 
     assert origins(at.held(at.secondary, at.quarantine)[0]) == [4, 5]
 
 
-def test_records_that_are_gone_meanwhile_are_named(stage: NewStage) -> None:
+def test_records_deleted_since_are_named(stage: NewStage) -> None:
     at = stage(1)
     at.primary.produce(at.topic, [record(n) for n in range(6)])
     found = at.gap()
@@ -264,7 +264,7 @@ def test_records_that_are_gone_meanwhile_are_named(stage: NewStage) -> None:
     assert origins(at.held(at.secondary)[0]) == [2, 3, 4, 5]
 
 
-def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(stage: NewStage) -> None:
+def test_a_recreated_topic_is_not_taken_for_the_old_one(stage: NewStage) -> None:
     at = stage(1)
     at.primary.produce(at.topic, [record(n) for n in range(3)])
     found = at.gap()
@@ -276,7 +276,7 @@ def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(stage: NewStage
     assert at.held(at.secondary)[0] == []
 
 
-def test_what_is_aborted_is_not_there_and_the_copier_can_go_on(
+def test_aborted_records_are_ignored_and_replication_continues(
     stage: NewStage, secondary: ClusterUnderTest
 ) -> None:
     at = stage(1)

@@ -11,6 +11,7 @@ import pytest
 
 from drctl.reconcile.export import MANIFEST, record_of
 from tests.cluster.killing import dying
+from tests.cluster.lab_link import Site
 from tests.cluster.link_command import GO
 from tests.cluster.reconcile_stage import (
     NewStage,
@@ -20,7 +21,6 @@ from tests.cluster.reconcile_stage import (
     record,
     without_place,
 )
-from tests.cluster.site import Site
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(900)]
 
@@ -86,20 +86,20 @@ def sent_through(at: Stage, found: str, policy: str, deaths: Sequence[Death]) ->
         assert without_place(target[partition]) == without_place(source[partition])
 
 
-def test_killed_inside_of_a_transaction_each_record_is_there_once(stage: NewStage) -> None:
+def test_killed_inside_a_transaction_each_record_is_copied_once(stage: NewStage) -> None:
     at, found = lost_tail(stage)
     sent_through(at, found, "copy", SOME)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("policy", ["copy", "quarantine"])
-def test_killed_around_each_call_each_record_is_there_once(stage: NewStage, policy: str) -> None:
+def test_killed_around_each_call_each_record_is_copied_once(stage: NewStage, policy: str) -> None:
     at, found = lost_tail(stage)
     sent_through(at, found, policy, EVERYWHERE)
 
 
 @pytest.mark.nightly
-def test_killed_around_each_call_what_is_given_up_is_noted_once(stage: NewStage) -> None:
+def test_killed_around_each_call_a_discard_is_recorded_once(stage: NewStage) -> None:
     at, found = lost_tail(stage)
     words = ("reconcile", found, "--topic", f"{at.topic}=discard")
     calls = ("journal", "begin", "settle", "keep")
@@ -117,7 +117,7 @@ def test_killed_around_each_call_what_is_given_up_is_noted_once(stage: NewStage)
 
 
 @pytest.mark.nightly
-def test_killed_around_each_call_an_export_is_whole_or_is_none(
+def test_killed_around_each_call_an_export_is_complete_or_absent(
     stage: NewStage, tmp_path: Path
 ) -> None:
     at, found = lost_tail(stage)

@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 
 from tests.cluster.failover_stage import PARTITIONS, Stage
+from tests.cluster.isolated_links import READ, RECORDS, OwnLinks, at_work, positions
 from tests.cluster.link_command import GO, yes
-from tests.cluster.own_links import READ, RECORDS, OwnLinks, at_work, positions
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
 
@@ -19,7 +19,7 @@ MIGRATION = ("one-topic", "clients-known", "keep-old")
 AFTER = 5
 
 
-def test_two_links_are_moved_at_the_same_time(links: OwnLinks) -> None:
+def test_two_links_fail_over_at_the_same_time(links: OwnLinks) -> None:
     """Each has a topic of its own: one switches over, the other's topic moves for good."""
     switched, migrated = links.make(), links.make()
     written = {stage: at_work(stage) for stage in (switched, migrated)}

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from tests.cluster.failback_stage import BACK, COPIED, NEW, TAIL
+from tests.cluster.isolated_failbacks import POLICIES, OwnHome
+from tests.cluster.lab_link import Site
 from tests.cluster.link_command import GO, NOTHING_LOST, soon, steps_of
 from tests.cluster.logs import read_logs
-from tests.cluster.own_homes import POLICIES, OwnHome
 from tests.cluster.reconcile_stage import origins
-from tests.cluster.site import Site
-from tests.cluster.way_home import BACK, COPIED, NEW, TAIL
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(900)]
@@ -117,7 +117,7 @@ def again(site: Site) -> Again:
     return site.keep(Again(site))
 
 
-def test_what_was_quarantined_is_not_decided_on_again(again: Again) -> None:
+def test_quarantined_records_need_no_second_decision(again: Again) -> None:
     home = again
     home.record("copied", COPIED, home.primary)
     home.read_there(home.primary)

@@ -59,7 +59,7 @@ def numbers(address: str) -> dict[str, float]:
     return found
 
 
-def test_a_link_that_copies_and_stands(
+def test_a_link_with_and_without_running_replication(
     lab: Lab,
     lab_yaml: Callable[..., Path],
     primary: ClusterUnderTest,
@@ -108,7 +108,7 @@ def test_a_link_that_copies_and_stands(
         assert told["drctl_status_groups"] >= 1
 
 
-def test_a_source_that_is_gone(
+def test_a_lost_source(
     lab_yaml: Callable[..., Path], primary: ClusterUnderTest, new_topic: NewTopic
 ) -> None:
     topic = new_topic(1)

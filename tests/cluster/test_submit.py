@@ -13,11 +13,11 @@ import pytest
 
 from drctl.lab.waiting import Patience
 from tests.cluster.command import Running, alive, command_lines
+from tests.cluster.lab_link import NewDrctl, NewHalf, cluster_section, link_over, slow
 from tests.cluster.link_command import soon
 from tests.cluster.scenario import Analysed
-from tests.cluster.site import NewDrctl, NewHalf, cluster_section, link_over, slow
-from tests.cluster.standalone import Standalone, applications
-from tests.cluster.watching import Seen, passwords, text, watched_run
+from tests.cluster.secret_exposure import Seen, passwords, text, watched_run
+from tests.cluster.spark_standalone import Standalone, applications
 from tests.jvm import quick_executors
 from tests.lab.cluster_under_test import ClusterUnderTest
 from tests.parquet.reading import inversions_of
@@ -75,7 +75,7 @@ def seen(
     return watched_run(new_drctl, links, spark_cluster, events, *way.options, *topics)
 
 
-def test_the_same_answer_as_on_one_machine(seen: Seen, way: Way, traps: Analysed) -> None:
+def test_the_same_result_as_locally(seen: Seen, way: Way, traps: Analysed) -> None:
     assert seen.ended.code == 1, seen.ended.stderr
     names = {traps.scenario.topic(name) for name in TRAPS}
     wanted = deepcopy([t for t in traps.document["topics"] if t["topic"] in names])
@@ -96,14 +96,14 @@ def test_the_same_answer_as_on_one_machine(seen: Seen, way: Way, traps: Analysed
     assert not [p for p in seen.files if "-shared" in str(p)], "the job's folder is gone"
 
 
-def test_the_workers_did_it(seen: Seen, way: Way, spark_cluster: Standalone) -> None:
+def test_workers_did_the_work(seen: Seen, way: Way, spark_cluster: Standalone) -> None:
     assert seen.ended.code == 1
     application = submissions(spark_cluster, way.application)[0]
     soon(lambda: state(spark_cluster, application["id"]) == "FINISHED", seconds=20)
     assert spark_cluster.workers_of(application["id"]) == ["worker1", "worker2"]
 
 
-def test_passwords_can_be_seen_nowhere(
+def test_passwords_are_visible_nowhere(
     seen: Seen, way: Way, primary: ClusterUnderTest, secondary: ClusterUnderTest
 ) -> None:
     assert [each for each in way.command_lines if each not in seen.command_lines] == []
@@ -158,7 +158,7 @@ def slowly(
         running.kill()
 
 
-def test_they_end_and_leave_nothing(
+def test_workers_end_and_leave_nothing(
     slowly: Callable[..., Running],
     spark_cluster: Standalone,
     tmp_path: Path,
@@ -232,7 +232,7 @@ def submits(process: psutil.Process) -> bool:
         ({"master": "yarn", "shared": "s3a://bucket/x"}, "ConfigError", "must be a directory"),
     ],
 )
-def test_what_does_not_start(
+def test_submits_that_do_not_start(
     spark: dict[str, Any], kind: str, said: str, traps: Analysed, new_drctl: NewDrctl
 ) -> None:
     drctl = new_drctl({"main": traps.scenario.link}, spark=spark)

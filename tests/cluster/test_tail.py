@@ -11,9 +11,9 @@ from drctl.connect.client import ConnectReader
 from drctl.lab.lab import Lab
 from tests.cluster.command import Drctl, Ended
 from tests.cluster.filling import Clock, rows, written
+from tests.cluster.isolated_connectors import mirror_of
+from tests.cluster.lab_link import NewDrctl, link_over
 from tests.cluster.link_command import soon
-from tests.cluster.own_connectors import mirror_of
-from tests.cluster.site import NewDrctl, link_over
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
@@ -77,14 +77,14 @@ def test_only_the_tail_is_read_and_its_evidence_is_stated(drctl: Drctl) -> None:
     assert document["scope"] == "tail"
 
 
-def test_people_are_told_what_is_taken_for_granted(drctl: Drctl) -> None:
+def test_assumptions_are_stated(drctl: Drctl) -> None:
     ended = run(drctl, "--scope", "tail", options=())
     assert "300 records of topic flights-tail are not replicated to secondary" in ended.stdout
     assert "Whether records before the tail are replicated" in " ".join(ended.stdout.split())
     assert "scope tail: 20,300 offsets of 1 partition to read" in ended.stderr
 
 
-def test_without_a_connect_worker_the_offset_syncs_tell(topic: str, new_drctl: NewDrctl) -> None:
+def test_without_a_connect_worker_offset_syncs_are_used(topic: str, new_drctl: NewDrctl) -> None:
     unreachable = {"connect": "http://127.0.0.1:1", "connectors": {"source": "mm2-source"}}
     for replicator in ({}, unreachable):
         section = {"kind": "mirrormaker2", **replicator}
@@ -96,14 +96,14 @@ def test_without_a_connect_worker_the_offset_syncs_tell(topic: str, new_drctl: N
         assert "the last offset sync is of offset" in partition["window"]["evidence"]
 
 
-def test_enough_time_means_everything(drctl: Drctl) -> None:
+def test_a_long_time_limit_reads_everything(drctl: Drctl) -> None:
     ended = run(drctl, "--timeout", "10m")
     assert ended.code == 1, ended.stderr
     assert ended.document()["scope"] == "full"
     assert ended.document()["totals"]["read_from_source"] == COPIED + 300
 
 
-def test_too_little_time_means_the_tail_and_that_is_not_complete(drctl: Drctl) -> None:
+def test_a_short_time_limit_reads_the_tail_and_is_not_complete(drctl: Drctl) -> None:
     ended = run(drctl, "--timeout", "0.01s")
     assert ended.code == 5, ended.stderr
     document = ended.document()
@@ -126,7 +126,7 @@ def test_records_lost_before_the_position_make_the_tail_longer(
     assert ended.document()["totals"]["unreplicated"] == 300
 
 
-def test_nobody_knows(topic: str, new_drctl: NewDrctl) -> None:
+def test_an_unknown_position(topic: str, new_drctl: NewDrctl) -> None:
     ended = run(new_drctl({"main": link(topic, {"kind": "none"})}), "--scope", "tail")
     assert ended.code == 5
     error = ended.document()["error"]
@@ -141,7 +141,7 @@ def test_a_connector_that_does_not_exist(lab: Lab, topic: str, new_drctl: NewDrc
     assert "mm2-sauce" in ended.document()["error"]["message"]
 
 
-def test_a_tail_and_a_ledger_do_not_go_together(drctl: Drctl) -> None:
+def test_scope_tail_excludes_a_ledger(drctl: Drctl) -> None:
     ended = run(drctl, "--scope", "tail", "--ledger")
     assert ended.code == 2
     assert "--ledger" in ended.document()["error"]["message"]

@@ -16,10 +16,10 @@ from drctl.lab.lab import Lab
 from drctl.model.topology import Record, TopicPartition
 from tests.cluster.command import Drctl
 from tests.cluster.groups import stand
+from tests.cluster.isolated_connectors import mirror_of
+from tests.cluster.lab_link import NewDrctl, cluster_section, link_over
 from tests.cluster.link_command import soon
 from tests.cluster.logs import read_logs
-from tests.cluster.own_connectors import mirror_of
-from tests.cluster.site import NewDrctl, cluster_section, link_over
 from tests.conftest import NewTopic
 from tests.kafka.tls_broker import free_ports
 from tests.lab.cluster_under_test import ClusterUnderTest
@@ -144,7 +144,7 @@ def mirror(
     return Mirror(lab, drctl, own, (primary, secondary), topic)
 
 
-def test_never_beyond_exact_never_worse_than_mirrormaker(mirror: Mirror) -> None:
+def test_never_too_far_and_never_worse_than_mirrormaker(mirror: Mirror) -> None:
     mirror.write(RECORDS)
     chosen = random.Random(1)
     for number in range(GROUPS):
@@ -180,7 +180,7 @@ def test_never_beyond_exact_never_worse_than_mirrormaker(mirror: Mirror) -> None
             )
 
 
-def test_a_group_that_went_back(mirror: Mirror) -> None:
+def test_a_group_that_was_reset_backwards(mirror: Mirror) -> None:
     """MirrorMaker 2 that has not looked since (or cannot tell) leaves its old answer."""
     mirror.write(RECORDS)
     mirror.commit("back", 0, 1_400)
@@ -204,7 +204,7 @@ def test_a_group_that_went_back(mirror: Mirror) -> None:
         connect.close()
 
 
-def test_a_target_that_was_made_anew(mirror: Mirror) -> None:
+def test_a_recreated_target_topic(mirror: Mirror) -> None:
     mirror.write(RECORDS)
     mirror.commit("anew", 0, 1_400)
     mirror.write(500)
@@ -230,7 +230,7 @@ def test_a_target_that_was_made_anew(mirror: Mirror) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
-def test_a_group_passes_the_copies_of_what_was_aborted(
+def test_a_group_passes_copies_of_aborted_records(
     mirror: Mirror,
     new_drctl: NewDrctl,
     primary: ClusterUnderTest,

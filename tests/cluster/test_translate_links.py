@@ -11,7 +11,7 @@ from drctl.model.topology import Record
 from drctl.offsets.translating import NEVER
 from tests.cluster.command import Drctl
 from tests.cluster.groups import stand
-from tests.cluster.site import Site, link_over
+from tests.cluster.lab_link import Site, link_over
 from tests.kafka.members import member, share_member
 from tests.lab.cluster_under_test import ClusterUnderTest
 
@@ -78,7 +78,7 @@ def stage(site: Site) -> Iterator[Any]:
     site.secondary.delete_topics(made)
 
 
-def test_records_are_found_again_under_another_name_and_offset(stage: Any) -> None:
+def test_records_are_found_under_other_names_and_offsets(stage: Any) -> None:
     found: Stage = stage({"kind": "none"}, 2)
     found.commit("behind", 100, 1)
     found.commit("end", RECORDS)
@@ -96,14 +96,14 @@ def test_records_are_found_again_under_another_name_and_offset(stage: Any) -> No
     assert rows["end", 1]["target_offset"] is None
 
 
-def test_offsets_that_are_kept(stage: Any) -> None:
+def test_preserved_offsets(stage: Any) -> None:
     found: Stage = stage({"kind": "offset-preserving"}, shift=0)
     found.commit("g", 120)
     row = found.rows()["g", 0]
     assert (row["target_offset"], row["method"], row["rereads_at_most"]) == (120, "identity", 0)
 
 
-def test_offsets_that_are_said_to_be_kept_and_are_not(stage: Any) -> None:
+def test_offsets_that_are_declared_preserved_but_are_not(stage: Any) -> None:
     found: Stage = stage({"kind": "offset-preserving"})
     name = found.commit("g", 120)
     row = found.rows()["g", 0]
@@ -114,7 +114,7 @@ def test_offsets_that_are_said_to_be_kept_and_are_not(stage: Any) -> None:
     assert "not preserved" in said["why"]
 
 
-def test_rows_that_are_blocked(stage: Any) -> None:
+def test_blocked_rows(stage: Any) -> None:
     found: Stage = stage({"kind": "none"})
     found.source.add_partitions(found.topic, 2)
     found.source.produce(found.topic, records(1, range(5)))
@@ -146,7 +146,7 @@ def members(found: Stage, busy: str, sharing: str) -> Iterator[None]:
         yield
 
 
-def test_without_evidence_only_a_given_time_is_left(stage: Any) -> None:
+def test_without_evidence_only_a_given_timestamp_is_used(stage: Any) -> None:
     found: Stage = stage({"kind": "none"})
     found.target.configure(f"copy.{found.topic}", message_timestamp_type="LogAppendTime")
     found.commit("g", 100)
@@ -157,7 +157,7 @@ def test_without_evidence_only_a_given_time_is_left(stage: Any) -> None:
     assert (row["target_offset"], row["method"], row["skips_at_most"]) == (SHIFT, "timestamp", None)
 
 
-def test_a_topic_that_is_not_there(stage: Any) -> None:
+def test_a_missing_topic(stage: Any) -> None:
     found: Stage = stage({"kind": "none"})
     found.target.delete_topics([f"copy.{found.topic}"])
     found.commit("g", 100)
@@ -166,7 +166,7 @@ def test_a_topic_that_is_not_there(stage: Any) -> None:
     assert row["target_topic"] is None
 
 
-def test_nothing_is_known_of_a_position(stage: Any) -> None:
+def test_an_unknown_position(stage: Any) -> None:
     found: Stage = stage({"kind": "none"})
     ran = found.drctl("explain", f"{found.prefix}-nobody", found.topic, "0")
     assert ran.code == 2

@@ -8,9 +8,9 @@ import pytest
 from drctl.model.gap import RecordClass
 from tests.cli.documents import check
 from tests.cluster import reference
+from tests.cluster.lab_link import WAYS
 from tests.cluster.logs import TopicLog
 from tests.cluster.scenario import Analysed, numbers_of
-from tests.cluster.site import WAYS
 from tests.cluster.traps import HOSTILE, TRAPS, Trap
 from tests.parquet.reading import rows_of
 
@@ -46,30 +46,30 @@ def each(request: pytest.FixtureRequest) -> Analysed:
 
 
 @pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap.name)
-def test_a_trap_worked_out_by_hand(each: Analysed, trap: Trap) -> None:
+def test_each_trap_has_its_expected_result(each: Analysed, trap: Trap) -> None:
     agree_with_hand(each, trap)
 
 
 @pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap.name)
-def test_a_trap_and_the_reference(each: Analysed, trap: Trap) -> None:
+def test_each_trap_matches_the_reference(each: Analysed, trap: Trap) -> None:
     agree_with_reference(each, trap)
 
 
-def test_links_out_of_the_ordinary(linked: Analysed) -> None:
+def test_unusual_links(linked: Analysed) -> None:
     assert linked.ended.code == 1
     for trap in linked.scenario.traps:
         agree_with_hand(linked, trap)
         agree_with_reference(linked, trap)
 
 
-def test_with_spark_and_without_it_is_the_same(traps: Analysed, sparks_traps: Analysed) -> None:
+def test_results_with_and_without_spark_are_equal(traps: Analysed, sparks_traps: Analysed) -> None:
     ours, sparks = traps.document, sparks_traps.document
     assert (ours["engine"], sparks["engine"]) == ("direct", "spark")
     for name in ours.keys() - {"started", "seconds", "out", "engine"}:
         assert ours[name] == sparks[name], name
 
 
-def test_the_whole_answer(each: Analysed) -> None:
+def test_the_complete_result(each: Analysed) -> None:
     document = each.document
     assert each.ended.code == 1
     assert document == each.ended.gap()

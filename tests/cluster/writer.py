@@ -19,7 +19,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
     UserScramCredentialUpsertion,
 )
 
-from tests.cluster.rights import USES, forget, grant, rule
+from tests.cluster.topic_acls import USES, forget, grant, rule
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 _PROGRAM = Path(__file__).with_name("writer_program.py")

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from drctl.lab.waiting import Patience
 from drctl.model.errors import Unknown
-from tests.cluster.site import cluster_section
+from tests.cluster.lab_link import cluster_section
 from tests.connect.connect_command import ConnectCommand
 from tests.connect.workers import PluginWorker, worker
 from tests.lab.cluster_under_test import QUIET, ClusterUnderTest

@@ -11,7 +11,7 @@ from drctl.model.errors import ExitCode, Refused, UsageError
 from drctl.model.replication import Connector, Position
 from drctl.plans.connectors import recover
 from tests.connectors.world import MIRROR, MONGO, World, carried_out, connector, failed, notes_of
-from tests.engine.switches import Crash, Notes
+from tests.engine.toggles import Crash, Notes
 
 LOST = "com.mongodb.MongoCommandException: error 286 (ChangeStreamHistoryLost)"
 LOCKED = 'PSQLException: FATAL: password authentication failed for user "x"'

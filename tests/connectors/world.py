@@ -14,8 +14,8 @@ from drctl.model.errors import DrctlError, Unreachable
 from drctl.model.plan import Plan
 from drctl.model.replication import Connector, Position, Task
 from drctl.steps.registry import KINDS
-from tests.engine.switches import Deaf, Notes
-from tests.engine.switches import World as Fallible
+from tests.engine.toggles import Deaf, Notes
+from tests.engine.toggles import World as Fallible
 
 REFUSED = "org.apache.kafka.connect.errors.ConnectException: Connection refused"
 MIRROR = "org.apache.kafka.connect.mirror.MirrorSourceConnector"

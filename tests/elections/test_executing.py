@@ -22,7 +22,7 @@ from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 from drctl.plans.single_step import election_plan
 from drctl.steps.registry import KINDS
 from tests.elections.cluster_states import PLACE, partition, reader
-from tests.engine.switches import Crash, Deaf, Hurried, Notes, World
+from tests.engine.toggles import Crash, Deaf, Hurried, Notes, World
 
 BEHIND = reader(partition((2, 3), (3,)), alive=(1, 2), ends={2: 100})
 LED = reader(partition((2, 3), (2,), leader=2, epoch=8), alive=(1, 2), ends={2: 100})

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.endpoints import named
-from tests.endpoints.named import Named
+from tests.endpoints import bind_server
+from tests.endpoints.bind_server import Named
 from tests.endpoints.proxy import Brokers, Proxy, brokers, proxy
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Named]:
     """The primary server of a zone."""
-    opened = named.primary(tmp_path_factory.mktemp("named"))
+    opened = bind_server.primary(tmp_path_factory.mktemp("named"))
     yield opened
     opened.program.end()
 
@@ -22,7 +22,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Named]:
 @pytest.fixture(scope="session")
 def resolver(server: Named, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Named]:
     """A resolver that asks it, and remembers."""
-    opened = named.resolver(tmp_path_factory.mktemp("resolver"), server)
+    opened = bind_server.resolver(tmp_path_factory.mktemp("resolver"), server)
     yield opened
     opened.program.end()
 

@@ -14,7 +14,7 @@ from drctl.lab.waiting import Patience
 from drctl.model.endpoints import EndpointFailed, EndpointMoved, EndpointRejected
 from drctl.model.errors import ConfigError, ExitCode, Unknown, Unreachable
 from drctl.model.typed_json import to_json
-from tests.endpoints.opening import Endpoint, endpoint
+from tests.endpoints.configured_endpoints import Endpoint, endpoint
 
 SWITCH = '#!/bin/sh\nprintf "%s\\n" "$@" >>calls\nprintf "%s\\n" "$1" >now\n'
 OBSERVE = "#!/bin/sh\ncat now\n"

@@ -12,8 +12,8 @@ import pytest
 
 from drctl.lab.waiting import Patience
 from drctl.model.endpoints import EndpointMoved, EndpointRejected
-from tests.endpoints.named import KEY, NEGATIVE_TTL, Named
-from tests.endpoints.opening import Endpoint, endpoint, through_json
+from tests.endpoints.bind_server import KEY, NEGATIVE_TTL, Named
+from tests.endpoints.configured_endpoints import Endpoint, endpoint, through_json
 
 pytestmark = pytest.mark.endpoints
 

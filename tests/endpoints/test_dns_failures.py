@@ -18,8 +18,8 @@ import pytest
 from drctl.lab.waiting import Patience
 from drctl.model.endpoints import EndpointRejected, EndpointState
 from drctl.model.errors import ConfigError, ExitCode, Unknown, Unreachable
-from tests.endpoints.named import KEY, WEAK_KEY, Named
-from tests.endpoints.opening import endpoint
+from tests.endpoints.bind_server import KEY, WEAK_KEY, Named
+from tests.endpoints.configured_endpoints import endpoint
 from tests.endpoints.test_dns import asked, opened, set_by_hand, settings
 
 

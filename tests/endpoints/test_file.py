@@ -17,7 +17,7 @@ from drctl.endpoints import file as file_replacement
 from drctl.model.endpoints import EndpointMoved, EndpointRejected
 from drctl.model.errors import ConfigError, Unknown
 from drctl.model.typed_json import to_json
-from tests.endpoints.opening import BOOTSTRAPS, Endpoint, endpoint
+from tests.endpoints.configured_endpoints import BOOTSTRAPS, Endpoint, endpoint
 
 FOREIGN = b"sasl.password=planted\nbootstrap.servers=elsewhere:9092\n"
 

@@ -17,7 +17,7 @@ import pytest
 from drctl.lab.waiting import Patience
 from drctl.model.endpoints import EndpointFailed, EndpointMoved, EndpointRejected
 from drctl.model.errors import ExitCode, Unknown, Unreachable
-from tests.endpoints.opening import Endpoint, endpoint
+from tests.endpoints.configured_endpoints import Endpoint, endpoint
 from tests.endpoints.proxy import Proxy, client
 
 pytestmark = pytest.mark.endpoints

@@ -14,7 +14,7 @@ from drctl.endpoints.registry import KINDS
 from drctl.model.endpoints import ClientRedirect, EndpointMoved, EndpointState, in_words
 from drctl.model.typed_json import read_as
 from tests.docs.pages import page, rows
-from tests.endpoints.opening import endpoint, section_of, through_json
+from tests.endpoints.configured_endpoints import endpoint, section_of, through_json
 
 EXAMPLES: Mapping[str, dict[str, Any]] = {
     "dns": {

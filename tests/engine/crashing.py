@@ -19,7 +19,7 @@ from tests.depth import some
 from tests.engine.ground_truth import MAY_CHANGE, ROLLED_BACK, TRUTHS
 from tests.engine.pair import Pair
 from tests.engine.processes import Process
-from tests.engine.switches import Crash, Deaf, Hurried, Notes, World
+from tests.engine.toggles import Crash, Deaf, Hurried, Notes, World
 
 WHO = {"user": "ada", "host": "laptop"}
 _BEFORE_A_CHANGE = {What.INTEND, What.OBSERVED, What.APPLIED, What.UNDOING}

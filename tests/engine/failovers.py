@@ -10,10 +10,10 @@ from drctl.model.plan import Plan
 from drctl.model.repairs import Acl
 from drctl.plans.failover import failover
 from drctl.plans.inputs import FenceMethod, PlanInputs
+from tests.engine.connect_workers import CONNECT
 from tests.engine.crashing import Case, Change
 from tests.engine.pair import APP, BACK, BATCH, OF_A_PERSON, PRIMARY, SECONDARY, Deed, Pair, linked
 from tests.engine.processes import FENCE
-from tests.engine.workers import CONNECT
 
 SEEN = PlanInputs(
     "main",

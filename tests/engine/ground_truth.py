@@ -8,7 +8,7 @@ from drctl.model.plan import Json
 from drctl.model.repairs import Acl
 from drctl.model.topology import TopicPartition
 from drctl.steps.stop_replication import RUNNING, STOPPED
-from tests.engine.arrivals import NEW
+from tests.engine.client_state import NEW
 from tests.engine.pair import Pair
 
 Truth = Callable[[Pair, Json], bool]

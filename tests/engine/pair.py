@@ -13,9 +13,9 @@ from drctl.model.repairs import Acl
 from drctl.model.topology import TopicPartition
 from drctl.steps.enable_writes import PROBE_TOPIC
 from drctl.steps.stop_replication import STOPPED
-from tests.engine.arrivals import NEW, OLD, Arrivals, empty
-from tests.engine.sites import Committing, Logs, Rules, Trace, record
-from tests.engine.workers import Connector, SourceWorkers, Workers, capturing
+from tests.engine.client_state import NEW, OLD, Arrivals, empty
+from tests.engine.connect_workers import Connector, SourceWorkers, Workers, capturing
+from tests.engine.memory_clusters import Committing, Logs, Rules, Trace, record
 
 PRIMARY, SECONDARY = "primary", "secondary"
 BACK = "mm2-back"

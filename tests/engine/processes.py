@@ -25,12 +25,12 @@ from drctl.model.repairs import Acls
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.offsets.applying import Bounds, Translated, Wanted
 from drctl.steps.stop_replication import RUNNING, STOPPED
-from tests.engine.arrivals import NEW, empty
-from tests.engine.arrivals import SOURCE as ASKED
-from tests.engine.arrivals import TARGET as ADVANCED
+from tests.engine.client_state import NEW, empty
+from tests.engine.client_state import SOURCE as ASKED
+from tests.engine.client_state import TARGET as ADVANCED
+from tests.engine.connect_workers import SHOP, SourceWorkers, Workers
+from tests.engine.memory_clusters import NOT_ALLOWED, TOPICS, Logs, Rules, record
 from tests.engine.pair import Endpoint, Pair, Site
-from tests.engine.sites import NOT_ALLOWED, TOPICS, Logs, Rules, record
-from tests.engine.workers import SHOP, SourceWorkers, Workers
 
 LINK = "main"
 FENCE, MIRROR = "./fence", "./mirror"

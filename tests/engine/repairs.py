@@ -17,7 +17,7 @@ from drctl.model.topology import Unavailable
 from drctl.plans.repair import PRECHECKS, Repair, repair
 from drctl.steps.registry import KINDS
 from drctl.steps.repairs import AGAIN
-from tests.engine.switches import Deaf, Hurried, Notes, World
+from tests.engine.toggles import Deaf, Hurried, Notes, World
 
 SIZE, TIME = "max.message.bytes", "message.timestamp.type"
 READ, WRITE = (

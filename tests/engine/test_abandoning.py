@@ -33,7 +33,7 @@ def test_a_step_of_an_unknown_kind_may_have_changed_something() -> None:
     assert "enable-writes" not in remaining_changes(run, kinds)
 
 
-def test_settings_that_no_drctl_wrote() -> None:
+def test_settings_that_drctl_did_not_write() -> None:
     run = died()
     step = run.plan.step("fence-producers")
     known = KINDS[step.kind]

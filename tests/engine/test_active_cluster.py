@@ -19,7 +19,7 @@ def home() -> Plan:
     return runs.planned(ends=("secondary", "primary"))
 
 
-def test_the_run_that_opened_the_target_moved_them_and_says_when() -> None:
+def test_a_run_that_enabled_writes_moved_clients_and_states_the_time() -> None:
     done = state(runs.Run(runs.unplanned(), "R1").play(runs.LOST))
     found = last_move([done], "secondary", KINDS)
     assert found is not None
@@ -30,7 +30,7 @@ def test_the_run_that_opened_the_target_moved_them_and_says_when() -> None:
     ).replace(microsecond=found.since_ms % 1000 * 1000)
 
 
-def test_what_turned_back_moved_nobody_and_a_way_home_brings_them_home() -> None:
+def test_a_rollback_moves_no_clients_and_a_failback_moves_them_back() -> None:
     away = state(runs.outstanding())
     back = state(runs.rolled_back())
     assert last_move([back], "secondary", KINDS) is None
@@ -41,7 +41,7 @@ def test_what_turned_back_moved_nobody_and_a_way_home_brings_them_home() -> None
     assert last_move([back, returned, away], "secondary", KINDS) is None
 
 
-def test_one_that_died_behind_the_fence_stands_half_way_and_nobody_can_write() -> None:
+def test_a_run_that_died_after_the_fence_leaves_both_clusters_without_writes() -> None:
     dies = {**runs.GOOD, "stop-replication": replace(runs.GOOD["stop-replication"], dies=True)}
     died = unfinished(state(runs.Run(runs.planned(), "R2").play(dies)), KINDS)
     assert died is not None
@@ -56,6 +56,6 @@ def test_one_that_died_behind_the_fence_stands_half_way_and_nobody_can_write() -
     assert opened.writes == "writes are enabled on secondary"
 
 
-def test_what_has_ended_does_not_however_it_ended() -> None:
+def test_a_run_that_ended_is_not_unfinished() -> None:
     for run in (runs.done(), runs.refused(), runs.rolled_back()):
         assert unfinished(state(run), KINDS) is None

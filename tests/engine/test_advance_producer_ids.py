@@ -12,8 +12,8 @@ from drctl.model.topology import TopicPartition, Unavailable
 from drctl.plans.failover import advance_producer_ids
 from drctl.plans.inputs import PlanInputs
 from drctl.steps.producer_ids import BATCH, NAMED, AdvanceProducerIds
-from tests.engine.arrivals import ENDS, SOURCE, STEP, TARGET, Arrivals
-from tests.engine.switches import Blind, Notes, World, execution, plan
+from tests.engine.client_state import ENDS, SOURCE, STEP, TARGET, Arrivals
+from tests.engine.toggles import Blind, Notes, World, execution, plan
 
 WHO = {"user": "ada", "host": "laptop"}
 KIND = Kind(AdvanceProducerIds())
@@ -50,7 +50,7 @@ def remembered(highest: Any, count: int = 1) -> dict[TopicPartition, Any]:
     return {TopicPartition(f"t{n % 500}", n // 500): highest for n in range(count)}
 
 
-def test_every_broker_gives_higher_ids_and_what_that_cost_is_said() -> None:
+def test_every_broker_issues_higher_ids_and_the_cost_is_reported() -> None:
     world = Arrivals()
     intent = applied(world)
     told = seen(intent, world)
@@ -65,13 +65,13 @@ def test_every_broker_gives_higher_ids_and_what_that_cost_is_said() -> None:
     assert again.facts == told.facts, "a run that goes on compares them"
 
 
-def test_ids_that_are_higher_already_cost_a_look() -> None:
+def test_ids_that_are_already_higher_cost_one_read() -> None:
     world = Arrivals(given={1: 9000})
     assert seen(applied(world), world).state is State.DONE
     assert world.given == {1: 9003}
 
 
-def test_what_a_broker_says_of_itself_proves_nothing() -> None:
+def test_a_broker_cannot_verify_itself() -> None:
     world = Arrivals()
     intent = applied(world)
     world.given[2] = 1100
@@ -80,7 +80,7 @@ def test_what_a_broker_says_of_itself_proves_nothing() -> None:
     assert told.items == ("broker 2 advanced by 60 and is at 1,101, 1,399 below the highest",)
 
 
-def test_where_no_id_is_in_use_none_is_skipped_and_none_spent() -> None:
+def test_without_producer_ids_nothing_is_advanced() -> None:
     world = Arrivals(remembered=remembered(-1))
     intent = checked(world)
     assert KIND.apply(intent, cast(LinkWriter, Blind())) == ()
@@ -90,14 +90,14 @@ def test_where_no_id_is_in_use_none_is_skipped_and_none_spent() -> None:
     assert world.given == {1: 40, 2: 1040}
 
 
-def test_ten_thousand_partitions_are_asked_in_batches_and_journaled_as_one_figure() -> None:
+def test_ten_thousand_partitions_are_read_in_batches_and_journaled_as_one_number() -> None:
     world = Arrivals(remembered=remembered(77, 10_000))
     intent = applied(world)
     assert world.batches == [BATCH] * 5
     assert (intent["beyond"], intent["unread"], intent["named"]) == (77, 0, [])
 
 
-def test_a_dead_source_is_asked_once_and_what_nobody_knows_is_owed() -> None:
+def test_a_dead_source_is_asked_once_and_the_unknown_ids_are_outstanding() -> None:
     world = Arrivals(silent={SOURCE})
     points = calls(world)
     intent = checked(world)
@@ -112,7 +112,7 @@ def test_a_dead_source_is_asked_once_and_what_nobody_knows_is_owed() -> None:
     )
 
 
-def test_a_source_that_was_silent_a_moment_ago_is_not_waited_for_again() -> None:
+def test_a_source_that_just_failed_to_answer_is_not_awaited_again() -> None:
     silent = "cluster primary did not answer within 3 s"
     before = {"prepare-groups": {"created": 0, "ready": 0, "silent": silent}}
     world = Arrivals()
@@ -122,7 +122,7 @@ def test_a_source_that_was_silent_a_moment_ago_is_not_waited_for_again() -> None
     assert world.given == {1: 40, 2: 1040}
 
 
-def test_partitions_that_do_not_tell_are_owed_and_the_others_count() -> None:
+def test_unanswered_partitions_are_outstanding_and_the_others_count() -> None:
     world = Arrivals(remembered={**remembered(1500, 30), TopicPartition("z", 0): AWAY})
     told = seen(applied(world), world)
     assert told.state is State.DONE
@@ -134,7 +134,7 @@ def test_partitions_that_do_not_tell_are_owed_and_the_others_count() -> None:
     )
 
 
-def test_a_source_of_which_nothing_comes_back_is_not_asked_on() -> None:
+def test_a_source_that_answers_nothing_is_not_asked_further() -> None:
     world = Arrivals(remembered=remembered(AWAY, 10_000))
     intent = checked(world)
     assert world.batches == [BATCH]
@@ -145,9 +145,7 @@ def test_a_source_of_which_nothing_comes_back_is_not_asked_on() -> None:
 
 
 @pytest.mark.parametrize(("at_most_s", "times"), [(5, 1), (30, 3), (60, 6)])
-def test_ids_far_away_end_with_the_time_that_there_is_and_with_figures(
-    at_most_s: float, times: int
-) -> None:
+def test_distant_ids_end_at_the_time_limit_with_numbers(at_most_s: float, times: int) -> None:
     world = Arrivals(remembered=remembered(10**9), given={1: 40})
     intent = checked(world, at_most_s)
     points = calls(world)
@@ -163,7 +161,7 @@ def test_ids_far_away_end_with_the_time_that_there_is_and_with_figures(
     )
 
 
-def test_a_second_time_goes_on() -> None:
+def test_a_second_attempt_continues() -> None:
     world = Arrivals(remembered=remembered(5 * STEP), given={1: 40})
     intent = applied(world)
     assert seen(intent, world).state is State.FAILED
@@ -171,7 +169,7 @@ def test_a_second_time_goes_on() -> None:
     assert seen(intent, world).state is State.DONE
 
 
-def test_a_broker_that_does_not_tell_is_waited_for() -> None:
+def test_a_broker_that_does_not_answer_is_awaited() -> None:
     world = Arrivals(given={1: 40, 2: Unavailable("broker 2 did not answer")})
     intent = checked(world)
     assert KIND.apply(intent, cast(LinkWriter, world)) == ("broker 2: broker 2 did not answer",)
@@ -182,7 +180,7 @@ def test_a_broker_that_does_not_tell_is_waited_for() -> None:
     assert seen(intent, world).state is State.DONE
 
 
-def test_nothing_is_taken_back_and_that_is_said() -> None:
+def test_nothing_is_rolled_back_and_the_report_states_it() -> None:
     world = Arrivals()
     intent = applied(world)
     assert KIND.undo(intent, cast(LinkWriter, Blind())) == ()
@@ -190,7 +188,7 @@ def test_nothing_is_taken_back_and_that_is_said() -> None:
     assert "none is needed" in KIND.describe(settings()).rollback
 
 
-def test_a_run_goes_on_without_it_and_owes_it() -> None:
+def test_a_run_continues_without_it_and_reports_it_as_outstanding() -> None:
     world = World(remembered=remembered(10**9))
     notes = Notes(world)
     state, outcome = execution(world, notes).start(plan(), WHO)
@@ -202,7 +200,7 @@ def test_a_run_goes_on_without_it_and_owes_it() -> None:
     assert world.on["open"]
 
 
-def test_a_site_may_demand_it() -> None:
+def test_it_can_be_made_mandatory() -> None:
     world = World(remembered=remembered(10**9))
     notes = Notes(world)
     duties = {"advance-producer-ids": Duty.REQUIRED}
@@ -213,7 +211,7 @@ def test_a_site_may_demand_it() -> None:
     assert back == ["advance-producer-ids", "offsets", "prepare-groups", "stop", "fence"]
 
 
-def test_it_may_take_as_long_as_its_proof() -> None:
+def test_its_time_limit_covers_its_verification() -> None:
     seen_link = PlanInputs("main", SOURCE, TARGET)
     step = advance_producer_ids(seen_link, 7200)
     assert (step.timeout_s, step.settings["at_most_seconds"]) == (7200, 7200)

@@ -113,7 +113,7 @@ class Translating(Groups):
 SETTINGS = {"cluster": "secondary", "link": "main", "overrides": {}}
 
 
-def test_groups_of_which_nothing_is_known_are_named() -> None:
+def test_groups_without_evidence_are_named() -> None:
     """Nobody may take "0 positions of 0 groups" of a dead source for all there is to do."""
     place = Wanted("a", ONE, Committed(7), Bounds(2, 0))
     found = Translating(known=(place,), unknown=("b", "c-.*"))
@@ -131,7 +131,7 @@ def test_groups_of_which_nothing_is_known_are_named() -> None:
         STEP.check({**SETTINGS, "leave_out": False}, {}, look(found))
 
 
-def test_a_bound_that_nobody_knows_is_not_none_at_all() -> None:
+def test_an_unknown_bound_is_not_zero() -> None:
     wanted = (
         Wanted("a", ONE, Committed(7), Bounds(2, 0)),
         Wanted("a", TWO, Committed(7), Bounds(None, 0)),
@@ -152,7 +152,7 @@ def world(in_use: Collection[str] = (), silent: Collection[str] = ()) -> Groups:
     return Groups(stand, set(in_use), set(silent))
 
 
-def test_all_of_them() -> None:
+def test_all_offsets_are_committed() -> None:
     found = world()
     assert STEP.apply(LINES, writer(found)) == ()
     seen = STEP.verify(LINES, look(found))
@@ -165,7 +165,7 @@ def test_all_of_them() -> None:
     assert found.stand == world().stand
 
 
-def test_one_of_three_is_refused_and_named() -> None:
+def test_one_refused_offset_of_three_is_named() -> None:
     found = world(in_use={"b"})
     assert STEP.apply(LINES, writer(found)) == (f"b {ONE}: somebody reads in it",)
     seen = STEP.verify(LINES, look(found))
@@ -177,7 +177,7 @@ def test_one_of_three_is_refused_and_named() -> None:
     assert STEP.verify(LINES, look(found)).state is State.DONE
 
 
-def test_what_cannot_be_read_back_does_not_count_as_done() -> None:
+def test_an_offset_that_cannot_be_read_back_is_not_done() -> None:
     found = world(silent={"a"})
     STEP.apply(LINES, writer(found))
     seen = STEP.verify(LINES, look(found))
@@ -185,7 +185,7 @@ def test_what_cannot_be_read_back_does_not_count_as_done() -> None:
     assert STEP.verify_undo(LINES, look(found)).state is State.WAITING
 
 
-def test_one_that_cannot_be_put_back_is_named() -> None:
+def test_an_offset_that_cannot_be_rolled_back_is_named() -> None:
     found = world()
     STEP.apply(LINES, writer(found))
     found.in_use.add("b")
@@ -206,7 +206,7 @@ def test_many_groups_in_batches(groups: int) -> None:
     assert STEP.verify_undo(lines, look(found)).state is State.DONE
 
 
-def test_a_group_that_stands_there_already_reads_again_all_the_same() -> None:
+def test_a_group_that_is_already_there_still_reads_again() -> None:
     """It was put there by somebody, before; what it has read since it reads again."""
     bounds = Bounds(4, 0)
     wanted = tuple(
@@ -224,7 +224,7 @@ def test_a_group_that_stands_there_already_reads_again_all_the_same() -> None:
     assert STEP.verify(made, look(found)).facts["stand"] == put
 
 
-def test_of_a_lost_source_the_best_that_is_known_is_committed() -> None:
+def test_the_best_known_offset_of_a_lost_source_is_committed() -> None:
     """Also where a checkpoint is all there is; what is left without an offset is named."""
     only_if = "the group was reset backwards after 2026-03-05 17:02:31 UTC"
     bounds = Bounds(4, None, 1, only_if)

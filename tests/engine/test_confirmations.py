@@ -17,7 +17,7 @@ from drctl.plans.failover import failover
 from drctl.plans.inputs import FenceMethod, PlanInputs
 from drctl.steps.questions import answers, questions, unanswered
 from drctl.steps.registry import FAILBACK, KINDS
-from tests.engine.switches import Blind
+from tests.engine.toggles import Blind
 
 PLACE = TopicPartition("orders", 0)
 
@@ -79,23 +79,21 @@ MANUAL = sorted(name for name in KINDS.keys() - FAILBACK if name.startswith("man
         ({}, State.FAILED, "not answered: stop it: answer in a terminal or pass --answer q=yes"),
     ],
 )
-def test_what_a_person_says_counts(
-    kind: str, says: dict[str, bool], state: State, words: str
-) -> None:
+def test_a_confirmation_counts(kind: str, says: dict[str, bool], state: State, words: str) -> None:
     found = seen(kind, Room(says), FENCE)
     assert found.state is state
     assert found.message.startswith(words)
 
 
 @pytest.mark.parametrize("kind", [k for k in MANUAL if k not in ("manual", "manual-check")])
-def test_what_a_person_changed_a_person_takes_back(kind: str) -> None:
+def test_a_manual_change_is_rolled_back_by_a_person(kind: str) -> None:
     assert seen(kind, Room({"q": True}), FENCE, back=True).state is State.FAILED
     assert seen(kind, Room({"q.undo": True}), FENCE, back=True).state is State.DONE
     told = KINDS[kind].describe(FENCE)
     assert (told.title, told.rollback) == ("stop it", "start it")
 
 
-def test_a_change_without_a_way_back_says_so() -> None:
+def test_a_change_without_a_rollback_is_reported() -> None:
     found = seen("manual-change", Room({"q.undo": True}), {**ASKED, "undo": ""}, back=True)
     assert (found.state, found.message) == (State.FAILED, "cannot be rolled back: stop it")
 
@@ -104,7 +102,7 @@ COMMAND = {"argv": ["f"], "verify": ["v"], "undo": ["u"], "env": {}, "timeout_se
 
 
 @pytest.mark.parametrize("kind", ["manual-fence", "command-fence"])
-def test_a_fence_of_others_holds_only_where_nothing_grows_behind_it(kind: str) -> None:
+def test_an_external_fence_holds_only_while_end_offsets_are_stable(kind: str) -> None:
     settings = FENCE if kind == "manual-fence" else {**FENCE, **COMMAND}
     held = seen(kind, still := Room({"q": True}), settings)
     assert held.state is State.DONE
@@ -115,7 +113,7 @@ def test_a_fence_of_others_holds_only_where_nothing_grows_behind_it(kind: str) -
     assert (grows.state, grows.message) == (State.WAITING, "orders-0 grew from 1 to 2 within 1 s")
 
 
-def test_a_fence_that_is_not_set_is_not_looked_behind() -> None:
+def test_an_unset_fence_is_not_verified() -> None:
     intent = {**FENCE, **COMMAND, "identity": "i", "already": False, "topics": ["orders"]}
     found = KINDS["command-fence"].verify(intent, cast(LinkReader, Room(code=1)))
     assert (found.state, found.message) == (State.WAITING, "`v` reports that it is not done")
@@ -125,7 +123,7 @@ def test_a_fence_that_is_not_set_is_not_looked_behind() -> None:
 BARE = PlanInputs("main", "primary", "secondary", fence_method=FenceMethod.NONE)
 
 
-def test_questions_are_those_of_the_steps_that_people_do() -> None:
+def test_prompts_belong_to_manual_steps() -> None:
     plan = failover(Mode.PLANNED, BARE)
     assert list(questions(plan)) == ["fence-producers", "stop-consumers", "stop-replication"]
     given = answers(plan, ["fence-producers=yes", "stop-replication.undo=no"])
@@ -141,7 +139,7 @@ def test_questions_are_those_of_the_steps_that_people_do() -> None:
         ("fence-producer=yes", "no question fence-producer", "did you mean 'fence-producers'?"),
     ],
 )
-def test_answers_that_are_none(given: str, message: str, hint: str) -> None:
+def test_invalid_answers(given: str, message: str, hint: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
         answers(failover(Mode.PLANNED, BARE), [given])
     assert caught.value.hint == hint

@@ -40,7 +40,7 @@ def test_nothing_is_missing() -> None:
         (Missing(7, ("t-1: on its way",), ("t-0: 7 missing",)), "t-1: on its way", None),
     ],
 )
-def test_what_is_missing_or_not_compared_is_waited_for(
+def test_missing_or_uncompared_records_are_awaited(
     found: Missing, words: str, items: tuple[str, ...] | None
 ) -> None:
     seen = drained(found)
@@ -49,7 +49,7 @@ def test_what_is_missing_or_not_compared_is_waited_for(
     assert seen.items == (found.not_compared if items is None else items)
 
 
-def test_what_was_decided_before_is_not_waited_for_and_is_told() -> None:
+def test_records_decided_earlier_are_reported_and_not_awaited() -> None:
     seen = drained(Missing(0, left_missing_before=6))
     assert (seen.state, seen.facts) == (State.DONE, {"missing": 0})
     assert "except 6 that were quarantined or discarded before" in seen.message

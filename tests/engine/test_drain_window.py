@@ -36,13 +36,13 @@ class Window:
         self.pair.sites[PRIMARY].positions.positions["app"][ORDERS] = Committed(offset)
 
 
-def test_who_has_committed_up_to_the_fenced_ends_is_not_waited_for() -> None:
+def test_a_group_that_committed_up_to_the_fence_is_not_awaited() -> None:
     seen = Window(linked()).seen()
     assert seen.state is State.DONE
     assert "they have committed everything" in seen.message
 
 
-def test_who_has_not_is_waited_for_until_it_has() -> None:
+def test_a_group_below_the_fence_is_awaited() -> None:
     window = Window(linked())
     window.commit(1)
     seen = window.seen()
@@ -51,7 +51,7 @@ def test_who_has_not_is_waited_for_until_it_has() -> None:
     assert window.seen(0.5).state is State.DONE
 
 
-def test_who_does_not_move_for_a_moment_is_not_waited_for_any_longer() -> None:
+def test_a_group_that_pauses_is_not_awaited_further() -> None:
     window = Window(linked())
     window.commit(1)
     assert window.seen().state is State.WAITING
@@ -63,14 +63,14 @@ def test_who_does_not_move_for_a_moment_is_not_waited_for_any_longer() -> None:
     assert "no offset has changed for 6 s" in seen.message
 
 
-def test_a_group_that_has_committed_nothing_is_given_its_moment() -> None:
+def test_a_group_without_commits_is_awaited_briefly() -> None:
     window = Window(linked())
     window.pair.sites[PRIMARY].positions.positions["app"] = {}
     assert window.seen().state is State.WAITING
     assert window.seen(6.1).state is State.DONE
 
 
-def test_what_moved_while_it_was_translated_is_translated_again(
+def test_offsets_that_moved_during_translation_are_translated_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pair, kind = linked(), Kind(Quiesce())

@@ -9,7 +9,7 @@ from drctl.engine.kind import Description, Facts, Polling, Readback, State, Trai
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.engine.run_state import read_run
 from drctl.model.plan import Json, Plan, Step
-from tests.engine.switches import Crash, Deaf, Hurried, Notes, World, kinds
+from tests.engine.toggles import Crash, Deaf, Hurried, Notes, World, kinds
 
 WHO = {"user": "ada", "host": "laptop"}
 
@@ -62,7 +62,7 @@ def steps_with(notes: Notes, what: What) -> list[str]:
     return [entry["step"] for entry in notes.entries if entry["entry"] == what]
 
 
-def test_an_estimate_is_not_made_anew_and_nothing_is_done_again_because_of_it() -> None:
+def test_an_estimate_is_not_repeated_and_triggers_no_step() -> None:
     notes, estimate = killed_and_gone_on_with(World(), lifted=False)
     assert estimate.looks == 1
     assert steps_with(notes, What.STALE) == []
@@ -70,14 +70,14 @@ def test_an_estimate_is_not_made_anew_and_nothing_is_done_again_because_of_it() 
     assert read_run(notes.entries).status == "done"
 
 
-def test_behind_a_fence_that_fell_it_is_made_anew_with_the_rest() -> None:
+def test_after_a_lifted_fence_the_estimate_is_repeated_with_the_rest() -> None:
     notes, estimate = killed_and_gone_on_with(World(), lifted=True)
     assert estimate.looks == 2
     assert {"estimate", "stop"} <= set(steps_with(notes, What.STALE))
     assert read_run(notes.entries).status == "done"
 
 
-def test_a_fence_that_fell_is_not_waited_for_before_it_is_set_again() -> None:
+def test_a_lifted_fence_is_set_again_without_waiting() -> None:
     clock = Hurried()
     killed_and_gone_on_with(World(), lifted=True, clock=clock)
     assert clock.waited == 0, "records come through for as long as one waits"

@@ -10,7 +10,7 @@ from drctl.engine.kind import Readback, State, Status
 from drctl.engine.run_state import read_run
 from drctl.model.errors import ExitCode, Fenced, Refused, Unknown
 from drctl.model.plan import Duty, Plan
-from tests.engine.switches import Deaf, Hurried, Notes, World, execution, plan
+from tests.engine.toggles import Deaf, Hurried, Notes, World, execution, plan
 
 WHO = {"user": "ada", "host": "laptop"}
 
@@ -19,7 +19,7 @@ def words_of(notes: Notes) -> list[str]:
     return [f"{e['entry']} {e.get('step', '')}".strip() for e in notes.entries]
 
 
-def test_every_effect_is_announced_before_it_begins_and_proven_after() -> None:
+def test_every_effect_is_announced_before_and_verified_after() -> None:
     world = World()
     notes = Notes(world)
     _, outcome = execution(world, notes).start(plan(), WHO)
@@ -33,7 +33,7 @@ def test_every_effect_is_announced_before_it_begins_and_proven_after() -> None:
         assert world.on[step]
 
 
-def test_a_failure_before_the_target_is_open_puts_everything_back_newest_first() -> None:
+def test_a_failure_before_writes_are_enabled_rolls_back_newest_first() -> None:
     world = World(stuck={"offsets"})
     notes = Notes(world)
     _, outcome = execution(world, notes).start(plan(), WHO)
@@ -44,7 +44,7 @@ def test_a_failure_before_the_target_is_open_puts_everything_back_newest_first()
     assert undone == [f"undone {step}" for step in ("offsets", "prepare-groups", "stop", "fence")]
 
 
-def test_a_target_that_could_not_be_opened_does_not_end_the_way_back() -> None:
+def test_a_target_that_refuses_writes_does_not_stop_the_rollback() -> None:
     world = World(stuck={"open"})
     notes = Notes(world)
     _, outcome = execution(world, notes).start(plan(), WHO)
@@ -52,7 +52,7 @@ def test_a_target_that_could_not_be_opened_does_not_end_the_way_back() -> None:
     assert not any(world.on.values())
 
 
-def test_what_was_complained_of_is_sent_again_after_a_look() -> None:
+def test_an_effect_reported_missing_is_read_and_applied_again() -> None:
     world = World()
     original, declined = world.set, [2]
 
@@ -82,7 +82,7 @@ def test_what_was_complained_of_is_sent_again_after_a_look() -> None:
         ("open", Duty.REQUIRED, 1.5),
     ],
 )
-def test_behind_the_fence_one_answer_that_did_not_come_is_asked_for_again(
+def test_after_the_fence_a_missing_answer_is_requested_once_more(
     step: str, duty: Duty, waited: float
 ) -> None:
     """Before it nobody is kept from writing, and a best effort is not waited for."""
@@ -102,7 +102,7 @@ def test_behind_the_fence_one_answer_that_did_not_come_is_asked_for_again(
     assert (outcome.status, waits[0]) == (done, waited)
 
 
-def test_behind_the_fence_no_answer_is_not_waited_for_without_end() -> None:
+def test_after_the_fence_missing_answers_are_not_awaited_forever() -> None:
     world, clock = World(unseen={"stop"}), Hurried()
     steps = tuple(replace(each, timeout_s=600) for each in plan().steps)
     _, outcome = execution(world, Notes(world), clock).start(replace(plan(), steps=steps), WHO)
@@ -110,7 +110,7 @@ def test_behind_the_fence_no_answer_is_not_waited_for_without_end() -> None:
     assert world.on["fence"]
 
 
-def test_what_gave_no_answer_is_looked_at_and_not_sent_again() -> None:
+def test_a_request_without_answer_is_read_back_and_not_repeated() -> None:
     world = World()
     original, sent = world.set, []
 
@@ -126,7 +126,7 @@ def test_what_gave_no_answer_is_looked_at_and_not_sent_again() -> None:
     assert sent.count(True) == 1
 
 
-def test_what_could_not_be_taken_back_at_once_is_asked_for_again() -> None:
+def test_a_rollback_that_did_not_work_at_once_is_retried() -> None:
     world = World(stuck={"offsets"})
     original, lost = world.set, [2]
 
@@ -144,7 +144,7 @@ def test_what_could_not_be_taken_back_at_once_is_asked_for_again() -> None:
     assert not any(world.on.values())
 
 
-def test_what_cannot_be_taken_back_in_time_is_named_with_its_reason() -> None:
+def test_a_rollback_that_times_out_is_named_with_its_reason() -> None:
     world = World(stuck={"offsets"})
     original, asked = world.set, []
 
@@ -163,7 +163,7 @@ def test_what_cannot_be_taken_back_in_time_is_named_with_its_reason() -> None:
     assert not world.on["fence"], "the others are put back all the same"
 
 
-def test_a_failure_after_the_target_is_open_stops_there_and_can_be_gone_on_with() -> None:
+def test_a_failure_after_writes_are_enabled_stops_and_can_be_resumed() -> None:
     world = World(stuck={"switch"})
     notes = Notes(world)
     _, outcome = execution(world, notes).start(plan(), WHO)
@@ -175,7 +175,7 @@ def test_a_failure_after_the_target_is_open_stops_there_and_can_be_gone_on_with(
     assert world.on["switch"]
 
 
-def test_a_refusal_at_the_first_look_changes_nothing() -> None:
+def test_a_refusal_by_the_first_precheck_changes_nothing() -> None:
     world = World(refused={"fence"})
     notes = Notes(world)
     _, outcome = execution(world, notes).start(plan(), WHO)
@@ -185,7 +185,7 @@ def test_a_refusal_at_the_first_look_changes_nothing() -> None:
     assert not world.applied
 
 
-def test_an_answer_that_did_not_come_is_looked_for() -> None:
+def test_a_missing_answer_is_replaced_by_a_read() -> None:
     world = World(silent={"stop"})
     notes = Notes(world)
     _, outcome = execution(world, notes).start(plan(), WHO)
@@ -194,7 +194,7 @@ def test_an_answer_that_did_not_come_is_looked_for() -> None:
     assert told["errors"] == ["no answer from stop"]
 
 
-def test_what_cannot_be_looked_at_is_unknown_and_nothing_is_put_back_blindly() -> None:
+def test_an_unreadable_effect_is_unknown_and_nothing_is_rolled_back_blindly() -> None:
     world = World(unseen={"drain"})
     notes = Notes(world)
     _, outcome = execution(world, notes).start(plan(), WHO)
@@ -206,7 +206,7 @@ def test_what_cannot_be_looked_at_is_unknown_and_nothing_is_put_back_blindly() -
     assert execution(world, notes).resume(read_run(notes.entries), WHO).status is Status.DONE
 
 
-def test_what_cannot_be_put_back_is_named_and_the_rest_is_put_back() -> None:
+def test_a_failed_rollback_is_named_and_the_others_are_done() -> None:
     world = World(refused={"offsets"})
     notes = Notes(world)
     run = execution(world, notes)
@@ -228,7 +228,7 @@ def test_what_cannot_be_put_back_is_named_and_the_rest_is_put_back() -> None:
     assert not any(world.on.values())
 
 
-def test_what_may_fail_is_owed_and_the_run_goes_on() -> None:
+def test_an_optional_step_that_fails_is_outstanding_and_the_run_continues() -> None:
     world = World(unseen={"fence"})
     notes = Notes(world)
     state, outcome = execution(world, notes).start(plan(fence=Duty.BEST_EFFORT), WHO)
@@ -237,7 +237,7 @@ def test_what_may_fail_is_owed_and_the_run_goes_on() -> None:
     assert state.outstanding == {"fence": "switch fence on: fence does not answer"}
 
 
-def test_a_wish_to_stop_is_heard_while_waiting_and_the_run_can_be_gone_on_with() -> None:
+def test_a_stop_request_ends_a_wait_and_the_run_can_be_resumed() -> None:
     world = World(stuck={"stop"})
     notes = Notes(world)
     _, outcome = execution(world, notes, Hurried(stop_after=1)).start(plan(), WHO)
@@ -287,14 +287,14 @@ def test_a_wait_ends_as_soon_as_the_link_is_lost(forward: bool) -> None:
     assert clock.waited < 6
 
 
-def test_plans_survive_json_and_their_fingerprint_tells_them_apart() -> None:
+def test_plans_survive_json_and_have_distinct_fingerprints() -> None:
     one = plan()
     assert Plan.from_json(one.to_json()) == one
     assert plan().fingerprint == one.fingerprint
     assert plan(fence=Duty.BEST_EFFORT).fingerprint != one.fingerprint
 
 
-def test_what_comes_in_a_moment_is_seen_in_a_moment() -> None:
+def test_a_fast_effect_is_observed_fast() -> None:
     looks: list[float] = []
     clock = Hurried(seconds=0.0)
 

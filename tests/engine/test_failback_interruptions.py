@@ -14,12 +14,12 @@ from drctl.model.fencing import Denied, Topics, denials, sign
 from drctl.plans.failback import failback, reverse_inputs
 from drctl.steps.records import discards
 from drctl.steps.stop_replication import RUNNING, STOPPED
+from tests.engine.connect_workers import CONNECT
 from tests.engine.crashing import Case, Change, assert_looked_at, assert_the_same, ends, run
 from tests.engine.failovers import SEEN, fence_falls, named
+from tests.engine.memory_clusters import TOPICS
 from tests.engine.pair import BACK, OF_A_PERSON, PRIMARY, SECONDARY, Pair
-from tests.engine.returned import BOTH, NEWER, TAIL, Returned, returned
-from tests.engine.sites import TOPICS
-from tests.engine.workers import CONNECT
+from tests.engine.recovered_cluster import BOTH, NEWER, TAIL, Returned, returned
 
 OLD = replace(SEEN, replicator="mirrormaker2")
 PLAN = failback(replace(reverse_inputs(OLD, (BACK,)), policy="copy"))
@@ -104,7 +104,7 @@ def discarding() -> Case:
     return Case(failback(way), begun, nothing_wrong, remedy=nothing_wrong)
 
 
-def test_what_is_discarded_stays_behind_and_is_counted() -> None:
+def test_discarded_records_stay_unreplicated_and_are_counted() -> None:
     given = discarding()
     assert discards(given.plan) == "unreplicated records of orders"
     assert discards(PLAN) == ""
@@ -125,7 +125,7 @@ def test_the_end_is_the_same_wherever_the_process_ends(prepare: Change) -> None:
     assert_the_same(given, ends(given)[:: 1 if prepare is nothing_wrong else 2])
 
 
-def test_what_must_stay_stays_where_the_run_turns_back() -> None:
+def test_permanent_changes_stay_after_a_rollback() -> None:
     ran = run(case(positions_refused))
     pair, before = ran.pair, returned()
     assert (ran.outcome.over, before.endpoints[0].cluster) == (True, SECONDARY)
@@ -141,7 +141,7 @@ def test_what_must_stay_stays_where_the_run_turns_back() -> None:
     assert pair.state["records"][SECONDARY][-2:] == [*TAIL], "what was copied is there for good"
 
 
-def test_a_fence_that_fell_meanwhile_is_set_again() -> None:
+def test_a_lifted_fence_is_set_again() -> None:
     """The fence of the survivor, and what keeps the cluster closed that is back."""
 
     def both_fall(pair: Pair) -> None:
@@ -161,7 +161,7 @@ def test_a_fence_that_fell_meanwhile_is_set_again() -> None:
 
 
 @pytest.mark.slow
-def test_a_source_that_an_earlier_run_had_closed_is_closed_again_and_opened_at_the_end() -> None:
+def test_a_source_fenced_by_an_earlier_run_is_fenced_again_and_released_at_the_end() -> None:
     """A process may end between the rules that open it and the record that proves it."""
 
     def closed() -> Returned:
@@ -178,7 +178,7 @@ def test_a_source_that_an_earlier_run_had_closed_is_closed_again_and_opened_at_t
         assert_home(ran.pair)
 
 
-def test_what_a_plan_discards_is_named() -> None:
+def test_discards_of_a_plan_are_named() -> None:
     way = reverse_inputs(OLD, (BACK,))
     named_ones = replace(way, policy="discard", topics=("a", "b=copy"), conflicting="discard")
     told = "unreplicated records of a, conflicting records of a, conflicting records of b"
@@ -189,7 +189,7 @@ def test_what_a_plan_discards_is_named() -> None:
     assert discards(failback(copied)) == ""
 
 
-def test_copies_do_not_come_home_through_a_connector_that_cannot_be_stopped() -> None:
+def test_a_connector_that_cannot_be_stopped_copies_no_records_back() -> None:
     """Connect takes its configuration, and does not answer where it is to be stopped."""
 
     def does_not_answer(pair: Pair) -> None:

@@ -13,12 +13,12 @@ from drctl.model.plan import Plan
 from drctl.model.topology import TopicPartition
 from drctl.plans.failback import OFFSET_PRESERVING, failback, reverse_inputs
 from drctl.steps.stop_replication import RUNNING, STOPPED
+from tests.engine.connect_workers import Connector
 from tests.engine.crashing import Case, assert_looked_at, assert_the_same, ends, run
 from tests.engine.failovers import SEEN
+from tests.engine.memory_clusters import TOPICS, record
 from tests.engine.pair import BACK, ORDERS, PRIMARY, SECONDARY, Deed, Pair
-from tests.engine.returned import BOTH, NEWER, TAIL, Returned, returned
-from tests.engine.sites import TOPICS, record
-from tests.engine.workers import Connector
+from tests.engine.recovered_cluster import BOTH, NEWER, TAIL, Returned, returned
 
 REPLICATOR = "confluent-replicator"
 
@@ -168,7 +168,9 @@ def test_the_end_is_the_same_wherever_the_process_ends(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=told)
-def test_where_it_begins_at_the_beginning_nobody_is_led_home_silently(kind: Kind) -> None:
+def test_a_replicator_that_starts_at_the_beginning_needs_a_confirmation_before_clients_move(
+    kind: Kind,
+) -> None:
     """What came first tells, before any client is moved; a person stops it again."""
     pair = kind.pair()
     back = pair.workers.connectors[BACK]
@@ -196,7 +198,7 @@ def test_where_it_begins_at_the_beginning_nobody_is_led_home_silently(kind: Kind
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=told)
-def test_where_the_old_one_goes_on_from_its_beginning_it_is_not_said_to_be_done(kind: Kind) -> None:
+def test_forward_replication_that_starts_at_the_beginning_is_not_done(kind: Kind) -> None:
     pair = kind.pair()
     old = pair.workers.connectors["mm2"]
 
@@ -211,7 +213,7 @@ def test_where_the_old_one_goes_on_from_its_beginning_it_is_not_said_to_be_done(
     assert ran.outcome.step == "restart-forward-replication", ran.outcome
 
 
-def test_what_connect_takes_is_in_the_folder_of_the_run() -> None:
+def test_connect_requests_are_in_the_run_directory() -> None:
     kind = KINDS[0]
     pair = run(case(kind)).pair
     assert json.loads(pair.kept["start-offsets-start-reverse-replication.json"]) == {

@@ -18,7 +18,7 @@ from drctl.plans.failback import failback, is_failback, is_rebuild, rebuild, rev
 from drctl.plans.inputs import FailbackInputs, FenceMethod, PlanInputs
 from drctl.steps.registry import FAILBACK, KINDS
 from tests.depth import some
-from tests.engine.switches import Crash, Deaf, Glance, Hurried, Notes, Switch, World
+from tests.engine.toggles import Crash, Deaf, Glance, Hurried, Notes, Switch, World
 
 WHO = {"user": "ada", "host": "laptop"}
 Prepare = Callable[[World], None]
@@ -55,7 +55,7 @@ def failback_inputs(
     ("connectors", "endpoints", "fence"),
     tuple(product(((), ("mm2", "checkpoint")), ((), ("dns", "file")), FenceMethod)),
 )
-def test_the_rules_are_kept(
+def test_the_ordering_rules_hold(
     connectors: tuple[str, ...], endpoints: tuple[str, ...], fence: FenceMethod
 ) -> None:
     plan = failback(failback_inputs(connectors, endpoints, fence))
@@ -77,7 +77,7 @@ def test_the_rules_are_kept(
         (FenceMethod.NONE, (), "manual"),
     ],
 )
-def test_what_closed_the_returned_cluster_opens_it_again(
+def test_the_means_that_fenced_the_recovered_cluster_lifts_the_fence(
     fence: FenceMethod, undo: tuple[str, ...], kind: str
 ) -> None:
     """Rules of ACLs go when it is opened; what drctl cannot see, nobody else lifts."""
@@ -93,7 +93,7 @@ def test_what_closed_the_returned_cluster_opens_it_again(
 
 
 @pytest.mark.parametrize("fence", FenceMethod)
-def test_where_a_person_closes_the_survivor_no_fence_is_asked_of_the_link(
+def test_a_manual_fence_of_the_surviving_cluster_needs_no_fence_in_the_link(
     fence: FenceMethod,
 ) -> None:
     """A command of the site was written for the other cluster."""
@@ -105,7 +105,7 @@ def test_where_a_person_closes_the_survivor_no_fence_is_asked_of_the_link(
 
 
 @pytest.mark.parametrize("kind", ["confluent-replicator", "offset-preserving", "none"])
-def test_what_drctl_does_not_set_a_person_starts_where_it_has_to_begin(kind: str) -> None:
+def test_unmanaged_replication_is_started_by_a_person_at_a_stated_offset(kind: str) -> None:
     old = replace(failback_inputs(("copy",)).forward, replicator=kind)
     plan = failback(replace(reverse_inputs(old, ("copy",)), policy="copy"))
     assert violations(plan, KINDS) == ()
@@ -132,7 +132,7 @@ def test_what_drctl_does_not_set_a_person_starts_where_it_has_to_begin(kind: str
     assert all((rule in text) is (kind == "confluent-replicator") for rule in rules)
 
 
-def test_a_link_turned_round_has_no_command_of_the_other_direction() -> None:
+def test_a_reversed_link_has_no_command_of_the_forward_link() -> None:
     old = replace(
         failback_inputs(fence=FenceMethod.COMMAND).forward,
         replicator="mirrormaker2",
@@ -172,7 +172,7 @@ def moved(plan: Plan, step: str, before: str) -> Plan:
         (lambda p: without(p, "order", "classify-records", "preflight"), "prechecks must pass"),
     ],
 )
-def test_a_plan_that_breaks_one_is_named(change: Callable[[Plan], Plan], said: str) -> None:
+def test_a_plan_that_breaks_a_rule_is_named(change: Callable[[Plan], Plan], said: str) -> None:
     assert said in " ".join(violations(change(failback(failback_inputs())), KINDS))
 
 
@@ -191,7 +191,7 @@ def test_a_plan_that_breaks_one_is_named(change: Callable[[Plan], Plan], said: s
         (lambda p: without(p, "find-missing"), "records must be found"),
     ],
 )
-def test_a_rebuild_that_breaks_one_is_named(change: Callable[[Plan], Plan], said: str) -> None:
+def test_a_rebuild_that_breaks_a_rule_is_named(change: Callable[[Plan], Plan], said: str) -> None:
     plan = rebuild(failback_inputs(), empty=False)
     assert violations(plan, KINDS) == ()
     assert said in " ".join(violations(change(plan), KINDS))
@@ -218,7 +218,7 @@ def test_a_rebuild_keeps_the_rules(
         assert told.proof
 
 
-def test_every_kind_of_the_way_back_is_in_some_plan() -> None:
+def test_every_failback_step_kind_is_in_a_plan() -> None:
     plans = [
         failback(failback_inputs(connectors, ("file",), fence))
         for connectors, fence in product(((), ("mm2",)), FenceMethod)
@@ -346,7 +346,7 @@ def test_the_end_is_the_same_wherever_the_process_ends(prepare: Prepare) -> None
 
 
 @pytest.mark.parametrize("prepare", CASES, ids=lambda each: each.__name__)
-def test_it_is_the_same_after_two_crashes(prepare: Prepare) -> None:
+def test_the_end_is_the_same_after_two_crashes(prepare: Prepare) -> None:
     whole = World()
     prepare(whole)
     wanted, total = run(whole, ()), points(prepare)
@@ -358,7 +358,7 @@ def test_it_is_the_same_after_two_crashes(prepare: Prepare) -> None:
             assert world.on == whole.on
 
 
-def test_what_must_stay_stays_where_the_run_turns_back() -> None:
+def test_permanent_changes_stay_after_a_rollback() -> None:
     world = World()
     stuck_positions(world)
     outcome = run(world, ())
@@ -376,7 +376,7 @@ def test_a_run_that_changed_nothing_is_refused() -> None:
     assert run(world, ()).status is Status.REFUSED
 
 
-def test_behind_the_opening_nothing_is_taken_back() -> None:
+def test_after_writes_are_enabled_nothing_is_rolled_back() -> None:
     world = World()
     stuck_endpoint(world)
     outcome = run(world, ())

@@ -18,9 +18,9 @@ from drctl.model.topology import Record, TopicPartition
 from drctl.plans.failback import failback
 from drctl.steps.registry import KINDS
 from tests.depth import some
-from tests.engine.switches import Crash, Deaf, Hurried, Notes, World
 from tests.engine.test_failback_plan import failback_inputs
 from tests.engine.test_failback_steps import Around, Site
+from tests.engine.toggles import Crash, Deaf, Hurried, Notes, World
 
 WHO = {"user": "ada", "host": "laptop"}
 PLACE = TopicPartition("orders", 0)
@@ -197,7 +197,7 @@ def assert_home(world: Returned) -> None:
     assert world.states == {"mm2-back": "RUNNING"}
 
 
-def test_a_whole_run_brings_everything_once() -> None:
+def test_an_uninterrupted_run_copies_everything_once() -> None:
     world = Returned()
     assert run(world, ()).status is Status.DONE
     assert_home(world)
@@ -208,7 +208,7 @@ SILENT = ("", "reconcile", "configure", "alter_offsets", "resume")
 
 
 @pytest.mark.parametrize("silent", SILENT)
-def test_wherever_the_process_ends_everything_comes_once(silent: str) -> None:
+def test_wherever_the_process_ends_everything_is_copied_once(silent: str) -> None:
     for number in some(range(points())):
         world = Returned(silent={silent} - {""})
         assert run(world, (number,)).status is Status.DONE, number
@@ -217,7 +217,7 @@ def test_wherever_the_process_ends_everything_comes_once(silent: str) -> None:
 
 
 @pytest.mark.slow
-def test_it_is_the_same_after_two_crashes() -> None:
+def test_after_two_crashes_everything_is_copied_once() -> None:
     total = points()
     for first in range(total):
         for second in range(0, total, 3):

@@ -151,7 +151,7 @@ def verify(name: str, intent: Json, world: Around) -> Readback:
     return KINDS[name].verify(intent, cast(LinkReader, world))
 
 
-def test_a_connector_begins_at_the_boundary_and_is_not_set_back() -> None:
+def test_a_connector_starts_at_the_boundary_and_is_not_reset() -> None:
     world = Around(settings={"source.cluster.alias": "sec"}, kept={PLACE: 7})
     intent = check("set-start-offsets", SEEDS, world, find_missing=SEARCH)
     assert verify("set-start-offsets", intent, Around(kept={})).state is State.WAITING
@@ -165,7 +165,7 @@ def test_a_connector_begins_at_the_boundary_and_is_not_set_back() -> None:
     assert world.kept == {PLACE: 5}, "it was set back behind what it has copied"
 
 
-def test_what_it_kept_of_a_topic_that_was_made_anew_is_not_taken_for_there() -> None:
+def test_offsets_of_a_recreated_topic_are_ignored() -> None:
     """It is further than where it has to begin: nothing of what stands before would be copied."""
     world = Around(settings={"source.cluster.alias": "sec"}, kept={PLACE: 7})
     intent = check("set-start-offsets", SEEDS, world, find_missing=SEARCH)
@@ -177,7 +177,7 @@ def test_what_it_kept_of_a_topic_that_was_made_anew_is_not_taken_for_there() -> 
     assert verify("set-start-offsets", intent, world).state is State.DONE
 
 
-def test_at_the_beginning_there_is_nothing_to_keep() -> None:
+def test_at_the_first_offset_there_is_nothing_to_keep() -> None:
     world = Around(settings={"source.cluster.alias": "sec"}, kept={PLACE: 7})
     search = {**SEARCH, "boundaries": [["orders", 0, 0]]}
     apply("set-start-offsets", check("set-start-offsets", SEEDS, world, find_missing=search), world)
@@ -204,7 +204,7 @@ def started(kept: Mapping[TopicPartition, int], alias: str = "sec", *keys: str) 
         started({PLACE: 0}, "sec", "a", "t1*"),
     ],
 )
-def test_a_way_home_that_has_begun_goes_on_where_it_stands(world: Around) -> None:
+def test_a_started_failback_continues_from_its_offsets(world: Around) -> None:
     kept = dict(world.kept)
     intent = check("set-start-offsets", SEEDS, world, find_missing=BEGUN)
     apply("set-start-offsets", intent, world)
@@ -217,7 +217,7 @@ def test_a_way_home_that_has_begun_goes_on_where_it_stands(world: Around) -> Non
     [(started({}), 0), (started({PLACE: 0}), 1), (started({PLACE: 3}, "other"), 0)],
     ids=["deleted", "set back", "another alias"],
 )
-def test_one_that_has_begun_and_forgotten_it_does_not_begin_again(
+def test_a_started_connector_without_offsets_does_not_start_again(
     world: Around, first: int
 ) -> None:
     told = rf"resume at orders-0 offset {first} \(first new record: 2\)"
@@ -225,13 +225,13 @@ def test_one_that_has_begun_and_forgotten_it_does_not_begin_again(
         check("set-start-offsets", SEEDS, world, find_missing=BEGUN)
 
 
-def test_where_a_running_connector_begins_is_not_set() -> None:
+def test_start_offsets_of_a_running_connector_are_not_set() -> None:
     world = Around(states={"mm2": "RUNNING"})
     with pytest.raises(Refused, match="mm2 is RUNNING"):
         check("set-start-offsets", SEEDS, world, find_missing=SEARCH)
 
 
-def test_the_old_replication_begins_where_its_source_ends_and_that_is_taken_back() -> None:
+def test_forward_replication_starts_at_the_end_of_its_source_and_is_rolled_back() -> None:
     sites = {"primary": Site("primary", log("a", "b")), "secondary": Site("secondary", log("a"))}
     world = Around(sites, settings={"source.cluster.alias": "sec"}, kept={PLACE: 0})
     settings = {"source": "primary", "target": "secondary", "connector": "mm2"}
@@ -244,7 +244,7 @@ def test_the_old_replication_begins_where_its_source_ends_and_that_is_taken_back
     assert world.kept == {PLACE: 0}
 
 
-def test_copies_are_left_out_behind_the_transforms_that_are_there() -> None:
+def test_the_exclude_filter_is_added_after_existing_transforms() -> None:
     before = {"transforms": "mask", "transforms.mask.type": "x", "password": "secret"}
     world = Around(settings=dict(before))
     intent = check("exclude-reconciled-records", {"connector": "mm2"}, world)
@@ -283,7 +283,7 @@ HOME = ("a", "t1", "t2")
         (("a", "t1*"), (*HOME, "t1"), State.FAILED),
     ],
 )
-def test_the_first_arrival_tells_where_it_began(
+def test_the_first_copied_record_proves_the_start_offset(
     survivor: tuple[str, ...], home: tuple[str, ...], state: State
 ) -> None:
     sites = {"secondary": Site("secondary", log(*survivor)), "primary": Site("primary", log(*home))}
@@ -299,7 +299,7 @@ def test_the_first_arrival_tells_where_it_began(
     )
 
 
-def test_why_a_connector_does_not_run_is_told_while_it_can_be_asked() -> None:
+def test_the_error_of_a_connector_is_reported_while_connect_answers() -> None:
     """Turning back stops it, and a stopped one has no tasks that could tell."""
     world = Around({"primary": Site("primary", ())}, trace="ConnectException: no; by TopicDenied")
     intent = check("start-replication", STARTS, world, set_start_offsets=SEEDED)
@@ -322,7 +322,7 @@ def start_connector(
     check("start-replication", {**STARTS, **(said or {})}, world, set_start_offsets=SEEDED)
 
 
-def test_a_connector_that_would_write_beside_itself_is_never_started() -> None:
+def test_a_connector_that_would_write_to_its_own_source_is_never_started() -> None:
     """Also where the prechecks saw another configuration, when the run began."""
     with pytest.raises(Refused, match="would not write to primary") as told:
         start_connector()
@@ -335,7 +335,7 @@ def test_a_connector_that_would_write_beside_itself_is_never_started() -> None:
 SAID = {**ENDS, "policy": "copy", "topics": [], "conflicting": "refuse"}
 
 
-def test_records_without_a_decision_end_it_before_anything_is_done() -> None:
+def test_undecided_records_end_it_before_any_change() -> None:
     world = Around(stands=Reconciliation(1, ("1 conflicting ones: say what becomes of them",)))
     for name in ("classify-records", "reconcile"):
         with pytest.raises(Refused, match="conflicting"):
@@ -344,7 +344,7 @@ def test_records_without_a_decision_end_it_before_anything_is_done() -> None:
     assert check("classify-records", SAID, world, find_missing=nothing)["due"] == 0
 
 
-def test_what_is_left_behind_by_decision_may_be_missing_at_the_end() -> None:
+def test_discarded_records_may_be_missing_at_the_end() -> None:
     world = Around(stands=Reconciliation(2))
     intent = check("reconcile", SAID, world, find_missing=SEARCH)
     apply("reconcile", intent, world)
@@ -367,21 +367,21 @@ def test_what_is_left_behind_by_decision_may_be_missing_at_the_end() -> None:
     assert (seen.state, seen.outstanding) == (State.DONE, "primary holds 3 duplicate records")
 
 
-def test_what_was_twice_before_is_not_owed() -> None:
+def test_existing_duplicates_are_not_outstanding() -> None:
     old = {"source": "primary", "target": "secondary", "forward": True}
     world = Around(found=Missing(0, duplicated=3))
     intent = check("verify-forward-copies", old, world, find_missing={**SEARCH, "duplicated": 3})
     assert verify("verify-forward-copies", intent, world).outstanding == ""
 
 
-def test_nothing_to_decide_on_is_done() -> None:
+def test_without_undecided_records_it_is_done() -> None:
     world = Around()
     intent = check("reconcile", SAID, world, find_missing={**SEARCH, "unreplicated": 0})
     apply("reconcile", intent, world)
     assert (world.reconciled, verify("reconcile", intent, world).state) == (0, State.DONE)
 
 
-def test_a_little_that_is_on_its_way_keeps_nobody() -> None:
+def test_a_small_backlog_does_not_block() -> None:
     intent = check("wait-for-catch-up", {**ENDS, "scope": "tail", "at_most": 5}, Around())
     for found, state in (
         (Missing(5), State.DONE),
@@ -391,7 +391,7 @@ def test_a_little_that_is_on_its_way_keeps_nobody() -> None:
         assert verify("wait-for-catch-up", intent, Around(found=found)).state is state
 
 
-def test_a_connector_that_brings_nothing_any_more_is_named_while_it_is_waited_for() -> None:
+def test_a_connector_that_stops_copying_is_named_during_the_wait() -> None:
     settings = {**ENDS, "scope": "tail", "at_most": 5, "connectors": ["mm2"]}
     world = Around(found=Missing(6), trace="ConnectException: it ended")
     intent = check("wait-for-catch-up", settings, world)
@@ -402,7 +402,7 @@ def test_a_connector_that_brings_nothing_any_more_is_named_while_it_is_waited_fo
         )
 
 
-def test_what_is_out_of_order_refuses_and_what_is_put_right_does_not() -> None:
+def test_order_violations_refuse_and_repaired_ones_do_not() -> None:
     settings: dict[str, Any] = {"target": "primary", "overrides": {}}
     warned = Finding("step-order", Status.WARN, "step b", "the old replication runs")
     assert len(check("failback-order", settings, Around(said=(warned,)))["warnings"]) == 1

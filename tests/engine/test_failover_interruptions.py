@@ -14,6 +14,7 @@ from drctl.engine.kind import Status
 from drctl.model.loss import Mode
 from drctl.plans.inputs import FenceMethod
 from tests.depth import some
+from tests.engine.connect_workers import CONNECT
 from tests.engine.crashing import (
     Case,
     Change,
@@ -40,7 +41,6 @@ from tests.engine.failovers import (
     precheck_fails,
 )
 from tests.engine.pair import BACK, OF_A_PERSON, PRIMARY, SECONDARY, Deed, Pair, linked
-from tests.engine.workers import CONNECT
 
 ALL = tuple(product(Mode, FenceMethod, WRONG))
 
@@ -84,7 +84,7 @@ def test_the_end_is_the_same_wherever_the_process_ends(mode: Mode, prepare: Chan
 @pytest.mark.parametrize("prepare", [nothing_wrong, opening_refused], ids=named)
 @pytest.mark.parametrize("method", [FenceMethod.COMMAND, FenceMethod.NONE])
 @pytest.mark.parametrize("mode", Mode)
-def test_it_is_the_same_with_the_other_fences(
+def test_the_end_is_the_same_with_other_fences(
     mode: Mode, method: FenceMethod, prepare: Change
 ) -> None:
     given = case(mode, method, prepare)
@@ -93,7 +93,9 @@ def test_it_is_the_same_with_the_other_fences(
 
 @pytest.mark.parametrize("prepare", [positions_refused, opening_refused], ids=named)
 @pytest.mark.parametrize(("mode", "method"), tuple(product(Mode, FenceMethod)), ids=named)
-def test_what_is_put_back_is_as_it_was(mode: Mode, method: FenceMethod, prepare: Change) -> None:
+def test_rolled_back_effects_are_as_before(
+    mode: Mode, method: FenceMethod, prepare: Change
+) -> None:
     given = case(mode, method, prepare)
     before, ran = given.pair(), run(given)
     before.settle()
@@ -105,7 +107,7 @@ def test_what_is_put_back_is_as_it_was(mode: Mode, method: FenceMethod, prepare:
     assert not ran.pair.sang(SECONDARY)
 
 
-def test_where_a_guard_fails_nothing_is_touched() -> None:
+def test_a_failed_precheck_changes_nothing() -> None:
     given = case(Mode.PLANNED, prepare=precheck_fails)
     ran = run(given)
     assert ran.ledger.told(What.INTEND) == []
@@ -121,7 +123,7 @@ ANSWERS = (
 
 @pytest.mark.parametrize("arrives", [True, False])
 @pytest.mark.parametrize("what", ANSWERS)
-def test_an_answer_that_does_not_come_leaves_nothing_half_done(what: str, arrives: bool) -> None:
+def test_a_missing_answer_leaves_nothing_half_done(what: str, arrives: bool) -> None:
     """The request arrived, or did not: the run comes to its end, or to where it began."""
     method = FenceMethod.COMMAND if what == "commands" else FenceMethod.ACL
 
@@ -141,7 +143,7 @@ def test_an_answer_that_does_not_come_leaves_nothing_half_done(what: str, arrive
         assert_looked_at(ran.pair)
 
 
-def test_a_living_source_that_is_given_up_is_fenced_as_far_as_it_can_be() -> None:
+def test_a_running_source_that_is_abandoned_is_fenced_as_far_as_possible() -> None:
     seen = replace(SEEN, overrides={"source-alive": "half of its disks are gone"})
     given = Case(plan(Mode.UNPLANNED, seen=seen), linked)
     assert "fence-producers" in run(given).ledger.told(What.DONE)
@@ -149,7 +151,7 @@ def test_a_living_source_that_is_given_up_is_fenced_as_far_as_it_can_be() -> Non
 
 
 @pytest.mark.parametrize("prepare", [nothing_wrong, opening_refused, endpoint_refused], ids=named)
-def test_it_is_the_same_where_the_old_primary_follows(prepare: Change) -> None:
+def test_the_end_is_the_same_if_the_old_primary_follows(prepare: Change) -> None:
     given = case(Mode.PLANNED, prepare=prepare, seen=REVERSED)
     assert_the_same(given)
     ran = run(given)
@@ -172,7 +174,7 @@ def people_know(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_a_fence_that_only_a_person_can_see_is_set_once(mode: Mode) -> None:
+def test_a_fence_that_only_a_person_can_verify_is_set_once(mode: Mode) -> None:
     unseen = replace(SEEN, fence_verify=())
     given = case(mode, FenceMethod.COMMAND, people_know, unseen)
     assert_the_same(given)
@@ -184,7 +186,7 @@ def test_a_fence_that_only_a_person_can_see_is_set_once(mode: Mode) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("prepare", WRONG, ids=named)
 @pytest.mark.parametrize("mode", Mode)
-def test_it_is_the_same_after_two_crashes(mode: Mode, prepare: Change) -> None:
+def test_the_end_is_the_same_after_two_crashes(mode: Mode, prepare: Change) -> None:
     given = case(mode, prepare=prepare)
     whole, total = run(given), len(points(given))
     for first, second in product(range(0, total, 47), range(0, total, 53)):

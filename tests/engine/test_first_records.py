@@ -42,7 +42,7 @@ def late(*records: Record) -> tuple[Record, ...]:
         ("a", "CreateTime", (KEY, VALUE), State.FAILED),
     ],
 )
-def test_a_time_that_does_not_travel_tells_nothing(
+def test_timestamps_that_are_not_copied_prove_nothing(
     came: str, kept: str, fields: tuple[str, ...], state: State
 ) -> None:
     home = Timed("primary", late(*log("a", "t1", "t2", came)), kept)

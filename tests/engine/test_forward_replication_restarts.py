@@ -11,7 +11,7 @@ from drctl.steps.stop_replication import RUNNING, STOPPED
 from tests.engine.crashing import Case, Change, Ran, run
 from tests.engine.failovers import named
 from tests.engine.pair import BACK, PRIMARY, SECONDARY, Pair
-from tests.engine.returned import BOTH, TAIL, returned
+from tests.engine.recovered_cluster import BOTH, TAIL, returned
 from tests.engine.test_failback_interruptions import PLAN, assert_home
 
 LAST_COPY = (f"records of {SECONDARY}", TAIL[-1])
@@ -66,7 +66,7 @@ def words_of(ran: Ran) -> str:
 
 @pytest.mark.parametrize("deed", [goes_on, goes_on_for_a_moment], ids=named)
 @pytest.mark.parametrize("point", [LAST_COPY, FILTERED], ids=lambda point: point[0].split()[0])
-def test_nothing_comes_home_once_the_old_replication_has_gone_on(
+def test_nothing_is_copied_back_once_forward_replication_resumed(
     point: tuple[str, str], deed: Callable[[Pair], None]
 ) -> None:
     """What it appended on the survivor would come home as new, and be equal on both sides."""
@@ -79,7 +79,7 @@ def test_nothing_comes_home_once_the_old_replication_has_gone_on(
     assert why in words_of(ran)
 
 
-def test_what_stays_stopped_is_looked_at_where_the_run_turns_back() -> None:
+def test_a_rollback_verifies_that_replication_stays_stopped() -> None:
     ran = going(Behind(LAST_COPY, goes_on))
     assert not ran.outcome.over, "somebody still has to stop it"
     assert any(
@@ -87,7 +87,7 @@ def test_what_stays_stopped_is_looked_at_where_the_run_turns_back() -> None:
     )
 
 
-def test_a_run_that_turned_back_is_over_once_it_is_stopped_again() -> None:
+def test_a_rolled_back_run_is_over_once_replication_is_stopped_again() -> None:
     def stops(pair: Pair) -> None:
         old = pair.workers.connectors["mm2"]
         old.wanted = old.state = STOPPED
@@ -97,7 +97,7 @@ def test_a_run_that_turned_back_is_over_once_it_is_stopped_again() -> None:
     assert "stop-forward-replication" in " ".join(ran.outcome.items)
 
 
-def test_what_it_copies_behind_the_start_keeps_clients_where_they_are() -> None:
+def test_records_copied_after_the_start_keep_clients_on_the_surviving_cluster() -> None:
     ran = going(Behind(BEGINS, goes_on_for_a_moment))
     assert ran.first is Status.STOPPED
     assert "mm2 was at offset 3 of orders-0 and is now" in words_of(ran)
@@ -105,7 +105,7 @@ def test_what_it_copies_behind_the_start_keeps_clients_where_they_are() -> None:
     assert ran.pair.state["endpoints"] == [SECONDARY, SECONDARY]
 
 
-def test_what_it_copied_while_clients_were_moved_is_owed() -> None:
+def test_records_copied_while_clients_moved_are_outstanding() -> None:
     """It is on both sides by then: no comparison tells, and no way back takes it away."""
     ran = going(Behind(FENCED, goes_on_for_a_moment))
     assert ran.outcome.status is Status.DONE
@@ -116,7 +116,7 @@ def test_what_it_copied_while_clients_were_moved_is_owed() -> None:
     assert ran.pair.state["records"][PRIMARY].count(TAIL[0]) == 2
 
 
-def test_a_move_that_is_the_runs_own_is_not_owed() -> None:
+def test_changes_by_the_run_itself_are_not_outstanding() -> None:
     ran = going(lambda pair: None)
     assert_home(ran.pair)
     assert not ran.ledger.told(What.OUTSTANDING)

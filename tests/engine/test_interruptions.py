@@ -10,8 +10,8 @@ from drctl.engine.run_state import read_run
 from drctl.model.plan import Plan
 from drctl.model.topology import TopicPartition
 from tests.depth import some
-from tests.engine.arrivals import SOURCE
-from tests.engine.switches import Crash, Notes, World, execution, plan
+from tests.engine.client_state import SOURCE
+from tests.engine.toggles import Crash, Notes, World, execution, plan
 
 WHO = {"user": "ada", "host": "laptop"}
 Prepare = Callable[[World], None]
@@ -119,7 +119,7 @@ def test_the_end_is_the_same_after_a_crash(prepare: Prepare) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("prepare", CASES, ids=lambda v: v.__name__)
-def test_it_is_the_same_after_two_crashes(prepare: Prepare) -> None:
+def test_the_end_is_the_same_after_two_crashes(prepare: Prepare) -> None:
     whole = World()
     prepare(whole)
     wanted = run_with_crashes(whole, plan(), ())
@@ -140,7 +140,7 @@ def test_nothing_is_done_twice() -> None:
 
 
 @pytest.mark.parametrize("prepare", CASES, ids=lambda v: v.__name__)
-def test_nothing_is_done_or_taken_back_again_without_a_look(prepare: Prepare) -> None:
+def test_nothing_is_applied_or_rolled_back_again_without_a_read(prepare: Prepare) -> None:
     for number in some(range(points(prepare))):
         world = World()
         prepare(world)
@@ -148,7 +148,7 @@ def test_nothing_is_done_or_taken_back_again_without_a_look(prepare: Prepare) ->
         assert world.again == [], f"after a crash at point {number}"
 
 
-def test_what_was_taken_back_before_the_crash_is_seen_to_be_so() -> None:
+def test_a_rollback_before_the_crash_is_recognized() -> None:
     world = World(stuck={"offsets"})
     notes = Notes(world)
     world.fall = at("after stop False")
@@ -166,7 +166,7 @@ def test_what_was_taken_back_before_the_crash_is_seen_to_be_so() -> None:
     assert ("undoing", "stop") not in later
 
 
-def test_what_nobody_can_see_to_be_taken_back_is_not_taken_back_again() -> None:
+def test_an_unverifiable_rollback_is_not_repeated() -> None:
     world = World(stuck={"offsets"})
     notes = Notes(world)
     world.fall = at("after stop False")
@@ -194,7 +194,7 @@ def at(wanted: str) -> Callable[[str], None]:
     return fall
 
 
-def test_a_fence_that_fell_meanwhile_is_set_again_and_the_rest_looked_at_anew() -> None:
+def test_a_lifted_fence_is_set_again_and_the_rest_is_checked_again() -> None:
     world = World()
     notes = Notes(world)
     world.refused.add("offsets")
@@ -217,7 +217,7 @@ def test_a_fence_that_fell_meanwhile_is_set_again_and_the_rest_looked_at_anew() 
     assert world.applied.count(("fence", True)) == 2
 
 
-def test_a_journal_that_cannot_be_read_is_named() -> None:
+def test_an_unreadable_journal_is_named() -> None:
     from drctl.model.errors import Unknown
 
     with pytest.raises(Unknown, match="run \\? cannot be read"):

@@ -7,7 +7,7 @@ import pytest
 from drctl.engine.invariants import RULES, violations
 from drctl.engine.kind import Trait
 from drctl.model.plan import Plan, Step
-from tests.engine.switches import kinds, plan
+from tests.engine.toggles import kinds, plan
 
 
 def arranged(*names: str) -> Plan:
@@ -56,12 +56,12 @@ def test_the_sequence_keeps_every_rule() -> None:
         ),
     ],
 )
-def test_a_plan_out_of_order_is_named_with_its_reason(names: tuple[str, ...], said: str) -> None:
+def test_a_plan_out_of_order_is_refused_with_its_reason(names: tuple[str, ...], said: str) -> None:
     lines = violations(arranged(*names), kinds())
     assert any(line.startswith(said) and ": " in line for line in lines), lines
 
 
-def test_of_all_orders_of_the_effects_only_one_keeps_the_rules() -> None:
+def test_exactly_one_order_of_the_effects_keeps_the_rules() -> None:
     names = ("fence", "drain", "stop", "offsets", "open", "switch")
     kept = [
         order
@@ -71,7 +71,7 @@ def test_of_all_orders_of_the_effects_only_one_keeps_the_rules() -> None:
     assert kept == [names]
 
 
-def test_every_rule_says_why() -> None:
+def test_every_rule_states_its_reason() -> None:
     assert all(rule.why for rule in RULES)
     assert len({(rule.earlier, rule.later) for rule in RULES}) == len(RULES)
     assert all(isinstance(rule.earlier, Trait) for rule in RULES)

@@ -8,7 +8,7 @@ from drctl.engine.kind import State
 from drctl.model.loss import Figure, Loss, LossFacts, LossRange
 from drctl.model.typed_json import read_as
 from drctl.steps.registry import KINDS
-from tests.engine.switches import Blind
+from tests.engine.toggles import Blind
 
 STEP = KINDS["measure-loss"]
 RANGE = LossRange(
@@ -30,7 +30,7 @@ class Survivor:
         return LOSS
 
 
-def test_it_notes_what_the_report_needs() -> None:
+def test_it_records_the_facts_of_the_report() -> None:
     look = cast(Any, Survivor())
     intent = STEP.check({"source": "a", "target": "b"}, {}, look)
     assert intent == {"topics": ["orders", "payments"]}
@@ -63,7 +63,7 @@ def test_it_notes_what_the_report_needs() -> None:
         ({"mm2": "PAUSED"}, [], "connector mm2 was PAUSED"),
     ],
 )
-def test_that_its_own_run_has_stopped_replication_is_no_sign(
+def test_replication_stopped_by_its_own_run_is_no_evidence(
     before: dict[str, str], idle: list[str], halted: str
 ) -> None:
     look = cast(Any, Survivor())

@@ -26,12 +26,12 @@ from tests.connectors.plans import every
 from tests.connectors.world import World as Workers
 from tests.elections.test_executing import BEHIND, LED, Cluster, planned
 from tests.engine import repairs
+from tests.engine.emptied_cluster import cut, wiped
 from tests.engine.failovers import REVERSED, SEEN, WITH_SOURCES, by_hand, plan
+from tests.engine.memory_clusters import Trace
 from tests.engine.pair import BACK, PRIMARY, SECONDARY, Deed, Pair, linked
 from tests.engine.processes import FENCE, MIRROR, Process
-from tests.engine.rebuilt import cut, wiped
-from tests.engine.returned import returned
-from tests.engine.sites import Trace
+from tests.engine.recovered_cluster import returned
 from tests.fakes import FakeCluster
 from tests.offsets import test_apply_runs as applied
 from tests.reconcile import runs as reconciled
@@ -42,7 +42,7 @@ WRITERS = {"writer"}
 
 
 @pytest.mark.parametrize("name", sorted(KINDS))
-def test_each_kind_can_write_where_it_may_and_nowhere_else(name: str) -> None:
+def test_each_kind_writes_only_in_apply_and_undo(name: str) -> None:
     kind = getattr(KINDS[name], "kind", KINDS[name])
     for method in WRITES:
         hints = get_type_hints(getattr(kind, method))
@@ -53,7 +53,7 @@ def test_each_kind_can_write_where_it_may_and_nowhere_else(name: str) -> None:
         assert WRITERS.isdisjoint(signature(asked).parameters)
 
 
-def test_what_looks_hands_out_nothing_that_writes() -> None:
+def test_readers_expose_no_writer() -> None:
     # How a command ended is a value, and nothing that writes.
     assert given_by(LinkWriter) & given_by(LinkReader) <= {CommandResult}
 
@@ -231,7 +231,7 @@ def looked() -> Counter[tuple[str, str]]:
 
 @pytest.mark.parametrize("method", LOOKS)
 @pytest.mark.parametrize("name", sorted(KINDS))
-def test_no_look_of_any_kind_changes_anything(
+def test_no_check_of_any_kind_changes_anything(
     name: str, method: str, looked: Counter[tuple[str, str]]
 ) -> None:
     assert looked[name, method] > 0

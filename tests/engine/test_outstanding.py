@@ -97,7 +97,7 @@ def settled(world: Asked, facts: Facts = WHOLE) -> Readback:
         ),
     ],
 )
-def test_a_proof_settles_what_it_is_about(
+def test_a_verification_resolves_its_own_actions(
     outstanding: OutstandingAction, proof: str, without: str
 ) -> None:
     seen = settled(Asked((outstanding,)))
@@ -130,7 +130,7 @@ def test_a_proof_settles_what_it_is_about(
         (OutstandingAction("r1", "something of a runbook", "manual-change", *OUT), {}),
     ],
 )
-def test_what_nothing_shows_stays_owed(outstanding: OutstandingAction, facts: Any) -> None:
+def test_an_unverified_action_stays_outstanding(outstanding: OutstandingAction, facts: Any) -> None:
     seen = settled(Asked((outstanding, FENCE)), {**WHOLE, **facts})
     assert seen.message == "1 outstanding actions are resolved, 1 remain"
     assert seen.outstanding == (
@@ -139,7 +139,7 @@ def test_what_nothing_shows_stays_owed(outstanding: OutstandingAction, facts: An
     )
 
 
-def test_a_person_may_know_better() -> None:
+def test_a_person_may_confirm_an_action() -> None:
     outstanding = OutstandingAction("r1", "something of a runbook", "manual-change", *OUT)
     world = Asked((outstanding,), says=True)
     seen = settled(world)
@@ -151,7 +151,7 @@ def test_a_person_may_know_better() -> None:
     assert settled(Asked((outstanding,), says=False)).outstanding
 
 
-def test_nothing_is_owed() -> None:
+def test_nothing_is_outstanding() -> None:
     assert settled(Asked(())).message == "no outstanding actions"
 
 
@@ -180,7 +180,7 @@ FENCES, SETTLES = Step("fence", "fence-producers", {}), Step("settle", "resolve-
 COMMITS = Step("commit", "commit-offsets", {})
 
 
-def test_journals_are_read_back_to_the_last_finished_way_home_and_that_is_read_too() -> None:
+def test_journals_are_read_back_to_the_last_completed_failback() -> None:
     asked: list[str] = []
 
     def newest_first() -> Any:

@@ -33,7 +33,7 @@ PLAN = failover(
 
 @pytest.mark.slow
 @given(PLANS)
-def test_a_plan_that_was_written_down_and_read_keeps_its_fingerprint(plan: Plan) -> None:
+def test_a_plan_keeps_its_fingerprint_in_a_file(plan: Plan) -> None:
     read = Plan.from_json(json.loads(json.dumps(plan.to_json())))
     assert read == plan
     assert read.fingerprint == plan.fingerprint
@@ -42,7 +42,7 @@ def test_a_plan_that_was_written_down_and_read_keeps_its_fingerprint(plan: Plan)
 
 @pytest.mark.slow
 @given(PLANS, PLANS)
-def test_two_plans_of_one_fingerprint_are_one_plan(one: Plan, other: Plan) -> None:
+def test_plans_with_one_fingerprint_are_equal(one: Plan, other: Plan) -> None:
     written = [json.dumps(plan.to_json(), sort_keys=True) for plan in (one, other)]
     same = written[0] == written[1]
     assert same == (one.fingerprint == other.fingerprint)
@@ -50,7 +50,7 @@ def test_two_plans_of_one_fingerprint_are_one_plan(one: Plan, other: Plan) -> No
 
 
 @pytest.mark.parametrize("bad", [None, "60", True, [60]])
-def test_a_patience_that_is_no_number_is_no_plan(bad: Any) -> None:
+def test_a_timeout_that_is_not_a_number_is_refused(bad: Any) -> None:
     written = PLAN.to_json()
     written["steps"][0]["timeout_seconds"] = bad
     with pytest.raises(ValueError, match="is not a number"):
@@ -61,7 +61,7 @@ def with_steps(*steps: Step) -> Plan:
     return replace(PLAN, steps=steps)
 
 
-def test_what_differs_is_named() -> None:
+def test_differences_are_named() -> None:
     first, second, *others = PLAN.steps
     assert changes(PLAN, replace(PLAN, basis={"topics": "4", "groups": "2"})) == (
         "groups: missing -> 2",

@@ -10,8 +10,8 @@ from drctl.model.groups import Group, GroupProtocol, GroupState, Member
 from drctl.model.plan import Json
 from drctl.model.topology import Unavailable
 from drctl.steps.groups import BATCH, RESTART, PrepareGroups
-from tests.engine.arrivals import ENDS, NEW, OLD, SOURCE, TARGET, Arrivals, empty
-from tests.engine.switches import Blind, Notes, World, execution, plan
+from tests.engine.client_state import ENDS, NEW, OLD, SOURCE, TARGET, Arrivals, empty
+from tests.engine.toggles import Blind, Notes, World, execution, plan
 
 KIND = Kind(PrepareGroups())
 READ_IN = Group("busy", OLD, GroupState.STABLE, (Member("c", "h"),))
@@ -36,7 +36,7 @@ def done(world: Arrivals) -> Readback:
     return seen(intent, world)
 
 
-def test_those_of_the_new_protocol_are_made_and_no_others() -> None:
+def test_only_groups_of_the_new_protocol_are_created() -> None:
     source = [empty("absent", NEW), empty("ready", NEW), empty("known", NEW), empty("old", OLD)]
     world = clusters(source, [empty("ready", NEW), empty("known", OLD), empty("old", OLD)])
     told = done(world)
@@ -47,14 +47,14 @@ def test_those_of_the_new_protocol_are_made_and_no_others() -> None:
     assert protocols == {"absent": NEW, "ready": NEW, "known": NEW, "old": OLD}
 
 
-def test_a_link_without_such_groups_touches_nothing() -> None:
+def test_a_link_without_such_groups_changes_nothing() -> None:
     world = clusters([empty("old", OLD)], [])
     intent = checked(world)
     assert KIND.apply(intent, cast(LinkWriter, Blind())) == ()
     assert seen(intent, world).state is State.DONE
 
 
-def test_one_that_is_read_in_on_the_target_is_left_alone_and_owed() -> None:
+def test_an_active_group_on_the_target_is_unchanged_and_outstanding() -> None:
     world = clusters([empty("app", NEW), empty("busy", NEW)], [READ_IN])
     told = done(world)
     assert world.groups_of[TARGET]["busy"] == READ_IN
@@ -65,7 +65,7 @@ def test_one_that_is_read_in_on_the_target_is_left_alone_and_owed() -> None:
 
 
 @pytest.mark.parametrize("site", [SOURCE, TARGET])
-def test_one_that_a_cluster_does_not_describe_is_owed(site: str) -> None:
+def test_a_group_without_description_is_outstanding(site: str) -> None:
     world = clusters([empty("app", NEW)], [])
     world.groups_of[site]["app"] = Unavailable("its coordinator is away")
     told = done(world)
@@ -76,7 +76,7 @@ def test_one_that_a_cluster_does_not_describe_is_owed(site: str) -> None:
     )
 
 
-def test_one_that_was_not_made_is_named_until_it_is_there() -> None:
+def test_a_group_that_is_not_created_yet_is_named() -> None:
     world = clusters([empty("app", NEW), empty("deaf", NEW)], [empty("deaf", OLD)])
     world.deaf.add("deaf")
     intent = checked(world)
@@ -91,7 +91,7 @@ def test_one_that_was_not_made_is_named_until_it_is_there() -> None:
     assert seen(intent, world).state is State.DONE
 
 
-def test_one_that_was_forgotten_again_is_seen_to_be_missing() -> None:
+def test_a_group_that_disappears_is_detected() -> None:
     world = clusters([empty("app", NEW)], [])
     intent = checked(world)
     KIND.apply(intent, cast(LinkWriter, world))
@@ -99,7 +99,7 @@ def test_one_that_was_forgotten_again_is_seen_to_be_missing() -> None:
     assert seen(intent, world).items == ("app: it does not exist",)
 
 
-def test_a_thousand_are_made_in_batches() -> None:
+def test_a_thousand_groups_are_created_in_batches() -> None:
     world = clusters([empty(f"app-{n}", NEW) for n in range(1000)], [])
     points: list[str] = []
     world.fall = points.append
@@ -107,7 +107,7 @@ def test_a_thousand_are_made_in_batches() -> None:
     assert points.count("after groups are made") == 1000 / BATCH
 
 
-def test_types_that_a_dead_source_takes_along_are_not_guessed() -> None:
+def test_group_types_of_a_dead_source_are_not_guessed() -> None:
     world = clusters([], [empty("ready", NEW), empty("app", OLD), empty("other", OLD)])
     world.silent.add(SOURCE)
     intent = checked(world)
@@ -123,7 +123,7 @@ def test_types_that_a_dead_source_takes_along_are_not_guessed() -> None:
     )
 
 
-def test_a_run_whose_source_is_dead_goes_on_and_owes_both() -> None:
+def test_with_a_dead_source_the_run_continues_with_outstanding_actions() -> None:
     world = World(silent={SOURCE})
     state, outcome = execution(world, Notes(world)).start(plan(), {})
     assert (outcome.status, outcome.outstanding) == (Status.DONE, True)
@@ -132,13 +132,13 @@ def test_a_run_whose_source_is_dead_goes_on_and_owes_both() -> None:
     assert world.on["switch"]
 
 
-def test_nothing_is_taken_back_and_that_is_said() -> None:
+def test_nothing_is_rolled_back_and_the_report_states_it() -> None:
     intent = checked(clusters([empty("app", NEW)], []))
     assert KIND.undo(intent, cast(LinkWriter, Blind())) == ()
     assert KIND.verify_undo(intent, cast(LinkReader, Blind())).state is State.DONE
     assert "deletes empty groups" in KIND.describe(ENDS).rollback
 
 
-def test_share_groups_are_none_of_its_business() -> None:
+def test_share_groups_are_ignored() -> None:
     world = clusters([Group("share", GroupProtocol.SHARE, GroupState.UNKNOWN)], [])
     assert done(world).facts["created"] == 0

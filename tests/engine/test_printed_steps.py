@@ -17,7 +17,7 @@ from tests.engine import repairs, test_failback_interruptions
 from tests.engine.crashing import WHO, run
 from tests.engine.failovers import REVERSED, case, nothing_wrong, positions_refused
 from tests.engine.repairs import Lagging
-from tests.engine.switches import Notes
+from tests.engine.toggles import Notes
 
 CASES = {
     **{f"{mode} {method}": case(mode, method) for mode, method in product(Mode, FenceMethod)},
@@ -49,7 +49,7 @@ def test_the_steps_that_are_printed_are_the_steps_that_run(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_table_shows_them_in_the_same_order(name: str) -> None:
+def test_the_table_has_the_same_order(name: str) -> None:
     plan = CASES[name].plan
     shown = StringIO()
     Console(width=1000, file=shown).print(plan_table(plan, (), (), "drctl ... --execute"))
@@ -57,7 +57,7 @@ def test_the_table_shows_them_in_the_same_order(name: str) -> None:
     assert rows == [[str(n), step.id] for n, step in enumerate(plan.steps, 1)]
 
 
-def test_a_repair_prints_what_it_does() -> None:
+def test_a_repair_prints_its_changes() -> None:
     world = Lagging()
     notes = Notes(world)
     _, outcome = repairs.execution(world, notes).start(repairs.plan(), WHO)

@@ -14,7 +14,7 @@ from drctl.model.groups import Group, GroupProtocol, GroupState, Member
 from drctl.model.topology import TopicState, Unavailable
 from drctl.steps.registry import KINDS
 from drctl.steps.waiting import CONDITIONS
-from tests.engine.switches import Blind
+from tests.engine.toggles import Blind
 
 SETTINGS = {"source": "primary", "target": "secondary", "connectors": ["mm2"]}
 
@@ -107,12 +107,12 @@ SO: dict[str, tuple[Two, Two]] = {
 }
 
 
-def test_every_condition_is_tried() -> None:
+def test_every_condition_is_tested() -> None:
     assert set(SO) == set(CONDITIONS)
 
 
 @pytest.mark.parametrize("name", SO)
-def test_a_condition_is_seen_to_be_so_or_waited_for(name: str) -> None:
+def test_a_condition_is_met_or_awaited(name: str) -> None:
     yes, no = SO[name]
     assert waits(name, yes).state is State.DONE
     assert waits(name, no).state is State.WAITING
@@ -121,17 +121,17 @@ def test_a_condition_is_seen_to_be_so_or_waited_for(name: str) -> None:
     assert "{" not in told.title
 
 
-def test_copies_are_looked_for_by_their_names_on_the_target() -> None:
+def test_copies_have_their_target_names() -> None:
     waits("target leaders elected", two := Two())
     assert two.asked == ["primary.gone", "primary.orders"]
 
 
-def test_what_cannot_be_compared_is_not_caught_up() -> None:
+def test_incomparable_offsets_do_not_count_as_caught_up() -> None:
     seen = waits("replication caught up", Two(lacking=Missing(0, ("orders: no leader",))))
     assert (seen.state, seen.items) == (State.WAITING, ("orders: no leader",))
 
 
-def test_connectors_that_nobody_named_cannot_be_waited_for() -> None:
+def test_unnamed_connectors_cannot_be_awaited() -> None:
     seen = looked("wait", {**SETTINGS, "connectors": [], "for": "connectors running"}, Two())
     assert seen.state is State.FAILED
 
@@ -147,7 +147,7 @@ WARNS = Finding("pace", Status.WARN, "mm2", "is slow")
 UNSEEN = Finding("acls", Status.NOT_CHECKED, "orders", "nobody may look")
 
 
-def test_guards_that_have_nothing_against_it() -> None:
+def test_prechecks_that_pass() -> None:
     seen = prechecks("syncs", "pace", said=(FINE, WARNS, FAILS))
     assert seen.state is State.DONE
     assert seen.facts["results"] == ["syncs: mm2: ok", "pace: mm2: warn"]
@@ -161,7 +161,7 @@ def test_guards_that_have_nothing_against_it() -> None:
         ("other", "other: not run: it does not apply to this link"),
     ],
 )
-def test_a_guard_that_fails_or_did_not_look_refuses(name: str, said: str) -> None:
+def test_a_failed_or_unknown_precheck_refuses(name: str, said: str) -> None:
     with pytest.raises(Refused) as caught:
         prechecks(name, said=(FINE, FAILS, UNSEEN))
     assert caught.value.message == said
@@ -180,7 +180,7 @@ def test_a_guard_that_fails_or_did_not_look_refuses(name: str, said: str) -> Non
         (Missing(0, ("orders: no leader",)), None, State.UNKNOWN),
     ],
 )
-def test_a_gap_is_found_and_held_against_what_is_allowed(
+def test_a_gap_is_compared_with_its_limit(
     lacking: Missing, at_most: int | None, state: State
 ) -> None:
     two = Two(lacking=lacking)

@@ -11,12 +11,12 @@ from drctl.engine.kind import Status
 from drctl.model.plan import Plan
 from drctl.plans.failback import rebuild, reverse_inputs
 from drctl.steps.stop_replication import RUNNING, STOPPED
+from tests.engine.connect_workers import CONNECT
 from tests.engine.crashing import Case, Change, assert_looked_at, assert_the_same, ends, run
+from tests.engine.emptied_cluster import ALONE, EVERYTHING, QUESTION, Rebuilt, cut, wiped
 from tests.engine.failovers import SEEN, fence_falls, named
+from tests.engine.memory_clusters import record
 from tests.engine.pair import BACK, ORDERS, PRIMARY, SECONDARY, Deed, Pair
-from tests.engine.rebuilt import ALONE, EVERYTHING, QUESTION, Rebuilt, cut, wiped
-from tests.engine.sites import record
-from tests.engine.workers import CONNECT
 
 WAY = replace(reverse_inputs(replace(SEEN, replicator="mirrormaker2"), (BACK,)), policy="copy")
 PLANS: dict[Callable[[], Rebuilt], Plan] = {
@@ -105,7 +105,7 @@ def test_the_end_is_the_same_wherever_the_process_ends(
     assert_the_same(given, ends(given)[:: 1 if prepare is nothing_wrong else 2])
 
 
-def test_what_is_not_empty_is_never_filled() -> None:
+def test_a_cluster_that_is_not_empty_is_never_filled() -> None:
     """Everything that was copied twice would be there twice."""
     pair = run(case(only_said, cut)).pair
     assert pair.state["records"][PRIMARY] == ["o1", "o2", ALONE]
@@ -113,12 +113,12 @@ def test_what_is_not_empty_is_never_filled() -> None:
     assert pair.state["endpoints"] == [SECONDARY, SECONDARY]
 
 
-def test_what_only_the_cluster_has_is_on_the_survivor_before_it_is_emptied() -> None:
+def test_records_only_on_the_cluster_are_copied_before_it_is_emptied() -> None:
     pair = run(case(only_said, cut)).pair
     assert pair.state["records"][SECONDARY][-1] == ALONE
 
 
-def test_records_without_a_decision_keep_it_from_being_emptied() -> None:
+def test_undecided_records_prevent_emptying() -> None:
     def undecided(pair: Pair) -> None:
         assert isinstance(pair, Rebuilt)
         pair.undecided = ("1 safe one: say what becomes of it",)
@@ -131,7 +131,7 @@ def test_records_without_a_decision_keep_it_from_being_emptied() -> None:
     assert ran.pair.state["records"][PRIMARY] == ["o1", "o2", ALONE]
 
 
-def test_what_must_stay_stays_where_the_run_turns_back() -> None:
+def test_permanent_changes_stay_after_a_rollback() -> None:
     """Applications go on where they are; what has come to the cluster is there, and closed."""
     pair, before = run(case(positions_refused, wiped)).pair, wiped()
     assert pair.state["endpoints"] == [SECONDARY, SECONDARY]
@@ -146,7 +146,7 @@ def test_what_must_stay_stays_where_the_run_turns_back() -> None:
 
 
 @pytest.mark.slow
-def test_a_fence_that_fell_meanwhile_is_set_again_and_what_has_come_is_gone_on_with() -> None:
+def test_a_lifted_fence_is_set_again_and_copied_records_are_kept() -> None:
     def both_fall(pair: Pair) -> None:
         fence_falls(pair, SECONDARY)
         if not pair.sang(PRIMARY):
@@ -164,7 +164,7 @@ def test_a_fence_that_fell_meanwhile_is_set_again_and_what_has_come_is_gone_on_w
         assert begun_anew > 15
 
 
-def test_what_somebody_wrote_while_it_was_open_is_not_gone_on_with() -> None:
+def test_records_written_without_the_fence_are_not_kept() -> None:
     """It is on the survivor before it goes, and the cluster has to be emptied once more."""
 
     def somebody_writes(pair: Pair) -> None:

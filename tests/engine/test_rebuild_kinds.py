@@ -12,9 +12,9 @@ from drctl.model.plan import Plan
 from drctl.plans.failback import rebuild, reverse_inputs
 from drctl.steps.stop_replication import RUNNING, STOPPED
 from tests.engine.crashing import Case, assert_looked_at, ends, run
+from tests.engine.emptied_cluster import ALONE, QUESTION, Rebuilt, cut, wiped
 from tests.engine.failovers import SEEN
 from tests.engine.pair import BACK, ORDERS, PRIMARY, SECONDARY, Deed
-from tests.engine.rebuilt import ALONE, QUESTION, Rebuilt, cut, wiped
 from tests.engine.test_failback_kinds import KINDS, Kind, deeds, start, told, told_places
 from tests.engine.test_rebuild_interruptions import assert_home
 
@@ -83,7 +83,7 @@ def test_a_whole_run(kind: Kind, make: Callable[[], Rebuilt]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "make"), CASES, ids=named)
-def test_it_comes_home_or_turns_back_wherever_the_process_ends(
+def test_it_fails_back_or_rolls_back_wherever_the_process_ends(
     kind: Kind, make: Callable[[], Rebuilt]
 ) -> None:
     """A source that was half open is taken for written to: it is emptied again.
@@ -112,7 +112,7 @@ def test_it_comes_home_or_turns_back_wherever_the_process_ends(
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=named)
-def test_where_it_does_not_begin_at_the_beginning_nobody_is_led_home(kind: Kind) -> None:
+def test_replication_that_does_not_start_at_the_beginning_moves_no_clients(kind: Kind) -> None:
     """The first record of a partition would never come."""
     ran = run(Case(plan(kind, cut), lambda: followed(cut, begins=1)))
     assert ran.outcome.status is Status.STOPPED

@@ -18,11 +18,11 @@ from drctl.steps.first_records import is_prefix_copied_by
 from drctl.steps.rebuild import wrong_partition_counts
 from drctl.steps.registry import KINDS
 from drctl.steps.stop_replication import RUNNING
+from tests.engine.connect_workers import Connector
+from tests.engine.emptied_cluster import QUESTION, Rebuilt, cut, wiped
+from tests.engine.memory_clusters import COPY, Logs, record
 from tests.engine.pair import AUDIT, BACK, ORDERS, PRIMARY, SECONDARY, Deed
 from tests.engine.processes import Process, Sight
-from tests.engine.rebuilt import QUESTION, Rebuilt, cut, wiped
-from tests.engine.sites import COPY, Logs, record
-from tests.engine.workers import Connector
 
 Records = Mapping[TopicPartition, tuple[Record, ...]]
 ENDS = {"source": SECONDARY, "target": PRIMARY}
@@ -56,7 +56,7 @@ def apply(name: str, intent: Json, pair: Rebuilt) -> None:
     KINDS[name].apply(intent, cast(LinkWriter, Process(pair).grip))
 
 
-def test_where_nothing_is_nobody_is_asked() -> None:
+def test_an_empty_cluster_needs_no_confirmation() -> None:
     pair = wiped()
     pair.deeds.clear()
     intent = check("empty-recovered", QUIETLY, pair)
@@ -67,12 +67,12 @@ def test_where_nothing_is_nobody_is_asked() -> None:
     )
 
 
-def test_what_was_empty_when_the_plan_was_made_and_is_not_now_refuses() -> None:
+def test_records_written_after_the_plan_refuse_it() -> None:
     with pytest.raises(Refused, match="orders-0 holds records from offset 0 on"):
         check("empty-recovered", QUIETLY, cut())
 
 
-def test_what_was_there_is_gone_whatever_has_come_since() -> None:
+def test_old_records_count_as_deleted_whatever_was_copied_since() -> None:
     pair = cut()
     intent = check("empty-recovered", ASKING, pair)
     pair.deeds[QUESTION] = Deed(lambda: None, lambda: True)
@@ -85,7 +85,7 @@ def test_what_was_there_is_gone_whatever_has_come_since() -> None:
     assert verify("empty-recovered", intent, pair).state is State.DONE
 
 
-def test_deleted_records_are_gone_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deleted_records_count_as_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     pair = cut()
     intent = check("empty-recovered", ASKING, pair)
     logs = {ORDERS: PartitionOffsets(3, 5, 5), AUDIT: PartitionOffsets(0, 0, 0)}
@@ -96,7 +96,7 @@ def test_deleted_records_are_gone_too(monkeypatch: pytest.MonkeyPatch) -> None:
     assert verify("empty-recovered", intent, pair).state is State.WAITING
 
 
-def test_a_partition_too_many_has_to_go() -> None:
+def test_an_extra_partition_must_be_deleted() -> None:
     """Keys would come to other partitions than those that they have on the survivor."""
     pair = wiped()
     pair.home.logs[TopicPartition("orders", 1)] = []
@@ -105,7 +105,7 @@ def test_a_partition_too_many_has_to_go() -> None:
         check("empty-recovered", QUIETLY, pair)
 
 
-def test_where_names_differ_topics_have_to_be_there_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_renamed_topics_must_exist_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """MirrorMaker 2 makes the topic that its policy names, and records go to another one."""
     pair = wiped()
     monkeypatch.setattr(Sight, "target_topic", lambda self, topic: f"{topic}-at-home")
@@ -116,7 +116,7 @@ def test_where_names_differ_topics_have_to_be_there_again(monkeypatch: pytest.Mo
     assert not list(wrong_partition_counts(SECONDARY, PRIMARY, look(pair)))
 
 
-def test_a_connector_begins_at_the_beginning_and_that_is_read_back() -> None:
+def test_a_connector_starts_at_the_beginning_and_is_read_back() -> None:
     pair = unfiltered(wiped())
     back = pair.workers.connectors[BACK]
     intent = check("set-start-offsets-earliest", SEEDS, pair)
@@ -133,7 +133,7 @@ def test_a_connector_begins_at_the_beginning_and_that_is_read_back() -> None:
     assert verify("set-start-offsets-earliest", intent, pair).state is State.DONE
 
 
-def test_drctls_own_filter_is_taken_out_and_no_other() -> None:
+def test_only_drctls_own_filter_is_removed() -> None:
     pair = wiped()
     back = pair.workers.connectors[BACK]
     settings = {"connector": BACK}
@@ -153,7 +153,7 @@ def test_drctls_own_filter_is_taken_out_and_no_other() -> None:
     assert verify("include-reconciled-records", intent, pair).state is State.WAITING
 
 
-def test_one_that_runs_or_leaves_copies_out_does_not_begin() -> None:
+def test_a_running_or_filtering_connector_does_not_start() -> None:
     pair = wiped()
     back = pair.workers.connectors[BACK]
     pair.workers.connectors[BACK] = replace(back, state=RUNNING, wanted=RUNNING)
@@ -174,7 +174,7 @@ def started(pair: Rebuilt) -> Json:
     return intent
 
 
-def test_the_first_record_may_be_a_copy_of_drctls() -> None:
+def test_the_first_record_may_be_a_reconciled_copy() -> None:
     pair = wiped()
     pair.away.logs[AUDIT] = [replace(record("a1"), offset=0, headers=COPY)]
     intent = started(pair)
@@ -184,16 +184,14 @@ def test_the_first_record_may_be_a_copy_of_drctls() -> None:
     assert verify("start-replication", intent, pair).state is State.DONE
 
 
-def test_another_first_record_is_no_beginning() -> None:
+def test_a_different_first_record_is_not_the_beginning() -> None:
     pair = wiped()
     intent = started(pair)
     pair.home.append(ORDERS, record("o3"))
     assert verify("start-replication", intent, pair).state is State.FAILED
 
 
-def test_where_the_oldest_were_deleted_meanwhile_nothing_tells(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_deleted_oldest_records_leave_it_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     pair = wiped()
     intent = started(pair)
     pair.home.append(ORDERS, record("o1"))
@@ -226,7 +224,7 @@ BEGUN = {**ASKING, "connector": BACK}
 NOTHING_ALONE = to_json(Search("", 0, 0, 0, 0, {}, {}))
 
 
-def test_what_an_interrupted_run_has_brought_is_not_emptied_again() -> None:
+def test_records_copied_by_an_interrupted_run_are_kept() -> None:
     pair = interrupted()
     pair.deeds.clear()
     intent = check("empty-recovered", BEGUN, pair, find_missing=NOTHING_ALONE)
@@ -291,14 +289,14 @@ def one_came_twice(pair: Rebuilt) -> None:
         one_came_twice,
     ],
 )
-def test_what_is_there_beside_is_emptied(wrong: Callable[[Rebuilt], None]) -> None:
+def test_foreign_records_are_deleted(wrong: Callable[[Rebuilt], None]) -> None:
     pair = interrupted()
     wrong(pair)
     assert not is_prefix_copied_by(BACK, SECONDARY, PRIMARY, look(pair))
     assert check("empty-recovered", BEGUN, pair, find_missing=NOTHING_ALONE)["held"]
 
 
-def test_what_runs_tells_late_how_far_it_got() -> None:
+def test_a_running_connector_reports_its_offsets_late() -> None:
     pair = interrupted()
     back = pair.workers.connectors[BACK]
     back.kept[ORDERS] = 1
@@ -340,7 +338,7 @@ def holed(monkeypatch: pytest.MonkeyPatch) -> Rebuilt:
     return pair
 
 
-def test_where_logs_have_holes_records_are_compared_one_by_one(
+def test_logs_with_offset_gaps_are_compared_record_by_record(
     holed: Rebuilt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(first_records, "_AT_ONCE", 2)
@@ -366,21 +364,21 @@ def one_is_left_out(pair: Rebuilt) -> None:
         *(another_end, another_partition, one_came_twice, one_is_left_out),
     ],
 )
-def test_where_logs_have_holes_what_is_there_beside_is_emptied(
+def test_foreign_records_in_logs_with_offset_gaps_are_deleted(
     wrong: Callable[[Rebuilt], None], holed: Rebuilt
 ) -> None:
     wrong(holed)
     assert not is_prefix_copied_by(BACK, SECONDARY, PRIMARY, look(holed))
 
 
-def test_where_they_are_too_many_to_compare_they_are_emptied(
+def test_too_many_records_to_compare_are_deleted(
     holed: Rebuilt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(first_records, "MOST", 2)
     assert not is_prefix_copied_by(BACK, SECONDARY, PRIMARY, look(holed))
 
 
-def test_where_something_was_found_there_alone_nothing_is_gone_on_with() -> None:
+def test_records_only_on_the_cluster_prevent_keeping_the_rest() -> None:
     pair = interrupted()
     found = to_json(Search("", 1, 1, 0, 0, {}, {}))
     assert check("empty-recovered", BEGUN, pair, find_missing=found)["started"] is False

@@ -31,8 +31,8 @@ from tests.engine.repairs import (
     execution,
     plan,
 )
-from tests.engine.switches import Crash, Notes
 from tests.engine.test_interruptions import Countdown
+from tests.engine.toggles import Crash, Notes
 
 WHO = {"user": "ada", "host": "laptop"}
 Prepare = Callable[[Lagging], None]
@@ -111,7 +111,7 @@ def test_the_end_is_the_same_after_a_crash(prepare: Prepare) -> None:
         assert world.state == whole.state, number
 
 
-def test_everything_is_brought_in_line_and_a_second_look_says_so() -> None:
+def test_every_difference_is_repaired_and_verified() -> None:
     world = Lagging()
     outcome = run(world)
     assert (outcome.status, outcome.exit_code) == (Status.DONE, ExitCode.DONE)
@@ -123,7 +123,7 @@ def test_everything_is_brought_in_line_and_a_second_look_says_so() -> None:
     assert world.kept == ["before.json"]
 
 
-def test_what_is_there_already_is_not_ours_to_take_back() -> None:
+def test_existing_settings_are_not_rolled_back() -> None:
     world = Lagging()
     world.rules.add(WRITE)
     before = world.state
@@ -133,7 +133,7 @@ def test_what_is_there_already_is_not_ours_to_take_back() -> None:
     assert world.state == before
 
 
-def test_where_all_can_be_put_back_the_run_is_refused_and_names_what_was_not_taken() -> None:
+def test_a_refusal_rolls_back_everything_and_names_what_was_refused() -> None:
     world = Lagging()
     a_setting_is_refused(world)
     before = world.state
@@ -149,7 +149,7 @@ def test_where_all_can_be_put_back_the_run_is_refused_and_names_what_was_not_tak
     assert "payments: Policy violation" in str(complaint)
 
 
-def test_what_cannot_be_taken_back_stays_and_is_named_item_by_item() -> None:
+def test_permanent_changes_are_named_one_by_one() -> None:
     world = Lagging()
     a_topic_is_refused(world)
     outcome = run(world)
@@ -164,7 +164,7 @@ def test_what_cannot_be_taken_back_stays_and_is_named_item_by_item() -> None:
     assert world.rules == {SOMEBODY}
 
 
-def test_a_guard_that_fails_keeps_everything_as_it_was() -> None:
+def test_a_failed_precheck_changes_nothing() -> None:
     world = Lagging()
     a_precheck_fails(world)
     before = world.state
@@ -174,14 +174,14 @@ def test_a_guard_that_fails_keeps_everything_as_it_was() -> None:
     assert world.state == before
 
 
-def test_somebody_who_was_quicker_is_no_reason_to_fail() -> None:
+def test_a_change_already_made_by_others_is_no_failure() -> None:
     world = Lagging()
     world.partitions |= {"orders": 6, "invoices": 3}
     assert run(world).status is Status.DONE
     assert world.partitions["orders"] == 6
 
 
-def test_a_value_that_is_neither_the_old_nor_the_new_one_is_not_overwritten() -> None:
+def test_a_third_value_is_not_overwritten() -> None:
     world = Lagging()
     world.own["orders", SIZE] = "2000"
     outcome = run(world)
@@ -190,7 +190,7 @@ def test_a_value_that_is_neither_the_old_nor_the_new_one_is_not_overwritten() ->
     assert world.own["orders", SIZE] == "2000"
 
 
-def test_a_quota_that_somebody_else_changed_is_not_overwritten() -> None:
+def test_a_quota_changed_by_others_is_not_overwritten() -> None:
     world = Lagging()
     world.limits[ADA, RATE] = 20.0
     before = world.state
@@ -200,7 +200,7 @@ def test_a_quota_that_somebody_else_changed_is_not_overwritten() -> None:
     assert world.state == before
 
 
-def test_what_is_left_to_a_person_is_owed() -> None:
+def test_manual_actions_are_outstanding() -> None:
     world = Lagging(left=("SCRAM user app is not on b",))
     notes = Notes(world)
     state, outcome = execution(world, notes).start(plan(), WHO)
@@ -209,7 +209,7 @@ def test_what_is_left_to_a_person_is_owed() -> None:
     assert "SCRAM user app is not on b: for a person" in state.outstanding["final-precheck"]
 
 
-def test_a_difference_that_comes_back_is_owed_and_undoes_nothing() -> None:
+def test_a_difference_that_recurs_is_outstanding_and_rolls_back_nothing() -> None:
     world = Lagging()
 
     def taken_back(point: str) -> None:
@@ -223,7 +223,7 @@ def test_a_difference_that_comes_back_is_owed_and_undoes_nothing() -> None:
     assert world.partitions["orders"] == 4
 
 
-def test_the_rules_of_order_are_kept_and_what_can_be_taken_back_comes_first() -> None:
+def test_reversible_changes_come_first() -> None:
     made = plan()
     assert violations(made, KINDS) == ()
     assert [step.kind for step in made.steps] == [
@@ -238,7 +238,7 @@ def test_the_rules_of_order_are_kept_and_what_can_be_taken_back_comes_first() ->
 
 
 @pytest.mark.parametrize("kind", ["rules", "quotas", "settings", "partitions", "topics"])
-def test_a_plan_has_the_steps_that_it_needs(kind: str) -> None:
+def test_a_plan_has_only_the_steps_that_it_needs(kind: str) -> None:
     only = replace(Fixes(), **{kind: getattr(FIXES, kind)})
     made = plan(only)
     assert len(made.steps) == 4
@@ -255,7 +255,7 @@ class OnlyLooks(Lagging):
         return SimpleNamespace(shapes=self._shapes)
 
 
-def test_looking_needs_nothing_that_writes() -> None:
+def test_checks_need_no_writer() -> None:
     world = OnlyLooks()
     look, before = cast(LinkReader, world), world.state
     steps = [step for step in plan().steps if step.kind in REPAIRS]
@@ -268,11 +268,11 @@ def test_looking_needs_nothing_that_writes() -> None:
     assert world.state == before
 
 
-def test_a_reader_of_topics_has_nothing_of_their_writer() -> None:
+def test_a_topic_reader_exposes_no_writer() -> None:
     reads, writes = ({n for n in vars(p) if n[0] != "_"} for p in (ShapeReader, ShapeWriter))
     assert len(writes) == 3
     assert reads.isdisjoint(writes)
 
 
-def test_where_nothing_can_be_changed_there_is_no_step() -> None:
+def test_without_changes_there_is_no_step() -> None:
     assert plan(Fixes()).steps == ()

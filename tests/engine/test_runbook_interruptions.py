@@ -16,7 +16,7 @@ from drctl.runbook.values import sample
 from tests.engine.crashing import Case, assert_looked_at, assert_the_same, ends, run
 from tests.engine.failovers import SEEN, lost
 from tests.engine.pair import BACK, PRIMARY, SECONDARY, Deed, Pair, linked
-from tests.engine.returned import returned
+from tests.engine.recovered_cluster import returned
 
 BOOKS = {path.stem: load(path) for path in files(resources.shipped("runbooks"))}
 HOME = replace(SEEN, replicator="mirrormaker2")
@@ -62,7 +62,7 @@ def case(name: str) -> Case:
 
 
 @pytest.mark.parametrize("name", sorted(BOOKS))
-def test_a_runbook_comes_to_the_same_end_wherever_the_process_ends(name: str) -> None:
+def test_a_runbook_ends_the_same_wherever_the_process_ends(name: str) -> None:
     given = case(name)
     ran = run(given)
     assert ran.outcome.status is Status.DONE

@@ -45,7 +45,7 @@ def circumstances(
         )
     ),
 )
-def test_the_rules_are_kept(
+def test_the_ordering_rules_hold(
     mode: Mode, endpoints: tuple[str, ...], connectors: tuple[str, ...], fence: FenceMethod
 ) -> None:
     plan = failover(mode, circumstances(endpoints, connectors, fence))
@@ -67,7 +67,7 @@ def kinds_of(plan: Plan) -> dict[str, str]:
     return {step.id: step.kind for step in plan.steps}
 
 
-def test_where_drctl_knows_no_connector_a_person_stops_replication() -> None:
+def test_without_a_known_connector_a_person_stops_replication() -> None:
     for mode in Mode:
         assert kinds_of(failover(mode, circumstances()))["stop-replication"] == "stop-replication"
         bare = kinds_of(failover(mode, circumstances((), ())))
@@ -75,7 +75,7 @@ def test_where_drctl_knows_no_connector_a_person_stops_replication() -> None:
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_a_command_of_the_site_stops_what_drctl_does_not_know(mode: Mode) -> None:
+def test_a_user_command_stops_unmanaged_replication(mode: Mode) -> None:
     argvs = (("./mirror", "stop"), ("./mirror", "start"), ("./mirror", "look"))
     names = ("stop_command", "start_command", "stopped_command")
     by_command = replace(circumstances((), ()), **dict(zip(names, argvs, strict=True)))
@@ -95,9 +95,7 @@ def test_a_command_of_the_site_stops_what_drctl_does_not_know(mode: Mode) -> Non
         (FenceMethod.NONE, "manual-fence"),
     ],
 )
-def test_producers_are_fenced_by_the_means_that_the_link_has(
-    method: FenceMethod, kind: str
-) -> None:
+def test_producers_are_fenced_by_the_configured_fence(method: FenceMethod, kind: str) -> None:
     for mode, duty in ((Mode.PLANNED, Duty.REQUIRED), (Mode.UNPLANNED, Duty.BEST_EFFORT)):
         step = failover(mode, circumstances(fence=method)).step("fence-producers")
         assert (step.kind, step.duty) == (kind, duty)
@@ -107,7 +105,7 @@ def test_producers_are_fenced_by_the_means_that_the_link_has(
     assert "quiesce-consumers" in planned
 
 
-def test_a_fence_of_the_site_knows_its_commands_and_the_cluster() -> None:
+def test_a_command_fence_knows_its_commands_and_cluster() -> None:
     plan = failover(Mode.PLANNED, circumstances(fence=FenceMethod.COMMAND))
     settings = plan.step("fence-producers").settings
     assert settings["argv"] == ["./fence", "on"]
@@ -116,7 +114,7 @@ def test_a_fence_of_the_site_knows_its_commands_and_the_cluster() -> None:
     assert settings["cluster"] == "primary"
 
 
-def test_a_planned_one_loses_nothing_and_an_unplanned_one_waits_for_no_dead_cluster() -> None:
+def test_a_planned_failover_loses_nothing_and_an_unplanned_one_awaits_no_dead_cluster() -> None:
     planned = failover(Mode.PLANNED, circumstances())
     unplanned = failover(Mode.UNPLANNED, circumstances())
     assert [s.duty for s in planned.steps if s.kind == "fence-producers"] == [Duty.REQUIRED]
@@ -126,7 +124,7 @@ def test_a_planned_one_loses_nothing_and_an_unplanned_one_waits_for_no_dead_clus
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_what_clients_find_is_made_ready_before_the_target_opens(mode: Mode) -> None:
+def test_endpoints_and_groups_are_ready_before_writes_are_enabled(mode: Mode) -> None:
     plan = failover(mode, circumstances())
     # It only looks.
     ids = [step.id for step in plan.steps if step.id != "measure-loss"]
@@ -138,7 +136,7 @@ def test_what_clients_find_is_made_ready_before_the_target_opens(mode: Mode) -> 
         assert step.duty is Duty.BEST_EFFORT, "what was not done is owed: no reason to turn back"
 
 
-def test_a_group_without_evidence_keeps_a_planned_one_closed_unless_that_is_overridden() -> None:
+def test_a_group_without_evidence_blocks_a_planned_failover_unless_overridden() -> None:
     def leaves_out(plan: Plan) -> bool:
         return bool(plan.step("commit-offsets").settings["leave_out"])
 
@@ -148,7 +146,9 @@ def test_a_group_without_evidence_keeps_a_planned_one_closed_unless_that_is_over
     assert leaves_out(failover(Mode.PLANNED, passed))
 
 
-def test_what_copies_back_begins_before_the_target_opens_and_runs_once_clients_are_there() -> None:
+def test_reverse_replication_is_set_before_writes_are_enabled_and_runs_after_clients_moved() -> (
+    None
+):
     seen = replace(circumstances(("dns",)), reverse=("back", "back-checkpoints"))
     plan = failover(Mode.PLANNED, seen)
     assert violations(plan, KINDS) == ()
@@ -162,14 +162,14 @@ def test_what_copies_back_begins_before_the_target_opens_and_runs_once_clients_a
     assert (begin.duty, start.duty) == (Duty.REQUIRED, Duty.BEST_EFFORT)
 
 
-def test_nothing_copies_back_to_a_cluster_that_was_lost() -> None:
+def test_no_reverse_replication_to_a_lost_cluster() -> None:
     plan = failover(Mode.UNPLANNED, replace(circumstances(), reverse=("back",)))
     assert not {"set-reverse-start-offsets", "start-reverse-replication"} & {
         step.id for step in plan.steps
     }
 
 
-def test_a_lost_source_s_connector_stops_early_and_the_target_opens_once_its_tasks_ended() -> None:
+def test_connectors_of_a_lost_source_stop_early_and_writes_wait_for_their_tasks() -> None:
     plan = failover(Mode.UNPLANNED, circumstances(connectors=("mm2", "mm2-checkpoint")))
     ids = [step.id for step in plan.steps]
     asked, stopped = ids.index("request-stop"), ids.index("stop-replication")
@@ -182,7 +182,7 @@ def test_a_lost_source_s_connector_stops_early_and_the_target_opens_once_its_tas
     assert not {"request-stop", "confirm-stop"} & {step.id for step in bare.steps}
 
 
-def test_a_planned_one_stops_connectors_where_a_later_fence_cannot_ask_for_another_drain() -> None:
+def test_a_planned_failover_stops_connectors_once_no_other_drain_can_follow() -> None:
     plan = failover(Mode.PLANNED, circumstances())
     ids = [step.id for step in plan.steps]
     assert not {"request-stop", "confirm-stop"} & set(ids)
@@ -196,7 +196,7 @@ def test_a_planned_one_stops_connectors_where_a_later_fence_cannot_ask_for_anoth
     )
 
 
-def test_a_planned_one_leaves_what_no_application_waits_for_until_clients_are_served() -> None:
+def test_a_planned_failover_does_the_rest_after_clients_are_served() -> None:
     plan = failover(Mode.PLANNED, circumstances(connectors=("mm2", "mm2-checkpoint")))
     ids = [step.id for step in plan.steps]
     assert plan.step("stop-replication").settings["rest_later"]
@@ -204,7 +204,7 @@ def test_a_planned_one_leaves_what_no_application_waits_for_until_clients_are_se
     assert "source" not in plan.step("confirm-stop").settings, "it lives"
 
 
-def test_what_is_not_drained_is_not_told_to_stop() -> None:
+def test_undrained_replication_is_not_stopped() -> None:
     plan = failover(Mode.PLANNED, circumstances())
     steps = sorted(plan.steps, key=lambda step: step.id == "drain")
     assert any(
@@ -214,7 +214,7 @@ def test_what_is_not_drained_is_not_told_to_stop() -> None:
 
 
 @pytest.mark.parametrize("state", ["RUNNING", "PAUSED", "Kafka Connect did not answer"])
-def test_what_is_not_stopped_cannot_be_told_where_to_begin(state: str) -> None:
+def test_offsets_of_running_connectors_cannot_be_set(state: str) -> None:
     seen = replace(circumstances(), reverse=("back",), basis={"connector back": state})
     with pytest.raises(Refused, match=f"is not stopped: {state}"):
         failover(Mode.PLANNED, seen)

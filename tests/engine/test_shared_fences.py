@@ -85,7 +85,7 @@ class Run:
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_the_first_to_lift_leaves_the_fence_of_the_other(first: int) -> None:
+def test_lifting_one_fence_keeps_the_fence_of_another_link(first: int) -> None:
     cluster = Cluster()
     runs = [Run(cluster, "a").fence(), Run(cluster, "b").fence()]
     other = "ba"[first]
@@ -95,7 +95,7 @@ def test_the_first_to_lift_leaves_the_fence_of_the_other(first: int) -> None:
     assert cluster.rules == set()
 
 
-def test_rules_that_a_person_had_set_are_lifted_by_nobody() -> None:
+def test_acls_that_a_person_set_are_never_removed() -> None:
     cluster = Cluster({RULE})
     run = Run(cluster, "a").fence()
     assert cluster.rules == {RULE}
@@ -103,7 +103,7 @@ def test_rules_that_a_person_had_set_are_lifted_by_nobody() -> None:
     assert cluster.rules == {RULE}
 
 
-def test_to_lift_twice_is_as_once() -> None:
+def test_lifting_twice_equals_lifting_once() -> None:
     cluster = Cluster()
     run = Run(cluster, "a").fence()
     run.lift()
@@ -111,7 +111,7 @@ def test_to_lift_twice_is_as_once() -> None:
     assert cluster.rules == set()
 
 
-def test_a_fence_is_not_lifted_blindly() -> None:
+def test_a_fence_is_not_lifted_without_a_read() -> None:
     cluster = Cluster()
     Run(cluster, "a").fence()
     blind = cluster.as_link("a")
@@ -121,7 +121,7 @@ def test_a_fence_is_not_lifted_blindly() -> None:
     assert RULE in cluster.rules
 
 
-def test_the_failback_of_a_link_lifts_what_the_link_had_set() -> None:
+def test_a_failback_lifts_the_fence_of_its_link() -> None:
     cluster = Cluster()
     Run(cluster, "main").fence()
     settings = {"link": "main", "cluster": "p", "principals": [APP]}
@@ -131,7 +131,7 @@ def test_the_failback_of_a_link_lifts_what_the_link_had_set() -> None:
 
 
 @pytest.mark.parametrize(("one", "other"), [("main", "main-back"), ("a", "a:User"), ("a%3A", "a:")])
-def test_no_two_names_sign_alike(one: str, other: str) -> None:
+def test_no_two_links_have_the_same_mark(one: str, other: str) -> None:
     assert sign(RULE, one) != sign(RULE, other)
     for lifting, staying in ((one, other), (other, one)):
         cluster = Cluster()
@@ -142,7 +142,7 @@ def test_no_two_names_sign_alike(one: str, other: str) -> None:
         assert cluster.rules == set()
 
 
-def test_what_an_earlier_build_signed_is_lifted_by_nobody() -> None:
+def test_marks_of_an_earlier_build_are_never_removed() -> None:
     """`main` and `main-back` signed alike: whose it is cannot be told."""
     old = RULE._replace(principal=f"User:drctl-fence:main:{APP}")
     for link in ("main", "main-back"):
@@ -156,7 +156,7 @@ def test_what_an_earlier_build_signed_is_lifted_by_nobody() -> None:
         assert "remove the rules of principal User:drctl-fence:main:..." in no.value.hint
 
 
-def test_a_fence_of_an_earlier_run_that_fell_is_set_again_and_stays() -> None:
+def test_a_lifted_fence_of_an_earlier_run_is_set_again_and_stays() -> None:
     cluster = Cluster()
     Run(cluster, "main").fence()
     whole = set(cluster.rules)
@@ -169,7 +169,7 @@ def test_a_fence_of_an_earlier_run_that_fell_is_set_again_and_stays() -> None:
     assert cluster.rules == whole
 
 
-def test_a_cluster_from_which_another_link_keeps_applications_is_not_opened() -> None:
+def test_writes_are_not_enabled_while_another_link_fences_the_cluster() -> None:
     cluster = Cluster()
     Run(cluster, "main").fence()
     Run(cluster, "other").fence()
@@ -179,7 +179,7 @@ def test_a_cluster_from_which_another_link_keeps_applications_is_not_opened() ->
     assert "User:drctl-fence-of:other:" in no.value.hint
 
 
-def test_what_signs_tell_of_rules_and_links() -> None:
+def test_marks_identify_acls_and_links() -> None:
     everybody = RULE._replace(principal="User:*")
     present = [sign(RULE, "a"), sign(everybody, "b"), RULE]
     found = {rule: owner.link for rule, owner in rules_of_other_links(present, "c").items()}
@@ -188,7 +188,7 @@ def test_what_signs_tell_of_rules_and_links() -> None:
     assert sign(RULE, "a").permission == "DENY"
 
 
-def test_what_is_not_there_at_all_is_not_waited_for() -> None:
+def test_acls_that_do_not_exist_are_not_awaited() -> None:
     """A run that died before its rules went out asks no broker whether it obeys them."""
     run = Run(Cluster(), "main")
     seen = Kind(FENCE_PRODUCERS).verify(run.intent, run.look)

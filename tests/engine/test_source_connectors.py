@@ -11,11 +11,11 @@ from drctl.model.loss import Mode
 from drctl.model.replication import Position
 from drctl.plans.failback import failback, reverse_inputs
 from drctl.steps.registry import KINDS
+from tests.engine.connect_workers import RUNNING, SHOP, STOPPED
 from tests.engine.crashing import Case, Change, Ran, assert_the_same, run
 from tests.engine.failovers import WITH_SOURCES, case, named, nothing_wrong, opening_refused
 from tests.engine.pair import BACK, PRIMARY, SECONDARY, Pair
-from tests.engine.returned import returned
-from tests.engine.workers import RUNNING, SHOP, STOPPED
+from tests.engine.recovered_cluster import returned
 
 OLD = replace(WITH_SOURCES, replicator="mirrormaker2")
 HOME = failback(replace(reverse_inputs(OLD, (BACK,)), policy="copy"))
@@ -52,7 +52,7 @@ def test_a_planned_failover_resumes_where_the_connector_stopped() -> None:
     assert not ran.ledger.told(What.OUTSTANDING)
 
 
-def test_what_is_rolled_back_is_as_it_was() -> None:
+def test_a_rollback_restores_the_connector() -> None:
     given = case(Mode.PLANNED, prepare=opening_refused, seen=WITH_SOURCES)
     ran = run(given)
     assert ran.outcome.status is Status.REFUSED
@@ -135,7 +135,7 @@ def home_again() -> Case:
     return Case(HOME, back_home, remedy=lambda pair: pair.trace.heal())
 
 
-def test_a_failback_stops_the_returned_connector_first_and_moves_the_position_home() -> None:
+def test_a_failback_stops_the_recovered_cluster_s_connector_first_and_moves_its_position() -> None:
     ran = run(home_again())
     assert ran.outcome.status is Status.DONE
     assert states(ran.pair) == (RUNNING, STOPPED)

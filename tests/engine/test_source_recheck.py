@@ -67,13 +67,13 @@ def looked(source: Source, facts: Mapping[str, Any] = FENCED, **settings: Any) -
     recheck_source(given, Facts(facts), cast(LinkReader, source))
 
 
-def test_one_that_stands_still_is_as_it_was_left() -> None:
+def test_an_unchanged_source_passes() -> None:
     source = Source()
     looked(source)
     assert source.compared == 0, "nothing moved: there is nothing to compare"
 
 
-def test_a_topic_that_the_fence_does_not_name_keeps_the_target_closed() -> None:
+def test_a_topic_outside_the_fence_prevents_enabling_writes() -> None:
     source = Source({"orders": {0: 10, 1: 0}, "orders-later": {0: 0}})
     with pytest.raises(
         Refused, match="changed-after-fence: 1 topics were created on primary"
@@ -84,7 +84,7 @@ def test_a_topic_that_the_fence_does_not_name_keeps_the_target_closed() -> None:
 
 
 @pytest.mark.parametrize("kind", ["fence-producers", "command-fence", "manual-fence"])
-def test_records_behind_any_fence_keep_the_target_closed(kind: str) -> None:
+def test_records_after_the_fence_prevent_enabling_writes(kind: str) -> None:
     source = Source({"orders": {0: 10, 1: 2}}, lacking=Missing(2))
     with pytest.raises(
         Refused, match=r"1 partitions of primary grew .* orders-1: 2 records are not replicated"
@@ -92,24 +92,24 @@ def test_records_behind_any_fence_keep_the_target_closed(kind: str) -> None:
         looked(source, {kind: FENCED["fence-producers"]})
 
 
-def test_what_cannot_be_compared_keeps_it_closed_too() -> None:
+def test_incomparable_offsets_prevent_enabling_writes() -> None:
     source = Source({"orders": {0: 11, 1: 0}}, lacking=Missing(0, ("orders-0: nobody leads it",)))
     with pytest.raises(Refused, match="nobody leads it"):
         looked(source)
 
 
-def test_the_end_of_a_transaction_is_no_record() -> None:
+def test_a_transaction_marker_is_not_a_record() -> None:
     source = Source({"orders": {0: 11, 1: 0}})
     looked(source)
     assert source.compared == 1
 
 
-def test_a_partition_without_a_leader_and_a_source_that_died_take_no_records() -> None:
+def test_a_leaderless_partition_and_a_dead_source_accept_no_records() -> None:
     looked(Source({"orders": {0: -1, 1: 0}}))
     looked(Source(error=Unreachable("cluster primary did not answer")))
 
 
-def test_an_unplanned_one_rests_on_a_source_that_is_silent_now() -> None:
+def test_an_unplanned_failover_requires_a_source_that_is_silent_now() -> None:
     dead = Source(error=Unreachable("cluster primary did not answer"))
     looked(dead, {}, must_be_silent=True)
     with pytest.raises(Refused, match="source-alive: cluster primary: it responds again"):
@@ -119,11 +119,11 @@ def test_an_unplanned_one_rests_on_a_source_that_is_silent_now() -> None:
         looked(locked, {}, must_be_silent=True)
 
 
-def test_one_that_was_given_up_is_not_looked_at() -> None:
+def test_an_abandoned_source_is_not_checked() -> None:
     looked(Source({"orders": {0: 99, 1: 0}}, lacking=Missing(89)), given_up=True)
 
 
-def test_the_plans_say_what_is_to_be_looked_at() -> None:
+def test_plans_name_what_is_checked() -> None:
     seen = PlanInputs("main", "primary", "secondary")
     given_up = PlanInputs("main", "a", "b", overrides={"source-alive": "it is burning"})
     planned = builders.enable_writes(seen).settings

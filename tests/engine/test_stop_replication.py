@@ -8,9 +8,9 @@ from drctl.engine.kind import State
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.steps.registry import KINDS
 from drctl.steps.stop_replication import RUNNING, STOPPED
+from tests.engine.connect_workers import Connector
 from tests.engine.pair import PRIMARY, Pair, linked
 from tests.engine.processes import Process
-from tests.engine.workers import Connector
 
 NAMED = {"connectors": ["mm2"]}
 REQUEST, STOP, CONFIRM = (KINDS[n] for n in ("request-stop", "stop-replication", "confirm-stop"))
@@ -30,7 +30,7 @@ def requested(pair: Pair) -> dict[str, object]:
     return dict(seen.facts)
 
 
-def test_a_request_is_done_once_it_is_stored_and_the_stop_once_no_task_is_left() -> None:
+def test_a_stop_is_requested_once_stored_and_done_once_no_task_is_left() -> None:
     pair = linked()
     facts = {"request-stop": requested(pair)}
     intent = STOP.check({**NAMED, "tasks_only": True}, facts, reader(pair))
@@ -43,7 +43,7 @@ def test_a_request_is_done_once_it_is_stored_and_the_stop_once_no_task_is_left()
     assert done.facts == {"boundary": {}, "tasks_of": ["mm2"]}
 
 
-def test_what_was_requested_is_not_sent_again_and_is_taken_back_as_it_was_before() -> None:
+def test_a_sent_request_is_not_repeated_and_is_rolled_back() -> None:
     pair = linked()
     facts = {"request-stop": requested(pair)}
     changes = len([how for _, how in pair.trace.happened if how])
@@ -68,20 +68,20 @@ def stopped() -> Pair:
     return pair
 
 
-def test_connectors_that_ended_and_a_silent_source_leave_nothing_to_do() -> None:
+def test_ended_connectors_of_a_lost_source_need_nothing() -> None:
     pair = stopped()
     pair.die(PRIMARY)
     assert confirmed(pair)[::2] == (State.DONE, "")
 
 
-def test_a_source_that_answers_again_is_said_and_is_outstanding() -> None:
+def test_a_recovered_source_is_reported_and_outstanding() -> None:
     state, _, outstanding = confirmed(stopped())
     assert state is State.DONE
     assert "primary responds again" in outstanding
 
 
 @pytest.mark.parametrize(("wanted", "state"), [(RUNNING, RUNNING), (RUNNING, STOPPED)])
-def test_tasks_that_are_back_are_said_at_once(wanted: str, state: str) -> None:
+def test_restarted_tasks_are_reported_at_once(wanted: str, state: str) -> None:
     pair = stopped()
     pair.die(PRIMARY)
     found = pair.workers.connectors["mm2"]
@@ -92,9 +92,7 @@ def test_tasks_that_are_back_are_said_at_once(wanted: str, state: str) -> None:
 
 
 @pytest.mark.parametrize(("commits", "waited_for"), [("false", ["mm2"]), ("true", ["mm2", "cp"])])
-def test_the_target_waits_for_no_task_that_only_writes_checkpoints(
-    commits: str, waited_for: list[str]
-) -> None:
+def test_checkpoint_tasks_do_not_delay_enabling_writes(commits: str, waited_for: list[str]) -> None:
     pair = linked()
     copier = pair.workers.connectors["mm2"]
     checkpoints = {"connector.class": "org.apache.kafka.connect.mirror.MirrorCheckpointConnector"}
@@ -112,7 +110,7 @@ def test_the_target_waits_for_no_task_that_only_writes_checkpoints(
     assert STOP.verify(intent, reader(pair)).facts["tasks_of"] == waited_for
 
 
-def test_of_a_source_that_lives_connectors_are_seen_to_be_stopped_and_the_rest_later() -> None:
+def test_connectors_of_a_running_source_are_confirmed_stopped_and_the_rest_later() -> None:
     pair = linked()
     mm2 = pair.workers.connectors["mm2"]
     config = {"connector.class": "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector"}
@@ -136,7 +134,7 @@ def test_of_a_source_that_lives_connectors_are_seen_to_be_stopped_and_the_rest_l
     )
 
 
-def test_what_no_application_waits_for_is_stopped_last_and_let_go_on_where_it_ran() -> None:
+def test_unneeded_connectors_stop_last_and_resume_if_they_ran() -> None:
     pair = stopped()
     pair.die(PRIMARY)
     mm2 = pair.workers.connectors["mm2"]
@@ -160,7 +158,7 @@ def test_what_no_application_waits_for_is_stopped_last_and_let_go_on_where_it_ra
     assert CONFIRM.verify_undo(intent, reader(pair)).state is State.DONE
 
 
-def test_a_checkpoint_task_that_has_not_ended_yet_is_no_task_that_is_back() -> None:
+def test_a_checkpoint_task_that_is_still_ending_is_not_a_restarted_task() -> None:
     pair = stopped()
     pair.die(PRIMARY)
     mm2 = pair.workers.connectors["mm2"]

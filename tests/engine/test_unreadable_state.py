@@ -39,7 +39,7 @@ def opened(found: Acls | Unavailable) -> Any:
     return Kind(EnableWrites()).verify(intent, seen)
 
 
-def test_an_opening_whose_rules_nobody_saw_is_owed_a_look() -> None:
+def test_enabled_writes_without_a_read_of_the_acls_are_outstanding() -> None:
     told = opened(Unavailable("this user may not see ACLs"))
     assert told.state is State.DONE
     assert (
@@ -49,7 +49,7 @@ def test_an_opening_whose_rules_nobody_saw_is_owed_a_look() -> None:
 
 
 @pytest.mark.parametrize("rules", [(), (DENIAL,)])
-def test_one_whose_rules_were_seen_is_owed_nothing(rules: tuple[Acl, ...]) -> None:
+def test_enabled_writes_with_read_acls_are_not_outstanding(rules: tuple[Acl, ...]) -> None:
     told = opened(Acls(True, rules))
     assert (told.state, told.outstanding, told.facts) == (State.DONE, "", {"lifted": len(rules)})
 
@@ -63,13 +63,13 @@ def consumers(committed: Any) -> LinkReader:
     return look(link_groups=lambda _name: ("app",), groups=lambda _name: groups)
 
 
-def test_positions_that_cannot_be_read_do_not_stand_still() -> None:
+def test_unreadable_offsets_are_not_stable() -> None:
     intent = {"cluster": "a", "fenced": True, "digest": ""}
     with pytest.raises(Unreachable, match="offsets of group app cannot be read: no coordinator"):
         Kind(Quiesce()).verify(intent, consumers(Unavailable("no coordinator")))
 
 
-def test_those_of_a_fenced_group_that_are_read_and_unmoved_do() -> None:
+def test_unmoved_offsets_of_a_fenced_group_are_stable() -> None:
     standing = consumers({PLACE: Committed(5)})
     intent = Kind(Quiesce()).check({"cluster": "a"}, {"fence-consumers": {}}, standing)
     assert Kind(Quiesce()).verify(intent, standing).state is State.DONE

@@ -123,7 +123,7 @@ def verify(around: Around, intent: dict[str, Any]) -> Readback:
     return Kind(VerifyClients()).verify(intent, cast(LinkReader, around))
 
 
-def test_groups_that_come_and_go_on_are_all_there_is_to_wait_for(around: Around) -> None:
+def test_groups_that_join_and_progress_complete_the_wait(around: Around) -> None:
     intent = check(around)
     around.positions = {"billing": 55, "audit": 41}
     seen = verify(around, intent)
@@ -133,7 +133,7 @@ def test_groups_that_come_and_go_on_are_all_there_is_to_wait_for(around: Around)
     )
 
 
-def test_one_that_has_not_come_is_named(around: Around) -> None:
+def test_a_group_that_has_not_joined_is_named(around: Around) -> None:
     intent = check(around)
     around.positions = {"billing": 55, "audit": 41}
     del around.members["b", "audit"]
@@ -142,7 +142,7 @@ def test_one_that_has_not_come_is_named(around: Around) -> None:
     assert seen.message == "1 of 2 groups are not active yet: audit"
 
 
-def test_one_that_stands_still_before_unread_records_is_named(around: Around) -> None:
+def test_a_group_that_does_not_read_its_backlog_is_named(around: Around) -> None:
     intent = check(around)
     around.positions["billing"] = 55
     seen = verify(around, intent)
@@ -150,14 +150,14 @@ def test_one_that_stands_still_before_unread_records_is_named(around: Around) ->
     assert seen.items == ("audit does not consume: it is at offset 40 of 100 in copy.orders-0",)
 
 
-def test_one_that_has_nothing_to_read_need_not_go_on(around: Around) -> None:
+def test_a_group_without_a_backlog_need_not_progress(around: Around) -> None:
     around.positions = {"billing": 100, "audit": 100}
     seen = verify(around, check(around))
     assert seen.state is State.DONE
     assert seen.facts["moved"] == 0
 
 
-def test_one_whose_records_a_transaction_holds_back_need_not_either(around: Around) -> None:
+def test_a_group_blocked_by_a_transaction_need_not_progress(around: Around) -> None:
     around.positions = {"billing": 70, "audit": 70}
     around.log = PartitionOffsets(0, 70, 100)
     intent = check(around)
@@ -178,7 +178,7 @@ def test_a_transaction_that_stays_open_is_named(around: Around) -> None:
     assert seen.message.startswith("1 problem: copy.orders-0")
 
 
-def test_one_that_has_stayed_is_named_with_its_members(around: Around) -> None:
+def test_a_group_that_remained_is_named_with_its_members(around: Around) -> None:
     around.positions = {"billing": 100, "audit": 100}
     around.members["a", "audit"] = tuple(Member(f"app-{n}", "/10.0.0.9") for n in range(5))
     seen = verify(around, check(around))
@@ -189,14 +189,14 @@ def test_one_that_has_stayed_is_named_with_its_members(around: Around) -> None:
     )
 
 
-def test_one_that_nobody_can_look_at_is_not_taken_for_one_that_has_left(around: Around) -> None:
+def test_an_unreadable_group_does_not_count_as_gone(around: Around) -> None:
     around.positions = {"billing": 100, "audit": 100}
     around.members["a", "billing"] = Unavailable("not authorized")
     seen = verify(around, check(around))
     assert seen.items == ("it is unknown whether billing is active on a: not authorized",)
 
 
-def test_a_dead_source_is_not_waited_for_and_said_not_to_be_seen(around: Around) -> None:
+def test_a_dead_source_is_not_awaited_and_reported_as_unknown(around: Around) -> None:
     around.positions = {"billing": 100, "audit": 100}
     around.dead = True
     seen = verify(around, check(around))
@@ -209,7 +209,7 @@ MUTE = Silent("its coordinator did not answer")
 UNSEEN = "which groups stayed on a: group billing: its coordinator did not answer"
 
 
-def test_a_group_whose_coordinator_is_silent_has_neither_stayed_nor_left(around: Around) -> None:
+def test_a_group_with_an_unresponsive_coordinator_is_unknown(around: Around) -> None:
     around.positions = {"billing": 100, "audit": 100}
     around.members["a", "billing"] = MUTE
     seen = verify(around, check(around))
@@ -219,7 +219,7 @@ def test_a_group_whose_coordinator_is_silent_has_neither_stayed_nor_left(around:
     assert "no group is active" not in seen.message
 
 
-def test_one_that_no_broker_lists_any_more_is_asked_for_by_name(around: Around) -> None:
+def test_an_unlisted_group_is_described_by_name(around: Around) -> None:
     """The brokers that are left do not list what a dead one coordinated."""
     around.positions = {"billing": 100, "audit": 100}
     around.listed = ("audit",)
@@ -227,7 +227,7 @@ def test_one_that_no_broker_lists_any_more_is_asked_for_by_name(around: Around) 
     assert verify(around, check(around)).facts["not_seen"] == UNSEEN
 
 
-def test_beside_a_silent_coordinator_one_that_has_stayed_is_waited_for(around: Around) -> None:
+def test_beside_an_unresponsive_coordinator_a_remaining_group_is_awaited(around: Around) -> None:
     around.positions = {"billing": 100, "audit": 100}
     around.members |= {("a", "billing"): MUTE, ("a", "audit"): (WHO,)}
     seen = verify(around, check(around))
@@ -237,7 +237,7 @@ def test_beside_a_silent_coordinator_one_that_has_stayed_is_waited_for(around: A
     assert seen.facts["not_seen"] == UNSEEN
 
 
-def test_a_broker_that_hangs_hides_nobody_who_was_seen_before(around: Around) -> None:
+def test_a_frozen_broker_hides_no_group_observed_before(around: Around) -> None:
     around.positions = {"billing": 100, "audit": 100}
     around.hung = True
     intent = check(around)
@@ -254,7 +254,7 @@ def test_a_broker_that_hangs_hides_nobody_who_was_seen_before(around: Around) ->
     )
 
 
-def test_where_no_group_is_known_and_none_can_be_listed_nobody_was_seen(around: Around) -> None:
+def test_without_known_or_listed_groups_nothing_is_claimed(around: Around) -> None:
     around.hung = True
     intent = Kind(VerifyClients()).check(SETTINGS, {}, cast(LinkReader, around))
     seen = Kind(VerifyClients()).verify(intent, cast(LinkReader, around))
@@ -262,7 +262,7 @@ def test_where_no_group_is_known_and_none_can_be_listed_nobody_was_seen(around: 
     assert seen.facts["not_seen"] == "which groups stayed on a: cluster a did not answer within 3 s"
 
 
-def test_of_many_silent_ones_some_are_named(around: Around) -> None:
+def test_many_unresponsive_groups_are_named_by_example(around: Around) -> None:
     around.listed = tuple(f"g{number}" for number in range(5))
     around.members |= {("a", name): MUTE for name in around.listed}
     intent = Kind(VerifyClients()).check(SETTINGS, {}, cast(LinkReader, around))
@@ -270,7 +270,7 @@ def test_of_many_silent_ones_some_are_named(around: Around) -> None:
     assert seen.facts["not_seen"].endswith("group g2: its coordinator did not answer; and 2 more")
 
 
-def test_a_record_must_come_by_each_entrance(around: Around) -> None:
+def test_a_probe_record_must_arrive_through_each_endpoint(around: Around) -> None:
     around.positions, around.entrances = {"billing": 100, "audit": 100}, {0}
     intent = check(around, probed_endpoints=[0, 2])
     said = Kind(VerifyClients()).apply(intent, cast(LinkWriter, around))
@@ -285,12 +285,12 @@ def test_a_record_must_come_by_each_entrance(around: Around) -> None:
     assert "; probe records written through 2 endpoints have arrived; " in done.message
 
 
-def test_a_journal_of_an_older_drctl_is_understood(around: Around) -> None:
+def test_a_journal_of_an_older_drctl_is_read(around: Around) -> None:
     seen = verify(around, {"target": "b", "groups": ["billing"]})
     assert (seen.state, seen.message) == (State.DONE, "every group (1) is active on b")
 
 
-def test_nobody_to_wait_for_is_said(around: Around) -> None:
+def test_nothing_to_wait_for_is_reported(around: Around) -> None:
     intent = Kind(VerifyClients()).check(SETTINGS, {}, cast(LinkReader, around))
     seen = Kind(VerifyClients()).verify(intent, cast(LinkReader, around))
     assert seen.state is State.DONE

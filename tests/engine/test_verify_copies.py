@@ -34,7 +34,7 @@ def search(duplicated: int) -> dict[str, object]:
     return to_json(Search("gap/main-1", 0, 0, 0, 0, {}, {}, duplicated=duplicated))
 
 
-def test_the_drain_home_does_not_wait_for_second_copies_and_waits_for_all_else() -> None:
+def test_the_failback_drain_ignores_duplicates_only() -> None:
     """Of a tail nobody knows how many of them it holds: everything is compared."""
     world = Compared(found=Missing(7, repeated=7))
     intent = check("drain", {"target": "primary"}, world, find_missing=search(7))
@@ -46,7 +46,7 @@ def test_the_drain_home_does_not_wait_for_second_copies_and_waits_for_all_else()
     assert world.scopes == ["full", "full", "tail"]
 
 
-def test_a_second_copy_that_retention_deleted_hides_no_missing_record() -> None:
+def test_a_duplicate_deleted_by_retention_hides_no_missing_record() -> None:
     """Of seven copies that were counted two are gone since; two other records never arrived."""
     world = Compared(found=Missing(7, repeated=5))
     home = check("drain", {"target": "primary"}, world, find_missing=search(7))
@@ -55,7 +55,7 @@ def test_a_second_copy_that_retention_deleted_hides_no_missing_record() -> None:
     assert verify("verify-copies", proof, world).message.startswith("primary is missing 2 records")
 
 
-def test_what_the_survivor_holds_twice_is_not_missing_at_home() -> None:
+def test_a_duplicate_on_the_surviving_cluster_is_not_missing_on_the_primary() -> None:
     world = Around(found=Missing(7, repeated=7))
     intent = check("verify-copies", HOME, world, find_missing=search(7))
     seen = verify("verify-copies", intent, world)
@@ -66,7 +66,7 @@ def test_what_the_survivor_holds_twice_is_not_missing_at_home() -> None:
     assert verify("verify-copies", intent, world).message.startswith("primary is missing 1 records")
 
 
-def test_what_came_home_twice_is_owed_there_and_not_missing_away() -> None:
+def test_a_duplicate_on_the_primary_is_outstanding_but_not_missing_on_the_secondary() -> None:
     world = Around(found=Missing(0, duplicated=3))
     home = verify("verify-copies", check("verify-copies", HOME, world), world)
     assert home.outstanding == "primary holds 3 duplicate records"

@@ -19,7 +19,7 @@ from drctl.steps.registry import KINDS
 from tests.engine.crashing import Case, run
 from tests.engine.failovers import SEEN
 from tests.engine.pair import BACK, ORDERS, PRIMARY
-from tests.engine.returned import returned
+from tests.engine.recovered_cluster import returned
 from tests.fakes import FakeCluster, FakeLog
 
 PLACE, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -47,7 +47,7 @@ def seen(look: LinkReader, stand: Any = PUT) -> Any:
 
 
 @pytest.mark.parametrize("at", [STOOD, {PLACE: 9, OTHER: 3}])
-def test_a_group_that_stands_there_or_further_on_is_where_it_should_be(at: Any) -> None:
+def test_a_group_at_or_after_its_offset_is_ok(at: Any) -> None:
     found = seen(standing(at))
     assert (found.state, found.outstanding) == (State.DONE, "")
     assert found.message == "2 offsets of 1 group: none is before the offset that was set"
@@ -61,22 +61,22 @@ def test_a_group_that_stands_there_or_further_on_is_where_it_should_be(at: Any) 
         ({PLACE: 10, OTHER: 0}, "app is at offset 10 of orders-0, which ends at 9"),
     ],
 )
-def test_one_that_moved_backwards_or_is_gone_is_named_and_owed(at: Any, words: str) -> None:
+def test_a_group_that_moved_backwards_or_disappeared_is_named(at: Any, words: str) -> None:
     found = seen(standing(at))
     assert (found.state, found.items) == (State.DONE, (words,))
     assert found.outstanding == f"1 of 2 offsets on primary are wrong: {words}"
 
 
-def test_what_cannot_be_read_is_waited_for() -> None:
+def test_unreadable_offsets_are_awaited() -> None:
     assert seen(standing(None)).state is State.WAITING
 
 
-def test_nothing_was_put_anywhere() -> None:
+def test_no_offsets_were_set() -> None:
     found = seen(standing(STOOD), {})
     assert (found.state, found.outstanding) == (State.DONE, "")
 
 
-def test_a_group_that_is_thrown_back_while_clients_come_home_is_owed() -> None:
+def test_a_group_reset_during_a_failback_is_outstanding() -> None:
     """Nobody reads in it: what throws it back is nobody's reading on."""
     old = replace(SEEN, replicator="mirrormaker2")
     plan = failback(replace(reverse_inputs(old, (BACK,)), policy="copy"))

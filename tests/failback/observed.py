@@ -21,7 +21,7 @@ from drctl.model.replication import Connector
 from drctl.model.topology import Record, TopicPartition, Unavailable
 from drctl.reconcile.progress import Key, Progress
 from tests import links
-from tests.failback.ways import DROP, HERE, IDENTITY, PLACE, WHOLE, connector
+from tests.failback.failback_orders import DROP, HERE, IDENTITY, PLACE, WHOLE, connector
 from tests.fakes import FakeCluster, FakeLog, row_of
 
 NAME = PLACE.topic

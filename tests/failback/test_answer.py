@@ -16,7 +16,7 @@ from drctl.model.topology import Unavailable
 from drctl.views.failback import failback_table
 from tests.cli.conftest import Run, called
 from tests.cli.documents import check
-from tests.failback.ways import (
+from tests.failback.failback_orders import (
     SILENT,
     at_home,
     copying,

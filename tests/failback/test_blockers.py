@@ -12,7 +12,7 @@ from drctl.model.health import ClusterHealth, Shortage
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 from drctl.reconcile.policy import Action, Policies
 from drctl.steps.failback import OVERRIDABLE
-from tests.failback.ways import (
+from tests.failback.failback_orders import (
     HERE,
     PLACE,
     SILENT,

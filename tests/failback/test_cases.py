@@ -26,7 +26,7 @@ from drctl.failback.record_steps import Tally
 from drctl.model.errors import ExitCode
 from drctl.model.gap import OrderScope
 from drctl.model.topology import OffsetRange, Unavailable
-from tests.failback.ways import (
+from tests.failback.failback_orders import (
     BOUNDARY,
     DROP,
     FENCED,

@@ -15,18 +15,7 @@ from drctl.failback.observing import Results
 from drctl.failback.situation import rebuild_command
 from drctl.model.errors import Refused, Unknown, Unreachable
 from drctl.model.topology import OffsetRange, Record, Unavailable
-from tests.failback.observed import (
-    Around,
-    link,
-    looked_at,
-    origin,
-    primary,
-    read_by,
-    secondary,
-    stands_at,
-)
-from tests.failback.test_answer import drawn
-from tests.failback.ways import (
+from tests.failback.failback_orders import (
     HERE,
     SILENT,
     at_home,
@@ -39,6 +28,17 @@ from tests.failback.ways import (
     partition,
     states,
 )
+from tests.failback.observed import (
+    Around,
+    link,
+    looked_at,
+    origin,
+    primary,
+    read_by,
+    secondary,
+    stands_at,
+)
+from tests.failback.test_answer import drawn
 
 
 def log(*keys: str) -> tuple[Record, ...]:

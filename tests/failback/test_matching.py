@@ -11,7 +11,7 @@ from drctl.failback.situation import ResultStatus, choose, reference
 from drctl.model.errors import ConfigError
 from drctl.model.gap import Counts, GapResult, OrderCounts, PartitionGap, TopicGap
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
-from tests.failback.ways import (
+from tests.failback.failback_orders import (
     HERE,
     LOST_END,
     NOTHING_MISSING,

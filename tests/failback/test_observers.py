@@ -30,8 +30,7 @@ from drctl.model.ports import ClusterReader
 from drctl.model.repairs import Acl, Acls
 from drctl.model.replication import Connector
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
-from tests.failback.observed import SUCCEEDED, Log, Looks, link, origin, reader, record
-from tests.failback.ways import (
+from tests.failback.failback_orders import (
     BOUNDARY,
     DROP,
     HERE,
@@ -44,6 +43,7 @@ from tests.failback.ways import (
     gap,
     partition,
 )
+from tests.failback.observed import SUCCEEDED, Log, Looks, link, origin, reader, record
 
 OTHER = TopicPartition("orders", 1)
 RULE = Acl("orders", "LITERAL", "User:app", "*", "WRITE", "DENY")

@@ -13,7 +13,15 @@ from drctl.model.finding import Status
 from drctl.model.groups import Committed
 from drctl.model.topology import OffsetRange, TopicPartition
 from drctl.offsets.applying import Wanted
-from tests.failback.ways import PLACE, PRIMARY, TARGET_END, THERE, copying, in_order_to_d, judged
+from tests.failback.failback_orders import (
+    PLACE,
+    PRIMARY,
+    TARGET_END,
+    THERE,
+    copying,
+    in_order_to_d,
+    judged,
+)
 
 COPY = TopicPartition("primary.orders", 0)
 NAMES = {"primary.orders": "orders"}

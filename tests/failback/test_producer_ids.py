@@ -16,7 +16,7 @@ from drctl.model.finding import Finding, Status
 from drctl.model.producer_ids import Producer, Producers
 from drctl.model.topology import TopicPartition
 from drctl.steps.failback import OVERRIDABLE
-from tests.failback.ways import PLACE, SILENT, in_order_to_d, judged
+from tests.failback.failback_orders import PLACE, SILENT, in_order_to_d, judged
 
 OURS, OTHERS = Producer(7, 0, 41, 100), Producer(7, 0, 3, 90)
 WAY_HOME = {

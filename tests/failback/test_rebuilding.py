@@ -9,7 +9,15 @@ from drctl.failback.blockers import Terms, against
 from drctl.failback.facts import Cluster, Replication, ReverseStart
 from drctl.model.finding import Finding, Status
 from drctl.model.topology import OffsetRange, Unavailable
-from tests.failback.ways import DROP, HERE, PLACE, copying, endpoint, in_order_to_d, judged
+from tests.failback.failback_orders import (
+    DROP,
+    HERE,
+    PLACE,
+    copying,
+    endpoint,
+    in_order_to_d,
+    judged,
+)
 
 COST = "about 130 records are copied from secondary, 1.2 KB by the newest of them"
 TERMS = Terms(("mm2-back",), rebuilding=True, impact=COST)

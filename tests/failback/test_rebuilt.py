@@ -11,9 +11,7 @@ from drctl.failback.answer import Answer, Verdict
 from drctl.failback.facts import Cluster, Facts
 from drctl.failback.observers.records import observe_filled
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
-from tests.failback.observed import reader, record
-from tests.failback.test_answer import drawn
-from tests.failback.ways import (
+from tests.failback.failback_orders import (
     DROP,
     HERE,
     NOTHING_MISSING,
@@ -30,6 +28,8 @@ from tests.failback.ways import (
     judged,
     states,
 )
+from tests.failback.observed import reader, record
+from tests.failback.test_answer import drawn
 
 STOPPED = copying("mm2-back", "STOPPED")
 RUNNING = copying("mm2-back", "RUNNING", {PLACE: 40})

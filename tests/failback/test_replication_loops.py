@@ -7,7 +7,7 @@ import pytest
 from drctl.failback.blockers import Terms, against
 from drctl.failback.facts import Facts, Replication, Replicator
 from drctl.model.finding import Finding
-from tests.failback.ways import PLACE, connector, copying, in_order_to_d, judged
+from tests.failback.failback_orders import PLACE, connector, copying, in_order_to_d, judged
 
 TERMS = Terms(("mm2-back",))
 FORWARD = copying("mm2-source", "RUNNING", {PLACE: 100})

@@ -15,7 +15,7 @@ from drctl.model.finding import Status
 from drctl.model.topology import Unavailable
 from drctl.steps.failback import BOTH_WAYS, OVERRIDABLE
 from tests.connect.scripted_worker import Answer, scripted_worker
-from tests.failback.ways import PLACE, copying, in_order_to_d, judged
+from tests.failback.failback_orders import PLACE, copying, in_order_to_d, judged
 
 NO_ENDS: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
 CLASS = "io.confluent.connect.replicator.ReplicatorSourceConnector"

@@ -17,7 +17,7 @@ from drctl.failback.facts import Decision, Facts
 from drctl.failback.gap_results import GapEvidence
 from drctl.model.errors import Refused
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
-from tests.failback.ways import (
+from tests.failback.failback_orders import (
     BOUNDARY,
     HERE,
     LOST_END,

@@ -11,8 +11,7 @@ from drctl.failback.facts import Cluster, Copies, Facts, GroupState, JournaledRu
 from drctl.failback.steps import Observed
 from drctl.failback.suggested_commands import Start, commands_by_step, start_of
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
-from tests.failback.test_answer import SITE, drawn, site
-from tests.failback.ways import (
+from tests.failback.failback_orders import (
     BOUNDARY,
     DROP,
     HERE,
@@ -29,6 +28,7 @@ from tests.failback.ways import (
     judged,
     partition,
 )
+from tests.failback.test_answer import SITE, drawn, site
 
 OTHER = TopicPartition("orders", 1)
 RESUME = "curl -s -X PUT http://back:8083/connectors/mm2-back/resume"

@@ -31,7 +31,7 @@ from drctl.steps.registry import KINDS
 from drctl.views import run_markdown
 from drctl.views.run_reading import report_data
 from tests.engine.crashing import countdown
-from tests.engine.switches import Deaf, Hurried, Notes, World
+from tests.engine.toggles import Deaf, Hurried, Notes, World
 from tests.fakes import Crash, FakeCluster, FakeLog, group
 
 GROUPS = ("a", "b", "c")

@@ -20,8 +20,8 @@ from drctl.reconcile.executing import Limits
 from drctl.reconcile.policy import Action
 from drctl.steps.records import discards
 from drctl.steps.registry import KINDS
-from tests.engine.switches import Deaf, Hurried, Notes
-from tests.engine.switches import World as Switches
+from tests.engine.toggles import Deaf, Hurried, Notes
+from tests.engine.toggles import World as Switches
 from tests.reconcile.runs import PLACE, Site, sites, world
 from tests.reconcile.world import Killed
 

@@ -18,7 +18,7 @@ from drctl.model.plan import Duty, Json, Plan, Step
 from drctl.steps.registry import KINDS
 from drctl.views.run_data import ReportData
 from drctl.views.run_reading import report_data
-from tests.engine.switches import Crash, Deaf, Hurried, Notes, World
+from tests.engine.toggles import Crash, Deaf, Hurried, Notes, World
 
 ADA = {"user": "ada", "host": "laptop-7"}
 BOB = {"user": "bob", "host": "bastion-2"}

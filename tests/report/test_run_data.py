@@ -25,8 +25,8 @@ from drctl.views.run_reading import report_data, sound_entries
 from drctl.views.run_words import writes_now
 from tests.cli.documents import check
 from tests.depth import some
-from tests.engine.switches import Blind, Crash, Hurried, Notes, World, execution, kinds, plan
 from tests.engine.test_interruptions import CASES, Countdown, Prepare, points
+from tests.engine.toggles import Blind, Crash, Hurried, Notes, World, execution, kinds, plan
 from tests.report import runs
 from tests.report.runs import GOOD, Part, Run
 

@@ -14,8 +14,8 @@ from drctl.runbook.building import build
 from drctl.runbook.reading import read
 from drctl.steps.questions import answers
 from drctl.steps.registry import KINDS
-from tests.engine.switches import Blind, Deaf, Hurried, Notes, World
 from tests.engine.test_read_only_steps import FINE, Two
+from tests.engine.toggles import Blind, Deaf, Hurried, Notes, World
 from tests.runbook.links import FULL
 
 TEXT = """name: x

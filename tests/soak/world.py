@@ -20,8 +20,8 @@ from drctl.lab.waiting import Patience
 from drctl.model.errors import DrctlError, Stopped
 from drctl.reconcile.policy import QUARANTINE
 from tests.cluster.failover_stage import mirror_maker
-from tests.cluster.rights import about
-from tests.cluster.site import link_over, section_of
+from tests.cluster.lab_link import link_over, section_of
+from tests.cluster.topic_acls import about
 from tests.soak.grouping import Member
 from tests.soak.round_plan import PRIMARY, SECONDARY
 from tests.soak.writing import Writer

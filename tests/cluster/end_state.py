@@ -1,0 +1,40 @@
+"""What a failover leaves, and what its report says: two that did the same have the same."""
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.cluster.failover_stage import Stage
+from tests.cluster.link_command import LinkCommand
+
+
+def end_of(stage: Stage, name_of: Callable[[str], str] = str) -> dict[str, Any]:
+    """All of it.
+
+    Args:
+        name_of: what a step is called; nothing where it does not count.
+    """
+    from tests.cluster.isolated_links import positions
+
+    return {
+        **told_of(stage, name_of),
+        "positions": positions(stage),
+        "ends": stage.target.end_offsets(stage.topic),
+        "endpoint": stage.led_to,
+        "connector": stage.states(stage.copies)[0],
+        "denied": stage.denials(stage.target),
+    }
+
+
+def told_of(on: LinkCommand, name_of: Callable[[str], str] = str) -> dict[str, Any]:
+    """What the report of the newest run says, but for its times."""
+    told = on.json("report", on.newest_run, "--verify", code=0)
+    return {
+        "standing": told["ending"]["status"],
+        "writes": told["writes"]["to"],
+        "steps": {step: one["status"] for one in told["steps"] if (step := name_of(one["id"]))},
+        # Behind the colon stands how a dead cluster failed to answer, which is never the same.
+        "outstanding": {
+            name_of(one["step"]): one["what"].partition(":")[0] for one in told["outstanding"]
+        },
+        "lost": {name: told["rpo"][name] for name in ("at_least", "exact")},
+    }

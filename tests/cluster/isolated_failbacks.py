@@ -1,0 +1,98 @@
+"""A way home of its own: a topic and connectors that nothing else of the lab knows of."""
+
+from collections import Counter
+from typing import Any
+
+from confluent_kafka import TopicPartition
+
+from drctl.reconcile.policy import QUARANTINE
+from tests.cluster.end_state import told_of
+from tests.cluster.failback_stage import COPIED, TAIL, Journey, named
+from tests.cluster.failover_stage import PARTITIONS
+from tests.cluster.groups import positions_on
+from tests.cluster.isolated_connectors import Connectors, mirror_of, settings
+from tests.cluster.lab_link import Site
+from tests.kafka.members import commit
+
+OLDER = 6
+"""Records of the tail whose keys the secondary has something newer of."""
+READ = 5
+"""Of each partition, behind what was copied."""
+POLICIES = ("--policy", "copy", "--conflicting", "quarantine")
+
+
+class OwnHome(Journey):
+    """A topic and connectors that nothing else of the lab knows of.
+
+    Attributes:
+        unread: what the group has not read on the secondary, and will not have there.
+    """
+
+    unread: set[str]
+
+    def __init__(self, site: Site, topic: str = "", **link: Any) -> None:
+        topic = topic or site.new_topic(PARTITIONS)
+        self.connectors = Connectors(site.lab)
+        self.forward, self.reverse = f"there-{topic}", f"home-{topic}"
+        replicator = mirror_of(site.lab, self.forward, self.reverse)
+        super().__init__(site, topic, **{"replicator": replicator, **link})
+        self.let_in()
+        there = settings(site.lab, "primary", "secondary", topic, tasks__max="1")
+        self.connectors.create(self.forward, there, running=True)
+        back = settings(site.lab, "secondary", "primary", topic, tasks__max="1")
+        self.connectors.create(self.reverse, back)
+
+    def replicate(self, running: bool) -> None:
+        (self.connectors.run if running else self.connectors.stop)(self.forward)
+
+    def lose_the_primary(self) -> None:
+        """Some of the tail is older than what the secondary has of the same keys.
+
+        The group has read some of what is new; what is copied comes behind that.
+        """
+        super().lose_the_primary()
+        self.wrote("older", OLDER, self.primary, keys="flight")
+        self.wrote("newer", OLDER, self.secondary, keys="flight")
+        held = self.in_order(self.secondary)
+        read = {n: sum(each in named("copied", COPIED) for each in held[n]) + READ for n in held}
+        assert len(read) == PARTITIONS
+        places = [TopicPartition(self.topic, number, at) for number, at in read.items()]
+        commit(self.secondary.properties(), self.group, *places)
+        self.unread = {value for n, at in read.items() for value in held[n][at:]}
+        self.unread |= named("tail", TAIL)
+
+    @property
+    def quarantine(self) -> str:
+        return f"{QUARANTINE}{self.topic}"
+
+    @property
+    def shows(self) -> dict[str, Any]:
+        """Whatever a way home changes first."""
+        return {
+            "records": {each.name: self.in_order(each) for each in self.site.clusters},
+            "denied": {each.name: self.denials(each) for each in self.site.clusters},
+            "connectors": self.connectors.states(self.forward, self.reverse),
+            "led_to": self.led_to,
+        }
+
+    @property
+    def end(self) -> dict[str, Any]:
+        """All that a way home leaves, and what its report says."""
+        config = self.connectors.config(self.reverse)
+        return {
+            **told_of(self),
+            **self.shows,
+            "quarantined": self.in_order(self.secondary, self.quarantine),
+            "positions": positions_on(self.primary, self.group),
+            "filter": {k: v for k, v in config.items() if "transforms" in k or "predicates" in k},
+        }
+
+    def close(self) -> None:
+        self.lab.start("primary")
+        self.connectors.close()
+        self.secondary.delete_topics([self.quarantine])
+
+
+def held(records: dict[int, list[str]]) -> Counter[str]:
+    """Each value, wherever it stands."""
+    return Counter(value for values in records.values() for value in values)

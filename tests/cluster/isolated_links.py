@@ -1,0 +1,60 @@
+"""Links alike, each with a topic and a connector of its own that the lab's know nothing of."""
+
+from typing import Any
+
+from confluent_kafka import TopicPartition
+
+from tests.cluster.failover_stage import APP, PARTITIONS, Stage
+from tests.cluster.groups import positions_on
+from tests.cluster.isolated_connectors import Connectors, mirror_of, settings
+from tests.cluster.lab_link import Site
+from tests.cluster.topic_acls import allow, forget
+from tests.kafka.members import commit
+
+RECORDS, READ = 120, 25
+"""Of a topic, and of each of its partitions."""
+
+
+class OwnLinks:
+    """What was made is gone at the end, but for the topics."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._connectors = Connectors(site.lab)
+        self._made: list[Stage] = []
+
+    def make(self, **link: Any) -> Stage:
+        """One whose topic is copied from now on, each record with a trace of its own.
+
+        Args:
+            link: more of its section, or other than a stage has by itself.
+        """
+        lab, topic = self._site.lab, self._site.new_topic(PARTITIONS)
+        name = f"copies-{topic}"
+        stage = Stage(self._site, topic, mirror_of(lab, name), **link)
+        self._made.append(stage)
+        for cluster in self._site.clusters:
+            allow(cluster, APP, topic)
+        copying = settings(lab, "primary", "secondary", topic, offset__lag__max="0", tasks__max="1")
+        self._connectors.create(name, copying, running=True)
+        return stage
+
+    def close(self) -> None:
+        """Also where the primary was killed meanwhile: its rules are lifted, too."""
+        self._site.lab.start("primary")
+        self._connectors.close()
+        for cluster in self._site.clusters:
+            forget(cluster, *(stage.topic for stage in self._made))
+
+
+def at_work(stage: Stage) -> list[str]:
+    """Records that are copied, and a group that has read some of each partition."""
+    written = stage.written(RECORDS)
+    read = [TopicPartition(stage.topic, number, READ) for number in range(PARTITIONS)]
+    commit(stage.source.properties(), stage.group, *read)
+    return written
+
+
+def positions(stage: Stage) -> dict[int, int]:
+    """Of the group, on the target."""
+    return positions_on(stage.target, stage.group)

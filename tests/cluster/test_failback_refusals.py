@@ -1,0 +1,56 @@
+"""What `drctl failback --execute` refuses before it has closed or started anything."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from tests.cluster.failback_stage import TAIL
+from tests.cluster.failover_stage import connect
+from tests.cluster.isolated_failbacks import OLDER, POLICIES, OwnHome
+from tests.cluster.link_command import GO
+
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
+
+OWN_PRODUCER = "producer.override."
+
+
+def reconfigured(home: OwnHome, config: Mapping[str, str]) -> None:
+    """All that the connector which copies back has; it stays STOPPED."""
+    with connect(home.lab) as client:
+        client.put_config(home.reverse, dict(config))
+
+
+def refused_untouched(home: OwnHome, *words: str) -> str:
+    """It, with --execute: nothing is another than before."""
+    before = home.shows, home.journaled()
+    said = home.refused("failback", *words, *GO)
+    assert (home.shows, home.journaled()) == before
+    return said
+
+
+def test_anything_that_would_roll_it_back_is_found_before_the_fence(home: OwnHome) -> None:
+    home.lose_the_primary()
+    right = home.connectors.config(home.reverse)
+    assert f"{OWN_PRODUCER}bootstrap.servers" in right
+    reconfigured(home, {k: v for k, v in right.items() if not k.startswith(OWN_PRODUCER)})
+    assert home.json("gap", "--scope", "full", code=1)["totals"]["unreplicated"] == TAIL + OLDER
+
+    said = refused_untouched(home, *POLICIES)
+    assert f"connector {home.reverse}: it writes to secondary, not to primary" in said
+    assert f"set {OWN_PRODUCER}bootstrap.servers={home.primary.bootstrap}" in said
+    order = home.run("failback", "--check-order")
+    assert "it writes to secondary, not to primary" in " ".join(order.stdout.split())
+    looked = home.run("failback", "--check-order", "--output", "json").document()
+    (f,) = (step for step in looked["steps"] if step["id"] == "f")
+    assert f["observed"] == "not-done"
+    assert f"connector {home.reverse}: it writes to secondary, not to primary" in f["why"]
+
+    reconfigured(home, right)
+    said = refused_untouched(home)
+    assert f"no policy for {TAIL + OLDER} records" in said
+    assert f"({TAIL} safe, {OLDER} conflicting, 0 unkeyed)" in said
+    said = refused_untouched(home, "--policy", "copy")
+    assert f"{OLDER} conflicting: set --conflicting" in said
+
+    home.json("failback", *POLICIES, code=0)
+    home.wrote("open", 1, home.primary)  # it is not closed

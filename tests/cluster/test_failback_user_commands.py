@@ -1,0 +1,81 @@
+"""Out and home again by the site's own means: a command fences, a name and a proxy lead clients.
+
+On the way out the command closes the primary; it stays closed while the clients are away, and on
+the way home the same command lets them in again. What is fenced on the secondary a person does:
+the command was written for the primary.
+"""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.dns_and_proxy import Front, fence_of, front
+from tests.cluster.failback_stage import BACK, COPIED, HAD, NEW, named
+from tests.cluster.failover_stage import APP, PARTITIONS
+from tests.cluster.isolated_failbacks import OwnHome
+from tests.cluster.lab_link import Site
+from tests.cluster.link_command import GO, NOTHING_LOST, steps_of, yes
+from tests.cluster.test_failover_fence_and_endpoints import TO_PRIMARY, TO_SECONDARY, address_of
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+pytestmark = [pytest.mark.jvm, pytest.mark.endpoints, pytest.mark.nightly, pytest.mark.timeout(600)]
+
+BY_PEOPLE = ("fence-producers", "stop-consumers")
+
+
+class BySite(OwnHome):
+    """A home whose fence and endpoints drctl reaches only as the site says."""
+
+    def __init__(self, site: Site, folder: Path) -> None:
+        self.front: Front = site.opened.enter_context(front(folder, *site.clusters))
+        topic, self.file = site.new_topic(PARTITIONS), folder / "fence.json"
+        self.fence, fence = fence_of(site.primary, topic, APP, self.file)
+        by_name, by_proxy = self.front.endpoints
+        through = {**by_proxy, "bootstrap": self.front.through_proxy}
+        super().__init__(site, topic, fence=fence, endpoints=[by_name, through])
+
+    @property
+    def fenced(self) -> bool:
+        """What the site's command says of the primary."""
+        shown = [*self.fence, "shown", str(self.file)]
+        return subprocess.run(shown, timeout=30, check=False).returncode == 0
+
+    def leads_to(self, cluster: ClusterUnderTest) -> bool:
+        """Whether the name and the proxy both do."""
+        states = TO_PRIMARY if cluster.name == "primary" else TO_SECONDARY
+        return (self.front.by_name, self.front.states) == (address_of(cluster), states)
+
+
+@pytest.fixture
+def by_site(site: Site, tmp_path: Path) -> BySite:
+    return site.keep(BySite(site, tmp_path))
+
+
+def test_the_command_that_fenced_the_primary_lifts_the_fence(by_site: BySite) -> None:
+    site = by_site
+    site.wrote("copied", COPIED, site.primary)
+    read = site.read(site.group, site.primary, named("copied", COPIED))
+    out = site.json("failover", *GO, code=0)
+    assert out["status"] == "done"
+    assert site.fenced
+    assert site.leads_to(site.secondary)
+    assert site.write("shut-out", 1, site.primary) == []
+    site.wrote("new", NEW, site.secondary)
+    read += site.read(site.group, site.secondary, named("new", NEW))
+    assert sorted(read) == sorted(HAD)
+
+    home = site.json(*BACK, *yes(*BY_PEOPLE), *GO, code=0)
+    assert home["rpo"] == NOTHING_LOST
+    order = [step["id"] for step in home["steps"] if step["status"] == "done"]
+    assert (
+        order.index("enable-writes") < order.index("lift-fence") < order.index("switch-endpoint-1")
+    )
+    assert not site.fenced
+    assert site.leads_to(site.primary)
+    told = steps_of(home, "detail")
+    assert told["switch-endpoint-2"].endswith(
+        "; a client that connects through it is on primary"
+    ), told["switch-endpoint-2"]
+
+    site.goes_on(HAD, read, again=False)

@@ -1,0 +1,90 @@
+"""A run that was killed half-way, and a failover that is over: what drctl says of the link then.
+
+Whatever readies a failover would harm clients by now; nothing of it is advised any more.
+"""
+
+from typing import Any
+
+import pytest
+
+from drctl.checks.causes import MOVED, UNFINISHED
+from tests.cluster.failover_stage import Stage
+from tests.cluster.isolated_links import at_work
+from tests.cluster.killing import killed_at
+from tests.cluster.link_command import GO
+
+pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(600)]
+
+STOPS_COPYING = frozenset({"replication-not-running", "replication-lag", "mm2-connectors"})
+"""What a failover leaves behind, and looks like a fault of what copies."""
+
+Rows = list[dict[str, Any]]
+
+
+def doctor(stage: Stage) -> Rows:
+    """What is not as it should be."""
+    found = stage.run("doctor", "--output", "json").document()
+    return [row for row in found["checks"] if row["status"] not in ("ok", "not-checked")]
+
+
+def blockers(stage: Stage, mode: str) -> Rows:
+    """What stands against a failover of this mode, as `drctl status` says."""
+    seen = stage.json("status", code=1)
+    assert not seen[mode]["go"]
+    return list(seen[mode]["blockers"])
+
+
+def cause(rows: Rows, name: str) -> dict[str, Any]:
+    """It is there once, or first."""
+    return next(row for row in rows if row["check"] == name)
+
+
+def test_diagnosis_of_a_killed_run_and_after_clients_have_moved(link: Stage) -> None:
+    stage = link
+    at_work(stage)
+    killed_at(stage, "behind", "drain", "failover", *GO)
+    run = stage.newest_run
+    the_killed_run_is_named(stage, run)
+
+    done = stage.json("resume", *GO, code=0)
+    assert (done["status"], done["run"]) == ("done", run)
+    clients_are_on_the_target(stage, run)
+
+    stage.resume(stage.copies)
+    for rows in (doctor(stage), blockers(stage, "planned")):
+        _, copying = (row for row in rows if row["check"] == MOVED)
+        assert copying["subject"] == f"connector {stage.copies}"
+        assert f"clients have been on secondary since run {run}" in copying["reason"]
+        assert f"connectors/{stage.copies}/stop" in copying["remedy"]
+
+
+def the_killed_run_is_named(stage: Stage, run: str) -> None:
+    """Before all else, with what goes on with it; nothing else is to be cured."""
+    assert stage.denials(stage.source) > 0, "it was killed too early"
+    for rows in (doctor(stage), blockers(stage, "planned"), blockers(stage, "unplanned")):
+        first, *rest = [row for row in rows if row["check"] == UNFINISHED] + [
+            row for row in rows if row["check"] != UNFINISHED
+        ]
+        assert f"run {run} stopped before its end" in first["reason"]
+        assert f"`drctl resume {run} --execute` resumes it" in first["remedy"]
+        assert {row["remedy"] for row in rest} <= {"", f"see {UNFINISHED}"}, rest
+    said = stage.refused("failover", *GO)
+    assert f"run {run} stopped before its end" in said
+    assert f"drctl resume {run} --execute" in said
+
+
+def clients_are_on_the_target(stage: Stage, run: str) -> None:
+    """Since when and by which run; what follows from it has no remedy of its own."""
+    rows = doctor(stage)
+    for each in (rows, blockers(stage, "planned"), blockers(stage, "unplanned")):
+        moved = cause(each, MOVED)
+        assert moved["reason"].startswith("they have been on secondary since ")
+        assert f"by run {run} (failover-planned)" in moved["reason"]
+        assert "its rules deny access to" in moved["evidence"]
+        assert "drctl failback --check-order" in moved["remedy"]
+        left = [row for row in each if row["check"] in STOPS_COPYING]
+        assert {row["remedy"] for row in left} <= {f"see {MOVED}"}, left
+        assert not [row for row in each if "restart" in row["remedy"] or "resume" in row["remedy"]]
+    assert STOPS_COPYING & {row["check"] for row in rows}, "nothing of it was seen"
+    assert f"by run {run} (failover-planned)" in stage.refused("failover", *GO)
+    assert f"see {MOVED}" in stage.refused("failover")

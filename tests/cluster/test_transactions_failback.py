@@ -1,0 +1,210 @@
+"""An application that writes in transactions all the way: over to the secondary, and home.
+
+MirrorMaker 2 copies what is committed only (`isolation.level=read_committed`): by default it copies
+what was aborted, too. A transaction is open whenever a fence closes.
+"""
+
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.cluster.failback_stage import BACK
+from tests.cluster.isolated_failbacks import OwnHome
+from tests.cluster.lab_link import Site
+from tests.cluster.link_command import GO, NOTHING_LOST, soon, steps_of
+from tests.cluster.transactional_application import LEFT_ALONE_S, Application, Told, Transaction
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(900)]
+
+SOME = 30
+"""Records that are committed before anything happens."""
+LONG_S = 300
+LAG = 1000
+OPEN = "follow an open transaction"
+"""What a step says that waits for one before it calls anything complete."""
+
+
+class Transacting(OwnHome):
+    """Its application commits and aborts; what is committed is copied."""
+
+    def __init__(self, site: Site) -> None:
+        # It writes all the while: there is always a record on its way.
+        super().__init__(site, policy={"max_lag_records": LAG})
+        self.told = Told()
+        self.has_read: list[str] = []
+        self.lead_to("primary")
+        self.copies_what_is("read_committed")
+
+    def copies_what_is(self, level: str) -> None:
+        """In both directions."""
+        for name in (self.forward, self.reverse):
+            self.connectors.configure(name, source__consumer__isolation__level=level)
+
+    @contextmanager
+    def application(self, cluster: ClusterUnderTest, prefix: str) -> Iterator[Application]:
+        """At work there; it has committed and aborted something when the block begins."""
+        made = Application(cluster, self.topic, prefix, self.told)
+        before = len(self.told.committed), len(self.told.aborted)
+        with made.at_work():
+            soon(
+                lambda: (
+                    len(self.told.committed) >= before[0] + SOME
+                    and len(self.told.aborted) > before[1]
+                ),
+                self.told,
+            )
+            yield made
+
+    def another(
+        self, cluster: ClusterUnderTest, prefix: str, timeout_s: int = LONG_S
+    ) -> Transaction:
+        """A transaction beside those of the application."""
+        return Transaction(cluster, self.topic, prefix, timeout_s)
+
+    @contextmanager
+    def under_way(self, *words: str) -> "Iterator[Going]":
+        """A run that ends well behind the block, whose journal is not taken for an earlier one."""
+        earlier = self.newest_run
+        with self.running(*words, *GO) as process:
+            yield Going(self, process, earlier)
+            self.ends(process)
+
+    def read_there(self, cluster: ClusterUnderTest) -> None:
+        """The group reads what is there by now."""
+        wanted = set(self.all_of(cluster))
+        self.has_read += self.read(self.group, cluster, wanted - set(self.has_read))
+
+    def each_once(self) -> None:
+        """All that was committed is on both sides; what was aborted is on neither."""
+        assert not self.told.unclear
+        everything = Counter(self.told.committed)
+        assert set(everything.values()) == {1}
+        self.both_hold(everything)
+
+
+class Going:
+    """A run under way, that a transaction holds up."""
+
+    def __init__(self, home: Transacting, process: subprocess.Popen[bytes], earlier: str) -> None:
+        self._home, self._process, self._earlier = home, process, earlier
+
+    def reached(self, step: str, entry: str = "done") -> bool:
+        return self._home.newest_run != self._earlier and self._home.has(entry, step)
+
+    def waits_until(self, step: str, entry: str = "done") -> None:
+        self._home.until(self._process, lambda: self.reached(step, entry))
+
+    def says(self, words: str) -> None:
+        self._home.says(self._process, words)
+
+
+@pytest.fixture
+def home(site: Site) -> Transacting:
+    return site.keep(Transacting(site))
+
+
+def go_home(home: Transacting, *words: str, waited_for: str) -> None:
+    """With an application at work until the fence closes, and a transaction open when it does.
+
+    Args:
+        waited_for: the cluster on which `find-missing` waits for a transaction to end.
+    """
+    told = home.told
+    with home.application(home.secondary, "away") as away:
+        home.read_there(home.secondary)
+        early, late = (home.another(home.secondary, name) for name in ("early", "late"))
+        early.open()
+        with home.under_way("failback", *words) as going:
+            going.says(f"on {waited_for}, at most")
+            assert not going.reached("find-missing")
+            told.aborted += early.abort()
+            going.waits_until("wait-for-catch-up")
+            late.open()
+            going.says(OPEN)
+            assert going.reached("fence-producers")
+            assert away.refused
+            assert not going.reached("drain")
+            told.committed += late.commit()
+    assert home.led_to == home.primary.bootstrap
+    home.each_once()
+
+    with home.application(home.primary, "again"):
+        pass
+    everything = set(told.committed)
+    soon(lambda: everything <= set(home.all_of(home.secondary)))
+    home.each_once()
+    home.has_read += home.read_on(home.has_read, everything)
+    assert set(home.has_read) == everything, "it skipped some, or has read what was aborted"
+
+
+def test_a_planned_failover_and_failback(home: Transacting) -> None:
+    told = home.told
+    with home.application(home.primary, "first") as first:
+        home.read_there(home.primary)
+        held = home.another(home.primary, "held")
+        with home.under_way("failover") as going:
+            going.waits_until("preflight")
+            held.open()
+            going.says(OPEN)
+            assert going.reached("fence-producers")
+            assert first.refused
+            assert not going.reached("drain")
+            told.committed += held.commit()
+    assert home.led_to == home.secondary.bootstrap
+    home.each_once()
+    go_home(home, waited_for="secondary")
+
+
+def test_an_unplanned_failover_and_failback(home: Transacting) -> None:
+    """The primary dies with a tail that was never copied, and with a transaction open."""
+    told = home.told
+    with home.application(home.primary, "first"):
+        home.read_there(home.primary)
+    soon(lambda: set(told.committed) <= set(home.all_of(home.secondary)))
+    home.replicate(False)
+    with home.application(home.primary, "tail"):
+        pass
+    tail = [value for value in told.committed if value.startswith("tail")]
+    left = home.another(home.primary, "left", LEFT_ALONE_S)
+    left.open()
+    home.lab.signal("primary", signal.SIGKILL)
+    told.aborted += left.values
+    lost = home.json("failover", "--mode", "unplanned", *GO, code=1)
+    assert lost["status"] == "done", lost
+    home.lab.start("primary")
+    assert not set(tail) & set(home.all_of(home.secondary))
+    begun_anew = "producer-ids-collide=producers of the application begin anew"
+    go_home(home, "--policy", "copy", "--override", begun_anew, waited_for="secondary")
+
+
+def test_aborted_records_are_copied_by_default(home: Transacting) -> None:
+    """Doctor names it beforehand; afterwards no boundary tells new records from old ones."""
+    (row,) = aborted_row(home)
+    assert row["status"] == "ok", row
+    home.copies_what_is("read_uncommitted")
+    with home.application(home.primary, "first"):
+        pass
+    soon(lambda: set(home.told.aborted) <= set(home.all_of(home.secondary)))
+    assert not set(home.told.aborted) & set(home.all_of(home.primary))
+    (row,) = aborted_row(home)
+    assert (row["status"], row["subject"]) == ("warn", f"connector {home.forward}")
+    assert "source.consumer.isolation.level=read_committed" in row["remedy"]
+
+    done = home.json("failover", *GO, code=0)
+    assert done["rpo"] == NOTHING_LOST
+    turned = home.json(*BACK, *GO, code=4)
+    why = steps_of(turned, "detail")["find-missing"]
+    assert "or copied aborted transactions" in why, why
+    assert "--rebuild --override source-intact=REASON" in why, why
+    assert home.led_to == home.secondary.bootstrap
+
+
+def aborted_row(home: Transacting) -> list[dict[str, Any]]:
+    found = home.run("doctor", "--output", "json").document()
+    return [row for row in found["checks"] if row["check"] == "mm2-isolation-level"]

@@ -1,0 +1,296 @@
+"""Whoever is dead, frozen or behind a black hole: every command answers, and says the same of it.
+
+A row is who is silent and how. Only `drctl` is kept from a party that is dead or behind a black
+hole, by an address where nobody listens, or where connecting hangs; one that is frozen is stopped.
+"""
+
+import re
+import signal
+import socket
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from copy import deepcopy
+from enum import StrEnum
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from drctl.lab.cluster import answering_brokers
+from drctl.lab.lab import Lab
+from drctl.model.errors import DrctlError
+from tests.cli.conftest import Ran
+from tests.cluster.failover_stage import APP, connect, mirror_maker
+from tests.cluster.lab_link import NewDrctl, cluster_section
+from tests.cluster.link_command import GO, LinkCommand, soon
+from tests.cluster.refusals import side_by_side
+from tests.cluster.writer import writing
+from tests.kafka.tls_broker import free_ports
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(420)]
+
+WITHIN_S = 15.0
+"""In which every command answers, on a machine that does nothing else."""
+WAITS_S = 12.0
+"""How much longer a command takes where somebody is silent, however busy the machine is."""
+
+SOURCE, TARGET, CONNECT = "primary", "secondary", "connect"
+
+
+class Fault(StrEnum):
+    DEAD = "dead"
+    FROZEN = "frozen"
+    HOLE = "black-holed"
+
+
+STATUS, DOCTOR, ESTIMATE = ("status",), ("doctor",), ("gap", "--scope", "estimate")
+PLANNED, UNPLANNED = ("failover",), ("failover", "--mode", "unplanned")
+ORDER, TRANSLATE = ("failback", "--check-order"), ("offsets", "translate")
+COMMANDS = (
+    STATUS,
+    DOCTOR,
+    ESTIMATE,
+    PLANNED,
+    (*PLANNED, *GO),
+    UNPLANNED,
+    (*UNPLANNED, *GO),
+    ORDER,
+    TRANSLATE,
+)
+
+ROWS = [
+    *([name] for name in (SOURCE, TARGET, CONNECT)),
+    [SOURCE, TARGET],
+    [SOURCE, TARGET, CONNECT],
+]
+
+
+def code_of(words: Sequence[str], silent: Sequence[str], fault: Fault) -> int | None:
+    """What a command ends with; None where it is not to be run."""
+    lost = SOURCE in silent or TARGET in silent
+    if SOURCE in silent and TARGET in silent:
+        return 5
+    if words[:1] == UNPLANNED[:1]:
+        # Only of a source that is frozen nothing arrives any more: everybody else still reaches it.
+        ready = "unplanned" in words and silent == [SOURCE] and fault is Fault.FROZEN
+        if ready and "--execute" in words:
+            return None  # it would be carried out
+        return 0 if ready else 3
+    if words == ESTIMATE:
+        return 5
+    if words == TRANSLATE:
+        return 5 if lost else 0
+    if words == ORDER:
+        return 5
+    return 5 if lost else 1
+
+
+@contextmanager
+def black_hole() -> Iterator[int]:
+    """A port at which connecting hangs: its queue is full, and the kernel drops what comes."""
+    with ExitStack() as open_:
+        listening = open_.enter_context(socket.socket())
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        for _ in range(4):
+            waiting = open_.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(listening.getsockname())
+        port = int(listening.getsockname()[1])
+        with socket.socket() as probe:
+            probe.settimeout(0.3)
+            with pytest.raises(TimeoutError):
+                probe.connect(("127.0.0.1", port))
+        yield port
+
+
+class Command(LinkCommand):
+    """drctl on a link of which some are silent."""
+
+    deadline_s = 150.0
+
+    def __init__(
+        self, make: NewDrctl, link: Mapping[str, Any], clusters: Mapping[str, Any]
+    ) -> None:
+        # The journal knows no run of it, as on a night that nobody has prepared.
+        self.link = f"silent-{uuid4().hex[:6]}"
+        self.drctl = make({self.link: dict(link)}, clusters=dict(clusters))
+
+    def timed(self, words: Sequence[str]) -> tuple[float, Ran]:
+        began = time.monotonic()
+        ran = self.run(*words)
+        return time.monotonic() - began, ran
+
+
+class Pair:
+    """Both clusters and Connect, of which some can be taken away."""
+
+    def __init__(
+        self, lab: Lab, clusters: Mapping[str, ClusterUnderTest], make: NewDrctl, topic: str
+    ) -> None:
+        self.lab, self.make, self.clusters = lab, make, clusters
+        self.link = {
+            "from": SOURCE,
+            "to": TARGET,
+            "topics": [topic],
+            "groups": [f"nobody-{topic}"],
+            "replicator": mirror_maker(lab),
+            "fence": {"method": "acl", "principals": [f"User:{APP}"]},
+        }
+
+    @contextmanager
+    def without(self, silent: Sequence[str], fault: Fault) -> Iterator[Command]:
+        link, sections = (
+            deepcopy(self.link),
+            {n: cluster_section(c) for n, c in self.clusters.items()},
+        )
+        with ExitStack() as open_:
+            for name in silent:
+                if fault is Fault.FROZEN:
+                    open_.enter_context(self._frozen(name))
+                    continue
+                hole = fault is Fault.HOLE
+                port = open_.enter_context(black_hole()) if hole else free_ports(1)[0]
+                if name == CONNECT:
+                    link["replicator"]["connect"] = f"http://127.0.0.1:{port}"
+                else:
+                    sections[name]["bootstrap"] = f"127.0.0.1:{port}"
+            yield Command(self.make, link, sections)
+
+    def changed(self, cluster: str, **changes: str) -> Command:
+        """With other properties of a cluster, or another `bootstrap`."""
+        sections = {name: cluster_section(each) for name, each in self.clusters.items()}
+        section = sections[cluster]
+        if "bootstrap" in changes:
+            section["bootstrap"] = f"{changes.pop('bootstrap')},{section['bootstrap']}"
+        section["properties"] = {**section["properties"], **changes}
+        return Command(self.make, self.link, sections)
+
+    @contextmanager
+    def _frozen(self, name: str) -> Iterator[None]:
+        self.lab.signal(name, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.lab.signal(name, signal.SIGCONT)
+            soon(lambda: self._answers(name))
+
+    def _answers(self, name: str) -> bool:
+        if name != CONNECT:
+            return answering_brokers(self.lab.cluster(name).admin(), 5) > 0
+        with suppress(DrctlError), connect(self.lab) as client:
+            return bool(client.connectors())
+        return False
+
+
+@pytest.fixture(scope="module")
+def pair(
+    lab: Lab,
+    primary: ClusterUnderTest,
+    secondary: ClusterUnderTest,
+    new_drctl: NewDrctl,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Pair]:
+    topic = f"flights-silent-{uuid4().hex[:6]}"
+    for each in (secondary, primary):
+        each.create_topic(topic)
+    lab.replicate(True)
+    # Without new copies nothing shows that a source which drctl cannot reach is alive.
+    folder, password = tmp_path_factory.mktemp("writer"), primary.properties()["sasl.password"]
+    with writing(folder, primary.bootstrap, "admin", password, topic) as application:
+        soon(lambda: secondary.end_offsets(topic)[0] > 0)
+        yield Pair(lab, {SOURCE: primary, TARGET: secondary}, new_drctl, topic)
+        assert application.taken()
+    primary.delete_topics([topic])
+    secondary.delete_topics([topic])
+
+
+def told(words: Sequence[str], seconds: float, ran: Ran) -> str:
+    return f"{' '.join(words)}: {seconds:.1f} s, exit code {ran.code}\n{ran.stdout}\n{ran.stderr}"
+
+
+def test_unresponsive_components_are_not_awaited_one_after_another(pair: Pair) -> None:
+    rows = (
+        ([SOURCE, TARGET], Fault.HOLE, (ESTIMATE, (*PLANNED, *GO))),
+        ([SOURCE], Fault.DEAD, (ORDER,)),
+        ([CONNECT], Fault.FROZEN, (UNPLANNED,)),
+    )
+    for silent, fault, commands in rows:
+        with pair.without((), fault) as drctl:
+            usual, _ = drctl.timed(PLANNED)
+        with pair.without(silent, fault) as drctl:
+            ran = [drctl.timed(words) for words in commands]
+        for words, (seconds, ended) in zip(commands, ran, strict=True):
+            assert ended.code == code_of(words, silent, fault), told(words, seconds, ended)
+            assert seconds < usual + WAITS_S, told(words, seconds, ended)
+            said = ended.stdout + ended.stderr
+            neither = "neither cluster responds from this host" in said.splitlines()[0]
+            assert neither == (silent == [SOURCE, TARGET]), said
+            if silent == [SOURCE, TARGET]:
+                assert "--mode unplanned" not in said, said
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"sasl.password": "not-the-password"}, {"sasl.mechanism": "SCRAM-SHA-256"}],
+    ids=lambda changes: "-".join(changes.values()),
+)
+def test_a_rejected_login_is_not_a_lost_cluster(pair: Pair, changes: dict[str, str]) -> None:
+    for cluster in (SOURCE, TARGET):
+        several = "sasl.password" in changes and cluster == SOURCE
+        drctl = pair.changed(cluster, **changes)
+        commands = (STATUS, DOCTOR, (*PLANNED, *GO), TRANSLATE) if several else (STATUS,)
+        ran = [drctl.timed(words) for words in commands]
+        lines = drctl.drctl.config.read_text(encoding="utf-8").splitlines()
+        for words, (seconds, ended) in zip(commands, ran, strict=True):
+            assert ended.code == 2, told(words, seconds, ended)
+            found = re.search(
+                rf"error: (\S+):(\d+):\d+: clusters\.{cluster}\.properties\.(\S+):", ended.stderr
+            )
+            assert found is not None, told(words, seconds, ended)
+            assert found[3] in changes, told(words, seconds, ended)
+            assert found[3] in lines[int(found[2]) - 1]
+            assert "unplanned" not in ended.stdout + ended.stderr
+
+
+def test_a_source_that_rejects_the_login_can_be_abandoned_explicitly(pair: Pair) -> None:
+    drctl = pair.changed(SOURCE, **{"sasl.password": "not-the-password"})
+    ran = drctl.run(*UNPLANNED, "--override", "source-alive=its directory of users is gone")
+    assert ran.code == 0, ran.stdout + ran.stderr
+
+
+def test_one_failing_address_of_several_is_not_a_lost_cluster(pair: Pair) -> None:
+    with black_hole() as hole:
+        near = [f"127.0.0.1:{port}" for port in (hole, *free_ports(1))]
+        ran = side_by_side(
+            *(
+                lambda b=bootstrap: pair.changed(SOURCE, bootstrap=b).timed(STATUS)
+                for bootstrap in near
+            )
+        )
+    for seconds, ended in ran:
+        assert ended.code in (0, 1), told(STATUS, seconds, ended)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("fault", Fault)
+@pytest.mark.parametrize("silent", ROWS, ids="+".join)
+def test_every_command_answers_within_its_limit(
+    pair: Pair, silent: list[str], fault: Fault, record_property: Any
+) -> None:
+    wrong = []
+    with pair.without(silent, fault) as drctl:
+        for words in COMMANDS:
+            code = code_of(words, silent, fault)
+            if code is None:
+                continue
+            seconds, ran = drctl.timed(words)
+            record_property(" ".join(words), f"{seconds:.1f}")
+            print(
+                f"{'+'.join(silent):28} {fault:12} {' '.join(words):44} {seconds:5.1f} {ran.code}"
+            )
+            if ran.code != code or seconds >= WITHIN_S:
+                wrong.append(f"expected {code}: {told(words, seconds, ran)}")
+    assert not wrong, "\n".join(wrong)

@@ -1,0 +1,70 @@
+"""A cluster that is back and has lost its records, in memory: all of them, or most."""
+
+from dataclasses import dataclass
+
+from drctl.engine.failback_state import Search, filter_to_add
+from drctl.model.groups import Committed
+from drctl.steps.stop_replication import PAUSED, STOPPED
+from tests.engine.client_state import NEW, OLD, empty
+from tests.engine.connect_workers import Connector
+from tests.engine.memory_clusters import COPY, TOPICS, record
+from tests.engine.pair import AUDIT, BACK, ORDERS, PRIMARY, SECONDARY, Deed
+from tests.engine.recovered_cluster import Returned
+
+EVERYTHING = ("o1", "o2", "o3", "o4", "t1", "n1", "n2")
+"""What the survivor has; t1 was copied to it by drctl on an earlier way home."""
+
+ALONE = "x1"
+"""Written to the cluster after it was cut: nobody else has it."""
+
+QUESTION = f"empty-{PRIMARY}"
+
+
+@dataclass
+class Rebuilt(Returned):
+    """The way home to a cluster that has lost its records."""
+
+    made_anew: bool = True
+
+    def search_before_rebuild(self) -> Search:
+        self.home.overview()
+        if not any(self.home.logs.values()):
+            return Search("", 0, 0, 0, 0, {}, {})
+        tail = len(tuple(self._tail()))
+        return Search("gap/main-1", tail, tail, 0, 0, {}, {})
+
+    def empty(self) -> None:
+        """A person deletes the link's topics."""
+        for topic in TOPICS:
+            self.home.delete(topic)
+
+
+def wiped() -> Rebuilt:
+    """It was made anew: it has no topic, no group and no rule; Connect knows of what was there."""
+    pair = Rebuilt(SECONDARY, PRIMARY)
+    pair.away.append(AUDIT, record("a1"))
+    for key in EVERYTHING:
+        pair.away.append(ORDERS, record(key, COPY if key == "t1" else ()))
+    # An earlier way home has come as far as it goes now, and left out what drctl had copied.
+    pair.workers.connectors = {
+        "mm2": Connector(pair.home, pair.away, PAUSED, PAUSED, kept={AUDIT: 0, ORDERS: 40}),
+        BACK: Connector(pair.away, pair.home, STOPPED, STOPPED, kept={AUDIT: 0, ORDERS: 6}),
+    }
+    back = pair.workers.connectors[BACK]
+    back.config |= filter_to_add(back.config)
+    pair.sites[SECONDARY].positions.positions = {"old": {ORDERS: Committed(2)}}
+    pair.arrivals.groups_of = {
+        SECONDARY: {"app": empty("app", NEW), "old": empty("old", OLD)},
+        PRIMARY: {"app": empty("app", OLD), "old": empty("old", OLD)},
+    }
+    pair.deeds[QUESTION] = Deed(pair.empty, lambda: not any(pair.home.logs.values()))
+    pair.settle()
+    return pair
+
+
+def cut() -> Rebuilt:
+    """It was restored to an older state, and something has written to it since."""
+    pair = wiped()
+    for key in ("o1", "o2", ALONE):
+        pair.home.append(ORDERS, record(key))
+    return pair

@@ -1,0 +1,120 @@
+"""A cluster that was lost and is back, with records that only it has, in memory."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from drctl.engine.failback_state import Offsets, Reconciliation, Search
+from drctl.model.groups import Committed
+from drctl.model.topology import TopicPartition
+from drctl.steps.first_records import is_copy
+from drctl.steps.stop_replication import PAUSED, STOPPED
+from tests.engine.client_state import NEW, OLD, empty
+from tests.engine.connect_workers import Connector
+from tests.engine.memory_clusters import COPY, Logs, record
+from tests.engine.pair import AUDIT, BACK, OF_A_PERSON, ORDERS, PRIMARY, SECONDARY, Pair
+
+BOTH, TAIL, NEWER = ("o1", "o2", "o3", "o4"), ("t1", "t2"), ("n1", "n2")
+
+
+@dataclass
+class Returned(Pair):
+    """The way home: clients are on the secondary, which was the target.
+
+    Attributes:
+        search: the result that decisions rest on.
+        undecided: what nobody has said what becomes of.
+        discards: whether the records are given up.
+    """
+
+    search: Search | None = None
+    undecided: tuple[str, ...] = ()
+    discards: bool = False
+    given_up: tuple[str, ...] = ()
+
+    @property
+    def home(self) -> Logs:
+        """The logs of the cluster that is back."""
+        return self.sites[PRIMARY].logs
+
+    @property
+    def away(self) -> Logs:
+        """The logs of the cluster that survived."""
+        return self.sites[SECONDARY].logs
+
+    def search_result(self) -> Search:
+        for logs in (self.home, self.away):
+            logs.overview()
+        begun = bool(self.workers.connectors[BACK].kept)
+        if self.search is None or not (begun or self._copied()):
+            tail = len(tuple(self._tail()))
+            ends = {place: len(log) for place, log in self.home.logs.items()}
+            self.search = Search("gap/main-1", tail, tail, 0, 0, ends, self._boundaries())
+        return replace(self.search, started=begun)
+
+    def reconciliation(self) -> Reconciliation:
+        self.away.overview()
+        due = len(tuple(self._tail())) - len(self.given_up)
+        done = {"discard": len(self.given_up)} if self.discards else {"copy": len(self._copied())}
+        return Reconciliation(due, self.undecided, done)
+
+    def reconcile(self) -> None:
+        if self.discards:
+            gone = tuple(key for _, key in self._tail())
+            note = lambda: setattr(self, "given_up", gone)  # noqa: E731
+            self.trace.change(f"records of {SECONDARY}", "given up", note)
+            return
+        for place, key in tuple(self._tail()):
+            # Its progress is in the same transaction as the record.
+            put = lambda p=place, k=key: self.away.append(p, record(k, COPY))  # noqa: E731
+            self.trace.change(f"records of {SECONDARY}", key, put)
+
+    def _tail(self) -> Iterator[tuple[TopicPartition, str]]:
+        """What only the cluster has that is back."""
+        there = set(self.away.all_keys())
+        for place, log in sorted(self.home.logs.items()):
+            for each in log:
+                key = (each.key or b"").decode()
+                if place in (AUDIT, ORDERS) and key not in there:
+                    yield place, key
+
+    def _copied(self) -> list[str]:
+        return [
+            (each.key or b"").decode()
+            for log in self.away.logs.values()
+            for each in log
+            if is_copy(each)
+        ]
+
+    def _boundaries(self) -> Offsets:
+        there = set(self.home.all_keys())
+        found = {}
+        for place in (AUDIT, ORDERS):
+            log = self.away.logs[place]
+            new = (each.offset for each in log if (each.key or b"").decode() not in there)
+            found[place] = next(new, len(log))
+        return found
+
+
+def returned() -> Returned:
+    """It is back: what copied from it idles, what brings records home was made and never ran."""
+    pair = Returned(SECONDARY, PRIMARY)
+    for logs, orders in ((pair.home, (*BOTH, *TAIL)), (pair.away, (*BOTH, *NEWER))):
+        logs.append(AUDIT, record("a1"))
+        for key in orders:
+            logs.append(ORDERS, record(key))
+    old = Connector(pair.home, pair.away, PAUSED, PAUSED, kept={AUDIT: 0, ORDERS: 3})
+    pair.workers.connectors = {"mm2": old, BACK: Connector(pair.away, pair.home, STOPPED, STOPPED)}
+    survivor, lost = pair.sites[SECONDARY], pair.sites[PRIMARY]
+    survivor.rules.rules |= {OF_A_PERSON}
+    survivor.rules.spread()
+    survivor.positions.positions = {"old": {ORDERS: Committed(2)}}
+    lost.positions.positions = {
+        "app": {AUDIT: Committed(1), ORDERS: Committed(5)},
+        "old": {ORDERS: Committed(1)},
+    }
+    pair.arrivals.groups_of = {
+        SECONDARY: {"app": empty("app", NEW), "old": empty("old", OLD)},
+        PRIMARY: {"app": empty("app", OLD), "old": empty("old", OLD)},
+    }
+    pair.settle()
+    return pair

@@ -1,0 +1,219 @@
+"""Both failovers by their real steps: what others do while drctl is away, or while it works."""
+
+from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
+from typing import cast
+
+import pytest
+
+from drctl.engine.abandoning import abandon
+from drctl.engine.entries import What
+from drctl.engine.kind import Status, Trait
+from drctl.engine.run_state import read_run
+from drctl.engine.source_fence import ALIVE, CHANGED_AFTER_FENCE
+from drctl.model.errors import ExitCode
+from drctl.model.loss import Mode
+from drctl.plans.inputs import FenceMethod
+from drctl.steps.registry import KINDS
+from drctl.views import run_lines, run_words
+from drctl.views.run_reading import report_data
+from tests.depth import QUICK, some
+from tests.engine.crashing import (
+    WHO,
+    Ledger,
+    assert_looked_at,
+    attempt,
+    countdown,
+    ends,
+    points,
+    run,
+)
+from tests.engine.failovers import case, fence_falls, fence_of, named, plan
+from tests.engine.pair import PRIMARY, SECONDARY, Pair
+from tests.engine.toggles import Crash, Hurried, World
+
+BEHIND = [step.id for step in plan(Mode.PLANNED).steps][3:]
+
+
+def test_a_lifted_fence_is_set_again_and_all_later_steps_are_repeated() -> None:
+    given, begun_anew = replace(case(Mode.PLANNED), meanwhile=fence_falls), 0
+    whole = run(given)
+    wanted = {**whole.pair.state, "rules": fence_of(whole.pair)}
+    for number in some(ends(given)[:-1], 2):
+        ran = run(given, number)
+        assert ran.outcome.status is Status.DONE, number
+        assert {**ran.pair.state, "rules": fence_of(ran.pair)} == wanted, number
+        assert_looked_at(ran.pair)
+        stale = ran.ledger.told(What.STALE)
+        assert stale == BEHIND[: len(stale)], "all that was done behind it, in its order"
+        if stale:
+            begun_anew += 1
+            assert ran.pair.state == whole.pair.state, "consumers are fenced again, too"
+            assert ran.ledger.told(What.OBSERVED)[0] == "fence-producers", number
+    assert begun_anew > (12 if QUICK else 25)
+
+
+def written_meanwhile(pair: Pair) -> None:
+    """The same; and a client that was not sent on yet writes a record before drctl is back."""
+    fence_falls(pair)
+    pair.to_write = ["behind the fence"] if pair.endpoints[0].cluster == PRIMARY else []
+    pair.tick()
+
+
+def copied_by_hand(pair: Pair) -> None:
+    """A person lets replication run until it is through."""
+    pair.workers.connectors["mm2"].wanted = "RUNNING"
+    pair.settle()
+
+
+def test_a_record_written_without_the_fence_is_not_lost_silently() -> None:
+    """Where what copies is stopped already, all is put back; once that cannot be, it is owed."""
+    given = replace(case(Mode.PLANNED), meanwhile=written_meanwhile, remedy=copied_by_hand)
+    before, whole, seen = given.pair(), run(given).pair, set()
+    for number in ends(given)[:-1]:
+        ran = run(given, number)
+        done = ran.outcome.status is Status.DONE
+        assert fence_of(ran.pair) == fence_of(whole if done else before), number
+        if ran.pair.written:
+            where = SECONDARY if done else PRIMARY
+            assert ran.pair.endpoints[0].cluster == where
+            arrived = "behind the fence" in ran.pair.sites[where].logs.all_keys()
+            outstanding = "fence-producers" in ran.ledger.told(What.OUTSTANDING)
+            assert ran.outcome.outstanding is outstanding is not arrived, number
+            seen.add((ran.first, ran.outcome.status, outstanding))
+    done, refused, stopped = Status.DONE, Status.REFUSED, Status.STOPPED
+    assert seen == {
+        (done, done, False),
+        (refused, refused, False),
+        (stopped, done, False),
+        (done, done, True),
+    }
+
+
+def test_no_confirmation_of_the_fence_is_awaited_after_writes_are_enabled() -> None:
+    """A run that goes on where nobody answers sends clients on; that nobody knows is owed."""
+
+    def nobody_is_there(pair: Pair) -> None:
+        pair.deeds = {}
+
+    given = replace(case(Mode.PLANNED, FenceMethod.NONE), meanwhile=nobody_is_there)
+    (opened,) = (n for n, name in enumerate(points(given)) if name == "before endpoint 1 secondary")
+    ran = run(given, opened)
+    assert (ran.outcome.status, ran.outcome.outstanding) == (Status.DONE, True)
+    outstanding = [each["what"] for each in ran.ledger.entries if each["entry"] == What.OUTSTANDING]
+    assert len(outstanding) == 1
+    assert outstanding[0].startswith(
+        "primary may have accepted writes after the fence that secondary does not have: not ans"
+    )
+
+
+def writing(pair: Pair) -> None:
+    """A producer writes as fast as it can, wherever it is sent to."""
+    pair.to_write = [f"w{number}" for number in range(40)]
+    pair.tick()
+
+
+@pytest.mark.parametrize("method", FenceMethod, ids=named)
+def test_no_acknowledged_record_is_lost_and_only_one_cluster_accepts_writes(
+    method: FenceMethod,
+) -> None:
+    given = case(Mode.PLANNED, method, writing)
+    for number in ends(given)[::3]:
+        pair = run(given, number).pair
+        clusters = [cluster for _, cluster in pair.written]
+        assert clusters == sorted(clusters), "primary, and then secondary"
+        assert {*clusters} == {PRIMARY, SECONDARY}
+        there = Counter(pair.sites[SECONDARY].logs.all_keys())
+        assert {key: there[key] for key, _ in pair.written} == {k: 1 for k, _ in pair.written}
+
+
+def comes_back(pair: Pair) -> None:
+    """The lost source answers again."""
+    pair.trace.silent.clear()
+    pair.settle()
+
+
+def test_a_recovered_source_prevents_enabling_writes() -> None:
+    """Behind the announcement that it is opened nothing is put back; and nothing is opened."""
+    given = replace(case(Mode.UNPLANNED), meanwhile=comes_back, remedy=lambda pair: None)
+    seen = set()
+    for number in ends(given):
+        ran = run(given, number)
+        done = ran.outcome.status is Status.DONE
+        assert ran.pair.sang(SECONDARY) is done, number
+        assert ran.pair.state["endpoints"] == [SECONDARY if done else PRIMARY] * 2
+        if ran.outcome.status is Status.REFUSED:
+            assert ran.pair.state["connectors"]["mm2"][0] == "RUNNING"
+        seen.add(ran.outcome.status)
+    assert seen == {Status.DONE, Status.REFUSED, Status.STOPPED}
+
+
+def test_a_recovered_source_is_abandoned_by_an_override() -> None:
+    """What stopped the run is passed over with a reason; then it comes to its end, everywhere."""
+    given_up = {ALIVE: "it comes and goes"}
+    given = replace(
+        case(Mode.UNPLANNED), meanwhile=comes_back, remedy=lambda pair: None, overrides=given_up
+    )
+    passed = 0
+    for number in ends(given):
+        ran = run(given, number)
+        if ran.first is Status.STOPPED:
+            passed += 1
+            assert ran.outcome.status is Status.DONE, number
+            assert ran.pair.state["endpoints"] == [SECONDARY] * 2
+            assert read_run(ran.ledger.entries).overrides == given_up
+    assert passed > 0
+
+
+def test_records_that_passed_an_overridden_fence_are_outstanding() -> None:
+    reason = "nobody can copy it now"
+    given = replace(
+        case(Mode.PLANNED),
+        meanwhile=written_meanwhile,
+        remedy=lambda pair: None,
+        overrides={CHANGED_AFTER_FENCE: reason},
+    )
+    passed = 0
+    for number in ends(given)[:-1]:
+        ran = run(given, number)
+        if ran.first is not Status.STOPPED:
+            continue
+        passed += 1
+        assert (ran.outcome.status, ran.outcome.outstanding) == (Status.DONE, True), number
+        outstanding = read_run(ran.ledger.entries).outstanding
+        why = f"{CHANGED_AFTER_FENCE} is overridden: {reason}; run drctl gap"
+        assert outstanding["fence-producers"].endswith(why)
+        assert "behind the fence" not in ran.pair.sites[SECONDARY].logs.all_keys()
+    assert passed > 0
+
+
+def test_an_abandoned_run_names_its_changes() -> None:
+    """Wherever its process ended; then nobody goes on with it, and its report says what stands."""
+    given = case(Mode.PLANNED)
+    for number in some(ends(given)[:-1], 2):
+        pair = given.pair()
+        ledger = Ledger(cast(World, pair.trace), pair=pair, plan=given.plan)
+        pair.trace.fall = countdown(number)
+        with suppress(Crash):
+            attempt(given, pair, ledger)
+        if not ledger.entries or read_run(ledger.entries).status:
+            continue
+        before, state = pair.state, read_run(ledger.entries)
+        announced = {
+            effect.step
+            for effect in state.effects
+            if Trait.CHANGES in KINDS[given.plan.step(effect.step).kind].traits
+        }
+        outcome = abandon(state, "the primary was scrapped", WHO, ledger, KINDS, Hurried())
+        assert outcome.exit_code is ExitCode.FOUND
+        assert pair.state == before, "nothing is put back"
+        read = read_run(ledger.entries)
+        assert (read.status, read.abandoned) == ("stopped", "the primary was scrapped")
+        assert {*read.left_changed} == announced, number
+        data = report_data(read)
+        assert data.ending.exit_code is ExitCode.FOUND
+        assert run_words.verdict(data).startswith("Abandoned at ")
+        told = " ".join(step.why for step in run_lines.next_steps(data))
+        assert all(what[1:] in told for what in read.left_changed.values())
+        assert "Leave secondary closed" not in told

@@ -1,0 +1,55 @@
+"""The prechecks before a plan: what stands against it, and what a plan does not need to know."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+
+from drctl.engine.kind import Kind
+from drctl.engine.ports import LinkReader
+from drctl.model.errors import Refused
+from drctl.model.finding import Finding, Status
+from drctl.model.loss import Mode
+from drctl.model.plan import Step
+from drctl.plans.failover import failover
+from drctl.plans.inputs import PlanInputs
+from drctl.steps.prechecks import Preflight
+from drctl.steps.questions import concerned
+from drctl.steps.registry import KINDS
+
+NO_FENCE = Finding("fence-not-possible", Status.FAIL, "fence of cluster a", "the link has none")
+LAG = Finding("replication-lag", Status.FAIL, "link main", "it lags", remedy="wait")
+
+
+class Said:
+    def __init__(self, *found: Finding) -> None:
+        self.found = found
+
+    def findings(self, mode: str) -> Sequence[Finding]:
+        return self.found
+
+
+def asked(*found: Finding, **settings: Any) -> Any:
+    given = {"mode": "planned", "overrides": {}, **settings}
+    return Kind(Preflight()).check(given, {}, cast(LinkReader, Said(*found)))
+
+
+def test_a_plan_without_a_fence_needs_no_fence_precheck() -> None:
+    bare = (Step("ask", "preflight", {"mode": "planned", "overrides": {}}),)
+    (step,) = concerned(bare, KINDS)
+    assert asked(NO_FENCE, **step.settings).get("warnings", []) == []
+    with pytest.raises(Refused, match="replication-lag: link main: it lags"):
+        asked(NO_FENCE, LAG, **step.settings)
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_plan_with_a_fence_has_its_precheck(mode: Mode) -> None:
+    plan = failover(mode, PlanInputs("main", "a", "b", ("User:app",), ("mm2",)))
+    assert concerned(plan.steps, KINDS) == plan.steps
+    only_readers = (
+        Step("ask", "preflight", {"mode": "planned", "overrides": {}}),
+        Step("fence", "fence-consumers", {}),
+    )
+    assert concerned(only_readers, KINDS) == only_readers
+    with pytest.raises(Refused, match="fence-not-possible"):
+        asked(NO_FENCE)

@@ -1,0 +1,237 @@
+"""A world of switches for the engine: each can be on or off, and every change is counted."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from drctl.engine.executing import Execution
+from drctl.engine.kind import Description, Facts, Kind, Polling, Readback, State, Trait
+from drctl.engine.ports import LinkReader, LinkWriter
+from drctl.model.errors import Fenced, Refused, Unknown
+from drctl.model.plan import Duty, Json, Plan, Step
+from drctl.steps.groups import PrepareGroups
+from drctl.steps.producer_ids import AdvanceProducerIds
+from tests.engine.client_state import ENDS, Arrivals
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+@dataclass
+class World(Arrivals):
+    """The switches, and what was done to them; and what clients find where they arrive.
+
+    Attributes:
+        unseen: switches that do not answer.
+        stuck: switches that take no effect.
+        silent: also switches that take effect, but do not say so.
+        again: what was switched though it had been switched so already, and stayed.
+    """
+
+    on: dict[str, bool] = field(default_factory=dict)
+    unseen: set[str] = field(default_factory=set)
+    stuck: set[str] = field(default_factory=set)
+    refused: set[str] = field(default_factory=set)
+    again: list[tuple[str, bool]] = field(default_factory=list)
+
+    def set(self, name: str, to: bool) -> None:
+        """Switch."""
+        self.fall(f"before {name} {to}")
+        if name not in self.stuck:
+            if self.on.get(name, False) == to and (name, to) in self.applied:
+                self.again.append((name, to))
+            if self.on.get(name, False) != to:
+                self.applied.append((name, to))
+            self.on[name] = to
+        self.fall(f"after {name} {to}")
+        if name in self.silent:
+            raise Unknown(f"no answer from {name}")
+
+    def is_on(self, name: str) -> bool:
+        """Look."""
+        self.fall(f"look {name}")
+        if name in self.unseen:
+            raise Unknown(f"{name} does not answer")
+        return self.on.get(name, False)
+
+
+class Blind:
+    """Refuses to be used: what only looks must not touch the hands."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"{name} was used by something that only looks")
+
+
+@dataclass(frozen=True)
+class Switch:
+    """Switches one on."""
+
+    name: str
+    traits: Trait
+
+    def describe(self, settings: Json) -> Description:
+        return Description(
+            f"switch {self.name} on", f"{self.name} is on", f"switch {self.name} off"
+        )
+
+    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+        world = cast(World, look)
+        if self.name in world.refused:
+            raise Refused(f"{self.name} must not be switched", "ask its owner")
+        return {"name": self.name, "before": world.is_on(self.name)}
+
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+        cast(World, writer).set(intent["name"], True)
+        return ()
+
+    def verify(self, intent: Json, look: LinkReader) -> Readback:
+        on = cast(World, look).is_on(intent["name"])
+        return Readback(
+            State.DONE if on else State.WAITING, f"{intent['name']} is {on}", {"on": on}
+        )
+
+    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+        cast(World, writer).set(intent["name"], bool(intent["before"]))
+        return ()
+
+    def verify_undo(self, intent: Json, look: LinkReader) -> Readback:
+        back = cast(World, look).is_on(intent["name"]) == intent["before"]
+        return Readback(State.DONE if back else State.WAITING, f"{intent['name']} is back: {back}")
+
+
+@dataclass(frozen=True)
+class Glance(Polling):
+    """Only looks whether a switch is in a position."""
+
+    name: str
+    traits: Trait
+    wanted: bool = False
+
+    def describe(self, settings: Json) -> Description:
+        return Description(f"look at {self.name}", f"{self.name} is {self.wanted}")
+
+    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+        return {}
+
+    def verify(self, intent: Json, look: LinkReader) -> Readback:
+        fits = cast(World, look).is_on(self.name) == self.wanted
+        facts = {"missing": 0} if self.name == "drain" else None
+        return Readback(State.DONE if fits else State.WAITING, f"{self.name} fits: {fits}", facts)
+
+
+@dataclass
+class Notes:
+    """A journal in memory that a process can end in."""
+
+    world: World
+    run: str = "r1"
+    where: str = "memory"
+    entries: list[Mapping[str, Any]] = field(default_factory=list)
+    taken: bool = False
+
+    def append(self, entries: Sequence[Mapping[str, Any]]) -> None:
+        for entry in entries:
+            point = f"{entry['entry']} {entry.get('step', '')}".strip()
+            self.world.fall(f"before journal {point}")
+            self.entries.append(entry)
+            self.world.fall(f"after journal {point}")
+
+    def check(self) -> None:
+        if self.taken:
+            raise Fenced("link main was acquired by run r2", "follow the other one")
+
+
+@dataclass
+class Hurried:
+    """A clock that waits for nobody."""
+
+    seconds: float = 1_700_000_000.0
+    stop_after: float = float("inf")
+    waited: float = 0
+
+    def now(self) -> float:
+        return self.seconds
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def wait(self, seconds: float) -> None:
+        self.seconds += seconds
+        self.waited += seconds
+
+    @property
+    def stopping(self) -> bool:
+        return self.waited >= self.stop_after
+
+
+class Deaf:
+    """Watches nothing."""
+
+    def step(self, identity: str, number: int, total: int) -> None:
+        pass
+
+    def waiting(self, identity: str, words: str, left_s: float) -> None:
+        pass
+
+    def ended(self, identity: str, words: str, figures: Mapping[str, float]) -> None:
+        pass
+
+
+STEPS: tuple[tuple[str, Trait], ...] = (
+    ("fence", Trait.CHANGES | Trait.FENCES_WRITES),
+    ("drain", Trait.DRAINS),
+    ("stop", Trait.CHANGES | Trait.STOPS_REPLICATION),
+    ("offsets", Trait.CHANGES | Trait.COMMITS_OFFSETS),
+    ("open", Trait.CHANGES | Trait.ENABLES_WRITES),
+    ("switch", Trait.CHANGES | Trait.SWITCHES),
+)
+
+
+def kinds() -> dict[str, Kind]:
+    """One kind a step."""
+    looking: list[Kind] = [
+        Glance("preflight", Trait.RUNS_PRECHECKS),
+        Glance("stock", Trait.SNAPSHOTS_STATE),
+    ]
+    doing: list[Kind] = [
+        Switch(name, traits) if Trait.CHANGES in traits else Glance(name, traits)
+        for name, traits in STEPS
+    ]
+    real: list[Kind] = [Kind(PrepareGroups()), Kind(AdvanceProducerIds())]
+    return {kind.name: kind for kind in (*looking, *doing, *real)}
+
+
+ORDER = (
+    *("preflight", "stock", "fence", "drain", "stop"),
+    *("prepare-groups", "offsets", "advance-producer-ids", "open", "switch"),
+)
+REAL: Mapping[str, Json] = {
+    "prepare-groups": ENDS,
+    "advance-producer-ids": {**ENDS, "at_most_seconds": 30},
+}
+"""Settings of those kinds that are drctl's own."""
+
+PRECHECKS: Json = {"mode": "planned", "overrides": {}}
+
+
+def plan(**duties: Duty) -> Plan:
+    """All steps in their order."""
+    usual = dict.fromkeys(REAL, Duty.BEST_EFFORT) | duties
+    steps = tuple(
+        Step(
+            name,
+            name,
+            PRECHECKS if name == "preflight" else REAL.get(name, {}),
+            5,
+            usual.get(name, Duty.REQUIRED),
+        )
+        for name in ORDER
+    )
+    return Plan("test", "main", "primary", "secondary", steps)
+
+
+def execution(world: World, notes: Notes, clock: Hurried | None = None) -> Execution:
+    """The engine over this world."""
+    look, writer = cast(LinkReader, world), cast(LinkWriter, world)
+    return Execution(kinds(), look, writer, notes, clock or Hurried(), Deaf())
