@@ -192,6 +192,9 @@ class GapRuns:
         from drctl.gap.tail import Tail
 
         finder, only = adapters.position_finder(self.link, source, target), self.options.only
+        if self.link.settings.origin_header:
+            # Records of the other cluster's applications are between those of the tail.
+            finder = None
         if finder is not None:
             found = finder.positions(topics)
             return Tail(source, target, found, finder.same_offsets, only=only)

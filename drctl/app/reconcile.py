@@ -125,7 +125,9 @@ def opened(given: ReconcileOptions, configuration: "Callable[[], Config]") -> "I
     config = configuration()
     policies = _policies(given, per_partition=config.file.policy.order == "per-partition")
     check_names(policies, gap.topics)
-    link = config.link(gap.link)
+    link, overrides = config.link(gap.link), given.overrides
+    if link.settings.origin_header:
+        overrides = {Precheck.SOURCE_MOVED: _BOTH_WRITE, **overrides}
     with (
         adapters.both_readers(link) as (source, target),
         reconcile_adapters.reconcile_topic(link) as topic,
@@ -154,12 +156,15 @@ def opened(given: ReconcileOptions, configuration: "Callable[[], Config]") -> "I
                 chosen = [p for p in gap.partitions if policies.chooses(p.place.topic)]
                 reader = look(source, target, chosen)
                 check_clusters(gap, reader)
-                plan = build_plan(gap, policies, rows, reader, kept, given.overrides)
+                plan = build_plan(gap, policies, rows, reader, kept, overrides)
                 spared = compacted(gap, reader) if given.spares_compacted else ()
                 return with_appended(plan, growth.look(plan, reader, last=last), spared), reader
 
         plan, _ = make(topic.kept(), last=False)
         yield Opened(plan, given, config, link, gap, rows, topic, target, make)
+
+
+_BOTH_WRITE = "applications write on both clusters (origin_header)"
 
 
 def _policies(given: ReconcileOptions, *, per_partition: bool) -> "Policies":
@@ -209,7 +214,8 @@ def execute(opened: Opened) -> "ReconcileResult":
         copier = None
         if plan.recorded or plan.noted:
             _make_topics(plan, opened.topic)
-            copier = stack.enter_context(reconcile_adapters.copier(opened.link))
+            writer = reconcile_adapters.copier(opened.link, opened.gap.source_id)
+            copier = stack.enter_context(writer)
         # The copier has fenced earlier writers, so the recorded progress is final.
         kept = opened.topic.settled() if copier else opened.topic.kept()
         plan, reader = opened.make(kept, last=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from drctl.app import adapters
 from drctl.app.notices import notices
+from drctl.formats import replicator_headers
 from drctl.model.errors import ConfigError, DrctlError, UsageError
 from drctl.model.strict_json import read_json
 
@@ -122,13 +123,19 @@ def reconcile_topic(link: "Link") -> "Iterator[ReconcileTopic]":
         yield topic
 
 
-def copier(link: "Link") -> "TransactionalCopier":
+def copier(link: "Link", source_id: str) -> "TransactionalCopier":
     """A transactional writer to a link's target; entering it fences earlier writers.
+
+    Args:
+        source_id: Kafka's id of the source.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
     """
-    return adapters.writer(link.target, link.target_config).copier(link.name)
+    header = link.settings.origin_header
+    # The layout of Replicator's own header is not documented: see `formats.replicator_headers`.
+    marks = [(header, source_id.encode())] if header and header != replicator_headers.HEADER else []
+    return adapters.writer(link.target, link.target_config).copier(link.name, marks)
 
 
 def exporter(

@@ -18,7 +18,7 @@ from drctl.checks.observed import Observed
 from drctl.checks.verdict import NotObserved, Verdict, fail, ok, require, warn
 from drctl.config.fields import UNCHANGED
 from drctl.config.link import Link
-from drctl.config.mirrors import arrives_as, brokers, simple_class
+from drctl.config.mirrors import arrives_as, brokers, origin_fault, simple_class
 from drctl.model.finding import Status
 from drctl.model.replication import Connector
 from drctl.model.text import put
@@ -40,6 +40,8 @@ def loops(observed: Observed) -> Verdict | None:
         # It marks records: see replicator-provenance.
         return None
     remedy = "rename topics in one direction, use provenance headers, or stop one direction"
+    if header := link.settings.origin_header:
+        return _told_apart(observed, subject, header)
     others = require(observed.neighbours, subject, "the other links are", remedy)
     running = _running_back(observed, subject)
     back = [each for each in others if (each.source, each.target) == (link.target, link.source)]
@@ -57,6 +59,32 @@ def loops(observed: Observed) -> Verdict | None:
         reason = f"link {listed(meant)} replicates back; whether it is running is not known"
         raise NotObserved(subject, reason, _LOOK)
     return ok(subject, "nothing replicates back under the same topic names")
+
+
+def _told_apart(observed: Observed, subject: str, header: str) -> Verdict:
+    """Whether the connectors of both directions mark their copies, and skip those of the other."""
+    connectors = _sources(observed)
+    named = observed.link.settings.replicator.connectors.source
+    ours = next((each for each in connectors if each.name == named), None)
+    if ours is None:
+        reason = f"whether replication adds header {header} and skips records with it is not known"
+        raise NotObserved(subject, reason, "check the replicators of both directions")
+    back = [each for each in connectors if _the_other_way(each, ours)]
+    faults = [
+        f"connector {each.name}: {fault}"
+        for each in (ours, *back)
+        if (fault := origin_fault(each.config, header))
+    ]
+    if not faults:
+        return ok(subject, f"copies have header {header}, and no connector replicates them back")
+    impact = "records are replicated in a loop, or copies count as records of the other cluster"
+    remedy = (
+        f"give each connector the transforms Filter (predicate HasHeaderKey, name={header}) and"
+        f" then InsertHeader (header={header}): docs/howto/two-active-sites.md"
+    )
+    if any(each.state not in _IDLE for each in (ours, *back)):
+        remedy += "; until then: " + "; ".join(put("", each.name, "stop") for each in (ours, *back))
+    return fail(subject, several(faults), "", impact, remedy)
 
 
 def _round(link: Link, other: Link) -> bool:
@@ -77,17 +105,22 @@ def _running_back(observed: Observed, subject: str) -> list[str]:
     While the link's own connector is stopped there is no loop: clients have failed over, and
     reverse replication runs.
     """
-    known: dict[str, Connector] = {}
-    for workers in (observed.connectors, observed.reverse):
-        if not isinstance(workers, Unavailable):
-            known |= workers
-    sources = [c for c in known.values() if simple_class(c.config) == SOURCE]
+    sources = _sources(observed)
     named = observed.link.settings.replicator.connectors.source
     ours = next((c for c in sources if c.name == named), None)
     if ours is None or ours.state in _IDLE:
         return []
     back = [c for c in sources if c.state == "RUNNING" and _the_other_way(c, ours)]
     return sorted(each.name for each in back if _brings_back(each, observed, subject))
+
+
+def _sources(observed: Observed) -> list[Connector]:
+    """The known MirrorMaker 2 connectors that replicate records."""
+    known: dict[str, Connector] = {}
+    for workers in (observed.connectors, observed.reverse):
+        if not isinstance(workers, Unavailable):
+            known |= workers
+    return [each for each in known.values() if simple_class(each.config) == SOURCE]
 
 
 def _the_other_way(connector: Connector, ours: Connector) -> bool:

@@ -243,7 +243,7 @@ def _compare(given: Gap) -> int:
     every_s = seconds(given.every, "--every") if given.every else 0.0
     config = configuration()
     if given.scope is Scope.ESTIMATE:
-        return _estimate(config.link(given.link), given.topic)
+        return _estimate(_with_one_writer(config.link(given.link)), given.topic)
     from drctl.app.gap import GapOptions, GapRuns
 
     chosen = config.link(given.link)
@@ -330,6 +330,21 @@ def _confirm_writing(config: "Config", *, execute: bool, yes: bool) -> None:
             f"the ledger in topic {place.topic} of {place.cluster} is only read; to update it, add"
             " --execute"
         )
+
+
+def _with_one_writer(link: "Link") -> "Link":
+    """The link, if numbers of offsets show what is missing.
+
+    Raises:
+        UsageError: applications write to its topics on both clusters.
+    """
+    if link.settings.origin_header:
+        raise UsageError(
+            f"--scope estimate: link {link.name} has `origin_header`: applications write on both"
+            " clusters, so numbers of offsets do not show what is missing",
+            "use --scope full, which compares the records of each cluster",
+        )
+    return link
 
 
 def _estimate(link: "Link", topics: Sequence[str]) -> int:

@@ -6,6 +6,7 @@ from ipaddress import IPv4Address, IPv6Address
 
 from drctl.config.document import Document, Entry, Mapping, Scalar, Sequence, scalars
 from drctl.config.endpoints import BOOTSTRAP, CLUSTER, domain_name
+from drctl.config.fields import UNCHANGED
 from drctl.config.problems import Path, Problem, did_you_mean, one_of, quoted
 
 _SRV = re.compile(r"(\d{1,5}) (\d{1,5}) (\d{1,5}) (\S+)")
@@ -17,6 +18,7 @@ def problems(document: Document) -> Iterator[Problem]:
         link = ("links", name)
         yield from _from_and_to(document, link)
         yield from _replicator(document, (*link, "replicator"))
+        yield from _origin_header(document, link)
         yield from _source_connectors(document, (*link, "source_connectors"))
         yield from _fence(document, (*link, "fence"))
         yield from _endpoints(document, link)
@@ -68,6 +70,31 @@ def _replicator(document: Document, path: Path) -> Iterator[Problem]:
     yield from _stopped_by_command(document, path)
     yield from _started_after_failover(document, path, kind)
     yield from _copied_offsets(document, path, kind)
+
+
+def _origin_header(document: Document, link: Path) -> Iterator[Problem]:
+    """Require the same header in the other direction, where its copies are told apart, too."""
+    path = (*link, "origin_header")
+    header = _scalar(document, path)
+    if header is None:
+        return
+    rename, reverse = ((*link, "replicator", key) for key in ("rename", "reverse"))
+    renamed, reversed_ = _scalar(document, rename), _filled(document, reverse)
+    if renamed and renamed.text != UNCHANGED:
+        text = "cannot be combined with `origin_header`: both links keep topic names"
+        yield Problem(renamed.mark, rename, text)
+    if reversed_:
+        text = "cannot be combined with `origin_header`: the other link has the connectors"
+        yield Problem(reversed_.mark, reverse, text)
+    ends = tuple(_text(document, (*link, end)) for end in ("from", "to"))
+    others = [("links", name) for name in _entries(document, ("links",))]
+    if not any(
+        tuple(_text(document, (*other, end)) for end in ("to", "from")) == ends
+        and _text(document, (*other, "origin_header")) == header.text
+        for other in others
+    ):
+        text = f"requires a link from {ends[1]} to {ends[0]} with the same `origin_header`"
+        yield Problem(header.mark, path, f"{text} ({quoted(header.text)})")
 
 
 def _access(document: Document, side: Path) -> Iterator[Problem]:

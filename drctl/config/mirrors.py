@@ -265,3 +265,46 @@ def how_to_write(connector: str, config: Mapping[str, str], cluster: str) -> str
     else:
         text += f", and {_OVERRIDE}security.*, sasl.* and ssl.* for {cluster}"
     return f"{text}; the worker requires connector.client.config.override.policy=All"
+
+
+_FILTER, _BY_HEADER = ".transforms.Filter", ".predicates.HasHeaderKey"
+_INSERT = ".transforms.InsertHeader"
+
+
+def skips_header(config: Mapping[str, str], header: str) -> bool:
+    """Whether a connector skips records that have a header."""
+    return any(_filters(config, name, header) for name in _transforms(config))
+
+
+def origin_fault(config: Mapping[str, str], header: str) -> str:
+    """Why MirrorMaker 2 does not tell copies from other records by a header; empty if it does."""
+    names = _transforms(config)
+    filters = [n for n, name in enumerate(names) if _filters(config, name, header)]
+    inserts = [n for n, name in enumerate(names) if _inserts(config, name, header)]
+    if not filters:
+        return f"it replicates records that have header {header}: copies return to their origin"
+    if not inserts:
+        return f"it does not add header {header} to its copies"
+    if inserts[0] < filters[-1]:
+        return f"it adds header {header} before it filters by it, and skips every record"
+    return ""
+
+
+def _transforms(config: Mapping[str, str]) -> tuple[str, ...]:
+    return _words(config.get("transforms", ""))
+
+
+def _filters(config: Mapping[str, str], name: str, header: str) -> bool:
+    of = f"transforms.{name}."
+    predicate = f"predicates.{config.get(of + 'predicate', '')}."
+    return (
+        config.get(of + "type", "").endswith(_FILTER)
+        and config.get(of + "negate", "false").lower() != "true"
+        and config.get(predicate + "type", "").endswith(_BY_HEADER)
+        and config.get(predicate + "name") == header
+    )
+
+
+def _inserts(config: Mapping[str, str], name: str, header: str) -> bool:
+    of = f"transforms.{name}."
+    return config.get(of + "type", "").endswith(_INSERT) and config.get(of + "header") == header

@@ -203,6 +203,8 @@ class LinkConfig(Section):
         identity: fields that identify a record on the target.
         keeps_partitions: whether records keep their partition.
         translate: whether consumer offsets are translated.
+        origin_header: header that replication adds to each copy; required, on the links of both
+            directions, if applications write to the same topic names on both clusters.
         source_connectors: connectors that write to the source and move with the applications.
     """
 
@@ -215,6 +217,7 @@ class LinkConfig(Section):
     identity: Identity = RECORD_FIELDS
     keeps_partitions: bool = True
     translate: bool = True
+    origin_header: Text | None = None
     replicator: ReplicatorConfig = Field(default_factory=lambda: ReplicatorConfig(kind="none"))
     source_connectors: SourceConnectorsConfig | None = None
     fence: FenceConfig = FenceConfig(method="none")

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, PlainSerializer
 
+from drctl.config.mirrors import skips_header
 from drctl.formats.provenance import HEADER
 from drctl.model.topology import TopicPartition
 
@@ -129,22 +130,11 @@ class OutstandingAction:
 _NAME = "drctlCopies"
 _TRANSFORMS, _PREDICATES = "transforms", "predicates"
 _PACKAGE = "org.apache.kafka.connect.transforms"
-_FILTER, _BY_HEADER = ".transforms.Filter", ".predicates.HasHeaderKey"
 
 
 def drops_copies(config: Mapping[str, str]) -> bool:
     """Whether a connector skips records with drctl's header."""
-    for name in _names(config.get(_TRANSFORMS, "")):
-        of = f"{_TRANSFORMS}.{name}."
-        predicate = f"{_PREDICATES}.{config.get(of + 'predicate', '')}."
-        if (
-            config.get(of + "type", "").endswith(_FILTER)
-            and config.get(of + "negate", "false").lower() != "true"
-            and config.get(predicate + "type", "").endswith(_BY_HEADER)
-            and config.get(predicate + "name") == HEADER
-        ):
-            return True
-    return False
+    return skips_header(config, HEADER)
 
 
 def filter_to_add(config: Mapping[str, str]) -> dict[str, str]:

@@ -54,6 +54,9 @@ class Identity:
     Attributes:
         header_names: headers that are part of the identity, if configured for the link.
         ignored_headers: headers that replication adds.
+        origin_headers: headers of which each copy has one, if applications write to the same topics
+            on both clusters: only records without them are compared on the source, and they equal
+            only records with one of them on the target. Empty otherwise.
     """
 
     key: bool = True
@@ -62,6 +65,11 @@ class Identity:
     timestamp: bool = True
     header_names: tuple[str, ...] = ()
     ignored_headers: frozenset[str] = frozenset()
+    origin_headers: frozenset[str] = frozenset()
+
+    def is_copy(self, names: Iterable[str]) -> bool:
+        """Whether a record with headers of these names may be a copy."""
+        return not self.origin_headers or not self.origin_headers.isdisjoint(names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from drctl.gap.comparison import (
     Reads,
     ScanFailed,
     Side,
-    TopicPlan,
     TopicSuspects,
     merge,
     span_of,
@@ -32,6 +31,8 @@ from drctl.gap.held import (
     RowWriter,
     key_hash,
     record_digest,
+    source_rows,
+    target_digest,
 )
 from drctl.gap.matching import Classified, Match, Tally, TopicMatcher, inversions, sum_up
 from drctl.model.topology import Chunk, OffsetRange, TopicRanges
@@ -106,7 +107,7 @@ class DirectComparer:
         }
         self._read(plan, missing, True, "comparing records", progress)
         matchers = {s.plan.topic: self._matcher(plan, s) for s in suspects}
-        self._read_later(matchers, {s.plan.topic: s.plan for s in suspects}, progress)
+        self._read_later(matchers, plan, progress)
         matches = {topic: matcher.classify() for topic, matcher in matchers.items()}
         self._writer.write(self._rows(matches))
         progress("adding up", 0, 0)
@@ -149,7 +150,7 @@ class DirectComparer:
             names = {t.topic: t.name_on(side) for t in plan.topics}
             intakes = self._intakes(plan, side, ranges, keep)
             there = {names[topic]: partitions for topic, partitions in ranges.items()}
-            for chunk in self._chunks(side, there):
+            for chunk in self._chunks(plan, side, there):
                 intakes[chunk.topic, chunk.partition].take(chunk.rows)
                 done += len(chunk.rows)
                 progress(phase, done, total)
@@ -157,10 +158,15 @@ class DirectComparer:
         progress(phase, total, total)
         return digests
 
-    def _chunks(self, side: Side, ranges: TopicRanges) -> Iterator[Chunk]:
-        """Read; after a failure, discard what is kept in memory."""
+    def _chunks(self, plan: ComparePlan, side: Side, ranges: TopicRanges) -> Iterator[Chunk]:
+        """Read the compared records; after a failure, discard what is kept in memory."""
+        chunks = self._reader.read(side, ranges) if ranges else iter(())
         try:
-            yield from self._reader.read(side, ranges) if ranges else ()
+            if side is Side.TARGET or not plan.identity.origin_headers:
+                yield from chunks
+                return
+            for chunk in chunks:
+                yield chunk._replace(rows=source_rows(plan.identity, chunk.rows))
         except ScanFailed:
             self._forget()
             raise
@@ -171,7 +177,8 @@ class DirectComparer:
         """Return the intake of each partition, by topic name on its cluster."""
         intakes = {}
         for topic in plan.topics:
-            digest = record_digest(plan.identity, topic.timestamps, plan.salt)
+            digest_of = record_digest if side is Side.SOURCE else target_digest
+            digest = digest_of(plan.identity, topic.timestamps, plan.salt)
             for partition, wanted in ranges.get(topic.topic, {}).items():
                 held = self._partition(side, topic.topic, partition)
                 entries = held.begin(wanted) if keep else None
@@ -191,12 +198,10 @@ class DirectComparer:
         return matcher
 
     def _read_later(
-        self,
-        matchers: Mapping[str, TopicMatcher],
-        topics: Mapping[str, TopicPlan],
-        progress: Progress,
+        self, matchers: Mapping[str, TopicMatcher], plan: ComparePlan, progress: Progress
     ) -> None:
         """Pass each matcher the source records from its first missing record on."""
+        topics = {topic.topic: topic for topic in plan.topics}
         missing_ranges: dict[str, dict[int, tuple[OffsetRange, ...]]] = {}
         for topic, matcher in matchers.items():
             for partition, later in matcher.later.items():
@@ -207,7 +212,7 @@ class DirectComparer:
                 else:
                     missing_ranges.setdefault(topic, {})[partition] = rest
         done, total = 0, span_of({Side.SOURCE: missing_ranges})
-        for chunk in self._chunks(Side.SOURCE, missing_ranges):
+        for chunk in self._chunks(plan, Side.SOURCE, missing_ranges):
             matchers[chunk.topic].later[chunk.partition].look(
                 (row[0], key_hash(row[2])) for row in chunk.rows
             )

@@ -315,14 +315,16 @@ HEADER = "header:"
 
 def identity_of(link: Link) -> Identity:
     """Return what makes two records equal on this link."""
-    fields = link.settings.identity
+    fields, origin = link.settings.identity, link.settings.origin_header
+    marks = frozenset({origin, provenance.HEADER}) if origin else frozenset[str]()
     return Identity(
         key="key" in fields,
         value="value" in fields,
         headers="headers" in fields,
         timestamp="timestamp" in fields,
         header_names=tuple(f.removeprefix(HEADER) for f in fields if f.startswith(HEADER)),
-        ignored_headers=REPLICATION_HEADERS | set(link.settings.ignore_headers),
+        ignored_headers=REPLICATION_HEADERS | marks | set(link.settings.ignore_headers),
+        origin_headers=marks,
     )
 
 

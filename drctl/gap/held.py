@@ -26,6 +26,7 @@ from drctl.model.gap import Inversion, OrderVerdict, RecordClass
 from drctl.model.topology import Chunk, Headers, OffsetRange, Row, TopicRanges
 
 _SEED = 42
+_ALL_BITS = 2**64 - 1
 _NO, _YES = (0).to_bytes(4, "little"), (1).to_bytes(4, "little")
 _LONG = Struct("<q").pack
 _BEYOND = Struct("<qq").pack
@@ -80,6 +81,37 @@ def record_digest(identity: Identity, timestamps: bool, salt: int) -> Digest:
         return first, second
 
     return digest
+
+
+def target_digest(identity: Identity, timestamps: bool, salt: int) -> Digest:
+    """Return the function for the target: its own records equal none of the source's.
+
+    Args:
+        timestamps: as for `record_digest`.
+    """
+    of, names = record_digest(identity, timestamps, salt), _names(identity)
+    if not names:
+        return of
+
+    def digest(time: int, key: bytes | None, value: bytes | None, headers: Headers) -> Digests:
+        first, second = of(time, key, value, headers)
+        if any(header[0] in names for header in headers):
+            return first, second
+        return first ^ _ALL_BITS, second ^ _ALL_BITS
+
+    return digest
+
+
+def source_rows(identity: Identity, rows: Sequence[Row]) -> Sequence[Row]:
+    """Return the records that were written on the source itself."""
+    names = _names(identity)
+    if not names:
+        return rows
+    return [row for row in rows if not any(header[0] in names for header in row[4])]
+
+
+def _names(identity: Identity) -> frozenset[bytes]:
+    return frozenset(name.encode() for name in identity.origin_headers)
 
 
 def _content(identity: Identity, timed: bool, salt: int) -> _Content:

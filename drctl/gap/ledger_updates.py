@@ -199,6 +199,7 @@ def book_name(link: Link, source_id: str, target_id: str) -> str:
         "identity": {
             name: sorted(value) if isinstance(value, frozenset) else value
             for name, value in asdict(identity_of(link)).items()
+            if name != "origin_headers" or value
         },
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

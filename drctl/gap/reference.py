@@ -71,6 +71,7 @@ def _streams(
 ) -> Mapping[object, list[tuple[Record, Record]]]:
     """Return replicated records with their copies, grouped by the scope of order."""
     streams: dict[object, list[tuple[Record, Record]]] = defaultdict(list)
+    source, target = _of_origin(identity, source, target)
     here, there = (_equals(plan, identity, log) for log in (source, target))
     for name, records in here.items():
         for one, copy in zip(records, there.get(name, ()), strict=False):
@@ -79,6 +80,21 @@ def _streams(
             elif one.key is not None:
                 streams[one.partition, copy.partition, one.key].append((one, copy))
     return streams
+
+
+def _of_origin(identity: Identity, source: Log, target: Log) -> tuple[Log, Log]:
+    """Leave out the source's copies, and the target's own records."""
+    if not identity.origin_headers:
+        return source, target
+    return _copies(identity, source, of=False), _copies(identity, target, of=True)
+
+
+def _copies(identity: Identity, log: Log, *, of: bool) -> Log:
+    return {p: [r for r in records if _is_copy(identity, r) is of] for p, records in log.items()}
+
+
+def _is_copy(identity: Identity, record: Record) -> bool:
+    return identity.is_copy(name for name, _ in record.headers)
 
 
 def _equals(plan: TopicPlan, identity: Identity, log: Log) -> Mapping[object, list[Record]]:
@@ -127,12 +143,15 @@ def compare_topic(
     def name(record: Record) -> tuple[object, ...]:
         return (plan.unit(record.partition), *identify(record, identity, plan.timestamps))
 
+    everything_there = [r for log in target.values() for r in log]
+    own = [r for r in everything_there if not _is_copy(identity, r)]
+    source, target = _of_origin(identity, source, target)
     source_records = [r for log in source.values() for r in log]
     target_records = [r for log in target.values() for r in log]
     on_source = Counter(map(name, source_records))
     on_target = Counter(map(name, target_records))
     matched = _match(source_records, on_target, name)
-    only = [r for r in target_records if name(r) not in on_source]
+    only = [*own, *(r for r in target_records if name(r) not in on_source)]
     duplicated = sum(max(0, n - on_source[k]) for k, n in on_target.items() if k in on_source)
     elsewhere = {name(r)[1:] for r in target_records if on_target[name(r)] > on_source[name(r)]}
     expired = _expired(plan, matched)

@@ -3,7 +3,7 @@
 Modules are imported on first use: most commands need few of them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -167,11 +167,15 @@ class KafkaWriter(_Cluster):
 
         return TopicLedger(self._connection, topic)
 
-    def copier(self, link: str) -> "TransactionalCopier":
-        """Appends copies of a link's records; fences an earlier copier on entry."""
+    def copier(self, link: str, marks: Sequence[tuple[str, bytes]] = ()) -> "TransactionalCopier":
+        """Appends copies of a link's records; fences an earlier copier on entry.
+
+        Args:
+            marks: headers that each copy gets beside drctl's.
+        """
         from drctl.kafka.reconcile_copier import TransactionalCopier
 
-        return TransactionalCopier(self._connection, link)
+        return TransactionalCopier(self._connection, link, marks)
 
 
 _OPEN: WeakValueDictionary[object, Connection] = WeakValueDictionary()

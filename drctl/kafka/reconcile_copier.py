@@ -67,8 +67,11 @@ class TransactionalCopier(TransactionalWriter):
         Unreachable: the cluster did not answer.
     """
 
-    def __init__(self, connection: Connection, link: str) -> None:
+    def __init__(
+        self, connection: Connection, link: str, marks: Sequence[tuple[str, bytes]] = ()
+    ) -> None:
         super().__init__(connection, transactional_id(link), TOPIC, RECONCILE)
+        self._marks = tuple(marks)
         # By partition: the last stored message, under None, and one message per error.
         self._reports: dict[TopicPartition, dict[KafkaError | None, Message]] = defaultdict(dict)
 
@@ -91,7 +94,7 @@ class TransactionalCopier(TransactionalWriter):
             Stopped: a record cannot be written, or another run took over.
             DrctlError: the cluster rejects it.
         """
-        produce, name = self._producer.produce, provenance.HEADER
+        produce, name, marks = self._producer.produce, provenance.HEADER, self._marks
         last: TopicPartition | None = None
         for copy in copies:
             to, (_, time, _, _, (_, _, key, value, headers)), stamp = copy
@@ -102,7 +105,7 @@ class TransactionalCopier(TransactionalWriter):
             what: dict[str, Any] = {
                 "on_delivery": report,
                 "timestamp": time if time > 0 else 0,  # 0 is "now" to librdkafka
-                "headers": [*_headers(copy), (name, stamp)] if headers else [(name, stamp)],
+                "headers": [*(_headers(copy) if headers else ()), (name, stamp), *marks],
             }
             try:
                 produce(topic, value, key, partition, **what)

@@ -133,8 +133,36 @@ def _only(text: Column, names: Iterable[str]) -> Column:
     return F.concat(F.lit("["), F.array_join(found, ""))
 
 
-def with_digests(plan: ComparePlan, rows: DataFrame) -> DataFrame:
-    """Add `digest1` and `digest2`, two independent 64-bit digests of a record's identity."""
+def compared_rows(plan: ComparePlan, side: Side, rows: DataFrame) -> DataFrame:
+    """Return the records that are compared: not the source's copies."""
+    if side is Side.TARGET or not plan.identity.origin_headers:
+        return rows
+    return rows.where(~_is_copy(plan.identity))
+
+
+def _is_copy(identity: Identity) -> Column:
+    """Whether replication added a row, if applications write to both clusters."""
+    return _header_text(lambda text: text).rlike(_header_pattern(identity.origin_headers))
+
+
+def with_digests(plan: ComparePlan, side: Side, rows: DataFrame) -> DataFrame:
+    """Add `digest1` and `digest2`, two independent 64-bit digests of a record's identity.
+
+    The target's own records equal none of the source's.
+    """
+    digested = _with_digests(plan, compared_rows(plan, side, rows))
+    if side is Side.SOURCE or not plan.identity.origin_headers:
+        return digested
+    copied = _is_copy(plan.identity)
+    return digested.withColumns(
+        {
+            name: F.when(copied, F.col(name)).otherwise(F.bitwise_not(name))
+            for name in ("digest1", "digest2")
+        }
+    )
+
+
+def _with_digests(plan: ComparePlan, rows: DataFrame) -> DataFrame:
     content = _content(plan)
     first = F.xxhash64(_long(plan.salt), *content)
     second = F.xxhash64(_long(plan.salt ^ SECOND_SALT), _long(SECOND_SALT), *content)
@@ -194,7 +222,7 @@ def identified(plan: ComparePlan, side: Side, rows: DataFrame) -> DataFrame:
     """Add the source topic name, unit, digests and key digest to rows."""
     named = rows.withColumn("topic", source_topic(plan, side))
     keyed = named.withColumn("of_key", F.xxhash64(F.lit(plan.salt), F.col("key")))
-    return with_digests(plan, keyed).select(
+    return with_digests(plan, side, keyed).select(
         "*",
         unit(plan).alias("unit"),
         bucket(plan).alias("bucket"),
@@ -459,7 +487,7 @@ def _narrow(plan: ComparePlan, side: Side, sides: Mapping[Side, DataFrame]) -> D
     keyed = named.withColumn(
         "key_digest", F.when(F.col("key").isNotNull(), F.xxhash64(F.lit(plan.salt), F.col("key")))
     )
-    return with_digests(plan, keyed).select(
+    return with_digests(plan, side, keyed).select(
         F.xxhash64("topic").alias("topic"),
         unit(plan).alias("unit"),
         "digest1",
@@ -533,7 +561,7 @@ def sum_inversions(spark: SparkSession, folder: Path) -> OrderCheck:
 def digest_rows(plan: ComparePlan, side: Side, rows: DataFrame) -> DataFrame:
     """Return one row per (topic, partition, bucket, cell) on one cluster."""
     named = rows.withColumn("topic", source_topic(plan, side))
-    digested = with_digests(plan, named).select(
+    digested = with_digests(plan, side, named).select(
         F.xxhash64("topic").alias("topic"),
         "partition",
         bucket(plan).alias("bucket"),

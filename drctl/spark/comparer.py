@@ -148,7 +148,7 @@ class SparkComparer:
             differing = kept.where("on_source != on_target")
             self._write_missing(plan, differing, starts, _replicated(suspects, balance))
         kept.unpersist()
-        return self._summarise(suspects, balance.extra, progress)
+        return self._summarise(plan, suspects, balance.extra, progress)
 
     def check_order(self, plan: ComparePlan, progress: Progress) -> OrderCheck:
         """Check the order of all replicated records of the plan; write the inversions.
@@ -208,19 +208,24 @@ class SparkComparer:
         results.write(self._spark, classified, self._out)
 
     def _summarise(
-        self, suspects: Sequence[TopicSuspects], extra: Mapping[Place, Extra], progress: Progress
+        self,
+        plan: ComparePlan,
+        suspects: Sequence[TopicSuspects],
+        extra: Mapping[Place, Extra],
+        progress: Progress,
     ) -> Comparison:
         unreplicated = results.read(self._spark, self._out / results.RECORDS)
         others = results.read(self._spark, self._out / results.OTHERS)
         with self._job("adding up", 0, progress):
             missing = results.summarise(unreplicated.union(others))
-            missing = self._with_runs(suspects, unreplicated, missing)
+            missing = self._with_runs(plan, suspects, unreplicated, missing)
             picture = results.histogram(unreplicated, missing)
             examples = results.examples(unreplicated)
         return Comparison(missing, extra, picture, examples)
 
     def _with_runs(
         self,
+        plan: ComparePlan,
         suspects: Sequence[TopicSuspects],
         unreplicated: DataFrame,
         missing: Mapping[Place, Missing],
@@ -237,7 +242,7 @@ class SparkComparer:
             frame = (
                 results.dense_runs(rows)
                 if chosen[0] in dense
-                else results.sparse_runs(rows, self._committed(rows))
+                else results.sparse_runs(rows, self._committed(plan, rows))
             )
             some, numbers = results.first_runs(frame, limit)
             found |= some
@@ -247,8 +252,8 @@ class SparkComparer:
             for place, m in missing.items()
         }
 
-    def _committed(self, unreplicated: DataFrame) -> DataFrame:
-        """Return the offsets of all committed records from the first to the last unreplicated."""
+    def _committed(self, plan: ComparePlan, unreplicated: DataFrame) -> DataFrame:
+        """Return the offsets of all compared records from the first to the last unreplicated."""
         bounds = unreplicated.groupBy("topic", "partition").agg(
             F.min("offset").alias("start"), F.max("offset").alias("end")
         )
@@ -258,7 +263,8 @@ class SparkComparer:
             ranges.setdefault(row["topic"], {})[row["partition"]] = (between,)
         rows = self._rows.rows(Side.SOURCE, ranges)
         assert rows is not None
-        return rows.select("topic", "partition", "offset")
+        compared = compare.compared_rows(plan, Side.SOURCE, rows)
+        return compared.select("topic", "partition", "offset")
 
     def _names(self, plan: ComparePlan) -> dict[int, str]:
         """Return topic names by digest."""

@@ -28,7 +28,8 @@ def stand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
     def stands(policy: str, order: str, topic: dict[str, str]) -> Reconciliation:
         file = SimpleNamespace(policy=SimpleNamespace(order=order))
-        config: Any = SimpleNamespace(file=file, state_dir=tmp_path, link=lambda name: name)
+        link = SimpleNamespace(settings=SimpleNamespace(origin_header=None))
+        config: Any = SimpleNamespace(file=file, state_dir=tmp_path, link=lambda _name: link)
         newer = {PLACE: 1} if policy == "copy" else {}
 
         @contextmanager

@@ -124,6 +124,8 @@ identities = st.sampled_from(
         Identity(ignored_headers=IGNORED),
         Identity(ignored_headers=IGNORED),
         Identity(ignored_headers=IGNORED),
+        Identity(ignored_headers=IGNORED, origin_headers=IGNORED),
+        Identity(headers=False, timestamp=False, origin_headers=IGNORED),
         Identity(value=False, headers=False, timestamp=False),
         Identity(key=True, value=True, headers=False, timestamp=False),
         Identity(False, False, False, False, header_names=("h",)),

@@ -104,7 +104,7 @@ def sites(folder: Path) -> Iterator[Callable[..., Site]]:
 
     adapters = "drctl.app.reconcile_adapters"
     with (
-        patch(f"{adapters}.copier", lambda of: made[0].copier(of)),
+        patch(f"{adapters}.copier", lambda of, _id: made[0].copier(of)),
         patch(f"{adapters}.source_log", lambda _link: FakeSource(made[0].world.held)),
         patch("drctl.reconcile.gap_result.read_gap", lambda *_: made[0].world.gap),
     ):
