@@ -1,9 +1,11 @@
-"""What every JVM of the tests is started with."""
+"""What every JVM of the tests is started with, and what some of them run."""
 
+import os
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from drctl.artifacts.java import classes_for
+from drctl.artifacts.java import classes_for, find_java
 from drctl.spark.session import jars as spark_jars
 
 
@@ -22,3 +24,20 @@ def quick_executors() -> dict[str, str]:
     return {
         "spark.executor.extraJavaOptions": " ".join(("-XX:TieredStopAtLevel=1", *spark_classes()))
     }
+
+
+def compiled(sources: Path, jars: Sequence[Path], into: Path) -> Path:
+    """Java sources as classes, by the compiler that Spark brings: a Java runtime has none.
+
+    It knows no lambdas and no type arguments.
+    """
+    compiler = [str(each) for each in spark_jars().glob("commons-compiler-*.jar")]
+    compiler += [str(each) for each in spark_jars().glob("janino-*.jar")]
+    assert len(compiler) == 2
+    command = [str(find_java()), "-cp", os.pathsep.join(compiler)]
+    command += ["org.codehaus.commons.compiler.samples.CompilerDemo", "-d", str(into)]
+    command += ["-classpath", os.pathsep.join(map(str, jars))]
+    command += map(str, sorted(sources.rglob("*.java")))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return into

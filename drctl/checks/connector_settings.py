@@ -6,6 +6,7 @@ from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from drctl.checks.observed import Connectors, Observed
 from drctl.checks.verdict import NotObserved, Verdict, fail, ok, require, warn
+from drctl.config.fields import UNCHANGED
 from drctl.config.mirrors import simple_class
 from drctl.model.replication import Connector
 
@@ -67,7 +68,7 @@ class Settings:
                 self.subject, default, f"{key} is not set; the default is {default or 'empty'}"
             )
         value = self.values[key].strip()
-        if "${" in value:
+        if "${" in value.replace(UNCHANGED, ""):
             raise NotObserved(
                 self.subject,
                 f"{key} is a reference that only the {self.knower} can resolve",

@@ -13,15 +13,16 @@ from drctl.checks.check import (
     several,
     split,
 )
-from drctl.checks.connector_settings import SOURCE
+from drctl.checks.connector_settings import SOURCE, settings_of, worker_settings
 from drctl.checks.observed import Observed
 from drctl.checks.verdict import NotObserved, Verdict, fail, ok, require, warn
 from drctl.config.fields import UNCHANGED
 from drctl.config.link import Link
 from drctl.config.mirrors import arrives_as, brokers, origin_fault, simple_class
+from drctl.formats import provenance, replicator_headers
 from drctl.model.finding import Status
 from drctl.model.replication import Connector
-from drctl.model.text import put
+from drctl.model.text import plural, put
 from drctl.model.topology import Unavailable
 
 _FAMILY = Family.REPLICATION
@@ -252,6 +253,32 @@ def unexpected_writers(observed: Observed) -> Verdict:
         raise NotObserved(subject, reason, remedy, reasons(unread))
     evidence = "producers that are not idempotent cannot be detected"
     return ok(subject, "no idempotent producer wrote to them in the last 10 minutes", evidence)
+
+
+_READS_ANY = ("ByteArrayConverter", "SimpleHeaderConverter", "StringConverter")
+_ADDED = f"`{replicator_headers.HEADER}` and `{provenance.HEADER}`"
+
+
+@check("sink-header-converters", _FAMILY, Status.WARN)
+def header_converters(observed: Observed) -> Verdict:
+    """Sinks of the link's workers can read the headers that Replicator and drctl add to copies."""
+    subject, key = "sinks of the link's workers", "header.converter"
+    remedy = f"set {key} of sinks to org.apache.kafka.connect.converters.ByteArrayConverter"
+    known = require(observed.connectors, subject, "the connectors are", remedy)
+    sinks = [settings_of(each) for _, each in sorted(known.items()) if each.kind == "sink"]
+    own = [each for each in sinks if key in each.values]
+    workers = [] if len(own) == len(sinks) else [worker_settings(observed)]
+    used = [each.text(key, _READS_ANY[1]) for each in (*own, *workers)]
+    if decoding := [each for each in used if not each.value.endswith(_READS_ANY)]:
+        return warn(
+            subject,
+            f"{plural(len(decoding), 'header converter')} may not read {_ADDED}",
+            several(f"{each.subject}: {each.evidence}" for each in decoding),
+            "their tasks fail at the first copy with such a header",
+            remedy,
+        )
+    skip = f"applications that read all headers must skip {_ADDED}"
+    return ok(subject, "none of them decodes headers", plural(len(sinks), "sink"), skip)
 
 
 @check("source-connectors", _FAMILY, Status.WARN)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 
 from drctl.checks.acls import EVERYBODY, Access, access, is_about
-from drctl.checks.check import Family, check
+from drctl.checks.check import Family, check, listed
 from drctl.checks.connector_settings import (
     REPLICATOR,
     WORKER_OPTION,
@@ -31,7 +31,7 @@ from drctl.checks.verdict import (
     warn,
 )
 from drctl.config.fields import UNCHANGED
-from drctl.config.mirrors import simple_class
+from drctl.config.mirrors import arrives_as, simple_class
 from drctl.formats.consumer_timestamps import TOPIC
 from drctl.model.finding import Status
 from drctl.model.repairs import Acl
@@ -75,6 +75,77 @@ def translates(observed: Observed) -> Verdict:
         "all tasks translate offsets" if tasks.value < 0 else f"{tasks.value} tasks translate"
     )
     return tasks.ok(how_many)
+
+
+@check("replicator-destination", _FAMILY, Status.FAIL)
+def destination(observed: Observed) -> Verdict:
+    """Where it translates offsets, `dest.kafka.bootstrap.servers` is set."""
+    settings = required(observed, REPLICATOR)
+    seen = settings.listed("dest.kafka.bootstrap.servers", "")
+    if seen.value:
+        return seen.ok("it can commit translated offsets on the target")
+    tasks = settings.integer("offset.translator.tasks.max", -1)
+    own = settings.flag("offset.timestamps.commit", True)
+    evidence = "; ".join(each.evidence for each in (seen, tasks, own))
+    if tasks.value == 0 and not own.value:
+        return ok(settings.subject, "it translates no offsets", evidence)
+    return fail(
+        settings.subject,
+        "it translates offsets, and does not know the target",
+        evidence,
+        "its tasks fail with `No resolvable bootstrap urls`: nothing is replicated",
+        f"set dest.kafka.bootstrap.servers to the brokers of {observed.link.target}; or disable"
+        " translation: offset.translator.tasks.max=0 and offset.timestamps.commit=false",
+    )
+
+
+@check("replicator-topics", _FAMILY, Status.FAIL)
+def topics(observed: Observed) -> Verdict:
+    """`topic.whitelist`, `topic.regex` and `topic.blacklist` include all of the link's topics."""
+    settings = required(observed, REPLICATOR)
+    look = f"check topic.whitelist and topic.regex of {settings.subject}"
+    known = require(observed.source_topics, settings.subject, "the source's topics are", look)
+    wanted = observed.link.topics_of(name for name, state in known.items() if state is not None)
+    arrivals = {name: arrives_as(settings.values, name) for name in wanted}
+    evidence = "; ".join(
+        settings.text(f"topic.{key}", "").evidence for key in ("whitelist", "regex", "blacklist")
+    )
+    unsure = [each.reason for each in arrivals.values() if isinstance(each, Unavailable)]
+    if unsure:
+        raise NotObserved(settings.subject, unsure[0], look, evidence)
+    if left_out := [name for name, copy in arrivals.items() if copy is None]:
+        reason = f"topics of the link are not included: {listed(left_out)}"
+        impact = "they are not replicated: their records are lost with the source"
+        remedy = f"add them to topic.whitelist or topic.regex of {settings.subject}"
+        return fail(settings.subject, reason, evidence, impact, remedy)
+    return ok(settings.subject, "all topics of the link are included", evidence)
+
+
+@check("replicator-names", _FAMILY, Status.FAIL)
+def names(observed: Observed) -> Verdict:
+    """`topic.rename.format`, and transforms that rename, match the link's `rename`."""
+    settings, link = required(observed, REPLICATOR), observed.link
+    seen = settings.text("topic.rename.format", UNCHANGED)
+    wanted = link.settings.replicator.rename
+    impact = "drctl looks for topics that do not exist: no group offset is translated"
+    if seen.value != wanted and "transforms" not in settings.values:
+        reason = f"target topics are named {seen.value}, but the link's `rename` is {wanted}"
+        remedy = f"set the link's `rename` to {seen.value}, or topic.rename.format to {wanted}"
+        return seen.fail(reason, impact, remedy)
+    if "transforms" in settings.values:
+        seen = settings.text("transforms", "")
+        topics = () if isinstance(observed.source_topics, Unavailable) else observed.source_topics
+        names = {n: arrives_as(settings.values, n) for n in link.topics_of(topics)}
+        named = {n: copy for n, copy in names.items() if isinstance(copy, str)}
+        remedy = f"let its transforms name target topics {wanted}, or correct the link's `rename`"
+        if not named:
+            raise NotObserved(
+                settings.subject, "transforms may rename topics", remedy, seen.evidence
+            )
+        if other := [f"{n} as {copy}" for n, copy in named.items() if copy != link.target_topic(n)]:
+            reason = f"the link's `rename` is {wanted}, but topics arrive as: {listed(other)}"
+            return seen.fail(reason, impact, remedy)
+    return seen.ok(f"target topics are named {wanted}, as configured in the link")
 
 
 @check("replicator-separate-tasks", _FAMILY, Status.WARN)

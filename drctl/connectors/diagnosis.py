@@ -21,7 +21,9 @@ class Cause(StrEnum):
     AUTHENTICATION = "authentication"
     AUTHORIZATION = "authorization"
     DESERIALIZATION = "deserialization"
+    HEADER = "replication-header"
     TOO_LARGE = "record-too-large"
+    DESTINATION = "replicator-destination"
     UNREACHABLE = "unreachable"
     CONFIGURATION = "configuration"
     OTHER = "other"
@@ -63,6 +65,17 @@ ADVICE = {
         "a record cannot be deserialized",
         "correct the converters, or skip the record: errors.tolerance=all and a dead letter queue",
     ),
+    Cause.HEADER: Advice(
+        "a header cannot be deserialized, perhaps __replicator_id or __drctl_provenance",
+        "set header.converter=org.apache.kafka.connect.converters.ByteArrayConverter on the"
+        " connector; consumers that read all headers must skip these",
+    ),
+    Cause.DESTINATION: Advice(
+        "Replicator needs the address of its target to translate offsets: it is missing, or does"
+        " not resolve",
+        "set dest.kafka.bootstrap.servers; or disable offset translation:"
+        " offset.translator.tasks.max=0 and offset.timestamps.commit=false",
+    ),
     Cause.TOO_LARGE: Advice(
         "a record is larger than the producer or the broker allows",
         "raise max.request.size of the producer and max.message.bytes of the topic",
@@ -81,6 +94,11 @@ ADVICE = {
     ),
 }
 
+_UNREADABLE = (
+    r"Tolerance exceeded in error handler|SerializationException|errors\.DataException"
+    r"|JsonParseException|unrecognized token|could not decode JSON type"
+)
+
 # The first matching rule applies: permanent loss comes before transient failures, and a specific
 # cause before the general one that wraps it.
 _WORDS = {
@@ -98,8 +116,9 @@ _WORDS = {
     r"|MongoSecurityException|Exception authenticating",
     Cause.AUTHORIZATION: r"\w*AuthorizationException|permission denied|not authorized"
     r"|must be superuser or replication role",
-    Cause.DESERIALIZATION: r"Tolerance exceeded in error handler|SerializationException"
-    r"|errors\.DataException|JsonParseException",
+    Cause.DESTINATION: r"No resolvable bootstrap urls",
+    Cause.HEADER: _UNREADABLE,
+    Cause.DESERIALIZATION: _UNREADABLE,
     Cause.TOO_LARGE: r"RecordTooLargeException|RecordBatchTooLargeException",
     Cause.UNREACHABLE: r"No resolvable bootstrap urls|connection refused"
     r"|connection (?:attempt )?(?:failed|reset|timed out)|Communications link failure"
@@ -110,6 +129,12 @@ _WORDS = {
     r"|Invalid connector configuration|Failed to find any class|ClassNotFoundException"
     r"|Unable to connect: .*not valid",
 }
+_FRAMES = {
+    Cause.DESTINATION: "at io.confluent.connect.replicator.",
+    Cause.HEADER: ".convertHeadersFor(",  # Connect, for records that a sink reads
+}
+"""Code locations without which a cause does not apply."""
+
 _RULES = {cause: re.compile(words, re.IGNORECASE) for cause, words in _WORDS.items()}
 _LONGEST = 400
 
@@ -141,6 +166,8 @@ def explain(stack_trace: str) -> Explained:
         and not re.match(r"at [\w.$/<>]+\(|\.\.\. \d+ (?:more|common)", text)
     ]
     for cause, words in _RULES.items():
+        if _FRAMES.get(cause, "") not in stack_trace:
+            continue
         for line in reversed(lines):
             if words.search(line):
                 return Explained(cause, line[:_LONGEST])

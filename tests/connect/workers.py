@@ -29,6 +29,7 @@ class PluginWorker:
     name: str
     url: str
     program: Program
+    properties: Path
 
     def client(self) -> ConnectWriter:
         """Of its REST interface."""
@@ -54,13 +55,16 @@ def worker(
     *,
     kept_every_ms: int = 500,
     plugin: str,
+    **more: object,
 ) -> PluginWorker:
     """Start one, and wait until it answers.
 
     Args:
         keeper: the cluster with its state, and with the topics that it writes.
         kept_every_ms: how often it writes down how far its connectors have come.
-        plugin: the set of jars that it can run connectors of.
+        plugin: the set of jars that it can run connectors of; plugins that are in the folder
+            already come on top.
+        more: other properties, with two underscores for each dot.
     """
     url = f"http://127.0.0.1:{port}"
     plugins = folder / "plugins" / plugin
@@ -69,7 +73,9 @@ def worker(
         (plugins / jar.name).symlink_to(jar)
     properties = folder / "worker.properties"
     surroundings = _properties(name, url, plugins.parent, keeper)
-    write_properties(properties, {**surroundings, "offset.flush.interval.ms": kept_every_ms})
+    given = {key.replace("__", "."): value for key, value in more.items()}
+    own = {"offset.flush.interval.ms": kept_every_ms, **given}
+    write_properties(properties, {**surroundings, **own})
     jars = resolve("connect", progress=_silent)
     command: Sequence[str] = (
         *(str(find_java()), "-Xms64m", "-Xmx320m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
@@ -95,7 +101,7 @@ def worker(
     if not started or process.poll() is not None:
         program.end()
         raise AssertionError(log.read_text(errors="replace")[-2000:])
-    return PluginWorker(name, url, program)
+    return PluginWorker(name, url, program, properties)
 
 
 def _properties(name: str, url: str, plugins: Path, keeper: ClusterUnderTest) -> dict[str, object]:

@@ -122,6 +122,19 @@ def test_only_what_may_pass_is_restarted() -> None:
     assert set(ADVICE) == set(Cause)
 
 
+def test_code_locations_tell_what_a_message_is_about() -> None:
+    address = stack_trace(
+        "org.apache.kafka.common.config.ConfigException: No resolvable bootstrap urls"
+    )
+    assert explain(address).cause is Cause.UNREACHABLE
+    task = "\n\tat io.confluent.connect.replicator.ReplicatorSourceTask.start(X.java:1)"
+    assert explain(address + task).cause is Cause.DESTINATION
+    token = stack_trace("JsonParseException: Unrecognized token 'lkc'")
+    assert explain(token).cause is Cause.DESERIALIZATION
+    sink = "\n\tat org.apache.kafka.connect.runtime.WorkerSinkTask.convertHeadersFor(W.java:1)"
+    assert explain(token + sink).cause is Cause.HEADER
+
+
 def test_nothing_is_no_failure_that_is_known() -> None:
     assert explain("") == explain("\n")
     assert explain("").cause is Cause.OTHER
