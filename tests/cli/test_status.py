@@ -5,7 +5,7 @@ from typing import NoReturn
 
 import pytest
 
-from drctl.app.status import _left_out, _tracked
+from drctl.app.status import _left_out, _methods, _tracked
 from drctl.cli.status import Watching
 from drctl.config.loading import read
 from drctl.formats.tracked_offsets import TrackedOffset
@@ -47,7 +47,8 @@ def left_out(kind: str, **evidence: object) -> set[str]:
     positions = {place(name): 40 for name in names} | {place("lost", "orders-old"): 40}
     reading = Group("reading", GroupProtocol.CLASSIC, GroupState.STABLE, (Member("c", "/h"),))
     seen = Evidence("AAA", **evidence)  # type: ignore[arg-type]
-    found = _left_out(link, positions, seen, {"orders": (0,)}, {"reading": reading})
+    groups = {"reading": reading}
+    found = _left_out(link, positions, seen, {"orders": (0,)}, groups, _methods(seen))
     return {each.group for each in found}
 
 
