@@ -6,11 +6,11 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from tests.cluster.failover_stage import APP
+from tests.cluster.isolated_links import OwnLinks
 from tests.cluster.killing import killed_at
+from tests.cluster.lab_link import Site
 from tests.cluster.link_command import GO
-from tests.cluster.own_links import OwnLinks
-from tests.cluster.rights import allow, denials, forget
-from tests.cluster.site import Site
+from tests.cluster.topic_acls import allow, denials, forget
 from tests.kafka.members import commit, member
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cluster.site import Site
+from tests.cluster.lab_link import Site
 from tests.cluster.two_writers import TwoWriters
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]

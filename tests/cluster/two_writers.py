@@ -10,11 +10,11 @@ from uuid import uuid4
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
+from tests.cluster.failback_stage import Journey
 from tests.cluster.failover_stage import PARTITIONS
+from tests.cluster.isolated_connectors import Connectors, mirror_of, settings
+from tests.cluster.lab_link import Site
 from tests.cluster.link_command import GO, soon
-from tests.cluster.own_connectors import Connectors, mirror_of, settings
-from tests.cluster.site import Site
-from tests.cluster.way_home import Journey
 from tests.lab.cluster_under_test import QUIET, ClusterUnderTest
 
 SITE = "site"
