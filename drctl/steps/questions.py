@@ -69,20 +69,36 @@ def unanswered(plan: Plan, given: Mapping[str, bool]) -> Mapping[str, str]:
 
 
 _FENCE_PRECHECKS = ("fence-not-possible",)
+_GROUP_PRECHECKS = (
+    "groups-active-on-target",
+    "groups-not-translated",
+    "groups-without-coordinator",
+)
 
 
 def concerned(steps: Sequence[Step], kinds: Mapping[str, Kind]) -> tuple[Step, ...]:
-    """The steps; if none of them fences, preflight ignores whether a fence is possible."""
-    if any(
-        Trait.FENCES_WRITES in kinds[step.kind].traits or step.kind == FENCE_CONSUMERS.name
+    """The steps; preflight ignores what concerns none of them.
+
+    If no step fences, it ignores whether a fence is possible; if writes are enabled without
+    committing offsets, because consumers move at another time, it ignores the groups.
+    """
+    traits = [kinds[step.kind].traits for step in steps]
+
+    def has(trait: Trait) -> bool:
+        return any(trait in each for each in traits)
+
+    reads = any(step.kind == FENCE_CONSUMERS.name for step in steps)
+    names: tuple[str, ...] = () if reads or has(Trait.FENCES_WRITES) else _FENCE_PRECHECKS
+    if has(Trait.ENABLES_WRITES) and not has(Trait.COMMITS_OFFSETS):
+        names += _GROUP_PRECHECKS
+    return tuple(
+        _not_asking(step, names) if names and step.kind == Preflight.name else step
         for step in steps
-    ):
-        return tuple(steps)
-    return tuple(_not_asking(step) if step.kind == Preflight.name else step for step in steps)
+    )
 
 
-def _not_asking(step: Step) -> Step:
-    settings = replace(Preflight().read_settings(step.settings), not_asked=_FENCE_PRECHECKS)
+def _not_asking(step: Step, names: tuple[str, ...]) -> Step:
+    settings = replace(Preflight().read_settings(step.settings), not_asked=names)
     return replace(step, settings=to_json(settings))
 
 

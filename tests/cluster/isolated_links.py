@@ -23,20 +23,24 @@ class OwnLinks:
         self._connectors = Connectors(site.lab)
         self._made: list[Stage] = []
 
-    def make(self, **link: Any) -> Stage:
+    def make(self, *, reverse: bool = False, **link: Any) -> Stage:
         """One whose topic is copied from now on, each record with a trace of its own.
 
         Args:
+            reverse: whether there is a connector that would copy back.
             link: more of its section, or other than a stage has by itself.
         """
         lab, topic = self._site.lab, self._site.new_topic(PARTITIONS)
-        name = f"copies-{topic}"
-        stage = Stage(self._site, topic, mirror_of(lab, name), **link)
+        name, back = f"copies-{topic}", f"back-{topic}" if reverse else ""
+        stage = Stage(self._site, topic, mirror_of(lab, name, back), **link)
         self._made.append(stage)
         for cluster in self._site.clusters:
             allow(cluster, APP, topic)
         copying = settings(lab, "primary", "secondary", topic, offset__lag__max="0", tasks__max="1")
         self._connectors.create(name, copying, running=True)
+        if reverse:
+            copying = settings(lab, "secondary", "primary", topic, tasks__max="1")
+            self._connectors.create(back, copying)
         return stage
 
     def close(self) -> None:

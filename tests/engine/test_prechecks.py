@@ -42,6 +42,17 @@ def test_a_plan_without_a_fence_needs_no_fence_precheck() -> None:
         asked(NO_FENCE, LAG, **step.settings)
 
 
+def test_groups_are_ignored_where_producers_move_without_consumers() -> None:
+    inputs = PlanInputs("main", "a", "b", ("User:app",), ("mm2",))
+    active = Finding("groups-active-on-target", Status.FAIL, "groups on cluster b", "one is active")
+    plan = failover(Mode.PLANNED, inputs)
+    alone = [each for each in plan.steps if each.kind != "commit-offsets"]
+    first = next(each for each in concerned(alone, KINDS) if each.kind == "preflight")
+    assert asked(active, **first.settings).get("warnings", []) == []
+    with pytest.raises(Refused, match="groups-active-on-target"):
+        asked(active, **plan.steps[0].settings)
+
+
 @pytest.mark.parametrize("mode", Mode)
 def test_a_plan_with_a_fence_has_its_precheck(mode: Mode) -> None:
     plan = failover(mode, PlanInputs("main", "a", "b", ("User:app",), ("mm2",)))

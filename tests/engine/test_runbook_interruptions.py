@@ -14,7 +14,7 @@ from drctl.runbook.building import build
 from drctl.runbook.reading import files, load
 from drctl.runbook.values import sample
 from tests.engine.crashing import Case, assert_looked_at, assert_the_same, ends, run
-from tests.engine.failovers import SEEN, lost
+from tests.engine.failovers import SEEN, by_hand, lost
 from tests.engine.pair import BACK, PRIMARY, SECONDARY, Deed, Pair, linked
 from tests.engine.recovered_cluster import returned
 
@@ -27,7 +27,7 @@ ON: dict[str, tuple[Callable[[], Pair], PlanInputs]] = {
 """What a runbook is for, where that is not a link at work."""
 
 MOVES = {
-    **{name: [SECONDARY] * 2 for name in ("planned-switchover", "migrate-topic")},
+    **{name: [SECONDARY] * 2 for name in ("planned-switchover", "migrate-topic", "move-producers")},
     "unplanned-failover": [SECONDARY] * 2,
     "failback": [PRIMARY] * 2,
 }
@@ -38,7 +38,7 @@ class Willing(dict[str, Deed]):
     """A person who does everything that drctl cannot see, and says so."""
 
     def get(self, question: str, default: Deed | None = None) -> Deed:  # type: ignore[override]
-        return Deed(lambda: None, lambda: True)
+        return super().get(question) or Deed(lambda: None, lambda: True)
 
 
 def plan(name: str, seen: PlanInputs) -> Plan:
@@ -55,7 +55,7 @@ def case(name: str) -> Case:
     make, seen = ON.get(name, (linked, SEEN))
 
     def prepared(pair: Pair) -> None:
-        pair.deeds = Willing()
+        pair.deeds = Willing({q: d for q, d in by_hand(pair).items() if "consumers" in q})
         pair.settle()
 
     return Case(plan(name, seen), make, prepared)

@@ -21,7 +21,7 @@ def own(tmp_path: Path) -> Path:
 
 def test_built_in_runbooks_are_listed_with_their_descriptions() -> None:
     found = {each.name: each for each in listing()}
-    assert len(found) == 9
+    assert len(found) == 11
     assert found["drill"].about.startswith(
         "Rehearse a switchover: check everything that it depends on"
     )
@@ -30,7 +30,7 @@ def test_built_in_runbooks_are_listed_with_their_descriptions() -> None:
 
 def test_user_supplied_runbooks_are_listed_and_replace_built_in_ones(own: Path) -> None:
     found = listing(own)
-    assert len(found) == 12
+    assert len(found) == 14
     assert [(e.own, e.replaced) for e in found if e.name == "drill"] == [
         (True, False),
         (False, True),

@@ -23,6 +23,7 @@ FOLDER = resources.shipped("runbooks")
 FILES = files(FOLDER)
 NAMES = {
     *("planned-switchover", "unplanned-failover", "failback", "offsets-only", "migrate-topic"),
+    *("move-consumers", "move-producers"),
     *("broker-failure", "all-replicas-down", "connector-recovery", "drill"),
 }
 COMING = frozenset({"runbook", "resume"})
