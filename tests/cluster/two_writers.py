@@ -119,6 +119,10 @@ class TwoWriters(Journey):
     def values(self, cluster: ClusterUnderTest) -> Counter[str]:
         return Counter(each.value for log in read_all(cluster, self.topic).values() for each in log)
 
+    def await_values(self, cluster: ClusterUnderTest, number: int) -> None:
+        """Wait until so many records are there: end offsets also count transaction markers."""
+        soon(lambda: self.values(cluster).total() >= number, f"{cluster.name}: fewer", 90)
+
     def both_sites_hold(self, records: set[str]) -> None:
         """Each record is there exactly once, on either side."""
         for cluster in self.site.clusters:
