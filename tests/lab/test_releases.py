@@ -18,9 +18,9 @@ from drctl.lab.settings import LabSettings
 from drctl.lab.starting import free_port_base
 from drctl.model.survey import BrokerFeatures, Capability
 from tests.cluster.failover_stage import PARTITIONS, Stage
+from tests.cluster.isolated_links import READ, RECORDS, OwnLinks, at_work, positions
+from tests.cluster.lab_link import drctl_of, site_on
 from tests.cluster.link_command import GO, soon, yes
-from tests.cluster.own_links import READ, RECORDS, OwnLinks, at_work, positions
-from tests.cluster.site import drctl_of, site_on
 from tests.lab.cluster_under_test import ClusterUnderTest
 from tests.lab.test_scenario import small
 
