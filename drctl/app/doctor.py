@@ -127,7 +127,7 @@ def sampled(link: "Link", source: "ClusterReader", target: "ClusterReader") -> "
     Raises:
         Unreachable: a cluster did not answer.
     """
-    from drctl.checks.observed import Sampled
+    from drctl.checks.observed import EpochPair, Sampled
     from drctl.model.topology import PartitionOffsets, Record, TopicPartition
 
     overview = source.overview()
@@ -138,27 +138,38 @@ def sampled(link: "Link", source: "ClusterReader", target: "ClusterReader") -> "
         key=lambda place: (place.partition, place.topic),
     )
     copies = {p: TopicPartition(link.target_topic(p.topic), p.partition) for p in places}
-    source_logs, target_logs = source.offsets(places), target.offsets(tuple(copies.values()))
+    # The target first: otherwise what is replicated in between would look like another writer's.
+    target_logs = target.offsets(tuple(copies.values()))
+    source_logs = source.offsets(places)
     wanted: dict[TopicPartition, int] = {}
+    longer = []
     for place, copy in copies.items():
         log, copied_log = source_logs.get(place), target_logs.get(copy)
         if not isinstance(log, PartitionOffsets) or not isinstance(copied_log, PartitionOffsets):
             continue
+        if copied_log.end > log.end:
+            longer.append(copy)
         newest = min(log.last_stable, copied_log.last_stable) - 1
         if newest >= max(log.log_start, copied_log.log_start) and len(wanted) < _SAMPLES:
             wanted[place] = newest
     originals = source.records(tuple(wanted.items()))
     copied = target.records(tuple((copies[p], o) for p, o in wanted.items()))
-    same, different, unread = 0, [], []
+    epochs = source.leader_epochs(wanted)
+    copied_epochs = target.leader_epochs({copies[p]: o for p, o in wanted.items()})
+    different, unread, pairs = [], [], []
     for place, offset in wanted.items():
         one, other = originals.get((place, offset)), copied.get((copies[place], offset))
         if not isinstance(one, Record) or not isinstance(other, Record):
             unread.append(f"{place} offset {offset}")
         elif (one.key, one.value, one.timestamp_ms) == (other.key, other.value, other.timestamp_ms):
-            same += 1
+            epoch, copied_epoch = epochs[place], copied_epochs[copies[place]]
+            if isinstance(epoch, int) and isinstance(copied_epoch, int):
+                pairs.append(EpochPair(place, offset, epoch, copied_epoch))
         else:
             different.append((place, offset))
-    return Sampled(same, tuple(different), tuple(unread))
+    same = len(wanted) - len(different) - len(unread)
+    known = tuple(pair for pair in pairs if min(pair.original, pair.copied) >= 0)
+    return Sampled(same, tuple(different), tuple(unread), tuple(longer), known)
 
 
 _NOT_ENDED = "not ended"

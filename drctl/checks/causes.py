@@ -20,6 +20,7 @@ _BEFORE_FAILOVER = frozenset(
         *("hanging-transactions", "mm2-checkpoint-age", "mm2-connectors", "mm2-heartbeat-age"),
         *("acl-parity", "policy.max_rpo_seconds", "producer-ids-collide", "replication-lag"),
         *("replication-not-running", "backlog-near-retention", "source-alive"),
+        *("copies-differ", "unexpected-writers"),
     }
 )
 """Checks that prepare a failover: after one, their remedies would do harm."""

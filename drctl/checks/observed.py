@@ -95,6 +95,21 @@ class SecretFile(NamedTuple):
     mode: int | None
 
 
+class EpochPair(NamedTuple):
+    """The leader epochs of a record and its copy.
+
+    Attributes:
+        place: the partition on the source.
+        offset: the same on both clusters.
+        copied: on the target.
+    """
+
+    place: TopicPartition
+    offset: int
+    original: int
+    copied: int
+
+
 class Sampled(NamedTuple):
     """A comparison of sampled records at equal offsets of both clusters.
 
@@ -102,11 +117,15 @@ class Sampled(NamedTuple):
         same: number of identical records.
         different: partition and offset of records that differ.
         unread: partitions and offsets that could not be read on both clusters.
+        longer: copies with a higher end offset than their original.
+        epochs: of identical records, unless a broker does not report them.
     """
 
     same: int
     different: tuple[tuple[TopicPartition, int], ...] = ()
     unread: tuple[str, ...] = ()
+    longer: tuple[TopicPartition, ...] = ()
+    epochs: tuple[EpochPair, ...] = ()
 
 
 class ClientSeen(NamedTuple):

@@ -213,10 +213,48 @@ def identical(observed: Observed) -> Verdict | None:
         impact = "groups would continue at the wrong records"
         remedy = "offsets are not preserved: change replicator.kind, or rebuild the mirror"
         return fail(subject, reason, evidence, impact, remedy)
+    if found.longer:
+        reason = f"{len(found.longer):,} copies are longer than their originals"
+        impact = "what is replicated next gets other offsets: groups would skip or re-read records"
+        remedy = "find what else writes to the copies, or whether the source lost records"
+        return fail(subject, reason, several(str(each) for each in found.longer), impact, remedy)
     if found.unread or not found.same:
         reason = f"{len(found.unread):,} samples could not be read on one cluster"
+        reason = reason if found.unread else "there is no record to compare"
         raise NotObserved(subject, reason, remedy, several(found.unread))
     return ok(subject, f"{found.same:,} samples are identical")
+
+
+@check("leader-epochs-differ", _FAMILY, Status.WARN, Status.FAIL)
+def leader_epochs(observed: Observed) -> Verdict | None:
+    """If the link preserves offsets, sampled records have the same leader epoch on both."""
+    link = observed.link
+    if link.settings.replicator.kind != "offset-preserving":
+        return None
+    subject, remedy = f"copies of link {link.name}", "compare the leader epochs of both clusters"
+    found = require(observed.survey.sampled, subject, "whether leader epochs differ is", remedy)
+    changed = [each for each in found.epochs if each.original != each.copied]
+    if changed:
+        evidence = several(
+            f"{each.place} offset {each.offset}: {each.original} on {link.source},"
+            f" {each.copied} on {link.target}"
+            for each in changed
+        )
+        reason = f"{len(changed):,} of {len(found.epochs):,} samples have another leader epoch"
+        impact = (
+            "if committed offsets are replicated with their leader epoch, Java consumers hang"
+            " after a failover, without an error"
+        )
+        remedy = (
+            "let only drctl commit offsets on the target (translate: true): it commits no leader"
+            " epoch; do not replicate __consumer_offsets under its own name"
+        )
+        judge = warn if link.settings.translate else fail
+        return judge(subject, reason, evidence, impact, remedy)
+    if not found.epochs:
+        reason = "no record was found whose leader epoch both clusters report"
+        raise NotObserved(subject, reason, remedy)
+    return ok(subject, f"{len(found.epochs):,} samples have the same leader epoch")
 
 
 @check("unexpected-writers", _FAMILY, Status.WARN)
@@ -251,7 +289,7 @@ def unexpected_writers(observed: Observed) -> Verdict:
     if unread:
         reason = f"the producers of {len(unread):,} partitions are not known"
         raise NotObserved(subject, reason, remedy, reasons(unread))
-    evidence = "producers that are not idempotent cannot be detected"
+    evidence = "not detected: producers that are not idempotent, or that write old timestamps"
     return ok(subject, "no idempotent producer wrote to them in the last 10 minutes", evidence)
 
 

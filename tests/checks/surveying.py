@@ -8,6 +8,7 @@ from drctl.checks.observed import (
     Ages,
     ClientSeen,
     ClusterSurvey,
+    EpochPair,
     RunSeen,
     Sampled,
     SecretFile,
@@ -113,7 +114,9 @@ def _ages(given: Mapping[str, Any]) -> Ages:
 
 def _sampled(given: Mapping[str, Any]) -> Sampled:
     different = tuple((TopicPartition("orders", p), o) for p, o in given.get("different", ()))
-    return Sampled(given.get("same", 0), different, tuple(given.get("unread", ())))
+    longer = tuple(TopicPartition("orders", p) for p in given.get("longer", ()))
+    epochs = tuple(EpochPair(TopicPartition("orders", p), *e) for p, *e in given.get("epochs", ()))
+    return Sampled(given.get("same", 0), different, tuple(given.get("unread", ())), longer, epochs)
 
 
 def _group(name: str, given: int | str) -> Group:
