@@ -22,7 +22,14 @@ from drctl.model.topology import Unavailable
 
 if TYPE_CHECKING:
     from drctl.checks.diagnosis import Diagnosis
-    from drctl.checks.observed import Ages, Observed, RunSeen, Sampled, TrackedOffsetsSeen
+    from drctl.checks.observed import (
+        Ages,
+        Observed,
+        RunSeen,
+        Sampled,
+        SourceConnectorSeen,
+        TrackedOffsetsSeen,
+    )
     from drctl.checks.observing import SurveyPorts
     from drctl.config.configuration import Config
     from drctl.config.link import Link
@@ -269,7 +276,26 @@ def _survey_ports(config: "Config", link: "Link") -> "Iterator[SurveyPorts]":
             partial(sampled, link, sampled_source, sampled_target)
             if kind == "offset-preserving"
             else None,
+            partial(_source_connectors, link),
         )
+
+
+def _source_connectors(link: "Link") -> "Mapping[str, SourceConnectorSeen]":
+    """Connectors that import data, on the link's workers and on those that write to its source."""
+    from drctl.checks.observed import SourceConnectorSeen
+    from drctl.checks.observing import tried
+    from drctl.model.source_connectors import imports
+
+    moving, replicating = link.settings.source_connectors, adapters.connect_of(link)
+    places = [(replicating, moving.pairs.values() if moving else ())] if replicating else []
+    if moving:
+        places.append((run_adapters.source_workers_reader(link, link.source), ()))
+    return {
+        name: SourceConnectorSeen(each, tried(partial(workers.positions, name)))
+        for workers, standby in places
+        for name, each in workers.all().items()
+        if imports(each) and name not in standby
+    }
 
 
 def _readers(link: "Link", groups: "GroupReader") -> "Mapping[str, Group | Unavailable]":

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from drctl.app.link_writer import ClusterLinkWriter
     from drctl.config.configuration import Config
     from drctl.config.link import Link
+    from drctl.connectors.moving import MovedConnector
     from drctl.model.finding import Finding
     from drctl.model.loss import Loss
     from drctl.steps.commit_offsets import Foreseen
@@ -29,6 +30,7 @@ class Prepared:
         execute: the command line that executes it.
         loss: the estimated loss; None if the plan loses nothing, or it is not estimated yet.
         groups: where groups would resume if the source is lost; None likewise.
+        source_connectors: what source connectors would do.
     """
 
     plan: Plan
@@ -38,6 +40,7 @@ class Prepared:
     execute: str
     loss: "Loss | None" = None
     groups: "Foreseen | None" = None
+    source_connectors: "tuple[MovedConnector, ...]" = ()
 
     @property
     def blockers(self) -> tuple[str, ...]:

@@ -10,12 +10,14 @@ from drctl.model.errors import DrctlError, Unreachable
 from drctl.model.loss import Loss, not_estimated
 from drctl.model.plan import Plan
 from drctl.steps.commit_offsets import CommitOffsets, Foreseen, foreseen
+from drctl.steps.source_connectors import MoveSourcePositions, expected
 from drctl.steps.stop_replication import MeasureLoss
 from drctl.views.plan_text import without_offset
 
 if TYPE_CHECKING:
     from drctl.app.link_reader import ClusterLinkReader
     from drctl.config.link import Link
+    from drctl.connectors.moving import MovedConnector
     from drctl.engine.ports import LinkReader
     from drctl.plans.inputs import PlanInputs
 
@@ -159,6 +161,20 @@ def resuming(plan: Plan, reader: "ClusterLinkReader") -> Foreseen | None:
     except DrctlError as error:
         notices().warn(f"resume offsets of groups are unknown: {error.message}")
         return None
+
+
+def moved_connectors(plan: Plan, reader: "ClusterLinkReader") -> "tuple[MovedConnector, ...]":
+    """What the link's source connectors would do; none if the plan moves none, or it is unknown."""
+    kind = MoveSourcePositions()
+    found = [kind.read_settings(each.settings) for each in plan.steps if each.kind == kind.name]
+    if not found:
+        return ()
+    try:
+        with notices().task("reading the positions of source connectors"):
+            return expected(found[0], reader)
+    except DrctlError as error:
+        notices().warn(f"what source connectors will do is unknown: {error.message}")
+        return ()
 
 
 def warn_of_groups(plan: Plan, reader: "ClusterLinkReader") -> None:

@@ -56,6 +56,7 @@ class Family(StrEnum):
     TARGET = "target"
     BROKERS = "brokers"
     REPLICATION = "replication"
+    SOURCE_CONNECTORS = "source-connectors"
     RETENTION = "retention"
     PARITY = "parity"
     GROUPS = "groups"

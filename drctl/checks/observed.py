@@ -15,7 +15,7 @@ from drctl.model.health import ClusterHealth, Locked, OpenTransactions
 from drctl.model.loss import Mode
 from drctl.model.producer_ids import Producers
 from drctl.model.repairs import Acls
-from drctl.model.replication import Connector, Lag, LeftOut, Tail
+from drctl.model.replication import Connector, Lag, LeftOut, Position, Tail
 from drctl.model.survey import ByBroker, Layout, LogDirs, Quotas, Settings
 from drctl.model.topology import TopicPartition, TopicState, Unavailable
 
@@ -142,6 +142,17 @@ class ClientSeen(NamedTuple):
     release: str = ""
 
 
+class SourceConnectorSeen(NamedTuple):
+    """A source connector that imports data, such as Debezium.
+
+    Attributes:
+        positions: that the workers store of it.
+    """
+
+    connector: Connector
+    positions: tuple[Position, ...] | Unavailable
+
+
 @dataclass(frozen=True, slots=True)
 class Surveyed:
     """What only `doctor` reads, and no precheck.
@@ -155,6 +166,7 @@ class Surveyed:
         clients: whose settings were given; separate checks evaluate the settings.
         principals: drctl's own, by cluster, if it logs in with a user name.
         ledger: settings of the ledger, if it is kept in a topic.
+        source_connectors: on the workers of the link and on those that write to its source.
     """
 
     source: ClusterSurvey = field(default_factory=ClusterSurvey)
@@ -169,6 +181,7 @@ class Surveyed:
     clients: tuple[ClientSeen, ...] = ()
     principals: Mapping[str, str] = field(default_factory=dict)
     ledger: LedgerConfig | None = None
+    source_connectors: Mapping[str, SourceConnectorSeen] | Unavailable = NOT_QUERIED
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from drctl.checks.observed import (
     RunSeen,
     Sampled,
     SecretFile,
+    SourceConnectorSeen,
     Surveyed,
     TrackedOffsetsSeen,
 )
@@ -154,6 +155,7 @@ class SurveyPorts:
         ages: None if MirrorMaker 2 does not replicate the link.
         tracked_offsets: returns None if the topic does not exist.
         sampled: None if the link does not preserve offsets.
+        source_connectors: that import data, by name.
     """
 
     source: ClusterSurveyor
@@ -163,6 +165,7 @@ class SurveyPorts:
     tracked_offsets: Callable[[], TrackedOffsetsSeen | None]
     runs: Callable[[], tuple[RunSeen, ...]]
     sampled: Callable[[], Sampled] | None
+    source_connectors: Callable[[], Mapping[str, SourceConnectorSeen]]
 
 
 class Survey:
@@ -188,6 +191,7 @@ class Survey:
         self._ages = BoundedQuery(ports.ages, timeout_s) if ports.ages else None
         self._tracked_offsets = BoundedQuery(ports.tracked_offsets, timeout_s)
         self._runs = BoundedQuery(ports.runs, timeout_s)
+        self._sources = BoundedQuery(ports.source_connectors, timeout_s)
         self._sampled = BoundedQuery(ports.sampled, timeout_s) if ports.sampled else None
 
     def seen(self) -> Surveyed:
@@ -205,6 +209,7 @@ class Survey:
             tuple(self._files),
             self._sampled.answer() if self._sampled else _NOT_APPLICABLE,
             tuple(self._clients),
+            source_connectors=self._sources.answer(),
         )
 
     def _transactional_ids(self, surveyor: ClusterSurveyor) -> tuple[str, ...] | Unavailable:

@@ -17,6 +17,7 @@ from drctl.checks import (
     replicator,
     runs,
     source,
+    source_connectors,
     target,
 )
 from drctl.checks.check import Check, Family
@@ -25,7 +26,7 @@ from drctl.model.finding import Finding
 
 _MODULES = (
     *(replicator, mirror_maker, reachability, source, target, capacity, brokers, replication),
-    *(replication_loops, parity, applications, acls, endpoints, runs),
+    *(replication_loops, source_connectors, parity, applications, acls, endpoints, runs),
 )
 _FAMILIES = list(Family)
 

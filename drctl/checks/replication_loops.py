@@ -1,7 +1,5 @@
 """Replication loops, third clusters, other writers, and whether copies match the source."""
 
-import re
-
 from drctl.checks.check import (
     BOTH,
     Family,
@@ -317,33 +315,3 @@ def header_converters(observed: Observed) -> Verdict:
         )
     skip = f"applications that read all headers must skip {_ADDED}"
     return ok(subject, "none of them decodes headers", plural(len(sinks), "sink"), skip)
-
-
-@check("source-connectors", _FAMILY, Status.WARN)
-def source_connectors(observed: Observed) -> Verdict:
-    """The workers run no other source connectors, whose offsets would have to move."""
-    subject = "source connectors"
-    remedy = "list the connectors: drctl connect status"
-    known = require(observed.connectors, subject, "the connectors are", remedy)
-    others = [
-        c
-        for _, c in sorted(known.items())
-        if c.kind == "source"
-        and not re.search(r"Mirror|Replicator", c.config.get("connector.class", ""))
-    ]
-    if not others:
-        return ok(
-            subject,
-            "the link's workers run no other source connector",
-            f"{len(known):,} connectors",
-        )
-    evidence = several(f"{c.name} ({simple_class(c.config)})" for c in others)
-    return warn(
-        subject,
-        f"{len(others):,} import data into Kafka",
-        evidence,
-        "their source offsets must move with the failover; if they are stopped for longer than"
-        " their database keeps its log, they start over with a snapshot",
-        "export the offsets with `drctl connect offsets`; keep the database log (WAL, binlog)"
-        " for longer than the longest planned outage",
-    )

@@ -200,10 +200,15 @@ def _gives_up_alive(overrides: Mapping[str, str]) -> bool:
 
 
 def _with_facts(prepared: Prepared, reader: ClusterLinkReader) -> Prepared:
-    from drctl.app.plan_inputs import estimated, resuming
+    from drctl.app.plan_inputs import estimated, moved_connectors, resuming
 
     plan = prepared.plan
-    return replace(prepared, loss=estimated(plan, reader), groups=resuming(plan, reader))
+    return replace(
+        prepared,
+        loss=estimated(plan, reader),
+        groups=resuming(plan, reader),
+        source_connectors=moved_connectors(plan, reader),
+    )
 
 
 def _warn(plan: Plan, reader: ClusterLinkReader) -> None:
@@ -292,7 +297,12 @@ def _document(prepared: Prepared) -> "PlanDocument":
     from drctl.views.plan_text import plan_document
 
     given = prepared.plan, prepared.findings, prepared.broken, prepared.execute
-    return plan_document(*given, loss=prepared.loss, groups=prepared.groups)
+    return plan_document(
+        *given,
+        loss=prepared.loss,
+        groups=prepared.groups,
+        source_connectors=prepared.source_connectors,
+    )
 
 
 def plan_files(plan: Plan, document: "PlanDocument", given: PlanRequest) -> None:
@@ -309,7 +319,8 @@ def _show(
     from drctl.views.plan_text import plan_table
 
     given = prepared.plan, prepared.findings, prepared.broken, prepared.execute
-    shown = draw(prepared) if draw else plan_table(*given, prepared.loss, prepared.groups)
+    facts = prepared.loss, prepared.groups, prepared.source_connectors
+    shown = draw(prepared) if draw else plan_table(*given, *facts)
     return console().result(shown, _document(prepared), operation.code(prepared))
 
 

@@ -118,12 +118,14 @@ def _source_connectors(document: Document, path: Path) -> Iterator[Problem]:
         yield from _access(document, (*path, side))
     listed = {scalar.text for _, scalar in _scalars(document, (*path, "names"))}
     there: dict[str, str] = {name: name for name in listed}
-    for name, entry in _entries(document, (*path, "rename")).items():
-        place = (*path, "rename", name)
-        if listed and name not in listed:
-            near = did_you_mean(name, tuple(sorted(listed))) or f"use {one_of(sorted(listed))}"
-            yield Problem(entry.mark, place, f"is not among `names`; {near}")
-        there[name] = _text(document, place)
+    for key in ("rename", "log_retention_hours"):
+        for name, entry in _entries(document, (*path, key)).items():
+            place = (*path, key, name)
+            if listed and name not in listed:
+                near = did_you_mean(name, tuple(sorted(listed))) or f"use {one_of(sorted(listed))}"
+                yield Problem(entry.mark, place, f"is not among `names`; {near}")
+            if key == "rename":
+                there[name] = _text(document, place)
     for name, new in there.items():
         if other := next((o for o in there if o != name and there[o] == new), None):
             place = (*path, "rename", name if name != new else other)

@@ -178,5 +178,8 @@ def _reversed_connectors(forward: SourceConnectorsConfig | None) -> SourceConnec
             "rename": {new: old for old, new in forward.pairs.items() if new != old},
             "source": forward.target,
             "target": forward.source,
+            "log_retention_hours": {
+                forward.pairs[name]: hours for name, hours in forward.log_retention_hours.items()
+            },
         }
     )

@@ -152,6 +152,9 @@ class SourceWorkersConfig(Section):
     connect_access: AccessConfig = Field(default_factory=AccessConfig)
 
 
+Hours = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
 class SourceConnectorsConfig(Section):
     """Source connectors, such as Debezium, that move to the other cluster with the applications.
 
@@ -161,12 +164,17 @@ class SourceConnectorsConfig(Section):
         rename: their names on the workers of the target, where they differ.
         source: the workers that write to the source (`from` in the file).
         target: the workers that write to the target (`to` in the file).
+        log_retention_hours: how long their databases keep their logs, as the databases' owners
+            state it.
     """
 
     names: Annotated[tuple[Text, ...], Field(min_length=1)]
     rename: Annotated[Mapping[Text, Text], AfterValidator(frozen)] = Field(default_factory=empty)
     source: SourceWorkersConfig = Field(alias="from")
     target: SourceWorkersConfig = Field(alias="to")
+    log_retention_hours: Annotated[Mapping[Text, Hours], AfterValidator(frozen)] = Field(
+        default_factory=empty
+    )
 
     @property
     def pairs(self) -> Mapping[str, str]:

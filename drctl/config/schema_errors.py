@@ -145,6 +145,8 @@ def _said(detail: "ErrorDetails", loc: Path, patterns: Mapping[str, str], node: 
         return str(context["error"])
     if detail["type"] == "greater_than_equal":
         return f"must be {context['ge']:g} or more"
+    if detail["type"] == "greater_than":
+        return f"must be more than {context['gt']:g}"
     if detail["type"] == "string_pattern_mismatch":
         return next((patterns[str(part)] for part in loc if str(part) in patterns), patterns[""])
     return _WORDS.get(detail["type"], detail["msg"])

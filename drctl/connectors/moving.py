@@ -17,7 +17,7 @@ from drctl.model.replication import Connector, Position, Workers
 from drctl.model.source_connectors import POSTGRES, if_purged, in_snapshot, position_words
 from drctl.model.topology import Unavailable
 
-_STOPPED = "it stopped there, so no event is lost or sent twice"
+_STOPPED = "its position is read after it stopped, so no event is lost or sent twice"
 _LISTED = "it is listed in source_connectors of drctl.yaml"
 _DATABASE = ("database.dbname",)
 _SERVER = ("database.hostname", "database.port", "mongodb.connection.host")
@@ -30,6 +30,8 @@ class Prospect(StrEnum):
     """At the position where it was stopped: no event is lost or sent twice."""
     REPEATS = "resumes-with-duplicates"
     """At an older position: events since then are sent again."""
+    SNAPSHOTS = "takes-snapshot"
+    """Its snapshot was not complete: it begins again, and every row is sent again."""
     STAYS_STOPPED = "stays-stopped"
     """No position can be set: what it should do is a decision of its owner."""
 
@@ -43,7 +45,7 @@ class MovedConnector:
         position: where it resumes, as text; empty if that is not known.
         age_seconds: how old the position is; None if it was read after the connector stopped.
         reason: why.
-        if_purged: what happens if its database no longer has the log at the position.
+        if_purged: what happens if the position, or the database's log there, is lost.
     """
 
     connector: str
@@ -57,12 +59,17 @@ class MovedConnector:
     @property
     def words(self) -> str:
         """What it does, in one sentence."""
-        does = {
-            Prospect.RESUMES: f"{self.connector} resumes at {self.position}",
-            Prospect.REPEATS: f"{self.connector} resumes at {self.position}",
-            Prospect.STAYS_STOPPED: f"{self.connector} stays stopped",
+        return f"{self.connector} {self.does}: {self.reason}"
+
+    @property
+    def does(self) -> str:
+        """What it does, without the reason."""
+        return {
+            Prospect.RESUMES: f"resumes at {self.position}",
+            Prospect.REPEATS: f"resumes at {self.position}, with duplicates",
+            Prospect.SNAPSHOTS: "takes its snapshot again",
+            Prospect.STAYS_STOPPED: "stays stopped",
         }[self.prospect]
-        return f"{does}: {self.reason}"
 
 
 class MovedConnectorDocument(Document):
@@ -71,7 +78,7 @@ class MovedConnectorDocument(Document):
     Attributes:
         position: where it resumes, as text; empty if that is not known.
         age_seconds: how old the position is; null if it was read after the connector stopped.
-        if_purged: what happens if its database no longer has the log at the position.
+        if_purged: what happens if the position, or the database's log there, is lost.
     """
 
     read = From(MovedConnector)
@@ -145,7 +152,8 @@ def _moment(taken: str) -> datetime:
 
 def _left(name: str, there: Connector | None, reason: str) -> MovedConnector:
     plugin = there.plugin if there else ""
-    return MovedConnector(name, plugin, Prospect.STAYS_STOPPED, "", None, reason, "")
+    lost = if_purged(there) if there else ""
+    return MovedConnector(name, plugin, Prospect.STAYS_STOPPED, "", None, reason, lost)
 
 
 def _moved(one: Kept, name: str, to: Connector, age: float | None) -> MovedConnector:
@@ -157,7 +165,9 @@ def _moved(one: Kept, name: str, to: Connector, age: float | None) -> MovedConne
     unfinished = any(map(in_snapshot, one.offsets))
     if unfinished:
         reasons = ["its snapshot was not complete: it begins again, and sends every row again"]
-    prospect = Prospect.RESUMES if age is None and not unfinished else Prospect.REPEATS
+    prospect = Prospect.RESUMES if age is None else Prospect.REPEATS
+    if unfinished:
+        prospect = Prospect.SNAPSHOTS
     return MovedConnector(name, one.plugin, prospect, at, age, "; ".join(reasons), if_purged(to))
 
 

@@ -1,10 +1,11 @@
 """Source connectors, such as Debezium: what their positions and their configuration state."""
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from drctl.model.replication import Connector, Position
+from drctl.model.replication import SINK, Connector, Position
 
 DEBEZIUM = "io.debezium.connector."
 POSTGRES = f"{DEBEZIUM}postgresql.PostgresConnector"
@@ -12,6 +13,11 @@ MONGODB = f"{DEBEZIUM}mongodb.MongoDbConnector"
 
 NO_ROWS = frozenset({"never", "no_data", "schema_only", "recovery", "schema_only_recovery"})
 """Values of `snapshot.mode` with which Debezium never reads existing rows."""
+
+
+def imports(connector: Connector) -> bool:
+    """Whether it imports data into Kafka: a source connector that replicates no Kafka topics."""
+    return connector.kind != SINK and not re.search(r"Mirror|Replicator", connector.plugin)
 
 
 def if_purged(connector: Connector) -> str:
@@ -38,6 +44,8 @@ def if_purged(connector: Connector) -> str:
 def in_snapshot(position: Position) -> bool:
     """Whether Debezium stored a position before its snapshot was complete."""
     offset = position.offset or {}
+    if offset.get("initsync"):  # of MongoDB
+        return True
     return bool(offset.get("snapshot")) and not offset.get("snapshot_completed")
 
 

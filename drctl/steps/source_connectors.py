@@ -6,7 +6,7 @@ export of `drctl offsets track` are used.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from drctl.connectors.applying import Action, Export, kept
@@ -178,7 +178,7 @@ class MoveSourcePositions(StepKind[MoveSettings, MoveIntent, MoveFacts]):
             UsageError: a connector does not exist.
             Unreachable: no worker responded.
         """
-        moving = foreseen(settings, reader, stopped=facts.of(StopSourceConnectors()))
+        moving = _moving(settings, reader, facts.of(StopSourceConnectors()))
         if moving.left and not settings.lost:
             first = "; ".join(each.words for each in moving.left)
             raise Refused(
@@ -219,18 +219,33 @@ class MoveSourcePositions(StepKind[MoveSettings, MoveIntent, MoveFacts]):
         return Readback(State.DONE, "the previous source positions are restored")
 
 
-def foreseen(
-    settings: MoveSettings, reader: LinkReader, stopped: StoppedSources | None = None
-) -> Moving:
-    """The positions to set, and what each connector would do.
+def expected(settings: MoveSettings, reader: LinkReader) -> tuple[MovedConnector, ...]:
+    """What each connector would do if the step ran now.
 
-    Args:
-        stopped: what the step that stopped them has read; None if it has not run, or failed.
+    If the source is lost, its position is that of the last export; else its current position, which
+    it may still advance until it stops.
 
     Raises:
-        Refused: a connector that was stopped runs again.
-        Unreachable: no worker of the target responded.
+        Unreachable: no worker responded.
+        UsageError: a connector does not exist.
     """
+    if settings.lost:
+        return _moving(settings, reader, None).connectors
+    workers = reader.source_workers(settings.source)
+    there = workers.all()
+    now = _export([known_connector(name, there) for name in settings.connectors], workers)
+    exported = dict.fromkeys(settings.connectors, now)
+    names, target = settings.connectors, reader.source_workers(settings.target)
+    moving = plan_moving(exported, names, target, datetime.now(UTC), stopped=True)
+    return tuple(
+        replace(each, position=f"its final position (now {each.position})")
+        if each.prospect is Prospect.RESUMES
+        else each
+        for each in moving.connectors
+    )
+
+
+def _moving(settings: MoveSettings, reader: LinkReader, stopped: StoppedSources | None) -> Moving:
     exported = _exported(settings, reader, stopped)
     workers, now = reader.source_workers(settings.target), datetime.now(UTC)
     names = settings.connectors

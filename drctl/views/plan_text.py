@@ -16,6 +16,7 @@ from drctl.checks.causes import (
 )
 from drctl.checks.diagnosis import blockers_among, overridable
 from drctl.checks.repairs import PRECHECK
+from drctl.connectors.moving import MovedConnector, MovedConnectorDocument
 from drctl.engine.kind import Kind, Trait
 from drctl.model.document import Count, Document, From, Name, Seconds, rounded
 from drctl.model.finding import Finding, Status
@@ -257,6 +258,14 @@ def group_lines(groups: Foreseen) -> tuple[str, ...]:
     return tuple(map(sentence, lines))
 
 
+def moved_lines(connectors: Sequence[MovedConnector]) -> Iterator[str]:
+    """Say what each source connector does, and what it would do without its position."""
+    for each in connectors:
+        yield each.words
+        if each.if_purged:
+            yield f"{each.connector}, if its position is lost: {each.if_purged}"
+
+
 def loss_lines(loss: Loss) -> tuple[str, ...]:
     """Return the likely loss, then the evidence for it."""
     return tuple(map(sentence, (loss.message, *loss.evidence)))
@@ -386,6 +395,7 @@ class PlanDocument(Document):
             for comparison. Not part of the fingerprint.
         groups: where groups would resume after the loss of the source; null for other plans, and
             with --execute.
+        source_connectors: what the link's source connectors would do; empty with --execute.
         findings: findings of the prechecks, the worst first.
         causes: what keeps checks from running, each cause once.
         refused: why it cannot be executed; empty if it can.
@@ -407,6 +417,7 @@ class PlanDocument(Document):
     clients: tuple[LeavingRow, ...]
     loss: LossDocument | None
     groups: ForeseenGroups | None
+    source_connectors: tuple[MovedConnectorDocument, ...]
     findings: tuple[FindingDocument, ...]
     causes: tuple[CauseDocument, ...]
     refused: tuple[RefusedDocument, ...]
@@ -421,6 +432,7 @@ def plan_document(
     kinds: Mapping[str, Kind] = KINDS,
     loss: Loss | None = None,
     groups: Foreseen | None = None,
+    source_connectors: Sequence[MovedConnector] = (),
 ) -> PlanDocument:
     """Build the document.
 
@@ -430,6 +442,7 @@ def plan_document(
         execute: the command line that executes it.
         loss: the likely loss; None if it was not estimated.
         groups: where groups would resume; None if it was not estimated.
+        source_connectors: what source connectors would do.
     """
     shared = group_by_cause([each for each in findings if each.status is not Status.OK])[1]
     order = (
@@ -447,6 +460,7 @@ def plan_document(
         clients=leaving_rows(plan, kinds),
         loss=None if loss is None else loss_document(loss),
         groups=None if groups is None else ForeseenGroups.of(groups),
+        source_connectors=MovedConnectorDocument.each(source_connectors),
         findings=FindingDocument.each(without_shared_causes(worst_first(findings), shared)),
         causes=CauseDocument.each(shared),
         refused=(*order, *prechecks),
@@ -465,6 +479,7 @@ def plan_table(
     execute: str,
     loss: Loss | None = None,
     groups: Foreseen | None = None,
+    source_connectors: Sequence[MovedConnector] = (),
 ) -> Iterator[Part]:
     """Show the headline, likely loss, steps, notes on clients, prechecks, and what to do now."""
     if network := network_suspected(findings):
@@ -478,6 +493,7 @@ def plan_table(
         yield from _with_evidence(title, loss_lines(loss))
     if groups is not None:
         yield from _with_evidence("Where groups resume", group_lines(groups))
+    yield from section("Source connectors", map(sentence, moved_lines(source_connectors)))
     yield heading("Steps")
     steps = map(_cells, step_rows(plan))
     yield table(steps, "", "Step", "Action", "Proof", "Rollback")

@@ -9,6 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
+from drctl.connectors.moving import MovedConnector
 from drctl.engine.run_state import ChainVerdict
 from drctl.model.document import HIDDEN, Count, Name, Seconds
 from drctl.model.errors import ExitCode
@@ -274,6 +275,7 @@ class ReportData:
         set_aside: how many records that exist only on the recovered cluster were quarantined,
             exported or discarded instead of copied.
         unseen: what could not be checked before it began, by cause.
+        source_connectors: what the link's source connectors do on the target, and why.
     """
 
     run: str
@@ -303,6 +305,7 @@ class ReportData:
     abandoned: str = ""
     set_aside: Mapping[str, int] = field(default_factory=dict)
     unseen: tuple[Unseen, ...] = ()
+    source_connectors: tuple[MovedConnector, ...] = ()
 
     @property
     def seconds(self) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Literal
 
+from drctl.connectors.moving import MovedConnectorDocument
 from drctl.engine.run_state import ChainVerdict, Damage
 from drctl.model.document import Count, Document, From, Name, Seconds
 from drctl.model.loss import LossRangeDocument, Mode
@@ -248,6 +249,7 @@ class ReportDocument(Document):
         warned: warnings of prechecks, and failures that were overridden.
         overrides: prechecks that were overridden.
         positions: the offsets committed for consumers; null if there are none.
+        source_connectors: what the link's source connectors do on the target, and why.
         not_checked: what was not or could not be checked.
         unseen: what kept prechecks from running, each cause once.
         journal: null if it was not checked.
@@ -280,6 +282,7 @@ class ReportDocument(Document):
         )
     )
     positions: Positions | None
+    source_connectors: tuple[MovedConnectorDocument, ...]
     not_checked: tuple[Name, ...]
     unseen: tuple[CauseDocument, ...] = read(
         lambda d: tuple(

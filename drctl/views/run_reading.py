@@ -19,6 +19,7 @@ from drctl.steps.fences import FENCE_PRODUCERS
 from drctl.steps.prechecks import Preflight, SnapshotState, Unseen
 from drctl.steps.records import FindGap, Reconcile
 from drctl.steps.registry import KINDS
+from drctl.steps.source_connectors import MoveSourcePositions
 from drctl.steps.stop_replication import MeasureLoss
 from drctl.steps.switch_endpoint import SwitchEndpoint
 from drctl.steps.verify_clients import VerifyClients
@@ -616,6 +617,7 @@ def report_data(
     last_writes, since = writes(state, kinds, course)
     fences = steps_with(state, kinds, Trait.FENCES_WRITES)
     switches = steps_with(state, kinds, Trait.SWITCHES)
+    moved = intent_of(state, MoveSourcePositions())
     return ReportData(
         run=state.run,
         plan=state.plan,
@@ -648,6 +650,7 @@ def report_data(
         topics=topics(state),
         set_aside=set_aside(state),
         unseen=not_seen,
+        source_connectors=moved.expected if moved else (),
     )
 
 

@@ -178,6 +178,7 @@ def _sections(data: ReportData) -> Iterator[Section]:
     warned = [each.message for each in data.warned if each.checked]
     yield _list("warnings", "Precheck warnings", warned, what="warning")
     yield from _groups(data)
+    yield _source_connectors(data)
     lead = "These were not checked, or could not be checked: they may have problems."
     yield _list("not-checked", "Not checked", data.not_checked, lead)
     attempts = tuple(
@@ -186,6 +187,15 @@ def _sections(data: ReportData) -> Iterator[Section]:
     )
     heads = "User", "Host", "From (UTC)", "Until (UTC)", "Result"
     yield Section("who", "Who ran it", _table("", attempts, *heads))
+
+
+def _source_connectors(data: ReportData) -> Section:
+    rows = tuple(
+        tuple(map(sentence, (each.connector, each.does, each.reason, each.if_purged)))
+        for each in data.source_connectors
+    )
+    heads = "Connector", "On the target it", "Why", "If its position is lost"
+    return Section("source-connectors", "Source connectors", _table("", rows, *heads))
 
 
 def _groups(data: ReportData) -> Iterator[Section]:

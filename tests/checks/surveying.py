@@ -12,11 +12,13 @@ from drctl.checks.observed import (
     RunSeen,
     Sampled,
     SecretFile,
+    SourceConnectorSeen,
     Surveyed,
     TrackedOffsetsSeen,
 )
 from drctl.config.schema import LedgerConfig
 from drctl.model.groups import Group, GroupProtocol, GroupState, Member
+from drctl.model.replication import Connector, Position
 from drctl.model.survey import Broker, BrokerFeatures, Capability, Disks, Layout, Replicas
 from drctl.model.topology import TopicPartition, Unavailable
 from tests.checks.precheck_cases import NOW_MS
@@ -34,6 +36,7 @@ def surveyed(case: Mapping[str, Any]) -> Surveyed:
         clients=tuple(ClientSeen(*each.split()) for each in given.get("clients", ())),
         principals=given.get("principals", {}),
         ledger=LedgerConfig(**given["ledger"]) if "ledger" in given else None,
+        source_connectors=_seen(given.get("source_connectors"), _sources),
         **seen,
     )
 
@@ -117,6 +120,22 @@ def _sampled(given: Mapping[str, Any]) -> Sampled:
     longer = tuple(TopicPartition("orders", p) for p in given.get("longer", ()))
     epochs = tuple(EpochPair(TopicPartition("orders", p), *e) for p, *e in given.get("epochs", ()))
     return Sampled(given.get("same", 0), different, tuple(given.get("unread", ())), longer, epochs)
+
+
+def _sources(given: Mapping[str, Any]) -> dict[str, SourceConnectorSeen]:
+    """By name: configuration, state, and positions or why they are not known."""
+    found = {}
+    for name, each in given.items():
+        config = {"connector.class": each["class"], **each.get("config", {})}
+        state, stored = each.get("state", "RUNNING"), each.get("positions", [])
+        connector = Connector(name, "source", {k: str(v) for k, v in config.items()}, state)
+        positions = _seen(stored, _positions)
+        found[name] = SourceConnectorSeen(connector, positions)
+    return found
+
+
+def _positions(rows: list[dict[str, Any]]) -> tuple[Position, ...]:
+    return tuple(Position({"server": "shop"}, row) for row in rows)
 
 
 def _group(name: str, given: int | str) -> Group:

@@ -10,6 +10,8 @@ from typing import Any, Protocol
 import yaml
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from drctl.lab.environment import describe
+from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
 from drctl.model.errors import Unknown
 from tests.cluster.lab_link import cluster_section
@@ -18,6 +20,10 @@ from tests.connect.workers import PluginWorker, worker
 from tests.lab.cluster_under_test import QUIET, ClusterUnderTest
 
 DEADLINE_S = 60
+JUDGED = (
+    *("errors.max.retries", "retriable.restart.connector.wait.ms", "snapshot.mode"),
+    *("slot.name", "slot.drop.on.stop"),
+)
 
 
 class Orders(Protocol):
@@ -101,6 +107,32 @@ class Shop:
         (cluster,) = shown["clusters"]
         (found,) = (each for each in cluster["connectors"] if each["name"] == "shop")
         return {each["name"]: (each["value"], each["default"]) for each in found["retries"]}
+
+    def doctor(self, lab: Lab, **retention_hours: float) -> dict[str, tuple[str, str]]:
+        """What `drctl doctor` says of the connector: by check, the status and the reason."""
+        text = describe(lab.parts, [self.topic])
+        config = yaml.safe_load(text)
+        place = {"connect": self.worker.url}
+        config["links"]["main"]["source_connectors"] = {
+            "names": ["shop"],
+            "from": place,
+            "to": place,
+            "log_retention_hours": retention_hours,
+        }
+        path = self.folder / "doctor.yaml"
+        path.write_text(yaml.safe_dump(config), encoding="utf-8")
+        ran = ConnectCommand(path, "doctor")("--output", "json")
+        return {
+            each["check"]: (each["status"], each["reason"])
+            for each in ran.document()["checks"]
+            if each["subject"] == "connector shop"
+        }
+
+    def defaults(self) -> dict[str, str]:
+        """The default values that the plugin itself has, of the settings that checks judge."""
+        with closing(self.worker.client()) as client:
+            found = client.plugin_defaults(self.connector["connector.class"])
+        return {name: found[name] for name in JUDGED if name in found}
 
     def counts(self, code: int) -> dict[str, Any]:
         """What `drctl duplicates` counts in the topic."""

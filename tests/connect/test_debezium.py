@@ -76,6 +76,23 @@ def test_the_retry_settings_of_the_connector_are_shown(shop: PostgresShop) -> No
     assert "shop: errors.max.retries=0, errors.retry.delay.max.ms=60000 (default)" in text
 
 
+def test_doctor_judges_the_position_and_its_slot(shop: PostgresShop, lab: Lab) -> None:
+    found = shop.doctor(lab)
+    status, reason = found["source-connector-positions"]
+    assert (status, reason.partition("and ")[2]) == (
+        "ok",
+        "its replication slot keeps the log from there on",
+    )
+    assert found["source-connector-retries"][0] == "warn"
+    assert shop.defaults() == {
+        "errors.max.retries": "-1",
+        "retriable.restart.connector.wait.ms": "10000",
+        "snapshot.mode": "initial",
+        "slot.name": "debezium",
+        "slot.drop.on.stop": "false",
+    }
+
+
 def test_after_a_crash_another_connect_cluster_continues_without_a_new_snapshot(
     shop: PostgresShop, tmp_path: Path
 ) -> None:

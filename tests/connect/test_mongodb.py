@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from drctl.lab.lab import Lab
 from drctl.lab.starting import free_port_base
 from drctl.lab.waiting import Patience
 from tests.connect.mongo import TOPIC, Mongo, mongo, mongo_connector
@@ -91,6 +92,27 @@ def test_the_retry_settings_of_the_connector_are_shown(shop: MongoShop) -> None:
         "errors.retry.delay.max.ms": ("60000", True),
         "errors.retry.timeout": ("0", True),
         "retriable.restart.connector.wait.ms": ("10000", True),
+    }
+
+
+def test_doctor_judges_the_age_of_the_position(shop: MongoShop, lab: Lab) -> None:
+    shop.insert(1)
+    shop.await_orders()
+    found = shop.doctor(lab)
+    assert found["source-connector-positions"][0] == "not-checked", "nobody stated the retention"
+    assert found["source-connector-snapshots"][0] == "ok"
+    assert found["source-connector-retries"] == (
+        "warn",
+        "it gives up at the first error of its database",
+    )
+    status, reason = shop.doctor(lab, shop=24)["source-connector-positions"]
+    assert (status, reason.partition("and ")[2]) == ("ok", "its database keeps its log for 24 h")
+    status, reason = shop.doctor(lab, shop=1e-6)["source-connector-positions"]
+    assert (status, reason.partition(" is ")[0]) == ("fail", "its position")
+    assert shop.defaults() == {
+        "errors.max.retries": "-1",
+        "retriable.restart.connector.wait.ms": "10000",
+        "snapshot.mode": "initial",
     }
 
 

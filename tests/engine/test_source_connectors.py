@@ -1,20 +1,29 @@
 """Source connectors in a failover and a failback: they stop, their positions move, they resume."""
 
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
+from drctl.connectors.moving import Prospect
 from drctl.engine.entries import What
 from drctl.engine.invariants import violations
 from drctl.engine.kind import Status
+from drctl.engine.ports import LinkReader
+from drctl.engine.run_state import read_run
 from drctl.model.loss import Mode
 from drctl.model.replication import Position
 from drctl.plans.failback import failback, reverse_inputs
 from drctl.steps.registry import KINDS
+from drctl.steps.source_connectors import MoveSettings, expected
+from drctl.views import run_markdown
+from drctl.views.run_json import ReportDocument
+from drctl.views.run_reading import report_data
 from tests.engine.connect_workers import RUNNING, SHOP, STOPPED
 from tests.engine.crashing import Case, Change, Ran, assert_the_same, run
 from tests.engine.failovers import WITH_SOURCES, case, named, nothing_wrong, opening_refused
 from tests.engine.pair import BACK, PRIMARY, SECONDARY, Pair
+from tests.engine.processes import Process
 from tests.engine.recovered_cluster import returned
 
 OLD = replace(WITH_SOURCES, replicator="mirrormaker2")
@@ -48,7 +57,7 @@ def test_a_planned_failover_resumes_where_the_connector_stopped() -> None:
     assert states(ran.pair) == (STOPPED, RUNNING)
     assert position(ran.pair, SECONDARY) == {"lsn": 7}
     said = words(ran, "move-source-positions")
-    assert said.startswith("shop resumes at LSN 0/7: it stopped there")
+    assert said.startswith("shop resumes at LSN 0/7: its position is read after it stopped")
     assert not ran.ledger.told(What.OUTSTANDING)
 
 
@@ -64,7 +73,7 @@ def test_with_the_source_lost_the_last_export_is_used_and_its_age_is_stated() ->
     ran = run(case(Mode.UNPLANNED, seen=WITH_SOURCES))
     assert states(ran.pair) == (RUNNING, RUNNING)
     said = words(ran, "move-source-positions")
-    assert said.startswith("shop resumes at LSN 0/6: exported ")
+    assert said.startswith("shop resumes at LSN 0/6, with duplicates: exported ")
     assert "are sent again" in said
     assert "stop-source-connectors" in ran.ledger.told(What.OUTSTANDING)
 
@@ -76,6 +85,28 @@ def test_old_workers_that_still_answer_give_the_newest_positions() -> None:
     ran = run(case(Mode.UNPLANNED, prepare=prepare, seen=WITH_SOURCES))
     assert states(ran.pair) == (STOPPED, RUNNING)
     assert words(ran, "move-source-positions").startswith("shop resumes at LSN 0/7")
+
+
+def test_the_report_says_what_connectors_do_and_why() -> None:
+    ran = run(case(Mode.UNPLANNED, seen=WITH_SOURCES))
+    data = report_data(read_run(ran.ledger.entries))
+    (shop,) = data.source_connectors
+    assert (shop.connector, shop.prospect) == ("shop", Prospect.REPEATS)
+    text = run_markdown.render(data)
+    assert "## Source connectors" in text
+    assert "resumes at LSN 0/6, with duplicates" in text
+    assert "a reset takes a new snapshot" in text
+    document = ReportDocument.of(data).to_json()
+    assert document["source_connectors"][0]["prospect"] == "resumes-with-duplicates"
+
+
+def test_the_plan_says_what_connectors_would_do() -> None:
+    reader = cast(LinkReader, Process(case(Mode.PLANNED, seen=WITH_SOURCES).pair()).reader)
+    settings = MoveSettings(PRIMARY, SECONDARY, {"shop": "shop"})
+    (planned,) = expected(settings, reader)
+    assert planned.words.startswith("shop resumes at its final position (now LSN 0/7): ")
+    (unplanned,) = expected(replace(settings, lost=True), reader)
+    assert unplanned.prospect is Prospect.REPEATS
 
 
 def test_a_connector_that_cannot_be_moved_blocks_a_planned_failover() -> None:
