@@ -24,7 +24,7 @@ from tests.cli.documents import check
 from tests.cluster.command import Drctl
 from tests.cluster.link_command import soon
 from tests.cluster.logs import read_logs
-from tests.cluster.rights import allow, forget
+from tests.cluster.topic_acls import allow, forget
 from tests.conftest import NewTopic
 from tests.connect.connect_command import ConnectCommand
 from tests.connect.replicators import INTERCEPTOR, Replicators, replicator, replicators
