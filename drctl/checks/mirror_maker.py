@@ -182,7 +182,9 @@ def converters(observed: Observed) -> Verdict:
     remedy = f"set {listed(_CONVERTERS)} of {settings.subject} to {_BYTES}"
     if missing and not isinstance(observed.worker, Unavailable):
         workers = worker_settings(observed)
-        known |= {key: workers.text(key, _SIMPLE if key == _HEADER else "") for key in missing}
+        # Workers need the other two: a file without them is not a worker's whole configuration.
+        stated = [key for key in missing if key == _HEADER or key in workers.values]
+        known |= {key: workers.text(key, _SIMPLE) for key in stated}
     changing = {key: each.evidence for key, each in known.items() if each.value != _BYTES}
     evidence = "; ".join(changing.values())
     if set(changing) - {_HEADER}:
@@ -193,6 +195,9 @@ def converters(observed: Observed) -> Verdict:
         return warn(settings.subject, reason, evidence, impact, remedy)
     if len(known) < len(_CONVERTERS):
         reason = f"the workers' properties, which were not given, set {listed(missing)}"
+        if not isinstance(observed.worker, Unavailable):
+            unknown = [key for key in _CONVERTERS if key not in known]
+            reason = f"neither the connector nor the workers' properties set {listed(unknown)}"
         raise NotObserved(settings.subject, reason, f"{remedy}, or run: {WORKER_OPTION}")
     return ok(settings.subject, "records are copied byte for byte", f"converters {_BYTES}")
 

@@ -14,6 +14,10 @@ public class Defaults {
             print(name, filter("DefaultTopicFilter$TopicFilterConfig"));
             print(name, filter("DefaultGroupFilter$GroupFilterConfig"));
         }
+        var worker = Class.forName("org.apache.kafka.connect.runtime.WorkerConfig");
+        var settings = worker.getDeclaredMethod("baseConfigDef");
+        settings.setAccessible(true);
+        print("worker", (ConfigDef) settings.invoke(null));
     }
 
     static ConfigDef filter(String name) throws Exception {

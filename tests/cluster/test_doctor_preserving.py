@@ -14,7 +14,7 @@ from tests.cli.documents import check
 from tests.clients.brokers import Cluster
 from tests.cluster.command import Drctl
 from tests.cluster.failover_stage import PARTITIONS, consumed
-from tests.cluster.site import Site, cluster_section, link_over
+from tests.cluster.lab_link import Site, cluster_section, link_over
 from tests.cluster.test_failover_kinds import Kind, Kinds
 from tests.lab.cluster_under_test import ClusterUnderTest
 
