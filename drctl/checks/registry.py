@@ -9,6 +9,7 @@ from drctl.checks import (
     brokers,
     capacity,
     endpoints,
+    managed,
     mirror_maker,
     parity,
     reachability,
@@ -26,7 +27,7 @@ from drctl.model.finding import Finding
 
 _MODULES = (
     *(replicator, mirror_maker, reachability, source, target, capacity, brokers, replication),
-    *(replication_loops, source_connectors, parity, applications, acls, endpoints, runs),
+    *(replication_loops, source_connectors, parity, applications, acls, managed, endpoints, runs),
 )
 _FAMILIES = list(Family)
 

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 
+from drctl.checks.acls import RuleBook
 from drctl.checks.check import BOTH, Family, Prechecks, check, listed, several
+from drctl.checks.managed import managed_remedy
 from drctl.checks.observed import NOT_QUERIED, Observed
 from drctl.checks.verdict import Verdict, fail, ok, require, warn
 from drctl.config.fields import for_commands
@@ -10,7 +12,7 @@ from drctl.model.active_cluster import Moved, Unfinished
 from drctl.model.fencing import DENY
 from drctl.model.finding import Status
 from drctl.model.moments import utc
-from drctl.model.text import put, quote
+from drctl.model.text import option, put, quote, variable
 from drctl.model.topology import Unavailable
 
 _STOPPED = ("STOPPED", "PAUSED")
@@ -34,38 +36,65 @@ def moved(observed: Observed) -> Iterator[Verdict]:
     impact = f"{link.target} accepts their writes: preparing a failover from {link.source}"
     run = f"run {known.moved.run} ({known.moved.plan})"
     reason = f"they have been on {link.target} since {utc(known.moved.since_ms)}, moved by {run}"
-    yield fail(subject, reason, _fence(observed), f"{impact} would harm them", remedy)
+    fence = _fence(observed)
+    evidence = fence if isinstance(fence, str) else ""
+    yield fail(subject, reason, evidence, f"{impact} would harm them", remedy)
+    if not isinstance(fence, str):
+        yield fence
     yield from _copying(observed, known.moved)
 
 
-def _fence(observed: Observed) -> str:
-    """Describe the fence of the source, as its ACLs show it."""
+def _fence(observed: Observed) -> str | Verdict:
+    """Describe the fence of the source, as its ACLs show it; a verdict if it is open."""
     source, fence = observed.link.source, observed.link.settings.fence
     if fence.method != "acl":
         return f"the link's fence method is {fence.method}: whether {source} is fenced is not known"
-    if isinstance(observed.source_acls, Unavailable):
-        return f"whether {source} is fenced is not known: {observed.source_acls.reason}"
-    denied = {r.principal for r in observed.source_acls.rules if r.permission == DENY}
-    if allowed := [name for name in fence.principals if name not in denied]:
-        return f"{source} is not fenced: no rule denies anything to {listed(allowed)}"
-    return f"{source} is fenced: its rules deny access to {listed(fence.principals)}"
+    acls, topics = observed.source_acls, observed.source_topics
+    if isinstance(acls, Unavailable) or isinstance(topics, Unavailable):
+        why = next(each.reason for each in (acls, topics) if isinstance(each, Unavailable))
+        return f"whether {source} is fenced is not known: {why}"
+    book = RuleBook(rule for rule in acls.rules if rule.permission == DENY and rule.host == "*")
+    names = observed.link.topics_of(name for name, state in topics.items() if state is not None)
+    open_ = [
+        (principal, topic)
+        for principal in fence.principals
+        for topic in names
+        if not any(r.operation in ("WRITE", "ALL") for r in book.concerning(principal, topic))
+    ]
+    if not open_:
+        return f"{source} is fenced: its rules deny writes to {listed(fence.principals)}"
+    (principal, topic), wanted = open_[0], len(fence.principals) * len(names)
+    return fail(
+        f"fence of cluster {source}",
+        f"{len(open_):,} of {wanted:,} ACLs that deny writes are missing",
+        several(f"{who} may write to {name}" for who, name in open_),
+        f"applications that still use {source} may write there what {observed.link.target} does"
+        " not have",
+        f'add each: kafka-acls.sh --bootstrap-server "{variable(source)}" --command-config'
+        f" admin.properties --add --force {option('--deny-principal', principal)} --operation Write"
+        f" {option('--topic', topic)}; if they vanish again, something else manages the ACLs: find"
+        " out what, and fence there",
+    )
 
 
 def _copying(observed: Observed, moved: Moved) -> Iterator[Verdict]:
-    """Report a connector that still replicates from the source after clients have moved."""
-    name = observed.link.settings.replicator.connectors.source
-    known = observed.connectors
-    found = None if isinstance(known, Unavailable) or name is None else known.get(name)
-    if found is None or found.state in ("", *_STOPPED):
-        return
+    """Report connectors of the link that run after clients have moved."""
     source, target = observed.link.source, observed.link.target
-    yield fail(
-        f"connector {name}",
-        f"it is {found.state}, but clients have been on {target} since run {moved.run}",
-        f"{len(found.tasks):,} tasks",
-        f"it appends old records of {source} after newer records of {target}",
-        f"stop it and keep it stopped: `{_stops(observed)}`",
-    )
+    connectors, known = observed.link.settings.replicator.connectors, observed.connectors
+    for name in connectors.named:
+        found = None if isinstance(known, Unavailable) else known.get(name)
+        if found is None or found.state in ("", *_STOPPED):
+            continue
+        impact = f"it appends old records of {source} after newer records of {target}"
+        if name != connectors.source:
+            impact = f"it may change offsets or heartbeats on {target}, and a failback stops it"
+        yield fail(
+            f"connector {name}",
+            f"it is {found.state}, but clients have been on {target} since run {moved.run}",
+            f"{len(found.tasks):,} tasks",
+            impact,
+            f"stop it and keep it stopped: `{_stops(observed)}`{managed_remedy(found)}",
+        )
 
 
 def _stops(observed: Observed) -> str:

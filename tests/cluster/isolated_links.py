@@ -23,15 +23,16 @@ class OwnLinks:
         self._connectors = Connectors(site.lab)
         self._made: list[Stage] = []
 
-    def make(self, *, reverse: bool = False, **link: Any) -> Stage:
+    def make(self, connector: str = "copies-{}", *, reverse: bool = False, **link: Any) -> Stage:
         """One whose topic is copied from now on, each record with a trace of its own.
 
         Args:
+            connector: its name, with the topic's in it.
             reverse: whether there is a connector that would copy back.
             link: more of its section, or other than a stage has by itself.
         """
         lab, topic = self._site.lab, self._site.new_topic(PARTITIONS)
-        name, back = f"copies-{topic}", f"back-{topic}" if reverse else ""
+        name, back = connector.format(topic), f"back-{topic}" if reverse else ""
         stage = Stage(self._site, topic, mirror_of(lab, name, back), **link)
         self._made.append(stage)
         for cluster in self._site.clusters:
