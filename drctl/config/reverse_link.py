@@ -76,8 +76,15 @@ def reversed_link(link: Link, links: Iterable[Link] = ()) -> Link:
     """The reverse of a link, from `replicator.reverse` or from an opposite link.
 
     Raises:
-        ConfigError: no replicator is configured for it, or it renames topics.
+        ConfigError: no replicator is configured for it, it renames topics, or applications write to
+            the same topics on both clusters.
     """
+    if link.settings.origin_header:
+        raise ConfigError(
+            f"links.{link.name}: applications write on both clusters (`origin_header`);"
+            " drctl failback plans only links whose topics one cluster writes",
+            "compare and reconcile each direction: docs/howto/two-active-sites.md",
+        )
     replicator, reverse = link.settings.replicator, link.settings.replicator.reverse
     if reverse is None and (other := opposite(link, links)) is not None:
         back = other.settings.replicator

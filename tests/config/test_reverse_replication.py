@@ -51,6 +51,14 @@ def test_a_link_that_leads_there_says_what_copies_back() -> None:
     assert found.settings.replicator.connectors.source == "other"
 
 
+def test_a_link_whose_topics_both_clusters_write_is_not_reversed() -> None:
+    settings = "origin_header: site, replicator: {kind: mirrormaker2, connect: 'http://c:1'}"
+    other = f"  west: {{from: b, to: a, topics: [t], {settings}}}\n"
+    with pytest.raises(ConfigError, match="write on both clusters") as caught:
+        home("mirrormaker2", CONNECT, "origin_header: site", other)
+    assert "docs/howto/two-active-sites.md" in caught.value.hint
+
+
 def test_what_copies_back_has_to_be_named() -> None:
     with pytest.raises(ConfigError, match="no replication from b to a is configured"):
         home("mirrormaker2", CONNECT)
