@@ -21,12 +21,15 @@ TRAPPED = ("tests/cluster/test_traps.py", "tests/cluster/test_read_only.py")
 TLS = tuple(
     f"tests/kafka/test_{name}.py"
     for name in (
-        *("acl_fence", "cluster_rights", "failures", "groups_read_only", "java_client"),
+        *("cluster_rights", "failures", "groups_read_only", "java_client"),
         *("journal_takeover", "journal_topic", "ledger_topic", "log_reader", "read_only"),
-        "tracked_offsets_topic",
+        *("tracked_offsets_topic", "acl_fence"),
     )
 )
-"""They share the cluster with TLS: every process that runs one of them would start its own."""
+"""They share the cluster with TLS: every process that runs one of them would start its own.
+
+The last one uses groups; others need a cluster that has never had one.
+"""
 
 SPARK = tuple(
     f"tests/spark/test_{name}.py"
@@ -115,12 +118,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
     return ByFile(config, log)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where two processes share the files, the longest begin first."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest begin first, and files that share a cluster keep their order."""
 
     def rank(item: pytest.Item) -> int:
         starts = (n for n, name in enumerate(LONG) if file_of(item.nodeid).startswith(name))
         return next(starts, len(LONG))
 
-    if config.getoption("dist", "no") != "no" or hasattr(config, "workerinput"):
-        items.sort(key=rank)
+    items.sort(key=rank)

@@ -25,7 +25,7 @@ from drctl.model.source_connectors import (
     position_time,
     position_words,
 )
-from drctl.model.text import put
+from drctl.model.text import put, quote
 from drctl.model.topology import Unavailable
 
 _FAMILY = Family.SOURCE_CONNECTORS
@@ -94,7 +94,7 @@ def _debezium(observed: Observed) -> Iterator[Connector]:
 def _position(seen: SourceConnectorSeen, hours: float | None, now_ms: int) -> Verdict:
     connector = seen.connector
     subject = _subject(connector)
-    look = f"look at it: drctl connect offsets export --connector {connector.name}"
+    look = f"look at it: drctl connect offsets export --connector {quote(connector.name)}"
     if isinstance(seen.positions, Unavailable):
         reason = f"its stored position is not known: {seen.positions.reason}"
         return not_checked(subject, reason, look)
