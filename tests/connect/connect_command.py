@@ -1,5 +1,6 @@
 """`drctl connect` through its entry point, and what its documents say."""
 
+import gc
 import io
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ class ConnectCommand:
 
     def __call__(self, *words: str) -> Ran:
         """Run it to its end; most of a process of its own would be its imports."""
+        # A process of its own would not find the connections of an earlier command that failed.
+        gc.collect()
         stdout, stderr = io.StringIO(), io.StringIO()
         with chdir(self.config.parent), redirect_stdout(stdout), redirect_stderr(stderr):
             code = run(self.line(*words)[1:])
