@@ -334,7 +334,7 @@ def no_interceptor_itself(observed: Observed) -> Verdict:
 
 @check("replicator-timestamps-acls", _FAMILY, Status.WARN, Status.FAIL)
 def timestamps_acls(observed: Observed) -> Iterator[Verdict]:
-    """Whoever reads the link's topics may WRITE and DESCRIBE `__consumer_timestamps`.
+    """Every reader of the link's topics may WRITE and DESCRIBE `__consumer_timestamps`.
 
     `fence.principals` must; other principals must if their consumers are to fail over.
     """

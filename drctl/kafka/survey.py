@@ -292,8 +292,8 @@ class KafkaSurveyor(ClusterClient):
 def _features(broker: BrokerSocket) -> BrokerFeatures:
     found = broker.exchange(FEATURES, FEATURES_REQUEST, read_features)
     missing = {capability for capability, api in _REQUESTS.items() if api not in broker}
-    # Brokers list requests that they reject: those of a disabled group protocol (KIP-848), and
-    # eligible leader replicas that nobody keeps (KIP-966).
+    # Brokers also list requests whose feature is disabled: a group protocol (KIP-848), eligible
+    # leader replicas (KIP-966).
     if DESCRIBE_CONSUMER_GROUPS in broker:
         request = describe_consumer_group(_ANY_GROUP)
         error = broker.exchange(DESCRIBE_CONSUMER_GROUPS, request, read_group_error)

@@ -83,7 +83,7 @@ class AclFenceIntent(FenceIntent):
 class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
     """Denies principals an operation on the link's topics; earlier rules are left alone.
 
-    A fence of consumers also denies READ on groups: nobody joins them, stays in them or commits.
+    A fence of consumers also denies READ on groups: clients cannot join, send heartbeats or commit.
     """
 
     name: str
