@@ -26,12 +26,12 @@ def guarded(case: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def acls(given: Any) -> Acls:
-    """`ALLOW User:app WRITE LITERAL:topic HOST` each; false where there is no authorizer."""
+    """`ALLOW User:app WRITE LITERAL:topic HOST [RESOURCE]` each; false without an authorizer."""
     rules = []
     for line in given or ():
-        permission, principal, operation, resource, host = line.split()
-        pattern, _, name = resource.partition(":")
-        rules.append(Acl(name, pattern, principal, host, operation, permission))
+        permission, principal, operation, on, host, *resource = line.split()
+        pattern, _, name = on.partition(":")
+        rules.append(Acl(name, pattern, principal, host, operation, permission, *resource))
     return Acls(given is not False, tuple(rules))
 
 
@@ -111,7 +111,9 @@ def _active_cluster(given: Mapping[str, Any]) -> ActiveCluster:
     moved, unfinished = given.get("moved"), given.get("unfinished")
     run, plan, seconds = moved or ("", "", 0)
     return ActiveCluster(
-        Moved(run, plan, NOW_MS - 1000 * seconds) if moved else None,
+        Moved(run, plan, NOW_MS - 1000 * seconds, acls(given.get("denied")).rules)
+        if moved
+        else None,
         Unfinished(*unfinished) if unfinished else None,
     )
 
