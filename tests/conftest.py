@@ -33,21 +33,21 @@ settings.load_profile("untimed")
 
 
 def pytest_configure() -> None:
-    """10,000 objects of 500 modules are not garbage, and are looked through again and again."""
+    """Collect garbage less often: 10,000 objects of 500 modules are alive."""
     gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """From here on only what tests make is looked through."""
+    """Exclude existing objects from garbage collection."""
     gc.freeze()
     gc.enable()
     gc.set_threshold(20_000, 20, 20)
 
 
 class NewTopic(Protocol):
-    """Makes a topic with a name of its own on both clusters, or on one.
+    """Creates a topic with a name of its own on one or both clusters.
 
-    MirrorMaker 2 copies it only where `mirrored` is set (and then only from the primary).
+    MirrorMaker 2 replicates it only if `mirrored` is set, and only from the primary.
     """
 
     def __call__(
@@ -64,14 +64,14 @@ class NewTopic(Protocol):
 
 @pytest.fixture(scope="session", autouse=True)
 def signals_as_on_a_terminal() -> None:
-    """Commands inherit which signals are ignored: under nohup, or in the background, some are."""
+    """Restore signals: commands inherit ignored ones, as under nohup or in the background."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True)
 def no_secrets_of_another_test() -> Iterator[None]:
-    """What one test plants is not masked in the next one."""
+    """Forget secrets, so that later tests do not mask them."""
     yield
     forget()
 
@@ -82,7 +82,7 @@ _FAILED = pytest.StashKey[int]()
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """Both clusters, Connect and MirrorMaker 2; proven down at the end.
+    """Both clusters, Connect and MirrorMaker 2; asserted to be down at the end.
 
     LAB_KAFKA=PRIMARY[:SECONDARY] chooses other Kafka releases.
     """
@@ -104,7 +104,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 @pytest.fixture(scope="module", autouse=True)
 def lab_is_whole(request: pytest.FixtureRequest) -> None:
-    """A file whose test failed with a part of the lab down does not fail all files behind it."""
+    """Repair the lab after a file whose test failed with a part of it down."""
     failed, request.config.stash[_FAILED] = (
         request.config.stash.get(_FAILED, 0),
         request.session.testsfailed,
@@ -137,7 +137,7 @@ def secondary(lab: Lab) -> Iterator[ClusterUnderTest]:
 
 @contextmanager
 def topics(primary: ClusterUnderTest, secondary: ClusterUnderTest) -> Iterator[NewTopic]:
-    """A maker of topics; what it made is deleted at the end."""
+    """Creates topics, which are deleted at the end."""
     made: list[str] = []
 
     def make(
@@ -169,14 +169,14 @@ def topics(primary: ClusterUnderTest, secondary: ClusterUnderTest) -> Iterator[N
 
 @pytest.fixture
 def new_topic(primary: ClusterUnderTest, secondary: ClusterUnderTest) -> Iterator[NewTopic]:
-    """Gone after the test."""
+    """Creates topics, which are deleted after the test."""
     with topics(primary, secondary) as make:
         yield make
 
 
 @pytest.fixture
 def lab_yaml(lab: Lab, tmp_path: Path) -> Callable[..., Path]:
-    """Writes a drctl.yaml for the lab whose link carries these topics."""
+    """Write a drctl.yaml for the lab whose link has these topics."""
 
     def write(*topics: str) -> Path:
         path = tmp_path / "drctl.yaml"

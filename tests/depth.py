@@ -1,4 +1,4 @@
-"""How many cases a test tries that could try very many: all in `make test`, some in `test-fast`."""
+"""Number of cases of expensive tests: all in `make test`, some in `test-fast`."""
 
 import os
 from collections.abc import Iterable
@@ -11,12 +11,12 @@ QUICK = os.environ.get("TEST_DEPTH") == "quick"
 
 
 def some(cases: Iterable[T], every: int = 4) -> list[T]:
-    """All of them; where it has to be quick the first, each fourth, and the last."""
+    """Return all cases; in quick mode the first, every fourth, and the last."""
     found = list(cases)
     last = (len(found) - 1) % every if found else 0
     return found[::every] + (found[-1:] if last else []) if QUICK else found
 
 
 def examples(count: int) -> int:
-    """How many examples Hypothesis makes."""
+    """Return the number of Hypothesis examples."""
     return min(count, max(5, count // 5)) if QUICK else count

@@ -1,4 +1,4 @@
-"""One cluster in memory, as plain data: topics, records, offsets and groups, behind the ports."""
+"""A cluster in memory that implements the ports: topics, records, offsets and groups."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,7 +35,7 @@ Answers = Mapping[str, Mapping[TopicPartition, Unavailable | None]]
 
 
 class Crash(BaseException):
-    """The process ends here; nothing of drctl may catch it."""
+    """The process ends here; drctl must not catch it."""
 
 
 def group(
@@ -51,13 +51,13 @@ def group(
 
 @dataclass
 class FakeLog:
-    """One partition: rows ascending, and where it begins and ends.
+    """One partition: ascending rows, start and end.
 
     Attributes:
-        end: behind the last row, unless it is given.
-        aborted: offsets of rows whose transaction was aborted.
-        stable: the first offset that is not decided; `end` where all are.
-        epochs: in which rows were appended, by offset.
+        end: offset after the last row by default.
+        aborted: offsets of rows in aborted transactions.
+        stable: the last stable offset; `end` by default.
+        epochs: leader epochs of rows by offset.
     """
 
     rows: list[Row] = field(default_factory=list)
@@ -81,7 +81,7 @@ class FakeLog:
         return PartitionOffsets(self.start, self.last_stable, self.end, self.epoch)
 
     def find(self, when: int) -> Found:
-        """As brokers answer ListOffsets."""
+        """Look up an offset like ListOffsets."""
         marks = {Mark.START: self.start, Mark.END: self.end, Mark.STABLE: self.last_stable}
         if when in marks:
             return Found(marks[Mark(when)], -1)
@@ -129,16 +129,16 @@ class FakeCluster:
     """Implements ClusterReader, RangeReader, GroupReader and GroupWriter.
 
     Attributes:
-        config: of topics that have none of their own in `configs`.
-        ids: of topics; others have their name for an id.
-        hidden: why topics or groups cannot be seen, by name.
-        silent: whether nobody answers; or in which calls.
-        calls: what was asked, in order; `at_call` is done before an answer, by call.
-        at_effect: called before each position is written, with how many were before.
-        lost: groups whose writes happen and are never answered.
-        eaten: groups whose writes never happen and are never answered.
-        looking: nothing may be written now.
-        read_offsets: how many were read in ranges; `asked`: how many were looked up.
+        config: configuration of topics without one in `configs`.
+        ids: topic ids; the name by default.
+        hidden: why topics or groups cannot be read, by name.
+        silent: whether nothing responds; or the calls that do not.
+        calls: requests in order; `at_call` runs before a response, by call.
+        at_effect: called before each committed offset with the number of earlier ones.
+        lost: groups whose writes are applied and never answered.
+        eaten: groups whose writes are neither applied nor answered.
+        looking: whether nothing may be written now.
+        read_offsets: number of offsets read in ranges; `asked`: number looked up.
     """
 
     logs: dict[TopicPartition, FakeLog | Unavailable] = field(default_factory=dict)
@@ -272,12 +272,12 @@ class FakeCluster:
         return {name: self._write(name, dict.fromkeys(unwanted[name])) for name in unwanted}
 
     def stand(self, name: str, **offsets: int) -> None:
-        """A group's positions in partitions 0."""
+        """Return a group's committed offsets in partitions 0."""
         there = {TopicPartition(topic, 0): Committed(offset) for topic, offset in offsets.items()}
         self._held(name).update(there)
 
     def stands(self) -> dict[tuple[str, TopicPartition], Committed]:
-        """Every position."""
+        """Return all committed offsets."""
         return {
             (name, place): position
             for name, held in self.positions.items()
@@ -286,12 +286,12 @@ class FakeCluster:
         }
 
     def copy(self) -> "FakeCluster":
-        """The same state, in good health."""
+        """Return the same state without faults."""
         held = {n: dict(p) if isinstance(p, dict) else p for n, p in self.positions.items()}
         return FakeCluster(self.logs, self.name, dict(self.groups_held), held)
 
     def join(self, name: str) -> None:
-        """Somebody begins to read in the group."""
+        """Add a member to a group."""
         self.groups_held[name] = group(name, members=1)
 
     def _called(self, call: str) -> None:

@@ -1,4 +1,4 @@
-"""What every JVM of the tests is started with, and what some of them run."""
+"""Options of every JVM that tests start, and Java programs of some."""
 
 import os
 import subprocess
@@ -10,26 +10,26 @@ from drctl.spark.session import jars as spark_jars
 
 
 def classes_of(jars: Sequence[Path]) -> tuple[str, ...]:
-    """Options that let it start sooner, where `make test` has recorded its classes."""
+    """Return options for a faster start, if `make test` has recorded the classes."""
     return classes_for(jars[0].parent)
 
 
 def spark_classes() -> tuple[str, ...]:
-    """The same for Spark's, which `make install` has recorded."""
+    """Return the same for Spark's, which `make install` has recorded."""
     return classes_for(spark_jars())
 
 
 def quick_executors() -> dict[str, str]:
-    """Spark properties of executors that do little and start often."""
+    """Return Spark properties of executors that start often and do little."""
     return {
         "spark.executor.extraJavaOptions": " ".join(("-XX:TieredStopAtLevel=1", *spark_classes()))
     }
 
 
 def compiled(sources: Path, jars: Sequence[Path], into: Path) -> Path:
-    """Java sources as classes, by the compiler that Spark brings: a Java runtime has none.
+    """Compile Java sources with the compiler in Spark: a Java runtime has none.
 
-    It knows no lambdas and no type arguments.
+    It does not know lambdas and type arguments.
     """
     compiler = [str(each) for each in spark_jars().glob("commons-compiler-*.jar")]
     compiler += [str(each) for each in spark_jars().glob("janino-*.jar")]

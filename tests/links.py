@@ -1,4 +1,4 @@
-"""A link as `drctl.yaml` says it."""
+"""A link as in `drctl.yaml`."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ from drctl.config.loading import read
 
 
 def link(source: str = "primary", target: str = "secondary", **settings: object) -> Link:
-    """Of topic orders, where the settings do not say otherwise."""
+    """Return a link with topic orders by default."""
     main = {"from": source, "to": target, "topics": ["orders"], **settings}
     clusters = {name: {"bootstrap": f"{name}:1"} for name in (source, target)}
     document = {"clusters": clusters, "links": {"main": main}}

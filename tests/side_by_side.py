@@ -1,4 +1,4 @@
-"""Which process runs which tests, where several run side by side (pytest-xdist)."""
+"""Which process runs which tests with pytest-xdist."""
 
 from typing import Any
 
@@ -76,22 +76,22 @@ LONG = (
 
 
 def file_of(nodeid: str) -> str:
-    """From the top of the project."""
+    """Return the path from the project's root."""
     return nodeid.partition("::")[0]
 
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc, unused-ignore]
-    """A file is run by one process, and so is a group of files."""
+    """Runs each file, and each group of files, in one process."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = file_of(nodeid)
         return next((name for name, files in GROUPS.items() if file in files), file)
 
     def remove_node(self, node: Any) -> str | None:
-        """The test that a process died of; what it had not begun is given to others.
+        """Give the tests that a dead process had not begun to others.
 
-        xdist 3.8 gives out that test and all that was done, too. A process that is given nothing
-        but what is done says nothing, and the run never ends.
+        xdist 3.8 also reassigns the test that was running and finished ones. A process that gets
+        only finished tests reports nothing, and the run never ends.
         """
         units = self.assigned_work.pop(node)
         left = [(unit, test) for unit in units.values() for test, done in unit.items() if not done]
@@ -107,19 +107,19 @@ class ByFile(LoadScopeScheduling):  # type: ignore[misc, unused-ignore]
         return str(died_of)
 
     def _reschedule(self, node: Any) -> None:
-        """A process begins a test when it has the next one, or knows that there is none."""
+        """Assign more: a process begins a test once it has the next one, or none is left."""
         super()._reschedule(node)
         while not node.shutting_down and self._pending_of(self.assigned_work[node]) < 2:
             super()._reschedule(node)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
-    """Whatever --dist says: with pytest 9 its groups do nothing."""
+    """Use this scheduler for every --dist: the groups of xdist do nothing with pytest 9."""
     return ByFile(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest begin first, and files that share a cluster keep their order."""
+    """Run the longest first, and keep the order of files that share a cluster."""
 
     def rank(item: pytest.Item) -> int:
         starts = (n for n, name in enumerate(LONG) if file_of(item.nodeid).startswith(name))

@@ -1,4 +1,4 @@
-"""A process of the tests that dies takes neither the others' results nor the run with it."""
+"""A test process that dies loses neither results of others nor the run."""
 
 import subprocess
 import sys
@@ -57,7 +57,7 @@ def test_a_process_that_dies(
 def test_files_that_share_a_fixture_are_one_group(
     request: pytest.FixtureRequest, fixture: str, folder: str, files: tuple[str, ...]
 ) -> None:
-    """As far as they are collected in this run."""
+    """As far as this run collects them."""
     items = (item for item in request.session.items if item.nodeid.startswith(folder))
     sharing = {file_of(item.nodeid) for item in items if fixture in item.fixturenames}
     assert sharing <= set(files)

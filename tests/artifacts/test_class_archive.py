@@ -1,4 +1,4 @@
-"""Archives of classes: those that fit are used, all others do no harm."""
+"""Class data archives: fitting ones are used, others do no harm."""
 
 import subprocess
 from collections.abc import Callable, Sequence
@@ -17,14 +17,14 @@ MAIN = "org.apache.kafka.clients.admin.AdminClientConfig"
 
 
 def command(options: Sequence[str]) -> list[str]:
-    """Run a program out of Kafka's jars."""
+    """Run a program from Kafka's jars."""
     jars = resolve("kafka", progress=lambda _line: None)[0].parent
     told = ("-Xlog:class+load:stdout", "-XX:-CreateCoredumpOnCrash")
     return [str(find_java()), *options, *told, "-cp", f"{jars}/*", MAIN]
 
 
 def java(*options: str) -> str:
-    """Where the class that was run came from."""
+    """Return where the class was loaded from."""
     ran = subprocess.run(command(options), capture_output=True, text=True, timeout=60, check=True)
     (line,) = [line for line in ran.stdout.splitlines() if f" {MAIN} source:" in line]
     return line.partition("source: ")[2]
@@ -32,7 +32,7 @@ def java(*options: str) -> str:
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a JVM wrote that had no archive."""
+    """What a JVM without an archive recorded."""
     file = tmp_path_factory.mktemp("classes") / "recorded"
     assert "kafka-clients" in java(*recorded_into(file))
     return file

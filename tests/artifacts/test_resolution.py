@@ -1,4 +1,4 @@
-"""Fetching through the real Ivy: from a Maven repository on this machine, and from none at all."""
+"""Downloads with the real Ivy: from a Maven repository on this host, and from none."""
 
 import hashlib
 import multiprocessing
@@ -38,7 +38,7 @@ def silent(_message: str) -> None: ...
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A Maven repository of two modules, the first of which needs the second."""
+    """A Maven repository with two modules; the first requires the second."""
     root = tmp_path / "repository"
     for name, more in (("first", NEEDS.format(name="second")), ("second", "")):
         folder = root / "org" / "example" / name / "1.0"
@@ -52,7 +52,7 @@ def repository(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def other_release(tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The repository with Kafka 9.8.7, of which drctl has no checksums."""
+    """The repository with Kafka 9.8.7, for which drctl has no checksums."""
     monkeypatch.setenv("DRCTL_CACHE", str(tmp_path / "cache"))
     for module in artifact_set("kafka-9.8.7").modules:
         folder = repository.joinpath(*module.organisation.split("."), module.name, module.revision)
@@ -75,7 +75,7 @@ def settings(tmp_path: Path, repository: Path) -> Path:
 
 @pytest.fixture
 def nowhere(tmp_path: Path) -> Path:
-    """Settings of a site whose repository does not answer: nobody listens on port 1."""
+    """Ivy settings of a repository that does not respond: port 1."""
     path = tmp_path / "nowhere.xml"
     path.write_text(SETTINGS.format(root="http://127.0.0.1:1/"), encoding="utf-8")
     return path
@@ -85,7 +85,7 @@ def nowhere(tmp_path: Path) -> Path:
 def example(
     tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[], None]:
-    """A set `example` of the repository; calling it commits the sums anew."""
+    """A set `example` of the repository; calling it records the checksums again."""
     monkeypatch.setenv("DRCTL_CACHE", str(tmp_path / "cache"))
     wanted = ArtifactSet("example", (Module("org.example", "first", "1.0"),))
     monkeypatch.setattr(resolution, "SETS", {"example": wanted})

@@ -1,4 +1,4 @@
-"""Jars on disk: the right ones are used again, any other is named."""
+"""Jars on disk: verified ones are reused, any other is named."""
 
 import hashlib
 import os

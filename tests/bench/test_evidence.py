@@ -1,4 +1,4 @@
-"""What the benchmark writes in MirrorMaker 2's place is what MirrorMaker 2 could have written."""
+"""What the benchmark writes in place of MirrorMaker 2 has MirrorMaker 2's format."""
 
 from itertools import pairwise
 

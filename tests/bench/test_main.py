@@ -1,4 +1,4 @@
-"""A part that fails does not take the others with it."""
+"""If one part fails, the others still run."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the parts of the benchmark count with, without a broker."""
+"""The calculations of the benchmark's parts, without a broker."""
 
 import subprocess
 import sys

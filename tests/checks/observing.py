@@ -1,4 +1,4 @@
-"""What was observed, from a case written in YAML."""
+"""Observations from a case in YAML."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +20,7 @@ CLUSTERS = {name: {"bootstrap": f"{name}:1"} for name in ("a", "b", "c", "source
 
 
 def merged(base: Any, change: Any) -> Any:
-    """The base with a case's changes; `<gone>` takes a key away."""
+    """Return the base with a case's changes; `<gone>` removes a key."""
     if not isinstance(base, Mapping) or not isinstance(change, Mapping):
         return change
     both = {**base, **{k: merged(base.get(k), v) for k, v in change.items()}}
@@ -28,7 +28,7 @@ def merged(base: Any, change: Any) -> Any:
 
 
 def observed(case: Mapping[str, Any]) -> Observed:
-    """A text in place of a mapping says why it could not be observed."""
+    """Return the observations; a text in place of a mapping says why it could not be read."""
     link = {"from": "a", "to": "b", "topics": [".*"], **case["link"]}
     links = {"main": link, **case.get("links", {})}
     document = {"clusters": CLUSTERS, "links": links, "policy": case.get("policy", {})}

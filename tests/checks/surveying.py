@@ -1,4 +1,4 @@
-"""What only doctor looks at, from a case written in YAML; a text says why it was not seen."""
+"""What only doctor observes, from a case in YAML; a text says why it could not be read."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -61,7 +61,7 @@ def _cluster(given: Mapping[str, Any]) -> ClusterSurvey:
 
 
 def _layout(given: Mapping[str, Any]) -> Layout:
-    """Brokers by id with their racks; partitions as `leader replicas in-sync [eligible]`."""
+    """Parse brokers by id with racks, and partitions as `leader replicas in-sync [eligible]`."""
     return Layout(
         {node: Broker(f"h{node}", 9092, rack or "") for node, rack in given["brokers"].items()},
         {
@@ -74,7 +74,7 @@ def _layout(given: Mapping[str, Any]) -> Layout:
 
 
 def _held(name: str, text: str) -> list[tuple[TopicPartition, Replicas]]:
-    """`orders-0` is one partition, `orders*20` are twenty."""
+    """Parse partitions: `orders-0` is one, `orders*20` are twenty."""
     leader, assigned, in_sync, *eligible = text.split()
     told = _nodes(eligible[0]) if eligible else None
     each = Replicas(int(leader), _nodes(assigned), _nodes(in_sync), told)
@@ -95,7 +95,7 @@ def _feature(given: Mapping[str, Any]) -> BrokerFeatures:
 
 
 def _disks(given: Mapping[str, Any]) -> Disks:
-    """Gibibytes: of the volume, free on it, and by partition."""
+    """Parse gibibytes: size of the volume, free space, and size by partition."""
     sizes = {
         TopicPartition(name.rpartition("-")[0], int(name.rpartition("-")[2])): size << 30
         for name, size in given.get("sizes", {}).items()
@@ -123,7 +123,7 @@ def _sampled(given: Mapping[str, Any]) -> Sampled:
 
 
 def _sources(given: Mapping[str, Any]) -> dict[str, SourceConnectorSeen]:
-    """By name: configuration, state, and positions or why they are not known."""
+    """Parse connectors by name: configuration, state, and positions or why they are unknown."""
     found = {}
     for name, each in given.items():
         config = {"connector.class": each["class"], **each.get("config", {})}
@@ -139,7 +139,7 @@ def _positions(rows: list[dict[str, Any]]) -> tuple[Position, ...]:
 
 
 def _group(name: str, given: int | str) -> Group:
-    """With so many members, or of this protocol and with one member."""
+    """Create a group with this many members, or of this protocol with one member."""
     members = given if isinstance(given, int) else 1
     protocol = GroupProtocol.CLASSIC if isinstance(given, int) else GroupProtocol(given)
     state = GroupState.STABLE if members else GroupState.EMPTY

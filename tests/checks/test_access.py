@@ -1,4 +1,4 @@
-"""What ACLs allow, as Kafka's authorizer would say."""
+"""What ACLs allow, as Kafka's authorizer evaluates them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What stands against a failover, and what may be passed over."""
+"""What blocks a failover, and what can be overridden."""
 
 from collections.abc import Sequence
 

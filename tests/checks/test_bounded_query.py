@@ -1,4 +1,4 @@
-"""A question is waited for no longer than its answer is worth."""
+"""A query is awaited only up to its time limit."""
 
 import threading
 from time import monotonic

@@ -1,4 +1,4 @@
-"""What was observed, and what the checks say. DRCTL_REGENERATE=1 writes the expected texts."""
+"""Observations and the findings of the checks. DRCTL_REGENERATE=1 writes the expected texts."""
 
 import os
 from functools import cache
@@ -22,7 +22,7 @@ CASES = sorted(FOLDER.glob("*.yaml"))
 
 @cache
 def scenarios(path: Path) -> tuple[tuple[str, dict[str, Any], tuple[Finding, ...]], ...]:
-    """Title, case and findings of the checks that the file is about."""
+    """Return title, observations and findings of each case in the file."""
     told = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
     found = []
     for title, change in told["cases"].items():
@@ -55,7 +55,7 @@ def test_findings_of_the_cases(path: Path) -> None:
 
 @cache
 def seen() -> dict[str, set[Status]]:
-    """Over all cases, what each check said."""
+    """Return the findings of each check over all cases."""
     found: dict[str, set[Status]] = {check.name: set() for check in CHECKS}
     for path in CASES:
         for _, _, said in scenarios(path):
@@ -103,7 +103,7 @@ ODD += ("\ud800\x1b", "a\nb", "${file:/x}", "true", "null", "\x00")
 
 @pytest.mark.slow
 def test_any_connector_configuration() -> None:
-    """Whoever may write one chose it: it is judged, or not checked, and never a bug."""
+    """Any value must be judged or reported as not checked, and never cause a bug."""
     random = Random(21)
     known = [case for path in CASES for _, case, _ in scenarios(path)]
     cases = [case for case in known if isinstance(case.get("connectors"), dict)]

@@ -1,4 +1,4 @@
-"""What comes first: an unfinished run, clients that were moved, a source that is silent."""
+"""Causes that come first: an unfinished run, moved clients, an unreachable source."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Both ends of a link are asked for each thing once, however many checks want it."""
+"""Each observation of a link's clusters is requested once, however many checks need it."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ STATES: Mapping[str, TopicState | Unavailable] = {
 
 @dataclass
 class Everything:
-    """All ports of a cluster in one object; notes what health is told."""
+    """All ports of a cluster in one object; records the arguments of health requests."""
 
     told: list[Any] = field(default_factory=list)
 

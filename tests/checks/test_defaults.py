@@ -1,4 +1,4 @@
-"""Where a setting is missing, the checks take the default that MirrorMaker 2's own classes take."""
+"""For a missing setting the checks use the default of MirrorMaker 2's own classes."""
 
 import logging
 import os
@@ -27,7 +27,7 @@ DEADLINE_S = 60
 
 
 def taken() -> set[tuple[str, str, str]]:
-    """Class, key and default of everything that the checks look at."""
+    """Return class, key and default of every setting that the checks read."""
     case = {
         "link": {"replicator": {"kind": "mirrormaker2"}},
         "connectors": {

@@ -1,4 +1,4 @@
-"""Every difference becomes a change of the target, or is left with a reason; then none is there."""
+"""Every difference becomes a change of the target or is left with a reason; then none remains."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -73,7 +73,7 @@ def seen(
     default: frozenset[str] = frozenset(),
     names: frozenset[str] = frozenset(),
 ) -> Seen:
-    """As the clusters would tell it, with every setting the topics' own."""
+    """Return what the clusters would report, with every setting on the topics themselves."""
     assert isinstance(look.source_topics, Mapping)
     assert isinstance(look.target_topics, Mapping)
     both = (look.source_topics, look.target_topics)
@@ -89,7 +89,7 @@ def fixed(look: Observed, **how: Any) -> Fixes:
 
 
 def carried_out(look: Observed, fixes: Fixes) -> Observed:
-    """The target afterwards."""
+    """Return the target after the fixes."""
     topics = dict(look.target_topics)  # type: ignore[arg-type]
     for extended in fixes.partitions:
         old = topics[extended.change.topic]
@@ -426,7 +426,7 @@ def test_broker_settings_are_beyond_the_link() -> None:
 
 
 class Strict:
-    """A target that takes nothing for topic `orders`."""
+    """A target that refuses every change of topic `orders`."""
 
     def would_configure(self, changes: list[Alteration]) -> dict[str, Unavailable | None]:
         return {each.topic: Unavailable("Policy violation") for each in changes}

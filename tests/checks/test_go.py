@@ -1,4 +1,4 @@
-"""Go or no-go and the RPO, from what was observed."""
+"""Go or no-go and the RPO, from observations."""
 
 from dataclasses import replace
 from typing import Any

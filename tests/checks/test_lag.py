@@ -1,4 +1,4 @@
-"""How far replication is behind, from offsets and times alone."""
+"""Replication lag, from offsets and times alone."""
 
 from typing import NamedTuple
 

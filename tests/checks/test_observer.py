@@ -1,4 +1,4 @@
-"""The prechecks on two real clusters: alive, lagging, and with a source that is gone."""
+"""The prechecks on two real clusters: reachable, lagging, and with a lost source."""
 
 import socket
 import time
@@ -45,14 +45,14 @@ QUICK_S = 4.0
 
 
 class Site:
-    """Looks at the lab over the link of its drctl.yaml."""
+    """Observes the lab through the link of its drctl.yaml."""
 
     def __init__(self, lab: Lab, file: Path, opened: ExitStack) -> None:
         self.lab, self.config, self.opened = lab, load(file), opened
         self.link = self.config.link("main")
 
     def cluster(self, name: str, bootstrap: str = "") -> ClusterPorts:
-        """The ports of one cluster; it may be looked for somewhere else."""
+        """Return the ports of a cluster, optionally at other bootstrap servers."""
         properties = self.lab.cluster(name).client_properties("admin")
         properties["bootstrap.servers"] = bootstrap or properties["bootstrap.servers"]
         keep = self.opened.enter_context
@@ -66,13 +66,13 @@ class Site:
         )
 
     def copied(self, topic: str) -> int:
-        """How many records the target holds of a topic."""
+        """Return the number of records of a topic on the target."""
         with self.cluster("secondary").reader as reader:
             ends = ends_of_copies(self.link, reader)
         return sum(end for place, end in ends.items() if place.topic == topic)
 
     def observer(self, bootstrap: str = "") -> Observer:
-        """Looks at both; at the source where it is said to be."""
+        """Return an observer of both clusters; the source at these bootstrap servers."""
         source, target = self.cluster("primary", bootstrap), self.cluster("secondary")
         watched = self.cluster("secondary").reader
         finder = position_finder(self.link, self.cluster("primary").reader, target.reader)
@@ -98,7 +98,7 @@ class Site:
 
 @pytest.fixture
 def site(lab: Lab, lab_yaml: Callable[..., Path], new_topic: NewTopic) -> Iterator[Site]:
-    """A link that carries one topic of two partitions."""
+    """A link with one topic of two partitions."""
     with ExitStack() as opened:
         yield Site(lab, lab_yaml(new_topic(2, mirrored=True, on=("primary",))), opened)
 
@@ -206,7 +206,7 @@ def test_dead_source_causes_no_wait(site: Site, listens: bool) -> None:
 def test_source_that_replication_still_reaches(
     site: Site, topic: str, primary: ClusterUnderTest
 ) -> None:
-    """drctl is cut off, Connect is not, and applications go on writing."""
+    """drctl cannot reach the source, Connect can, and applications continue to write."""
     stop = Event()
 
     def write() -> None:

@@ -1,4 +1,4 @@
-"""The topics that drctl keeps are all known to the check that looks at who may write to them."""
+"""The check on who may write to drctl's topics knows all of them."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from drctl.formats import provenance
 
 
 def test_every_topic_of_drctl_is_checked() -> None:
-    """Whatever the source code calls so is looked at, but for the ledger, which is configured."""
+    """All names in the source code are checked, except the ledger, which is configured."""
     source = Path(drctl.__file__).parent
     named = {
         name.rstrip("*")

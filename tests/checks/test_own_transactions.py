@@ -1,4 +1,4 @@
-"""What drctl writes in transactions itself is no application's."""
+"""Transactions of drctl itself are not attributed to an application."""
 
 from drctl.kafka import journal_reader, reconcile_copier
 from drctl.model.survey import of_applications

@@ -1,4 +1,4 @@
-"""What a failover is refused for: each by a precheck with a reason, a remedy and a way past it."""
+"""Why a failover is refused: a precheck with a reason, a remedy and an override."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Who gives up a source as dead looks first whether its records still arrive."""
+"""Before a source is declared dead, the check looks whether its records still arrive."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ ONE, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 
 class Copies:
-    """Ends that are looked at, one after another; the last stays."""
+    """End offsets for successive reads; the last one repeats."""
 
     def __init__(self, *ends: int) -> None:
         self.ends, self.looks, self.seconds = ends, 0, 0.0

@@ -1,4 +1,4 @@
-"""The real command in a process of its own, as a script or an engineer runs it."""
+"""The real command in its own process, as a script or an engineer runs it."""
 
 import json
 import os
@@ -18,21 +18,21 @@ DRCTL = Path(sys.executable).with_name("drctl")
 
 @dataclass(frozen=True)
 class Ran:
-    """How a command line ended."""
+    """A command that ended."""
 
     code: int
     stdout: str
     stderr: str
 
     def document(self) -> dict[str, Any]:
-        """The one JSON document on stdout."""
+        """Return the one JSON document on stdout."""
         found = json.loads(self.stdout)
         assert isinstance(found, dict)
         return found
 
 
 class Run(Protocol):
-    """Runs drctl in the test's own folder, with an environment that sets nothing of drctl."""
+    """Runs drctl in the test's folder, without drctl's environment variables."""
 
     def __call__(
         self, *arguments: str, environ: Mapping[str, str] = ..., stdin: str = ...
@@ -48,7 +48,7 @@ def clean_environment() -> dict[str, str]:
 def called(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Run:
-    """The same entry point without the process, where many command lines are tried."""
+    """Run the entry point in this process, for many command lines."""
     monkeypatch.chdir(tmp_path)
     for name in set(os.environ) - set(clean_environment()):
         monkeypatch.delenv(name)

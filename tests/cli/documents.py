@@ -1,4 +1,4 @@
-"""Checks a document of drctl against the JSON Schema that `drctl schema` prints."""
+"""Validates drctl's documents against the JSON Schema of `drctl schema`."""
 
 import json
 from functools import cache
@@ -11,7 +11,7 @@ from drctl.views.schemas import schema_of
 
 
 def check(document: object) -> dict[str, Any]:
-    """The document as JSON has it; fails where it is not what its `schema` promises."""
+    """Validate a document against its `schema`; return it as JSON has it."""
     found: dict[str, Any] = json.loads(json.dumps(as_json(document)))
     name = found["schema"].removeprefix("drctl/").removesuffix("/1")
     _validator(name).validate(found)

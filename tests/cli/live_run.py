@@ -1,6 +1,6 @@
-"""A failover whose steps play a script, carried out by the real engine on this terminal.
+"""A failover with scripted steps, executed by the real executor on this terminal.
 
-A program of its own, so that a test can be the terminal: `python -m tests.cli.live_run [SPEED]`.
+Run it as a program on a test's terminal: `python -m tests.cli.live_run [SPEED]`.
 """
 
 import sys
@@ -23,7 +23,7 @@ HOSTILE = "\x1b[2J\x07\u202e[bold red]orders[/]\r\n"
 
 
 class Drama:
-    """A kind of production, of which only what it says is played."""
+    """A real kind with scripted messages."""
 
     def __init__(self, real: Kind, clock: StoppableClock, speed: float) -> None:
         self._real, self._clock, self._speed = real, clock, speed

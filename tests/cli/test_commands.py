@@ -1,4 +1,4 @@
-"""The commands: all there, said in the help as they say themselves, completed by the shells."""
+"""The commands: complete, described in the help, and completed by shells."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ def test_help_summaries_match_the_commands(name: str) -> None:
 
 @pytest.mark.parametrize("about", REFERENCE.values(), ids=REFERENCE)
 def test_help_pages(about: CommandReference, called: Run) -> None:
-    """Short summaries, examples, no types of Python, and nothing wider than 100 columns."""
+    """Short summaries, examples, no Python types, at most 100 columns."""
     page = called(*about.path.split()[1:], "--help").stdout
     assert about.usage in page
     assert len(about.summary) <= 70
@@ -98,7 +98,7 @@ COMPLETIONS = {
 
 @pytest.mark.slow
 def test_bash_completes(tmp_path: Path) -> None:
-    """The script in a real bash, asked as bash asks: one line for each command line."""
+    """The completion script in a real bash."""
     script = 'source <("$DRCTL" completion bash)\n'
     for typed in COMPLETIONS:
         words = typed.split(" ")

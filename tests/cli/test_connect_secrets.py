@@ -1,4 +1,4 @@
-"""Commands that ask Connect: odd answers are no bugs, and no password shows anywhere."""
+"""Commands that read Connect: malformed responses cause no bug, and no password is shown."""
 
 import io
 import json
@@ -64,7 +64,7 @@ FAILED = "org.example.Failed: cannot log in as jane with {0} at http://jane:{0}@
 
 
 def worker(password: str) -> Any:
-    """A failed connector that tells the password that drctl came with, in each of its forms."""
+    """Run a worker whose failed connector shows drctl's password in each of its forms."""
     stack_trace = " ".join(FAILED.format(each) for each in (password, quote(password, safe="")))
     part = {"state": "FAILED", "worker_id": "w:1", "trace": stack_trace}
     status = {"name": "a", "connector": part, "tasks": [{"id": 0, **part}], "type": "source"}
@@ -75,7 +75,7 @@ def worker(password: str) -> Any:
 
 
 class Echo:
-    """What the server says; it is one server for all examples."""
+    """The response of one server for all examples."""
 
     password = ""
     odd = False
@@ -113,7 +113,7 @@ def echo() -> Iterator[tuple[Echo, Served]]:
 
 
 def forms(secret: str) -> set[str]:
-    """As it must not stand anywhere."""
+    """Return the forms in which a secret must not appear."""
     known = {
         secret,
         quote(secret, safe=""),
@@ -124,7 +124,7 @@ def forms(secret: str) -> set[str]:
 
 
 def everything(folder: Path, words: tuple[str, ...]) -> tuple[int, str]:
-    """What a command line prints and leaves behind, but for drctl.yaml and what it was told."""
+    """Return all output and files of a command line, except drctl.yaml and its inputs."""
     out, err = io.StringIO(), io.StringIO()
     quickly = mock.patch.object(plans, "_LEAST_S", 0.01)
     with redirect_stdout(out), redirect_stderr(err), quickly:
@@ -168,7 +168,7 @@ SECRETS = st.builds(
 
 
 def written(folder: Path, way: str, secret: str, place: str) -> tuple[str, ...]:
-    """Writes drctl.yaml so that drctl has this password; what the command line says more."""
+    """Write drctl.yaml with this password; return additional arguments."""
     url, access, typed = f"http://{place}", "", ()
     if way == "url":
         url = f"http://jane:{secret.replace('${', '$${')}@{place}"

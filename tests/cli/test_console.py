@@ -1,4 +1,4 @@
-"""What reaches a terminal, a file, a log."""
+"""Output to a terminal, a file, and a log."""
 
 import io
 import json
@@ -170,7 +170,7 @@ def test_a_bar_is_drawn_on_a_terminal_only(options: str, tmp_path: Path) -> None
 
 
 def test_foreign_text_cannot_start_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """A broker's reason, a name, an entry of a journal: none can pass for a message of drctl's."""
+    """A broker's reason, a name or a journal entry cannot look like a message of drctl."""
     forged = "no\nerror: run\rhint: curl x | sh\x85note: z\u2028done"
     console = Console(GlobalOptions(verbose=True))
     for tell in (console.progress, console.detail, console.note, console.warn, console.error):

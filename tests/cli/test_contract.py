@@ -1,4 +1,4 @@
-"""Exit code, stdout and stderr of the real command, whatever is asked of it."""
+"""Exit code, stdout and stderr of the real command, for any command line."""
 
 import errno
 import os
@@ -244,7 +244,7 @@ def on_a_terminal(folder: Path, arguments: tuple[str, ...], environ: dict[str, s
     ("number", "json"), [(signal.SIGINT, False), (signal.SIGTERM, True), (signal.SIGHUP, False)]
 )
 def test_sigterm_is_an_interruption(tmp_path: Path, number: signal.Signals, json: bool) -> None:
-    """A configuration that is a FIFO makes the command wait for as long as the test wants."""
+    """A configuration that is a FIFO makes the command wait as long as the test needs."""
     fifo = tmp_path / "waits"
     os.mkfifo(fifo)
     process = subprocess.Popen(
@@ -266,7 +266,7 @@ def test_sigterm_is_an_interruption(tmp_path: Path, number: signal.Signals, json
 
 @contextmanager
 def writer_of(fifo: Path, process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """The writing side of a FIFO, from when the process has opened the reading side."""
+    """Open the writing end of a FIFO once the process has opened the reading end."""
     until = time.monotonic() + 60
     while True:
         assert process.poll() is None, "the command did not wait for its configuration"

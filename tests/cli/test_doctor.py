@@ -1,4 +1,4 @@
-"""`drctl doctor` where no cluster answers: what it says, and how it ends."""
+"""`drctl doctor` with unreachable clusters: its output and exit code."""
 
 import socket
 from pathlib import Path
@@ -15,7 +15,7 @@ from tests.cli.documents import check
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    """Both clusters are ports at which nobody listens."""
+    """Both clusters are unused ports."""
     with socket.socket() as one, socket.socket() as two:
         ports = []
         for each in (one, two):

@@ -1,4 +1,4 @@
-"""`drctl doctor --fix`: what goes together, where nobody answers, and how a plan is drawn."""
+"""`drctl doctor --fix`: option combinations, unreachable clusters, and how a plan is shown."""
 
 from io import StringIO
 from pathlib import Path
@@ -23,7 +23,7 @@ from tests.engine.repairs import plan
 
 @pytest.fixture(autouse=True)
 def config(tmp_path: Path) -> None:
-    """Two clusters at which nobody listens."""
+    """Both clusters are unused ports."""
     document = {
         "clusters": {name: {"bootstrap": f"{name}.invalid:1"} for name in ("a", "b")},
         "links": {"main": {"from": "a", "to": "b", "topics": ["orders"]}},

@@ -1,4 +1,4 @@
-"""Which cluster `drctl dump-consumer-timestamps` looks at, where nobody says it."""
+"""Which cluster `drctl dump-consumer-timestamps` reads by default."""
 
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def test_2_an_unknown_cluster(called: Run, tmp_path: Path) -> None:
 def test_5_the_source_of_all_links_does_not_answer(
     called: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As if its targets responded; test_neither_responds has them silent, too."""
+    """Here its targets respond; test_neither_responds covers unreachable ones."""
     monkeypatch.setattr(network, "neither_responds", lambda *_: None)
     links = "links:\n" + link("one", "b", "a") + link("two", "b", "c")
     (tmp_path / "drctl.yaml").write_text(CLUSTERS + links)

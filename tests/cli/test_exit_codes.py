@@ -1,4 +1,4 @@
-"""Each exit code that a command can end with today, through the real command where it can be."""
+"""Each exit code, through the real command if possible."""
 
 import contextlib
 import json
@@ -36,7 +36,7 @@ links:
 
 
 def free_port() -> int:
-    """A port of ours that nobody listens on."""
+    """Return an unused port."""
     for port in range(19500, 19600):
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)):
@@ -104,7 +104,7 @@ def test_3_a_file_is_not_overwritten(drctl: Run, tmp_path: Path) -> None:
 def test_70_a_bug(
     output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In process: no known command line reaches a bug."""
+    """In process: no known command line causes a bug."""
     path = tmp_path / "drctl.yaml"
     path.write_text(
         "clusters: {a: {bootstrap: 'a:1', properties: {sasl.password: planted}},"
@@ -143,7 +143,7 @@ def test_a_command_line_leaves_no_state(
 
 
 def test_130_when_python_hides_the_interrupt(called: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As it does while a class is made, in an import."""
+    """As during the creation of a class in an import."""
 
     def hides(_words: object) -> int:
         try:
@@ -161,7 +161,7 @@ def test_130_when_python_hides_the_interrupt(called: Run, monkeypatch: pytest.Mo
 def test_130_when_a_c_call_loses_the_interrupt(
     called: Run, monkeypatch: pytest.MonkeyPatch, signalled: bool
 ) -> None:
-    """As confluent-kafka's do where the signal finds them in the middle of a line for the log."""
+    """As in confluent-kafka if the signal arrives while it writes a log line."""
 
     def loses(_words: object) -> int:
         with contextlib.suppress(KeyboardInterrupt):
@@ -237,7 +237,7 @@ def test_a_thread_that_waits_for_a_cluster_does_not_block_exit() -> None:
 
 
 def test_a_terminal_with_a_small_character_set(drctl: Run, tmp_path: Path) -> None:
-    """What Latin-1 or ASCII has no character for is escaped: never a bug of drctl's."""
+    """Characters outside Latin-1 or ASCII are escaped."""
     name = "\u6f22\u5b57"
     clusters = "clusters: {a: {bootstrap: 'h:1'}, b: {bootstrap: 'h:2'}}"
     links = "links: {main: {from: a, to: b, topics: [t]}}"
@@ -280,14 +280,14 @@ def test_2_an_unresolvable_host(called: Run, tmp_path: Path, host: str) -> None:
 
 
 def test_an_unresolvable_advertised_host() -> None:
-    """A cluster tells its clients where brokers are: whatever it tells is not a bug of drctl's."""
+    """A cluster may advertise any address without causing a bug."""
     for host in ("kafka..local", ".", "x" * 64, "\ud800", "a\x00b"):
         with pytest.raises(OSError, match=r"."):
             connect((host, 9092), 1)
 
 
 def test_written_files_are_private(called: Run, tmp_path: Path) -> None:
-    """Also under a umask of groups, and the parents of what is made."""
+    """Also with a permissive umask, and including created parent folders."""
     (tmp_path / "open").mkdir(mode=0o775)
     before = os.umask(0o002)
     try:

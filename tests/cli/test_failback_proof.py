@@ -1,4 +1,4 @@
-"""What is on its way when everything is compared is no loss; what was there before is."""
+"""Records in flight during a comparison are no loss; older missing ones are."""
 
 from dataclasses import replace
 
@@ -48,7 +48,7 @@ def test_in_flight_records_hide_no_missing_record_beside_duplicates(
 
 
 def test_an_open_transaction_of_the_source_prevents_proof() -> None:
-    """A fence denies writes; what was written may still be committed, and is a record then."""
+    """A fence denies writes; records written before may still be committed."""
     counts = Counts(97, 97, 0, undecided=3)
     found = _missing(result(topic("orders", gap(0, 100, counts=counts), gap(1, 100))))
     open_ = "orders-0: 3 offsets follow an open transaction: commit or abort it on the source"
@@ -70,7 +70,7 @@ def test_an_open_transaction_of_the_source_prevents_proof() -> None:
 
 
 def test_replication_lag_ignores_transaction_markers() -> None:
-    """Applications write on while it is waited for; the drain waits for what they leave open."""
+    """Applications continue to write; the drain waits for their open transactions."""
     world = Around(found=Missing(0, undecided=("orders-0: 3 offsets",)))
     seen = verify("wait-for-catch-up", {"scope": "tail", "at_most": 5}, world)
     assert seen.state is State.DONE

@@ -1,4 +1,4 @@
-"""`drctl init` against two real clusters with a real MirrorMaker 2 between them."""
+"""`drctl init` on two real clusters with a real MirrorMaker 2 between them."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.jvm
 
 
 def options(lab: Lab) -> list[str]:
-    """What an engineer types to reach the lab: no password is among it."""
+    """Return options that reach the lab, without a password."""
     words = []
     for name in ("primary", "secondary"):
         cluster = lab.cluster(name)

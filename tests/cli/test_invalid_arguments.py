@@ -1,4 +1,4 @@
-"""What is wrong with the command line itself is said before any cluster is asked."""
+"""Invalid arguments are reported before any cluster is contacted."""
 
 import json
 import socket
@@ -73,10 +73,10 @@ FILES = {
 
 @dataclass(frozen=True, slots=True)
 class Silent:
-    """Clusters that take connections, and never answer.
+    """Clusters that accept connections and never respond.
 
     Attributes:
-        at: the address of one.
+        at: address of one.
     """
 
     config: Path
@@ -84,11 +84,11 @@ class Silent:
     listening: tuple[socket.socket, ...]
 
     def asked(self) -> bool:
-        """Whether somebody connected."""
+        """Whether anything connected."""
         return any(map(_connected_to, self.listening))
 
     def run(self, *words: str) -> int:
-        """The exit code of a command line."""
+        """Return the exit code of a command line."""
         return run(["--config", str(self.config), *words])
 
 

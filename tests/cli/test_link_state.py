@@ -1,4 +1,4 @@
-"""Where clients are and what stands half-way, from a journal as its reader gives it."""
+"""Where clients are and which runs are unfinished, from a journal."""
 
 import os
 import socket
@@ -23,7 +23,7 @@ HERE = replace(ELSEWHERE, host=socket.gethostname(), pid=os.getpid())
 
 
 class Journal:
-    """Implements what is asked of `JournalTopicReader`."""
+    """Implements the used part of `JournalTopicReader`."""
 
     def __init__(
         self, *newest_first: runs.Run, held: Holder | None = ELSEWHERE, alive: bool = False

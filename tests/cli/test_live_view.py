@@ -1,4 +1,4 @@
-"""A run on a terminal: what is drawn fits, says what is true, and lets a person stop."""
+"""A run on a terminal: what is drawn fits, is true, and lets a person stop."""
 
 import fcntl
 import io
@@ -63,7 +63,7 @@ def test_remaining_work_comes_first_for_steps_that_count() -> None:
 
 
 class Stage:
-    """The engine over a world of switches, watched; each picture that could be drawn is kept."""
+    """The executor with switches; each frame that could be drawn is recorded."""
 
     def __init__(self, world: World) -> None:
         self.world, self.clock, self.notes = world, Hurried(), Notes(world)
@@ -103,7 +103,7 @@ class Stage:
         return timeline.snapshot
 
     def currents(self) -> list[str]:
-        """The steps that were being done, in their order."""
+        """Return the steps in progress, in order."""
         found = [seen.current for seen, _ in self.seen if seen.current]
         return [c for n, c in enumerate(found) if n == 0 or found[n - 1] != c]
 
@@ -167,7 +167,7 @@ def drawn(seen: Snapshot, now: float, width: int, height: int, *, stopping: bool
 
 
 def hostile() -> tuple[Snapshot, float]:
-    """In the middle of a run that has nothing but hostile texts."""
+    """Return the middle of a run with hostile text everywhere."""
     run, clock = runs.hostile(), Hurried()
     timeline = LiveTimeline(run.plan, KINDS, runs.ATTACK, clock.monotonic, run.entries)
     timeline.step("drain", 4, 13)
@@ -245,7 +245,7 @@ def test_progress_becomes_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Terminal:
-    """A terminal that a program runs on."""
+    """A terminal with a program."""
 
     def __init__(self) -> None:
         self.ours, self.theirs = pty.openpty()
@@ -271,7 +271,7 @@ class Terminal:
         os.write(self.ours, keys)
 
     def text(self) -> str:
-        """Everything that was ever drawn, without what moves and colours."""
+        """Return everything that was drawn, without control sequences."""
         return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", self.drawn.decode(errors="replace"))
 
     def await_text(self, words: str) -> None:

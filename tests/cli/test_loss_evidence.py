@@ -66,7 +66,7 @@ LOG = PartitionOffsets(0, 1_000, 1_000)
 
 
 def found(log: PartitionOffsets, times: Iterable[int], pace: float, last_ms: int = LAST) -> Answers:
-    """What look-ups find where records were written at a pace, a second, until a moment."""
+    """Return the look-ups of records written at a rate per second until a time."""
     answers = {}
     for at in times:
         left = max(0, min(log.end - log.log_start, math.ceil((last_ms - at) / 1000 * pace)))
@@ -96,7 +96,7 @@ def test_the_write_history_is_derived_from_copies() -> None:
     ("delay_ms", "lag_ms"), [(50, 0), (2_500, 2_000), (45_000, 30_000), (-900, 0), (-1_500, None)]
 )
 def test_the_lag_is_derived_from_a_sync_and_its_record(delay_ms: int, lag_ms: int | None) -> None:
-    """A record that was copied before it was written has its time from elsewhere."""
+    """A record that was replicated before its own timestamp has the timestamp of another clock."""
     log, at = PartitionOffsets(0, 1_001, 1_001), LAST + delay_ms
     answers = found(log, [*EDGES, *lag_times(at)], 1)
     write_history = by_own_times(log, LAST, Sync(1_000, 1_000, at), EDGES, answers, A)
@@ -139,7 +139,7 @@ SLOW = [0, 400, 800, 1_200, 1_600]
     ids=["slow", "unsorted", "thawed", "goes on", "very slow", "at once", "one", "none"],
 )
 def test_steady_syncs_show_the_source_alive(notes: list[int], until: int | None) -> None:
-    """Notes that come all at once behind a stop are of what was fetched before it."""
+    """Syncs that arrive at once after a pause are of records fetched before it."""
     assert steady_until(notes) == until
 
 
@@ -150,7 +150,7 @@ def test_invalid_heartbeats_are_ignored() -> None:
 
 
 class Told:
-    """Whoever watches an estimate."""
+    """Records the progress of an estimate."""
 
     def __init__(self) -> None:
         self.said: list[str | None] = []
@@ -176,7 +176,7 @@ def test_an_estimate_names_what_it_reads_and_what_does_not_answer() -> None:
 
 
 class Target:
-    """The heartbeats on the target: of this replicator, and of one in the other direction."""
+    """Heartbeats on the target: of this replicator, and of one in the other direction."""
 
     def __init__(self, own_ms: Iterable[int], other_ms: Iterable[int] = ()) -> None:
         both = [(at, "primary", "secondary") for at in own_ms]

@@ -1,6 +1,6 @@
-"""Documents that somebody else may have written: the declared error, never a bug of drctl's.
+"""Documents written by others: a declared error, never a bug.
 
-`DRCTL_FUZZ` sets how many inputs are tried of each kind; the nightly tests try a million.
+`DRCTL_FUZZ` sets the number of inputs of each kind; the nightly tests try a million.
 """
 
 import json
@@ -72,7 +72,7 @@ _PUT_IN_YAML = (
 
 
 def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Where something stands in a document."""
+    """Return all places in a document."""
     yield at
     if isinstance(value, dict | list):
         for name, each in value.items() if isinstance(value, dict) else enumerate(value):
@@ -80,7 +80,7 @@ def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def changed(random: Random, document: Any) -> Any:
-    """The document with a few odd values in it, or without some."""
+    """Return the document with some values replaced or removed."""
     found = json.loads(json.dumps(document))
     for _ in range(random.choice((1, 1, 2, 3))):
         *way, last = random.choice([at for at in places(found) if at] or [("",)])
@@ -95,7 +95,7 @@ def changed(random: Random, document: Any) -> Any:
 
 
 def mangled(random: Random, text: str, putting: Sequence[str] = _PUT) -> str:
-    """The text with characters of it lost, doubled or exchanged."""
+    """Return the text with characters removed, repeated or exchanged."""
     for _ in range(random.choice((1, 2, 5))):
         at = random.randrange(len(text) + 1)
         put = random.choice(putting)
@@ -104,7 +104,7 @@ def mangled(random: Random, text: str, putting: Sequence[str] = _PUT) -> str:
 
 
 class Kept:
-    """Implements `JournalReader` for some journals, sealed again over whatever they say."""
+    """Implements `JournalReader` for journals that are sealed again after any change."""
 
     def __init__(self, *told: tuple[str, list[Any]]) -> None:
         self._told = {
@@ -128,7 +128,7 @@ class Kept:
 
 
 def told_of(entries: list[Any], page: bool, run: str = RUN) -> None:
-    """Everything that reads a journal without a cluster."""
+    """Call everything that reads a journal without a cluster."""
     kept = Kept((run, entries))
     with suppress(DrctlError):
         document = journal_document("main", kept, run)
@@ -222,7 +222,7 @@ ANSWERS: dict[str, Any] = {
 
 
 class Scripted:
-    """A client without a network: the next answer is what it is told."""
+    """A client without a network, with a scripted response."""
 
     def __init__(self) -> None:
         self.data, self.status = b"", 200
@@ -234,7 +234,7 @@ class Scripted:
         return SimpleNamespace(worker=worker, status=self.status, data=self.data, elsewhere="")
 
     def all(self) -> Iterator[Callable[[], object]]:
-        """Whatever is asked of Connect, and what is made of it."""
+        """Call every method of the client."""
         reader, connectors = self.reader, Connectors(self.reader)
         yield reader.kafka_cluster_id
         yield connectors.names
@@ -310,7 +310,7 @@ def test_malformed_connect_answers() -> None:
 
 
 def test_valid_connect_answers() -> None:
-    """Else the fuzz would only try what is refused."""
+    """Otherwise the fuzzing would only test rejected responses."""
     known = Scripted()
     for path, ask in (
         ("/", known.reader.kafka_cluster_id),
@@ -331,7 +331,7 @@ def test_valid_connect_answers() -> None:
 @pytest.mark.parametrize("part", range(10))
 @pytest.mark.parametrize("which", ["journals", "gap-results", "plans", "yaml", "answers"])
 def test_a_million_inputs_of_each_kind(which: str, part: int, tmp_path: Path) -> None:
-    """In tenths, so that what fails is soon tried again."""
+    """In ten parts, so that a failure is quick to repeat."""
     one, known = {
         "journals": (of_journals, journals()),
         "gap-results": (of_gap_results, GAPS),

@@ -37,7 +37,7 @@ COMMANDS = [
 
 @contextmanager
 def closed_ports(count: int) -> Iterator[list[int]]:
-    """Ports of this process at which nothing listens."""
+    """Return unused ports."""
     with ExitStack() as open_:
         held = [open_.enter_context(socket.socket()) for _ in range(count)]
         for each in held:
@@ -118,7 +118,7 @@ links:
 
 
 class Reader:
-    """Stands for the connection to a cluster; `answering` names those that respond."""
+    """A connection to a cluster; `answering` names those that respond."""
 
     def __init__(self, name: str, answering: str) -> None:
         self.name, self.topics, self.answering = name, self, answering

@@ -1,7 +1,7 @@
-"""Commands that drctl suggests, with names that mean no good: a real shell reads them.
+"""Suggested commands with hostile names, executed by a real shell.
 
-Each is run by bash with `curl`, `drctl` and Kafka's tools replaced by something that notes its
-arguments; where a name does anything but arrive as it is, this fails.
+bash runs each one with `curl`, `drctl` and Kafka's tools replaced by a program that records its
+arguments; the test fails if a name does not arrive unchanged.
 """
 
 import ast
@@ -60,7 +60,7 @@ tell() { printf '%s\\0' "$@"; }
 
 
 def words_of(line: str) -> list[str]:
-    """What a shell makes of a line; the line has to be one command."""
+    """Return the words of a line in a shell; it must be a single command."""
     ended = subprocess.run(
         [
             "bash",
@@ -287,7 +287,7 @@ SAID_ELSEWHERE = {
 
 @pytest.mark.slow
 def test_no_name_is_unquoted_in_a_command() -> None:
-    """Every f-string that goes on with a value behind the beginning of a command line quotes it."""
+    """Every f-string that starts with a command line quotes its values."""
     root = Path(drctl.__file__).parent
     found = []
     for file in sorted(root.rglob("*.py")):
@@ -318,7 +318,7 @@ def unquoted(text: ast.JoinedStr, file: str) -> Iterator[str]:
 
 
 def test_a_quoted_name_is_detected() -> None:
-    """The test above sees what it is to see."""
+    """The test above detects what it should."""
     lines: Sequence[str] = (
         'f"see `drctl resume {run} --execute`"',
         'f"stop it: curl -X PUT $CONNECT/connectors/{name}/stop"',

@@ -1,4 +1,4 @@
-"""A run without a terminal: how often it says that it waits."""
+"""A run without a terminal: how often it reports that it waits."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A plan that is not what was shown, or not what any drctl makes, is not carried out."""
+"""A plan that differs from the shown one, or that drctl does not make, is not executed."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -45,7 +45,7 @@ def test_steps_that_changed_without_a_change_of_their_inputs() -> None:
 
 
 def written(file: Path, plan: Plan = PLAN, **more: object) -> Path:
-    """As --plan-out writes it."""
+    """Write it as --plan-out does."""
     document = plan_document(plan, (), (), "drctl failover --execute")
     write_plan({**document.to_json(), **more}, file)
     return file

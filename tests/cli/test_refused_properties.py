@@ -1,4 +1,4 @@
-"""What librdkafka refuses is an error of the configuration, whichever command asks."""
+"""A property that librdkafka rejects is a configuration error, in every command."""
 
 from pathlib import Path
 

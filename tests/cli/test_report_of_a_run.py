@@ -1,4 +1,4 @@
-"""`drctl report` and `journal` from the copy of this machine: no cluster is asked."""
+"""`drctl report` and `journal` from this host's copy: no cluster is contacted."""
 
 import json
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ AT = datetime(2026, 11, 22, 1, 2, 3, tzinfo=UTC)
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A drctl.yaml whose clusters nobody answers for, and a run that was refused."""
+    """A drctl.yaml with unreachable clusters, and a refused run."""
     clusters = {name: {"bootstrap": f"127.0.0.1:{n}"} for n, name in enumerate(("a", "b"), 1)}
     links = {"main": {"from": "a", "to": "b", "topics": ["t"]}}
     document = yaml.safe_dump({"clusters": clusters, "links": links})

@@ -1,4 +1,4 @@
-"""What a journal asks for that is not of this machine's configuration is refused, and shown."""
+"""Whatever a journal requests beyond this host's configuration is refused and shown."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -156,7 +156,7 @@ def command(**told: Any) -> dict[str, Any]:
 
 
 def run_state_of(*steps: Step, **intents: Mapping[str, Any]) -> RunState:
-    """A run with these steps, and with these intents, by the ids of their steps."""
+    """Return a run with these steps and intents by step id."""
     told = [entries.began(RUN, plan_of(*steps), WHO, AT)]
     told += [
         entries.intend(step.replace("_", "-"), number, intent, AT)
@@ -179,7 +179,7 @@ BY_COMMAND = replace(
 
 @dataclass(frozen=True)
 class Honest:
-    """Something that drctl does itself, and how its link is configured."""
+    """A run made by drctl itself, and its link's configuration."""
 
     make: Callable[[], Case]
     method: FenceMethod = FenceMethod.ACL
@@ -187,7 +187,7 @@ class Honest:
 
 
 def obliging(pair: Pair) -> None:
-    """People do what they are asked to, on whichever cluster it is."""
+    """People do what they are asked to, on either cluster."""
 
     def wall(name: str, to: bool) -> Deed:
         site = pair.sites[name]
@@ -204,7 +204,7 @@ def obliging(pair: Pair) -> None:
 
 
 def reversed_link(method: FenceMethod, seen: PlanInputs) -> Case:
-    """Where commands of the site, or people, do what drctl cannot."""
+    """Return a link with user-supplied commands or people for what drctl cannot do."""
     # Lifting the fence is left to a person: else the command would be asked to open either cluster.
     old = replace(seen, fence_method=method, replicator="none", principals=(), fence_undo=())
     plan = failback(replace(reverse_inputs(old), policy="copy"))
@@ -218,7 +218,7 @@ def reversed_link(method: FenceMethod, seen: PlanInputs) -> Case:
 
 
 def by_a_runbook() -> Case:
-    """Steps that no shipped runbook has."""
+    """Return steps that no shipped runbook has."""
     steps = tuple(Step(name, name, told) for name, told in OF_RUNBOOKS.items())
 
     def agreeing(pair: Pair) -> None:
@@ -278,7 +278,7 @@ def test_a_run_of_the_same_configuration_may_continue(name: str, tmp_path: Path)
 
 
 def test_every_step_kind_may_continue() -> None:
-    """Each by an intent of its own: one that is added later needs a case."""
+    """Each with an intent of its own: a new kind needs a case."""
     listed = [*repairs.plan().steps, *elected("primary").steps, applied("orders"), RECONCILED]
     listed += [step for given, _ in every("secondary") for step in given.steps]
     made = {step.kind for step in listed}
@@ -312,7 +312,7 @@ def test_reconcile_continues_on_its_own_target(target: str, words: str, config: 
 
 
 def elected(cluster: str) -> Plan:
-    """What `drctl elect` carries out on a cluster."""
+    """Return the run of `drctl elect`."""
     return election_plan(
         replace(elections.planned(elections.BEHIND), cluster=cluster), f"{INSIDE}{cluster}"
     )
@@ -336,7 +336,7 @@ def test_elections_continue_on_their_own_cluster(config: Config, cluster: str, w
 
 
 def applied(topic: str) -> Step:
-    """What `drctl offsets apply` carries out."""
+    """Return the run of `drctl offsets apply`."""
     row = Row(Wanted("app", TopicPartition(topic, 0), Committed(5)), None)
     return ApplyOffsets().step("apply-offsets", ApplySettings("secondary", (row,)))
 
@@ -347,7 +347,7 @@ def applied(topic: str) -> Step:
 def test_offsets_continue_within_the_topics_of_the_link(
     config: Config, topic: str, words: str
 ) -> None:
-    """Also before they are decided on: that is done again, from the settings."""
+    """Also before they are decided: that is done again from the settings."""
     step = applied(topic)
     intent = ApplyIntent("secondary", (Change("app", topic, 0, None, Committed(5)),))
     for state in (run_state_of(step), run_state_of(step, apply_offsets=to_json(intent))):
@@ -716,14 +716,14 @@ def test_a_repair_may_continue_wherever_it_was_interrupted(
 
 
 def test_every_kind_that_writes_is_covered() -> None:
-    """What is sent goes through the hands: a kind that is added later is held like all others."""
+    """All requests use the writer: a new kind is checked like all others."""
     sent = {name for name, kind in KINDS.items() if Trait.CHANGES in kind.traits}
     assert REPAIRS - {"final-precheck"} <= sent
     assert {"command", "switch-endpoint", "enable-writes", "commit-offsets"} <= sent
 
 
 class InMemory:
-    """A journal of one run, to read and to go on with."""
+    """A journal of one run, readable and writable."""
 
     def __init__(self, told: Sequence[Entry]) -> None:
         self.told = [json.loads(json.dumps(each)) for each in told]
@@ -739,13 +739,13 @@ class InMemory:
         self.told += told
 
     def must_be_signed(self, run: str) -> None:
-        """There is no key."""
+        """Do nothing: there is no key."""
 
     def set_aside(self, run: str) -> bool:
         return False
 
     def check(self) -> None:
-        """Nobody else is there."""
+        """Do nothing: no other run exists."""
 
 
 @pytest.fixture(name="resumed")
@@ -769,7 +769,7 @@ def _resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., i
 
 
 def forged(*argvs: Sequence[str], **told: Any) -> list[Entry]:
-    """A run whose prechecks are said to have been asked, and whose next step looks by a command."""
+    """Return a run whose prechecks look done and whose next step runs a command."""
     argv, verify = argvs
     settings = command(argv=list(argv), verify=list(verify), **told)
     steps = (

@@ -1,4 +1,4 @@
-"""The JSON Schemas: complete, strict, and printed as they are."""
+"""The JSON Schemas: complete, strict, and printed unchanged."""
 
 import json
 import re

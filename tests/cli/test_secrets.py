@@ -1,4 +1,4 @@
-"""A planted secret is searched for in everything that the real command prints or leaves."""
+"""A planted secret is searched in everything that the real command prints or writes."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -80,7 +80,7 @@ def test_broken_configurations_with_the_real_command(
 
 @pytest.mark.slow
 def test_5_unreachable_clusters(drctl: Run, tmp_path: Path) -> None:
-    """All at once, for each waits as long as a cluster may take to answer."""
+    """All at once: each waits for the timeout of a cluster."""
     (tmp_path / "secret").write_text(PLANTED)
     address = f"127.0.0.1:{free_port()}"
 

@@ -1,4 +1,4 @@
-"""`drctl failover` over two clusters in memory: what is shown, and what is not carried out."""
+"""`drctl failover` on two clusters in memory: what is shown, and what is not executed."""
 
 import io
 import json
@@ -41,13 +41,13 @@ LOST = "about 1,240 records of the last 4.5 s are probably not replicated"
 
 @dataclass
 class Site:
-    """What `drctl failover` looks at.
+    """What `drctl failover` reads.
 
     Attributes:
-        partitions: of the only topic, at each look at all of it; the last one stays.
-        silent: whether the source does not answer.
-        losses: what is told of the loss, each time.
-        known: what is known of the groups of the source, and what stands on the target.
+        partitions: of the only topic, for successive reads; the last one repeats.
+        silent: whether the source is unreachable.
+        losses: reported losses, one per request.
+        known: evidence of the source's groups, and committed offsets on the target.
     """
 
     partitions: list[int] = field(default_factory=lambda: [2])
@@ -82,16 +82,16 @@ class Site:
         return ("orders",)
 
     def start_snapshot(self) -> None:
-        """Nothing is looked at beside the plan here."""
+        """Do nothing: nothing is read in the background."""
 
     def watch_source(self) -> None:
-        """Nobody watches."""
+        """Do nothing: the source is not probed."""
 
     def probe_clusters(self, *, abandoned: bool = False) -> None:
         pass
 
     def prepare(self) -> None:
-        """Nobody is asked."""
+        """Do nothing: nothing connects."""
 
     def cluster_id(self) -> str:
         return "an-id"
@@ -107,7 +107,7 @@ class Site:
         return self.standing.look_up(wanted)
 
     def findings(self, mode: str) -> Sequence[Finding]:
-        """Asked between the looks that a plan is made from; with a lost source also before."""
+        """Return findings; called between the reads for a plan, for a lost source also before."""
         if self.planned and len(self.partitions) > 1:
             del self.partitions[0]
         return ()
@@ -122,7 +122,7 @@ class Site:
 
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Site:
-    """In the place of what opens clients of both clusters; whoever would act is refused."""
+    """Replace the clients of both clusters; writing is refused."""
     (tmp_path / "drctl.yaml").write_text(CONFIG, encoding="utf-8")
     made = Site()
 

@@ -1,4 +1,4 @@
-"""`drctl --help` loads nothing that takes long: how quick it is, `make bench` measures."""
+"""`drctl --help` imports nothing slow; `make bench` measures its time."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""`drctl status`: what may be asked for, and which groups could go on without their source."""
+"""`drctl status`: options, and which groups could resume without their source."""
 
 from pathlib import Path
 from typing import NoReturn
@@ -41,7 +41,7 @@ def place(group: str, topic: str = "orders", partition: int = 0) -> GroupPartiti
 
 
 def left_out(kind: str, **evidence: object) -> set[str]:
-    """Groups that could not go on; each has a position of 40 in the only partition."""
+    """Return groups that could not resume, each at offset 40 of the only partition."""
     link = read(LINK.replace("KIND", kind), Path("x.yaml")).link()
     names = ("synced", "checkpointed", "tracked", "consumed", "unknown", "reading")
     positions = {place(name): 40 for name in names} | {place("lost", "orders-old"): 40}

@@ -1,4 +1,4 @@
-"""Applications that run in the namespace, their clients' settings, and what happened to them."""
+"""Applications in the namespace: their clients' settings, and their events."""
 
 import os
 import subprocess
@@ -23,8 +23,8 @@ class Client(NamedTuple):
     """A client of an application.
 
     Attributes:
-        name: with its role behind the last point.
-        given: its settings, beside the bootstrap and the group.
+        name: ends with its role after the last dot.
+        given: its settings besides bootstrap servers and group.
     """
 
     name: str
@@ -32,12 +32,12 @@ class Client(NamedTuple):
 
     @property
     def produces(self) -> bool:
-        """Whether it writes; else it reads."""
+        """Whether it is a producer; otherwise it is a consumer."""
         return self.name.endswith(".producer")
 
     @property
     def modern(self) -> bool:
-        """Whether it reads in a group of KIP-848."""
+        """Whether its group uses the KIP-848 protocol."""
         return self.given.get("group.protocol") == "consumer"
 
 
@@ -45,8 +45,8 @@ class Event(NamedTuple):
     """Something that happened to a client.
 
     Attributes:
-        at_s: on the monotonic clock of the machine.
-        offset: -1 where it has nothing to do with a record.
+        at_s: seconds of this host's monotonic clock.
+        offset: -1 if it does not concern a record.
     """
 
     at_s: float
@@ -57,16 +57,16 @@ class Event(NamedTuple):
 
     @property
     def there(self) -> bool:
-        """Whether it was a new record of the target: the source's offsets are smaller."""
+        """Whether it concerns a new record of the target; the source's offsets are lower."""
         return self.what in ("acknowledged", "read") and self.offset >= COPIED
 
 
 @dataclass
 class Application:
-    """A process with clients; what it printed so far is in `events`.
+    """A process with clients; `events` has what it printed so far.
 
     Attributes:
-        seen: each client with each thing that has happened to it.
+        seen: each client with each kind of event that it had.
     """
 
     clients: tuple[Client, ...]
@@ -78,7 +78,7 @@ class Application:
     _read: int = 0
 
     def look(self) -> None:
-        """Take in what it printed since."""
+        """Read what it printed since the last call."""
         with self.output.open("rb") as lines:
             lines.seek(self._read)
             for line in lines:
@@ -90,7 +90,7 @@ class Application:
                 self.seen |= {(event.client, what) for what in _kinds(event)}
 
     def end(self) -> None:
-        """It does not say goodbye either."""
+        """Kill it, without a clean shutdown."""
         self.process.kill()
         self.process.wait(10)
         assert self.process.stdin is not None
@@ -107,10 +107,10 @@ def _event(line: str) -> Event:
 
 
 class Applications:
-    """All that run at the same time.
+    """All running applications.
 
     Args:
-        namespace: in which they run; None: on this machine's own network.
+        namespace: where they run; None for this host's own network.
     """
 
     def __init__(
@@ -122,48 +122,48 @@ class Applications:
 
     @property
     def clients(self) -> tuple[Client, ...]:
-        """Of all applications."""
+        """The clients of all applications."""
         return tuple(client for each in self._running for client in each.clients)
 
     def events(self) -> list[Event]:
-        """Everything until now."""
+        """All events so far."""
         self._look()
         return [event for each in self._running for event in each.events]
 
     def without(self, clients: Collection[Client], what: str) -> set[str]:
-        """Those of them that nothing of this kind has happened to."""
+        """Return the clients that have had no such event."""
         self._look()
         return {client.name for client in clients if not self._saw(client, what)}
 
     def librdkafka(self, clients: Sequence[Client]) -> None:
-        """Start one with librdkafka."""
+        """Start an application with librdkafka."""
         program = [sys.executable, str(_HERE / "librdkafka_program.py")]
         self._start("librdkafka", program, clients)
 
     def java(self, name: str, clients: Sequence[Client], classes: Path, *, quick: bool) -> None:
-        """Start one with Java's clients.
+        """Start an application with Java clients.
 
         Args:
-            classes: where the compiled program is.
-            quick: whether its Java forgets addresses after a second, and not after 30.
+            classes: folder of the compiled program.
+            quick: whether its JVM caches DNS answers for 1 second instead of 30.
         """
         options = (*_JVM, *(_QUICK_JVM if quick else ()))
         program = [str(find_java()), *options, "-cp", f"{classes}:{_jars()}", "JavaProgram"]
         self._start(name, program, clients)
 
     def end(self) -> None:
-        """End all."""
+        """End all applications."""
         for each in self._running:
             each.end()
 
     def wait(self, seconds: float, clients: Collection[Client], what: str) -> None:
-        """Until something of this kind has happened to each of these clients."""
+        """Wait until each of these clients has had such an event."""
         in_time = Patience.of(seconds).wait_until(lambda: not self.without(clients, what))
         missing = self.without(clients, what)
         assert in_time, f"{what}: not {sorted(missing)}; {self.last(missing)}"
 
     def last(self, names: Collection[str]) -> dict[str, list[Event]]:
-        """What happened last to these."""
+        """Return the last event of each of these clients."""
         events = self.events()
         return {name: [e for e in events if e.client == name][-3:] for name in names}
 
@@ -198,7 +198,7 @@ class Applications:
 
 
 def group_of(client: Client, topic: str) -> str:
-    """Each consumer has a group of its own, and each topic."""
+    """Return the group of a consumer: one for each client and topic."""
     return f"{client.name}-{topic}"
 
 
@@ -207,7 +207,7 @@ def _kinds(event: Event) -> tuple[str, ...]:
 
 
 def compiled(folder: Path) -> Path:
-    """The Java application and its interceptor, for all that run it."""
+    """Compile the Java application and its interceptor."""
     sources = [str(_HERE / f"{name}.java") for name in ("JavaProgram", "ConsumerTimestamps")]
     command = [str(find_java()), "-m", "jdk.compiler/com.sun.tools.javac.Main"]
     jars = os.pathsep.join(map(str, resolve("kafka", progress=QUIET.info)))

@@ -1,6 +1,6 @@
-"""Two small clusters with an address each: one that clients reach, and one behind a proxy.
+"""Two small clusters with one address each: one that clients reach, and one behind a proxy.
 
-No passwords; an authorizer that allows everything, until a fence denies something.
+No passwords; the authorizer allows everything that no fence denies.
 """
 
 import logging
@@ -68,7 +68,7 @@ log.retention.ms=-1
 
 
 class Cluster:
-    """One node; `start`, `wait`, and `kill` as often as needed."""
+    """A cluster of one node that can be started and killed repeatedly."""
 
     def __init__(self, name: str, folder: Path, address: str, proxy: str) -> None:
         self.name, self.address, self._folder = name, address, folder
@@ -99,7 +99,7 @@ class Cluster:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Start it, without waiting; its disk is formatted the first time."""
+        """Start it without waiting; format its storage the first time."""
         if not (self._folder / "data").exists():
             words = [
                 "kafka.tools.StorageTool",
@@ -117,7 +117,7 @@ class Cluster:
             )
 
     def wait(self) -> None:
-        """See it answer; whoever uses it first may do everything from then on."""
+        """Wait until it responds; the first time, allow everything to everyone."""
         admin = self.admin()
 
         def answers() -> bool:
@@ -134,21 +134,21 @@ class Cluster:
             self._used = True
 
     def kill(self) -> None:
-        """It is gone at once, and says goodbye to nobody."""
+        """Kill it, without a clean shutdown."""
         if self._process is not None:
             self._process.kill()
             self._process.wait(10)
 
     def log_end(self) -> str:
-        """The end of what it logged."""
+        """The end of its log."""
         return (self._folder / "log").read_text(errors="replace")[-2000:]
 
     def admin(self) -> AdminClient:
-        """An admin client; keep it until its futures are read."""
+        """Create an admin client; keep it until its futures are read."""
         return AdminClient({**self.properties}, logger=QUIET)
 
     def create(self, topic: str) -> None:
-        """A topic of one partition, with a leader."""
+        """Create a topic of one partition, and wait for its leader."""
         admin = self.admin()
         (made,) = admin.create_topics([NewTopic(topic, 1)], operation_timeout=20).values()
         made.result()
@@ -161,14 +161,14 @@ class Cluster:
         wait_until(led, f"a leader of {topic} on {self.name}")
 
     def fill(self, topic: str) -> None:
-        """What replication would have brought."""
+        """Write what replication would have copied."""
         producer = Producer({**self.properties, "linger.ms": "20"}, logger=QUIET)
         for number in range(COPIED):
             producer.produce(topic, f"copy/{number}".encode(), partition=0)
         assert producer.flush(30) == 0
 
     def expect(self, topic: str, classic: Collection[str], modern: Collection[str]) -> None:
-        """Make groups ready to go on behind the copies: what failover's steps do."""
+        """Prepare groups to continue after the replicated records, as a failover does."""
         position = {TopicPartition(topic, 0): Committed(COPIED)}
         wanted = dict.fromkeys((*classic, *modern), position)
         with (
@@ -183,13 +183,13 @@ class Cluster:
         assert all(why is None for of in answers.values() for why in of.values()), answers
 
     def fence(self, topic: str) -> None:
-        """Nobody may write to the topic any more."""
+        """Deny everyone writes to the topic."""
         rules: tuple[Acl, ...] = denials([EVERYBODY], [Topics(topic)], [Denied.WRITE])
         with KafkaAclWriter(Connection(self.name, self.properties, timeout_s=30)) as writer:
             assert set(writer.deny(rules).values()) == {None}
 
     def stored(self, topic: str) -> dict[int, str]:
-        """What stands behind the copies by now, by offset."""
+        """Return the records after the replicated ones, by offset."""
         settings = {**self.properties, "group.id": "unused", "enable.auto.commit": "false"}
         consumer = Consumer(settings, logger=QUIET)
         found: dict[int, str] = {}

@@ -1,4 +1,4 @@
-"""What clients find their cluster by: a name in a real BIND, and a real HAProxy."""
+"""How clients find their cluster: a name in a real BIND server, and a real HAProxy."""
 
 import base64
 import secrets
@@ -59,7 +59,7 @@ backend kafka
 
 @dataclass(frozen=True)
 class Name:
-    """A name that drctl moves."""
+    """A DNS name that drctl switches."""
 
     program: Program
     server: str
@@ -67,7 +67,7 @@ class Name:
     addresses: dict[str, str]
 
     def opened(self, folder: Path) -> Endpoint:
-        """As drctl opens it."""
+        """Open it as drctl does."""
         settings = {
             "kind": "dns",
             "server": self.server,
@@ -80,7 +80,7 @@ class Name:
         return endpoint(settings, folder, {"TSIG": self.secret})
 
     def point(self, cluster: str) -> None:
-        """Begin there, as an administrator would set it."""
+        """Set the initial record, as an administrator would."""
         update = dns.update.UpdateMessage(ZONE)
         update.use_tsig(dns.tsig.Key(_KEY, self.secret, "hmac-sha256"))
         update.replace(RECORD, TTL_S, "A", self.addresses[cluster])
@@ -89,7 +89,7 @@ class Name:
 
 
 def name_server(folder: Path, address: str, addresses: dict[str, str]) -> Name:
-    """A BIND that listens there, where resolvers ask: port 53."""
+    """Start a BIND server on port 53, where resolvers ask."""
     secret = base64.b64encode(secrets.token_bytes(32)).decode()
     (folder / "zone").write_text(_ZONE + f"ns IN A {address}\n")
     config = folder / "named.conf"
@@ -112,23 +112,23 @@ def name_server(folder: Path, address: str, addresses: dict[str, str]) -> Name:
 
 @dataclass(frozen=True)
 class Proxy:
-    """A proxy whose servers drctl changes."""
+    """A proxy whose servers drctl switches."""
 
     program: Program
     folder: Path
 
     def opened(self) -> Endpoint:
-        """As drctl opens it."""
+        """Open it as drctl does."""
         servers = {"primary": "a", "secondary": "b"}
         settings = {"kind": "haproxy", "socket": "admin", "backend": "kafka", "servers": servers}
         return endpoint(settings, self.folder)
 
 
 def proxy(log: Path, folder: Path, address: str, addresses: dict[str, str]) -> Proxy:
-    """A HAProxy that listens there and sends to the primary.
+    """Start a HAProxy that forwards to the primary.
 
     Args:
-        folder: with a short name, for a socket's path must be.
+        folder: must have a short name, because the path of a socket is limited.
     """
     config = folder / "haproxy.cfg"
     config.write_text(

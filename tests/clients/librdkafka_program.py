@@ -1,7 +1,7 @@
-"""An application with librdkafka clients in it: `TOPIC FILE...`; it knows nothing of a move.
+"""An application with librdkafka clients: `TOPIC FILE...`; it knows nothing of a failover.
 
-A file `NAME.producer.properties` or `NAME.consumer.properties` is a client. What happens to it is
-printed, a line each: monotonic nanoseconds, client, what, text. It ends with its standard input.
+Each file `NAME.producer.properties` or `NAME.consumer.properties` is a client. Its events are
+printed, one per line: monotonic nanoseconds, client, event, text. It ends with its standard input.
 """
 
 import itertools

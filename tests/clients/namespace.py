@@ -1,7 +1,7 @@
-"""A network namespace for clients, with a resolver of its own: they find what its DNS server says.
+"""A network namespace for clients with its own resolver: they see what its DNS server says.
 
-A pair of virtual interfaces joins it to this machine, which has one address there for each
-server. Nothing outside knows these addresses; removed with the namespace.
+A pair of virtual interfaces connects it to this host, which has one address there for each
+server. These addresses exist nowhere else, and are removed with the namespace.
 """
 
 import os
@@ -26,7 +26,7 @@ _RESOLVER = 3
 
 
 def obstacle() -> str | None:
-    """Why there can be no namespace here; None where there can."""
+    """Return why namespaces cannot be used here; None if they can."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     if not shutil.which("ip", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"):
@@ -42,11 +42,11 @@ def obstacle() -> str | None:
 
 @dataclass(frozen=True)
 class Namespace:
-    """One that is there until `remove`.
+    """A namespace that exists until `remove`.
 
     Attributes:
-        number: of its network.
-        interface: its own, inside.
+        number: number of its network.
+        interface: its interface inside the namespace.
     """
 
     name: str
@@ -54,34 +54,34 @@ class Namespace:
     interface: str = "clients"
 
     def address(self, host: int) -> str:
-        """One of this machine's addresses, as the namespace reaches it."""
+        """Return one of this host's addresses as seen from the namespace."""
         return _NETWORK.format(number=self.number, host=host)
 
     @property
     def resolver(self) -> str:
-        """Where its DNS server has to listen."""
+        """The address where its DNS server must listen."""
         return self.address(_RESOLVER)
 
     def inside(self, argv: Sequence[str]) -> list[str]:
-        """The command line that runs this one there; what it starts is the same process."""
+        """Return the command line that runs `argv` there, in the same process."""
         return [found("ip"), "netns", "exec", self.name, *argv]
 
     def lose(self, address: str) -> None:
-        """Send what goes to this address nowhere, without a word."""
+        """Drop all packets to this address silently."""
         nobody = ("lladdr", "02:00:00:00:00:01", "nud", "permanent")
         _ip("-n", self.name, "neighbour", "replace", address, *nobody, "dev", self.interface)
 
     def find(self, address: str) -> None:
-        """Send it to where it belongs again."""
+        """Deliver packets to this address again."""
         _ip("-n", self.name, "neighbour", "delete", address, "dev", self.interface)
 
     def remove(self) -> None:
-        """End what still runs in it, and take it away with its network."""
+        """End its processes and remove it with its network."""
         _remove(self.name)
 
 
 def create(hosts: int) -> Namespace:
-    """A new one, with so many addresses of this machine; what ended tests left is removed."""
+    """Create a namespace with this many host addresses; remove those of ended tests."""
     _sweep()
     name = f"{_PREFIX}{os.getpid()}-{secrets.token_hex(3)}"
     made = Namespace(name, _free_number())
@@ -112,14 +112,14 @@ def _join(namespace: Namespace, hosts: int) -> None:
 
 
 def _free_number() -> int:
-    """Of a network that this machine has not."""
+    """Return the number of a network that this host does not use."""
     taken = _ip("-o", "address")
     numbers = [n for n in range(1, 255) if _NETWORK.format(number=n, host="") not in taken]
     return secrets.choice(numbers)
 
 
 def _sweep() -> None:
-    """Remove the namespaces of test processes that are no more."""
+    """Remove the namespaces of test processes that no longer run."""
     names = {path.name for folder in (NAMED, CONFIGURED) for path in _children(folder)}
     for name in names:
         owner = name.removeprefix(_PREFIX).partition("-")[0]

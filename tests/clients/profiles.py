@@ -27,7 +27,7 @@ _LOOKS_UP_ONCE = {"client.dns.lookup": "resolve_canonical_bootstrap_servers_only
 
 
 def advised(library: str) -> list[Client]:
-    """A producer and a consumer of each protocol that follow quickly."""
+    """Return a producer and a consumer of each protocol that follow a failover fast."""
     given = ADVISED[library]
     return [
         Client(f"{library}.advised.producer", given),
@@ -39,7 +39,7 @@ def advised(library: str) -> list[Client]:
 
 
 def default(library: str) -> list[Client]:
-    """The same with nothing set that has to do with it."""
+    """Return the same clients without any of these settings."""
     return [
         Client(f"{library}.default.producer", {}),
         Client(f"{library}.default.classic.consumer", _READS),
@@ -48,7 +48,7 @@ def default(library: str) -> list[Client]:
 
 
 def stuck(library: str) -> list[Client]:
-    """What never comes."""
+    """Return clients that never follow."""
     never = [Client(f"{library}.no-rebootstrap.producer", {**ADVISED[library], **_KEEPS})]
     if library == "java":
         never.append(Client("java.canonical.producer", {**ADVISED["java"], **_LOOKS_UP_ONCE}))

@@ -1,4 +1,4 @@
-"""Everything that clients move on: two clusters, a name, a proxy, and the namespace they run in."""
+"""What clients move between: two clusters, a DNS name, a proxy, and their namespace."""
 
 import shutil
 import tempfile
@@ -21,7 +21,7 @@ _PRIMARY, _SECONDARY, _PROXY, _HOSTS = 1, 2, 4, 4
 
 @dataclass(frozen=True)
 class Stage:
-    """Set up once; each test takes a topic and clients of its own."""
+    """Started once; each test uses a topic and clients of its own."""
 
     folder: Path
     namespace: Namespace
@@ -33,11 +33,11 @@ class Stage:
 
     @property
     def through_proxy(self) -> str:
-        """What a client's bootstrap is that goes through the proxy."""
+        """The bootstrap servers of clients that use the proxy."""
         return f"{self.namespace.address(_PROXY)}:{PORT}"
 
     def topic(self) -> str:
-        """On both clusters; the secondary holds copies already."""
+        """Create a topic on both clusters; the secondary has replicated records already."""
         name = f"orders-{uuid4().hex[:6]}"
         for cluster in (self.primary, self.secondary):
             cluster.create(name)
@@ -46,7 +46,7 @@ class Stage:
 
     @contextmanager
     def applications(self, topic: str, bootstrap: str = BOOTSTRAP) -> Iterator[Applications]:
-        """None yet; those that are started end with this."""
+        """Return an empty set of applications; they end with it."""
         folder = Path(tempfile.mkdtemp(dir=self.folder))
         opened = Applications(self.namespace, folder, topic, bootstrap)
         try:
@@ -55,7 +55,7 @@ class Stage:
             opened.end()
 
     def prepare(self, topic: str, clients: Sequence[Client]) -> None:
-        """What a failover does before it moves clients: positions and groups on the secondary."""
+        """Prepare offsets and groups on the secondary, as a failover does before clients move."""
         consumers = [client for client in clients if not client.produces]
         classic = [group_of(client, topic) for client in consumers if not client.modern]
         modern = [group_of(client, topic) for client in consumers if client.modern]
@@ -63,7 +63,7 @@ class Stage:
 
     @contextmanager
     def cut_off(self, cluster: Cluster) -> Iterator[float]:
-        """Nothing that the namespace sends there arrives, and nothing says so; since when."""
+        """Drop all packets from the namespace to a cluster silently; return the time."""
         self.namespace.lose(cluster.address)
         try:
             yield time.monotonic()
@@ -73,7 +73,7 @@ class Stage:
 
 @contextmanager
 def stage(root: Path) -> Iterator[Stage]:
-    """Set it up; whatever was set up is taken away, also where the rest cannot be."""
+    """Start everything; stop all that was started, also if the rest could not be."""
     with ExitStack() as stack:
         made = namespace.create(_HOSTS)
         stack.callback(made.remove)

@@ -1,4 +1,4 @@
-"""Settings of clients, judged: what was measured to move is ok, what was seen to stay is not."""
+"""Judged settings of clients: measured to follow is ok, seen to stay is not."""
 
 import ctypes
 import re
@@ -33,7 +33,7 @@ DEFAULT = re.compile(r"([\w.]+) is not set; the default is (\S+)")
 
 
 def client(library: Library = JAVA, **more: Any) -> ClientConfig:
-    """One about which everything is known."""
+    """Create a client whose settings are all known."""
     given = {
         "values": {"bootstrap.servers": "kafka.example.org:9092", **more.pop("values", {})},
         "names": ("kafka.example.org",),
@@ -55,7 +55,7 @@ INTERCEPTED = {"interceptor.classes": f"com.example.Tracing, {INTERCEPTOR}"}
 
 
 def replicated(library: Library = JAVA, **more: Any) -> ClientConfig:
-    """A consumer whose offsets Replicator translates."""
+    """Create a consumer whose offsets Replicator translates."""
     return client(library, **{"values": GROUP, "replicator": "confluent-replicator", **more})
 
 
@@ -313,7 +313,7 @@ def test_a_properties_file() -> None:
 
 
 def defaults(library: Library) -> dict[str, str]:
-    """What the checks take where a setting is missing."""
+    """Return the defaults that the checks use for missing settings."""
     both = [client(library), client(library, values=GROUP)]
     evidence = [finding.evidence for of in both for finding in client_findings(of)]
     found = (DEFAULT.search(text) for text in evidence)
@@ -321,7 +321,7 @@ def defaults(library: Library) -> dict[str, str]:
 
 
 def test_defaults_of_librdkafka() -> None:
-    """Asked of the library itself, which Python's package has loaded already."""
+    """Read from the library that the Python package has loaded."""
     assert confluent_kafka.cimpl.__file__
     maps = Path("/proc/self/maps").read_text().splitlines()
     library = ctypes.CDLL(next(line.split()[-1] for line in maps if "librdkafka" in line))

@@ -1,7 +1,7 @@
-"""Clients that nobody restarts go on at the other cluster: librdkafka's and Java's, both protocols.
+"""Clients continue on the other cluster without a restart: librdkafka and Java, both protocols.
 
 `pytest tests/clients -s` prints how long each took. With DRCTL_WATCH_CLIENTS_S=300 clients with
-default settings are watched for so long where they need more time than a test has.
+default settings are watched for that long if they take more time than a test has.
 """
 
 import os
@@ -36,7 +36,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 @pytest.fixture
 def scene(opened: Stage) -> Stage:
-    """With both clusters alive, and the name at the primary."""
+    """Both clusters run, and the name points to the primary."""
     for cluster in (opened.primary, opened.secondary):
         if not cluster.lives:
             cluster.start()
@@ -46,7 +46,7 @@ def scene(opened: Stage) -> Stage:
 
 
 def at_work(running: Applications) -> None:
-    """Everybody has written, or read, at the source."""
+    """Wait until every client has written or read at the source."""
     producers = [client for client in running.clients if client.produces]
     running.wait(DEADLINE_S, producers, "acknowledged")
     running.wait(DEADLINE_S, [c for c in running.clients if c not in producers], "read")
@@ -54,7 +54,7 @@ def at_work(running: Applications) -> None:
 
 
 def nobody_moves(running: Applications, since: float) -> None:
-    """All producers are refused by the source, long after they could have gone."""
+    """Assert that the source refuses all producers long after they could have moved."""
 
     def refused_late() -> set[str]:
         late = (e for e in running.events() if e.what == "refused" and e.at_s > since + STAYS_S)
@@ -66,7 +66,7 @@ def nobody_moves(running: Applications, since: float) -> None:
 
 
 def all_stored(scene: Stage, topic: str, running: Applications) -> None:
-    """What the target acknowledged stands there, where it said."""
+    """Assert that the target has every record that it acknowledged, at its offset."""
     found = [e for e in running.events() if e.there and e.what == "acknowledged"]
     stored = scene.secondary.stored(topic)
     assert found
@@ -74,7 +74,7 @@ def all_stored(scene: Stage, topic: str, running: Applications) -> None:
 
 
 def none_skipped(running: Applications) -> None:
-    """Who was given new records of the target was given all from the group's position on."""
+    """Assert that consumers with new records of the target got all from the group's offset on."""
     for client in running.clients:
         own = (e for e in running.events() if e.client == client.name and e.what == "read")
         offsets = {event.offset for event in own if event.there}

@@ -1,4 +1,4 @@
-"""Namespaces of tests that ended before they could clean up are removed by the next."""
+"""Namespaces of tests that ended without cleanup are removed by the next test."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""How long clients took, as a table of Markdown."""
+"""How long clients took, as a Markdown table."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
@@ -10,8 +10,8 @@ class Arrival(NamedTuple):
     """A client's first new record on the target.
 
     Attributes:
-        at_s: None where there was none.
-        copies: that it was given there again, from where it was on the source.
+        at_s: None if there was none.
+        copies: number of replicated records that it read again on the target.
     """
 
     client: Client
@@ -20,7 +20,7 @@ class Arrival(NamedTuple):
 
 
 def arrivals(clients: Sequence[Client], events: Collection[Event]) -> list[Arrival]:
-    """Of each client."""
+    """Return the arrival of each client."""
     found = []
     for client in clients:
         own = [event for event in events if event.client == client.name]
@@ -31,11 +31,11 @@ def arrivals(clients: Sequence[Client], events: Collection[Event]) -> list[Arriv
 
 
 def table(title: str, since: Mapping[str, float], found: Sequence[Arrival], until_s: float) -> str:
-    """A row for each client.
+    """Return a table with one row per client.
 
     Args:
-        since: what the seconds are counted from: its name, and when it was.
-        until_s: how long it was watched.
+        since: the start of the measurement: its name and time.
+        until_s: how long clients were watched.
     """
     (last,) = list(since.values())[-1:]
     watched = f"not within {until_s - last:.0f} s"

@@ -1,4 +1,4 @@
-"""`drctl` in this process or one of its own, behind a terminal or not, and what it leaves."""
+"""`drctl` in this process or its own, with or without a terminal, and its results."""
 
 import json
 import os
@@ -29,11 +29,11 @@ PROGRAM = (str(DRCTL),)
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command line ended.
+    """A command that ended.
 
     Attributes:
         out: the folder given as `--out`.
-        stderr: what was said, or drawn on the terminal.
+        stderr: stderr, or what was drawn on the terminal.
     """
 
     code: int
@@ -42,13 +42,13 @@ class Ended:
     out: Path
 
     def document(self) -> dict[str, Any]:
-        """The one JSON document on stdout."""
+        """Return the one JSON document on stdout."""
         found = json.loads(self.stdout)
         assert isinstance(found, dict)
         return found
 
     def gap(self) -> dict[str, Any]:
-        """The answer that it left."""
+        """Return the gap document that it wrote."""
         found = json.loads((self.out / "gap.json").read_text(encoding="utf-8"))
         assert isinstance(found, dict)
         return found
@@ -56,7 +56,7 @@ class Ended:
 
 @dataclass
 class Running:
-    """A drctl that has not ended yet."""
+    """A running drctl."""
 
     process: subprocess.Popen[bytes]
     stdout: Path
@@ -66,11 +66,11 @@ class Running:
     seen: list[psutil.Process] = field(default_factory=list)
 
     def said(self) -> str:
-        """What is on stderr so far."""
+        """Return stderr so far."""
         return self.stderr.read_text(encoding="utf-8", errors="replace")
 
     def await_said(self, words: str, seconds: float = 90, times: int = 1) -> None:
-        """Wait until it has said this so often; a progress bar says it ten times a second."""
+        """Wait until this was printed that often; a progress bar prints ten times a second."""
 
         def heard() -> bool:
             assert self.process.poll() is None, without_frames(self.said())
@@ -79,32 +79,32 @@ class Running:
         assert Patience.of(seconds).wait_until(heard), without_frames(self.said())
 
     def ended_within(self, seconds: float) -> bool:
-        """Whether it ends by then."""
+        """Whether it ends in this time."""
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(seconds)
         return self.process.returncode is not None
 
     def family(self) -> list[psutil.Process]:
-        """Its child processes, remembered."""
+        """Return its child processes, and remember them."""
         self.seen += psutil.Process(self.process.pid).children(recursive=True)
         return self.seen
 
     def press_ctrl_c(self) -> None:
-        """What a person does: the terminal then interrupts everybody in the foreground."""
+        """Press Ctrl-C: the terminal interrupts all foreground processes."""
         assert self.terminal is not None
         os.write(self.terminal, b"\x03")
 
     def type(self, line: str) -> None:
-        """Type a line, and end it."""
+        """Type a line and Enter."""
         assert self.terminal is not None
         os.write(self.terminal, f"{line}\n".encode())
 
     def signal(self, number: signal.Signals) -> None:
-        """Signal drctl alone, as `kill` and service managers do."""
+        """Send a signal to drctl alone, as `kill` and service managers do."""
         self.process.send_signal(number)
 
     def wait(self, seconds: float = DEADLINE_S) -> Ended:
-        """How it ended."""
+        """Wait until it ends."""
         try:
             code = self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -116,7 +116,7 @@ class Running:
         return Ended(code, stdout, without_frames(self.said()), self.out)
 
     def kill(self) -> None:
-        """End it and its children, whatever they do."""
+        """Kill it and its children."""
         if self.process.poll() is None:
             self.family()
             self.process.kill()
@@ -126,7 +126,7 @@ class Running:
                 child.kill()
 
     def close(self) -> None:
-        """Let go of the terminal."""
+        """Close the terminal."""
         if self.terminal is not None:
             os.close(self.terminal)
             self.terminal = None
@@ -134,10 +134,10 @@ class Running:
 
 @dataclass(frozen=True)
 class Drctl:
-    """Runs drctl with one drctl.yaml; all that it needs is in one folder.
+    """Runs drctl with one drctl.yaml in a folder of its own.
 
     Attributes:
-        first: words that stand before all others.
+        first: words before all others.
     """
 
     folder: Path
@@ -146,30 +146,30 @@ class Drctl:
 
     @property
     def offsets(self) -> "Drctl":
-        """The same, for `drctl offsets`."""
+        """Run `drctl offsets`."""
         return replace(self, first=("offsets",))
 
     @property
     def runs(self) -> Path:
-        """Where runs leave their journals."""
+        """The folder with the journals of runs."""
         return self.folder / ".drctl" / "runs"
 
     def line(self, *words: str, program: Sequence[str] = PROGRAM) -> list[str]:
         return [*program, "--config", str(self.config), *self.first, *words]
 
     def __call__(self, *words: str) -> Ran:
-        """Run it to its end, through the entry point; most of a process would be its imports."""
+        """Run it to completion in this process: imports would take most of the time of another."""
         stdout, stderr = StringIO(), StringIO()
         with chdir(self.folder), redirect_stdout(stdout), redirect_stderr(stderr):
             code = run(self.line(*words, program=()))
         return Ran(code, stdout.getvalue(), stderr.getvalue())
 
     def main(self, *words: str) -> Ran:
-        """The same of any command."""
+        """Run any command in this process."""
         return replace(self, first=())(*words)
 
     def json(self, *words: str, code: int = 0) -> dict[str, Any]:
-        """The document on stdout, which fits its schema."""
+        """Return the document on stdout, validated against its schema."""
         ran = self(*words, "--output", "json")
         assert ran.code == code, ran.stdout + ran.stderr
         return check(ran.document())
@@ -177,7 +177,7 @@ class Drctl:
     def process(
         self, *words: str, program: Sequence[str] = PROGRAM, seconds: float = DEADLINE_S
     ) -> Ran:
-        """Run it to its end, as a shell does."""
+        """Run it to completion in its own process, as a shell does."""
         done = subprocess.run(
             self.line(*words, program=program),
             stdin=subprocess.DEVNULL,
@@ -191,7 +191,7 @@ class Drctl:
         return Ran(done.returncode, done.stdout, done.stderr)
 
     def killed(self, program: Sequence[str], *words: str) -> None:
-        """Run a program in drctl's place that SIGKILL ends."""
+        """Run a program in place of drctl that SIGKILL ends."""
         ran = self.process(*words, program=program)
         assert ran.code == -signal.SIGKILL, f"{program}: {ran.stdout}{ran.stderr}"
 
@@ -199,10 +199,10 @@ class Drctl:
     def running(
         self, *words: str, program: Sequence[str] = PROGRAM, said: IO[bytes] | None = None
     ) -> "Iterator[subprocess.Popen[bytes]]":
-        """It, running; killed at the end if it still does.
+        """Start it; it is killed at the end of the block if it still runs.
 
         Args:
-            said: where it prints; else both streams are pipes.
+            said: file for its output; by default both streams are pipes.
         """
         process = subprocess.Popen(
             self.line(*words, program=program),
@@ -219,7 +219,7 @@ class Drctl:
             process.communicate(timeout=DEADLINE_S)
 
     def typed(self, *words: str, name: str, before: Callable[[], object] = lambda: None) -> Ran:
-        """Run it behind a terminal and type a name; `before` happens while it waits for that."""
+        """Run it on a terminal and type a name; `before` runs while it waits for the name."""
         running = self.on_terminal(*words, name=f"typed-{uuid4().hex}")
         try:
             running.await_said(PROMPT)
@@ -238,7 +238,7 @@ class Drctl:
         out: Path | None = None,
         **settings: Any,
     ) -> Ended:
-        """Run `drctl gap` to its end: in this process, where it starts no other one."""
+        """Run `drctl gap` to completion, in this process if it starts no other."""
         if settings or (self.config.exists() and "\nspark:" in self.config.read_text("utf-8")):
             return self.start(*arguments, name=name, options=options, out=out, **settings).wait()
         out = out or self.folder / name / "out"
@@ -258,8 +258,8 @@ class Drctl:
         """Start `drctl gap`.
 
         Args:
-            name: of the folder for its result and its output.
-            options: global ones.
+            name: name of the folder for its result and output.
+            options: global options.
             terminal: whether stdin and stderr are a terminal of its own.
             under: a command that runs drctl.
         """
@@ -269,10 +269,10 @@ class Drctl:
         return self._start(words, name, out, environ or {}, terminal)
 
     def on_terminal(self, *words: str, name: str) -> Running:
-        """Start any command, with a terminal of its own as stdin and stderr.
+        """Start any command with a terminal of its own as stdin and stderr.
 
         Args:
-            name: of the folder for its output.
+            name: name of the folder for its output.
         """
         return self._start(self.line(*words), name, self.folder / name / "out", {}, True)
 
@@ -323,7 +323,7 @@ def _behind_terminal(
 
 
 def _copy(terminal: int, file: Path) -> None:
-    """Keep what is drawn, until nobody has the terminal open any more."""
+    """Save what is drawn until no process has the terminal open."""
     with (
         os.fdopen(terminal, "rb", buffering=0) as drawn,
         file.open("ab", buffering=0) as kept,
@@ -334,14 +334,14 @@ def _copy(terminal: int, file: Path) -> None:
 
 
 def without_frames(drawn: str) -> str:
-    """The lines of a terminal, without the many frames of a progress bar."""
+    """Return the lines of a terminal without the frames of progress bars."""
     lines = re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", drawn))
     distinct = {re.sub(r"[^a-zA-Z]", "", line): line for line in lines}
     return "\n".join(distinct.values())
 
 
 def command_lines() -> str:
-    """Of every process of this machine."""
+    """Return the command lines of all processes of this host."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(FileNotFoundError, ProcessLookupError):

@@ -1,4 +1,4 @@
-"""An endpoint of kind `command`: a switch of the tests' own, which takes until it may."""
+"""An endpoint of kind `command`: a switch of the tests that waits for permission."""
 
 import sys
 from dataclasses import dataclass
@@ -11,35 +11,35 @@ _LINE = (sys.executable, "-P", str(Path(command_endpoint_program.__file__)))
 
 
 def endpoint() -> dict[str, Any]:
-    """As drctl.yaml names it."""
+    """Return its section of drctl.yaml."""
     return {"kind": "command", "argv": [*_LINE, "to", "{cluster}"], "observe": [*_LINE, "shown"]}
 
 
 @dataclass(frozen=True)
 class Switch:
-    """That of a drctl.yaml in this folder."""
+    """The switch of a drctl.yaml in this folder."""
 
     folder: Path
 
     @property
     def file(self) -> Path:
-        """What names the cluster that clients are sent to."""
+        """The file that names the cluster of the clients."""
         return self.folder / command_endpoint_program.LED_TO
 
     def lead_to(self, cluster: str) -> None:
-        """Put it so."""
+        """Set the cluster."""
         self.file.write_text(cluster, encoding="utf-8")
 
     def go(self) -> None:
-        """From now on it may switch."""
+        """Permit switching from now on."""
         (self.folder / command_endpoint_program.GO).touch()
 
     @property
     def led_to(self) -> str:
-        """Where clients are sent."""
+        """Return the cluster that clients are directed to."""
         return self.file.read_text(encoding="utf-8")
 
     @property
     def switched(self) -> list[str]:
-        """To which clusters it has switched, in this order."""
+        """Return the clusters that it was switched to, in order."""
         return (self.folder / command_endpoint_program.SWITCHED).read_text(encoding="utf-8").split()

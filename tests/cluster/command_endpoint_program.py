@@ -1,7 +1,7 @@
-"""A site's own switch, in the folder that it is run in: `to CLUSTER` or `shown`.
+"""A user-supplied switch, in its working directory: `to CLUSTER` or `shown`.
 
-Clients are sent to the cluster that the file `led-to` names. A switch takes until there is a file
-`go`, and adds a line to the file `switched`.
+The file `led-to` names the cluster of the clients. A switch waits for a file `go`, and adds a line
+to the file `switched`.
 """
 
 import os
@@ -15,7 +15,7 @@ _MOST_S = 60
 
 
 def main(word: str, *cluster: str) -> int:
-    """0 where it is done, or told."""
+    """Return 0 when it is done or shown."""
     if word == "shown":
         print(LED_TO.read_text(encoding="utf-8"))
         return 0

@@ -1,4 +1,4 @@
-"""The topics that all tests of this room look at, and the runs of `drctl gap` over them."""
+"""Topics that all tests of this package read, and runs of `drctl gap` on them."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ def site(
 
 @pytest.fixture
 def stage(site: Site) -> Stage:
-    """A topic that the lab's MirrorMaker 2 copies."""
+    """A topic that the lab's MirrorMaker 2 replicates."""
     return site.keep(Stage(site))
 
 
@@ -39,7 +39,7 @@ def links(site: Site) -> OwnLinks:
 
 @pytest.fixture
 def link(links: OwnLinks) -> Stage:
-    """One with a connector of its own."""
+    """A link with a connector of its own."""
     return links.make()
 
 
@@ -50,13 +50,13 @@ def home(site: Site) -> OwnHome:
 
 @pytest.fixture(scope="session")
 def clock() -> Clock:
-    """Three hours ago."""
+    """Timestamps from three hours ago on."""
     return Clock(int(time.time()) * 1000 - 3 * 3_600_000)
 
 
 @pytest.fixture(scope="session")
 def half(primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock) -> NewHalf:
-    """Makes a topic whose first records alone are on the target, too."""
+    """Create a topic of which the target has only the first records."""
 
     def make(count: int, copied: int) -> str:
         name, records = f"{new_prefix()}half", rows(count)
@@ -69,7 +69,7 @@ def half(primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock) -
 
 @pytest.fixture(scope="session")
 def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
-    """Spark's own master with two workers."""
+    """A Spark standalone master with two workers."""
     with standalone(tmp_path_factory.mktemp("standalone")) as started:
         yield started
 
@@ -78,7 +78,7 @@ def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalo
 def new_drctl(
     primary: ClusterUnderTest, secondary: ClusterUnderTest, tmp_path_factory: pytest.TempPathFactory
 ) -> NewDrctl:
-    """A drctl with a drctl.yaml for the lab; what is given replaces whole sections."""
+    """Create a drctl with a drctl.yaml for the lab; arguments replace whole sections."""
     return drctl_of(primary, secondary, lambda: tmp_path_factory.mktemp("drctl"))
 
 
@@ -86,7 +86,7 @@ def new_drctl(
 def filled(
     primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock
 ) -> Callable[[Scenario], Filled]:
-    """Fills the clusters with a scenario and reads it with a plain consumer."""
+    """Write a scenario to the clusters, and read it with a plain consumer."""
 
     def fill(scenario: Scenario) -> Filled:
         scenario.fill(primary, secondary, clock)
@@ -97,7 +97,7 @@ def filled(
 
 @pytest.fixture(scope="session")
 def analysed(new_drctl: NewDrctl) -> Callable[[Filled, str], Analysed]:
-    """Runs `drctl gap` over what the clusters were filled with."""
+    """Run `drctl gap` on a scenario."""
 
     def analyse(filled: Filled, way: str) -> Analysed:
         ended = new_drctl({"main": filled.scenario.link}, **WAYS[way]).gap()
@@ -115,13 +115,13 @@ def filled_traps(filled: Callable[[Scenario], Filled]) -> Filled:
 
 @pytest.fixture(scope="session")
 def traps(filled_traps: Filled, analysed: Callable[[Filled, str], Analysed]) -> Analysed:
-    """What drctl says of them without Spark."""
+    """The result of drctl's own comparison of the traps."""
     return analysed(filled_traps, "direct")
 
 
 @pytest.fixture(scope="session")
 def sparks_traps(filled_traps: Filled, analysed: Callable[[Filled, str], Analysed]) -> Analysed:
-    """What it says with Spark."""
+    """The result of Spark's comparison of the traps."""
     return analysed(filled_traps, "spark")
 
 
@@ -131,9 +131,9 @@ def linked(
     filled: Callable[[Scenario], Filled],
     analysed: Callable[[Filled, str], Analysed],
 ) -> Analysed:
-    """What drctl says of the traps of a link that is out of the ordinary.
+    """The result for links with special settings.
 
-    Without Spark, which compares generated topics of such links in tests/spark.
+    Compared without Spark; Spark compares generated topics of such links in tests/spark.
     """
     case: LinkCase = request.param
     scenario = Scenario(new_prefix(), case.traps, case.settings, case.rename, case.by_partition)

@@ -1,4 +1,4 @@
-"""Copies a topic as a site's own tool does: with plain clients, until a file tells it to stop."""
+"""Replicates a topic like a user-supplied tool: with plain clients, until a file stops it."""
 
 import threading
 from collections.abc import Iterator, Mapping
@@ -18,13 +18,13 @@ _ENDING_S = 30
 
 @dataclass
 class Copier:
-    """A thread that copies every record to the partition of the same number.
+    """A thread that copies every record to the same partition.
 
     Attributes:
-        folder: where files tell it what to do: it stops while `halt` is there, and says so by
-            `halted`, once everything that it had read is written.
-        keeps_offsets: whether a copy must have the offset of its original.
-        begin: where it begins, by partition; else at the beginning.
+        folder: with control files: it stops while `halt` exists, and creates `halted` once
+            everything that it has read is written.
+        keeps_offsets: whether each copy must have the offset of its original.
+        begin: start offsets by partition; by default the log start.
         leaves_out: records with this header are not copied; empty for none.
     """
 
@@ -40,7 +40,7 @@ class Copier:
 
     @property
     def commands(self) -> Mapping[str, list[str]]:
-        """What of drctl.yaml stops it, lets it go on, and tells whether it is stopped."""
+        """Return the commands in drctl.yaml that stop, start and observe it."""
         halt, halted = str(self.folder / "halt"), str(self.folder / "halted")
         return {
             "stop": ["/usr/bin/touch", halt],
@@ -49,17 +49,17 @@ class Copier:
         }
 
     def halt(self) -> None:
-        """Do by hand what the command does."""
+        """Do by hand what the stop command does."""
         (self.folder / "halt").touch()
 
     @property
     def halted(self) -> bool:
-        """Whether it says that it is stopped."""
+        """Whether it reports that it is stopped."""
         return (self.folder / "halted").exists()
 
     @contextmanager
     def at_work(self) -> Iterator["Copier"]:
-        """Copy for as long as the block lasts, unless it is told to stop."""
+        """Copy during the block, unless it is stopped."""
         thread = threading.Thread(target=self._work, daemon=True)
         thread.start()
         try:

@@ -1,4 +1,4 @@
-"""What stands before both clusters of the lab: a name in a real BIND, and a real HAProxy."""
+"""Endpoints before both clusters of the lab: a name in a real BIND, and a real HAProxy."""
 
 import json
 import shutil
@@ -28,11 +28,11 @@ _HERE = "127.0.0.1"
 
 @dataclass(frozen=True)
 class Front:
-    """The name is one of SRV records, which carry ports: the lab's brokers differ by these only.
+    """The name has SRV records, which contain ports: the lab's brokers differ only in these.
 
     Attributes:
-        ports: each cluster's.
-        key: file with the TSIG key's secret.
+        ports: port of each cluster.
+        key: file with the secret of the TSIG key.
     """
 
     server: Named
@@ -43,7 +43,7 @@ class Front:
 
     @property
     def endpoints(self) -> list[dict[str, Any]]:
-        """As drctl.yaml names both."""
+        """Return both sections of drctl.yaml."""
         return [
             {
                 "kind": "dns",
@@ -66,25 +66,25 @@ class Front:
 
     @property
     def through_proxy(self) -> str:
-        """The address that clients have who go through the proxy."""
+        """The bootstrap servers of clients that use the proxy."""
         return f"{_HERE}:{self.proxy.clusters}"
 
     @property
     def by_name(self) -> str:
-        """The address that clients find who look the name up now."""
+        """Return the bootstrap servers of clients that resolve the name now."""
         (found,) = self._answer(self.record, "SRV")
         port, host = found.split()[2:]
         return f"{host.rstrip('.')}:{port}"
 
     @property
     def serial(self) -> str:
-        """Of the zone: every update gives it another."""
+        """Return the zone's serial number; every update changes it."""
         (soa,) = self._answer(self.server.zone, "SOA")
         return soa.split()[2]
 
     @property
     def states(self) -> dict[str, str]:
-        """Of the proxy's servers, as HAProxy prints them."""
+        """Return the states of the proxy's servers as HAProxy prints them."""
         with socket.socket(socket.AF_UNIX) as stream:
             stream.connect(str(self.proxy.folder / "operator"))
             stream.sendall(b"show stat\n")
@@ -102,7 +102,7 @@ class Front:
 
 @contextmanager
 def front(folder: Path, primary: ClusterUnderTest, secondary: ClusterUnderTest) -> Iterator[Front]:
-    """Both lead to the primary at first."""
+    """Start both; they direct clients to the primary at first."""
     ports = {each.name: _port(each) for each in (primary, secondary)}
     places = {name: ports[cluster] for cluster, names in _SERVERS.items() for name in names}
     server = bind_server.primary(_made(folder / "named"))
@@ -125,7 +125,7 @@ def front(folder: Path, primary: ClusterUnderTest, secondary: ClusterUnderTest) 
 def fence_of(
     cluster: ClusterUnderTest, topic: str, user: str, file: Path
 ) -> tuple[tuple[str, str], dict[str, Any]]:
-    """The site's command, but for its word and its file; and how drctl.yaml names it."""
+    """Return the user-supplied fence command, and its section of drctl.yaml."""
     file.touch(mode=0o600)
     given = {"properties": cluster.properties(), "topic": topic, "user": user}
     file.write_text(json.dumps(given), encoding="utf-8")
@@ -136,7 +136,7 @@ def fence_of(
 
 
 def _point(made: Front, data: str) -> None:
-    """As an administrator would set it."""
+    """Set the initial record, as an administrator would."""
     update = dns.update.UpdateMessage(made.server.zone)
     update.use_tsig(dns.tsig.Key(KEY, made.server.secret, "hmac-sha256"))
     update.replace(made.record, 1, "SRV", data)

@@ -1,4 +1,4 @@
-"""A plain consumer that reads a drill's topic from outside, for as long as the topic is there."""
+"""A plain consumer that reads a drill's topic from outside while the topic exists."""
 
 import threading
 import time
@@ -15,7 +15,7 @@ _APPEARS_S = 120
 
 
 class Witness:
-    """Every value that a topic was seen to hold, and when it was first seen."""
+    """All values that a topic was seen to contain, and when each was first seen."""
 
     def __init__(self, cluster: ClusterUnderTest, topic: str) -> None:
         self.seen: dict[str, float] = {}
@@ -33,11 +33,11 @@ class Witness:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def of(self, side: str) -> set[str]:
-        """Those whose ids begin so."""
+        """Return those whose ids begin like this."""
         return {value for value in self.seen if value.startswith(side)}
 
     def begin(self) -> None:
-        """Read from the beginning, once the topic is there."""
+        """Read from the start once the topic exists."""
 
         def there() -> bool:
             known = self._consumer.list_topics(timeout=DEADLINE_S).topics.get(self._topic)
@@ -49,7 +49,7 @@ class Witness:
         self._thread.start()
 
     def end(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         self._over.set()
         if self._thread.is_alive():
             self._thread.join(DEADLINE_S)
@@ -70,7 +70,7 @@ class Witness:
 
 @contextmanager
 def witness(cluster: ClusterUnderTest, topic: str) -> Iterator[Witness]:
-    """One at work."""
+    """Run a witness."""
     made = Witness(cluster, topic)
     try:
         made.begin()

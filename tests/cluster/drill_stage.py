@@ -1,4 +1,4 @@
-"""A link for drills between both clusters, and what they hold that is, or is not, of drills."""
+"""A link for drills, and what both clusters contain that belongs to drills or not."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ BROKERS_OWN = {"__consumer_offsets"}
 
 
 class Stage:
-    """A link between both clusters whose applications a drill must not notice."""
+    """A link whose applications a drill must not affect."""
 
     def __init__(self, site: Site) -> None:
         self.lab, self.clusters = site.lab, site.clusters
@@ -43,7 +43,7 @@ class Stage:
         self.drills = drctl.folder / ".drctl" / "drills"
 
     def run(self, *words: str) -> Ran:
-        """To its end."""
+        """Run a drill to completion."""
         return self.drctl(*words, "--output", "json")
 
     def json(self, *words: str, code: int) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class Stage:
         return check(ran.document())
 
     def killed_at(self, step: str) -> str:
-        """The name of a drill that is killed once it has announced this step."""
+        """Return the name of a drill that is killed once it has announced this step."""
         before = self.known()
 
         def there() -> bool:
@@ -62,7 +62,7 @@ class Stage:
         return self.killed_when(there)
 
     def killed_when(self, happened: Callable[[], bool], *words: str) -> str:
-        """The name of a drill that is killed once something has happened."""
+        """Return the name of a drill that is killed once something has happened."""
         with self.running(*GO, *words) as process:
 
             def now() -> bool:
@@ -74,15 +74,15 @@ class Stage:
         return max(self.known())
 
     def killed_by_itself(self, moment: str, place: str, *words: str) -> None:
-        """Run one until SIGKILL ends it there: `killed_program` says where that is."""
+        """Run a drill until SIGKILL ends it at a point of `killed_program`."""
         self.drctl.killed(dying("drill", moment, place), *words)
 
     def running(self, *words: str) -> AbstractContextManager["subprocess.Popen[bytes]"]:
-        """One that goes on meanwhile; it is dead behind the block."""
+        """Run a drill during the block; it is killed at the end."""
         return self.drctl.running(*words, "--output", "json")
 
     def ended(self, process: "subprocess.Popen[bytes]", code: int) -> dict[str, Any]:
-        """What a drill came to that was left running."""
+        """Return the result of a drill that was left running."""
         stdout, _ = process.communicate(timeout=WAIT_S)
         ran = Ran(process.returncode, stdout.decode(), "")
         assert ran.code == code, ran.stdout
@@ -96,37 +96,37 @@ class Stage:
         self.lab.replicate(True)
 
     def known(self) -> set[str]:
-        """The drills that this machine has notes of."""
+        """Return the drills in this host's history."""
         return {file.parent.name for file in self.drills.glob("*/drill.json")}
 
     def new(self, before: set[str]) -> str:
-        """The name of the drill that has begun since; waits for it."""
+        """Wait for a new drill; return its name."""
         soon(lambda: self.known() - before, "no drill", WAIT_S)
         (drill,) = self.known() - before
         return drill
 
     def announced(self, drill: str, step: str) -> bool:
-        """Whether the engine has announced this step of a drill."""
+        """Whether the journal of a drill announces this step."""
         file = self.drills / drill / "journal.jsonl"
         lines = file.read_text("utf-8").splitlines() if file.exists() else []
         return any('"intend"' in line and f'"{step}"' in line for line in lines)
 
     def fault(self, name: str) -> tuple[str, ...]:
-        """What has a drill inject it."""
+        """Return the options that inject a fault."""
         return ("--inject", name, "--lab", str(self.lab.root))
 
     def source_hangs(self) -> bool:
-        """Whether all of the source's processes are stopped."""
+        """Whether all processes of the source are stopped."""
         parts = self.lab.parts
         return all(parts.part(name).frozen() for name in parts.named("primary"))
 
     def source_is_dead(self) -> bool:
-        """Whether none of the source's processes is there."""
+        """Whether the source has no process."""
         parts = self.lab.parts
         return all(parts.part(name).process() is None for name in parts.named("primary"))
 
     def left(self) -> set[str]:
-        """What of drills is on either cluster, by name."""
+        """Return the names of all objects of drills on either cluster."""
         found: set[str] = set()
         for cluster in self.clusters:
             found |= set(cluster.admin.list_topics(timeout=DEADLINE_S).topics)
@@ -139,7 +139,7 @@ class Stage:
         return {name for name in found if drill_of(name)}
 
     def everything_else(self) -> list[Any]:
-        """Topics, positions and rules of both clusters that are not of drills."""
+        """Return topics, committed offsets and ACLs of both clusters that are not a drill's."""
         found: list[Any] = []
         for cluster in self.clusters:
             topics = set(cluster.admin.list_topics(timeout=DEADLINE_S).topics)
@@ -156,5 +156,5 @@ class Stage:
 
 
 def records_topic(drill: str) -> str:
-    """The topic of a drill on this stage."""
+    """Return the topic of a drill on this stage."""
     return f"{PREFIX}{MARK}{drill}-records"

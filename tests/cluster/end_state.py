@@ -1,4 +1,4 @@
-"""What a failover leaves, and what its report says: two that did the same have the same."""
+"""The state after a failover and its report: two equal failovers have equal ones."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,10 +8,10 @@ from tests.cluster.link_command import LinkCommand
 
 
 def end_of(stage: Stage, name_of: Callable[[str], str] = str) -> dict[str, Any]:
-    """All of it.
+    """Return all of it.
 
     Args:
-        name_of: what a step is called; nothing where it does not count.
+        name_of: the name of a step; empty if it does not count.
     """
     from tests.cluster.isolated_links import positions
 
@@ -26,7 +26,7 @@ def end_of(stage: Stage, name_of: Callable[[str], str] = str) -> dict[str, Any]:
 
 
 def told_of(on: LinkCommand, name_of: Callable[[str], str] = str) -> dict[str, Any]:
-    """What the report of the newest run says, but for its times."""
+    """Return the report of the newest run without its times."""
     told = on.json("report", on.newest_run, "--verify", code=0)
     return {
         "standing": told["ending"]["status"],

@@ -1,4 +1,4 @@
-"""A link whose primary was lost and is back, on the clusters of the lab, and the way home."""
+"""A link whose primary was lost and has recovered, on the clusters of the lab; its failback."""
 
 import threading
 from collections import Counter, defaultdict
@@ -22,24 +22,24 @@ BACK = ("failback", "--policy", "copy")
 
 
 class Journey(Link):
-    """A link whose primary was lost and is back, and applications on the secondary."""
+    """A link whose primary was lost and has recovered, with applications on the secondary."""
 
     def __init__(self, site: Site, topic: str, *beside: Any, **link: Any) -> None:
         super().__init__(site, topic, *beside, **link)
         self.lead_to("secondary")
 
     def replicate(self, running: bool) -> None:
-        """Let the old replication copy, or stop it."""
+        """Start or stop forward replication."""
         self.lab.replicate(running)
 
     def let_in(self) -> None:
-        """Applications may use the topic, of which the lab knows nothing."""
+        """Allow applications to use the topic, which the lab does not know."""
         for cluster in self.site.clusters:
             allow(cluster, APP, self.name_on(cluster))
             self.site.opened.callback(forget, cluster, self.name_on(cluster))
 
     def lose_the_primary(self) -> None:
-        """Copied records on both sides, a tail on the primary only, new ones on the secondary."""
+        """Write replicated records, unreplicated ones on the primary, new ones on the secondary."""
         self.write_copied()
         self.replicate(False)
         self.wrote("tail", TAIL, self.primary)
@@ -59,10 +59,10 @@ class Journey(Link):
     def write(
         self, prefix: str, count: int, cluster: ClusterUnderTest, *, keys: str = ""
     ) -> list[str]:
-        """Write as the application; what was acknowledged.
+        """Write as the application; return acknowledged records.
 
         Args:
-            keys: what their keys begin with; else no record is older than another of its key.
+            keys: prefix of the keys; by default no record follows another of its key.
         """
         records = {f"{prefix}-{n}": f"{keys or prefix}-{n}" for n in range(count)}
         return self.produced(cluster, records, delivery__timeout__ms=10_000)
@@ -70,14 +70,14 @@ class Journey(Link):
     def wrote(
         self, prefix: str, count: int, cluster: ClusterUnderTest, *, keys: str = ""
     ) -> set[str]:
-        """The same, all of it acknowledged."""
+        """Write as the application; all records must be acknowledged."""
         found = set(self.write(prefix, count, cluster, keys=keys))
         assert found == named(prefix, count)
         return found
 
     @contextmanager
     def live(self) -> "Iterator[list[str]]":
-        """An application that goes on writing to the secondary until it is refused."""
+        """Run an application that writes to the secondary until it is refused."""
         acknowledged: list[str] = []
         stop = threading.Event()
 
@@ -100,7 +100,7 @@ class Journey(Link):
             thread.join(60)
 
     def read(self, group: str, cluster: ClusterUnderTest, wanted: set[str]) -> list[str]:
-        """Read as the group does, from where it stands, until it has all of these; commit."""
+        """Read as the group from its committed offset until it has all of these; commit."""
         topics = [self.name_on(cluster)]
         own = {"session.timeout.ms": 6000}
         values, came = consumed(cluster, group, topics, lambda got: wanted <= set(got), **own)
@@ -108,11 +108,11 @@ class Journey(Link):
         return values
 
     def read_new(self) -> list[str]:
-        """The group has read new records, and will not have read what comes behind them."""
+        """Let the group read new records, but not what is written after them."""
         return self.read(self.group, self.secondary, named("copied", COPIED) | named("new", NEW))
 
     def judged_at_home(self) -> None:
-        """What `--check-order` says of a failback that is over, here and on another machine."""
+        """Return `--check-order` after the failback, here and on another host."""
         for elsewhere in (False, True):
             if elsewhere:
                 self.move_to_another_machine()
@@ -122,22 +122,22 @@ class Journey(Link):
             assert found["state"] == "completed"
 
     def came_home(self, *words: str) -> dict[str, Any]:
-        """By this command, with nothing lost."""
+        """Fail back with this command; assert that nothing is lost."""
         done = self.json(*words, *GO, code=0)
         assert (done["status"], done["rpo"]) == ("done", NOTHING_LOST), done
         assert self.led_to == self.primary.bootstrap
         return done
 
     def both_hold(self, everything: Iterable[str]) -> None:
-        """Each record is there once, on either side."""
+        """Assert that both clusters have each record once."""
         for cluster in self.site.clusters:
             assert self.all_of(cluster) == Counter(everything), cluster.name
 
     def goes_on(self, everything: Iterable[str], read: list[str], *, again: bool = True) -> None:
-        """What is written at home is copied, and the group has read everything then.
+        """Assert that new records are replicated, and that the group has then read everything.
 
         Args:
-            again: whether it may read as much twice as drctl has said.
+            again: whether it may read again as many records as drctl stated.
         """
         wanted = {*everything, *self.wrote("later", LATER, self.primary)}
         self.await_held(self.secondary, len(wanted))
@@ -148,7 +148,7 @@ class Journey(Link):
         assert again or len(read) == len(wanted), "a group has read something twice"
 
     def in_order(self, cluster: ClusterUnderTest, topic: str = "") -> dict[int, list[str]]:
-        """Every record of each partition."""
+        """Return every record by partition."""
         found = defaultdict[int, list[str]](list)
         there = read_topic(cluster.lab_cluster, topic or self.name_on(cluster))
         for (number, _), value in sorted(there.items()):
@@ -156,25 +156,25 @@ class Journey(Link):
         return dict(found)
 
     def alike(self) -> dict[int, list[str]]:
-        """Both sides are, in the same order."""
+        """Whether both clusters have the same records in the same order."""
         home, away = (self.in_order(each) for each in self.site.clusters)
         assert home == away
         assert len(home) == PARTITIONS
         return home
 
     def boundary(self) -> dict[int, int]:
-        """Where new records begin on the secondary."""
+        """Return the offsets of the secondary at which new records begin."""
         held = self.in_order(self.secondary)
         new = {n: sum(value.startswith("new-") for value in held.get(n, ())) for n in held}
         ends = self.secondary.end_offsets(self.topic)
         return {number: end - new.get(number, 0) for number, end in ends.items()}
 
     def read_on(self, before: list[str], wanted: set[str]) -> list[str]:
-        """Read at home what the group lacks; no more of it again than drctl has said it would.
+        """Read on the primary what the group has not read; count the records that it reads again.
 
         Args:
-            before: what the group has read where it was.
-            wanted: everything that it has to have read in the end.
+            before: what the group has read on the secondary.
+            wanted: everything that it must have read at the end.
         """
         found = self.read(self.group, self.primary, wanted - set(before))
         again = [value for value in found if value in set(before)]
@@ -182,7 +182,7 @@ class Journey(Link):
         return found
 
     def rereads_at_most(self) -> int:
-        """Records that the group may read again, as the newest run said when it put it there."""
+        """Return the limit of records read again that the newest run stated."""
         said = [
             each["intent"]["rereads"].get(self.group, 0)
             for each in self.entries("intend")
@@ -192,7 +192,7 @@ class Journey(Link):
         return int(max(said))
 
     def begins(self, step: str) -> dict[int, int]:
-        """Where drctl says that copying has to begin, by partition, once it asks for that."""
+        """Return the start offsets of replication by partition, once drctl asks for them."""
         name = f"start-offsets-{step}.csv"
 
         def files() -> list[Path]:
@@ -209,7 +209,7 @@ class Journey(Link):
 
 
 class Story(Journey):
-    """MirrorMaker 2 keeps the names of topics; a connector back is there, and stopped."""
+    """MirrorMaker 2 keeps topic names; a stopped connector for reverse replication exists."""
 
     def __init__(self, site: Site, *beside: Any, **reverse: Any) -> None:
         self.reverse = f"mm2-home-{uuid4().hex[:6]}"
@@ -219,7 +219,7 @@ class Story(Journey):
         stage.deploy(site.lab, topic, self.reverse)
 
     def runs_forward(self) -> None:
-        """As before everything."""
+        """Start forward replication as before the incident."""
         assert self.states(*FORWARD.values(), self.reverse) == [*["RUNNING"] * 3, "STOPPED"]
 
     def close(self) -> None:

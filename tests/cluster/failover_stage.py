@@ -1,4 +1,4 @@
-"""A topic that something copies, applications that write and read it, and a drctl to move them."""
+"""A replicated topic, applications that write and read it, and a drctl to move them."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -29,11 +29,11 @@ FORWARD = {name: f"mm2-{name}" for name in ("source", "checkpoint", "heartbeat")
 
 
 def mirror_maker(lab: Lab, reverse: str = "", **more: object) -> dict[str, Any]:
-    """The lab's own replicator, as drctl.yaml names it.
+    """Return the lab's replicator as a section of drctl.yaml.
 
     Args:
-        reverse: the connector that copies back.
-        more: of its section, if there is one.
+        reverse: connector of the reverse direction.
+        more: other keys of its section.
     """
     url = lab.parts.worker.url
     back = {"reverse": {"connect": url, "connectors": {"source": reverse}, **more}}
@@ -47,7 +47,7 @@ def mirror_maker(lab: Lab, reverse: str = "", **more: object) -> dict[str, Any]:
 
 @contextmanager
 def connect(lab: Lab) -> Iterator[ConnectWriter]:
-    """The lab's worker."""
+    """Return a client of the lab's worker."""
     client = lab.parts.worker.client()
     try:
         yield client
@@ -56,7 +56,7 @@ def connect(lab: Lab) -> Iterator[ConnectWriter]:
 
 
 def has_consumer_groups(cluster: ClusterUnderTest) -> bool:
-    """Whether all of its brokers say that they have groups of KIP-848."""
+    """Whether all brokers of a cluster support groups of the KIP-848 protocol."""
     with KafkaSurveyor(Connection(cluster.name, cluster.properties())) as surveyor:
         told = surveyor.features().values()
     return all(
@@ -76,10 +76,10 @@ def consumed(
     but: str | None = None,
     **settings: Any,
 ) -> tuple[list[str], bool]:
-    """Read as a group does, from where it stands, until it is enough; commit what was read.
+    """Read as a group from its committed offset until it is enough; commit.
 
     Args:
-        but: what begins so is read, and neither counts nor is given.
+        but: records with this prefix are read, but neither counted nor returned.
 
     Returns:
         The values, and whether they were enough.
@@ -113,7 +113,7 @@ def consumed(
 
 
 class Link(LinkCommand):
-    """A topic on both clusters, a group of its own, and an endpoint that is a file."""
+    """A topic on both clusters, a group of its own, and a file as endpoint."""
 
     def __init__(
         self,
@@ -142,13 +142,13 @@ class Link(LinkCommand):
         self.endpoint = self.drctl.folder / "bootstrap"
 
     def name_on(self, cluster: ClusterUnderTest) -> str:
-        """What the topic is called there."""
+        """Return the topic's name on a cluster."""
         return self.topic
 
     def produced(
         self, cluster: ClusterUnderTest, records: Mapping[str, str], **settings: object
     ) -> list[str]:
-        """Write values with these keys as the application; what was acknowledged."""
+        """Write values with these keys as the application; return acknowledged ones."""
         producer = cluster.producer(APP, **settings)
         acknowledged: list[str] = []
 
@@ -162,7 +162,7 @@ class Link(LinkCommand):
         return acknowledged
 
     def all_of(self, cluster: ClusterUnderTest) -> Counter[str]:
-        """Every record, by a plain consumer."""
+        """Return every record, read by a plain consumer."""
         held = read_topic(cluster.lab_cluster, self.name_on(cluster))
         return Counter(value.decode() for value in held.values())
 
@@ -178,11 +178,11 @@ class Link(LinkCommand):
         return self.endpoint.read_text(encoding="utf-8").strip()
 
     def denials(self, cluster: ClusterUnderTest) -> int:
-        """How many rules keep somebody from the topic or the group."""
+        """Return the number of deny ACLs on the topic or the group."""
         return denials(cluster, self.topic, self.group)
 
     def group_denials(self, cluster: ClusterUnderTest) -> int:
-        """How many rules keep somebody from the group."""
+        """Return the number of deny ACLs on the group."""
         return denials(cluster, self.group)
 
     def states(self, *names: str) -> list[str]:
@@ -190,7 +190,7 @@ class Link(LinkCommand):
             return [client.status(name).state for name in names]
 
     def stop(self, connector: str) -> None:
-        """As an engineer does, by Connect."""
+        """Stop a connector through Connect, as an engineer does."""
         with connect(self.lab) as client:
             client.stop(connector)
             soon(lambda: client.status(connector).all_in("STOPPED"))
@@ -207,7 +207,7 @@ class Link(LinkCommand):
 
     @contextmanager
     def paused(self, connector: str) -> Iterator[None]:
-        """Meanwhile."""
+        """Pause a connector during the block."""
         self.pause(connector)
         try:
             yield
@@ -215,13 +215,13 @@ class Link(LinkCommand):
             self.resume(connector)
 
     def close(self) -> None:
-        """The lab is as before."""
+        """Restore the lab."""
         self.lab.start("primary")
         self.lab.replicate(True)
 
 
 class Stage(Link):
-    """A topic that MirrorMaker 2 copies, an application that writes and one that reads it."""
+    """A topic that MirrorMaker 2 replicates, with a producer and a consumer."""
 
     deadline_s = 180.0
 
@@ -239,19 +239,19 @@ class Stage(Link):
         self.lead_to("primary")
 
     def write(self, count: int, prefix: str, cluster: ClusterUnderTest | None = None) -> list[str]:
-        """Write as the application; what was acknowledged."""
+        """Write as the application; return acknowledged records."""
         records = {f"{prefix}-{number}": str(number % 17) for number in range(count)}
         return self.produced(cluster or self.source, records, **self.writing)
 
     def written(self, count: int, prefix: str = "before") -> list[str]:
-        """Write, and see all of it copied."""
+        """Write, and wait until all of it is replicated."""
         before, found = self.held(self.target), self.write(count, prefix)
         assert len(found) == count
         self.copied(before + count)
         return found
 
     def leave_behind(self, count: int) -> None:
-        """Write what is not replicated any more, and let drctl gap see it."""
+        """Write records that are not replicated, and let `drctl gap` find them."""
         self.pause(self.copies)
         assert len(self.write(count, "behind")) == count
         assert self.json("gap", "--scope", "full", code=1)["totals"]["unreplicated"] == count
@@ -259,7 +259,7 @@ class Stage(Link):
     def read(
         self, cluster: ClusterUnderTest, most: int, *, wait_for: int = 0, but: str | None = None
     ) -> list[str]:
-        """Read as the group does, from where it stands, and commit what was read."""
+        """Read as the group from its committed offset, and commit."""
         return self.read_as(self.group, cluster, most, wait_for=wait_for, but=but)
 
     def read_as(
@@ -271,14 +271,14 @@ class Stage(Link):
         return consumed(cluster, group, [self.topic], enough, **how)[0]
 
     def copied(self, count: int) -> None:
-        """Wait until the target holds so many."""
+        """Wait until the target has this many records."""
         soon(lambda: self.held(self.target) >= count, "not copied")
 
     def modern(self) -> int:
-        """Clients of KIP-848 and idempotent ones, of which the target knows nothing.
+        """Use clients of the KIP-848 protocol and idempotent ones, unknown to the target.
 
         Returns:
-            How many groups of KIP-848 there will be: none if a cluster's release has no such.
+            The number of KIP-848 groups: none if a cluster's release has no such groups.
         """
         groups = has_consumer_groups(self.source) and has_consumer_groups(self.target)
         if groups:
@@ -293,27 +293,27 @@ class Stage(Link):
         return int(groups)
 
     def highest_id(self) -> int:
-        """Of those that the source's partitions remember."""
+        """Return the highest producer id in the source's partitions."""
         places = [TopicPartition(self.topic, number) for number in range(PARTITIONS)]
         with KafkaProducerIdReader(Connection("primary", self.source.properties())) as reader:
             return highest(reader.in_use(places))
 
     def next_ids(self) -> list[int]:
-        """What the target's brokers give."""
+        """Return the producer ids that the target's brokers issue next."""
         with KafkaProducerIdReader(Connection("secondary", self.target.properties())) as reader:
             return [each for each in reader.next_ids().values() if isinstance(each, int)]
 
     def all_states(self) -> set[str]:
-        """Of all connectors."""
+        """Return the states of all connectors."""
         with connect(self.lab) as client:
             return {status.state for status in client.statuses().values()}
 
     def leads_to(self, cluster: str) -> bool:
-        """Whether the endpoint sends clients there."""
+        """Whether the endpoint directs clients to a cluster."""
         return self.led_to == getattr(self, cluster).bootstrap
 
     def await_checkpoint(self, group: str) -> None:
-        """Until MirrorMaker 2 has written down where the group stands now, in each partition."""
+        """Wait until MirrorMaker 2 has checkpoints of the group's current offsets."""
 
         def noted() -> bool:
             more = ("--link", self.link, "--output", "json")

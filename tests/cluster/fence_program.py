@@ -1,6 +1,6 @@
-"""A site's own fence: `set|lift|shown FILE`; FILE says of which cluster, user and topic.
+"""A user-supplied fence: `set|lift|shown FILE`; FILE names cluster, user and topic.
 
-The rule stands in no other place than the brokers': drctl knows nothing of it.
+The ACL is only on the brokers: drctl does not know it.
 """
 
 import json
@@ -19,7 +19,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 
 
 def main(word: str, file: str) -> int:
-    """0 where it is done, or is so."""
+    """Return 0 when it is done, or when it is fenced."""
     given = json.loads(Path(file).read_text(encoding="utf-8"))
     admin = AdminClient(given["properties"])
     rule = (

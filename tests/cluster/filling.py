@@ -1,4 +1,4 @@
-"""A small language for what stands in a topic before drctl looks at it."""
+"""A small language for the records of a topic before drctl reads it."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,16 +17,16 @@ COPIED: Headers = (("__replicator_id", b"mm"),)
 
 @dataclass(frozen=True)
 class Clock:
-    """Timestamps near enough to now that no retention deletes them.
+    """Timestamps close enough to now that retention does not delete them.
 
     Attributes:
-        start_ms: second 0.
+        start_ms: second 0, milliseconds UTC.
     """
 
     start_ms: int
 
     def at(self, second: float) -> int:
-        """Milliseconds UTC."""
+        """Return a second as milliseconds UTC."""
         return self.start_ms + round(second * 1000)
 
 
@@ -44,7 +44,7 @@ class R:
 def rows(
     count: int, *, start: int = 0, p: int = 0, key: bytes = b"key", times: float = 1
 ) -> list[R]:
-    """Records with keys and values of their own, a second (times `times`) apart."""
+    """Return this many records with distinct keys and values, `times` seconds apart."""
     return [
         R(key + b"-%d" % n, b"value-%d" % n, t=n * times, p=p) for n in range(start, start + count)
     ]
@@ -52,7 +52,7 @@ def rows(
 
 @dataclass(frozen=True)
 class Batch:
-    """Records written together."""
+    """Records written in one batch."""
 
     records: Iterable[R]
     ending: Ending = "none"
@@ -64,7 +64,7 @@ Step = Batch | Callable[[ClusterUnderTest, str], None]
 
 @dataclass(frozen=True)
 class Filling:
-    """One side of a topic: how it is made, and what is then done to it, in order."""
+    """One side of a topic: how it is created and changed, in order."""
 
     steps: tuple[Step, ...] = ()
     partitions: int = 1
@@ -74,18 +74,18 @@ class Filling:
 def holding(
     *records: R, partitions: int | None = None, config: Mapping[str, str] | None = None
 ) -> Filling:
-    """A side that holds just these records."""
+    """Return a side with just these records."""
     needed = max((r.p for r in records), default=0) + 1
     return Filling((Batch(records),) if records else (), partitions or needed, config or {})
 
 
 def copies(records: Iterable[R]) -> tuple[R, ...]:
-    """The same with the header that replication adds."""
+    """Return the records with the header that replication adds."""
     return tuple(R(r.key, r.value, r.t, r.headers + COPIED, r.p) for r in records)
 
 
 def fill(cluster: ClusterUnderTest, sides: Mapping[str, Filling], clock: Clock) -> None:
-    """Make all these topics and fill them."""
+    """Create and fill all these topics."""
     new = [NewTopic(name, s.partitions, config=dict(s.config)) for name, s in sides.items()]
     for future in cluster.admin.create_topics(new, operation_timeout=DEADLINE_S).values():
         future.result()
@@ -98,17 +98,17 @@ def fill(cluster: ClusterUnderTest, sides: Mapping[str, Filling], clock: Clock) 
 
 
 def written(records: Iterable[R], clock: Clock) -> list[Record]:
-    """What a producer is given."""
+    """Return the arguments of the producer."""
     return [Record(r.p, 0, clock.at(r.t), r.key, r.value, r.headers) for r in records]
 
 
 def delete_before(offset: int, partition: int = 0) -> Step:
-    """Move the log start offset there."""
+    """Move the log start offset."""
     return lambda cluster, topic: cluster.delete_records(topic, partition, offset)
 
 
 def await_compaction(*left: int) -> Step:
-    """Wait until these offsets of partition 0 are all that is left."""
+    """Wait until partition 0 has only these offsets."""
 
     def wait(cluster: ClusterUnderTest, topic: str) -> None:
         def offsets() -> list[int]:
@@ -125,5 +125,5 @@ COMPACTING = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", 
 
 
 def one_by_one(*records: R) -> tuple[Batch, ...]:
-    """Each in a batch of its own."""
+    """Return each record as a batch of its own."""
     return tuple(Batch((record,)) for record in records)

@@ -1,4 +1,4 @@
-"""Where groups stand, and how they come to stand there."""
+"""Committed offsets of groups."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from tests.lab.cluster_under_test import ClusterUnderTest
 
 
 def stand(cluster: ClusterUnderTest, topic: str, groups: Mapping[str, Mapping[int, int]]) -> None:
-    """Commit their offsets, by partition, as if a consumer had."""
+    """Commit offsets by partition, as a consumer does."""
     wanted = {
         group: {TopicPartition(topic, number): Committed(at) for number, at in offsets.items()}
         for group, offsets in groups.items()
@@ -22,12 +22,12 @@ def stand(cluster: ClusterUnderTest, topic: str, groups: Mapping[str, Mapping[in
 
 
 def positions_on(cluster: ClusterUnderTest, group: str) -> dict[int, int]:
-    """Of a group that reads one topic."""
+    """Return the committed offsets of a group of one topic."""
     return {number: at for (_, number), at in places_on(cluster, group).items()}
 
 
 def places_on(cluster: ClusterUnderTest, group: str) -> dict[tuple[str, int], int]:
-    """By topic and partition."""
+    """Return the committed offsets of a group by topic and partition."""
     with KafkaGroupReader(Connection(cluster.name, cluster.properties())) as reader:
         found = reader.committed((group,))[group]
     assert not isinstance(found, Unavailable), found

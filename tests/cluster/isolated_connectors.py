@@ -1,4 +1,4 @@
-"""Connectors of MirrorMaker 2 that a test has to itself, beside those of the lab."""
+"""MirrorMaker 2 connectors for a single test, besides those of the lab."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ POLICY = "org.apache.kafka.connect.mirror.{}ReplicationPolicy"
 def settings(
     lab: Lab, source: str, target: str, topics: str, policy: str = "Identity", **more: str
 ) -> dict[str, str]:
-    """Of one that copies topics, as the administrator: the lab's replicator may not write all.
+    """Return a connector that replicates as the administrator: the lab's user lacks permissions.
 
     Args:
         more: other keys, with two underscores for each dot.
@@ -39,34 +39,34 @@ def settings(
 
 
 def mirror_of(lab: Lab, forward: str, reverse: str = "", **more: object) -> dict[str, Any]:
-    """A section of drctl.yaml whose connectors these are."""
+    """Return a section of drctl.yaml with these connectors."""
     ends = ({"source": forward}, {"source": reverse})
     there, back = ({"connect": lab.parts.worker.url, "connectors": each} for each in ends)
     return {"kind": "mirrormaker2", **there, **({"reverse": back} if reverse else {}), **more}
 
 
 class Connectors:
-    """What was made is gone at the end."""
+    """Connectors that are deleted at the end."""
 
     def __init__(self, lab: Lab) -> None:
         self._client = lab.parts.worker.client()
         self._made: list[str] = []
 
     def create(self, name: str, config: Mapping[str, str], *, running: bool = False) -> None:
-        """Put one on the worker, STOPPED unless it is to run."""
+        """Create a connector, stopped unless it is to run."""
         self._made.append(name)
         self._client.create_stopped(name, config)
         if running:
             self.run(name)
 
     def run(self, *names: str) -> None:
-        """Let them copy, and see that they do."""
+        """Start them, and wait until they run."""
         for name in names:
             self._client.resume(name)
         self._await("RUNNING", names)
 
     def stop(self, *names: str) -> None:
-        """Stop them; how far they got is kept."""
+        """Stop them; their offsets are kept."""
         for name in names:
             self._client.stop(name)
         self._await("STOPPED", names)
@@ -77,7 +77,7 @@ class Connectors:
         self._client.put_config(name, {**self._client.config(name), **new})
 
     def config(self, name: str) -> dict[str, str]:
-        """Its configuration, as it is now."""
+        """Return the current configuration."""
         return self._client.config(name)
 
     def states(self, *names: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""A way home of its own: a topic and connectors that nothing else of the lab knows of."""
+"""A failback with a topic and connectors that nothing else in the lab uses."""
 
 from collections import Counter
 from typing import Any
@@ -22,10 +22,10 @@ POLICIES = ("--policy", "copy", "--conflicting", "quarantine")
 
 
 class OwnHome(Journey):
-    """A topic and connectors that nothing else of the lab knows of.
+    """A topic and connectors that nothing else in the lab uses.
 
     Attributes:
-        unread: what the group has not read on the secondary, and will not have there.
+        unread: records that the group has not read on the secondary, and will not read there.
     """
 
     unread: set[str]
@@ -46,9 +46,9 @@ class OwnHome(Journey):
         (self.connectors.run if running else self.connectors.stop)(self.forward)
 
     def lose_the_primary(self) -> None:
-        """Some of the tail is older than what the secondary has of the same keys.
+        """Write some unreplicated records older than records of their keys on the secondary.
 
-        The group has read some of what is new; what is copied comes behind that.
+        The group has read some of the new records; reconciled ones come after them.
         """
         super().lose_the_primary()
         self.wrote("older", OLDER, self.primary, keys="flight")
@@ -67,7 +67,7 @@ class OwnHome(Journey):
 
     @property
     def shows(self) -> dict[str, Any]:
-        """Whatever a way home changes first."""
+        """Return everything that a failback changes first."""
         return {
             "records": {each.name: self.in_order(each) for each in self.site.clusters},
             "denied": {each.name: self.denials(each) for each in self.site.clusters},
@@ -77,7 +77,7 @@ class OwnHome(Journey):
 
     @property
     def end(self) -> dict[str, Any]:
-        """All that a way home leaves, and what its report says."""
+        """Return the state after a failback and its report."""
         config = self.connectors.config(self.reverse)
         return {
             **told_of(self),
@@ -94,5 +94,5 @@ class OwnHome(Journey):
 
 
 def held(records: dict[int, list[str]]) -> Counter[str]:
-    """Each value, wherever it stands."""
+    """Return each value with its places."""
     return Counter(value for values in records.values() for value in values)

@@ -1,4 +1,4 @@
-"""Links alike, each with a topic and a connector of its own that the lab's know nothing of."""
+"""Equal links, each with a topic and a connector that nothing else in the lab uses."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ RECORDS, READ = 120, 25
 
 
 class OwnLinks:
-    """What was made is gone at the end, but for the topics."""
+    """Links that are removed at the end, except their topics."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -24,12 +24,12 @@ class OwnLinks:
         self._made: list[Stage] = []
 
     def make(self, connector: str = "copies-{}", *, reverse: bool = False, **link: Any) -> Stage:
-        """One whose topic is copied from now on, each record with a trace of its own.
+        """Create a link whose topic is replicated from now on, with a provenance header per record.
 
         Args:
-            connector: its name, with the topic's in it.
-            reverse: whether there is a connector that would copy back.
-            link: more of its section, or other than a stage has by itself.
+            connector: its name, which contains the topic's.
+            reverse: whether a connector of the reverse direction exists.
+            link: other keys of its section.
         """
         lab, topic = self._site.lab, self._site.new_topic(PARTITIONS)
         name, back = connector.format(topic), f"back-{topic}" if reverse else ""
@@ -45,7 +45,7 @@ class OwnLinks:
         return stage
 
     def close(self) -> None:
-        """Also where the primary was killed meanwhile: its rules are lifted, too."""
+        """Remove them and their ACLs, also if the primary was killed."""
         self._site.lab.start("primary")
         self._connectors.close()
         for cluster in self._site.clusters:
@@ -53,7 +53,7 @@ class OwnLinks:
 
 
 def at_work(stage: Stage) -> list[str]:
-    """Records that are copied, and a group that has read some of each partition."""
+    """Create replicated records, and a group that has read some of each partition."""
     written = stage.written(RECORDS)
     read = [TopicPartition(stage.topic, number, READ) for number in range(PARTITIONS)]
     commit(stage.source.properties(), stage.group, *read)
@@ -61,5 +61,5 @@ def at_work(stage: Stage) -> list[str]:
 
 
 def positions(stage: Stage) -> dict[int, int]:
-    """Of the group, on the target."""
+    """Return the group's committed offsets on the target."""
     return positions_on(stage.target, stage.group)

@@ -1,11 +1,10 @@
 """drctl that SIGKILL ends at a point: `JOURNAL MOMENT PLACE ARGUMENT...`.
 
-A signal from outside comes too late for what takes milliseconds. A place is a step of the journal
-of a run or a drill: `behind` its announcement nothing of it is begun, `before` its end is written
-down all of it is done, and nobody knows; without a step it is the end of the run. Or it is a call
-and its number (`commit:2`), `before` or `behind` it. drctl is told nothing; nothing is closed,
-flushed or let go of. With `reconcile` a transaction holds two records, so that a handful makes
-several.
+A signal from outside comes too late for actions of milliseconds. PLACE is a step in the journal of
+a run or drill: with `behind` the step is announced and not begun, with `before` it is done and its
+end is not written; without a step it is the end of the run. Or PLACE is a call with its number
+(`commit:2`), `before` or `behind` it. drctl is not informed; nothing is closed, flushed or
+released. With `reconcile` a transaction holds two records, so that a few records make several.
 """
 
 import os

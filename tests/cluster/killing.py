@@ -1,4 +1,4 @@
-"""A drctl that is killed, again and again, and gone on with: here, or on another machine."""
+"""A drctl that is killed repeatedly and resumed, here or on another host."""
 
 import os
 import signal
@@ -21,14 +21,14 @@ _PAUSE_S = 0.005
 
 
 def dying(journal: str, moment: str, place: str) -> tuple[str, ...]:
-    """The program that ends there, to be run in drctl's place."""
+    """Return the program that ends at this point, to be run in place of drctl."""
     return sys.executable, "-P", str(Path(killed_program.__file__)), journal, moment, place
 
 
 def killed_at_a_new_step(stage: Stage, words: Sequence[str], known: Collection[str]) -> str:
-    """The step that the journal came to when drctl was killed; empty where it ended before.
+    """Return the new step at which drctl was killed; empty if it ended before.
 
-    A step counts from its first entry: that it is announced, or that it could not be begun.
+    A step counts from its first entry: that it is announced or cannot begin.
     """
     before = len(stage.journaled())
     with stage.running(*words) as process:
@@ -49,12 +49,12 @@ def killed_at_a_new_step(stage: Stage, words: Sequence[str], known: Collection[s
 
 
 def steps_since(stage: Stage, before: int) -> list[str]:
-    """Those that this machine's journal names behind so many entries."""
+    """Return the steps in this host's journal after this many entries."""
     return [str(entry["step"]) for entry in stage.journaled()[before:] if entry.get("step")]
 
 
 def move(stage: Stage, folder: Path) -> None:
-    """From now on drctl runs where only the configuration is: it has no file of any run there."""
+    """Move drctl to a host that has only the configuration, and no file of any run."""
     document = yaml.safe_load(stage.drctl.config.read_text(encoding="utf-8"))
     (endpoint,) = document["links"][stage.link]["endpoints"]
     endpoint["path"] = str(stage.endpoint)
@@ -72,7 +72,7 @@ def killed_at(on: LinkCommand, moment: str, step: str, *words: str) -> None:
 
 
 def killed_in_each(on: LinkCommand, moment: str, steps: Sequence[str], *words: str) -> None:
-    """One step after the other; each time it is gone on with where no run has kept anything."""
+    """Kill it in one step after the other; resume it each time on a host without its files."""
     for step in steps:
         killed_at(on, moment, step, *words)
         on.move_to_another_machine()

@@ -1,4 +1,4 @@
-"""The shared lab as tests of a link have it, and the drctl.yaml that they write for it."""
+"""The shared lab for tests of a link, and the drctl.yaml that they write for it."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -28,12 +28,12 @@ WAYS: Mapping[str, Sections] = {"direct": {}, "spark": {"spark": SPARK}}
 
 
 def cluster_section(cluster: ClusterUnderTest, user: str = "admin") -> dict[str, Any]:
-    """A cluster of the lab in drctl.yaml."""
+    """Return a cluster of the lab as a section of drctl.yaml."""
     return section_of(cluster.lab_cluster, user)
 
 
 def section_of(cluster: LabCluster, user: str = "admin") -> dict[str, Any]:
-    """The same; the password is read from the lab's own file."""
+    """Return the same section with the password from the lab's own file."""
     properties: dict[str, Any] = cluster.public_properties(user)
     bootstrap = properties.pop("bootstrap.servers")
     properties["sasl.password"] = f"${{file:{cluster.password_file(user)}}}"
@@ -41,9 +41,9 @@ def section_of(cluster: LabCluster, user: str = "admin") -> dict[str, Any]:
 
 
 def slow(section: Sections, seconds: int) -> dict[str, Any]:
-    """The same cluster, answering a fetch only after this time: a scan of any topic lasts as long.
+    """Return the same cluster with slow fetches: a scan of any topic takes at least this long.
 
-    Brokers wait for bytes that will not come.
+    Brokers wait for bytes that never arrive.
     """
     waiting = {"fetch.min.bytes": 100_000_000, "fetch.wait.max.ms": seconds * 1000}
     return {**section, "properties": {**section["properties"], **waiting}}
@@ -52,9 +52,9 @@ def slow(section: Sections, seconds: int) -> dict[str, Any]:
 def drctl_of(
     primary: ClusterUnderTest, secondary: ClusterUnderTest, new_folder: Callable[[], Path]
 ) -> NewDrctl:
-    """Makes drctls between two clusters, each in a folder of its own.
+    """Create drctls for two clusters, each in a folder of its own.
 
-    Where `spark` is given, Spark compares, however few the records are; else drctl itself does.
+    With `spark`, Spark compares however few the records are; otherwise drctl itself does.
     """
 
     def make(links: Sections, **sections: Any) -> Drctl:
@@ -77,12 +77,12 @@ def drctl_of(
 
 
 def new_prefix() -> str:
-    """What the names of a scenario's topics begin with."""
+    """Return a prefix for the names of a scenario's topics."""
     return f"t{uuid4().hex[:8]}."
 
 
 def link_over(*names: str, **more: Any) -> dict[str, Any]:
-    """A section of drctl.yaml."""
+    """Return a section of drctl.yaml."""
     return {"from": "primary", "to": "secondary", "topics": list(names), **more}
 
 
@@ -95,7 +95,7 @@ T = TypeVar("T", bound=Closes)
 
 @dataclass(frozen=True)
 class Site:
-    """Both clusters of a lab, and what a test makes on them: it is gone at the end."""
+    """Both clusters of a lab, and what a test creates on them; it is removed at the end."""
 
     lab: Lab
     primary: ClusterUnderTest
@@ -109,7 +109,7 @@ class Site:
         return self.primary, self.secondary
 
     def keep(self, made: T) -> T:
-        """Closed at the end."""
+        """Close this at the end."""
         self.opened.callback(made.close)
         return made
 

@@ -1,4 +1,4 @@
-"""drctl on one link, as a shell runs it, and what its newest run wrote down on this machine."""
+"""drctl on one link, as a shell runs it, and the journal of its newest run on this host."""
 
 import json
 import os
@@ -18,7 +18,7 @@ Process = subprocess.Popen[bytes]
 
 
 def soon(seen: Callable[[], object], told: object = "", seconds: float = 60) -> None:
-    """Wait until it is so, and fail where it is not in time."""
+    """Wait until it is so; fail after the time limit."""
     assert Patience.of(seconds).wait_until(lambda: bool(seen())), told
 
 
@@ -27,37 +27,37 @@ def steps_of(result: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def yes(*questions: str) -> list[str]:
-    """As people answer them."""
+    """Return the answers of a person."""
     return [word for each in questions for word in ("--answer", f"{each}=yes")]
 
 
 class LinkCommand:
-    """Runs drctl with one configuration, on one link unless told otherwise."""
+    """Runs drctl with one configuration, on one link by default."""
 
     drctl: Drctl
     link: str
     deadline_s: float = 240.0
 
     def run(self, *words: str, link: str = "") -> Ran:
-        """To its end, as a shell does."""
+        """Run it to completion, as a shell does."""
         return self.drctl.process(*words, "--link", link or self.link, seconds=self.deadline_s)
 
     def json(self, *words: str, code: int) -> dict[str, Any]:
-        """To its end, in this process: its document."""
+        """Run it to completion in this process; return its document."""
         return self.drctl.json(*words, "--link", self.link, code=code)
 
     def refused(self, *words: str, code: int = 3) -> str:
-        """What is said where it is, in one line; in this process."""
+        """Run it in this process; return the refusal in one line."""
         ran = self.drctl(*words, "--link", self.link)
         assert ran.code == code, ran.stdout + ran.stderr
         return " ".join(f"{ran.stdout} {ran.stderr}".split())
 
     @contextmanager
     def running(self, *words: str, program: Sequence[str] = PROGRAM) -> Iterator[Process]:
-        """It, running; killed at the end if it still does.
+        """Start it; it is killed at the end of the block if it still runs.
 
         Args:
-            program: that is run in drctl's place, with the same words.
+            program: a program to run in place of drctl, with the same arguments.
         """
         with (
             (self.drctl.folder / "said").open("wb") as said,
@@ -66,11 +66,11 @@ class LinkCommand:
             yield process
 
     def ends(self, process: Process, code: int = 0) -> None:
-        """So, and in time."""
+        """Assert that it ends with this code, in time."""
         assert process.wait(self.deadline_s) == code, self.said
 
     def until(self, process: Process, seen: Callable[[], bool]) -> None:
-        """Wait until it is seen, of a run that has not ended before."""
+        """Wait until this is seen; fail if the run ends before."""
 
         def there() -> bool:
             assert process.poll() is None or seen(), self.said
@@ -91,11 +91,11 @@ class LinkCommand:
 
     @property
     def said(self) -> str:
-        """What the newest one that was started so has printed."""
+        """Return what the newest started command has printed."""
         return (self.drctl.folder / "said").read_text(encoding="utf-8")
 
     def journaled(self) -> list[Mapping[str, Any]]:
-        """The entries of the newest run, from this machine's copy."""
+        """Return the entries of the newest run in this host's copy."""
         found = []
         for file in sorted(self.drctl.runs.glob("*/journal.jsonl"))[-1:]:
             for line in file.read_bytes().split(b"\n"):
@@ -108,7 +108,7 @@ class LinkCommand:
         return next((str(each["run"]) for each in self.journaled()), "")
 
     def entries(self, what: str, step: str | None = None) -> list[Mapping[str, Any]]:
-        """Of the newest run; of one step, or of all."""
+        """Return entries of the newest run, of one step or of all."""
         found = [each for each in self.journaled() if each["entry"] == what]
         return [each for each in found if step in (None, each.get("step"))]
 
@@ -116,7 +116,7 @@ class LinkCommand:
         return bool(self.entries(what, step))
 
     def move_to_another_machine(self) -> None:
-        """One with the configuration, and nothing of what runs keep: no journal, no result."""
+        """Return a command on a host with the configuration only: no journal and no result."""
         folder = self.drctl.folder
         moves = len([*folder.glob("left-behind-*")])
         (folder / ".drctl").rename(folder / f"left-behind-{moves + 1}")

@@ -1,4 +1,4 @@
-"""Both clusters of a link and what is around it, in one value: two that are equal, nobody wrote."""
+"""Both clusters of a link and its surroundings in one value; equal values mean no change."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
@@ -27,15 +27,17 @@ class Looked(Protocol):
 
 
 class End(NamedTuple):
-    """One cluster, as far as a failover writes to one.
+    """What a failover may write to on one cluster.
 
     Attributes:
-        topics: how many partitions each of the link's has, and of drctl's own. What other tests
-            have deleted goes when its cluster likes, and their replicators make some.
-        configured: settings of the same.
-        ends: their end offsets.
-        rules: about topics.
-        positions: of the link's groups.
+        topics: partition counts of the link's topics and of drctl's own. Topics of other tests
+            are
+            left out: their clusters delete them at any time, and their replicators create
+            some.
+        configured: configurations of these topics.
+        ends: end offsets of these topics.
+        rules: ACLs of topics.
+        positions: committed offsets of the link's groups.
     """
 
     topics: Mapping[str, int]
@@ -46,11 +48,11 @@ class End(NamedTuple):
 
 
 def end(cluster: Looked, prefix: str, *names: str) -> End:
-    """Looked at by the administrator.
+    """Read a cluster as the administrator.
 
     Args:
-        prefix: what the names of the link's topics begin with.
-        names: of the link's groups.
+        prefix: prefix of the link's topics.
+        names: the link's groups.
     """
     known = cluster.admin.list_topics(timeout=30).topics
     named = sorted(name for name in known if name.startswith((prefix, OURS)))
@@ -64,7 +66,7 @@ def end(cluster: Looked, prefix: str, *names: str) -> End:
     ends: dict[str, int] = {}
 
     def all_told() -> bool:
-        """A partition whose leader has just moved is asked for again."""
+        """Ask again for partitions whose leader has just moved."""
         left = [each for each in led if f"{each.topic}-{each.partition}" not in ends]
         asked = cluster.admin.list_offsets(dict.fromkeys(left, OffsetSpec.latest())) if left else {}
         told = {p: each for p, each in asked.items() if each.exception() is None}
@@ -85,10 +87,10 @@ def end(cluster: Looked, prefix: str, *names: str) -> End:
 
 
 def picture(stage: Stage, *, answering: bool = True) -> Mapping[str, Any]:
-    """Of a stage: both clusters, the connector, the endpoint, runs that are written down here.
+    """Return both clusters of a stage, the connector, the endpoint, and the runs on this host.
 
     Args:
-        answering: whether the connector can be asked for.
+        answering: whether the connector can be read.
     """
     clusters = {
         f"{name} of {each.name}": value
@@ -104,6 +106,6 @@ def picture(stage: Stage, *, answering: bool = True) -> Mapping[str, Any]:
 
 
 def connector(stage: Stage) -> tuple[str, Mapping[str, str]]:
-    """State and settings of what copies."""
+    """Return state and configuration of the connector."""
     with connect(stage.lab) as client:
         return client.status(stage.copies).state, client.config(stage.copies)

@@ -1,4 +1,4 @@
-"""Traps of links that rename topics, move records between partitions, or change records."""
+"""Traps of links that rename topics, change partitions, or transform records."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ class LinkCase:
     """A link with traps of its own.
 
     Attributes:
-        settings: of the link in drctl.yaml.
-        rename: the same as the link's.
+        settings: the link's section of drctl.yaml.
+        rename: the target name of a topic.
     """
 
     name: str

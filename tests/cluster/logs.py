@@ -1,4 +1,4 @@
-"""Reading whole topics with a plain consumer: what the reference compares."""
+"""Reads whole topics with a plain consumer, for the reference implementation."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _PAUSE_S = 0.1
 
 @dataclass(frozen=True)
 class TopicLog:
-    """The committed records of a topic, by partition, and where each log starts and ends."""
+    """The committed records of a topic by partition, and the start and end of each log."""
 
     records: Mapping[int, list[Record]]
     bounds: Mapping[int, tuple[int, int]]
@@ -25,7 +25,7 @@ class TopicLog:
 def read_logs(
     cluster: ClusterUnderTest, topics: Collection[str], isolation: str = "read_committed"
 ) -> dict[str, TopicLog]:
-    """Everything that such a reader gets from those of the topics that exist."""
+    """Return everything that a consumer with this isolation reads from existing topics."""
     consumer = Consumer(
         {
             **cluster.properties(),

@@ -1,4 +1,4 @@
-"""A link over one topic of two real clusters, whose unreplicated records are reconciled."""
+"""A link with one topic on two real clusters, whose unreplicated records are reconciled."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ def record(number: int, partition: int = 0, **changes: Any) -> Record:
 
 
 class Stage:
-    """A link over one topic, which both clusters hold."""
+    """A link with one topic, which both clusters have."""
 
     def __init__(
         self, drctl: Drctl, topic: str, primary: ClusterUnderTest, secondary: ClusterUnderTest
@@ -35,7 +35,7 @@ class Stage:
         self._gaps = 0
 
     def gap(self, code: int = 1) -> str:
-        """A fresh gap result; its folder."""
+        """Run `drctl gap`; return the folder of its result."""
         self._gaps += 1
         out = str(self.drctl.folder / f"gap{self._gaps}")
         found = self.drctl.json("gap", "--scope", "full", "--out", out, code=code)
@@ -49,14 +49,14 @@ class Stage:
         return self.reconcile(*words, "--execute", "--yes", code=code)
 
     def held(self, cluster: ClusterUnderTest, topic: str = "") -> dict[int, list[Record]]:
-        """The committed records of each partition."""
+        """Return the committed records by partition."""
         topic = topic or self.topic
         return dict(read_logs(cluster, [topic])[topic].records)
 
 
 @contextmanager
 def new_stages(site: Site) -> Iterator[NewStage]:
-    """Makes stages; the quarantines that they left are gone at the end."""
+    """Create stages; their quarantine topics are deleted at the end."""
     made: list[str] = []
 
     def make(partitions: int = 1, **policy: str) -> Stage:
@@ -70,7 +70,7 @@ def new_stages(site: Site) -> Iterator[NewStage]:
 
 
 def without_place(found: Sequence[Record]) -> list[tuple[Any, ...]]:
-    """Partition, time, key, value and headers, drctl's own left out."""
+    """Return partition, time, key, value and headers, without drctl's own."""
     return [
         (
             r.partition,
@@ -84,6 +84,6 @@ def without_place(found: Sequence[Record]) -> list[tuple[Any, ...]]:
 
 
 def origins(found: Sequence[Record]) -> list[int]:
-    """The source offsets that the copies among these records name."""
+    """Return the source offsets named in the provenance headers of these records."""
     headers = (value for r in found for name, value in r.headers if name == provenance.HEADER)
     return [provenance.decode(value).offset for value in headers]

@@ -1,4 +1,4 @@
-"""The answer of the plain Python reference, from what a plain consumer reads."""
+"""The result of the plain Python reference, on records read by a plain consumer."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ SPARKS += ("misplaced", "repeated")
 
 
 def identity(settings: Mapping[str, Any]) -> Identity:
-    """Of a link's settings in drctl.yaml."""
+    """Return the record identity of a link's settings in drctl.yaml."""
     fields = settings.get("identity", ["key", "value", "headers", "timestamp"])
     return Identity(
         key="key" in fields,
@@ -33,7 +33,7 @@ def identity(settings: Mapping[str, Any]) -> Identity:
 def verdicts(
     trap: Trap, same: Identity, by_partition: bool, source: TopicLog, target: TopicLog
 ) -> tuple[tuple[Verdict, ...], dict[str, Any]]:
-    """The reference's verdict on each unreplicated record, and the same as in gap.json."""
+    """Return the reference's verdict on each unreplicated record, and the totals as in gap.json."""
     config = trap.target.config if trap.target else {}
     plan = TopicPlan(
         topic=trap.name,
@@ -59,7 +59,7 @@ def verdicts(
 
 
 def in_words_of_reference(topic: Mapping[str, Any]) -> dict[str, Any]:
-    """The same of a topic in gap.json."""
+    """Return the same of a topic in gap.json."""
     kept = (*SPARKS, "partition", "source_range", "target_range", "read_from_source")
     kept += ("read_from_target", "bytes", "ranges", "oldest_timestamp", "newest_timestamp")
     extra = ("only_on_target", "duplicated_on_target")
@@ -95,7 +95,7 @@ def _partition(
 
 
 def size(record: Record) -> int:
-    """Key, value and header bytes."""
+    """Return the bytes of key, value and headers."""
     headers = sum(len(name.encode()) + len(value or b"") for name, value in record.headers)
     return len(record.key or b"") + len(record.value or b"") + headers
 

@@ -1,4 +1,4 @@
-"""A cluster of a lab on empty disks: formatted anew, at its old addresses, with another id."""
+"""A cluster of a lab on empty disks: reformatted at its old addresses, with another id."""
 
 import shutil
 import signal
@@ -17,7 +17,7 @@ from drctl.lab.starting import free_port_base
 
 @contextmanager
 def own_lab(root: Path) -> Iterator[Lab]:
-    """One that no other test knows, for what none of them would outlive; proven down at the end."""
+    """Start a lab for tests that would break a shared one; assert that it is down at the end."""
     opened = Lab(root)
     try:
         opened.up(LabSettings(port_base=free_port_base(Random()), heap_mb=384))
@@ -28,9 +28,9 @@ def own_lab(root: Path) -> Iterator[Lab]:
 
 
 def format_anew(lab: Lab, name: str) -> None:
-    """Whatever it held is gone, its rules with it; users have the passwords that they had.
+    """Format its disks: all data and ACLs are gone; users keep their passwords.
 
-    Its id follows from the secret that its brokers share.
+    The cluster id follows from the secret that its brokers share.
     """
     before = cluster_id(lab.root, name)
     lab.signal(name, signal.SIGKILL)

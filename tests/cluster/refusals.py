@@ -1,4 +1,4 @@
-"""Refusals of drctl: what they have to say, and several of them at once."""
+"""Refusals of drctl: what they must say, and several at once."""
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -11,13 +11,13 @@ WHY = "agreed with the owner"
 
 
 def side_by_side(*commands: Callable[[], Ran]) -> list[Ran]:
-    """Neither writes: none is in the other's way."""
+    """Run several commands at once: none of them writes."""
     with ThreadPoolExecutor() as threads:
         return [each.result() for each in [threads.submit(command) for command in commands]]
 
 
 def is_refused(ran: Ran, *failing: Mapping[str, str]) -> None:
-    """With these reasons and cures, in words for a person."""
+    """Assert that it was refused with these reasons and remedies, as text."""
     assert (ran.code, ran.stdout) == (3, ""), ran.stdout + ran.stderr
     assert "Traceback" not in ran.stderr
     said = [line for line in ran.stderr.splitlines() if line.startswith("error: ")]
@@ -29,7 +29,7 @@ def is_refused(ran: Ran, *failing: Mapping[str, str]) -> None:
 
 
 def is_refused_as_document(ran: Ran, *failing: Mapping[str, str]) -> None:
-    """The same, for a script."""
+    """Assert the same in JSON."""
     assert ran.code == 3, ran.stdout + ran.stderr
     assert "Traceback" not in ran.stderr
     error = check(ran.document())["error"]

@@ -1,4 +1,4 @@
-"""Somebody that drctl is on the target: for the administrator no rule counts."""
+"""A restricted user for drctl on the target: ACLs do not apply to the administrator."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -24,9 +24,9 @@ def may_not_write_the_journal(user: str) -> AclBinding:
 
 @contextmanager
 def as_somebody(stage: Stage, *rules: Callable[[str], AclBinding]) -> Iterator[None]:
-    """Until the block ends, drctl is on the target somebody who may do this beside all else.
+    """Use a restricted user on the target during the block, with these permissions besides others.
 
-    All else are topics, groups and the cluster; transactional ids are not among them.
+    The others are topics, groups and the cluster, but not transactional ids.
     """
     user, all_ = f"drctl-{uuid4().hex[:6]}", AclOperation.ALL
     given = [

@@ -1,4 +1,4 @@
-"""Traps written to both clusters, and what `drctl gap` says about all of them at once."""
+"""Traps written to both clusters, and the result of `drctl gap` on all of them at once."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,9 +17,9 @@ class Scenario:
     """Traps on both clusters.
 
     Attributes:
-        settings: of their link in drctl.yaml.
-        rename: topic name on the target.
-        by_partition: whether partitions are kept.
+        settings: the link's section of drctl.yaml.
+        rename: the target name of a topic.
+        by_partition: whether replication keeps partitions.
     """
 
     prefix: str
@@ -30,16 +30,16 @@ class Scenario:
 
     @property
     def link(self) -> dict[str, Any]:
-        """The section of drctl.yaml."""
+        """Return the section of drctl.yaml."""
         pattern = self.prefix.replace(".", "[.]") + ".*"
         return link_over(pattern, **self.settings)
 
     def topic(self, trap: Trap | str) -> str:
-        """A trap's topic on the source."""
+        """Return a trap's topic on the source."""
         return self.prefix + (trap if isinstance(trap, str) else trap.name)
 
     def target_topic(self, trap: Trap) -> str:
-        """The same on the target."""
+        """Return a trap's topic on the target."""
         return self.rename(self.topic(trap))
 
     def fill(self, primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock) -> None:
@@ -51,7 +51,7 @@ class Scenario:
     def read(
         self, primary: ClusterUnderTest, secondary: ClusterUnderTest
     ) -> tuple[dict[str, TopicLog], dict[str, TopicLog]]:
-        """All of it again, by a plain consumer: by topic of the source and of the target."""
+        """Read all of it with a plain consumer, by source and target topic."""
         return (
             read_logs(primary, [self.topic(t) for t in self.traps]),
             read_logs(secondary, [self.target_topic(t) for t in self.traps if t.target]),
@@ -60,7 +60,7 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Filled:
-    """A scenario, and what a plain consumer reads of it, by topic of the source and the target."""
+    """A scenario, and its records as a plain consumer reads them, by source and target topic."""
 
     scenario: Scenario
     source: Mapping[str, TopicLog]
@@ -69,7 +69,7 @@ class Filled:
 
 @dataclass(frozen=True)
 class Analysed:
-    """A scenario, what drctl said about it, and what a plain consumer reads."""
+    """A scenario, drctl's result, and its records as a plain consumer reads them."""
 
     scenario: Scenario
     ended: Ended
@@ -78,7 +78,7 @@ class Analysed:
     target: Mapping[str, TopicLog]
 
     def topic(self, trap: Trap | str) -> dict[str, Any]:
-        """What drctl said of a trap."""
+        """Return drctl's result for a trap."""
         name = self.scenario.topic(trap)
         (found,) = (t for t in self.document["topics"] if t["topic"] == name)
         assert isinstance(found, dict)
@@ -86,13 +86,13 @@ class Analysed:
 
 
 def partitions_of(document: Mapping[str, Any], topic: str) -> list[dict[str, Any]]:
-    """The partitions of one topic of a gap document."""
+    """Return the partitions of one topic in a gap document."""
     (found,) = (t["partitions"] for t in document["topics"] if t["topic"] == topic)
     return list(found)
 
 
 def numbers_of(topic: Mapping[str, Any]) -> Expected:
-    """A topic of a gap document in the words of a trap, notes left out."""
+    """Return a topic of a gap document in the form of a trap, without notes."""
     partitions = topic["partitions"]
 
     def total(name: str) -> int:

@@ -1,4 +1,4 @@
-"""What other people on the machine and in the network could see while drctl runs on a cluster."""
+"""What others on the host and in the network can see while drctl runs on a Spark cluster."""
 
 import re
 from collections.abc import Mapping
@@ -23,12 +23,12 @@ NO_PYTHON = "/no/such/python"
 
 @dataclass
 class Seen:
-    """Everything that was seen of a run.
+    """Everything that was visible during a run.
 
     Attributes:
-        pages: by address, all that was ever shown there.
-        events: the folder of Spark's event log.
-        files: what it left there and on the workers.
+        pages: all that was ever shown, by address.
+        events: folder of Spark's event log.
+        files: files that the run left there and on the workers.
     """
 
     ended: Ended
@@ -39,11 +39,11 @@ class Seen:
 
     @property
     def shown(self) -> str:
-        """All pages."""
+        """Return all pages."""
         return "".join(self.pages.values())
 
     def holding(self, secret: str) -> list[str]:
-        """Where a secret can be seen."""
+        """Return where a secret is visible."""
         files = [*self.files, *(p for p in self.ended.out.rglob("*") if p.is_file())]
         texts = {
             "command lines": self.command_lines,
@@ -55,7 +55,7 @@ class Seen:
 
 
 def spark_conf(events: Path, ui_port: int) -> dict[str, str]:
-    """Of an application that shows and writes down all it can, and has no Python on executors."""
+    """Return settings that expose as much as possible, without Python on executors."""
     return {
         "spark.executor.memory": "600m",
         **quick_executors(),
@@ -71,7 +71,7 @@ def spark_conf(events: Path, ui_port: int) -> dict[str, str]:
 def watched_run(
     new_drctl: Any, links: Mapping[str, Any], cluster: Standalone, events: Path, *words: str
 ) -> Seen:
-    """A run of `drctl gap` on the cluster, looked at from all sides while it works."""
+    """Run `drctl gap` on the cluster and observe it from all sides."""
     (port,) = free_ports(1)
     shared = events.parent / f"{events.name}-shared"
     shared.mkdir()
@@ -89,7 +89,7 @@ def watched_run(
 
 
 def look(running: Running, cluster: Standalone, driver: str) -> tuple[str, dict[str, str]]:
-    """Command lines and pages, again and again, as long as it runs."""
+    """Record command lines and pages repeatedly while it runs."""
     lines, pages = "", dict[str, str]()
     while not running.ended_within(LOOK_S):
         lines += command_lines()
@@ -102,10 +102,10 @@ def look(running: Running, cluster: Standalone, driver: str) -> tuple[str, dict[
 
 
 def passwords(*clusters: ClusterUnderTest) -> list[str]:
-    """Of the administrators."""
+    """Return the passwords of the administrators."""
     return [cluster.properties()["sasl.password"] for cluster in clusters]
 
 
 def text(path: Path) -> str:
-    """Its bytes, as characters."""
+    """Return its bytes as characters."""
     return path.read_bytes().decode("latin-1")

@@ -1,4 +1,4 @@
-"""A real Spark cluster: a master and two workers as processes, from the installed PySpark."""
+"""A real Spark standalone cluster from the installed PySpark: a master and two workers."""
 
 import json
 import os
@@ -28,8 +28,8 @@ class Standalone:
     """A master with two workers.
 
     Attributes:
-        folder: the workers' own, with what each application left there.
-        pages: addresses of the master's and the workers' web pages.
+        folder: the workers' folder, with the files of each application.
+        pages: addresses of the web pages of master and workers.
     """
 
     master: str
@@ -37,14 +37,14 @@ class Standalone:
     pages: tuple[str, ...]
 
     def workers_of(self, application: str) -> list[str]:
-        """Names of the workers on which an application had executors."""
+        """Return the workers on which an application had executors."""
         found = self.folder.glob(f"*/{application}/*/stderr")
         return sorted(path.parents[2].name for path in found)
 
 
 @contextmanager
 def standalone(folder: Path) -> Iterator[Standalone]:
-    """Starts it and sees both workers alive; ends all its processes."""
+    """Start it and wait for both workers; end all its processes."""
     port, *web = free_ports(4)
     master = f"spark://{HOST}:{port}"
     pages = tuple(f"http://{HOST}:{number}" for number in web)
@@ -91,7 +91,7 @@ def _alive(page: str) -> int:
 
 
 def get(url: str) -> str:
-    """The page; empty where there is none."""
+    """Return the page; empty if there is none."""
     try:
         answer = urllib3.request("GET", url, timeout=10, retries=False)
     except urllib3.exceptions.HTTPError:
@@ -100,7 +100,7 @@ def get(url: str) -> str:
 
 
 def applications(cluster: Standalone) -> list[dict[str, Any]]:
-    """What runs and what has run, as the master says."""
+    """Return running and completed applications as the master reports them."""
     pages: list[str] = []
 
     def there() -> bool:
@@ -113,7 +113,7 @@ def applications(cluster: Standalone) -> list[dict[str, Any]]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """With its executors."""
+    """End a process with its executors."""
     try:
         family = psutil.Process(process.pid).children(recursive=True)
     except psutil.NoSuchProcess:

@@ -1,4 +1,4 @@
-"""Plays Strimzi's operators: ACLs that it did not write vanish, and its connectors run."""
+"""Acts as Strimzi's operators: unknown ACLs are deleted, and connectors are resumed."""
 
 import threading
 from collections.abc import Iterator
@@ -28,11 +28,11 @@ _FIELDS = (
 
 
 class Operators:
-    """Reconciles one cluster and one connector; begin it before anybody else changes them.
+    """Reconciles one cluster and one connector; start it before anyone else changes them.
 
     Attributes:
-        deleted: how many rules it has deleted.
-        resumed: how often it has resumed the connector.
+        deleted: number of deleted ACLs.
+        resumed: number of times that it resumed the connector.
     """
 
     def __init__(self, cluster: ClusterUnderTest, worker: ConnectWriter, connector: str) -> None:
@@ -45,7 +45,7 @@ class Operators:
         return {tuple(getattr(rule, field) for field in _FIELDS) for rule in found}
 
     def reconcile(self) -> None:
-        """Once: SimpleAclOperator, then AbstractConnectOperator.updateState."""
+        """Reconcile once, like SimpleAclOperator and then AbstractConnectOperator.updateState."""
         foreign = [AclBindingFilter(*rule) for rule in self._rules() - self._own]
         self.deleted += revoke(self._cluster, *foreign) if foreign else 0
         if self._worker.status(self._connector).state == "STOPPED":
@@ -54,7 +54,7 @@ class Operators:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Meanwhile, every second."""
+        """Reconcile every second during the block."""
         over = threading.Event()
 
         def work() -> None:

@@ -1,4 +1,4 @@
-"""`drctl resume --abandon` on real clusters: a run ends as it stands, and another one begins."""
+"""`drctl resume --abandon` on real clusters: a run ends with its changes; another one starts."""
 
 from pathlib import Path
 
@@ -58,7 +58,7 @@ def test_an_abandoned_run_releases_its_link_and_names_what_remains_changed(
 
 
 def _no_command_of_a_forged_run_is_started(stage: Stage, mark: Path) -> None:
-    """Whoever can write the topic puts a whole run there, sound in itself, with its commands."""
+    """Anyone who can write to the topic can forge a whole valid run, with its commands."""
     told = [dict(entry) for entry in forged(["/bin/true"], ["touch", str(mark)])]
     told[0]["plan"] = {**told[0]["plan"], "link": stage.link}
     parts = (
@@ -103,7 +103,7 @@ def test_a_run_with_a_damaged_journal_is_abandoned_with_what_can_be_read(stage: 
 
 
 def _damage(stage: Stage, run: str) -> None:
-    """Somebody wrote to the journal with a tool of his own."""
+    """Write to the journal with another tool."""
     head = b'{"v":1,"is":"line","run":"%s","part":0,"parts":1}\n' % run.encode()
     forged = Record(0, -1, 0, stage.link.encode(), head + b"mended by hand")
     stage.target.produce(TOPIC, [forged])

@@ -1,8 +1,7 @@
-"""Two sites that copy to each other: one is lost, and comes back.
+"""Two clusters that replicate to each other: one is lost and recovers.
 
-Where each has topics of its own, the primary's topic goes to the secondary and home again, by the
-runbook. The secondary's topic goes on being written all the while; what copies it to the primary
-waits for the primary.
+Each cluster has topics of its own. The primary's topic fails over and back by the runbook. The
+secondary's topic is written throughout; its replication to the primary waits for the primary.
 """
 
 import signal
@@ -26,7 +25,7 @@ BY_PEOPLE = ("healthy", "no-other-writers", "check-order", "no-clients-left", "h
 
 
 class BothWays(Story):
-    """A link in each direction; names are kept, and no topic is written at both sites."""
+    """A link in each direction; names are kept, and no topic is written on both clusters."""
 
     def __init__(self, site: Site) -> None:
         unique = uuid4().hex[:6]
@@ -47,19 +46,19 @@ class BothWays(Story):
         self.connectors.create(self.westward, west, running=True)
 
     def write_west(self, prefix: str) -> None:
-        """Write to the secondary's own topic, and see it acknowledged."""
+        """Write to the secondary's own topic; all records are acknowledged."""
         producer = self.secondary.producer()
         for number in range(WEST):
             producer.produce(self.west, value=f"{prefix}-{number}")
         assert producer.flush(30) == 0
 
     def west_on(self, cluster: ClusterUnderTest) -> Counter[str]:
-        """Every record of that topic."""
+        """Return every record of that topic."""
         held = read_topic(cluster.lab_cluster, self.west)
         return Counter(value.decode() for value in held.values())
 
     def west_came(self, number: int) -> None:
-        """Wait until so many are on the primary."""
+        """Wait until this many are on the primary."""
         soon(lambda: sum(self.primary.end_offsets(self.west).values()) >= number, "", 90)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Where new records begin in a real log, between the ends of the transactions they came in."""
+"""Where new records begin in a real log with transaction markers."""
 
 from collections.abc import Iterator
 from uuid import uuid4
@@ -27,7 +27,7 @@ def reader(secondary: ClusterUnderTest) -> Iterator[KafkaClusterReader]:
 
 
 def written(cluster: ClusterUnderTest, topic: str) -> TopicPartition:
-    """Old records as they come, then new ones: two a transaction, each of which has an end."""
+    """Write old records, then new ones: two per transaction, each with its marker."""
     cluster.produce(topic, [Record(0, 0, n, b"old", b"%d" % n) for n in range(OLD)])
     producer = cluster.producer(transactional__id=f"app-{uuid4().hex}")
     producer.init_transactions(30)

@@ -1,4 +1,4 @@
-"""A plan that is not the one that was agreed on, or shown, is refused; real clusters stay as is."""
+"""A plan that differs from the approved or shown one is refused; real clusters are unchanged."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def agreed_on(stage: Stage) -> Stage:
 
 
 def assert_untouched(stage: Stage) -> None:
-    """Nothing of a failover is to be seen: no rule, no journal, everybody is where he was."""
+    """Assert that nothing of a failover happened: no ACL, no journal, no client moved."""
     assert stage.denials(stage.source) == 0
     assert stage.all_states() == {"RUNNING"}
     assert stage.leads_to("primary")
@@ -30,7 +30,7 @@ def assert_untouched(stage: Stage) -> None:
 
 
 def refused(stage: Stage, *words: str) -> str:
-    """Why this was refused."""
+    """Return the reason of the refusal."""
     ran = stage.run("failover", *words, "--output", "json")
     assert ran.code == 3, ran.stdout + ran.stderr
     error = check(ran.document())["error"]

@@ -1,7 +1,7 @@
 """`drctl failback --check-order` on real clusters, with a real MirrorMaker 2 in both directions.
 
-The primary holds a tail that was never copied, the secondary has taken new records since, and the
-way back is gone step by step, or out of step.
+The primary has unreplicated records, the secondary has new ones, and the failback is done step by
+step, in and out of order.
 """
 
 import signal
@@ -41,7 +41,7 @@ LEAVES_COPIES_OUT = {
 
 
 class WayBack(Link):
-    """A link whose primary was lost, and what brings it back."""
+    """A link whose primary was lost, and its failback."""
 
     deadline_s = 120.0
 
@@ -59,18 +59,18 @@ class WayBack(Link):
         self.lead_to("secondary")
 
     def name(self, link: str) -> str:
-        """Of another link over the same topic."""
+        """Return the name of another link over the same topic."""
         return f"{link}-{self.reverse}"
 
     def lose_the_primary(self) -> None:
-        """Copied records on both sides, a tail on the primary only, new ones on the secondary."""
+        """Write replicated records, unreplicated ones on the primary, new ones on the secondary."""
         self.copy_some()
         self.lab.replicate(False)
         self.write(self.primary, "tail", TAIL)
         self.write(self.secondary, "new", NEW)
 
     def copy_some(self) -> None:
-        """What both sides have."""
+        """Write records that both clusters have."""
         self.write(self.primary, "copied", COPIED - self.end(self.primary))
         soon(lambda: self.end(self.secondary) >= COPIED)
 
@@ -93,7 +93,7 @@ class WayBack(Link):
             assert set(writer.deny([rule]).values()) == {None}
 
     def deploy_reverse(self, **settings: str) -> None:
-        """The connector of the way back: there, stopped, and it has never copied anything."""
+        """Create the connector of the reverse direction, stopped and without offsets."""
         with connect(self.lab) as client:
             nothing = {**stage.configuration(self.lab), **settings, "topics": f"none-{self.topic}"}
             client.put_config(self.reverse, nothing)
@@ -103,25 +103,25 @@ class WayBack(Link):
             client.put_config(self.reverse, {**nothing, "topics": self.topic})
 
     def seed(self, boundary: int) -> None:
-        """Let the way back begin there: MirrorMaker 2 keeps the last offset that it copied."""
+        """Set the start offsets: MirrorMaker 2 stores the last offset that it replicated."""
         place = {"cluster": "secondary", "topic": self.topic, "partition": 0}
         with connect(self.lab) as client:
             at = {"partition": place, "offset": {"offset": boundary - 1}}
             client.alter_offsets(self.reverse, [at])
 
     def start_reverse(self, until: int) -> None:
-        """Let it run until the primary holds so many records."""
+        """Run it until the primary has this many records."""
         with connect(self.lab) as client:
             client.resume(self.reverse)
         soon(lambda: self.end(self.primary) >= until)
 
     def gap(self, link: str = "", code: int = 1) -> str:
-        """The folder of a new result."""
+        """Run `drctl gap`; return the folder of its result."""
         found = self.drctl.json("gap", "--link", link or self.link, code=code)
         return str(found["out"])
 
     def says_order(self, code: int) -> str:
-        """What a person reads."""
+        """Return `--check-order` as text."""
         return self.refused("failback", "--check-order", code=code)
 
     def order(self, code: int, link: str = "") -> "Order":
@@ -129,11 +129,11 @@ class WayBack(Link):
         return Order(self.drctl.json(*words, code=code))
 
     def read_in(self, cluster: ClusterUnderTest) -> AbstractContextManager[Any]:
-        """Somebody reads in the group."""
+        """Run a consumer of the group."""
         return member(cluster.properties(), self.group, self.topic)
 
     def commit(self, cluster: ClusterUnderTest, offset: int) -> None:
-        """The group's position is put somewhere, as by a hurried engineer."""
+        """Commit an offset of the group, as a hurried engineer might."""
         commit(cluster.properties(), self.group, TopicPartition(self.topic, 0, offset))
 
     def close(self) -> None:
@@ -143,7 +143,7 @@ class WayBack(Link):
 
 
 class Order:
-    """What `--check-order` said."""
+    """The result of `--check-order`."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         self.document = document

@@ -37,7 +37,7 @@ class Checkout:
     folder: Path
 
     def run(self, script: str) -> Ran:
-        """As a runner does: each step is a script of its own that ends at the first failure."""
+        """Run each step as a runner does: a script that ends at the first failure."""
         found = os.pathsep.join((str(DRCTL.parent), os.environ["PATH"]))
         done = subprocess.run(
             ["bash", "-e", "-c", script],
@@ -52,7 +52,7 @@ class Checkout:
         return Ran(done.returncode, done.stdout, done.stderr)
 
     def job(self, name: str) -> Ran:
-        """The commands of a job of the workflow, up to the first that fails."""
+        """Run the commands of a job of the workflow up to the first failure."""
         (text,) = PAGE.blocks("workflow")
         steps = yaml.safe_load(text)["jobs"][name]["steps"]
         commands = [step["run"] for step in steps if "run" in step]
@@ -64,20 +64,20 @@ class Checkout:
         return ran
 
     def document(self, name: str) -> dict[str, object]:
-        """One that drctl left."""
+        """Return a document that drctl wrote."""
         return check(json.loads((self.folder / name).read_text(encoding="utf-8")))
 
 
 @dataclass(frozen=True)
 class Standby:
-    """A topic that is copied, and a group that has read some of it on the primary."""
+    """A replicated topic, and a group that has read some of it on the primary."""
 
     topic: str
     group: str
     secondary: ClusterUnderTest
 
     def positions(self) -> dict[int, int]:
-        """Of the group on the standby cluster."""
+        """Return the group's committed offsets on the standby cluster."""
         return positions_on(self.secondary, self.group)
 
 
@@ -103,13 +103,13 @@ def checkout(standby: Standby, site: Site) -> Checkout:
 
 
 def script(name: str) -> str:
-    """A script of the page, by its first line."""
+    """Return a script of the page by its first line."""
     (found,) = [each for each in PAGE.blocks("sh") if each.startswith(f"# ci/{name}.sh: ")]
     return found
 
 
 def agreeing() -> str:
-    """The command line that makes the plan on which people agree."""
+    """Return the command line that creates the plan to approve."""
     (found,) = [each for each in PAGE.blocks("sh") if "--plan-out agreed.json" in each]
     return found
 
@@ -157,7 +157,7 @@ def test_an_unanswered_confirmation_refuses_the_run(checkout: Checkout, standby:
 
 
 def test_the_documented_drill(checkout: Checkout, standby: Standby) -> None:
-    """MirrorMaker 2 copies no topic of that prefix here, and says so; then one that it copies."""
+    """MirrorMaker 2 replicates no topic with the drill's prefix at first, and drctl says so."""
     refused = checkout.job("drill")
     assert (refused.code, refused.stdout) == (3, "Refused: RTO - s, lost -\n")
     refusal = "connector mm2-source does not replicate topic drills.drctl-drill-"

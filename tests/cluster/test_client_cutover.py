@@ -1,4 +1,4 @@
-"""A failover is over when clients are seen where they were sent: a real proxy, a real consumer."""
+"""A failover ends once clients are seen on the target: a real proxy, a real consumer."""
 
 import shutil
 from contextlib import ExitStack
@@ -20,10 +20,10 @@ RECORDS = 100
 
 
 class Application:
-    """Reads in the group until it is stopped.
+    """A consumer of the group.
 
     Attributes:
-        values: that it has read.
+        values: values that it has read.
     """
 
     def __init__(self, stage: Stage, cluster: ClusterUnderTest) -> None:
@@ -57,7 +57,7 @@ class Application:
 
 @pytest.fixture
 def stage(site: Site, tmp_path: Path) -> Stage:
-    """A link whose clients come by a proxy."""
+    """A link whose clients use a proxy."""
     addresses = {"primary": site.primary.bootstrap, "secondary": site.secondary.bootstrap}
     ports = {n: int(addresses[c].split(":")[-1]) for c, names in SERVERS.items() for n in names}
     front = proxy(tmp_path, Brokers(ports))

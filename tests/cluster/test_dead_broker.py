@@ -1,4 +1,4 @@
-"""A cluster with a dead broker: as a target it is refused, as a source not taken for quiet."""
+"""A cluster with a dead broker: refused as a target, and not treated as quiet as a source."""
 
 import signal
 from collections.abc import Iterator, Mapping
@@ -50,7 +50,7 @@ PRECHECKS = {
 
 @dataclass(frozen=True)
 class Limping:
-    """A cluster whose broker 2 is dead, as tests look at it."""
+    """A cluster whose broker 2 is dead."""
 
     cluster: TlsCluster
     admin: AdminClient
@@ -62,7 +62,7 @@ class Limping:
 
 @pytest.fixture(scope="module")
 def limping(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Limping]:
-    """One partition has lost its only replica, another one of two that it needs."""
+    """One partition has lost its only replica, another one of its two."""
     cluster = TlsCluster(tmp_path_factory.mktemp("limping"))
     try:
         cluster.start()
@@ -84,7 +84,7 @@ def limping(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Limping]:
 
 
 def fill(cluster: TlsCluster, admin: AdminClient) -> None:
-    """Three records in each partition of a topic, of which broker 2 has one; two in its copy."""
+    """Write three records to each partition of a topic; broker 2 has one; two in its copy."""
     # Records that are sent again must not change places: which one is missing is what is asked.
     producer = Producer({**cluster.properties(), "enable.idempotence": "true"}, logger=QUIET)
     topics = {LED: [[1], [2]], f"copy.{LED}": [[1], [1]]}
@@ -99,7 +99,7 @@ def fill(cluster: TlsCluster, admin: AdminClient) -> None:
 
 
 class Command(LinkCommand):
-    """drctl on a link to such a cluster, which a tool of the site copies to."""
+    """drctl on a link to such a cluster, which a user-supplied tool replicates to."""
 
     deadline_s = 120.0
 
@@ -173,7 +173,7 @@ def test_a_failback_to_a_cluster_that_cannot_accept_every_record_is_refused(
 
 
 class Looking:
-    """At the groups of one cluster."""
+    """Reads the groups of one cluster."""
 
     def __init__(self, reader: KafkaGroupReader) -> None:
         self.reader = reader
@@ -186,7 +186,7 @@ class Looking:
 
 
 def test_a_group_of_a_dead_coordinator_does_not_count_as_gone(limping: Limping) -> None:
-    """The brokers that are left do not list such groups: only by their names they are missed."""
+    """The remaining brokers do not list such groups: only describing them by name shows it."""
     with KafkaGroupReader(Connection("half", limping.properties(), timeout_s=3)) as reader:
         look: Any = Looking(reader)
         described = reader.described(GROUPS)
@@ -219,7 +219,7 @@ def test_groups_without_a_coordinator_block_a_planned_failover(limping: Limping)
 
 
 def section(properties: Mapping[str, str]) -> dict[str, Any]:
-    """A cluster in drctl.yaml."""
+    """Return a cluster's section of drctl.yaml."""
     kept = {k: v for k, v in properties.items() if k != "bootstrap.servers"}
     return {
         "bootstrap": properties["bootstrap.servers"],
@@ -230,7 +230,7 @@ def section(properties: Mapping[str, str]) -> dict[str, Any]:
 def test_a_partition_without_leader_is_not_compared_but_the_others_are(
     limping: Limping, new_drctl: NewDrctl
 ) -> None:
-    """A topic and its copy in the same cluster, seen through TLS."""
+    """A topic and its copy on the same cluster, over TLS."""
     link = link_over(LED, replicator={"kind": "none", "rename": "copy.${topic}"})
     cluster = limping.cluster
     clusters = {

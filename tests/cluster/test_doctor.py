@@ -1,4 +1,4 @@
-"""`drctl doctor` on real clusters: a healthy link, then faults made on it, and each found."""
+"""`drctl doctor` on real clusters: a healthy link, then each fault is found."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -29,7 +29,7 @@ Rows = Mapping[str, set[str]]
 
 
 def doctor(config: Path, *words: str) -> tuple[int, dict[str, Any]]:
-    """The exit code and the document."""
+    """Return the exit code and the document."""
     ran = Drctl(config.parent, config)("-o", "json", "doctor", *words)
     return ran.code, check(ran.document())
 
@@ -43,7 +43,7 @@ def statuses(document: dict[str, Any]) -> Rows:
 
 @pytest.fixture
 def topic(primary: ClusterUnderTest, secondary: ClusterUnderTest, new_topic: NewTopic) -> str:
-    """A topic of two partitions, copied to its end."""
+    """A fully replicated topic of two partitions."""
     name = new_topic(2, mirrored=True)
     primary.produce(
         name, [Record(n % 2, -1, 1_700_000_000_000 + n, b"k", b"v", HEADERS) for n in range(40)]
@@ -54,7 +54,7 @@ def topic(primary: ClusterUnderTest, secondary: ClusterUnderTest, new_topic: New
 
 @contextmanager
 def stopped(lab: Lab) -> Iterator[None]:
-    """MirrorMaker 2 copies nothing meanwhile."""
+    """Stop MirrorMaker 2 during the block."""
     with connect(lab) as client:
         client.stop("mm2-source")
         try:
@@ -67,7 +67,7 @@ def stopped(lab: Lab) -> Iterator[None]:
 
 @contextmanager
 def without_rules(lab: Lab, principal: str) -> Iterator[None]:
-    """The secondary lets nobody of this name write meanwhile."""
+    """Deny this user writes to the secondary during the block."""
     cluster = lab.cluster("secondary")
     admin = cluster.admin()
     user, allow = principal.removeprefix("User:"), AclPermissionType.ALLOW
@@ -82,7 +82,7 @@ def without_rules(lab: Lab, principal: str) -> Iterator[None]:
 
 @contextmanager
 def limited(lab: Lab, user: str, bytes_per_second: float) -> Iterator[None]:
-    """A client quota; librdkafka cannot set one."""
+    """Set a client quota, which librdkafka cannot."""
     key = "producer_byte_rate"
     limit(lab.cluster("primary"), user, bytes_per_second, key)
     try:

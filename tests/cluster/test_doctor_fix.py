@@ -1,4 +1,4 @@
-"""`drctl doctor --fix` on real clusters: drift is planned, carried out, and gone."""
+"""`drctl doctor --fix` on real clusters: differences are planned, repaired, and gone."""
 
 import json
 from collections.abc import Mapping
@@ -46,12 +46,12 @@ PARITY = (
 
 @dataclass(frozen=True)
 class Drifted:
-    """A link whose target lacks things; MirrorMaker 2 does not copy topics of these names.
+    """A link whose target differs; MirrorMaker 2 does not replicate topics of these names.
 
     Attributes:
-        weak: a topic with fewer partitions, and weaker settings.
-        missing: one that is not there.
-        user: whose quota is lower on the target, and who has no password there.
+        weak: a topic with fewer partitions and weaker settings.
+        missing: a topic that does not exist.
+        user: has a lower quota on the target, and no password there.
     """
 
     drctl: Drctl
@@ -60,12 +60,12 @@ class Drifted:
     user: str = ""
 
     def call(self, *words: str) -> tuple[int, str]:
-        """The exit code, and stdout."""
+        """Return the exit code and stdout."""
         ran = self.drctl(*words)
         return ran.code, ran.stdout
 
     def json(self, *words: str) -> tuple[int, dict[str, Any]]:
-        """The exit code, and the document."""
+        """Return the exit code and the document."""
         code, text = self.call("-o", "json", *words)
         return code, check(json.loads(text))
 
@@ -94,7 +94,7 @@ def drifted(site: Site) -> Drifted:
 
 
 def own_settings(cluster: ClusterUnderTest, topic: str) -> Mapping[str, str]:
-    """What the topic itself is set to."""
+    """Return the settings of the topic itself."""
     resource = ConfigResource(ResourceType.TOPIC, topic)
     (told,) = cluster.admin.describe_configs([resource]).values()
     own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
@@ -114,7 +114,7 @@ def quotas(cluster: ClusterUnderTest, user: str) -> Mapping[str, float]:
 
 
 def state(cluster: ClusterUnderTest, given: Drifted) -> object:
-    """Everything of the target that may be changed."""
+    """Return everything on the target that may be changed."""
     return (
         quotas(cluster, given.user),
         own_settings(cluster, given.weak),
@@ -201,12 +201,12 @@ def alter_user(cluster: ClusterUnderTest, change: object) -> None:
 
 
 def refuse(*_: object) -> Json:
-    """Rules and settings are changed by then."""
+    """Refuse; ACLs and settings are changed by then."""
     raise Refused("somebody else was quicker")
 
 
 def crash(*_: object) -> tuple[str, ...]:
-    """The process comes to no good end."""
+    """End the process."""
     raise RuntimeError("the process is gone")
 
 

@@ -1,4 +1,4 @@
-"""`drctl doctor` on mirrors that keep offsets, on real clusters: sound ones, and each fault."""
+"""`drctl doctor` on offset-preserving mirrors on real clusters: healthy ones, and each fault."""
 
 import secrets
 import signal
@@ -26,7 +26,7 @@ JUDGED = ("copies-differ", "leader-epochs-differ", "unexpected-writers", "offset
 
 @pytest.fixture
 def mirrored(site: Site, tmp_path: Path) -> Kind:
-    """A topic whose records a plain client copies to the same offsets, and a group that read it."""
+    """A topic that a plain client copies to the same offsets, and a group that has read it."""
     kind = site.keep(Kinds(site, tmp_path)).make("offset-preserving")
     assert len(kind.stage.write(RECORDS, "before")) == RECORDS
     kind.copied(RECORDS)
@@ -35,7 +35,7 @@ def mirrored(site: Site, tmp_path: Path) -> Kind:
 
 
 def examined(drctl: Drctl) -> dict[str, dict[str, Any]]:
-    """The findings of the checks that are judged here, by check."""
+    """Return the findings of the checks under test, by check."""
     rows = check(drctl("--output", "json", "doctor").document())["checks"]
     found = {row["check"]: row for row in rows if row["check"] in JUDGED}
     assert set(found) == set(JUDGED)
@@ -44,7 +44,7 @@ def examined(drctl: Drctl) -> dict[str, dict[str, Any]]:
 
 
 def faults(found: dict[str, dict[str, Any]]) -> dict[str, tuple[str, str]]:
-    """Status and evidence of what is not ok, by check."""
+    """Return status and evidence of what is not ok, by check."""
     return {
         name: (row["status"], row["evidence"])
         for name, row in found.items()
@@ -53,7 +53,7 @@ def faults(found: dict[str, dict[str, Any]]) -> dict[str, tuple[str, str]]:
 
 
 def append(cluster: ClusterUnderTest, topic: str, count: int, **settings: object) -> None:
-    """Write to partition 0, with the time of now."""
+    """Write to partition 0 with the current time."""
     cluster.produce(topic, [Record(0, -1, 0, None, b"v%d" % n) for n in range(count)], **settings)
 
 
@@ -105,7 +105,7 @@ def test_leader_epochs_after_an_election(mirrored: Kind, site: Site) -> None:
 
 @pytest.fixture
 def other(tmp_path: Path) -> Iterator[Cluster]:
-    """A cluster whose `__consumer_offsets` has two partitions, where the lab's have five."""
+    """A cluster whose `__consumer_offsets` has two partitions; the lab's have five."""
     address = f"127.{secrets.randbelow(250) + 2}.{secrets.randbelow(250)}.2"
     cluster = Cluster("other", tmp_path / "other", address, address)
     cluster.start()

@@ -1,4 +1,4 @@
-"""What is missing behind a fence, on real clusters: looked for cheaply, proven by content, once."""
+"""Missing records after a fence on real clusters: found cheaply, then verified by content once."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ Compared = list[frozenset[TopicPartition]]
 
 @pytest.fixture
 def compared(monkeypatch: pytest.MonkeyPatch) -> Compared:
-    """The partitions of each comparison that was made."""
+    """The partitions of each comparison."""
     made, answer = Compared(), GapRuns.answer
 
     def noted(runs: GapRuns) -> GapResult:
@@ -39,7 +39,7 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> Compared:
 
 @pytest.fixture
 def look(lab_yaml: Callable[..., Path]) -> Iterator[Look]:
-    """Opens what looks over a link of a topic; MirrorMaker 2 brings it unless told otherwise."""
+    """Open the reader of a link with one topic; MirrorMaker 2 replicates it by default."""
     with ExitStack() as opened:
 
         def make(topic: str, **replicator: object) -> ClusterLinkReader:

@@ -1,5 +1,7 @@
-"""`drctl drill` on real clusters behind a real MirrorMaker 2: measured, cleaned up, nothing else
-touched; also after a crash, and after its source was killed."""
+"""`drctl drill` on real clusters with a real MirrorMaker 2: measured and cleaned up.
+
+Nothing else is affected; also after a crash, and after its source was killed.
+"""
 
 import signal
 import time
@@ -96,7 +98,7 @@ def test_a_killed_drill_is_cleaned_up_by_the_next_drill(stage: Stage) -> None:
 def test_a_killed_source_shows_the_lost_records(
     stage: Stage, primary: ClusterUnderTest, secondary: ClusterUnderTest
 ) -> None:
-    """Replication stood still before: the truth is what plain consumers saw on both sides."""
+    """Replication was stopped before: ground truth is what plain consumers saw on both clusters."""
     before, known = len(verdicts(stage)), stage.known()
     words = (*GO, "--warm-up", "8s", *stage.fault("kill-source"))
     with stage.running(*words) as process:
@@ -132,7 +134,7 @@ def test_a_killed_source_shows_the_lost_records(
 
 
 def without_source(stage: Stage, done: dict[str, Any], fault: str) -> None:
-    """It had to do without the source, came to its end, and left nothing behind."""
+    """Assert that the drill completed without the source and left nothing."""
     assert (done["mode"], done["inject"]) == ("unplanned", fault)
     statuses = {each["id"]: each["status"] for each in done["steps"]}
     assert statuses["fence-producers"] == "outstanding"
@@ -181,7 +183,7 @@ def test_concurrent_changes_by_others_are_named(
 
 
 def broker_threads(cluster: ClusterUnderTest, count: str | None) -> list[int]:
-    """Have every broker of a cluster work with so many threads, or as it did; who they are."""
+    """Set the number of request threads of every broker, or restore it; return the brokers."""
     how = AlterConfigOpType.SET if count else AlterConfigOpType.DELETE
     entry = ConfigEntry("background.threads", count or "", incremental_operation=how)
     brokers = sorted(cluster.admin.list_topics(timeout=DEADLINE_S).brokers)
@@ -194,7 +196,7 @@ def broker_threads(cluster: ClusterUnderTest, count: str | None) -> list[int]:
 
 @pytest.mark.nightly
 def test_a_planned_drill_needs_connect(stage: Stage) -> None:
-    """What a planned failover needs is not there: nobody gives up records for a worker's death."""
+    """A planned failover's prerequisite is missing: nobody loses records for a dead worker."""
     before = stage.everything_else()
     done = stage.json(*GO, *stage.fault("stop-connect"), code=1)
     assert (done["verdict"], done["mode"]) == ("failed", "planned")
@@ -223,7 +225,7 @@ def test_a_source_frozen_by_a_killed_drill_resumes_after_drill_clean(stage: Stag
 
 
 def test_a_producer_is_refused_by_its_fence(primary: ClusterUnderTest, new_topic: NewTopic) -> None:
-    """One that is no super user: its first refused record is what an RTO is counted from."""
+    """The producer is no super user: an RTO is counted from its first refused record."""
     topic = new_topic(on=("primary",), mirrored=True)
     writer = DrillWriter("primary", primary.properties("orders-app"), topic, SOURCE)
     writer.write(20)

@@ -1,4 +1,4 @@
-"""A drill that is killed anywhere: `drill clean` deletes what it made, and nothing else."""
+"""A drill that is killed anywhere: `drill clean` deletes what it created, and nothing else."""
 
 from collections.abc import Iterator
 
@@ -26,7 +26,7 @@ def drills(site: Site) -> Iterator[Stage]:
 
 
 def cleaned_up_after(stage: Stage, moment: str, place: str) -> None:
-    """Killed there, cleaned up by hand, and remembered: once, and with nothing of others gone."""
+    """Kill a drill, and clean up by hand; assert that only its own objects are gone."""
     before, known = stage.everything_else(), stage.known()
     stage.killed_by_itself(moment, place, *GO)
     (died,) = stage.known() - known
@@ -72,5 +72,5 @@ def test_a_cleanup_may_be_killed_too(drills: Stage) -> None:
 
 
 def shown(stage: Stage) -> set[str]:
-    """What is there to clean up, cluster by cluster."""
+    """Return what can be cleaned up, by cluster."""
     return set(stage.json("clean", code=1)["left"])

@@ -1,4 +1,4 @@
-"""`drctl dump-consumer-timestamps` on a real topic, as a person or a script runs it."""
+"""`drctl dump-consumer-timestamps` on a real topic, by a person or a script."""
 
 import json
 import os
@@ -52,7 +52,7 @@ class Dumping:
         self.run = Drctl(folder, self.config, (COMMAND,))
 
     def fill(self) -> None:
-        """Make the topic again, with these records alone."""
+        """Recreate the topic with only these records."""
         remove_topic(self.primary)
         self.primary.create_topic(TOPIC, PARTITIONS, {"retention.ms": "-1"})
         self.write(GroupPartition("a", "orders", 0), stamp(1))
@@ -71,7 +71,7 @@ class Dumping:
 
     @contextmanager
     def following(self, group: str) -> Iterator[tuple["subprocess.Popen[bytes]", IO[bytes]]]:
-        """It, and what it shows of a group that nobody has heard of."""
+        """Follow the topic, and return what it shows of a new group."""
         with self.run.running("--follow", "--group", group, "-o", "json") as process:
             assert process.stdout is not None
             assert process.stderr is not None
@@ -99,7 +99,7 @@ def shared(
 
 @pytest.fixture
 def dumping(shared: Dumping) -> Dumping:
-    """The topic holds what `fill` writes, and a test only reads it."""
+    """The topic has what `fill` writes; tests only read it."""
     if shared.changed:
         shared.fill()
     return shared
@@ -107,7 +107,7 @@ def dumping(shared: Dumping) -> Dumping:
 
 @pytest.fixture
 def changing(dumping: Dumping) -> Dumping:
-    """The same, for a test that changes the topic: the next one finds it made again."""
+    """The same for tests that change the topic, which is recreated for the next test."""
     dumping.changed = True
     return dumping
 

@@ -1,4 +1,4 @@
-"""What tells where a lost log ended: a replicator, groups and the engineer, on the real lab."""
+"""Evidence of where a lost log ended: a replicator, groups and the engineer, on the real lab."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`drctl gap --scope estimate` on real brokers: no record is read, and the truth is near."""
+"""`drctl gap --scope estimate` on real brokers: no record is read, and ground truth is close."""
 
 import json
 import time
@@ -35,7 +35,7 @@ OWN = {"message.timestamp.type": "LogAppendTime"}
 
 
 def in_transactions(cluster: ClusterUnderTest, topic: str) -> None:
-    """Twelve transactions, one of them aborted, with the times of their records."""
+    """Write twelve transactions, one of them aborted, with the times of their records."""
     for n in range(12):
         records = [Record(0, 0, round(time.time() * 1000), b"%d" % n, b"v") for _ in range(5)]
         cluster.produce(topic, records, "abort" if n == 3 else "commit")
@@ -76,7 +76,7 @@ TARGET = {
 
 
 class Estimated:
-    """What drctl said, by topic without its prefix."""
+    """The result, by topic without its prefix."""
 
     def __init__(self, ran: Ran, prefix: str) -> None:
         self.ran = ran
@@ -87,14 +87,14 @@ class Estimated:
         }
 
     def missing(self, topic: str, partition: int = 0) -> tuple[int, int]:
-        """The estimate and the upper bound; a lower bound is said where no transaction ran."""
+        """Return the estimate and the upper bound; there is a lower bound if no transaction ran."""
         found = self.topics[topic][partition]
         at_least, about = found["missing_at_least"], found["missing_estimate"]
         assert at_least == (0 if "transactions" in found["uncertainty"] else about)
         return about, found["missing_at_most"]
 
     def second(self, clock: Clock, topic: str, field: str) -> float | None:
-        """A moment in seconds of the scenario's clock."""
+        """Return a time in seconds of the scenario's clock."""
         found: Mapping[str, Any] | None = self.topics[topic][0][field]
         return None if found is None else (found["ms"] - clock.start_ms) / 1000
 
@@ -194,7 +194,7 @@ def test_control_records_do_not_count_as_lost(estimated: Estimated) -> None:
 
 
 def test_records_older_than_their_transaction_are_undecided(estimated: Estimated) -> None:
-    """A control record has the time of the commit, and what follows it stands behind that."""
+    """A control record has the time of the commit, which later records may precede."""
     found = estimated.topics["old-times"][0]
     assert found["missing_at_least"] == 0
     assert found["missing_at_most"] >= found["missing_estimate"]

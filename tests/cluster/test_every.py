@@ -1,4 +1,4 @@
-"""`--every`: one run after the other in one process, whatever happens, until it is told to end."""
+"""`--every`: one run after another in one process, whatever happens, until it is stopped."""
 
 import json
 import signal
@@ -16,13 +16,13 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
 
 def lines(running: Running) -> list[dict[str, Any]]:
-    """The documents so far."""
+    """Return the documents so far."""
     text = running.stdout.read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
 
 def await_line(running: Running, **wanted: object) -> dict[str, Any]:
-    """The next document that has these totals, or this error."""
+    """Return the next document with these totals or this error."""
     seen = len(lines(running))
 
     def found() -> list[dict[str, Any]]:

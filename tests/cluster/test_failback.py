@@ -1,7 +1,7 @@
-"""`drctl failback` on real clusters, with a real MirrorMaker 2 in both directions: the way home.
+"""`drctl failback` on real clusters, with a real MirrorMaker 2 in both directions.
 
-The primary was lost with a tail that was never copied. The secondary has taken new records since,
-and takes more while the way home is gone.
+The primary was lost with unreplicated records. The secondary has new records, and receives more
+during the failback.
 """
 
 import signal
@@ -67,7 +67,7 @@ def test_a_failback_loses_duplicates_and_skips_nothing(story: Story) -> None:
 
 @pytest.mark.nightly
 def test_an_open_transaction_of_a_killed_run_is_awaited(story: Story) -> None:
-    """Elsewhere, what was decided on is compared anew: while it is open, that is not complete."""
+    """On another host the records are compared again; that is incomplete while it is open."""
     with story.running(*BACK, *GO, program=dying("reconcile", "before", "commit:1")) as process:
         story.ends(process, -signal.SIGKILL)
     story.move_to_another_machine()
@@ -79,7 +79,7 @@ def test_an_open_transaction_of_a_killed_run_is_awaited(story: Story) -> None:
 
 @pytest.mark.nightly
 def test_records_that_only_the_primary_deleted_are_not_new_records(story: Story) -> None:
-    """Retention goes by segments, which end elsewhere on each cluster."""
+    """Retention deletes whole segments, which end at different offsets on each cluster."""
     before = story.all_of(story.primary)
     for partition in range(PARTITIONS):
         story.primary.delete_records(story.topic, partition, DELETED)
@@ -93,7 +93,7 @@ def test_records_that_only_the_primary_deleted_are_not_new_records(story: Story)
 
 
 def test_a_temporary_restart_of_forward_replication_is_detected(story: Story) -> None:
-    """It has appended the tail behind new records: what is new cannot be told by its place."""
+    """It has appended unreplicated records after new ones: offsets no longer tell them apart."""
     stage.remove(story.lab, story.reverse)
     assert f"Connect has no {story.reverse}" in story.refused(*BACK)
     stage.deploy(story.lab, story.topic, story.reverse)
@@ -110,7 +110,7 @@ def test_a_temporary_restart_of_forward_replication_is_detected(story: Story) ->
 
 @pytest.mark.nightly
 def test_a_primary_that_already_follows_needs_a_shorter_failback(site: Site) -> None:
-    """Of a planned failover that lets it: nothing comes twice."""
+    """After a planned failover that starts reverse replication, nothing is replicated twice."""
     journey = site.keep(Story(site, after_failover=True))
     journey.lead_to("primary")
     journey.write_copied()

@@ -1,8 +1,8 @@
-"""`drctl failback` where the site copies by means of its own: a person starts and stops them.
+"""`drctl failback` with user-supplied replication that a person starts and stops.
 
-What copies, in either direction, is a plain client of the tests' own, told where to begin as
-drctl says: home from the first new record on, without what drctl has copied; away again from where
-the primary ended when it was opened.
+A plain client of the tests replicates in either direction from where drctl says: in reverse from
+the first new record on, without reconciled records; forward again from the end of the primary at
+the time when writes were enabled.
 """
 
 from pathlib import Path
@@ -27,7 +27,7 @@ QUESTIONS = (
 
 
 class ByHand(Journey):
-    """A link whose copiers are halted and started by the test."""
+    """A link whose replication the test starts and stops."""
 
     kind = "none"
     keeps_offsets = False
@@ -39,7 +39,7 @@ class ByHand(Journey):
         self.forward = self.copier("forward")
 
     def copier(self, name: str, **how: object) -> Copier:
-        """One at work; `back` copies from the secondary to the primary."""
+        """Run a copier; `back` copies from the secondary to the primary."""
         ends = (self.primary, self.secondary)
         source, target = reversed(ends) if name == "back" else ends
         folder = self.folder / name
@@ -49,7 +49,7 @@ class ByHand(Journey):
         return self.opened.enter_context(made.at_work())
 
     def replicate(self, running: bool) -> None:
-        """It only ever stops."""
+        """Stop it; it is never started here."""
         assert not running
         self.forward.halt()
         soon(lambda: self.forward.halted)

@@ -1,7 +1,7 @@
-"""A way home that is killed at every step ends as one that nobody interrupted.
+"""A failback that is killed at every step ends like an uninterrupted one.
 
-Each time it is gone on with where no run has kept anything: no journal, and no result of the
-search for unreplicated records. Each has a topic and connectors of its own, with the same records.
+Each time it is resumed on a host without the journal and without the result of the search for
+unreplicated records. Each has a topic and connectors of its own, with the same records.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
 @pytest.fixture
 def new_home(site: Site) -> Callable[[], OwnHome]:
-    """Makes some that are alike."""
+    """Create equal failbacks."""
 
     def make() -> OwnHome:
         made = site.keep(OwnHome(site))
@@ -74,7 +74,7 @@ def test_a_failback_killed_in_any_step_ends_like_an_uninterrupted_one(
 
 
 def test_an_export_on_a_dead_machine_is_not_required_again(new_home: Callable[[], OwnHome]) -> None:
-    """By now records of the secondary come home, and what only the primary had is not known."""
+    """By now records of the secondary are replicated back, and the primary's own are unknown."""
     home, exporting = new_home(), ("--policy", "copy", "--conflicting", "export")
     killed_at(home, "behind", "wait-for-catch-up", "failback", *exporting, *GO)
     (export,) = home.drctl.folder.glob(".drctl/reconcile/exports/*")
@@ -90,7 +90,7 @@ def test_an_export_on_a_dead_machine_is_not_required_again(new_home: Callable[[]
 def test_decisions_are_not_applied_again_for_a_new_gap_result(
     new_home: Callable[[], OwnHome],
 ) -> None:
-    """Three machines: one searched, one decided and did not live to say so, one goes on."""
+    """Three hosts: one searched, one reconciled and died unreported, one resumes."""
     home = new_home()
     killed_at(home, "behind", "reconcile", "failback", *POLICIES, *GO)
     home.move_to_another_machine()
@@ -109,14 +109,14 @@ AGAIN = 4
 
 
 class Compacted(OwnHome):
-    """Nothing is in conflict when the primary comes back."""
+    """No record conflicts when the primary recovers."""
 
     def lose_the_primary(self) -> None:
         Journey.lose_the_primary(self)
 
 
 def test_records_that_became_conflicting_after_the_comparison_are_not_copied(site: Site) -> None:
-    """Over compacted topics the newest record of a key stays: a copy behind it wins for good."""
+    """On compacted topics the newest record of a key wins: a later copy would replace it."""
     home = site.keep(Compacted(site, site.new_topic(PARTITIONS, config=COMPACTED)))
     home.lose_the_primary()
     killed_at(home, "behind", "classify-records", *BACK, *GO)
@@ -143,7 +143,7 @@ def test_records_that_became_conflicting_after_the_comparison_are_not_copied(sit
 
 
 def newest_by_key(records: dict[int, list[str]]) -> set[str]:
-    """What compaction leaves of the keys that were written again."""
+    """Return what compaction keeps of the keys that were written again."""
     last: dict[str, str] = {}
     for value in (value for values in records.values() for value in values):
         name, _, number = value.partition("-")

@@ -1,10 +1,10 @@
-"""`drctl failback` where an offset-preserving mirror, or Confluent Replicator, copies.
+"""`drctl failback` with an offset-preserving mirror, or with Confluent Replicator.
 
-Neither can be had here. A plain client of the tests' own that keeps offsets stands for the mirror;
-that a topic is deleted and mirrored from its beginning stands for cutting it where both part: each
-record is at the same offset on either side (but for markers of transactions at the end, which a
-mirror copies, too). Connectors of MirrorMaker 2 stand for Replicator: what
-that proves is what drctl looks at and does over Connect, and what it leaves to a person.
+Neither is available here. A plain client that keeps offsets stands for the mirror; deleting a
+topic and mirroring it from the start stands for truncating it: each record has the same offset
+on both clusters (except transaction markers at the end, which a mirror copies, too). MirrorMaker 2
+connectors stand for Replicator: this proves what drctl reads and changes through Connect, and what
+it leaves to a person.
 """
 
 from collections import Counter
@@ -25,20 +25,20 @@ pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(600)]
 
 
 class Mirrored(ByHand):
-    """The mirror keeps offsets, in either direction."""
+    """The mirror keeps offsets in both directions."""
 
     kind = "offset-preserving"
     keeps_offsets = True
 
     def cut(self) -> None:
-        """What the mirror's own command does, as far as the end goes."""
+        """Truncate the topic, with the same result as the mirror's own command."""
         self.primary.delete_topics([self.topic])
         soon(lambda: not self.is_there(self.primary))
         self.primary.create_topic(self.topic, PARTITIONS)
 
 
 def test_a_mirror_fails_back_with_the_same_offsets(site: Site, tmp_path: Path) -> None:
-    """What only the primary had is on the survivor before the primary is cut."""
+    """Records of the primary alone are on the surviving cluster before the primary is truncated."""
     journey = Mirrored(site, tmp_path)
     journey.lose_the_primary()
     read, boundary = journey.read_new(), journey.boundary()
@@ -68,7 +68,7 @@ def test_a_mirror_fails_back_with_the_same_offsets(site: Site, tmp_path: Path) -
 
 
 class Replicated(Journey):
-    """Connectors in both directions, that a person tells where to begin."""
+    """Connectors in both directions whose start offsets a person sets."""
 
     def __init__(self, site: Site) -> None:
         self.connectors = site.keep(Connectors(site.lab))
@@ -89,7 +89,7 @@ class Replicated(Journey):
         (self.connectors.run if running else self.connectors.stop)(self.there)
 
     def begin(self, name: str, alias: str, ends: dict[int, int]) -> None:
-        """As a person does: PATCH /connectors/NAME/offsets, then resume."""
+        """Send PATCH /connectors/NAME/offsets, then resume, as a person does."""
         places = {n: {"cluster": alias, "topic": self.topic, "partition": n} for n in ends}
         at = {n: {"offset": end - 1} if end else None for n, end in ends.items()}
         with connect(self.lab) as client:
@@ -100,7 +100,7 @@ class Replicated(Journey):
 
 
 def test_a_person_sets_the_start_offsets_of_replicators(site: Site) -> None:
-    """They are stopped, and looked at, by drctl."""
+    """drctl stops and observes them."""
     journey = Replicated(site)
     # The lab's own connectors for checkpoints lead the same way, and are told of.
     site.opened.callback(site.lab.replicate, True)

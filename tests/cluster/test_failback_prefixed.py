@@ -1,7 +1,7 @@
-"""The way home where MirrorMaker 2 gives copies other names, as its default policy does.
+"""A failback with MirrorMaker 2's default policy, which renames copies.
 
-The group went on in `ALIAS.TOPIC` on the secondary, and the application writes there. What is new
-comes home to `TOPIC`; both sites hold each record once.
+The group continued in `ALIAS.TOPIC` on the secondary, and the application writes there. New
+records return to `TOPIC`; both clusters have each record once.
 """
 
 import signal
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(600)]
 
 
 class Prefixed(Journey):
-    """`TOPIC` is called `ALIAS.TOPIC` on the secondary."""
+    """`TOPIC` is `ALIAS.TOPIC` on the secondary."""
 
     def __init__(self, site: Site) -> None:
         unique, lab = uuid4().hex[:6], site.lab
@@ -49,7 +49,7 @@ class Prefixed(Journey):
 
     @property
     def copy(self) -> str:
-        """What the topic is called on the secondary."""
+        """The topic's name on the secondary."""
         return f"{self.alias}.{self.topic}"
 
     def name_on(self, cluster: ClusterUnderTest) -> str:
@@ -62,7 +62,7 @@ class Prefixed(Journey):
         (self.connectors.run if running else self.connectors.stop)(self.forward)
 
     def name_them_at_home(self) -> None:
-        """As the refusal says."""
+        """Set the names as the refusal says."""
         self.connectors.configure(
             self.reverse,
             transforms="home",
@@ -72,7 +72,7 @@ class Prefixed(Journey):
         )
 
     def against(self) -> str:
-        """What stands against the way home."""
+        """Return the blockers of the failback."""
         plan = self.json(*BACK, code=3)
         return "; ".join(each["reason"] for each in plan["findings"])
 
@@ -116,7 +116,7 @@ def test_records_of_renamed_copies_fail_back_under_the_original_topic(story: Pre
 
 
 def test_a_lost_primary_with_renamed_copies_fails_over_and_back(story: Prefixed) -> None:
-    """By a failover of a primary that is dead to `ALIAS.TOPIC`, and home to `TOPIC`."""
+    """An unplanned failover to `ALIAS.TOPIC`, and a failback to `TOPIC`."""
     story.name_them_at_home()
     story.lead_to("primary")
     story.write_copied()

@@ -1,4 +1,4 @@
-"""What `drctl failback --execute` refuses before it has closed or started anything."""
+"""What `drctl failback --execute` refuses before it has fenced or started anything."""
 
 from collections.abc import Mapping
 
@@ -15,13 +15,13 @@ OWN_PRODUCER = "producer.override."
 
 
 def reconfigured(home: OwnHome, config: Mapping[str, str]) -> None:
-    """All that the connector which copies back has; it stays STOPPED."""
+    """Replace the configuration of the reverse connector, which stays STOPPED."""
     with connect(home.lab) as client:
         client.put_config(home.reverse, dict(config))
 
 
 def refused_untouched(home: OwnHome, *words: str) -> str:
-    """It, with --execute: nothing is another than before."""
+    """Assert that it is refused with --execute, and that nothing changed."""
     before = home.shows, home.journaled()
     said = home.refused("failback", *words, *GO)
     assert (home.shows, home.journaled()) == before

@@ -1,8 +1,8 @@
-"""Out and home again by the site's own means: a command fences, a name and a proxy lead clients.
+"""Failover and failback with a user-supplied fence, a DNS name and a proxy.
 
-On the way out the command closes the primary; it stays closed while the clients are away, and on
-the way home the same command lets them in again. What is fenced on the secondary a person does:
-the command was written for the primary.
+The command fences the primary in the failover; the fence stays while clients are away, and the
+same command lifts it in the failback. A person fences the secondary: the command is for the
+primary.
 """
 
 import subprocess
@@ -25,7 +25,7 @@ BY_PEOPLE = ("fence-producers", "stop-consumers")
 
 
 class BySite(OwnHome):
-    """A home whose fence and endpoints drctl reaches only as the site says."""
+    """A failback whose fence and endpoints are user-supplied."""
 
     def __init__(self, site: Site, folder: Path) -> None:
         self.front: Front = site.opened.enter_context(front(folder, *site.clusters))
@@ -37,12 +37,12 @@ class BySite(OwnHome):
 
     @property
     def fenced(self) -> bool:
-        """What the site's command says of the primary."""
+        """Whether the user-supplied command reports the primary as fenced."""
         shown = [*self.fence, "shown", str(self.file)]
         return subprocess.run(shown, timeout=30, check=False).returncode == 0
 
     def leads_to(self, cluster: ClusterUnderTest) -> bool:
-        """Whether the name and the proxy both do."""
+        """Whether both the name and the proxy direct clients to the cluster."""
         states = TO_PRIMARY if cluster.name == "primary" else TO_SECONDARY
         return (self.front.by_name, self.front.states) == (address_of(cluster), states)
 

@@ -1,4 +1,4 @@
-"""`drctl failover` and `resume` on real clusters, behind a real MirrorMaker 2: nothing is lost."""
+"""`drctl failover` and `resume` on real clusters with a real MirrorMaker 2: nothing is lost."""
 
 import json
 import signal
@@ -25,13 +25,13 @@ LEFT = 30
 
 
 def loss_in(stage: Stage) -> dict[str, Any]:
-    """What the report of the newest run says of it."""
+    """Return the data loss in the report of the newest run."""
     told: dict[str, Any] = stage.json("report", "--verify", code=0)["rpo"]
     return told
 
 
 def clients_are_on_the_target(stage: Stage, run: str) -> None:
-    """Status says so, of the run that moved them, and advises nothing that would harm them."""
+    """Assert that status names the run that moved clients, and suggests nothing harmful."""
     seen = stage.json("status", code=1)
     for mode in ("planned", "unplanned"):
         first, *rest = seen[mode]["blockers"]
@@ -89,7 +89,7 @@ def test_a_planned_failover_loses_and_skips_nothing(stage: Stage) -> None:
 
 
 def test_a_failover_that_cannot_drain_is_rolled_back(stage: Stage) -> None:
-    """Replication is up, says Connect, and does not copy: everything is as before at the end."""
+    """Connect reports a running connector that does not replicate: everything is as before."""
     stage.written(RECORDS)
     with stage.paused(stage.copies):
         stage.write(50, "behind")
@@ -106,14 +106,14 @@ def test_a_failover_that_cannot_drain_is_rolled_back(stage: Stage) -> None:
 
 @pytest.fixture
 def by_command(site: Site) -> Stage:
-    """A command of the site sends clients on; it takes its time."""
+    """A user-supplied command switches clients; it takes some time."""
     return site.keep(Stage(site, endpoints=[command_endpoint.endpoint()]))
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(900)
 def test_a_failover_killed_at_every_step_is_resumed_each_time(by_command: Stage) -> None:
-    """By a signal from outside, wherever it comes; test_failover_killed names each point."""
+    """By a signal from outside at any moment; test_failover_killed covers each point."""
     stage, site = by_command, command_endpoint.Switch(by_command.drctl.folder)
     site.lead_to("primary")
     written = stage.written(RECORDS)
@@ -146,7 +146,7 @@ def test_a_failover_killed_at_every_step_is_resumed_each_time(by_command: Stage)
 
 @pytest.mark.nightly
 def test_a_second_run_is_refused_while_the_first_is_active(stage: Stage) -> None:
-    """tests/kafka/test_journal_takeover holds the refusal itself."""
+    """tests/kafka/test_journal_takeover covers the refusal itself."""
     stage.written(RECORDS)
     with stage.running("failover", *GO) as process:
         stage.until(process, lambda: len(stage.journaled()) > 1)
@@ -158,7 +158,7 @@ def test_a_second_run_is_refused_while_the_first_is_active(stage: Stage) -> None
 
 
 def test_a_wait_ends_soon_after_another_run_took_the_link(stage: Stage) -> None:
-    """The drain would wait ten minutes, and write nothing into the journal meanwhile."""
+    """The drain would wait ten minutes without a journal entry."""
     stage.written(RECORDS)
     with stage.paused(stage.copies):
         stage.write(LEFT, "behind")
@@ -190,7 +190,7 @@ def test_ctrl_c_stops_between_two_effects(stage: Stage) -> None:
 
 
 def estimated_before(stage: Stage) -> None:
-    """The plan estimates what is not replicated; its fingerprint stays the same meanwhile."""
+    """Assert that the plan estimates unreplicated records, and keeps its fingerprint."""
     files = [stage.drctl.folder / name for name in ("one.json", "two.json")]
     words = ("failover", "--mode", "unplanned")
     one, two = (stage.json(*words, "--plan-out", str(file), code=0) for file in files)
@@ -209,7 +209,7 @@ def estimated_before(stage: Stage) -> None:
 
 
 def resumes_as_was_said(stage: Stage) -> int:
-    """Nobody tracked the group: its checkpoint counts, and the row says under which condition."""
+    """Assert that an untracked group resumes at its checkpoint, under the stated condition."""
     told = stage.json("report", code=0)["positions"]
     assert (told["positions"], told["without_offset"]) == (PARTITIONS, [])
     (group,) = told["groups"]

@@ -1,7 +1,8 @@
-"""Groups are translated by the timestamps that their consumers wrote, while the primary is dead.
+"""Groups are translated by their consumers' timestamps while the primary is dead.
 
 Java consumers with an interceptor and drctl's own Python consumer write `__consumer_timestamps` to
-the secondary. Confluent Replicator is proprietary: a connector of MirrorMaker 2 copies in its place
+the secondary. Confluent Replicator is proprietary: a MirrorMaker 2 connector replicates in its
+place
 (test_failover_kinds.py), and the interceptor writes the bytes of Confluent's.
 """
 
@@ -46,13 +47,13 @@ def time_of(number: int) -> int:
 
 
 def fill(cluster: ClusterUnderTest, topic: str, start: int, end: int) -> None:
-    """Write so many records to each partition."""
+    """Write this many records to each partition."""
     places = [(p, n) for n in range(start, end) for p in range(PARTITIONS)]
     cluster.produce(topic, [Record(p, 0, time_of(n), None, b"%d-%d" % (p, n)) for p, n in places])
 
 
 def committed(cluster: ClusterUnderTest, group: str) -> set[int]:
-    """Its offsets, whatever the partition."""
+    """Return the group's committed offsets."""
     asked = cluster.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
     return {part.offset for part in asked[group].result().topic_partitions or []}
 
@@ -64,7 +65,7 @@ class Groups:
         self.stage, self.topic, self.folder = stage, stage.topic, folder
 
     def consume_in_java(self) -> list[str]:
-        """Applications read all; each is killed once its offsets and timestamps are written."""
+        """Read everything with Java; kill each application once its timestamps are written."""
         clients = [Client(f"java-{length}.consumer", self._java(length)) for length in LAYOUTS]
         names = [group_of(client, self.topic) for client in clients]
         (self.folder / "java").mkdir()
@@ -92,10 +93,10 @@ class Groups:
         }
 
     def consume_in_python(self, name: str, commit: int = CONSUMED, **settings: object) -> str:
-        """Read all with drctl's consumer, and commit this offset.
+        """Read everything with drctl's consumer, and commit this offset.
 
         Args:
-            settings: with two underscores for each dot; else the timestamps are written to the
+            settings: with two underscores for each dot; by default timestamps go to the
                 secondary.
         """
         there = {} if settings.pop("at_home", False) else self.stage.target.properties()
@@ -123,7 +124,7 @@ class Groups:
         return group
 
     def commit_on_target(self, group: str) -> None:
-        """As Replicator does once it has translated the offsets of a group."""
+        """Commit as Replicator does once it has translated a group's offsets."""
         places = [TopicPartition(self.topic, number, CONSUMED) for number in range(PARTITIONS)]
         wanted = [ConsumerGroupTopicPartitions(group, places)]
         admin = self.stage.target.admin
@@ -131,7 +132,7 @@ class Groups:
         assert committed(self.stage.target, group) == {CONSUMED}
 
     def written(self, group: str) -> set[int]:
-        """Its timestamps on the secondary, whatever the partition."""
+        """Return its timestamps on the secondary."""
         return {row["timestamp_ms"] for row in self.rows(group)}
 
     def rows(self, group: str) -> list[dict[str, Any]]:
@@ -140,7 +141,7 @@ class Groups:
         return [json.loads(line) for line in ran.stdout.splitlines()]
 
     def read_on(self, group: str, first: int) -> dict[int, list[int]]:
-        """The numbers that it reads on the target, by partition; as many as from this one on."""
+        """Return the numbers that it reads on the target by partition, from this one on."""
         found: dict[int, list[int]] = {number: [] for number in range(PARTITIONS)}
         count = (WRITTEN - first) * PARTITIONS
         for value in self.stage.read_as(group, self.stage.target, 10_000, wait_for=count):
@@ -150,7 +151,7 @@ class Groups:
 
 
 def from_each(first: int) -> dict[int, list[int]]:
-    """The numbers from this one on, of each partition."""
+    """Return the numbers of each partition from this one on."""
     return {number: [*range(first, WRITTEN)] for number in range(PARTITIONS)}
 
 

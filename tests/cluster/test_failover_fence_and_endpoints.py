@@ -1,8 +1,8 @@
-"""A planned failover by other means than ACLs and a file, and an application that moves with it.
+"""A planned failover with a fence command, DNS and a proxy, and an application that moves.
 
-The fence is a command of the site. A name in a real BIND and a real HAProxy lead clients. An
-application writes all the time, through the proxy, and knows nothing of drctl: what it noted of
-each record is what the report is held against.
+The fence is a user-supplied command. A name in a real BIND and a real HAProxy direct clients. An
+application writes all the time through the proxy and knows nothing of drctl: the report is
+compared with its own record of each write.
 """
 
 import subprocess
@@ -34,10 +34,10 @@ TO_SECONDARY = {"p1": "MAINT", "p2": "MAINT", "s1": "no check", "s2": "no check"
 
 @dataclass(frozen=True)
 class Moving:
-    """A link with these means, and the application.
+    """A link with these endpoints, and the application.
 
     Attributes:
-        fence: the site's command, but for its word and its file.
+        fence: the user-supplied command without its word and file.
     """
 
     stage: Stage
@@ -48,12 +48,12 @@ class Moving:
 
     @property
     def fenced(self) -> bool:
-        """What the site's command says."""
+        """Whether the user-supplied command reports a fence."""
         shown = [*self.fence, "shown", str(self.file)]
         return subprocess.run(shown, timeout=30, check=False).returncode == 0
 
     def writes_on(self) -> None:
-        """See some more records of the application acknowledged."""
+        """Wait until more records of the application are acknowledged."""
         until = len(self.writer.taken()) + MORE
         soon(lambda: len(self.writer.taken()) >= until)
 
@@ -76,7 +76,7 @@ def moving(site: Site, tmp_path: Path) -> Moving:
 
 
 def test_a_failure_after_the_fence_leaves_the_application_on_the_source(moving: Moving) -> None:
-    """Then the same link is failed over, and the application comes along."""
+    """Then the same link fails over, and the application moves."""
     site = moving
     site.writes_on()
     serial = site.front.serial
@@ -110,24 +110,26 @@ def test_a_failure_after_the_fence_leaves_the_application_on_the_source(moving: 
 
 
 def answers_once_at_work(writer: Writer) -> set[str]:
-    """Since the first record that was acknowledged."""
+    """Return the responses since the first acknowledged record."""
     attempts = writer.attempts()
     first = next(number for number, each in enumerate(attempts) if each.taken)
     return {each.answer for each in attempts[first:]}
 
 
 def address_of(cluster: ClusterUnderTest) -> str:
-    """As the name gives it."""
+    """Return a cluster's address as the name resolves."""
     return f"localhost:{cluster.bootstrap.rpartition(':')[2]}"
 
 
 def agrees(report: dict[str, Any], writer: Writer, source: set[str]) -> None:
-    """Hold the report's RTO against what the application noted, by the same clock.
+    """Compare the report's RTO with the application's own, on the same clock.
 
     The report counts from the announcement of the fence, the application from the last record that
-    the source took: between both lies what the site's command took, which is what the step took
-    without the time for which ends stood still. It counts until the last endpoint was seen
-    switched; the application comes with the next attempt after one that had begun.
+    the source acknowledged: the difference is the run time of the fence command, which is the
+    step's
+    time without the time for which ends were stable. The report ends when the last endpoint was
+    seen
+    switched; the application needs one more attempt.
     """
     steps = {step["id"]: step for step in report["steps"]}
     fence, switch = steps["fence-producers"], steps["switch-endpoint-2"]

@@ -1,7 +1,7 @@
-"""A failover that is killed at every step ends as one that nobody interrupted.
+"""A failover that is killed at every step ends like an uninterrupted one.
 
-Each time it is gone on with where no run has kept anything. Each has a topic and a connector of
-its own, with the same records.
+Each time it is resumed on a host without files of the run. Each has a topic and a connector of its
+own, with the same records.
 """
 
 import signal
@@ -24,7 +24,7 @@ LATER = 5
 
 
 def switched_by_command(links: OwnLinks) -> tuple[Stage, command_endpoint.Switch]:
-    """At work; its clients are sent on by a command that takes no longer than it has to."""
+    """A link whose clients are switched by a command that takes no time."""
     stage = links.make(endpoints=[command_endpoint.endpoint()])
     at_work(stage)
     by = command_endpoint.Switch(stage.drctl.folder)
@@ -83,7 +83,7 @@ ANSWERED = ("--answer", "decide=yes", "--answer", "cannot-return=yes")
 
 
 def plain(step: str) -> str:
-    """What a step of the sequence is called without the runbook; nothing where it is a person's."""
+    """Return the name of a step without the runbook; empty for a manual step."""
     name = step.removeprefix("failover.")
     return name if name in STEPS else ""
 
@@ -91,7 +91,7 @@ def plain(step: str) -> str:
 def test_an_unplanned_failover_killed_in_any_step_ends_like_an_uninterrupted_one(
     lab: Lab, links: OwnLinks, tmp_path: Path
 ) -> None:
-    """The one that nobody interrupts is the shipped runbook's, at the same dead primary."""
+    """The uninterrupted one is the shipped runbook's, on the same dead primary."""
     left_alone, killed = links.make(), links.make()
     for stage in (left_alone, killed):
         at_work(stage)

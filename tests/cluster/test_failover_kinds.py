@@ -1,9 +1,9 @@
-"""`drctl failover` where something else than MirrorMaker 2 copies, on real clusters.
+"""`drctl failover` with replicators other than MirrorMaker 2, on real clusters.
 
-`none` and `offset-preserving` are copied by plain clients of the tests' own, the latter to the same
-offsets. Confluent Replicator is proprietary: a connector of MirrorMaker 2 stands in for it under
-the name that the link gives. What that proves is what drctl does over Connect's REST interface
-(stop, go on, positions), on a real worker; not how Replicator itself behaves.
+Plain clients of the tests copy for `none` and `offset-preserving`, the latter to the same offsets.
+Confluent Replicator is proprietary: a MirrorMaker 2 connector stands for it under the name in the
+link. This proves what drctl does through Connect's REST interface (stop, resume, offsets) on a
+real worker; not how Replicator itself behaves.
 """
 
 import signal
@@ -36,12 +36,12 @@ ANSWER = ("--answer", "stop-replication=yes")
 
 @dataclass
 class Kind:
-    """A link of one kind, with what copies its topic at work.
+    """A link of one kind, with running replication of its topic.
 
     Attributes:
-        options: what a failover over it has to be told beside the usual.
-        copier: what copies; None where a connector does.
-        connector: its name; empty where none does.
+        options: additional options of a failover.
+        copier: what replicates; None for a connector.
+        connector: its name; empty if there is none.
     """
 
     name: str
@@ -52,20 +52,20 @@ class Kind:
 
     @property
     def stopped(self) -> bool:
-        """Whether what copies says that it is stopped."""
+        """Whether replication reports that it is stopped."""
         if self.copier is not None:
             return self.copier.halted
         return self.stage.states(self.connector) == ["STOPPED"]
 
     def copied(self, count: int) -> None:
-        """Wait until so many records came over."""
+        """Wait until this many records are replicated."""
         earlier = EARLIER * PARTITIONS if self.name == "none" else 0
         self.stage.copied(count + earlier)
 
 
 @contextmanager
 def granted(cluster: ClusterUnderTest, topic: str) -> Iterator[None]:
-    """Users who may do something with topics that begin so: the lab grants them others only."""
+    """Grant users permissions on topics with this prefix: the lab grants only others."""
     prefixed = ResourcePatternType.PREFIXED
     users = product((APP, "replicator"), USES)
     grant(cluster, *(rule(user, topic, each, pattern=prefixed) for user, each in users))
@@ -78,7 +78,7 @@ def granted(cluster: ClusterUnderTest, topic: str) -> Iterator[None]:
 
 @contextmanager
 def connector(lab: Lab, name: str, topic: str) -> Iterator[None]:
-    """MirrorMaker 2 copies one topic, under the name of a connector that stands for another."""
+    """Return a MirrorMaker 2 connector for one topic, under the name that it stands for."""
     own = dict(lab.parts.directions[0].configurations())["mm2-source"]
     settings = {
         **{key: value for key, value in own.items() if not key.startswith("offset-syncs.")},
@@ -98,13 +98,13 @@ def connector(lab: Lab, name: str, topic: str) -> Iterator[None]:
 
 
 class Kinds:
-    """Makes links, and takes everything away that they needed."""
+    """Creates links, and removes everything that they needed."""
 
     def __init__(self, site: Site, folder: Path) -> None:
         self.site, self.folder, self.open = site, folder, site.opened
 
     def make(self, name: str, **more: Any) -> Kind:
-        """A link of a kind, with more of its section; its topic is copied from now on."""
+        """Create a link of a kind with other keys; its topic is replicated from now on."""
         topic = self.site.new_topic(PARTITIONS)
         for cluster in self.site.clusters:
             self.open.enter_context(granted(cluster, topic))
@@ -129,7 +129,7 @@ class Kinds:
         return Stage(self.site, topic, replicator, topics=[f"{topic}.*"], **more)
 
     def _write_earlier(self, topic: str) -> None:
-        """So that a copy never has the offset of its original."""
+        """Write records, so that a copy never has the offset of its original."""
         producer = self.site.secondary.producer()
         for number in range(EARLIER * PARTITIONS):
             producer.produce(topic, partition=number % PARTITIONS, value=f"earlier-{number}")
@@ -146,7 +146,7 @@ def kinds(site: Site, tmp_path: Path) -> Kinds:
 
 
 def fail_over(kind: Kind, *words: str) -> dict[str, Any]:
-    """To its end; where a person stops what copies, when everything was brought over."""
+    """Fail over; a person stops replication after it has caught up, if drctl cannot."""
     stage = kind.stage
     words = ("failover", *words, *kind.options, *GO)
     if not kind.options:
@@ -191,7 +191,7 @@ def test_planned_failovers_lose_nothing_with_any_replicator(kinds: Kinds, name: 
     "name", [pytest.param("offset-preserving", marks=pytest.mark.nightly), "confluent-replicator"]
 )
 def test_a_topic_created_after_the_fence_prevents_enabling_writes(kinds: Kinds, name: str) -> None:
-    """The fence does not name it; and everything is put back, so that what copies goes on."""
+    """The fence does not include it; everything is rolled back, and replication continues."""
     kind = kinds.make(name)
     stage, later = kind.stage, f"{kind.stage.topic}-later"
     stage.write(RECORDS, "before")

@@ -1,4 +1,4 @@
-"""What a planned failover is refused for, on real clusters: said with its remedy, nothing done."""
+"""Why a planned failover is refused on real clusters: with the remedy, and without changes."""
 
 import signal
 import time
@@ -48,7 +48,7 @@ Harm = Callable[[Stage], AbstractContextManager[None]]
 def stage(
     lab: Lab, new_drctl: NewDrctl, primary: ClusterUnderTest, secondary: ClusterUnderTest
 ) -> Iterator[Stage]:
-    """A link that copies, with a group that has read some of its topic, and nothing against it."""
+    """A replicating link with a group that has read some of its topic, and no blocker."""
     with site_on(lab, primary, secondary, new_drctl) as site:
         stage = site.keep(OwnLinks(site)).make()
         write(stage, RECORDS, minutes_ago=40)
@@ -61,21 +61,21 @@ def stage(
 
 
 def write(stage: Stage, count: int, *, minutes_ago: int, ending: Ending = "none") -> None:
-    """Write as somebody whom no fence names, and see it copied."""
+    """Write as a user whom no fence names; wait until all is replicated."""
     there = stage.held(stage.target)
     produce(stage, count, minutes_ago=minutes_ago, ending=ending)
     stage.copied(there + count)
 
 
 def produce(stage: Stage, count: int, *, minutes_ago: int, ending: Ending = "none") -> None:
-    """Only write."""
+    """Write without waiting for replication."""
     at_ms = int(time.time() * 1000) - minutes_ago * MINUTE_MS
     records = [Record(n % PARTITIONS, -1, at_ms + n, b"k", b"v") for n in range(count)]
     stage.source.produce(stage.topic, records, ending)
 
 
 def configure(stage: Stage) -> None:
-    """Have the link carry whatever begins like its topic, and allow it to lag a little."""
+    """Let the link carry all topics with its topic's prefix, and allow a little lag."""
     document = yaml.safe_load(stage.drctl.config.read_text(encoding="utf-8"))
     document["policy"] = {"max_lag_records": MOST_BEHIND}
     document["links"][stage.link]["topics"] = [f"{stage.topic}.*"]
@@ -90,7 +90,7 @@ def a_reader_on_the_target(stage: Stage) -> Iterator[None]:
 
 @contextmanager
 def topics_that_lack(stage: Stage) -> Iterator[None]:
-    """One that is not on the target at all, and one that has a partition less there."""
+    """Create a topic that the target does not have, and one with fewer partitions there."""
     new, wide = f"{stage.topic}-new", f"{stage.topic}-wide"
     stage.source.create_topic(new)
     stage.source.create_topic(wide, 3)
@@ -104,7 +104,7 @@ def topics_that_lack(stage: Stage) -> Iterator[None]:
 
 @contextmanager
 def standing_replication(stage: Stage) -> Iterator[None]:
-    """The connector is paused, and the tail that it leaves is old."""
+    """Pause the connector with old unreplicated records."""
     there = stage.held(stage.target)
     try:
         stage.pause(stage.copies)
@@ -119,7 +119,7 @@ def standing_replication(stage: Stage) -> Iterator[None]:
 
 @contextmanager
 def an_open_transaction(stage: Stage) -> Iterator[None]:
-    """Whose last record is ten minutes old."""
+    """Open a transaction whose last record is ten minutes old."""
     write(stage, 1, minutes_ago=10, ending="open")
     before = stage.source.end_offsets(stage.topic)
     try:
@@ -142,7 +142,7 @@ def a_dead_worker(stage: Stage) -> Iterator[None]:
 
 @contextmanager
 def a_frozen_worker(stage: Stage) -> Iterator[None]:
-    """It takes every question, and answers none."""
+    """Freeze the worker: it accepts every request and answers none."""
     stage.lab.signal("connect", signal.SIGSTOP)
     try:
         yield
@@ -152,7 +152,7 @@ def a_frozen_worker(stage: Stage) -> Iterator[None]:
 
 
 def await_connectors(stage: Stage) -> None:
-    """See all of them at work again, the lab's too."""
+    """Wait until all connectors run again, the lab's too."""
 
     def at_work() -> bool:
         with suppress(DrctlError), connect(stage.lab) as client:  # it comes back to its group
@@ -165,11 +165,11 @@ def await_connectors(stage: Stage) -> None:
 
 @dataclass(frozen=True)
 class Case:
-    """What is wrong, and the prechecks that see it.
+    """A fault, and the prechecks that find it.
 
     Attributes:
-        beside: prechecks that cannot see what they rest on meanwhile.
-        answering: whether Connect can be asked.
+        beside: prechecks that cannot read what they need meanwhile.
+        answering: whether Connect responds.
     """
 
     harm: Harm

@@ -1,4 +1,4 @@
-"""Everything that can be missing before the records are read, or full when they are written."""
+"""What may be missing before records are read, or full when results are written."""
 
 import subprocess
 from pathlib import Path
@@ -25,7 +25,7 @@ def topic(half: NewHalf) -> str:
 
 @pytest.fixture(scope="module")
 def bulky(primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock) -> str:
-    """18 MB of keys that are not on the target and do not compress."""
+    """18 MB of incompressible keys that are not on the target."""
     name = f"{new_prefix()}bulky"
     keys = Random(1)
     records = [R(keys.randbytes(900_000), b"v", n) for n in range(20)]
@@ -44,7 +44,7 @@ def drctl(topic: str, new_drctl: NewDrctl) -> Drctl:
 
 
 def failed(ended: Ended, code: int, *words: str) -> str:
-    """Its message and hint hold these words; no traceback, no result, not half of one."""
+    """Assert that message and hint contain these words: no traceback, no partial result."""
     assert ended.code == code, ended.stderr
     error = ended.document()["error"]
     assert error["code"] == code
@@ -113,9 +113,9 @@ def test_no_jars_and_no_network(drctl: Drctl, tmp_path: Path) -> None:
 
 
 def small_disk(folder: Path, listing: Path) -> tuple[str, ...]:
-    """What to run drctl under so that its result does not fit into the folder.
+    """Return a command that runs drctl so that its result does not fit into the folder.
 
-    It also writes down what is in the folder in the end.
+    It also writes a list of the folder's files at the end.
     """
     after = f'"$@"; code=$?; ls -A "{folder}" > "{listing}"; exit $code'
     disk = f'mount -t tmpfs -o size=2m tmpfs "{folder}"'
@@ -149,14 +149,14 @@ def test_a_full_disk(
 
 @pytest.mark.nightly
 def test_a_spark_master_that_does_not_answer(topic: str, new_drctl: NewDrctl) -> None:
-    """It takes Spark a minute to find out."""
+    """Spark takes a minute to report it."""
     master = f"spark://127.0.0.1:{free_ports(1)[0]}"
     ended = new_drctl(link(topic), spark={"master": master}).gap(name="nobody-there")
     failed(ended, 5, "Spark did not start on spark://127.0.0.1:", "spark.master")
 
 
 def test_the_fixture_itself_is_valid(drctl: Drctl) -> None:
-    """The runs above failed for the stated reasons: the same command works otherwise."""
+    """The other tests fail for the stated reasons: the same command works otherwise."""
     ended = drctl.gap(name="works")
     assert ended.code == 1, ended.stderr
     assert ended.gap()["totals"]["unreplicated"] == 1

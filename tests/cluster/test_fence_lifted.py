@@ -1,7 +1,7 @@
-"""Somebody lifts the fence while nobody is at work, and an application writes to the source.
+"""Someone lifts the fence while drctl does not run, and an application writes to the source.
 
-drctl was killed; an engineer removes the rules that he does not know. What drctl makes of that
-when it is gone on with is held against the records of both clusters.
+drctl was killed; an engineer removes ACLs that look unfamiliar. What the resumed run reports is
+compared with the records of both clusters.
 """
 
 import signal
@@ -33,14 +33,14 @@ BRIEFLY_S, LOOK_S = 15.0, 12.0
 
 
 def killed_and_unfenced(stage: Stage, step: str, *words: str) -> None:
-    """A failover that died as soon as it had announced a step; and nobody is kept away now."""
+    """A failover that died after it announced a step, and whose fence is lifted."""
     killed_at(stage, "behind", step, "failover", *words, *GO)
     assert stage.write(1, "refused") == [], "the fence never stood"
     lift(stage.source, APP, stage.topic)
 
 
 def through(stage: Stage) -> list[str]:
-    """What the application writes then."""
+    """Return what the application writes then."""
     written = stage.write(THROUGH, "through")
     assert len(written) == THROUGH
     return written
@@ -51,7 +51,7 @@ def steps_with(stage: Stage, entry: str) -> list[str]:
 
 
 def told_of(stage: Stage) -> str:
-    """The report of the newest run, for people."""
+    """Return the report of the newest run as text."""
     file = stage.drctl.folder / "report.md"
     told = stage.run("report", stage.newest_run, "--format", "md", "--output-file", str(file))
     assert told.code == 0, told.stderr
@@ -84,7 +84,7 @@ def test_before_writes_are_enabled_the_run_continues_from_the_fence(link: Stage)
 
 @pytest.mark.nightly
 def test_after_replication_ended_it_is_rolled_back_and_nothing_is_lost(link: Stage) -> None:
-    """What came through cannot be copied any more by this run; by the next it is."""
+    """This run can no longer replicate the new records; the next one does."""
     stage = link
     written = at_work(stage)
     killed_and_unfenced(stage, "enable-writes", "--timeout", "8s")
@@ -141,7 +141,7 @@ def test_after_writes_are_enabled_nothing_is_outstanding_without_new_records(lin
 
 @contextmanager
 def lifted_again_and_again(stage: Stage) -> Iterator[list[str]]:
-    """Something else owns the rules, and removes what it does not know; the application writes."""
+    """Remove ACLs continuously, as an operator that owns them; the application writes."""
     over, written = threading.Event(), list[str]()
 
     def work() -> None:
@@ -189,7 +189,7 @@ def seconds_between(one: Any, other: Any) -> float:
 def test_in_a_failback_a_record_written_after_the_comparison_is_named_at_the_end(
     home: OwnHome,
 ) -> None:
-    """By then records come home beside it, and nobody can tell it from these; it stays there."""
+    """Replicated records arrive beside it by then and cannot be told apart; it stays there."""
     home.lose_the_primary()
     killed_at(home, "behind", "wait-for-catch-up", "failback", *POLICIES, *GO)
     assert home.write("refused", 1, home.primary) == []

@@ -38,7 +38,7 @@ def keeping(*topics: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def disordered(primary: ClusterUnderTest, secondary: ClusterUnderTest) -> Iterator[str]:
-    """Records 2 and 3 of key `a` stand the other way round; `b` overtook; the last is missing."""
+    """Records 2 and 3 of key `a` are swapped; `b` was overtaken; the last one is missing."""
     topic = f"test-order-{id(primary)}"
     sent = [record(0, "a"), record(1, "b"), record(2, "a"), record(3, "a"), record(9, "a")]
     for cluster, numbers in ((primary, (0, 1, 2, 3, 4)), (secondary, (1, 0, 3, 2))):
@@ -170,7 +170,7 @@ def test_superseded_and_expired_records_are_exported_on_request(
 
 
 def exported(folder: Path) -> dict[str, list[bytes | None]]:
-    """The values of an export, by topic."""
+    """Return the values of an export by topic."""
     found: dict[str, list[bytes | None]] = {}
     for file in sorted(folder.glob("*.jsonl")):
         for line in file.read_bytes().splitlines():
@@ -180,7 +180,7 @@ def exported(folder: Path) -> dict[str, list[bytes | None]]:
 
 
 def remade(cluster: ClusterUnderTest, topic: str, records: list[Record]) -> None:
-    """The same records in a topic of the same name."""
+    """Recreate the topic with the same records."""
     cluster.delete_topics([topic])
     soon(lambda: topic not in cluster.admin.list_topics(timeout=30).topics)
     cluster.create_topic(topic)
@@ -219,7 +219,7 @@ def test_a_topic_recreated_with_the_same_records_is_detected_by_its_id(
 
 @pytest.fixture(scope="module")
 def crashed(secondary: ClusterUnderTest) -> Iterator[str]:
-    """A connector wrote events 0 to 29, crashed, and went on with 24; deletions left tombstones."""
+    """A connector wrote events 0 to 29, crashed, and resumed at 24; deletions left tombstones."""
     topic = f"test-events-{id(secondary)}"
     secondary.create_topic(topic, 2)
     first = events("postgresql", range(30), schema=True)

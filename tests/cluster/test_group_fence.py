@@ -1,4 +1,4 @@
-"""Which groups a planned failover denies, with applications that read on the source meanwhile."""
+"""Which groups a planned failover fences, with applications that read from the source."""
 
 from contextlib import ExitStack
 

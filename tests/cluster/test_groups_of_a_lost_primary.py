@@ -1,7 +1,7 @@
-"""Groups of a primary that was killed, and that nobody ever tracked: where they really resume.
+"""Untracked groups of a killed primary: where they really resume.
 
-MirrorMaker 2's checkpoints are all there is. What drctl promises is held against what a consumer
-of each group then reads on the target.
+MirrorMaker 2's checkpoints are the only evidence. drctl's statements are compared with what a
+consumer of each group reads on the target.
 """
 
 import json
@@ -26,7 +26,7 @@ UNPLANNED = ("failover", "--mode", "unplanned")
 
 
 class Lost(NamedTuple):
-    """What was read on the primary before it was killed, by group, and what the target holds."""
+    """What each group had read on the primary before it was killed, and what the target has."""
 
     read: dict[str, list[str]]
     copied: list[str]
@@ -34,14 +34,14 @@ class Lost(NamedTuple):
 
 
 def link_groups(stage: Stage, *names: str) -> None:
-    """The link carries these too."""
+    """Let the link carry these groups, too."""
     text = stage.drctl.config.read_text(encoding="utf-8")
     listed = "\n".join(f"    - {name}" for name in (stage.group, *names))
     stage.drctl.config.write_text(text.replace(f"    - {stage.group}", listed), encoding="utf-8")
 
 
 def lose_the_primary(stage: Stage, back: str) -> Lost:
-    """Two groups have checkpoints; then one goes on, and one is reset; a backlog is not copied."""
+    """Checkpoint two groups; one continues, one is reset; a backlog is not replicated."""
     copied = stage.written(RECORDS)
     read = {name: stage.read_as(name, stage.source, RECORDS) for name in (stage.group, back)}
     for name in read:
@@ -61,12 +61,12 @@ def lose_the_primary(stage: Stage, back: str) -> Lost:
 
 
 def resumed(stage: Stage, group: str) -> list[str]:
-    """What a consumer of the group reads on the target, to its end."""
+    """Return what a consumer of the group reads on the target to the end."""
     return stage.read_as(group, stage.target, 10_000)
 
 
 def noted_by(words: str) -> datetime:
-    """The time in a condition."""
+    """Return the time in a condition."""
     assert words.startswith("the group was reset backwards after "), words
     return datetime.strptime(words.split(" after ")[1], "%Y-%m-%d %H:%M:%S %Z").replace(tzinfo=UTC)
 
@@ -142,7 +142,7 @@ def test_an_engineer_may_refuse_unproven_offsets(stage: Stage) -> None:
 
 
 def test_an_offset_that_mirror_maker_committed_is_never_set_back(stage: Stage) -> None:
-    """With `sync.group.offsets.enabled`: its task is gone before drctl commits anything."""
+    """With `sync.group.offsets.enabled`: its task ends before drctl commits anything."""
     on = {"sync.group.offsets.enabled": "true", "sync.group.offsets.interval.seconds": "1"}
     with ExitStack() as opened:
         client = opened.enter_context(connect(stage.lab))

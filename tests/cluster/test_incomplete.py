@@ -1,4 +1,4 @@
-"""What drctl cannot see is listed, the rest is compared, and the exit code is 5."""
+"""What drctl cannot read is listed, the rest is compared, and the exit code is 5."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -41,7 +41,7 @@ TARGET = {
 
 
 def admit(cluster: ClusterUnderTest, prefix: str, not_readable: str, *hidden: str) -> None:
-    """Let the user read all topics of the prefix but these."""
+    """Let the user read all topics with the prefix except these."""
     read, all_ = AclOperation.READ, AclOperation.ALL
     grant(
         cluster,
@@ -69,7 +69,7 @@ def drctl(
     prefix: str,
     new_drctl: NewDrctl,
 ) -> Iterator[Drctl]:
-    """A user who may not do everything, and transactions that have not ended."""
+    """A user without some permissions, and open transactions."""
     fill(primary, {prefix + name: side for name, side in SOURCE.items()}, clock)
     fill(secondary, {prefix + name: side for name, side in TARGET.items()}, clock)
     admit(primary, prefix, "not-readable", "hidden")

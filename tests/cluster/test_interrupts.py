@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and dying brokers while both sides are being read."""
+"""Ctrl-C, SIGTERM and dying brokers while both clusters are read."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ Slowly = Callable[[str, str], Running]
 def slowly(
     primary: ClusterUnderTest, secondary: ClusterUnderTest, topic: str, new_drctl: NewDrctl
 ) -> Iterator[Slowly]:
-    """Starts a drctl that reads for `SCAN_S` in one of `WAYS`; nothing of it stays."""
+    """Start a drctl that reads for `SCAN_S` in one of `WAYS`; remove everything of it."""
     link = link_over(topic)
     started: list[Running] = []
 
@@ -49,7 +49,7 @@ def slowly(
 
 
 def left_nothing(running: Running, ended: Ended) -> None:
-    """No process, no result, no half of one."""
+    """Assert that there is no process, no result and no partial result."""
     soon(lambda: not any(map(alive, running.seen)), seconds=20)
     assert not list(ended.out.rglob("*"))
 
@@ -80,7 +80,7 @@ def test_ctrl_c_and_sigterm_while_reading(
 def test_a_broker_that_dies_during_a_read(
     slowly: Slowly, lab: Lab, primary: ClusterUnderTest
 ) -> None:
-    """The primary's: Kafka Connect keeps its own state on the secondary."""
+    """The primary's broker: Kafka Connect stores its state on the secondary."""
     reading = []
     for way in ("spark", "direct"):  # the one that reads longer first
         reading.append(slowly(way, f"killed-{way}"))

@@ -1,4 +1,4 @@
-"""A run with a ledger has the result of a run without one, and reads only what is new."""
+"""A run with a ledger has the same result as one without, and reads only new records."""
 
 import signal
 from itertools import count
@@ -36,7 +36,7 @@ def run(drctl: Drctl, *options: str) -> Ended:
 
 
 def answers(drctl: Drctl) -> dict[str, Any]:
-    """The result of a run with the ledger, which is that of a run without it."""
+    """Return the result of a run with the ledger, equal to one without."""
     with_ledger, without = run(drctl, "--ledger"), run(drctl, "--scope", "full")
     assert with_ledger.code == without.code, with_ledger.stderr
     document, full = with_ledger.document(), without.document()
@@ -92,7 +92,7 @@ def test_only_new_or_changed_records_are_read(
 
 
 def restart_leader(lab: Lab, primary: ClusterUnderTest, topic: str, end: int) -> None:
-    """The log stays as it is; Kafka Connect keeps its own state on the secondary."""
+    """Restart it with its log; Kafka Connect stores its state on the secondary."""
     lab.signal("primary", signal.SIGKILL)
     lab.start("primary")
 

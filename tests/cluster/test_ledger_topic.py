@@ -38,7 +38,7 @@ def run(drctl: Drctl, *options: str) -> Ended:
 
 
 def typed(drctl: Drctl, name: str, ends: Callable[[], object]) -> Ended:
-    """Type this name at the prompt; until then nothing is written."""
+    """Type this name at the prompt; nothing is written before."""
     before = ends()
     running = drctl.start("--ledger", "--execute", name=next(RUNS), terminal=True)
     running.await_said(PROMPT)

@@ -1,4 +1,4 @@
-"""What a survivor and this machine tell of a source that is not asked: real traces of each kind."""
+"""Evidence of the loss on the surviving cluster and this host: real examples of each kind."""
 
 import time
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ RECORDS = 60
 
 @pytest.fixture
 def beats(secondary: ClusterUnderTest) -> Iterator[int]:
-    """Copied heartbeats; when the newest was sent, milliseconds."""
+    """Replicated heartbeats; returns when the newest was sent, milliseconds UTC."""
     newest = round(time.time() * 1000)
     secondary.create_topic(HEARTBEATS, 1, {"cleanup.policy": "compact"})
     key = heartbeats.encode_key(heartbeats.Flow("secondary", "primary"))

@@ -1,7 +1,7 @@
-"""Behind the fence of a failover something else answers in Connect's place: nothing is lost by it.
+"""After a failover's fence something else responds in place of Connect: nothing is lost.
 
-A proxy stands before the real Connect. Behind a step it answers something odd, to every request or
-to a few, and Connect never sees those.
+A proxy forwards to the real Connect. After a step it sends malformed responses to all requests or
+to a few, which Connect never sees.
 """
 
 import json
@@ -27,7 +27,7 @@ UNPLANNED = ("failover", "--mode", "unplanned")
 
 
 def drips(sock: socket.socket) -> None:
-    """A byte every 0.2 s."""
+    """Send a byte every 0.2 s."""
     for byte in answer(b"[" + b" " * 4_000 + b"]"):
         sock.sendall(bytes([byte]))
         time.sleep(0.2)
@@ -48,12 +48,12 @@ ODD: dict[str, Callable[[socket.socket], None]] = {
 
 @dataclass
 class Front:
-    """What stands before Connect.
+    """The proxy.
 
     Attributes:
-        behind: the step whose end is waited for.
-        odd: the next odd answers; behind the last one, Connect's own.
-        told: how many were given.
+        behind: the step after which it starts.
+        odd: the malformed responses; after the last one it forwards again.
+        told: how many were sent.
     """
 
     connect: int
@@ -74,14 +74,14 @@ class Front:
                 sock.sendall(piece)
 
     def _gone_on(self) -> bool:
-        """Whether the run has gone on from the step."""
+        """Whether the run has continued after the step."""
         on, step = self.stage, self.behind
         return on is not None and (on.has("done", step) or on.has("outstanding", step))
 
 
 @pytest.fixture
 def placed(site: Site) -> Iterator[tuple[Stage, Front, list[str], list[str]]]:
-    """With records that are copied, of which the group has read some."""
+    """A link with replicated records, some of which the group has read."""
     front = Front(site.lab.parts.settings.connect_port)
     with raw_server(front.handle) as served:
         replicator = {**mirror_maker(site.lab), "connect": served.url()}
@@ -102,7 +102,7 @@ def no_bug(ran: Ran, code: int) -> str:
 
 
 def whole(placed: Placed) -> None:
-    """Clients are on the target, with everything, and nothing copies."""
+    """Assert that clients are on the target with all records, and that replication is stopped."""
     stage, _, written, read = placed
     assert stage.leads_to("secondary")
     more = stage.write(RECORDS, "after", stage.target)
@@ -115,7 +115,7 @@ def whole(placed: Placed) -> None:
 def test_a_run_without_a_valid_answer_waits_and_resumes_once_connect_answers(
     placed: Placed, kind: str
 ) -> None:
-    """Nothing is put back blindly: the fence stands, and who resumes comes to the end."""
+    """Nothing is rolled back blindly: the fence stays, and the resumed run completes."""
     stage, front, *_ = placed
     front.odd = cycle([ODD[kind]])
     told = no_bug(stage.run("failover", *GO), 5)

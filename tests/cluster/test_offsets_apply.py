@@ -33,7 +33,7 @@ LINK = "the stage's link"
 
 
 class Stage:
-    """A topic of a hundred records a partition on both clusters, and groups that stand in it."""
+    """A topic with a hundred records per partition on both clusters, and groups with offsets."""
 
     def __init__(self, new_drctl: NewDrctl, cluster: ClusterUnderTest, topic: str) -> None:
         # Runs hold their link: each stage has its own.
@@ -53,7 +53,7 @@ class Stage:
         return f"{self.prefix}-{name}"
 
     def at(self, *offsets: int, metadata: str = "") -> dict[TopicPartition, Committed]:
-        """These offsets in the partitions from 0 on."""
+        """Return these offsets for the partitions from 0 on."""
         return {
             TopicPartition(self.topic, number): Committed(offset, -1, metadata)
             for number, offset in enumerate(offsets)
@@ -73,7 +73,7 @@ class Stage:
         )
 
     def translation(self, *rows: Mapping[str, Any], file: str = "rows.json", **more: Any) -> str:
-        """A document as `translate` prints it."""
+        """Return a document as printed by `translate`."""
         document = {"schema": "drctl/offsets/1", "rows": rows, **more}
         (self.drctl.folder / file).write_text(json.dumps(document), encoding="utf-8")
         return file
@@ -378,7 +378,7 @@ def test_an_unreachable_cluster(stage: Stage, new_drctl: NewDrctl) -> None:
 
 
 def test_no_answer_after_a_write_was_sent(stage: Stage, lab: Lab) -> None:
-    """The broker hangs from when the journal announces the write; then it goes on."""
+    """The broker is frozen when the journal announces the write, and continues later."""
     stage.stand(a=stage.at(10))
     words = ("apply", "--link", stage.link, "--from", stage.translation(stage.row("a", 0, 40)), *GO)
     for _ in range(5):
@@ -425,7 +425,7 @@ def journals(stage: Stage) -> list[Path]:
 
 
 def killed(stage: Stage, *words: str) -> str:
-    """The run that ends at the moment at which its first batch is announced."""
+    """Return the run that is killed when its first batch is announced."""
     with stage.drctl.running(*words) as process:
         soon(lambda: any(b'"intend"' in file.read_bytes() for file in journals(stage)))
         process.kill()
@@ -434,7 +434,7 @@ def killed(stage: Stage, *words: str) -> str:
 
 
 def test_a_killed_run_is_undone(stage: Stage) -> None:
-    """At the moment at which the first batch is announced."""
+    """Killed when the first batch is announced."""
     names = [f"k{number}" for number in range(300)]
     stage.stand(**{name: stage.at(10) for name in names})
     file = stage.translation(*(stage.row(name, n, 40) for name in names for n in range(2)))

@@ -1,4 +1,4 @@
-"""`drctl offsets track` on real clusters: exit codes, stdout, stderr, and what it is good for."""
+"""`drctl offsets track` on real clusters: exit codes, stdout, stderr, and its use."""
 
 import json
 import signal
@@ -58,12 +58,12 @@ class Stage:
         return self.drctl.json(*ONCE, *words, code=code)
 
     def noted(self) -> tuple[int, int]:
-        """Moved, and written by a pass."""
+        """Move the groups, and track once."""
         totals = self.once(*GO)["totals"]
         return totals["moved"], totals["noted"]
 
     def translated(self) -> dict[tuple[str, int], dict[str, Any]]:
-        """What drctl says while the source is dead."""
+        """Return drctl's translation while the source is dead."""
         document = self.drctl.json("translate", code=5)
         assert document["source_unreachable"]
         return {
@@ -78,7 +78,7 @@ class Stage:
 
 
 def records(count: int, what: str = "v") -> list[Record]:
-    """So many in each partition; some have equal times."""
+    """Return this many records per partition; some have equal timestamps."""
     return [
         Record(number, -1, NOON + n // 3, b"k%d" % (n % 20), f"{what}{n}".encode())
         for n in range(count)
@@ -98,7 +98,7 @@ def stage(
 
 @pytest.fixture
 def dead_primary(lab: Lab, primary: ClusterUnderTest) -> Iterator[Callable[[], None]]:
-    """Kills the primary when it is called; it is back after the test."""
+    """Kill the primary when called; it runs again after the test."""
     yield lambda: lab.signal("primary", signal.SIGKILL)
     lab.start("primary")
     soon(lambda: has_leaders(primary))
@@ -212,7 +212,7 @@ def test_a_recreated_topic(stage: Stage, dead_primary: Callable[[], None]) -> No
 
 
 def lines(process: "subprocess.Popen[bytes]", wanted: Callable[[Any], bool]) -> dict[str, Any]:
-    """The next document that is wanted."""
+    """Return the next document that matches."""
     assert process.stdout is not None
     patience = Patience.of(90)
     document = None
@@ -226,7 +226,7 @@ def lines(process: "subprocess.Popen[bytes]", wanted: Callable[[Any], bool]) -> 
 
 
 def told_at(document: dict[str, Any]) -> float:
-    """When it was said, by the age of what is known; seconds UTC."""
+    """Return the time of a document by the age of its evidence, seconds UTC."""
     known = datetime.fromisoformat(document["known_until"]).timestamp()
     return known + float(document["age_seconds"])
 

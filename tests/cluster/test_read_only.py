@@ -1,4 +1,4 @@
-"""Proof that `drctl gap` changes nothing on either cluster; brokers create topics on demand."""
+"""`drctl gap` changes nothing on either cluster, although brokers create topics on demand."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
@@ -38,10 +38,10 @@ EVERY_RULE = AclBindingFilter(
 
 
 class Everything(NamedTuple):
-    """What a cluster is, as far as a client could change it.
+    """The state of a cluster as far as a client can change it.
 
     Attributes:
-        logs: first and last offset of every partition, of internal topics too.
+        logs: start and end offset of every partition, including internal topics.
     """
 
     logs: Mapping[tuple[str, int], tuple[int, int]]
@@ -54,7 +54,7 @@ Look = Callable[[], tuple[Everything, ...]]
 
 
 def everything(cluster: ClusterUnderTest) -> Everything:
-    """Looked at without any code of drctl."""
+    """Read it without any code of drctl."""
     admin = cluster.admin
     topics = admin.list_topics(timeout=20).topics
     places = [TopicPartition(name, n) for name, t in topics.items() for n in t.partitions]
@@ -80,7 +80,7 @@ def everything(cluster: ClusterUnderTest) -> Everything:
 
 @pytest.fixture(scope="module")
 def quiet(lab: Lab, primary: ClusterUnderTest, secondary: ClusterUnderTest) -> Iterator[Look]:
-    """Looks at both clusters, while nobody but the test does anything."""
+    """Read both clusters while only the test uses them."""
     lab.replicate(False)
 
     def look() -> tuple[Everything, ...]:
@@ -100,7 +100,7 @@ Looked = tuple[tuple[Everything, ...], Ended, tuple[Everything, ...]]
 def looked(
     request: pytest.FixtureRequest, quiet: Look, traps: Analysed, new_drctl: NewDrctl
 ) -> Looked:
-    """Both clusters before a run and after it, with Spark and without."""
+    """Both clusters before and after a run, with Spark and without."""
     drctl = new_drctl({"main": traps.scenario.link}, **WAYS[request.param])
     words = [word for name in TRAPS for word in ("--topic", traps.scenario.topic(name))]
     before = quiet()
@@ -122,7 +122,7 @@ def test_nothing_has_changed(looked: Looked, traps: Analysed) -> None:
 
 
 def test_the_brokers_would_have_created_topics(quiet: Look, secondary: ClusterUnderTest) -> None:
-    """What is proven above is not for lack of opportunity, and would have been noticed."""
+    """A change was possible, and would have been noticed."""
     before = quiet()
     try:
         # The lab's own client asks in a way that creates nothing.

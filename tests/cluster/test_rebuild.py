@@ -1,4 +1,4 @@
-"""`drctl failback --rebuild` on real clusters: the primary is back, and has not its records."""
+"""`drctl failback --rebuild` on real clusters: the primary has recovered without its records."""
 
 from collections import Counter
 
@@ -30,27 +30,27 @@ ALONE = 5
 
 
 class Emptied(Story):
-    """The topic of the primary is not there any more; Connect knows how far it was copied."""
+    """The primary's topic is gone; Connect has the offsets of its replication."""
 
     def empty(self) -> None:
-        """As its disks would be, as far as the link goes."""
+        """Delete the topic, as if the disks were new."""
         self.primary.delete_topics([self.topic])
         soon(lambda: not self.is_there(self.primary))
 
     def has_come_home_before(self) -> None:
-        """What brings records home still excludes records that drctl copied."""
+        """Let the reverse connector exclude reconciled records, as after an earlier failback."""
         with connect(self.lab) as client:
             config = client.config(self.reverse)
             client.put_config(self.reverse, {**config, **filter_to_add(config)})
 
     def impact(self) -> str:
-        """What the plan says that it costs."""
+        """Return the cost that the plan states."""
         plan = self.json(*REBUILD, code=0)
         return next(each["impact"] for each in plan["findings"] if each["check"] == "source-lost")
 
 
 def assert_in_order(story: Emptied) -> None:
-    """Killed as it began to bring everything: that is seen, also without any result of before."""
+    """Kill it when it begins to replicate everything: this is detected without any local file."""
     found = story.run("failback", "--check-order", "--output", "json").document()
     steps = {step["id"]: step for step in found["steps"]}
     assert found["verdict"] != "violated", found
@@ -128,9 +128,9 @@ KNOWN = ("--override", "source-intact=the old replication ran behind new records
 
 
 def test_forward_replication_that_ran_unnoticed(site: Site) -> None:
-    """It has appended the tail of the primary behind new records of the secondary.
+    """It has appended unreplicated records of the primary after new ones of the secondary.
 
-    No boundary tells new from old any more; the primary is filled anew, in that order.
+    No boundary separates new from old records; the primary is rebuilt in that order.
     """
     story = site.keep(Emptied(site))
     story.write("before", FLIGHTS, story.primary, keys="flight")
@@ -191,9 +191,9 @@ WHEN_MS = 1_700_000_000_000
 
 
 def test_it_resumes_after_the_last_copied_record_with_transaction_gaps(site: Site) -> None:
-    """Ends of transactions are offsets without a record, and not copied: they do not tell how far.
+    """Transaction markers are offsets without records and are not replicated.
 
-    The rebuild was given up half-way; what has come is known, and nobody is asked.
+    The rebuild was abandoned half-way; its progress is known without asking anyone.
     """
     story = site.keep(Emptied(site))
     story.lose_the_primary()

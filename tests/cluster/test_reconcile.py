@@ -1,4 +1,4 @@
-"""`drctl reconcile` on two real clusters: records are copied once, in order, whatever is killed."""
+"""`drctl reconcile` on two real clusters: records are copied once, in order, despite kills."""
 
 import json
 import stat

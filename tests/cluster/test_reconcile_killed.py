@@ -1,6 +1,6 @@
 """`drctl reconcile` on two real clusters, ended by SIGKILL around each of its calls.
 
-After each death the run is resumed: each record is there once, in the order of the source.
+After each kill the run is resumed: each record is there once, in the order of the source.
 """
 
 from collections.abc import Iterator, Sequence
@@ -54,7 +54,7 @@ def resume(at: Stage) -> tuple[str, ...]:
 
 
 def dies(at: Stage, death: Death, *words: str) -> None:
-    """The command line, or the run of it that died before, in a process that ends there."""
+    """Return the command line of the run or its resume, in a process that is killed there."""
     moment, call, number = death
     if at.drctl.json("journal", "--link", at.topic)["runs"]:
         words = resume(at)
@@ -62,14 +62,14 @@ def dies(at: Stage, death: Death, *words: str) -> None:
 
 
 def lost_tail(make: NewStage) -> tuple[Stage, str]:
-    """Records of two partitions that the target has none of, and the result that says so."""
+    """Records of two partitions that the target does not have, and a gap result."""
     at = make(2)
     at.primary.produce(at.topic, [record(n, n % 2) for n in range(RECORDS)])
     return at, at.gap()
 
 
 def sent_through(at: Stage, found: str, policy: str, deaths: Sequence[Death]) -> None:
-    """After each death a beginning of each partition is there, once; and all of it at the end."""
+    """After each kill assert a prefix of each partition once; all of it at the end."""
     topic = at.quarantine if policy == "quarantine" else at.topic
     words = ("reconcile", found, "--policy", policy)
     before = 0

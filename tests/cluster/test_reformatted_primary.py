@@ -1,7 +1,7 @@
-"""A primary that was lost with its disks: formatted anew, it is another cluster, and is empty.
+"""A primary that lost its disks: reformatted, it is another cluster, and empty.
 
-What drctl has kept of the cluster that it was (the journal, results of `drctl gap`) names an id
-that nobody has any more.
+drctl's evidence of the old cluster (the journal, results of `drctl gap`) names an id that no
+longer exists.
 """
 
 import signal
@@ -27,7 +27,7 @@ class Formatted(Story):
     """On a lab of its own."""
 
     def lose_the_primary(self) -> None:
-        """Its clients go on at the secondary; what was never copied dies with its disks."""
+        """Clients continue on the secondary; unreplicated records are lost with the disks."""
         self.lead_to("primary")
         self.write_copied()
         assert self.run("gap", "--scope", "full").code == 0
@@ -36,7 +36,7 @@ class Formatted(Story):
 
     @property
     def identity(self) -> str:
-        """Of the primary, as its brokers say."""
+        """Return the primary's cluster id from its brokers."""
         return str(self.primary.admin.list_topics(timeout=30).cluster_id)
 
 

@@ -1,4 +1,4 @@
-"""Two connectors against each other on one topic, under the same names: it has no end by itself."""
+"""Two connectors replicate one topic to each other under the same name: an endless loop."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ PLANS = (("failover", "--mode", "unplanned"), ("failback", "--policy", "copy"))
 
 
 def cycles(document: dict[str, Any], key: str = "findings") -> dict[str, Any]:
-    """What the check says, which says it once."""
+    """Return the check's one finding."""
     (found,) = (each for each in document[key] if each["check"] == "replication-loops")
     return dict(found)
 

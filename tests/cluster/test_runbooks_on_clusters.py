@@ -1,6 +1,6 @@
-"""The shipped runbooks that move clients while both clusters live, carried out on real ones.
+"""The shipped runbooks that move clients while both clusters run, on real ones.
 
-`unplanned-failover` is carried out in test_failover_killed.py.
+test_failover_killed.py runs `unplanned-failover`.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ AFTER = 5
 
 
 def test_two_links_fail_over_at_the_same_time(links: OwnLinks) -> None:
-    """Each has a topic of its own: one switches over, the other's topic moves for good."""
+    """Each has a topic of its own: one is a switchover, the other a permanent move."""
     switched, migrated = links.make(), links.make()
     written = {stage: at_work(stage) for stage in (switched, migrated)}
     for_topic = ("--set", f"topic={migrated.topic}")
@@ -40,7 +40,7 @@ def line(runbook: str, answers: tuple[str, ...], *more: str) -> tuple[str, ...]:
 
 
 def was_carried_out(stage: Stage, answers: tuple[str, ...]) -> None:
-    """Every step of it, the people's in their places, and it says that nothing is lost."""
+    """Assert that every step was done, manual ones in place, and that nothing is reported lost."""
     told = stage.json("report", stage.newest_run, "--verify", code=0)
     assert told["ending"]["status"] == "done"
     assert {step["status"] for step in told["steps"]} <= {"done", "skipped"}
@@ -51,7 +51,7 @@ def was_carried_out(stage: Stage, answers: tuple[str, ...]) -> None:
 
 
 def has_moved(stage: Stage, written: list[str]) -> None:
-    """Each record is there once, and its application goes on there, where it was."""
+    """Assert that each record is there once, and that the application continues there."""
     assert stage.all_of(stage.target) == Counter(written)
     assert positions(stage) == dict.fromkeys(range(PARTITIONS), READ)
     assert stage.leads_to("secondary")

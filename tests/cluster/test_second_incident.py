@@ -1,6 +1,6 @@
-"""The second incident of a link, and the third: what was decided in the first is not asked again.
+"""The second and third incident of a link: earlier decisions are not asked for again.
 
-Records that were quarantined are on the primary alone for good, and each later search finds them.
+Quarantined records remain on the primary alone, and each later search finds them.
 """
 
 import re
@@ -27,11 +27,11 @@ OLDER = 6
 
 
 class Again(OwnHome):
-    """Applications that go over and come home more than once.
+    """Applications that fail over and back repeatedly.
 
     Attributes:
-        both: what both clusters hold once they are at home.
-        aside: what was quarantined; the primary holds that, too.
+        both: records on both clusters after the failback.
+        aside: quarantined records, which the primary also has.
     """
 
     def __init__(self, site: Site) -> None:
@@ -42,20 +42,20 @@ class Again(OwnHome):
         self.has_read: set[str] = set()
 
     def read_there(self, cluster: ClusterUnderTest) -> None:
-        """The group reads what is on both sides in the end, and what it has not read yet."""
+        """Let the group read all of it that it has not read yet."""
         wanted = (set(self.all_of(cluster)) & self.both) - self.has_read
         self.has_read |= set(self.read(self.group, cluster, wanted))
 
     def record(self, prefix: str, count: int, cluster: ClusterUnderTest) -> None:
-        """Records that have to be on both sides in the end."""
+        """Write records that both clusters must have at the end."""
         self.both |= self.wrote(prefix, count, cluster)
 
     def copied(self) -> None:
-        """Wait until the secondary holds all of them."""
+        """Wait until the secondary has all of them."""
         soon(lambda: self.both <= set(self.all_of(self.secondary)))
 
     def lose(self, name: str) -> None:
-        """The primary dies with a tail; some of it is older than what is written afterwards."""
+        """Kill the primary with unreplicated records, some older than records written later."""
         self.copied()
         self.replicate(False)
         self.record(f"tail{name}", TAIL, self.primary)
@@ -71,10 +71,10 @@ class Again(OwnHome):
         self.lab.start("primary")
 
     def is_home_again(self, *words: str) -> Mapping[str, Any]:
-        """The first time, without an override; with nothing lost, copied twice or put aside twice.
+        """Fail back without an override; assert no loss, and no second copy or quarantine.
 
         Returns:
-            What the run says.
+            The report of the run.
         """
         done = self.came_home("failback", *words)
         assert self.connectors.states(self.forward, self.reverse) == ["RUNNING", "STOPPED"]
@@ -84,7 +84,7 @@ class Again(OwnHome):
         return done
 
     def quarantined_once(self) -> None:
-        """Each of them by the offset that its original has on the primary."""
+        """Assert that each is quarantined once, by the offset of its original on the primary."""
         mine = read_logs(self.primary, [self.topic])[self.topic].records
         kept = read_logs(self.secondary, [self.quarantine])[self.quarantine].records
         for number, records in mine.items():
@@ -92,17 +92,17 @@ class Again(OwnHome):
             assert sorted(origins(kept[number])) == wanted, number
 
     def missing(self) -> int:
-        """As a new result of drctl gap says."""
+        """Return the unreplicated records in a new gap result."""
         return int(self.json("gap", "--scope", "full", code=1)["totals"]["unreplicated"])
 
     def step_e(self, code: int) -> tuple[str, str]:
-        """What `--check-order` says of the decisions."""
+        """Return what `--check-order` says of the decisions."""
         found = self.json("failback", "--check-order", code=code)
         (seen,) = [(s["observed"], s["why"]) for s in found["steps"] if s["id"] == "e"]
         return seen
 
     def go_over(self, name: str) -> None:
-        """By plan: what was quarantined is not waited for, and what is new comes along."""
+        """Fail over as planned: quarantined records are not awaited, new ones are replicated."""
         self.record(f"between{name}", NEW, self.primary)
         over = self.json("failover", *GO, code=0)
         assert (over["status"], over["rpo"]) == ("done", NOTHING_LOST), over
@@ -154,7 +154,7 @@ def test_quarantined_records_need_no_second_decision(again: Again) -> None:
 
 
 def reconciled(done: Mapping[str, Any], told: str) -> None:
-    """What became of the records that only the primary had, in the run and on its page."""
+    """Return what happened to records of the primary alone, in the run and on its page."""
     assert steps_of(done, "detail")["reconcile"] == f"all reconciled: {told}"
     html = Path(done["report"]).read_text(encoding="utf-8")
     page = " ".join(re.sub("<[^>]*>", " ", html).split())

@@ -1,7 +1,7 @@
-"""A frozen source that goes on while clients are moved away, behind MirrorMaker 2's defaults.
+"""A frozen source continues while clients move, with MirrorMaker 2's defaults.
 
-Its tasks were told to stop, or are gone, and its connectors still wait for it: nothing that it says
-from then on may stand behind what applications write to the target.
+Its tasks were stopped or are gone, and its connectors still wait for the source: none of its
+records may follow those that applications write to the target.
 """
 
 import signal
@@ -49,7 +49,7 @@ def by_default(site: Site) -> Iterator[Stage]:
 
 
 def frozen(stage: Stage) -> None:
-    """The source hangs, with records that nobody has fetched: the replicator was cut short."""
+    """Freeze the source with unreplicated records: replication was cut off."""
     stage.written(COPIED, "copied")
     stage.lab.signal("connect", signal.SIGSTOP)
     # These answer the fetches that are under way; nobody asks for what comes after them.
@@ -61,7 +61,7 @@ def frozen(stage: Stage) -> None:
 
 
 def moved_while(stage: Stage, what: str, step: str) -> int:
-    """The exit code of an unplanned failover; the source goes on at this entry of its journal."""
+    """Return the exit code of an unplanned failover; the source continues at this journal entry."""
     with stage.running(*UNPLANNED) as process:
         until = time.monotonic() + stage.deadline_s
         while not stage.has(what, step):
@@ -75,7 +75,7 @@ def moved_while(stage: Stage, what: str, step: str) -> int:
 
 
 def values_there(stage: Stage) -> list[list[str]]:
-    """Of each partition of the target, in their order."""
+    """Return the values of each partition of the target, in order."""
     places = {TopicPartition(stage.topic, number): 0 for number in range(PARTITIONS)}
     with KafkaClusterReader(Connection("secondary", stage.target.properties())) as reader:
         found = reader.following(places, 1000).values()

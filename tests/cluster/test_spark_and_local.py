@@ -1,4 +1,4 @@
-"""Spark digests what is much; what is left to compare is little, and compared without it."""
+"""Spark digests many records; the few that remain are compared without it."""
 
 import pytest
 

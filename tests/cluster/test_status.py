@@ -1,4 +1,4 @@
-"""`drctl status` on real clusters: of a link that copies, that stands, and whose source is gone."""
+"""`drctl status` on real clusters: a replicating link, a stopped one, an unreachable source."""
 
 import signal
 import time
@@ -25,14 +25,14 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
 
 
 def status(config: Path) -> tuple[int, dict[str, Any]]:
-    """The exit code and the document."""
+    """Return the exit code and the document."""
     ran = Drctl(config.parent, config)("-o", "json", "status")
     return ran.code, check(ran.document())
 
 
 @contextmanager
 def listening(config: Path) -> Iterator[str]:
-    """The address of the metrics of `drctl status --listen`."""
+    """Run `drctl status --listen`; return its metrics address."""
     address = f"127.0.0.1:{free_ports(1)[0]}"
     words = ("status", "--listen", address, "--every", "1s")
     with Drctl(config.parent, config).running(*words) as process:
@@ -44,7 +44,7 @@ def listening(config: Path) -> Iterator[str]:
 
 
 def numbers(address: str) -> dict[str, float]:
-    """By metric, without labels but for the mode; empty where nobody answers."""
+    """Return metrics without labels except the mode; empty if nobody responds."""
     try:
         with urlopen(address, timeout=5) as answer:
             text = answer.read().decode()

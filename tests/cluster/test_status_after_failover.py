@@ -1,6 +1,6 @@
-"""A run that was killed half-way, and a failover that is over: what drctl says of the link then.
+"""What drctl reports of a link after a killed run and after a completed failover.
 
-Whatever readies a failover would harm clients by now; nothing of it is advised any more.
+Preparing a failover would harm clients now; nothing suggests it any more.
 """
 
 from typing import Any
@@ -22,20 +22,20 @@ Rows = list[dict[str, Any]]
 
 
 def doctor(stage: Stage) -> Rows:
-    """What is not as it should be."""
+    """Return the findings that are not ok."""
     found = stage.run("doctor", "--output", "json").document()
     return [row for row in found["checks"] if row["status"] not in ("ok", "not-checked")]
 
 
 def blockers(stage: Stage, mode: str) -> Rows:
-    """What stands against a failover of this mode, as `drctl status` says."""
+    """Return what blocks a failover of this mode, according to `drctl status`."""
     seen = stage.json("status", code=1)
     assert not seen[mode]["go"]
     return list(seen[mode]["blockers"])
 
 
 def cause(rows: Rows, name: str) -> dict[str, Any]:
-    """It is there once, or first."""
+    """Assert that it is there once, or first."""
     return next(row for row in rows if row["check"] == name)
 
 
@@ -59,7 +59,7 @@ def test_diagnosis_of_a_killed_run_and_after_clients_have_moved(link: Stage) -> 
 
 
 def the_killed_run_is_named(stage: Stage, run: str) -> None:
-    """Before all else, with what goes on with it; nothing else is to be cured."""
+    """Assert that the run comes first with its resume command, and nothing else has a remedy."""
     assert stage.denials(stage.source) > 0, "it was killed too early"
     for rows in (doctor(stage), blockers(stage, "planned"), blockers(stage, "unplanned")):
         first, *rest = [row for row in rows if row["check"] == UNFINISHED] + [
@@ -74,7 +74,7 @@ def the_killed_run_is_named(stage: Stage, run: str) -> None:
 
 
 def clients_are_on_the_target(stage: Stage, run: str) -> None:
-    """Since when and by which run; what follows from it has no remedy of its own."""
+    """Assert since when and by which run; its consequences have no remedy of their own."""
     rows = doctor(stage)
     for each in (rows, blockers(stage, "planned"), blockers(stage, "unplanned")):
         moved = cause(each, MOVED)

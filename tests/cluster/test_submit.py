@@ -1,4 +1,4 @@
-"""`drctl gap` on a real Spark cluster, by itself and with `--submit`: nothing is left of it."""
+"""`drctl gap` on a real Spark cluster, directly and with `--submit`: it leaves nothing behind."""
 
 import json
 import signal
@@ -33,7 +33,7 @@ SCAN_S = 25
 
 @dataclass(frozen=True)
 class Way:
-    """How it comes to the cluster, as which application, and what is then seen of it."""
+    """How a job gets to the cluster, its application name, and what is seen of it."""
 
     options: tuple[str, ...]
     application: str
@@ -69,7 +69,7 @@ def seen(
     new_drctl: NewDrctl,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Seen:
-    """A run on the cluster, looked at from all sides while it works."""
+    """A run on the cluster, observed from all sides."""
     topics = [word for name in TRAPS for word in ("--topic", traps.scenario.topic(name))]
     links, events = {"main": traps.scenario.link}, tmp_path_factory.mktemp("events")
     return watched_run(new_drctl, links, spark_cluster, events, *way.options, *topics)
@@ -116,7 +116,7 @@ def test_passwords_are_visible_nowhere(
 
 
 def submissions(cluster: Standalone, name: str = "drctl-gap") -> list[dict[str, Any]]:
-    """Those of this file, the first one first."""
+    """Return this file's submissions in order."""
     found = [a for a in applications(cluster) if a["name"] == name]
     return sorted(found, key=lambda a: str(a["id"]))
 
@@ -135,7 +135,7 @@ def slowly(
     new_drctl: NewDrctl,
     tmp_path: Path,
 ) -> Iterator[Callable[..., Running]]:
-    """Starts a submission that reads for `SCAN_S`; whatever becomes of it, nothing of it stays."""
+    """Start a submission that reads for `SCAN_S`; remove everything of it."""
     topic = half(20, 19)
     (tmp_path / "shared").mkdir()
     drctl = new_drctl(

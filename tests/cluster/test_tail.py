@@ -1,4 +1,4 @@
-"""The tail behind a real MirrorMaker 2, whose position is asked from a real Connect worker."""
+"""The tail with a real MirrorMaker 2, whose position comes from a real Connect worker."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -26,7 +26,7 @@ RUNS = map("run-{}".format, count())
 def topic(
     lab: Lab, primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock
 ) -> Iterator[str]:
-    """15,000 records that MirrorMaker 2 has copied, and 300 that came when it was paused."""
+    """15,000 replicated records, and 300 written while MirrorMaker 2 was paused."""
     name = "flights-tail"
     for cluster in (primary, secondary):
         cluster.create_topic(name)
@@ -116,7 +116,7 @@ def test_a_short_time_limit_reads_the_tail_and_is_not_complete(drctl: Drctl) -> 
 def test_records_lost_before_the_position_make_the_tail_longer(
     drctl: Drctl, topic: str, secondary: ClusterUnderTest
 ) -> None:
-    """As after somebody moved the connector's offsets: a hole that nobody knows of."""
+    """Somebody moved the connector's offsets: a gap that nothing else shows."""
     secondary.delete_records(topic, 0, COPIED - 5000)
     ended = run(drctl, "--scope", "tail")
     (partition,) = ended.document()["topics"][0]["partitions"]

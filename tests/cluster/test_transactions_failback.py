@@ -1,7 +1,7 @@
-"""An application that writes in transactions all the way: over to the secondary, and home.
+"""Failover and failback with an application that writes in transactions throughout.
 
-MirrorMaker 2 copies what is committed only (`isolation.level=read_committed`): by default it copies
-what was aborted, too. A transaction is open whenever a fence closes.
+MirrorMaker 2 replicates committed records only (`isolation.level=read_committed`); by default it
+also replicates aborted ones. A transaction is open whenever a fence is set.
 """
 
 import signal
@@ -31,7 +31,7 @@ OPEN = "follow an open transaction"
 
 
 class Transacting(OwnHome):
-    """Its application commits and aborts; what is committed is copied."""
+    """Its application commits and aborts; committed records are replicated."""
 
     def __init__(self, site: Site) -> None:
         # It writes all the while: there is always a record on its way.
@@ -42,13 +42,13 @@ class Transacting(OwnHome):
         self.copies_what_is("read_committed")
 
     def copies_what_is(self, level: str) -> None:
-        """In both directions."""
+        """Set the isolation level in both directions."""
         for name in (self.forward, self.reverse):
             self.connectors.configure(name, source__consumer__isolation__level=level)
 
     @contextmanager
     def application(self, cluster: ClusterUnderTest, prefix: str) -> Iterator[Application]:
-        """At work there; it has committed and aborted something when the block begins."""
+        """Run the application; it has committed and aborted when the block begins."""
         made = Application(cluster, self.topic, prefix, self.told)
         before = len(self.told.committed), len(self.told.aborted)
         with made.at_work():
@@ -64,24 +64,24 @@ class Transacting(OwnHome):
     def another(
         self, cluster: ClusterUnderTest, prefix: str, timeout_s: int = LONG_S
     ) -> Transaction:
-        """A transaction beside those of the application."""
+        """Return a transaction besides those of the application."""
         return Transaction(cluster, self.topic, prefix, timeout_s)
 
     @contextmanager
     def under_way(self, *words: str) -> "Iterator[Going]":
-        """A run that ends well behind the block, whose journal is not taken for an earlier one."""
+        """Run a command that ends after the block; earlier journals do not count."""
         earlier = self.newest_run
         with self.running(*words, *GO) as process:
             yield Going(self, process, earlier)
             self.ends(process)
 
     def read_there(self, cluster: ClusterUnderTest) -> None:
-        """The group reads what is there by now."""
+        """Let the group read everything."""
         wanted = set(self.all_of(cluster))
         self.has_read += self.read(self.group, cluster, wanted - set(self.has_read))
 
     def each_once(self) -> None:
-        """All that was committed is on both sides; what was aborted is on neither."""
+        """Assert that committed records are on both clusters once, and aborted ones on neither."""
         assert not self.told.unclear
         everything = Counter(self.told.committed)
         assert set(everything.values()) == {1}
@@ -89,7 +89,7 @@ class Transacting(OwnHome):
 
 
 class Going:
-    """A run under way, that a transaction holds up."""
+    """A run that waits for a transaction."""
 
     def __init__(self, home: Transacting, process: subprocess.Popen[bytes], earlier: str) -> None:
         self._home, self._process, self._earlier = home, process, earlier
@@ -110,10 +110,10 @@ def home(site: Site) -> Transacting:
 
 
 def go_home(home: Transacting, *words: str, waited_for: str) -> None:
-    """With an application at work until the fence closes, and a transaction open when it does.
+    """Fail back with a running application and a transaction open at the fence.
 
     Args:
-        waited_for: the cluster on which `find-missing` waits for a transaction to end.
+        waited_for: the cluster on which `find-missing` waits for a transaction.
     """
     told = home.told
     with home.application(home.secondary, "away") as away:
@@ -162,7 +162,7 @@ def test_a_planned_failover_and_failback(home: Transacting) -> None:
 
 
 def test_an_unplanned_failover_and_failback(home: Transacting) -> None:
-    """The primary dies with a tail that was never copied, and with a transaction open."""
+    """The primary dies with unreplicated records and an open transaction."""
     told = home.told
     with home.application(home.primary, "first"):
         home.read_there(home.primary)
@@ -184,7 +184,7 @@ def test_an_unplanned_failover_and_failback(home: Transacting) -> None:
 
 
 def test_aborted_records_are_copied_by_default(home: Transacting) -> None:
-    """Doctor names it beforehand; afterwards no boundary tells new records from old ones."""
+    """Doctor warns beforehand; afterwards no boundary separates new from old records."""
     (row,) = aborted_row(home)
     assert row["status"] == "ok", row
     home.copies_what_is("read_uncommitted")

@@ -1,6 +1,6 @@
-"""`drctl offsets translate` beside MirrorMaker 2's own answers, on a real MirrorMaker 2.
+"""`drctl offsets translate` compared with MirrorMaker 2's own translation.
 
-The exact position is found by plain consumers: behind the copy of the last consumed record.
+Plain consumers find the exact offset: after the copy of the last consumed record.
 """
 
 import random
@@ -34,7 +34,7 @@ CHECKPOINT = "mm2-checkpoint"
 
 
 class Mirror:
-    """A mirrored topic, groups that lag, and who translates."""
+    """A mirrored topic, lagging groups, and drctl."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Mirror:
         self._held: dict[tuple[str, int, int], dict[int, bytes]] = {}
 
     def write(self, count: int, *, replicas: bool = True) -> None:
-        """Different records, in bursts of one time."""
+        """Write distinct records in bursts with equal timestamps."""
         before = sum(self.source.end_offsets(self.topic).values())
         records = [
             Record(n % PARTITIONS, 0, 1_700_000_000_000 + n // 100, b"k%d" % (n % 50), b"v%d" % n)
@@ -65,23 +65,23 @@ class Mirror:
             self.await_copies()
 
     def await_copies(self) -> None:
-        """Until the target holds as many."""
+        """Wait until the target has as many."""
 
         soon(lambda: self.target.end_offsets(self.topic) == self.source.end_offsets(self.topic))
 
     def commit(self, group: str, partition: int, offset: int) -> None:
-        """As if a consumer had."""
+        """Commit an offset, as a consumer does."""
         stand(self.source, self.topic, {f"{self.prefix}-{group}": {partition: offset}})
         self.positions[f"{self.prefix}-{group}", partition] = offset
 
     def await_checkpoints(self, group: str) -> None:
-        """Until MirrorMaker 2 says where that group goes on."""
+        """Wait until MirrorMaker 2 has checkpoints of that group."""
         wanted = {TopicPartition(self.topic, p) for g, p in self.positions if g.endswith(group)}
         name = f"{self.prefix}-{group}"
         soon(lambda: wanted <= self.own.translated(name).keys())
 
     def rows(self, *, code: int = 0) -> dict[tuple[str, int], dict[str, Any]]:
-        """What drctl says, by group and partition."""
+        """Return drctl's translation by group and partition."""
         document = self.drctl.json("translate", "--group-regex", f"{self.prefix}-.*", code=code)
         return {
             (r["group"], r["partition"]): r
@@ -90,19 +90,19 @@ class Mirror:
         }
 
     def said(self, group: str, partition: int) -> dict[str, dict[str, Any]]:
-        """What each method says, by its name."""
+        """Return the result of each method by name."""
         name = f"{self.prefix}-{group}"
         document = self.drctl.json("explain", name, self.topic, str(partition))
         return {m["method"]: m for m in document["methods"]}
 
     def exact(self, partition: int, offset: int) -> int:
-        """Behind the copy of the last consumed record; every value is another."""
+        """Return the offset after the copy of the last consumed record; all values differ."""
         value = self.held(self.source, partition)[offset - 1]
         theirs = self.held(self.target, partition)
         return next(found for found in sorted(theirs) if theirs[found] == value) + 1
 
     def transaction(self, count: int, name: str, *, aborts: bool) -> None:
-        """In the first partition."""
+        """Write a transaction to the first partition."""
         producer = self.source.producer(transactional__id=f"{self.prefix}-{name}")
         producer.init_transactions(DEADLINE_S)
         producer.begin_transaction()
@@ -112,7 +112,7 @@ class Mirror:
         (producer.abort_transaction if aborts else producer.commit_transaction)(DEADLINE_S)
 
     def held(self, cluster: ClusterUnderTest, partition: int) -> Mapping[int, bytes]:
-        """Values by offset."""
+        """Return values by offset."""
         place = cluster.name, partition, cluster.end_offsets(self.topic)[partition]
         if place not in self._held:
             # Aborted records, too: MirrorMaker 2 copies them.
@@ -181,7 +181,7 @@ def test_never_too_far_and_never_worse_than_mirrormaker(mirror: Mirror) -> None:
 
 
 def test_a_group_that_was_reset_backwards(mirror: Mirror) -> None:
-    """MirrorMaker 2 that has not looked since (or cannot tell) leaves its old answer."""
+    """If MirrorMaker 2 has not read it since, or cannot translate it, the checkpoint remains."""
     mirror.write(RECORDS)
     mirror.commit("back", 0, 1_400)
     mirror.write(500)
@@ -237,7 +237,7 @@ def test_a_group_passes_copies_of_aborted_records(
     secondary: ClusterUnderTest,
     level: str,
 ) -> None:
-    """MirrorMaker 2 copies it by default; seen with the source alive, and when it is lost."""
+    """MirrorMaker 2 replicates them by default; with a reachable source and with a lost one."""
     connect = mirror.lab.parts.worker.client()
     config = connect.config("mm2-source")
     try:

@@ -1,4 +1,4 @@
-"""`drctl offsets translate` on links of every kind, without a replicator: both sides are filled."""
+"""`drctl offsets translate` on links of every kind, without a replicator: the test fills both."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ def records(partition: int, numbers: Sequence[int]) -> list[Record]:
 
 
 class Stage:
-    """A link of one topic, and groups of a name of their own."""
+    """A link with one topic, and groups with names of their own."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Stage:
         self.prefix = prefix
 
     def commit(self, group: str, *offsets: int) -> str:
-        """In the partitions from 0 on; gives the group's name."""
+        """Commit offsets for the partitions from 0 on; return the group's name."""
         name = f"{self.prefix}-{group}"
         stand(self.source, self.topic, {name: dict(enumerate(offsets))})
         return name
@@ -58,7 +58,7 @@ class Stage:
 
 @pytest.fixture
 def stage(site: Site) -> Iterator[Any]:
-    """Makes stages; what they made on the target is deleted."""
+    """Create stages; their topics on the target are deleted."""
     made: list[str] = []
 
     def make(replicator: Mapping[str, Any], partitions: int = 1, shift: int = SHIFT) -> Stage:
@@ -137,7 +137,7 @@ def test_blocked_rows(stage: Any) -> None:
 
 @contextmanager
 def members(found: Stage, busy: str, sharing: str) -> Iterator[None]:
-    """Somebody reads in one group on the target, and shares a topic on the source."""
+    """One group is active on the target and shares a topic on the source."""
     topic = f"copy.{found.topic}"
     with (
         member(found.target.properties(), busy, topic),

@@ -1,4 +1,4 @@
-"""Every trap on real brokers: `drctl gap` says what was worked out by hand, and the reference."""
+"""Every trap on real brokers: `drctl gap` agrees with the expected result and the reference."""
 
 from dataclasses import replace
 from typing import Any
@@ -39,7 +39,7 @@ def agree_with_reference(analysed: Analysed, trap: Trap) -> None:
 
 @pytest.fixture(scope="module", params=WAYS)
 def each(request: pytest.FixtureRequest) -> Analysed:
-    """The traps, analysed by Spark and without it."""
+    """The traps, compared by Spark and without it."""
     found = request.getfixturevalue({"direct": "traps", "spark": "sparks_traps"}[request.param])
     assert isinstance(found, Analysed)
     return found

@@ -1,7 +1,7 @@
-"""Both sites write the same topic, each copy is named after the site that it comes from.
+"""Both clusters write the same topic; each copy has its origin's prefix.
 
-One site is lost, and comes back: there is nothing to come home to, for every topic has one writer.
-A group that read both topics there goes on away from it, and goes on there again.
+One cluster is lost and recovers. Every topic has one writer, so there is nothing to fail back. A
+group that read both topics there moves away and returns.
 """
 
 import signal
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(600)]
 
 
 class SameTopics(Journey):
-    """Both sites write the same topic; each copy has the name of the site that it comes from."""
+    """Both clusters write the same topic; each copy has the prefix of its origin."""
 
     def __init__(self, site: Site) -> None:
         unique, lab = uuid4().hex[:6], site.lab
@@ -52,15 +52,15 @@ class SameTopics(Journey):
         allow(self.secondary, APP, f"{self.east}.{topic}")
 
     def copy_on(self, cluster: ClusterUnderTest) -> str:
-        """What the other site's topic is called there."""
+        """Return the name of the other cluster's topic on this one."""
         return f"{self.west if cluster is self.primary else self.east}.{self.topic}"
 
     def copies_on(self, cluster: ClusterUnderTest) -> Counter[str]:
-        """Every record that came from the other site."""
+        """Return every record that came from the other cluster."""
         return held(self.in_order(cluster, self.copy_on(cluster)))
 
     def copied(self, cluster: ClusterUnderTest, number: int) -> None:
-        """Wait until so many came to it."""
+        """Wait until this many were replicated to it."""
         name = self.copy_on(cluster)
 
         def there() -> bool:
@@ -70,7 +70,7 @@ class SameTopics(Journey):
         soon(there, f"{name} is not copied", 90)
 
     def read_both(self, cluster: ClusterUnderTest, wanted: set[str]) -> Counter[str]:
-        """Read the site's own topic and the copy in the group, until it has these; commit."""
+        """Read the cluster's own topic and the copy as the group until it has these; commit."""
         own = {"session.timeout.ms": 6000}
         topics = [self.topic, self.copy_on(cluster)]
         enough = lambda got: wanted <= set(got)  # noqa: E731
@@ -79,11 +79,11 @@ class SameTopics(Journey):
         return Counter(values)
 
     def stands(self, cluster: ClusterUnderTest) -> dict[tuple[str, int], int]:
-        """Where the group does, by topic and partition."""
+        """Return the group's committed offsets by topic and partition."""
         return places_on(cluster, self.group)
 
     def ends_of(self, cluster: ClusterUnderTest, *topics: str) -> dict[tuple[str, int], int]:
-        """Where topics end."""
+        """Return the end offsets of topics."""
         return {
             (topic, number): end
             for topic in topics

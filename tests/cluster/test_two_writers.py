@@ -1,4 +1,4 @@
-"""Applications of two sites write the same topic: comparing and reconciling each direction."""
+"""Applications of two clusters write the same topic: comparison and reconcile per direction."""
 
 import pytest
 

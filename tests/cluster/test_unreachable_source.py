@@ -1,4 +1,4 @@
-"""Offsets of an unreachable source: from copies of its own topic, tracked offsets, provenance."""
+"""Offsets of an unreachable source: from its copied offsets topic, tracking, provenance."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +23,7 @@ RECORDS, COPIED, DELETED = 300, 280, 20
 
 
 class Mirrored(Silent):
-    """A mirror that keeps offsets, and a copy of the topic of positions."""
+    """An offset-preserving mirror, and a copy of the offsets topic."""
 
     def __init__(self, site: Site) -> None:
         self.copy = f"copy-{uuid4().hex[:8]}.__consumer_offsets"
@@ -35,7 +35,7 @@ class Mirrored(Silent):
         self.target.delete_records(self.topic, 0, DELETED)
 
     def mirror_positions(self) -> None:
-        """Copy everything that the source's own topic of positions holds now."""
+        """Copy the current content of the source's offsets topic."""
         ends = self.source.end_offsets(consumer_offsets.TOPIC)
         if self.copy not in self.target.admin.list_topics(timeout=DEADLINE_S).topics:
             self.target.create_topic(self.copy, len(ends), {"cleanup.policy": "compact"})
@@ -102,7 +102,7 @@ BEHIND, SINCE = 7_000, 500
 
 
 def test_groups_resume_at_the_newest_recorded_copy(site: Site) -> None:
-    """They had consumed thousands of records more than were replicated when the source died."""
+    """They had consumed thousands of unreplicated records when the source died."""
 
     def record(number: int) -> Record:
         return Record(0, number, NOON + number // 3, b"k%d" % (number % 50), b"v%d" % number)
@@ -152,12 +152,12 @@ def own(cluster_id: str, topic: str, offset: int) -> Headers:
 
 
 def named_record(number: int, headers: Headers = ()) -> Record:
-    """The same content and time at every offset: nothing but its header tells one from another."""
+    """Return a record with the same content and time at every offset; only its header differs."""
     return Record(0, number, NOON, b"k", b"v", headers)
 
 
 class Naming(Silent):
-    """Copies under another name, each of which names its offset on the source."""
+    """Copies under another name, each with a header of its source offset."""
 
     def __init__(self, site: Site, named: Named, cluster_id: str = "") -> None:
         topic = site.new_topic(1, on=("primary",))

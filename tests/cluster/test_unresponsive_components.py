@@ -1,7 +1,7 @@
-"""Whoever is dead, frozen or behind a black hole: every command answers, and says the same of it.
+"""With dead, frozen or unreachable components every command ends and reports the same.
 
-A row is who is silent and how. Only `drctl` is kept from a party that is dead or behind a black
-hole, by an address where nobody listens, or where connecting hangs; one that is frozen is stopped.
+A row is a component and its fault. For a dead or unreachable component only `drctl` is given an
+address where nobody listens or where connecting hangs; a frozen one is stopped.
 """
 
 import re
@@ -68,7 +68,7 @@ ROWS = [
 
 
 def code_of(words: Sequence[str], silent: Sequence[str], fault: Fault) -> int | None:
-    """What a command ends with; None where it is not to be run."""
+    """Return the expected exit code of a command; None if it is not run."""
     lost = SOURCE in silent or TARGET in silent
     if SOURCE in silent and TARGET in silent:
         return 5
@@ -89,7 +89,7 @@ def code_of(words: Sequence[str], silent: Sequence[str], fault: Fault) -> int | 
 
 @contextmanager
 def black_hole() -> Iterator[int]:
-    """A port at which connecting hangs: its queue is full, and the kernel drops what comes."""
+    """Return a port where connecting hangs: its queue is full and the kernel drops packets."""
     with ExitStack() as open_:
         listening = open_.enter_context(socket.socket())
         listening.bind(("127.0.0.1", 0))
@@ -107,7 +107,7 @@ def black_hole() -> Iterator[int]:
 
 
 class Command(LinkCommand):
-    """drctl on a link of which some are silent."""
+    """drctl on a link with unresponsive components."""
 
     deadline_s = 150.0
 
@@ -125,7 +125,7 @@ class Command(LinkCommand):
 
 
 class Pair:
-    """Both clusters and Connect, of which some can be taken away."""
+    """Both clusters and Connect, any of which can be made unreachable."""
 
     def __init__(
         self, lab: Lab, clusters: Mapping[str, ClusterUnderTest], make: NewDrctl, topic: str
@@ -160,7 +160,7 @@ class Pair:
             yield Command(self.make, link, sections)
 
     def changed(self, cluster: str, **changes: str) -> Command:
-        """With other properties of a cluster, or another `bootstrap`."""
+        """Return it with other properties of a cluster, or another `bootstrap`."""
         sections = {name: cluster_section(each) for name, each in self.clusters.items()}
         section = sections[cluster]
         if "bootstrap" in changes:

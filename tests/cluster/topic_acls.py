@@ -1,4 +1,4 @@
-"""Who may do what with topics that the lab knows nothing of."""
+"""ACLs of topics that the lab does not know."""
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
@@ -41,7 +41,7 @@ def about(
     pattern: ResourcePatternType = _LITERAL,
     permission: AclPermissionType = _ANY,
 ) -> AclBindingFilter:
-    """All rules that name this topic."""
+    """Return all ACLs that name this topic."""
     principal = f"User:{user}" if user else None
     where = ResourceType.TOPIC, topic, pattern, principal, None
     return AclBindingFilter(*where, AclOperation.ANY, permission)
@@ -53,7 +53,7 @@ def grant(cluster: ClusterUnderTest, *rules: AclBinding) -> None:
 
 
 def revoke(cluster: ClusterUnderTest, *filters: AclBindingFilter) -> int:
-    """How many rules were removed."""
+    """Remove ACLs; return how many."""
     return sum(len(done.result()) for done in cluster.admin.delete_acls([*filters]).values())
 
 
@@ -69,7 +69,7 @@ def rules_of(cluster: ClusterUnderTest, topic: str) -> set[str]:
 
 
 def allow(cluster: ClusterUnderTest, user: str, topic: str) -> None:
-    """Let it read and write a topic; it is known when this returns."""
+    """Allow a user to read and write a topic; in effect on return."""
     grant(cluster, *(rule(user, topic, each) for each in USES))
     _await_rights(cluster, user, topic, USES)
 
@@ -77,7 +77,7 @@ def allow(cluster: ClusterUnderTest, user: str, topic: str) -> None:
 def _await_rights(
     cluster: ClusterUnderTest, user: str, topic: str, operations: tuple[AclOperation, ...]
 ) -> None:
-    """Until a broker that is asked by the user says so."""
+    """Wait until a broker confirms this to the user."""
     mine = AdminClient(cluster.properties(user))
 
     def known() -> bool:
@@ -93,21 +93,21 @@ def _await_rights(
 
 
 def lift(cluster: ClusterUnderTest, user: str, topic: str) -> None:
-    """Remove what denies it anything there, as an engineer does who knows nothing of drctl.
+    """Remove all denials of a user on the topic, as an engineer who does not know drctl.
 
-    It may write again when this returns.
+    The user can write again on return.
     """
     assert remove_denials(cluster, user, topic), f"nothing keeps {user} from {topic}"
     _await_rights(cluster, user, topic, (AclOperation.WRITE,))
 
 
 def remove_denials(cluster: ClusterUnderTest, user: str, topic: str) -> int:
-    """How many rules were removed."""
+    """Remove deny ACLs; return how many."""
     return revoke(cluster, about(topic, user, permission=_DENY))
 
 
 def denials(cluster: ClusterUnderTest, *names: str) -> int:
-    """How many rules keep somebody from these topics and groups."""
+    """Return the number of deny ACLs on these topics and groups."""
     with KafkaAclReader(Connection(cluster.name, cluster.properties())) as reader:
         found = reader.acls()
     rules = getattr(found, "rules", ())
@@ -115,5 +115,5 @@ def denials(cluster: ClusterUnderTest, *names: str) -> int:
 
 
 def forget(cluster: ClusterUnderTest, *topics: str) -> None:
-    """Take every rule of these away, those that denied included."""
+    """Remove all ACLs of these, including deny ACLs."""
     revoke(cluster, *map(about, topics))

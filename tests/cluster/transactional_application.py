@@ -1,4 +1,4 @@
-"""Applications that write in transactions, and what became of each record by their own account."""
+"""Applications that write in transactions, and their own account of each record."""
 
 import threading
 from collections.abc import Iterator
@@ -22,10 +22,10 @@ DEADLINE_S = 30
 
 @dataclass
 class Told:
-    """What applications were told of their records.
+    """What applications know of their records.
 
     Attributes:
-        unclear: commits of which nobody knows whether they came about.
+        unclear: commits with an unknown result.
     """
 
     committed: list[str] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Told:
 
 
 class Transaction:
-    """One whose producer is ready; its records are in the log once it is open."""
+    """A transaction with an initialized producer; its records are written once it is open."""
 
     def __init__(self, cluster: ClusterUnderTest, topic: str, prefix: str, timeout_s: int) -> None:
         self.values = [f"{prefix}-{number}" for number in range(TOGETHER * 2)]
@@ -42,23 +42,23 @@ class Transaction:
         self._producer = transactional(cluster, timeout_s)
 
     def open(self) -> None:
-        """Write all of it, and leave it open."""
+        """Write all records, and leave it open."""
         self._producer.begin_transaction()
         append(self._producer, self._topic, self.values)
 
     def commit(self) -> list[str]:
-        """What is committed by it."""
+        """Commit; return the committed values."""
         self._producer.commit_transaction(DEADLINE_S)
         return self.values
 
     def abort(self) -> list[str]:
-        """What is in the log, and no record."""
+        """Abort; its records stay in the log without effect."""
         self._producer.abort_transaction(DEADLINE_S)
         return self.values
 
 
 class Application:
-    """Transaction after transaction, some of them aborted, until it is refused or told to stop."""
+    """Writes transaction after transaction, some aborted, until it is refused or stopped."""
 
     def __init__(self, cluster: ClusterUnderTest, topic: str, prefix: str, told: Told) -> None:
         self._topic, self._prefix, self._told = topic, prefix, told
@@ -68,7 +68,7 @@ class Application:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Until the end of the block."""
+        """Run it during the block."""
         thread = threading.Thread(target=self._work, daemon=True)
         thread.start()
         try:
@@ -79,7 +79,7 @@ class Application:
 
     @property
     def refused(self) -> bool:
-        """Whether the cluster has taken no more of its records."""
+        """Whether the cluster refuses its records."""
         return self._refused
 
     def _work(self) -> None:
@@ -91,7 +91,7 @@ class Application:
             self._stop.wait(PAUSE_S)
 
     def _one(self, values: list[str], *, aborts: bool) -> None:
-        """A transaction; where its records are refused, it is aborted."""
+        """Write one transaction; abort it if its records are refused."""
         self._producer.begin_transaction()
         try:
             append(self._producer, self._topic, values)
@@ -104,7 +104,7 @@ class Application:
             self._told.aborted += values
 
     def _committed(self, values: list[str]) -> bool:
-        """Whether it came about; where nobody knows it is left as it is."""
+        """Whether it was committed; an unknown result is left unknown."""
         try:
             self._producer.commit_transaction(DEADLINE_S)
         except KafkaException as failed:
@@ -118,7 +118,7 @@ class Application:
 
 
 def transactional(cluster: ClusterUnderTest, timeout_s: int) -> Producer:
-    """A producer of the application, with a transactional id of its own that the lab allows."""
+    """Return a producer with a transactional id that the lab allows."""
     producer = cluster.producer(
         APP,
         transactional__id=f"{APP}-{uuid4().hex[:8]}",
@@ -130,10 +130,10 @@ def transactional(cluster: ClusterUnderTest, timeout_s: int) -> Producer:
 
 
 def append(producer: Producer, topic: str, values: list[str]) -> None:
-    """To all partitions in turn, each under a key of its own, all of them acknowledged.
+    """Append to all partitions in turn, each under its own key; all are acknowledged.
 
     Raises:
-        KafkaException: the cluster did not take one.
+        KafkaException: the cluster did not accept one.
     """
     failed: list[KafkaException] = []
 

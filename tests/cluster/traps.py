@@ -1,4 +1,4 @@
-"""Every trap known to a gap analysis, as one topic each, with the answer worked out by hand."""
+"""Every known trap of a comparison, one topic each, with the result worked out by hand."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,12 +22,12 @@ Ranges = Mapping[int, list[list[int]]]
 
 @dataclass(frozen=True)
 class Expected:
-    """The numbers of one topic; what is not named is 0.
+    """The numbers of one topic; 0 by default.
 
     Attributes:
         read: records read from source and target.
-        ranges: by source partition, those that have any.
-        notes: words that the topic's notes must hold; no notes where there are none.
+        ranges: by source partition, if there are any.
+        notes: words that the topic's notes must contain; no notes if empty.
     """
 
     read: tuple[int, int]
@@ -45,13 +45,13 @@ class Expected:
 
     @property
     def unreplicated(self) -> int:
-        """All that is missing."""
+        """The total of missing records."""
         return self.safe + self.conflicting + self.unkeyed
 
 
 @dataclass(frozen=True)
 class Trap:
-    """One topic. `target` is None where the target has no such topic."""
+    """One topic; `target` is None if the target has no such topic."""
 
     name: str
     source: Filling
@@ -60,7 +60,7 @@ class Trap:
 
 
 def _identity() -> list[Trap]:
-    """What makes two records the same."""
+    """Traps of what makes two records equal."""
     same = (*rows(7), *rows(6, p=1), R(None, b"v", 9), R(b"", b"v", 9), R(b"k", None, 9))
     a, b = ("a", b"1"), ("b", b"2")
     return [
@@ -209,7 +209,7 @@ def _partitions() -> list[Trap]:
 
 
 def _logs() -> list[Trap]:
-    """Logs in which offsets do not stand for records."""
+    """Traps of logs with offsets that are not records."""
     ten = tuple(rows(10))
     return [
         Trap(

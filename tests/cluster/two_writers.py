@@ -1,6 +1,6 @@
-"""Two sites whose applications write the same topic; MirrorMaker 2 runs in both directions.
+"""Two clusters whose applications write the same topic; MirrorMaker 2 runs both ways.
 
-A header tells copies from other records: each connector skips records that have it, and adds it.
+A header marks copies: each connector skips records that have it, and adds it.
 """
 
 import signal
@@ -36,14 +36,14 @@ TRANSFORMS = {
 
 
 class Seen(NamedTuple):
-    """A record, as a plain consumer reads it."""
+    """A record as a plain consumer reads it."""
 
     value: str
     copied: bool
 
 
 def read_all(cluster: ClusterUnderTest, topic: str) -> dict[int, list[Seen]]:
-    """Every committed record of each partition; no code of drctl takes part."""
+    """Return every committed record by partition, without any code of drctl."""
     properties = {"group.id": uuid4().hex, "isolation.level": "read_committed"}
     consumer = Consumer(
         {**cluster.properties(), **properties, "enable.partition.eof": True}, logger=QUIET
@@ -73,7 +73,7 @@ def read_all(cluster: ClusterUnderTest, topic: str) -> dict[int, list[Seen]]:
 
 
 class TwoWriters(Journey):
-    """One topic that both sites write, and a link in each direction."""
+    """A topic that both clusters write, and a link in each direction."""
 
     def __init__(self, site: Site, **more: Any) -> None:
         unique, lab = uuid4().hex[:6], site.lab
@@ -107,7 +107,7 @@ class TwoWriters(Journey):
         self.lab.signal("primary", signal.SIGKILL)
 
     def gap(self, link: str, code: int) -> dict[str, Any]:
-        """What `drctl gap` counts on a link."""
+        """Return the counts of `drctl gap` on a link."""
         ran = self.run("gap", "--scope", "full", "--output", "json", link=link)
         assert ran.code == code, ran.stdout + ran.stderr
         return dict(ran.document()["totals"])
@@ -120,16 +120,16 @@ class TwoWriters(Journey):
         return Counter(each.value for log in read_all(cluster, self.topic).values() for each in log)
 
     def await_values(self, cluster: ClusterUnderTest, number: int) -> None:
-        """Wait until so many records are there: end offsets also count transaction markers."""
+        """Wait until this many records are there; end offsets also count transaction markers."""
         soon(lambda: self.values(cluster).total() >= number, f"{cluster.name}: fewer", 90)
 
     def both_sites_hold(self, records: set[str]) -> None:
-        """Each record is there exactly once, on either side."""
+        """Assert that each record is exactly once on both clusters."""
         for cluster in self.site.clusters:
             assert self.values(cluster) == Counter(records), cluster.name
 
     def keep_order(self) -> None:
-        """The records of each origin are in the same order on both sides."""
+        """Assert that the records of each origin have the same order on both clusters."""
         east, west = (read_all(each, self.topic) for each in self.site.clusters)
         for here, there in ((east, west), (west, east)):
             assert here.keys() == there.keys()

@@ -1,4 +1,4 @@
-"""A link whose source is where nobody listens, beside the same link before it was lost."""
+"""A link whose source address is unused, and the same link before the source was lost."""
 
 from typing import Any
 from uuid import uuid4
@@ -9,7 +9,7 @@ from tests.kafka.tls_broker import free_ports
 
 
 class Silent:
-    """A topic of one partition, groups that stand in it, and who translates."""
+    """A topic of one partition, groups with offsets, and drctl."""
 
     def __init__(self, site: Site, topic: str, **link: Any) -> None:
         self.source, self.target = site.clusters
@@ -34,7 +34,7 @@ class Silent:
         return self.alive.json("track", "--once", "--execute", "--yes")
 
     def rows(self, *, missing: list[str] | None = None) -> dict[str, dict[str, Any]]:
-        """By group, when the source is lost."""
+        """Return the translation by group when the source is lost."""
         document = self.silent.json("translate", code=5)
         assert document["source_unreachable"]
         assert document["missing_evidence"] == (missing or [])

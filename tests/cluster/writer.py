@@ -1,4 +1,4 @@
-"""A user who is the same on both clusters, and an application of hers that writes all the time."""
+"""A user known to both clusters, and an application of hers that writes all the time."""
 
 import json
 import secrets
@@ -28,7 +28,7 @@ DENIED = "TOPIC_AUTHORIZATION_FAILED"
 
 
 class Attempt(NamedTuple):
-    """A record that the application tried to write, by the clock on the wall."""
+    """A record that the application tried to write, with wall-clock times."""
 
     began: datetime
     answered: datetime
@@ -42,25 +42,25 @@ class Attempt(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Until the answer."""
+        """Seconds until the response."""
         return (self.answered - self.began).total_seconds()
 
 
 @dataclass(frozen=True)
 class Writer:
-    """The application, while it runs."""
+    """The running application."""
 
     process: "subprocess.Popen[bytes]"
     output: Path
 
     def attempts(self) -> list[Attempt]:
-        """All until now."""
+        """Return all attempts so far."""
         assert self.process.poll() is None, "the application is gone"
         lines = self.output.read_text(encoding="utf-8").split("\n")[:-1]
         return [_attempt(*line.split("\t")) for line in lines]
 
     def taken(self) -> list[str]:
-        """What was acknowledged until now."""
+        """Return the acknowledged records so far."""
         return [each.value for each in self.attempts() if each.taken]
 
 
@@ -74,7 +74,7 @@ def _moment(nanoseconds: str) -> datetime:
 
 @contextmanager
 def known_to(clusters: tuple[ClusterUnderTest, ...], user: str, topic: str) -> Iterator[str]:
-    """Her password; she may write and read the topic, until the block ends."""
+    """Create the user with permissions on the topic during the block; return her password."""
     password = secrets.token_hex(16)
     added = UserScramCredentialUpsertion(
         user, ScramCredentialInfo(_MECHANISM, 4096), password.encode()
@@ -100,7 +100,7 @@ def _answered(asked: Mapping[Any, Future[Any]]) -> None:
 
 @contextmanager
 def writing(folder: Path, bootstrap: str, user: str, password: str, topic: str) -> Iterator[Writer]:
-    """It writes until the block ends, to whoever the address leads."""
+    """Run it during the block, against whatever the address leads to."""
     properties = {
         "bootstrap.servers": bootstrap,
         "security.protocol": "SASL_PLAINTEXT",

@@ -1,9 +1,9 @@
-"""An application that writes all the time, to whoever its bootstrap address leads: `FILE TOPIC`.
+"""An application that writes all the time through its bootstrap address: `FILE TOPIC`.
 
-FILE holds the properties of a librdkafka producer; nothing else is set. Where a record is refused,
-or nobody takes it, the application starts a producer anew, as one does that a supervisor restarts.
-What became of each record is a line: nanoseconds when it was begun and when the answer came, the
-answer, the record's value. It ends with its standard input.
+FILE holds the properties of a librdkafka producer; nothing else is set. After a refused or
+unanswered record the application creates a new producer, like one that a supervisor restarts. Each
+record is a line: nanoseconds of start and response, the response, the value. It ends with its
+standard input.
 """
 
 import itertools
@@ -31,7 +31,7 @@ def work(settings: dict[str, str], topic: str) -> None:
 
 
 def write(producer: Producer, topic: str, value: str) -> bool:
-    """Whether it was acknowledged; what became of it is said."""
+    """Return whether it was acknowledged, and print the result."""
     answers: list[tuple[int, str]] = []
 
     def told(error: KafkaError | None, _message: Any) -> None:

@@ -1,4 +1,4 @@
-"""Files with errors, and what is said about each. DRCTL_REGENERATE=1 writes the expected texts."""
+"""Files with errors, and the message for each. DRCTL_REGENERATE=1 writes the expected texts."""
 
 import os
 from pathlib import Path

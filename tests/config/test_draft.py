@@ -1,4 +1,4 @@
-"""From what was found on two clusters to a file. DRCTL_REGENERATE=1 writes the expected ones."""
+"""A drctl.yaml drafted from two clusters. DRCTL_REGENERATE=1 writes the expected files."""
 
 import os
 from dataclasses import replace
@@ -21,7 +21,7 @@ SECOND = Seen("secondary", "s1:9093", "id-of-secondary", ("heartbeats", "orders"
 
 
 class Worker:
-    """The answers of a Connect worker."""
+    """The responses of a Connect worker."""
 
     def __init__(self, home: str, **configs: dict[str, str]) -> None:
         self._home = home

@@ -1,4 +1,4 @@
-"""Which topics a link carries, and what they are called at the other end."""
+"""Which topics a link carries, and their names on the other cluster."""
 
 from pathlib import Path
 

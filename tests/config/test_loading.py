@@ -1,4 +1,4 @@
-"""Where the file is looked for, what it means when it is complete, and how long that takes."""
+"""Where the file is searched for, its defaults, and how long loading takes."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is masked where: messages, results and journals; and what has to stay."""
+"""What is masked in messages, results and journals, and what must not be."""
 
 import json
 from dataclasses import replace

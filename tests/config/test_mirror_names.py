@@ -1,4 +1,4 @@
-"""Under which name a connector's records arrive: patterns, policy, transforms."""
+"""The target names of a connector's topics: patterns, policy, transforms."""
 
 import time
 from collections.abc import Mapping
@@ -105,7 +105,7 @@ def test_what_only_the_connector_knows_is_said(config: Mapping[str, str], why: s
     ],
 )
 def test_a_pattern_of_a_connector_keeps_nobody_busy(pattern: str) -> None:
-    """It is cannot be evaluated, or done at once."""
+    """Evaluating a pattern fails or ends at once."""
     began = time.monotonic()
     for config in ({**MIRROR, "topics": pattern}, routed(pattern, "x")):
         found = arrives_as(config, "o" * 249)

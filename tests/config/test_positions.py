@@ -1,4 +1,4 @@
-"""Whatever a file looks like, every error is said at the line and column where it stands."""
+"""Whatever the file looks like, each error names its line and column."""
 
 import re
 from copy import deepcopy
@@ -90,7 +90,7 @@ PLACES = st.lists(
 
 
 def broken(places: list[tuple[str, tuple[str | int, ...]]]) -> dict[str, Any]:
-    """The fine configuration with a numbered mistake at each place."""
+    """Return the valid configuration with a numbered mistake at each of these places."""
     content = deepcopy(FINE)
     for number, (kind, path) in enumerate(places):
         within = content
@@ -104,7 +104,7 @@ def broken(places: list[tuple[str, tuple[str | int, ...]]]) -> dict[str, Any]:
 
 
 def place_of(text: str, number: int) -> tuple[int, int]:
-    """Line and column of a mistake, found in the text itself."""
+    """Return line and column of a mistake, found in the text itself."""
     match = re.search(rf"['\"]?\[?bad{number}x", text)
     assert match is not None
     before = text[: match.start()].split("\n")

@@ -1,4 +1,4 @@
-"""The way home over a link: what copies back, and what the link says of both directions."""
+"""Reverse replication of a link: what replicates back, and the settings of both directions."""
 
 from pathlib import Path
 from typing import cast

@@ -1,4 +1,4 @@
-"""Secrets: read late, from where they are said to be, and never shown."""
+"""Secrets are read late, from where the configuration says, and never shown."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""`drctl connect` through its entry point, and what its documents say."""
+"""`drctl connect` through its entry point, and its documents."""
 
 import gc
 import io
@@ -17,14 +17,14 @@ class ConnectCommand:
     """Runs with one drctl.yaml; state_dir is in its folder.
 
     Attributes:
-        room: the first word of every command line.
+        room: first word of every command line.
     """
 
     config: Path
     room: str = "connect"
 
     def __call__(self, *words: str) -> Ran:
-        """Run it to its end; most of a process of its own would be its imports."""
+        """Run it to completion in this process: imports would take most of the time of another."""
         # A process of its own would not find the connections of an earlier command that failed.
         gc.collect()
         stdout, stderr = io.StringIO(), io.StringIO()
@@ -33,11 +33,11 @@ class ConnectCommand:
         return Ran(code, stdout.getvalue(), stderr.getvalue())
 
     def line(self, *words: str) -> list[str]:
-        """The command line of a process."""
+        """Return the command line for a separate process."""
         return [str(DRCTL), "--config", str(self.config), self.room, *words]
 
     def json(self, *words: str, code: int = 0) -> dict[str, Any]:
-        """The document on stdout, which fits its schema."""
+        """Return the document on stdout, validated against its schema."""
         ran = self(*words, "--output", "json")
         assert ran.code == code, ran.stdout + ran.stderr
         return check(ran.document())

@@ -1,4 +1,4 @@
-"""A MongoDB of one test, and the configuration of a connector that captures it."""
+"""A MongoDB server for one test, and the configuration of a connector that captures it."""
 
 import os
 import subprocess
@@ -25,11 +25,11 @@ class Mongo:
     process: "subprocess.Popen[str]"
 
     def insert(self, first: int, count: int) -> None:
-        """So many orders, numbered from there."""
+        """Insert this many orders, numbered from `first`."""
         self._do(f"insert {first} {count}")
 
     def forget(self, code: int, name: str) -> None:
-        """From now on, refuse with this error to resume a change stream from before now."""
+        """Refuse with this error to resume any earlier change stream."""
         self._do(f"forget {code} {name}")
 
     def _do(self, command: str) -> None:
@@ -42,7 +42,7 @@ class Mongo:
 
 @contextmanager
 def mongo(port: int, folder: Path) -> Iterator[Mongo]:
-    """A server while the block runs."""
+    """Run a server."""
     jars = os.pathsep.join(map(str, resolve("mongo-java-server", progress=QUIET.info)))
     compiler = (str(find_java()), "-m", "jdk.compiler/com.sun.tools.javac.Main")
     subprocess.run(
@@ -67,7 +67,7 @@ def mongo(port: int, folder: Path) -> Iterator[Mongo]:
 
 
 def mongo_connector(port: int) -> dict[str, str]:
-    """A connector that captures the collection of orders."""
+    """Return a connector that captures the collection of orders."""
     return {
         "connector.class": MONGODB,
         "tasks.max": "1",

@@ -1,4 +1,4 @@
-"""A PostgreSQL of one test: made, asked, changed and ended."""
+"""A PostgreSQL server for one test."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ _SERVER = "postgres"
 
 
 def programs() -> Path:
-    """Where PostgreSQL's own programs are: Debian keeps them out of the path."""
+    """Return the folder of PostgreSQL's programs, which Debian keeps out of PATH."""
     found = [*Path("/usr/lib/postgresql").glob("*/bin"), Path(shutil.which("initdb") or "").parent]
     here = next((folder for folder in found if (folder / "initdb").is_file()), None)
     assert here, "PostgreSQL is missing: run scripts/ensure-endpoints"
@@ -37,25 +37,25 @@ class Postgres:
     port: int
 
     def sql(self, *statements: str) -> str:
-        """What the superuser's statements print, each in a transaction of its own."""
+        """Run statements as superuser, each in a transaction of its own; return their output."""
         words = [w for text in statements for w in ("-c", text)]
         socket = ("-h", str(self.folder), "-p", str(self.port), "-U", _SERVER)
         return _run([programs() / "psql", "-qAtX", "-v", "ON_ERROR_STOP=1", *socket, *words])
 
     def insert(self, first: int, count: int) -> None:
-        """So many orders, numbered from there."""
+        """Insert this many orders, numbered from `first`."""
         self.sql(
             f"INSERT INTO orders SELECT n FROM generate_series({first}, {first + count - 1}) n"
         )
 
     def slots(self) -> list[str]:
-        """The replication slots that there are."""
+        """Return the replication slots."""
         return self.sql("SELECT slot_name FROM pg_replication_slots").split()
 
 
 @contextmanager
 def postgres(port: int) -> Iterator[Postgres]:
-    """A server while the block runs; it has a table of orders, and a user for Debezium."""
+    """Run a server with a table of orders and a user for Debezium."""
     # Not in pytest's folder: that is closed to others, and too long for a socket's name.
     home = Path(tempfile.mkdtemp(prefix="drctl-pg-"))
     if os.geteuid() == 0:
@@ -67,7 +67,7 @@ def postgres(port: int) -> Iterator[Postgres]:
 
 
 def connector(port: int, password: str, **settings: str) -> dict[str, str]:
-    """A connector that captures the table of orders of a PostgreSQL."""
+    """Return a connector that captures the table of orders."""
     return {
         "connector.class": POSTGRES,
         "tasks.max": "1",

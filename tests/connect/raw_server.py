@@ -1,4 +1,4 @@
-"""A server that answers byte by byte as a test says, by TCP or TLS, and notes what it was sent."""
+"""A server over TCP or TLS whose responses a test controls byte by byte; it records requests."""
 
 import socket
 import ssl
@@ -13,10 +13,10 @@ Handle = Callable[[socket.socket, bytes], None]
 
 @dataclass
 class Served:
-    """A server.
+    """A running server.
 
     Attributes:
-        requests: whole, as they came.
+        requests: received requests, whole.
     """
 
     port: int
@@ -27,13 +27,13 @@ class Served:
         return f"127.0.0.1:{self.port}"
 
     def url(self, info: str = "", scheme: str = "http") -> str:
-        """Its URL, for a user and password."""
+        """Return its URL for a user and password."""
         return f"{scheme}://{f'{info}@' if info else ''}{self.place}"
 
 
 @contextmanager
 def raw_server(handle: Handle, context: ssl.SSLContext | None = None) -> Iterator[Served]:
-    """One, while the block runs; threads that end with the process serve its connections."""
+    """Run a server; its threads end with the process."""
     with closing(socket.create_server(("127.0.0.1", 0))) as listening:
         served = Served(listening.getsockname()[1])
 
@@ -60,7 +60,7 @@ def raw_server(handle: Handle, context: ssl.SSLContext | None = None) -> Iterato
 
 
 def answer(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
-    """A whole answer of HTTP."""
+    """Return a complete HTTP response."""
     head = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers]
     return "\r\n".join(head).encode() + b"\r\n\r\n" + body
 

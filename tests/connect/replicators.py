@@ -1,6 +1,6 @@
 """Connectors with Confluent Replicator's name and settings on a worker of their own.
 
-They copy records; what real ones do with them beyond that is not shown. Their REST interface,
+They replicate records; other behavior of the real ones is not shown. REST interface,
 configuration, status and offsets are those of Connect.
 """
 
@@ -26,13 +26,13 @@ DEADLINE_S = 60
 
 @dataclass
 class Replicators:
-    """A worker on the secondary, and what was put on it."""
+    """A worker on the secondary and its connectors."""
 
     worker: PluginWorker
     made: list[str] = field(default_factory=list)
 
     def put(self, name: str, config: Mapping[str, str], state: str = "RUNNING") -> None:
-        """Create a connector, and wait until it and its tasks are in the state."""
+        """Create a connector and wait until it and its tasks are in this state."""
         with closing(self.worker.client()) as client:
             client.create_stopped(name, config)
             self.made.append(name)
@@ -49,7 +49,7 @@ class Replicators:
             assert Patience.of(DEADLINE_S).wait_until(so), client.statuses()
 
     def remove_all(self) -> None:
-        """Delete what was created."""
+        """Delete all connectors that were created."""
         with closing(self.worker.client()) as client:
             while self.made:
                 client.delete(self.made.pop())
@@ -57,7 +57,7 @@ class Replicators:
 
 @contextmanager
 def replicators(keeper: ClusterUnderTest, folder: Path, name: str) -> Iterator[Replicators]:
-    """Start the worker; it can run MirrorMaker 2 and file sinks, too."""
+    """Start a worker that can also run MirrorMaker 2 and file sinks."""
     classes = folder / "plugins" / "replicator"
     classes.mkdir(parents=True)
     sources = Path(__file__).parent / "replicator"
@@ -89,10 +89,10 @@ def replicators(keeper: ClusterUnderTest, folder: Path, name: str) -> Iterator[R
 def replicator(
     source: ClusterUnderTest, target: ClusterUnderTest, topic: str, **more: str | None
 ) -> dict[str, str]:
-    """The configuration of one that lacks nothing.
+    """Return a complete configuration.
 
     Args:
-        more: other keys, with two underscores for each dot; None takes one away.
+        more: other keys, with two underscores for each dot; None removes a key.
     """
     config = {
         "connector.class": CLASS,
@@ -110,7 +110,7 @@ def replicator(
 
 
 def under(prefix: str, cluster: ClusterUnderTest) -> dict[str, str]:
-    """What a Java client needs to reach a cluster, each key with a prefix."""
+    """Return the properties that a Java client needs for a cluster, with a prefix."""
     known = cluster.properties()
     login = {
         "bootstrap.servers": known["bootstrap.servers"],

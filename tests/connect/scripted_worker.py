@@ -1,4 +1,4 @@
-"""Something that answers like a Connect worker, for what a real one cannot be made to say."""
+"""A server in place of a Connect worker, for responses that a real one cannot be made to give."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ Answer = Callable[[str], tuple[int, bytes]]
 
 @contextmanager
 def scripted_worker(told: Answer) -> Iterator[str]:
-    """Its URL, while the block runs."""
+    """Run the server; return its URL."""
 
     def handle(sock: socket, request: bytes) -> None:
         status, body = told(request.split()[1].decode())

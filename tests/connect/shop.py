@@ -30,20 +30,20 @@ class Orders(Protocol):
     """A database with a table, or collection, of orders."""
 
     def insert(self, first: int, count: int) -> None:
-        """So many orders, numbered from there."""
+        """Insert this many orders, numbered from `first`."""
 
 
 @dataclass
 class Shop:
-    """A database, its events in Kafka, and the workers that copy them.
+    """A database, its events in Kafka, and the workers that capture it.
 
     Attributes:
-        port: of the database; the workers take those after it.
-        connector: the configuration of connector `shop`.
-        plugin: the set of jars of the connector.
-        orders: how many the database has.
-        worker: the one that was started last.
-        workers: how many were started.
+        port: port of the database; workers use the ports after it.
+        connector: configuration of connector `shop`.
+        plugin: set of jars of the connector.
+        orders: number of orders in the database.
+        worker: the worker that was started last.
+        workers: number of workers that were started.
     """
 
     kafka: ClusterUnderTest
@@ -59,13 +59,13 @@ class Shop:
     workers: int = 0
 
     def insert(self, count: int) -> set[tuple[str, int]]:
-        """Add so many orders; their events."""
+        """Insert this many more orders; return their events."""
         first, self.orders = self.orders + 1, self.orders + count
         self.database.insert(first, count)
         return {("c", number) for number in range(first, self.orders + 1)}
 
     def start(self, name: str, **settings: int) -> PluginWorker:
-        """Start a worker of the Connect cluster of this name."""
+        """Start a worker of the Connect cluster with this name."""
         self.workers += 1
         folder = self.folder / f"worker-{self.workers}"
         folder.mkdir()
@@ -74,13 +74,13 @@ class Shop:
         return self.worker
 
     def stop(self, stopped: PluginWorker | None = None) -> None:
-        """Stop a worker properly."""
+        """Stop a worker cleanly."""
         process = (stopped or self.worker).program.process
         process.terminate()
         process.wait(DEADLINE_S)
 
     def capture(self) -> None:
-        """Create the connector, and wait until it stored a position after its snapshot."""
+        """Create the connector, and wait until it stores a position after its snapshot."""
         with closing(self.worker.client()) as client:
             client.put_config("shop", self.connector)
         self.worker.await_task("shop", "RUNNING")
@@ -92,7 +92,7 @@ class Shop:
 
     @contextmanager
     def closing(self) -> Iterator[None]:
-        """Delete the topics of the connector and of the workers afterwards."""
+        """Delete the topics of the connector and of the workers at the end."""
         try:
             yield
         finally:
@@ -102,14 +102,14 @@ class Shop:
             self.kafka.delete_topics(made)
 
     def retries(self) -> dict[str, tuple[str, bool]]:
-        """What `drctl connect status` shows of retries: value, and whether it is a default."""
+        """Return the retry settings in `drctl connect status`: value, and whether it is set."""
         shown = self.command.json("status", "--connect", self.worker.url)
         (cluster,) = shown["clusters"]
         (found,) = (each for each in cluster["connectors"] if each["name"] == "shop")
         return {each["name"]: (each["value"], each["default"]) for each in found["retries"]}
 
     def doctor(self, lab: Lab, **retention_hours: float) -> dict[str, tuple[str, str]]:
-        """What `drctl doctor` says of the connector: by check, the status and the reason."""
+        """Return the findings of `drctl doctor` on the connector: status and reason by check."""
         text = describe(lab.parts, [self.topic])
         config = yaml.safe_load(text)
         place = {"connect": self.worker.url}
@@ -129,13 +129,13 @@ class Shop:
         }
 
     def defaults(self) -> dict[str, str]:
-        """The default values that the plugin itself has, of the settings that checks judge."""
+        """Return the plugin's own defaults of settings that checks judge."""
         with closing(self.worker.client()) as client:
             found = client.plugin_defaults(self.connector["connector.class"])
         return {name: found[name] for name in JUDGED if name in found}
 
     def counts(self, code: int) -> dict[str, Any]:
-        """What `drctl duplicates` counts in the topic."""
+        """Return the counts of `drctl duplicates` for the topic."""
         command = replace(self.command, room="duplicates")
         words = ("--identity", "debezium", "--cluster", "secondary", "--topic", self.topic)
         counts = command.json(*words, code=code)["totals"]
@@ -143,7 +143,7 @@ class Shop:
         return counts
 
     def events(self) -> list[tuple[str, int]]:
-        """What was done with which order, as Kafka holds it: `r` is a snapshot's, `c` an insert."""
+        """Return the events of each order in Kafka: `r` from a snapshot, `c` from an insert."""
         known = self.kafka.admin.list_topics(timeout=20).topics
         if self.topic not in known:
             return []
@@ -162,7 +162,7 @@ class Shop:
             consumer.close()
 
     def answers(self) -> bool:
-        """Whether Kafka tells again what it holds, and Connect what it does."""
+        """Whether Kafka and Connect respond again."""
         try:
             with closing(self.worker.client()) as client:
                 return bool(self.kafka.end_offsets(self.topic) and client.statuses())
@@ -170,7 +170,7 @@ class Shop:
             return False
 
     def snapshot_is_behind(self) -> bool:
-        """Whether Connect has kept an offset that Debezium goes on from without a snapshot."""
+        """Whether Connect stores an offset from which Debezium continues without a snapshot."""
         with closing(self.worker.client()) as client:
             kept = client.offsets("shop")
         in_snapshot = {"snapshot", "initsync"}
@@ -186,7 +186,7 @@ class Shop:
 
 
 def command_on(kafka: ClusterUnderTest, folder: Path) -> ConnectCommand:
-    """`drctl connect` with a drctl.yaml that has this cluster as its secondary."""
+    """Return `drctl connect` with a drctl.yaml whose secondary is this cluster."""
     config = folder / "drctl.yaml"
     section = {"secondary": cluster_section(kafka)}
     config.write_text(yaml.safe_dump({"clusters": section}), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""How drctl shows a Connect worker who it is, and whom it trusts; and what is never shown."""
+"""Authentication of drctl at a Connect worker, TLS trust, and what is never shown."""
 
 import socket
 import ssl
@@ -34,7 +34,7 @@ def basic(user: str, password: str) -> str:
 
 @pytest.fixture
 def guarded() -> Iterator[Served]:
-    """Answers whoever has a header of basic authentication; others get a 401."""
+    """Accept requests with basic authentication; respond 401 to others."""
 
     def handle(sock: socket.socket, request: bytes) -> None:
         known = header(request, "Authorization")
@@ -148,7 +148,7 @@ def issued(authority: Authority) -> Certificate:
 
 @pytest.fixture
 def secure(authority: Authority, issued: Certificate) -> Iterator[Served]:
-    """Asks for a client certificate of the same authority."""
+    """Require a client certificate of the same authority."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(issued.chain, issued.key)
     context.verify_mode = ssl.CERT_REQUIRED

@@ -1,6 +1,6 @@
-"""A worker that says "not now": it is asked again, a configuration that is wrong is not.
+"""A worker that is busy is asked again; a rejected configuration is not sent again.
 
-The messages are those of Kafka 4.3.1; when a real worker says them cannot be chosen.
+The messages are those of Kafka 4.3.1; a real worker cannot be made to give them on demand.
 """
 
 import json
@@ -38,7 +38,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 def worker(
     times: int, status: int, message: str, timeout_s: float = 30
 ) -> Iterator[tuple[ConnectWriter, list[str]]]:
-    """A client of something that says this so many times, then yes; and what it was asked."""
+    """Run a worker that gives this response a number of times; return a client and the requests."""
     asked: list[str] = []
 
     def answer(path: str) -> tuple[int, bytes]:

@@ -1,4 +1,4 @@
-"""The client against a real Connect worker, and against none."""
+"""The client with a real Connect worker, and with none."""
 
 import socket
 from collections.abc import Iterator

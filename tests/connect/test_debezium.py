@@ -1,4 +1,4 @@
-"""Real Debezium over a real PostgreSQL: a crash, another Connect cluster, a lost resume point."""
+"""Real Debezium on a real PostgreSQL: a crash, another Connect cluster, a lost position."""
 
 import json
 import random
@@ -41,7 +41,7 @@ class PostgresShop(Shop):
 def shop(
     secondary: ClusterUnderTest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[PostgresShop]:
-    """A connector runs, and its snapshot is complete."""
+    """A running connector whose snapshot is complete."""
     folder: Path = tmp_path_factory.mktemp("debezium")
     port = free_port_base(random.Random())
     with postgres(port) as database:
@@ -149,7 +149,7 @@ def test_what_a_crash_sent_twice_is_found_by_the_position_in_each_event(shop: Po
 
 
 def test_kafka_is_away_for_longer_than_a_session_lasts(shop: PostgresShop, lab: Lab) -> None:
-    """No record is lost, no snapshot is taken again, and the worker answers all the while."""
+    """No record is lost, no snapshot is repeated, and the worker responds throughout."""
     before = Counter(shop.events())
     lab.signal("secondary", signal.SIGSTOP)
     try:

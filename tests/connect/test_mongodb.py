@@ -1,4 +1,4 @@
-"""Real Debezium for MongoDB: a worker that is killed, and a lost resume point."""
+"""Real Debezium for MongoDB: a killed worker, and a lost resume token."""
 
 import json
 import random
@@ -37,7 +37,7 @@ class MongoShop(Shop):
 def shop(
     secondary: ClusterUnderTest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[MongoShop]:
-    """A connector runs, and its snapshot is complete."""
+    """A running connector whose snapshot is complete."""
     folder: Path = tmp_path_factory.mktemp("mongodb")
     port = free_port_base(random.Random())
     with mongo(port, folder) as database:
@@ -53,7 +53,7 @@ def shop(
 
 
 def owner(shop: Shop, workers: list[PluginWorker]) -> PluginWorker | None:
-    """The worker that runs the connector's task; None while none does."""
+    """Return the worker that runs the connector's task; None if none does."""
     with closing(workers[0].client()) as client:
         tasks = client.status("shop").tasks
     running = [task.worker for task in tasks if task.state == "RUNNING"]

@@ -1,4 +1,4 @@
-"""Whatever answers in the place of Connect, and however slowly: a declared error, in time."""
+"""Whatever responds in place of Connect, and however slowly: a declared error, in time."""
 
 import json
 import socket
@@ -131,7 +131,7 @@ def test_odd_complaints_are_complaints(status: int, body: bytes) -> None:
 
 
 def test_a_redirect_is_not_followed() -> None:
-    """Whoever follows one shows the password to whoever is there."""
+    """The password would be sent to whatever server the redirect names."""
 
     def handle(sock: socket.socket, _request: bytes) -> None:
         sock.sendall(answer(b"", "302 Found", f"Location: http://u:other@{other.place}/login"))

@@ -1,4 +1,4 @@
-"""Connectors of the lab's real worker that fail for real reasons, and their remedy."""
+"""Connectors of the lab's real worker that fail for real reasons, and their remedies."""
 
 import json
 import re
@@ -57,7 +57,7 @@ def command(lab_yaml: Callable[..., Path]) -> ConnectCommand:
 
 
 class Beating:
-    """Makes connectors that only write heartbeats, with a fault each."""
+    """Creates connectors that only write heartbeats, each with a fault."""
 
     def __init__(self, lab: Lab, connect: ConnectWriter) -> None:
         self._connect = connect
@@ -66,7 +66,7 @@ class Beating:
         self.made: list[str] = []
 
     def make(self, what: str, **faults: str) -> str:
-        """One more."""
+        """Create another connector."""
         name = f"{what}-{uuid4().hex[:6]}"
         self.made.append(name)
         settings = {key.replace("__", "."): value for key, value in faults.items()}
@@ -85,7 +85,7 @@ class Beating:
         assert Patience.of(DEADLINE_S).wait_until(so), self._connect.statuses()
 
     def login(self, user: str, password: str | None = None) -> str:
-        """As a user of the secondary."""
+        """Return the settings of a user of the secondary."""
         file = self._lab.cluster("secondary").password_file(user)
         return scram_login(user, password or f"${{directory:{file.parent}:{file.name}}}")
 
@@ -105,7 +105,7 @@ def beating(lab: Lab, connect: ConnectWriter) -> Iterator[Beating]:
 
 @pytest.fixture(scope="module")
 def broken(beating: Beating) -> dict[str, str]:
-    """By the cause that they must be told to have: connectors that failed."""
+    """Failed connectors by their expected cause."""
     jaas = "producer__override__sasl__jaas__config"
     made = {
         "authentication": beating.make("auth", **{jaas: beating.login("orders-app", "wrong")}),
@@ -176,7 +176,7 @@ def test_what_stays_broken_is_given_up_in_the_end(
 
 
 def grant(secondary: ClusterUnderTest) -> None:
-    """What the lab's application may not: write heartbeats."""
+    """Allow the lab's application to write heartbeats."""
     rule = AclBinding(
         ResourceType.TOPIC,
         "heartbeats",
@@ -192,7 +192,7 @@ def grant(secondary: ClusterUnderTest) -> None:
 
 @pytest.fixture
 def ungranted(secondary: ClusterUnderTest) -> Iterator[None]:
-    """Takes it away again: the lab is that of other tests, too."""
+    """Remove that permission: other tests use the lab, too."""
     yield
     mine = AclBindingFilter(
         ResourceType.TOPIC,
@@ -281,7 +281,7 @@ def test_ctrl_c_ends_the_pauses(command: ConnectCommand, broken: dict[str, str])
 
 @pytest.fixture(scope="module")
 def topic(primary: ClusterUnderTest) -> Iterator[str]:
-    """On the source only, and none that the lab's own connectors copy."""
+    """A topic of the source that the lab's own connectors do not replicate."""
     name = f"test-moved-{uuid4().hex[:6]}"
     primary.create_topic(name)
     yield name
@@ -289,7 +289,7 @@ def topic(primary: ClusterUnderTest) -> Iterator[str]:
 
 
 def mirror(lab: Lab, connect: ConnectWriter, topic: str) -> dict[str, str]:
-    """A connector of the administrator that copies the topic as `primary.TOPIC`."""
+    """A connector of the administrator that replicates the topic as `primary.TOPIC`."""
     files = {name: lab.cluster(name).password_file("admin") for name in ("primary", "secondary")}
     words = {n: f"${{directory:{f.parent}:{f.name}}}" for n, f in files.items()}
     jaas = {name: scram_login("admin", word) for name, word in words.items()}

@@ -1,4 +1,4 @@
-"""`drctl doctor` about connectors of a real worker: for each check a sound one and a faulty one."""
+"""`drctl doctor` on connectors of a real worker: for each check a good and a faulty one."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -54,7 +54,7 @@ class Doctor:
     """Judges links that are added to the lab's drctl.yaml.
 
     Attributes:
-        properties: with which the worker was started.
+        properties: properties with which the worker was started.
     """
 
     config: Path
@@ -75,7 +75,7 @@ class Doctor:
         self.config.write_text(yaml.safe_dump(text), encoding="utf-8")
 
     def says(self, link: str, family: Family, *words: str) -> dict[str, set[str]]:
-        """The statuses of each check of a family."""
+        """Return the statuses of each check of a family."""
         return statuses(self.document(link, *words), family)
 
     def document(self, link: str, *words: str) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def doctor(lab_yaml: Callable[..., Path], topic: str, worker: Replicators) -> It
 
 @pytest.fixture
 def timestamps(primary: ClusterUnderTest) -> Iterator[None]:
-    """A topic of timestamps that applications may write to."""
+    """A consumer timestamps topic that applications may write to."""
     remove_topic(primary)
     primary.create_topic(TIMESTAMPS, 1, {"cleanup.policy": "compact"})
     for user in READERS:
@@ -121,12 +121,12 @@ def timestamps(primary: ClusterUnderTest) -> Iterator[None]:
 
 
 def copies(cluster: ClusterUnderTest, topic: str) -> list[Record]:
-    """All committed records; a worker that copies exactly once adds markers between them."""
+    """Return all committed records; a worker with exactly-once support adds transaction markers."""
     return [each for part in read_logs(cluster, [topic])[topic].records.values() for each in part]
 
 
 def sink(topic: str, **more: str) -> dict[str, str]:
-    """One that writes to a file, if it ever runs."""
+    """Return a connector that writes to a file, if it ever runs."""
     extra = {key.replace("__", "."): value for key, value in more.items()}
     return {"connector.class": SINK, "topics": topic, "file": "/dev/null", **extra}
 
@@ -189,7 +189,7 @@ def test_replicators(
 def with_faults(
     doctor: Doctor, topic: str, primary: ClusterUnderTest, secondary: ClusterUnderTest, lab: Lab
 ) -> None:
-    """Links whose Replicators have every fault that is known."""
+    """Links whose Replicators have every known fault."""
     worker, kind = doctor.worker, "confluent-replicator"
     faulty, back = f"faulty-{topic}", f"faulty-back-{topic}"
     settings = {
@@ -267,7 +267,7 @@ PLAIN_BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
 
 def mirror(kind: str, topic: str, alias: str, **more: str) -> dict[str, str]:
-    """A connector of MirrorMaker 2 that is never started, so it needs no login."""
+    """Return a MirrorMaker 2 connector that is never started, so it needs no login."""
     extra = {key.replace("__", "."): value for key, value in more.items()}
     return {
         "connector.class": f"{MM2}.Mirror{kind}Connector",
@@ -283,7 +283,7 @@ def mirror(kind: str, topic: str, alias: str, **more: str) -> dict[str, str]:
 
 @pytest.fixture
 def ages(secondary: ClusterUnderTest) -> Iterator[tuple[str, str]]:
-    """Two aliases: of the first, heartbeats and checkpoints arrive; of the second, no longer."""
+    """Two aliases: heartbeats and checkpoints arrive for the first, and not for the second."""
     fresh, stale = (f"{age}-{uuid4().hex[:6]}" for age in ("fresh", "stale"))
     names = []
     for alias, seconds in ((fresh, 0), (stale, 7_200)):

@@ -1,4 +1,4 @@
-"""A real sink: its positions are those of its group, and go where the group goes."""
+"""A real sink connector: its positions are its group's offsets, and move with the group."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -37,12 +37,12 @@ class Sink:
     command: ConnectCommand
 
     def write(self, first: int, count: int) -> None:
-        """So many numbered records."""
+        """Write this many numbered records."""
         records = [Record(0, -1, -1, None, b"%d" % n) for n in range(first, first + count)]
         self.kafka.produce(self.topic, records)
 
     def await_lines(self, *numbers: int) -> None:
-        """Wait until the file holds these."""
+        """Wait until the file has these lines."""
         wanted = [str(number) for number in numbers]
 
         def there() -> bool:
@@ -51,7 +51,7 @@ class Sink:
         assert Patience.of(DEADLINE_S).wait_until(there), self.file.read_text()
 
     def position(self) -> int | None:
-        """What `drctl connect offsets export` keeps of it."""
+        """Return its position in `drctl connect offsets export`."""
         kept = self.worker_says(
             "offsets", "export", "--connector", NAME, "--output-file", "kept.json"
         )
@@ -61,11 +61,11 @@ class Sink:
         return int(found[0]) if found else None
 
     def worker_says(self, *words: str, code: int = 0) -> dict[str, Any]:
-        """`drctl connect` about its worker."""
+        """Run `drctl connect` on its worker."""
         return self.command.json(*words, "--connect", self.worker.url, code=code)
 
     def group_says(self, *words: str, code: int = 0) -> dict[str, Any]:
-        """`drctl offsets` about its group."""
+        """Run `drctl offsets` on its group."""
         return replace(self.command, room="offsets").json(*words, *CLUSTER, code=code)
 
 

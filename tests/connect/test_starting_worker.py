@@ -1,6 +1,6 @@
-"""A worker that starts: for seconds it answers 404 to everything, which says nothing of connectors.
+"""A starting worker responds 404 to everything for seconds, which says nothing about connectors.
 
-The bodies are those of Kafka 4.3.1, taken down while a killed worker came back.
+The bodies are those of Kafka 4.3.1, recorded while a killed worker came back.
 """
 
 import json
@@ -20,7 +20,7 @@ ABSENT = b'{"error_code":404,"message":"No status found for connector a"}'
 
 @contextmanager
 def worker(body: bytes, *listed: str) -> Iterator[ConnectReader]:
-    """A client of something that answers 404 with this body, and lists its connectors."""
+    """Run a worker that responds 404 with this body, and lists its connectors."""
 
     def answer(path: str) -> tuple[int, bytes]:
         return (200, json.dumps(listed).encode()) if path == "/connectors" else (404, body)
@@ -35,7 +35,7 @@ def test_a_worker_that_starts_does_not_say_that_a_connector_is_not_there() -> No
 
 
 def test_one_that_has_not_read_its_statuses_yet_does_not_say_so_either() -> None:
-    """Between the first phase and the herder's start it answers in Connect's own words."""
+    """Between the first phase and the herder's start the body is one of Connect's own messages."""
     with worker(ABSENT, "a", "b") as client, pytest.raises(ConnectRejected, match="of connector a"):
         client.status("a")
 

@@ -1,4 +1,4 @@
-"""What is kept of a worker's answer."""
+"""What is read from a worker's status response."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Connect clusters of one worker each, with a plugin, that keep their state on a lab's cluster."""
+"""Connect clusters of one worker each, with a plugin, that store their state on a lab cluster."""
 
 import subprocess
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 @dataclass(frozen=True)
 class PluginWorker:
-    """A worker that can run connectors of one plugin."""
+    """A worker that can run the connectors of one plugin."""
 
     name: str
     url: str
@@ -32,11 +32,11 @@ class PluginWorker:
     properties: Path
 
     def client(self) -> ConnectWriter:
-        """Of its REST interface."""
+        """Return a client of its REST interface."""
         return ConnectWriter(self.url, timeout_s=20)
 
     def await_task(self, connector: str, state: str) -> None:
-        """Wait until the connector has a task in this state, and no other."""
+        """Wait until the connector has one task, in this state."""
         with closing(self.client()) as client:
 
             def so() -> bool:
@@ -57,13 +57,12 @@ def worker(
     plugin: str,
     **more: object,
 ) -> PluginWorker:
-    """Start one, and wait until it answers.
+    """Start a worker and wait until it responds.
 
     Args:
-        keeper: the cluster with its state, and with the topics that it writes.
-        kept_every_ms: how often it writes down how far its connectors have come.
-        plugin: the set of jars that it can run connectors of; plugins that are in the folder
-            already come on top.
+        keeper: the cluster with its state and its target topics.
+        kept_every_ms: interval of offset commits.
+        plugin: set of jars of its connectors; plugins already in the folder are added.
         more: other properties, with two underscores for each dot.
     """
     url = f"http://127.0.0.1:{port}"
@@ -133,4 +132,4 @@ def _properties(name: str, url: str, plugins: Path, keeper: ClusterUnderTest) ->
 
 
 def _silent(_message: str) -> None:
-    """Nobody wants to see it."""
+    """Discard the progress message."""

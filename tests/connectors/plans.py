@@ -1,4 +1,4 @@
-"""Plans over the workers of `tests.connectors.world`: together they have all kinds of steps."""
+"""Plans for the workers of `tests.connectors.world` that contain all kinds of steps."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ AT = Position({"server": "mg"}, {"lsn": 17})
 
 
 def every(keeper: str) -> Iterator[tuple[Plan, World]]:
-    """Restarts, both remedies, and positions; the cluster that keeps their journal."""
+    """Return restarts, both remedies and positions, and the cluster that keeps their journal."""
     line = RecoverLine(failed("mg"), Action.RESTART)
     restarts = RecoverPlan("w:8083", (line,), {})
     yield (

@@ -1,4 +1,4 @@
-"""Traces, as the parts print them, and what they mean."""
+"""Stack traces as real components print them, and their causes."""
 
 import pytest
 

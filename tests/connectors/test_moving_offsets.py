@@ -1,4 +1,4 @@
-"""Positions given to connectors of other workers: translated, guarded, written, read back."""
+"""Positions for connectors of other workers: translated, checked, written, read back."""
 
 import json
 from collections.abc import Mapping, Sequence

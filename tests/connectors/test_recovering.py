@@ -1,4 +1,4 @@
-"""Restarts with growing pauses, by a clock that nobody waits for."""
+"""Restarts with growing pauses, on a clock that does not sleep."""
 
 from typing import cast
 

@@ -1,4 +1,4 @@
-"""What a terminal shows of connectors, and of plans and results about them."""
+"""What a terminal shows of connectors, their plans and results."""
 
 from io import StringIO
 

@@ -1,4 +1,4 @@
-"""Connectors made by hand, and workers that hold them in memory."""
+"""Connectors in memory, and the workers that run them."""
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -31,7 +31,7 @@ def connector(
     kind: str = "source",
     **config: str,
 ) -> Connector:
-    """One with a running task, unless other tasks are given."""
+    """Create a connector with one running task by default."""
     settings = {key.replace("_", "."): value for key, value in config.items()}
     tasks = tasks or (Task(0, "RUNNING", worker="w:8083"),)
     config = {"connector.class": plugin, **settings}
@@ -39,24 +39,24 @@ def connector(
 
 
 def failed(name: str = "shop", stack_trace: str = REFUSED, **settings: Any) -> Connector:
-    """One whose task failed."""
+    """Create a connector whose task failed."""
     return connector(name, "RUNNING", Task(0, "FAILED", stack_trace, "w:8083"), **settings)
 
 
 def stopped(name: str = "shop", **settings: Any) -> Connector:
-    """One that was stopped: it has no tasks."""
+    """Create a stopped connector: it has no tasks."""
     return replace(connector(name, "STOPPED", **settings), tasks=())
 
 
 @dataclass
 class World:
-    """Workers, a clock and the folder of a run that keep one order of events.
+    """Workers, a clock and a run's folder that record one order of events.
 
     Attributes:
-        cured: tells, of a connector that is restarted for the nth time, whether it runs then.
-        looking: whether a step looks now.
+        cured: whether a connector runs after its nth restart.
+        looking: whether a step is reading.
         fall: called at each point where the process may end.
-        since: when a connector was first seen to run.
+        since: when a connector was first seen running.
     """
 
     connectors: dict[str, Connector] = field(default_factory=dict)
@@ -152,12 +152,12 @@ class World:
 
 
 def notes_of(world: World) -> Notes:
-    """The journal of a run over these workers."""
+    """Return the journal of a run on these workers."""
     return Notes(cast(Fallible, world))
 
 
 def carried_out(world: World, plan: Plan, notes: Notes | None = None) -> tuple[RunState, Outcome]:
-    """Begin the plan, or go on with what the journal says."""
+    """Start the plan, or resume it from the journal."""
     notes = notes or notes_of(world)
     given = cast(LinkReader, world), cast(LinkWriter, world)
     engine = Execution(KINDS, *given, notes, world, Deaf())

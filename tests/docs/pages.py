@@ -1,4 +1,4 @@
-"""The project's pages, taken apart: code blocks, inline code, tables, links, headings."""
+"""The project's pages in parts: code blocks, inline code, tables, links, headings."""
 
 import re
 import shlex
@@ -38,28 +38,28 @@ class Page:
         return tuple(body for kind, body in _FENCE.findall(self.text) if kind == language)
 
     def inline(self) -> tuple[str, ...]:
-        """Inline code; a pipe that a table needs escaped is a plain one."""
+        """Inline code; an escaped pipe of a table is a plain one."""
         return tuple(code.replace(r"\|", "|") for code in _INLINE.findall(self.prose))
 
     def links(self) -> tuple[str, ...]:
         return tuple(_LINK.findall(self.prose))
 
     def anchors(self) -> frozenset[str]:
-        """What `#...` may name: headings in the form that GitHub gives them."""
+        """The anchors of its headings in GitHub's form."""
         headings = re.findall(r"^#+ (.+)$", self.prose, re.MULTILINE)
         return frozenset(
             re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings
         )
 
     def section(self, heading: str) -> str:
-        """What follows a heading, up to the next one of its level or above."""
+        """Return the text after a heading, up to the next heading of its level or above."""
         level = len(heading) - len(heading.lstrip("#"))
         _, found, rest = self.text.partition(f"\n{heading}\n")
         assert found, f"{self.name} has no heading {heading!r}"
         return re.split(rf"^#{{1,{level}}} ", rest, maxsplit=1, flags=re.MULTILINE)[0]
 
     def command_lines(self) -> Iterator[list[str]]:
-        """Words behind `drctl` of each command line in a block of shell."""
+        """The words after `drctl` of each command line in a shell block."""
         for block in self.blocks("sh"):
             for line in _CONTINUED.sub(" ", block).splitlines():
                 for words in _commands(line):
@@ -68,7 +68,7 @@ class Page:
 
 
 def rows(text: str) -> tuple[tuple[str, ...], ...]:
-    """The cells of all table rows, headings and their underlines left out."""
+    """Return the cells of all table rows, without headings and their underlines."""
     lines = [line.strip() for line in text.splitlines()]
     found: list[tuple[str, ...]] = []
     for number, line in enumerate(lines):
@@ -98,7 +98,7 @@ def _commands(line: str) -> Iterator[list[str]]:
 
 @cache
 def pages() -> tuple[Page, ...]:
-    """Everything written for people who use or change drctl."""
+    """Return all pages for people who use or change drctl."""
     found = [ROOT / "README.md", ROOT / "CHANGELOG.md"]
     found += sorted((ROOT / "docs").rglob("*.md")) + sorted((ROOT / "runbooks").rglob("*.md"))
     return tuple(map(Page, found))

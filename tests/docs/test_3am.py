@@ -1,4 +1,4 @@
-"""The page for an incident: one printed page, five decisions, and every exit code of a failover."""
+"""The incident page: one printed page, five decisions, and every exit code of a failover."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the page about checks says beside its generated tables."""
+"""The prose of the page about checks agrees with the code."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Every command line in the pages is one that drctl takes, parsed by its own parser."""
+"""Every command line in the pages is accepted by drctl's own parser."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -24,7 +24,7 @@ def root() -> Any:
 
 
 def parse(words: list[str]) -> None:
-    """Parse a whole command line, and do nothing of what it asks for."""
+    """Parse a whole command line without executing it."""
     context = root().make_context("drctl", list(words))
     while hasattr(context.command, "resolve_command"):
         rest = [*context._protected_args, *context.args]
@@ -33,7 +33,7 @@ def parse(words: list[str]) -> None:
 
 
 def look_up(words: list[str]) -> None:
-    """Every word that is a subcommand or an option exists; values are not looked at."""
+    """Check that every subcommand and option exists; values are not checked."""
     command, rest = root(), iter(words)
     for word in rest:
         if word.startswith("-"):

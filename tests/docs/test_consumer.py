@@ -1,4 +1,4 @@
-"""What the page on the consumer says of its settings is what the code does."""
+"""The page on the consumer states the settings that the code uses."""
 
 from drctl.kafka import timestamps_consumer
 from drctl.kafka.timestamps_consumer import TimestampSettings, split

@@ -1,4 +1,4 @@
-"""What the pages say of the estimate is what the code does."""
+"""The pages describe the estimate as the code computes it."""
 
 from drctl.gap.estimating import CLOCK_SLACK_MS, CROWD, LOOK_UPS
 from drctl.model.estimate import ASSUMED, MEANINGS, Uncertainty

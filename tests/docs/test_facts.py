@@ -1,4 +1,4 @@
-"""Facts that the pages state are those of the code: codes, keys, defaults, documents, versions."""
+"""Facts in the pages agree with the code: exit codes, keys, defaults, documents, versions."""
 
 import json
 import re
@@ -157,7 +157,7 @@ def source() -> str:
 
 @pytest.mark.parametrize("each", pages(), ids=lambda each: each.name)
 def test_names_in_the_pages_are_names_in_the_code(each: Page) -> None:
-    """Checks, steps, methods, fields, keys: whatever is written as one is called so."""
+    """Checks, steps, methods, fields and keys in the pages exist."""
     names = {code.removeprefix(PREFIX) for code in each.inline()} - FOREIGN - COUNTERS
     compound = {name for name in names if re.fullmatch(r"[a-z0-9]+([-_][a-z0-9]+)+", name)}
     assert [name for name in sorted(compound) if name not in source()] == []

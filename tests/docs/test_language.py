@@ -1,7 +1,7 @@
-"""Words that the project does not use: each has an ordinary one in Kafka's or SRE's language.
+"""Words that the project does not use, because Kafka or SREs have an ordinary word.
 
-`WORDS` only grows. `BOUNDS` says how many an area still holds, and only goes down. A use that is
-right (somebody else's name, the ordinary meaning of a word) is a line in `LEGITIMATE`.
+`WORDS` only grows. `BOUNDS` is the number of uses that an area still has, and only shrinks. A
+legitimate use (somebody else's name, the ordinary meaning of a word) is a line in `LEGITIMATE`.
 """
 
 import re
@@ -71,14 +71,14 @@ _ENDINGS = {".py", ".j2", ".css", ".js", ".md", ".yaml", ".yml", ".json"}
 
 
 def spoken(text: str) -> str:
-    """A text as it is read: names taken apart, lines joined, in lower case."""
+    """Return the text as it is read: identifiers split, lines joined, lower case."""
     apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text)
     return re.sub(r"[\s_#*`\"]+|(?<=\w)-(?=\w)", " ", apart).lower()
 
 
 @cache
 def found(area: str) -> Counter[str]:
-    """Each use of a word with the file that has it."""
+    """Return each use of a word with its file."""
     path = ROOT / area
     files = sorted(path.rglob("*")) if path.is_dir() else [path]
     return Counter(use for each in files if each.suffix in _ENDINGS for use in _uses(each))

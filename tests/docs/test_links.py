@@ -1,4 +1,4 @@
-"""Links in the pages lead somewhere."""
+"""Links in the pages have a target."""
 
 import re
 from urllib.parse import urlsplit

@@ -1,4 +1,4 @@
-"""Alert rules and the dashboard that are shipped: sound, and about metrics that there are."""
+"""The shipped alert rules and dashboard are valid, and use existing metrics."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def series(name: str, values: str, more: str = "") -> dict[str, str]:
 
 
 def alert(at: str, name: str, *fires: str, **labels: str) -> dict[str, object]:
-    """Whether it fires then; its summary and description, where it does."""
+    """Return whether the alert fires at that time, with its summary and description."""
     labels |= {"link": "main", "source": "a", "target": "b"}
     told = dict(zip(("summary", "description"), fires, strict=False))
     expected = [{"exp_labels": labels, "exp_annotations": told}] if fires else []

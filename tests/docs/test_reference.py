@@ -1,4 +1,4 @@
-"""The reference is what the code is: its generated parts are what scripts/reference.py makes."""
+"""The generated parts of the reference are what scripts/reference.py makes."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The page about runbooks says what they can do; blocks of `yml` are runbooks, or a pipeline."""
+"""The page about runbooks agrees with the code; `yml` blocks are runbooks or a pipeline."""
 
 import shlex
 from pathlib import Path
@@ -22,7 +22,7 @@ PAGE = page("docs/reference/runbook-steps.md")
 
 
 def table(heading: str, first: str = "") -> list[tuple[str, ...]]:
-    """The rows of a section; of several tables the one whose first row begins so."""
+    """Return the rows of a section's table whose first row begins like this."""
     found: list[list[tuple[str, ...]]] = [[]]
     for row in rows(PAGE.section(heading)):
         if found[-1] and len(row) != len(found[-1][-1]):

@@ -1,4 +1,4 @@
-"""No file of the project names a package registry, or a place on somebody's machine."""
+"""No file of the project names a package registry or a path on someone's machine."""
 
 import re
 import subprocess
@@ -19,7 +19,7 @@ _PLACED = re.compile(r"(?<![\w.$}*~-])(?:" + "|".join(map(re.escape, _PLACES)) +
 
 
 def files() -> tuple[Path, ...]:
-    """What is, or would be, committed; without git, what is neither hidden nor made."""
+    """Return what is or would be committed; without git, everything not hidden or generated."""
     if not (ROOT / ".git").exists():
         return tuple(path for path in ROOT.rglob("*") if path.is_file() and not _made(path))
     command = ["git", "-c", "safe.directory=*", "ls-files", "-coz", "--exclude-standard"]

@@ -1,4 +1,4 @@
-"""Messages that the troubleshooting page quotes are those of the code."""
+"""Messages quoted on the troubleshooting page are messages of the code."""
 
 import ast
 import re
@@ -13,7 +13,7 @@ _OURS = page("docs/troubleshooting.md").text.partition("\n## Clients after a fai
 
 
 def strings(module: ast.Module) -> Iterator[str]:
-    """The string literals of a module that are not docstrings; of an f-string, its parts."""
+    """Return the string literals of a module except docstrings; of an f-string its parts."""
     # A string that is a statement of its own is a docstring, of a module, class or attribute.
     docstrings = {id(node.value) for node in ast.walk(module) if isinstance(node, ast.Expr)}
     for node in ast.walk(module):
@@ -23,7 +23,7 @@ def strings(module: ast.Module) -> Iterator[str]:
 
 @cache
 def source() -> str:
-    """All of drctl's messages and names, one on each line."""
+    """Return all of drctl's messages and names, one per line."""
     modules = (
         ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "drctl").rglob("*.py")
     )

@@ -25,7 +25,7 @@ def rule(topic: str, **changes: str) -> Acl:
 
 
 class Cluster:
-    """Holds names; may give a topic back a few times, as a replicator does."""
+    """Has topics and groups; a deleted topic may reappear a few times, as with a replicator."""
 
     def __init__(self, topics: Iterable[str], groups: Iterable[str], rules: Iterable[Acl]) -> None:
         self.topics, self.known, self.rules = set(topics), set(groups), set(rules)
@@ -132,7 +132,7 @@ def test_whatever_else_the_engine_can_change_is_refused(name: str) -> None:
 
 
 class Untouched:
-    """Fails where anything arrives."""
+    """Fails on any request."""
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"{name} arrived")

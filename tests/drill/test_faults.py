@@ -1,4 +1,4 @@
-"""Faults are for labs: a link between any other clusters is refused before anything happens."""
+"""Faults are for labs only: on any other link they are refused before anything happens."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def test_what_is_no_lab_is_left_alone(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", Fault)
 def test_a_fault_of_a_lab_that_is_gone_is_over(fault: Fault, tmp_path: Path) -> None:
-    """Else every later drill would stop at a fault that nobody can take back any more."""
+    """Otherwise every later drill would stop at a fault that nobody can remove."""
     gone = Injected(fault, "primary", str(tmp_path / "none"))
     gone.undo()
     with pytest.raises(Stopped, match=r"failed \(exit code 3\): there is no lab"):

@@ -1,4 +1,4 @@
-"""The history survives crashes: what is torn or odd is left out, and everything else is there."""
+"""The history survives crashes: incomplete entries are left out, all others remain."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What changed beside a drill is named, each piece; what nobody could see is never taken for it."""
+"""Changes outside a drill are named; unreadable state is never reported as a change."""
 
 from collections.abc import Mapping
 from dataclasses import replace

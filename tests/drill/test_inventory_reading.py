@@ -1,4 +1,4 @@
-"""What a look keeps of two clusters and of Connect; what did not answer is kept as that."""
+"""What an inventory records of two clusters and Connect, and what did not respond."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -83,7 +83,7 @@ def test_what_does_not_answer_is_kept_as_that() -> None:
 
 
 class Workers:
-    """Some connectors; the configuration of one is not told, one is gone meanwhile."""
+    """Connectors, one with an unreadable configuration and one that was just deleted."""
 
     def names(self) -> list[str]:
         return ["gone", "mm2", "odd"]

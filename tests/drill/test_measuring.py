@@ -1,4 +1,4 @@
-"""Measures come from the applications' own logs, and are held against what is allowed."""
+"""Measurements come from the applications' own logs, and are compared with the limits."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What a drill makes, over which link, and which steps of the real plan it does without."""
+"""What a drill creates, on which link, and which steps of the real plan it omits."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The second look is taken again for a while: what settles by itself is no difference."""
+"""The second inventory is repeated for a while: differences that disappear do not count."""
 
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -18,7 +18,7 @@ def at(connect: Holding = CONNECTORS, **cluster: Any) -> Inventory:
 
 
 class Clock:
-    """Goes on only when it is waited for."""
+    """Advances only by waiting."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -33,7 +33,7 @@ class Clock:
 def settled(
     monkeypatch: pytest.MonkeyPatch, before: Inventory, looks: Sequence[Inventory]
 ) -> tuple[Compared, float]:
-    """What it came to, and for how long it was waited; the last look is all there is to see."""
+    """Return the result and the waiting time; the last inventory repeats."""
     coming = list(looks)
     monkeypatch.setattr(
         drill_stage, "take_inventory", lambda _: coming.pop(0) if len(coming) > 1 else coming[0]

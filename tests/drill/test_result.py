@@ -1,4 +1,4 @@
-"""The exit code of a drill: what is not known is never called passed, failed or worse."""
+"""The exit code of a drill: unknown is never reported as passed, failed or worse."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -118,7 +118,7 @@ def test_an_answer_that_did_not_come_is_no_failure(
 def test_a_second_look_that_fails_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was deleted was removed, whether or not a cluster answers afterwards."""
+    """Deleted objects are deleted, whether or not a cluster responds afterwards."""
 
     def silent(*_: object) -> Compared:
         raise Unreachable("cluster a did not answer")

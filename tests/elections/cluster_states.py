@@ -1,4 +1,4 @@
-"""Partitions and looks for tests of elections, made by hand."""
+"""Partitions and cluster states for tests of elections."""
 
 from collections.abc import Mapping
 
@@ -27,7 +27,7 @@ def reader(
     ends: Mapping[int, int | Unavailable] | None = None,
     controller: Controller | Unavailable = CONTROLLER,
 ) -> PartitionStates:
-    """Every broker's log ends where `ends` says, in all partitions."""
+    """Return a reader in which every broker's log ends at `ends` in all partitions."""
     return PartitionStates(
         "a-cluster",
         controller,

@@ -1,4 +1,4 @@
-"""A run: the second look, the journal before the call, what is seen then, and who goes on."""
+"""A run of elections: second read, journal entry before the request, result, and resume."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -31,14 +31,14 @@ WHO = {"user": "ada", "host": "laptop"}
 
 @dataclass
 class Cluster(World):
-    """A cluster that keeps one order of events; implements what the step looks at and changes.
+    """A cluster that records the order of events; implements the ports of the step.
 
     Attributes:
-        looks: one after the other; the last one stays.
-        answer: of the controller, to whatever it is asked.
-        mute: whether the controller's answer is lost.
-        told: what the controller said to this process.
-        looking: whether a step looks now.
+        looks: states for successive reads; the last one repeats.
+        answer: the controller's response to every request.
+        mute: whether the controller's response is lost.
+        told: the controller's responses to this process.
+        looking: whether a step is reading.
     """
 
     looks: list[PartitionStates] = field(default_factory=lambda: [BEHIND])
@@ -86,7 +86,7 @@ def planned(seen: PartitionStates) -> ElectionPlan:
 
 @dataclass
 class Run:
-    """One run of a plan, carried on by process after process."""
+    """One run of a plan, executed by one process after another."""
 
     cluster: Cluster
     plan: ElectionPlan = field(default_factory=lambda: planned(BEHIND))
@@ -96,7 +96,7 @@ class Run:
         self.notes = Notes(self.cluster)
 
     def go(self, fall: Callable[[str], None] = lambda point: None) -> tuple[RunState, Ended]:
-        """Begin it, or go on with it, with nothing in memory."""
+        """Start or resume it in a process without memory."""
         self.cluster.fall, self.cluster.told = fall, {}
         given = cast(LinkReader, self.cluster), cast(LinkWriter, self.cluster)
         engine = Execution(KINDS, *given, self.notes, self.clock, Deaf())
@@ -106,7 +106,7 @@ class Run:
         return state, engine.resume(state, WHO)
 
     def result(self) -> ElectionResult:
-        """As the command that begins it tells."""
+        """Return the result as the command reports it."""
         state, outcome = self.go()
         found = became(state, cast(ClusterLinkReader, self.cluster))
         resume = "" if state.status else "drctl resume"
@@ -115,7 +115,7 @@ class Run:
 
     @property
     def told(self) -> list[str]:
-        """The kinds of entries."""
+        """Return the kinds of the journal's entries."""
         return [str(each["entry"]) for each in self.notes.entries]
 
 
@@ -232,7 +232,7 @@ def test_killed_after_the_election_it_is_seen_and_measured() -> None:
 
 
 def two(first: int | None, second: int | None) -> PartitionStates:
-    """Two partitions whose first replica is broker 1; who leads them."""
+    """Create two partitions whose first replica is broker 1, with these leaders."""
     places = (TopicPartition("orders", number) for number in (0, 1))
     rows = [
         partition((1, 2), (1, 2), leader, place=place)

@@ -1,4 +1,4 @@
-"""What would be lost, and how that is known."""
+"""What an election would lose, and how that is known."""
 
 from drctl.elections.loss import Beyond, Candidate, Evidence, Loss, candidate_of, loss_of
 from drctl.model.topology import OffsetRange, Unavailable
@@ -6,7 +6,7 @@ from tests.elections.cluster_states import PLACE, partition, reader
 
 
 def found(evidence: tuple[Evidence, ...] = (), groups: tuple[Beyond, ...] = ()) -> Loss:
-    """Of the lag of broker 2, whose log ends at 100; broker 3 led and is gone."""
+    """Return the loss if broker 2 lags, with its log at 100; broker 3 led and is gone."""
     seen = reader(partition((2, 3), (3,)), alive=(1, 2), ends={2: 100})
     loss = loss_of(seen.partitions[0], seen, evidence, groups)
     assert loss is not None

@@ -1,4 +1,4 @@
-"""Whom a plan would have elected, and what stands against it."""
+"""What a plan would elect, and what blocks it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a terminal shows of looks, plans and results of elections."""
+"""What a terminal shows of cluster states, plans and results of elections."""
 
 from collections.abc import Callable
 from io import StringIO

@@ -1,4 +1,4 @@
-"""Waiting for leaders: what is told meanwhile, and when it ends."""
+"""Waiting for leaders: progress, and when it ends."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ LED = reader(partition((2, 3), (3,), leader=3), alive=(1, 2, 3))
 
 @dataclass
 class Watched:
-    """Looks one after the other, a second each; None is a cluster that does not answer."""
+    """States one second apart; None is a cluster that does not respond."""
 
     looks: list[PartitionStates | None]
     seconds: float = 0.0

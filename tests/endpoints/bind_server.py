@@ -1,4 +1,4 @@
-"""A BIND of the tests' own, on a free port of the loopback interface."""
+"""A BIND server on a free loopback port."""
 
 import base64
 import secrets
@@ -51,11 +51,11 @@ _ZONE = f"""$TTL 60
 
 @dataclass(frozen=True)
 class Named:
-    """A name server that runs.
+    """A running name server.
 
     Attributes:
-        zone: with a random name, so that no other server answers for it.
-        secret: of `KEY` and of `WEAK_KEY`, which may look and not write.
+        zone: has a random name, so that no other server answers for it.
+        secret: secret of `KEY` and of `WEAK_KEY`, which may read but not update.
     """
 
     program: Program
@@ -64,12 +64,12 @@ class Named:
     secret: str
 
     def record(self) -> str:
-        """A name of its own for a test."""
+        """Return an unused name for a test."""
         return f"k{secrets.token_hex(4)}.{self.zone}"
 
 
 def primary(folder: Path) -> Named:
-    """The primary server of a zone that accepts updates."""
+    """Start the primary server of a zone that accepts updates."""
     zone = f"z{secrets.token_hex(4)}.test."
     text = base64.b64encode(secrets.token_bytes(32)).decode()
     for name in ("zone", "closed"):
@@ -80,7 +80,7 @@ def primary(folder: Path) -> Named:
 
 
 def resolver(folder: Path, of: Named) -> Named:
-    """A caching resolver, as clients ask one; it asks the given server for its zone."""
+    """Start a caching resolver that asks the given server for its zone."""
     more = "recursion yes; allow-recursion { 127.0.0.1; };"
     zones = _FORWARDED.format(zone=of.zone, port=of.port)
     program, port = _started(folder, of.zone, more, zones)
@@ -88,7 +88,7 @@ def resolver(folder: Path, of: Named) -> Named:
 
 
 def _started(folder: Path, zone: str, more: str, zones: str) -> tuple[Program, int]:
-    """On a port that is free: others look for one, too, so it may take several attempts."""
+    """Start on a free port, with retries: others may take the port first."""
     for attempt in range(_ATTEMPTS):
         port = _free_port()
         config = folder / "named.conf"
@@ -112,7 +112,7 @@ def _knows(zone: str, port: int) -> bool:
 
 
 def _free_port() -> int:
-    """Free for TCP and for UDP."""
+    """Return a port that is free for TCP and UDP."""
     for _ in range(100):
         with socket.socket() as stream, socket.socket(type=socket.SOCK_DGRAM) as datagrams:
             stream.bind(("127.0.0.1", 0))

@@ -1,4 +1,4 @@
-"""Endpoints as commands open them: from a drctl.yaml."""
+"""Endpoints opened from a drctl.yaml, as commands do."""
 
 import json
 from collections.abc import Mapping
@@ -20,33 +20,33 @@ BOOTSTRAPS = {"primary": "p1:9092,p2:9092", "secondary": "s1:9092"}
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Both halves of an endpoint."""
+    """Reader and writer of an endpoint."""
 
     reader: EndpointReader
     writer: EndpointWriter
 
     def seen(self) -> EndpointState:
-        """How it stands, after a way through a journal."""
+        """Return its state after a round trip through a journal."""
         return through_json(self.reader.observe())
 
 
 def endpoint(
     settings: Mapping[str, Any], folder: Path, environ: Mapping[str, str] | None = None
 ) -> Endpoint:
-    """The endpoint of these settings in a drctl.yaml of the folder."""
+    """Return the endpoint with these settings in a drctl.yaml of the folder."""
     around = Surroundings(_link(settings, folder), folder, environ or {})
     (section,) = around.link.settings.endpoints
     return Endpoint(open_reader(section, around), open_writer(section, around))
 
 
 def section_of(settings: Mapping[str, Any], folder: Path) -> EndpointConfig:
-    """What drctl.yaml of the folder says of the endpoint."""
+    """Return the endpoint's section in drctl.yaml."""
     (section,) = _link(settings, folder).settings.endpoints
     return section
 
 
 def through_json(state: EndpointState) -> EndpointState:
-    """What a journal gives back."""
+    """Return the state as a journal restores it."""
     again = read_as(EndpointState, json.loads(json.dumps(to_json(state))))
     assert again == state
     return again

@@ -21,7 +21,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Named]:
 
 @pytest.fixture(scope="session")
 def resolver(server: Named, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Named]:
-    """A resolver that asks it, and remembers."""
+    """A caching resolver for its zone."""
     opened = bind_server.resolver(tmp_path_factory.mktemp("resolver"), server)
     yield opened
     opened.program.end()
@@ -29,14 +29,14 @@ def resolver(server: Named, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture
 def cluster_ends() -> Iterator[Brokers]:
-    """Something at the addresses of p1, p2, s1, s2 that says which of them it is."""
+    """Servers at the addresses of p1, p2, s1, s2 that send their name."""
     with brokers("p1", "p2", "s1", "s2") as opened:
         yield opened
 
 
 @pytest.fixture
 def haproxy(cluster_ends: Brokers, tmp_path: Path) -> Iterator[Proxy]:
-    """A proxy before them."""
+    """A proxy in front of them."""
     opened = proxy(tmp_path, cluster_ends)
     yield opened
     opened.program.end()

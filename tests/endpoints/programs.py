@@ -1,4 +1,4 @@
-"""Servers that tests start for themselves: ended with the test, their words kept for failures."""
+"""Servers that tests start: they end with the test; their output is kept for failures."""
 
 import os
 import shutil
@@ -13,18 +13,18 @@ from drctl.lab.waiting import Patience
 
 
 class DidNotStart(Exception):
-    """A program ended, or did not become ready; what it printed."""
+    """A program ended or did not become ready; has its output."""
 
 
 def found(program: str) -> str:
-    """Where a program is; Debian keeps those of the system out of most users' paths."""
+    """Return the path of a program; Debian keeps system programs out of most users' PATH."""
     path = shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
     assert path, f"{program} is missing: run scripts/ensure-endpoints"
     return path
 
 
 def wait_until_stopped(pid: int) -> None:
-    """Wait after SIGSTOP: a thread that runs on another core does not stop at once."""
+    """Wait after SIGSTOP: a thread on another core does not stop at once."""
     threads = Path(f"/proc/{pid}/task")
 
     def all_stopped() -> bool:
@@ -36,14 +36,14 @@ def wait_until_stopped(pid: int) -> None:
 
 @dataclass(frozen=True)
 class Program:
-    """A program that runs."""
+    """A running program."""
 
     process: "subprocess.Popen[bytes]"
     log: Path
 
     @contextmanager
     def stalled(self) -> Iterator[None]:
-        """It lives, and does nothing; what was sent to it meanwhile it does afterwards."""
+        """Suspend it during the block; it handles what was sent afterwards."""
         os.kill(self.process.pid, signal.SIGSTOP)
         wait_until_stopped(self.process.pid)
         try:

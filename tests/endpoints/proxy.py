@@ -1,4 +1,4 @@
-"""A HAProxy of the tests' own, and servers behind it that say who they are."""
+"""A HAProxy for tests, and servers behind it that send their names."""
 
 import socket
 import socketserver
@@ -43,10 +43,10 @@ backend checked
 
 @dataclass(frozen=True)
 class Brokers:
-    """What stands for brokers: each says its name and keeps the session open.
+    """Servers in place of brokers: each sends its name and keeps the connection open.
 
     Attributes:
-        ports: by name.
+        ports: ports by name.
     """
 
     ports: Mapping[str, int]
@@ -54,14 +54,14 @@ class Brokers:
 
 @dataclass(frozen=True)
 class Proxy:
-    """A HAProxy that runs.
+    """A running HAProxy.
 
     Attributes:
-        folder: of its sockets, `admin` and `operator`.
+        folder: folder of its sockets `admin` and `operator`.
         api: port of its runtime API.
-        clusters: port that leads to the backend `kafka`.
-        slot: port that leads to the backend `slot`.
-        brokers: behind it.
+        clusters: port of the backend `kafka`.
+        slot: port of the backend `slot`.
+        brokers: the servers behind it.
     """
 
     program: Program
@@ -77,14 +77,14 @@ class Client:
     """A client's connection through the proxy.
 
     Attributes:
-        served_by: the name that it was told.
+        served_by: the name that it received.
     """
 
     stream: socket.socket
     served_by: str
 
     def was_cut(self, within_s: float = 5) -> bool:
-        """Whether its session ends."""
+        """Whether the connection ends in this time."""
         self.stream.settimeout(within_s)
         try:
             return self.stream.recv(1) == b""
@@ -96,7 +96,7 @@ class Client:
 
 @contextmanager
 def client(port: int) -> Iterator[Client]:
-    """Connect as a client does; nobody may be there."""
+    """Connect as a client; no server may respond."""
     with socket.create_connection(("127.0.0.1", port), 5) as stream:
         try:
             name = stream.recv(2)
@@ -112,7 +112,7 @@ class _Broker(socketserver.ThreadingTCPServer):
 
 @contextmanager
 def brokers(*names: str) -> Iterator[Brokers]:
-    """Let each of them listen."""
+    """Start all servers."""
     with ExitStack() as stack:
         servers = {
             name: stack.enter_context(_Broker(("127.0.0.1", 0), _of(name))) for name in names
@@ -137,7 +137,7 @@ def _of(name: str) -> type[socketserver.BaseRequestHandler]:
 
 
 def proxy(log: Path, behind: Brokers) -> Proxy:
-    """Start it; its listeners are opened here, so that nobody can take their ports meanwhile."""
+    """Start it with listeners opened here, so that no other process takes their ports."""
     folder = Path(tempfile.mkdtemp(prefix="drctl-haproxy-"))  # short: a socket's path must be
     listeners = {
         name: socket.create_server(("127.0.0.1", 0)) for name in ("api", "clusters", "slot")

@@ -1,4 +1,4 @@
-"""Commands of a site: no shell, nothing of our environment, a deadline; failed is not unknown."""
+"""User-supplied commands: no shell, no inherited environment, a timeout; failed is not unknown."""
 
 import os
 import signal
@@ -133,7 +133,7 @@ def test_took_too_long(folder: Path) -> None:
 
 
 def over_after(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the time of whatever writes this file be over as soon as it has."""
+    """Let the timeout expire as soon as this file is written."""
     real = subprocess.Popen.wait
 
     def wait(process: "subprocess.Popen[bytes]", timeout: float | None = None) -> int:
@@ -181,7 +181,7 @@ def alive(pid: int) -> bool:
 
 
 def test_what_a_command_leaves_in_the_background_is_not_waited_for(folder: Path) -> None:
-    """It holds what the command printed to open."""
+    """The background process keeps the output open."""
     script(folder, "observe", "#!/bin/sh\nsleep 600 &\necho $! >pid\necho secondary\n")
     assert opened(folder).seen().cluster == "secondary"
     pid = int((folder / "pid").read_text())

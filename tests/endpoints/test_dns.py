@@ -1,4 +1,4 @@
-"""A record of a real BIND: looked at, switched, put back; what resolvers still have is told."""
+"""A record of a real BIND: read, switched, restored; remaining cache time is reported."""
 
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ def opened(server: Named, given: dict[str, Any]) -> Endpoint:
 
 
 def set_by_hand(server: Named, given: dict[str, Any], kind: str, ttl: int, *data: str) -> None:
-    """As somebody else would, with a key that may."""
+    """Set it as another administrator with a valid key."""
     update = dns.update.UpdateMessage(server.zone)
     update.use_tsig(dns.tsig.Key(KEY, server.secret, "hmac-sha256"))
     update.delete(given["record"], kind)
@@ -50,7 +50,7 @@ def set_by_hand(server: Named, given: dict[str, Any], kind: str, ttl: int, *data
 
 
 def asked(server: Named, name: str, kind: str = "A") -> list[str]:
-    """What a client gets."""
+    """Return what a client resolves."""
     query = dns.message.make_query(name, kind)
     answer = dns.query.udp(query, "127.0.0.1", port=server.port, timeout=10)
     wanted = dns.rdatatype.from_text(kind)
@@ -182,7 +182,7 @@ def test_a_name_that_is_an_alias(server: Named) -> None:
 
 
 def test_an_alias_does_not_go_beside_other_records(server: Named) -> None:
-    """A server would leave it out and say that all is well."""
+    """A server would ignore it and report success."""
     clusters = {"primary": "a.example.org", "secondary": "b.example.org"}
     given = settings(server, type="CNAME", clusters=clusters)
     set_by_hand(server, given, "A", 60, "10.0.0.1")

@@ -1,4 +1,4 @@
-"""DNS servers that refuse, fall silent or cannot be believed."""
+"""DNS servers that refuse, do not respond, or cannot be trusted."""
 
 import socket
 import struct
@@ -115,7 +115,7 @@ def test_a_resolver_is_no_primary_server(server: Named, resolver: Named) -> None
 
 @pytest.mark.endpoints
 def test_no_answer_after_an_update_was_sent(server: Named) -> None:
-    """It may be done later: here it is. Doing it again then changes nothing."""
+    """The update may be applied later; repeating it changes nothing."""
     given = settings(server)
     set_by_hand(server, given, "A", 5, "10.0.0.1", "10.0.0.2")
     record, hasty = opened(server, given), opened(server, {**given, "timeout_s": 0.3})
@@ -173,7 +173,7 @@ Answer = Callable[[dns.message.Message], dns.message.Message | None]
 
 @contextmanager
 def answering(answer: Answer, key: dns.tsig.Key) -> Iterator[int]:
-    """A server that BIND cannot be made to be; None ends the connection without an answer."""
+    """Run a server with behavior that BIND does not have; None ends the connection."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(10)
 
@@ -195,7 +195,7 @@ def answering(answer: Answer, key: dns.tsig.Key) -> Iterator[int]:
 
 
 def unsigned(query: dns.message.Message) -> dns.message.Message:
-    """An answer that somebody on the way may have made."""
+    """Return a response that a third party could have made."""
     response = dns.message.make_response(query)
     response.keyring, response.tsig = None, None
     response.flags |= dns.flags.AA

@@ -1,4 +1,4 @@
-"""A file that tells clients where to go: replaced at once, and put back as it was."""
+"""An endpoint file: replaced atomically, and restored."""
 
 import errno
 import hashlib
@@ -222,7 +222,7 @@ def test_extended_attributes_are_kept(file: Path) -> None:
 
 
 def test_an_owner_that_cannot_be_kept(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As for a user who may write in the folder of another's file; root always may."""
+    """For a user who may write to another's folder; root always may."""
 
     def refused(*_: object) -> None:
         raise PermissionError(errno.EPERM, "Operation not permitted")

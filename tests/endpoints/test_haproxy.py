@@ -1,4 +1,4 @@
-"""A backend of a real HAProxy: looked at, switched, put back, and seen from a client's side."""
+"""A backend of a real HAProxy: read, switched, restored, and observed by a client."""
 
 import re
 import socket
@@ -31,7 +31,7 @@ def opened(haproxy: Proxy, **more: Any) -> Endpoint:
 
 
 def told(haproxy: Proxy, command: str) -> str:
-    """What an engineer does by hand."""
+    """Run a command by hand, as an engineer does."""
     with socket.socket(socket.AF_UNIX) as stream:
         stream.connect(str(haproxy.folder / "admin"))
         stream.sendall(f"{command}\n".encode())
@@ -70,7 +70,7 @@ def test_there_and_back(haproxy: Proxy) -> None:
 
 
 def test_nobody_is_sent_to_two_clusters_at_once(haproxy: Proxy) -> None:
-    """HAProxy prints what happens to servers, in its order."""
+    """HAProxy logs changes of servers in order."""
     backend = opened(haproxy)
     before = backend.seen()
 
@@ -220,7 +220,7 @@ def test_a_socket_that_may_only_look(haproxy: Proxy) -> None:
 
 
 def test_an_address_that_haproxy_refuses(haproxy: Proxy) -> None:
-    """A port above 65535 is refused by drctl.yaml; here it comes from a journal."""
+    """drctl.yaml rejects ports above 65535; this one comes from a journal."""
     here = f"127.0.0.1:{haproxy.brokers.ports['p1']}"
     addresses = {
         "primary": {"one": here, "two": here},
@@ -238,7 +238,7 @@ def test_an_address_that_haproxy_refuses(haproxy: Proxy) -> None:
 
 
 def test_no_answer_after_it_was_told_to_switch(haproxy: Proxy) -> None:
-    """It does it all the same; telling it again then changes nothing."""
+    """The switch is done; repeating it changes nothing."""
     backend = opened(haproxy)
     before = backend.seen()
     with losing_the_second_answer(haproxy.folder / "admin") as path:
@@ -264,7 +264,7 @@ def test_a_haproxy_that_stalls_before_it_is_told_anything(haproxy: Proxy) -> Non
 
 @contextmanager
 def losing_the_second_answer(real: Path) -> Iterator[Path]:
-    """A socket before HAProxy's: what is sent arrives, and the second answer does not come back."""
+    """Run a socket in front of HAProxy's that loses the second response."""
     path = real.with_name("lossy")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
@@ -307,7 +307,7 @@ def test_nobody_there(tmp_path: Path, place: Callable[[Path], dict[str, Any]]) -
 
 @contextmanager
 def saying(pieces: Iterator[bytes]) -> Iterator[str]:
-    """The address of something that sends these in HAProxy's place."""
+    """Run a server that sends this in place of HAProxy; return its address."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:

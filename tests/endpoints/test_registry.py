@@ -1,4 +1,4 @@
-"""Every kind is complete: settings, both halves, its page; a reader has nothing that writes."""
+"""Every kind is complete: settings, reader, writer, documentation; readers cannot write."""
 
 import re
 from collections.abc import Mapping

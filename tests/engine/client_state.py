@@ -1,4 +1,4 @@
-"""Producer ids and groups that clients meet on two clusters, in memory."""
+"""Producer ids and consumer groups of two clusters, in memory."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -23,16 +23,16 @@ def empty(name: str, protocol: GroupProtocol) -> Group:
 
 @dataclass
 class Arrivals:
-    """Two clusters; implements what the steps look at, and what they change.
+    """The state that clients meet on both clusters; implements the ports that steps read and write.
 
     Attributes:
-        remembered: by partition of the source the highest id, or why it does not tell.
-        given: by broker of the target the id that it gave last, or why it does not tell.
-        groups_of: by cluster.
-        silent: clusters that do not answer.
-        fall: called at every point where a process can end, with the point's name.
-        applied: what was changed, each time that it was.
-        batches: how many partitions were asked about, in each request.
+        remembered: highest producer id by source partition, or why it cannot be read.
+        given: last producer id issued by each target broker, or why it cannot be read.
+        groups_of: groups by cluster.
+        silent: clusters that do not respond.
+        fall: called with a name at every point where the process may end.
+        applied: every change that was made.
+        batches: number of partitions in each request.
     """
 
     remembered: dict[TopicPartition, int | Unavailable] = field(
@@ -53,7 +53,7 @@ class Arrivals:
 
     @property
     def end(self) -> object:
-        """What is left of it for clients to find."""
+        """Return the state that clients find."""
         highest = max((n for n in self.remembered.values() if isinstance(n, int)), default=-1)
         ids = [each for each in self.given.values() if isinstance(each, int)]
         return min(ids, default=0) > highest, dict(self.groups_of[TARGET])
@@ -65,7 +65,7 @@ class Arrivals:
         return SimpleNamespace(overview=lambda: self._overview(name))
 
     def early_snapshot(self) -> None:
-        """Nobody looks beside the steps here."""
+        """Return None: nothing is read in the background here."""
 
     def link_groups(self, name: str) -> tuple[str, ...]:
         self._look(name)

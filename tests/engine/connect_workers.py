@@ -1,4 +1,4 @@
-"""Workers of Connect in memory: connectors that copy between two clusters, and can be told to."""
+"""Connect workers in memory: connectors that replicate between two clusters."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,11 +20,11 @@ ALIAS = "source.cluster.alias"
 
 @dataclass
 class Connector:
-    """One that copies from a cluster to the other one.
+    """A connector that replicates from one cluster to the other.
 
     Attributes:
-        state: of its tasks; they follow what is wanted of them.
-        kept: the last offset that it copied, by partition.
+        state: state of its tasks; follows `wanted` with a delay.
+        kept: last replicated offset by partition.
     """
 
     source: Logs
@@ -38,7 +38,7 @@ class Connector:
         self.config = {ALIAS: self.source.name[:3], "transforms": "mask", **self.config}
 
     def copy(self) -> None:
-        """Time passes."""
+        """Replicate what is available, if the connector runs."""
         self.state = self.wanted
         if self.state != RUNNING or self.source.dead:
             return
@@ -54,13 +54,13 @@ class Connector:
 
 @dataclass
 class Workers:
-    """All of them; implements what looks at connectors, and what changes them."""
+    """All workers; implements the reader and the writer of connectors."""
 
     trace: Trace
     connectors: dict[str, Connector] = field(default_factory=dict)
 
     def copy(self) -> None:
-        """Time passes."""
+        """Let every connector run for a moment."""
         for each in self.connectors.values():
             each.copy()
 
@@ -148,12 +148,12 @@ SHOP = {"server": "shop"}
 
 @dataclass
 class SourceWorkers:
-    """Workers with a connector that captures a database and writes to one cluster.
+    """Workers with a connector that captures a database into one cluster.
 
     Attributes:
-        positions: where each connector has come to in its database.
-        end: the end of the database's log; a running connector reads up to there.
-        broken: whether the task of a connector fails as soon as it is resumed.
+        positions: position of each connector in its database.
+        end: end of the database's log; a running connector reads up to it.
+        broken: whether a connector's task fails as soon as it is resumed.
     """
 
     cluster: str
@@ -212,7 +212,7 @@ class SourceWorkers:
 
 
 def capturing(cluster: str, trace: Trace, *, runs: bool) -> SourceWorkers:
-    """Workers with the connector `shop`; where it does not run, its position is an old one."""
+    """Create workers with the connector `shop`; if it does not run, its position is old."""
     config = {
         "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
         "topic.prefix": "shop",

@@ -1,6 +1,6 @@
-"""Real sequences with their real steps, whose process ends anywhere; and a journal that is checked.
+"""Runs real plans with real steps whose process can end anywhere; checks the journal's statements.
 
-Whatever the journal says is held against the two clusters as they are when it says so.
+Each journal entry is compared with the state of both clusters when it is written.
 """
 
 import json
@@ -29,18 +29,18 @@ Change = Callable[[Pair], None]
 
 
 def nothing(pair: Pair) -> None:
-    """It is as it is."""
+    """Change nothing."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A plan, and two clusters to carry it out on.
+    """A plan, and the two clusters on which it runs.
 
     Attributes:
-        prepare: what is wrong with them from the beginning.
-        meanwhile: what others do where the process has ended.
-        remedy: what somebody puts right where the run could not go on.
-        overrides: what they pass over who go on with a run that could not, precheck to reason.
+        prepare: breaks something before the run.
+        meanwhile: what other people do after a crash.
+        remedy: what a person repairs when the run cannot continue.
+        overrides: prechecks to override on resume: name to reason.
     """
 
     plan: Plan
@@ -51,7 +51,7 @@ class Case:
     overrides: Mapping[str, str] = field(default_factory=dict)
 
     def pair(self) -> Pair:
-        """A new one."""
+        """Create the clusters."""
         pair = self.make()
         self.prepare(pair)
         return pair
@@ -59,7 +59,7 @@ class Case:
 
 @dataclass
 class Busy(Hurried):
-    """A clock of a machine on which each wait takes longer; the clusters go on meanwhile."""
+    """A clock on a slow host: each wait takes longer, and the clusters continue meanwhile."""
 
     pair: Pair = field(default_factory=Pair)
 
@@ -70,7 +70,7 @@ class Busy(Hurried):
 
 @dataclass
 class Ledger(Notes):
-    """A journal in memory that is read as JSON, and that must not lie of the pair."""
+    """A journal in memory, stored as JSON; each entry must agree with the clusters."""
 
     pair: Pair = field(default_factory=Pair)
     plan: Plan = field(default_factory=lambda: Plan("", "", "", "", ()))
@@ -81,7 +81,7 @@ class Ledger(Notes):
             super().append([json.loads(json.dumps(entry))])
 
     def announced(self, what: str) -> None:
-        """Nothing is changed but what the last entry says is about to be."""
+        """Fail unless the last entry announces this change."""
         last = self.entries[-1]
         if what == "people":
             assert self.told(What.INTEND), "a person was asked to do what nobody had announced"
@@ -91,7 +91,7 @@ class Ledger(Notes):
         assert kind in MAY_CHANGE[what.partition(" o")[0]], f"{what} was changed by {kind}"
 
     def told(self, what: What) -> list[str]:
-        """The steps of all entries of a kind."""
+        """Return the steps of all entries of one kind."""
         return [each["step"] for each in self.entries if each["entry"] == what]
 
     def _must_be_true(self, entry: Mapping[str, Any]) -> None:
@@ -114,11 +114,11 @@ class Ledger(Notes):
 
 @dataclass
 class Ran:
-    """What became of a run.
+    """The result of a run.
 
     Attributes:
-        outcome: of the last attempt; of one that had ended before, only its status.
-        first: the status that the first attempt came to an end with by itself.
+        outcome: outcome of the last attempt; only its status if the run had ended before.
+        first: status of the first attempt that ended without a crash.
     """
 
     pair: Pair
@@ -128,7 +128,7 @@ class Ran:
 
 
 def countdown(number: int | None) -> Callable[[str], None]:
-    """Ends the process at a point; never where there is none."""
+    """Return a function that ends the process at the given point; never for None."""
     left = [-1 if number is None else number]
 
     def fall(point: str) -> None:
@@ -140,10 +140,12 @@ def countdown(number: int | None) -> Callable[[str], None]:
 
 
 def run(case: Case, *falls: int | Callable[[str], None]) -> Ran:
-    """Begin, go on after each crash, and where the run could not go on once that is cured.
+    """Start a run, resume it after each crash, and resume it after the remedy if it could not
+    continue.
 
     Args:
-        falls: for each attempt at which point its process ends, or what decides it.
+        falls: for each attempt, the point at which its process ends, or a function that
+            decides.
     """
     pair = case.pair()
     ledger = Ledger(cast(World, pair.trace), pair=pair, plan=case.plan)
@@ -170,7 +172,7 @@ def run(case: Case, *falls: int | Callable[[str], None]) -> Ran:
 def attempt(
     case: Case, pair: Pair, ledger: Ledger, overrides: Mapping[str, str] = NOTHING
 ) -> Outcome:
-    """One process: it begins, or goes on."""
+    """Start or resume the run in a new process."""
     process = Process(pair)
     look, writer = cast(LinkReader, process.reader), cast(LinkWriter, process.grip)
     engine = Execution(KINDS, look, writer, ledger, Busy(pair=pair), Deaf())
@@ -183,23 +185,25 @@ def attempt(
 
 
 def points(case: Case) -> list[str]:
-    """Where a whole run can end, by name; the same name may stand there often."""
+    """Return the names of all points at which the run can end; names may repeat."""
     found: list[str] = []
     run(case, found.append)
     return found
 
 
 def ends(case: Case) -> list[int]:
-    """By number, one point between each two changes of the clusters or of the journal.
+    """Return the numbers of one point between each two changes of the clusters or the journal.
 
-    What a process has seen in between is gone with it: the others come to the same.
+    All points between the same two changes are equivalent: a process's memory is lost with it.
     """
     names = points(case)
     return [n for n, name in enumerate(names) if name.startswith("before ")] + [len(names) - 1]
 
 
 def assert_the_same(case: Case, numbers: Iterable[int] | None = None) -> None:
-    """Wherever the process ends, it comes to the same end; and nothing is done blindly."""
+    """Assert that the run ends the same wherever its process ends, and never changes anything
+    blindly.
+    """
     whole = run(case)
     assert_looked_at(whole.pair)
     for number in some(ends(case) if numbers is None else numbers):
@@ -211,7 +215,7 @@ def assert_the_same(case: Case, numbers: Iterable[int] | None = None) -> None:
 
 
 def assert_looked_at(pair: Pair) -> None:
-    """Nothing was changed as it had been changed before without a look at it in between."""
+    """Assert that no change was repeated without reading the state in between."""
     since: dict[str, set[str]] = {}
     for what, how in pair.trace.happened:
         if what == "evidence":

@@ -1,4 +1,4 @@
-"""A cluster that is back and has lost its records, in memory: all of them, or most."""
+"""A recovered cluster that lost all or most of its records, in memory."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ QUESTION = f"empty-{PRIMARY}"
 
 @dataclass
 class Rebuilt(Returned):
-    """The way home to a cluster that has lost its records."""
+    """The failback to a cluster that has lost its records."""
 
     made_anew: bool = True
 
@@ -34,13 +34,13 @@ class Rebuilt(Returned):
         return Search("gap/main-1", tail, tail, 0, 0, {}, {})
 
     def empty(self) -> None:
-        """A person deletes the link's topics."""
+        """Delete the link's topics, as an operator does."""
         for topic in TOPICS:
             self.home.delete(topic)
 
 
 def wiped() -> Rebuilt:
-    """It was made anew: it has no topic, no group and no rule; Connect knows of what was there."""
+    """The cluster was recreated: no topics, groups or ACLs; Connect still has its offsets."""
     pair = Rebuilt(SECONDARY, PRIMARY)
     pair.away.append(AUDIT, record("a1"))
     for key in EVERYTHING:
@@ -63,7 +63,7 @@ def wiped() -> Rebuilt:
 
 
 def cut() -> Rebuilt:
-    """It was restored to an older state, and something has written to it since."""
+    """The cluster was restored from an older backup, and written to since."""
     pair = wiped()
     for key in ("o1", "o2", ALONE):
         pair.home.append(ORDERS, record(key))

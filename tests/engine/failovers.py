@@ -1,4 +1,4 @@
-"""Failovers over a link in memory: all goes well, or something is wrong; people do as asked."""
+"""Failovers of a link in memory, with and without faults; people do what they are asked to."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -46,7 +46,7 @@ def plan(mode: Mode, method: FenceMethod = FenceMethod.ACL, seen: PlanInputs = S
 
 
 def lost() -> Pair:
-    """The source has died; whoever reads is started anew where that is needed."""
+    """The source has failed; consumers that need it are restarted."""
     pair = linked()
     pair.die(PRIMARY)
     pair.restarted = True
@@ -62,7 +62,7 @@ def case(
     prepare: Change | None = None,
     seen: PlanInputs = SEEN,
 ) -> Case:
-    """A failover over a link on which a person does what is asked of them."""
+    """A failover of a link; a person performs the manual steps."""
 
     def prepared(pair: Pair) -> None:
         if method is FenceMethod.NONE:
@@ -82,7 +82,7 @@ def case(
 
 
 def by_hand(pair: Pair) -> dict[str, Deed]:
-    """What a person does who is asked to."""
+    """Register what a person does for each manual step."""
     site = pair.sites[PRIMARY]
 
     def wall(to: bool) -> Deed:
@@ -98,33 +98,33 @@ def by_hand(pair: Pair) -> dict[str, Deed]:
 
 
 def precheck_fails(pair: Pair) -> None:
-    """Something stands against it from the beginning."""
+    """A precheck fails from the start."""
     pair.against.add("target-unreachable")
 
 
 def positions_refused(pair: Pair) -> None:
-    """A step before the opening cannot be done: everything is put back."""
+    """Offset commits are refused before writes are enabled: everything is rolled back."""
     pair.trace.declined.add(f"positions of {SECONDARY}")
 
 
 def opening_refused(pair: Pair) -> None:
-    """Another link keeps clients from the target: nothing of what was made ready there stays."""
+    """Another link's fence keeps clients from the target: everything is rolled back."""
     (rule,) = denials([APP], [Topics("orders")], [Denied.WRITE])
     pair.sites[SECONDARY].rules.rules |= {rule, sign(rule, "other")}
 
 
 def endpoint_refused(pair: Pair) -> None:
-    """A step after the opening cannot be done."""
+    """The endpoint cannot be switched after writes are enabled."""
     pair.trace.declined.add("endpoint 2")
 
 
 def stop_unanswered(pair: Pair) -> None:
-    """Connect does as it is told, and is not heard of from then on."""
+    """Connect executes the stop request and does not respond afterwards."""
     pair.trace.hushed.add(CONNECT)
 
 
 def nothing_wrong(pair: Pair) -> None:
-    """All goes well."""
+    """No fault."""
 
 
 WRONG: dict[Change, tuple[Status, Status]] = {
@@ -139,20 +139,20 @@ WRONG: dict[Change, tuple[Status, Status]] = {
 
 
 def fence_falls(pair: Pair, name: str = PRIMARY) -> None:
-    """Somebody removes every rule that drctl has set on a cluster, while its process is away."""
+    """Remove all ACLs of drctl from a cluster while no drctl process runs."""
     rules = pair.sites[name].rules
     rules.rules -= {rule for rule in rules.rules if rule.permission == "DENY"} - {OF_A_PERSON}
     rules.spread()
 
 
 def denials_of(pair: Pair) -> dict[str, list[Acl]]:
-    """Rules, without the signs that deny nobody anything."""
+    """Return the deny ACLs, without drctl's markers."""
     rules = pair.state["rules"].items()
     return {n: [r for r in found if not r.principal.startswith(SIGNED)] for n, found in rules}
 
 
 def fence_of(pair: Pair) -> list[Acl]:
-    """What keeps producers from the source."""
+    """Return the ACLs that fence producers from the source."""
     return [rule for rule in denials_of(pair)[PRIMARY] if rule.operation == Denied.WRITE]
 
 

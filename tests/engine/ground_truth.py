@@ -80,7 +80,7 @@ def _committed(pair: Pair, intent: Json) -> bool:
 
 
 def _stand(pair: Pair, intent: Json, column: int) -> bool:
-    """Whether groups stand where a column of the intent says."""
+    """Whether committed offsets equal a column of the intent."""
     stands = pair.sites[intent["cluster"]].positions.positions
     return all(
         stands.get(line[0], {}).get(TopicPartition(*line[1:3]))
@@ -106,7 +106,7 @@ def _opened(pair: Pair, intent: Json) -> bool:
 
 
 def _closed(pair: Pair, intent: Json) -> bool:
-    """Whoever was kept away from it still is, or is again."""
+    """Whether everyone who was fenced is still fenced, or is fenced again."""
     rules = pair.sites[intent["cluster"]].rules
     lifted = {Acl(*each) for each in intent["lifted"]}
     return lifted <= rules.rules and lifted <= rules.second
@@ -127,13 +127,15 @@ def _copied(source: str, target: str) -> Truth:
 
 
 def _decided(pair: Pair, intent: Json) -> bool:
-    """What only the old cluster has is copied, but for what was given up."""
+    """Whether all records that only the recovered cluster had are replicated, except discarded
+    ones.
+    """
     ours, theirs = (set(pair.sites[name].logs.all_keys()) for name in (pair.target, pair.source))
     return ours - theirs == set(getattr(pair, "given_up", ()))
 
 
 def _quiet(pair: Pair, intent: Json) -> bool:
-    """Nobody reads there; or who does is kept from reading on."""
+    """Whether nobody reads from the cluster, or all readers are fenced."""
     return intent["fenced"] or not pair.active(intent["cluster"], "app")
 
 
@@ -156,7 +158,7 @@ def _put_back(pair: Pair, intent: Json) -> bool:
 
 
 def _done_by_hand(pair: Pair, intent: Json) -> bool:
-    """Of what people do, only this can be seen here."""
+    """Whether the visible effect of a manual step is there."""
     return intent["question"] != "stop-consumers" or pair.source in pair.stopped
 
 
@@ -173,17 +175,17 @@ def _seeded(pair: Pair, intent: Json) -> bool:
 
 
 def _says_so(pair: Pair, intent: Json) -> bool:
-    """Whoever did it sees that it is so."""
+    """Whether the person who did it can see the effect."""
     return pair.deeds[intent["question"]].is_so()
 
 
 def _says_it_was(pair: Pair, intent: Json) -> bool:
-    """Whoever took it back sees that it was."""
+    """Whether the person who rolled it back can see that."""
     return pair.deeds[f"{intent['question']}.undo"].is_so()
 
 
 def _emptied(pair: Pair, intent: Json) -> bool:
-    """What it held is gone, whatever has come since."""
+    """Whether the earlier records are deleted, whatever was written since."""
     logs = pair.sites[intent["cluster"]].logs
     return all(
         TopicPartition(topic, number) not in logs.logs or logs.topic_id(topic) != before
@@ -192,7 +194,7 @@ def _emptied(pair: Pair, intent: Json) -> bool:
 
 
 def _from_start(pair: Pair, intent: Json) -> bool:
-    """It keeps nothing; or it has copied from the beginning since."""
+    """Whether the connector has no offsets, or has replicated from the start since."""
     kept, target = pair.workers.connectors[intent["connector"]].kept, pair.sites[intent["target"]]
     ends = {TopicPartition(topic, number): at for topic, number, at in intent["ends"]}
     places = [TopicPartition(topic, number) for topic, number, _ in intent["wanted"]]
@@ -203,24 +205,24 @@ def _from_start(pair: Pair, intent: Json) -> bool:
 
 
 def _always(pair: Pair, intent: Json) -> bool:
-    """It is about nothing outside."""
+    """Return True: the step concerns nothing outside drctl."""
     return True
 
 
 def _arrived(pair: Pair, intent: Json) -> bool:
-    """Who was to come is there, and nobody is where they came from."""
+    """Whether the expected clients are on the target and none on the source."""
     if any(pair.active(intent["source"], group) for group in ("app", "old")):
         return pair.sites[intent["source"]].logs.dead
     return all(pair.active(intent["target"], group) for group in intent["groups"])
 
 
 def _halted(pair: Pair, intent: Json) -> bool:
-    """By a command of the site: it is about all that copies."""
+    """Whether a user-supplied command stopped all replication."""
     return all(each.wanted == STOPPED for each in pair.workers.connectors.values())
 
 
 def _sources(state: str) -> Truth:
-    """Whether the source connectors of an intent are in this state."""
+    """Return whether the intent's source connectors are in this state."""
     return lambda pair, intent: all(
         pair.sources[intent["cluster"]].connectors[name].state == state
         for name in intent.get("before", intent.get("connectors"))
@@ -233,7 +235,7 @@ def _sources_as_before(pair: Pair, intent: Json) -> bool:
 
 
 def _source_positions(key: str) -> Truth:
-    """Whether source positions are as a key of the intent's moves says."""
+    """Return whether source positions equal one key of the intent's moves."""
 
     def so(pair: Pair, intent: Json) -> bool:
         kept = pair.sources[intent["target"]].kept

@@ -1,4 +1,4 @@
-"""Clusters in memory: logs, rules and positions, each look at them and each change told."""
+"""Clusters in memory: records, ACLs and offsets; every read and every change is recorded."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -31,19 +31,19 @@ Answers = Mapping[str, Mapping[TopicPartition, Unavailable | None]]
 
 @dataclass
 class Trace:
-    """Everything that processes looked at and changed, and where they may end.
+    """All reads and changes by drctl processes, and the faults to inject.
 
     Attributes:
-        fall: called at each of these points.
-        announced: called before each change, with what is changed.
-        happened: looks and changes in their order; of a change also how.
-        silent: what does not answer, however often it is asked.
-        mute: what is changed, and does not say so; each once.
-        lost: what does not hear of a change, and answers nothing; each once.
-        declined: what answers, and is not changed.
-        hushed: what falls silent once it was changed.
-        looking: whether a step looks now: then people may change something, and nobody else.
-        aside: whether somebody checks what is true, who is no part of it.
+        fall: called at each point where the process may end.
+        announced: called before each change with what changes.
+        happened: reads and changes in order; a change also with its details.
+        silent: parts that never respond.
+        mute: parts whose next change is applied without a response; each once.
+        lost: parts whose next request is lost; each once.
+        declined: parts that respond and refuse changes.
+        hushed: parts that stop responding after their next change.
+        looking: whether a step is reading; then only people may change anything.
+        aside: whether the test itself is reading; this is not recorded.
     """
 
     fall: Callable[[str], None] = lambda point: None
@@ -58,12 +58,12 @@ class Trace:
     aside: bool = False
 
     def heal(self) -> None:
-        """Somebody puts right whatever was wrong."""
+        """Remove all faults."""
         for wrong in (self.silent, self.mute, self.lost, self.declined, self.hushed):
             wrong.clear()
 
     def look(self, what: str) -> None:
-        """Somebody looks at it."""
+        """Record a read; raise if the part does not respond."""
         if not self.aside:
             self.fall(f"look at {what}")
             self.happened.append((what, ""))
@@ -71,7 +71,7 @@ class Trace:
             raise Unreachable(f"{what} did not answer within 3 s")
 
     def change(self, what: str, how: str, do: Callable[[], object]) -> bool:
-        """Somebody changes it; whether that was allowed."""
+        """Record and apply a change; return whether it was allowed."""
         only_looks = self.aside or (self.looking and what != "people")
         assert not only_looks, f"{what} was changed by something that only looks"
         self.announced(what)
@@ -94,7 +94,7 @@ class Trace:
 
     @contextmanager
     def looked_aside(self) -> Iterator[None]:
-        """Whoever only checks what is true leaves no trace, and ends nowhere."""
+        """Read without being recorded and without ending the process."""
         self.aside, before = True, self.aside
         try:
             yield
@@ -104,7 +104,7 @@ class Trace:
 
 @dataclass
 class Rules:
-    """The rules of a cluster of two brokers; the second one hears of them later."""
+    """The ACLs of a cluster of two brokers; the second applies changes later."""
 
     cluster: str
     trace: Trace
@@ -115,11 +115,11 @@ class Rules:
         self.second = set(self.rules)
 
     def spread(self) -> None:
-        """Time passes."""
+        """Apply all changes on the second broker."""
         self.second = set(self.rules)
 
     def denies(self, operation: Denied, principal: str, topic: str) -> bool:
-        """Whether the broker that leads a topic keeps a principal away from it."""
+        """Whether the topic's leader denies a principal."""
         known = self.rules if LED_BY_FIRST[topic] else self.second
         wanted = (topic, principal, operation.value, DENY)
         return any((r.name, r.principal, r.operation, r.permission) == wanted for r in known)
@@ -146,7 +146,7 @@ class Rules:
 
     @property
     def what(self) -> str:
-        """What these are in a trace."""
+        """Name in the trace."""
         return f"rules of {self.cluster}"
 
     def _changed(self, how: str, rule: Acl, do: Callable[[Acl], None]) -> Unavailable | None:
@@ -161,10 +161,10 @@ def _obedience(first: bool, second: bool, number: int) -> Enforcement:
 
 @dataclass
 class Logs:
-    """The logs of a cluster; implements `ClusterReader` as far as the steps need it.
+    """The records of a cluster; implements `ClusterReader` as far as steps need it.
 
     Attributes:
-        deleted: how often topics were.
+        deleted: how often each topic was deleted.
     """
 
     name: str
@@ -173,33 +173,33 @@ class Logs:
     deleted: Counter[str] = field(default_factory=Counter)
 
     def delete(self, topic: str) -> None:
-        """Somebody deletes a topic; whoever writes to it makes another one of its name."""
+        """Delete a topic; the next write creates it again."""
         for place in [place for place in self.logs if place.topic == topic]:
             del self.logs[place]
         self.deleted[topic] += 1
 
     def topic_id(self, topic: str) -> str:
-        """Kafka's id of a topic: another one of its name has another id."""
+        """Kafka's topic id; a recreated topic has a new one."""
         return f"{topic}-{self.deleted[topic]}"
 
     @property
     def dead(self) -> bool:
-        """Whether nobody can read them."""
+        """Whether the cluster is unreachable."""
         return self.what in self.trace.silent
 
     @property
     def what(self) -> str:
-        """What these are in a trace."""
+        """Name in the trace."""
         return f"logs of {self.name}"
 
     def append(self, place: TopicPartition, record: Record) -> None:
-        """A record is stored."""
+        """Append a record."""
         log = self.logs.setdefault(place, [])
         key, value, at = record.key, record.value, record.timestamp_ms
         log.append(Record(place.partition, len(log), at, key, value, record.headers))
 
     def all_keys(self, topics: Collection[str] = TOPICS) -> list[str]:
-        """Of all records of these topics, partition by partition."""
+        """Return the keys of all records of these topics, partition by partition."""
         return [
             (record.key or b"").decode()
             for place, log in sorted(self.logs.items())
@@ -263,10 +263,10 @@ class Logs:
 
 @dataclass
 class Committing:
-    """What groups have committed on a cluster, and what changes that.
+    """The committed offsets of a cluster's groups.
 
     Attributes:
-        read_in: whether somebody reads in a group: its coordinator refuses then.
+        read_in: whether a group is active; the coordinator then refuses changes.
     """
 
     cluster: str
@@ -292,7 +292,7 @@ class Committing:
 
     @property
     def what(self) -> str:
-        """What these are in a trace."""
+        """Name in the trace."""
         return f"positions of {self.cluster}"
 
     def _put(self, group: str, place: TopicPartition, at: Committed | None) -> Unavailable | None:
@@ -310,5 +310,5 @@ class Committing:
 
 
 def record(key: str, headers: tuple[tuple[str, Any], ...] = ()) -> Record:
-    """One that is not stored yet."""
+    """Create a record that is not stored yet."""
     return Record(0, -1, 1, key.encode(), b"", headers)

@@ -1,4 +1,4 @@
-"""Two clusters in memory, with what copies between them, and clients that come and go."""
+"""Two clusters in memory, with replication between them and clients that move."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ READER = Member("app-1", "10.0.0.1")
 
 @dataclass
 class Endpoint:
-    """What tells clients where their cluster is."""
+    """An endpoint that directs clients to a cluster."""
 
     number: int
     trace: Trace
@@ -72,7 +72,7 @@ class Site:
     """One of the two clusters.
 
     Attributes:
-        walled: whether the site's own means keep clients away, at the network.
+        walled: whether a user-supplied fence keeps clients away.
     """
 
     logs: Logs
@@ -83,7 +83,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Deed:
-    """Something that a person does when asked to, and can see."""
+    """What a person does when asked, and how the person sees that it is done."""
 
     do: Callable[[], None]
     is_so: Callable[[], bool]
@@ -91,20 +91,20 @@ class Deed:
 
 @dataclass
 class Pair:
-    """Both of them, as they are before anything is done about it.
+    """Both clusters before a run.
 
     Attributes:
-        source: where clients are at first.
-        made_anew: whether a cluster may have none of the topics that it had.
-        to_write: keys of records that a producer has still to write, where it is let to.
-        written: keys that were acknowledged, with the cluster that did.
-        stopped: clusters on which a person has stopped the consumers.
-        restarted: whether a person starts consumers that have ended.
-        kept: files of evidence, by name.
-        deeds: by question what people do, and see.
-        asked: by question what they were told.
-        blind: whether people only look, and leave the doing to others.
-        against: names of prechecks that stand against it.
+        source: the cluster that clients use at first.
+        made_anew: whether a cluster may have lost its topics.
+        to_write: keys of records that the producer still has to write.
+        written: keys of acknowledged records, with the cluster that acknowledged them.
+        stopped: clusters whose consumers a person has stopped.
+        restarted: whether a person restarts consumers that ended.
+        kept: evidence files by name.
+        deeds: actions of people by question.
+        asked: texts shown to people by question.
+        blind: whether people only observe and do nothing.
+        against: names of prechecks that fail.
     """
 
     source: str = PRIMARY
@@ -143,7 +143,7 @@ class Pair:
 
     @property
     def state(self) -> dict[str, Any]:
-        """All of it, but for the text of probe records and how many ids were asked for."""
+        """The whole state, except probe records and the number of requested producer ids."""
         groups = self.arrivals.groups_of
         connectors = self.workers.connectors.items()
         return {
@@ -166,11 +166,11 @@ class Pair:
         }
 
     def sang(self, name: str) -> bool:
-        """Whether a cluster has taken a probe record."""
+        """Whether a cluster has received a probe record."""
         return bool(self.sites[name].logs.logs.get(TopicPartition(PROBE_TOPIC, 0)))
 
     def tick(self) -> None:
-        """Time passes."""
+        """Let time pass: replication, clients and the second brokers proceed."""
         self.workers.copy()
         # A broker that has not heard of a rule yet takes what comes meanwhile.
         self._write()
@@ -180,38 +180,38 @@ class Pair:
             self._read(name)
 
     def settle(self) -> None:
-        """Time passes, until nothing comes of it."""
+        """Let time pass until nothing changes."""
         before: object = None
         while before != self.state:
             before = self.state
             self.tick()
 
     def die(self, name: str) -> None:
-        """A cluster is lost."""
+        """Lose a cluster."""
         self.trace.silent |= {
             f"{what} of {name}"
             for what in ("logs", "rules", "positions", "groups", "ids", "sources")
         }
 
     def active(self, name: str, group: str) -> bool:
-        """Whether somebody reads in a group."""
+        """Whether a group is active."""
         found = self.arrivals.groups_of[name].get(group)
         return isinstance(found, Group) and found.active
 
     def search_result(self) -> Search:
-        """Only a way back searches."""
+        """Raise: only a failback searches."""
         raise UsageError("this is no way back")
 
     def search_before_rebuild(self) -> Search:
-        """Only a way back fills a cluster anew."""
+        """Raise: only a rebuild searches before it."""
         raise UsageError("this is no way back")
 
     def reconciliation(self) -> Reconciliation:
-        """Only a way back decides on records."""
+        """Raise: only a failback reconciles."""
         raise UsageError("this is no way back")
 
     def reconcile(self) -> None:
-        """The same."""
+        """Raise: only a failback reconciles."""
         raise UsageError("this is no way back")
 
     def _site(self, name: str) -> Site:
@@ -228,7 +228,7 @@ class Pair:
         return self.endpoints[0].cluster == name and not site.walled and not site.logs.dead
 
     def _write(self) -> None:
-        """One record, where the producer is sent to, and by its topic's own broker."""
+        """Write one record through the endpoint, if the topic's leader allows it."""
         for name, site in self.sites.items():
             if not self.to_write or not self._lets_in(name):
                 continue
@@ -239,7 +239,7 @@ class Pair:
                 self.written.append((key, name))
 
     def _read(self, name: str) -> None:
-        """Group app is read in, where it is sent to; it reads all there is, where it is let to."""
+        """Read everything as group app through the endpoint, as far as the brokers allow it."""
         groups, site = self.arrivals.groups_of[name], self.sites[name]
         known = groups["app"]
         assert isinstance(known, Group)
@@ -253,12 +253,14 @@ class Pair:
                 site.positions.positions.setdefault("app", {})[place] = Committed(end)
 
     def _may_join(self, group: Group) -> bool:
-        """A member of KIP-848's protocol ends where its group is of another one."""
+        """Whether the consumer can join: one of the KIP-848 protocol ends if the group has another
+        type.
+        """
         return group.protocol is GroupProtocol.CONSUMER or self.restarted
 
 
 def linked(source: str = PRIMARY, target: str = SECONDARY) -> Pair:
-    """A link at work: one record is still on its way, and a group stands behind on the target."""
+    """Create a running link: one record is not replicated yet, and one group lags on the target."""
     pair = Pair(source, target)
     ours, theirs = pair.sites[source], pair.sites[target]
     ours.rules.rules |= {OF_A_PERSON}

@@ -1,6 +1,6 @@
-"""One process of drctl over two clusters in memory: what it looks at them with, and changes them.
+"""One drctl process over two clusters in memory: its reader, its writer and its memory.
 
-What it remembers is gone with it.
+A new process does not know what an earlier one remembered.
 """
 
 import json
@@ -41,7 +41,7 @@ _ABSENT = Group("", GroupProtocol.UNKNOWN, GroupState.DEAD)
 
 @dataclass
 class Memory:
-    """What one process knows."""
+    """What one process remembers."""
 
     ended: dict[str, CommandResult] = field(default_factory=dict)
     answers: dict[str, bool | None] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Memory:
 
 @dataclass
 class Sight:
-    """Implements `Look`."""
+    """Implements `LinkReader`."""
 
     pair: Pair
     source: str
@@ -139,10 +139,10 @@ class Sight:
         return Translated(tuple(rows))
 
     def translate_ahead(self, moved: object = None) -> None:
-        """Each look is of its own moment here."""
+        """Do nothing: offsets are translated at each call."""
 
     def early_snapshot(self) -> None:
-        """Nobody looks beside the steps here."""
+        """Return None: nothing is read in the background."""
 
     def missing(self) -> Missing:
         ours, theirs = self._counted(self.source), self._counted(self.target)
@@ -215,7 +215,7 @@ class Sight:
         return {each: self.pair.arrivals.groups_of[name].get(each, _ABSENT) for each in names}
 
     def _prove(self, name: str, rules: Collection[Any], topics: Collection[str]) -> FenceProof:
-        """Looks at the ends twice; time passes in between."""
+        """Read the end offsets twice and let time pass in between."""
         logs = self.cluster_reader(name)
         enforcement = self.acls(name).enforcement(rules, topics)
         places = [place for place in sorted(logs.logs) if place.topic in topics]
@@ -232,7 +232,7 @@ class Sight:
         return Counter(self._site(name).logs.all_keys())
 
     def _there(self, place: TopicPartition, offset: int) -> int:
-        """Behind the newest of the records before an offset that the target has, too."""
+        """The target offset after the last record before `offset` that the target also has."""
         before = {each.key for each in self._site(self.source).logs.logs[place][:offset]}
         log = self._site(self.target).logs.logs.get(place, [])
         return max((each.offset + 1 for each in log if each.key in before), default=0)
@@ -240,7 +240,7 @@ class Sight:
 
 @dataclass
 class Grip:
-    """Implements `Hands`."""
+    """Implements `LinkWriter`."""
 
     pair: Pair
     source: str
@@ -331,7 +331,7 @@ class Grip:
 
 @dataclass
 class Process:
-    """One that looks and acts; another one knows nothing of what it remembered."""
+    """A process with its own memory."""
 
     pair: Pair
     memory: Memory = field(default_factory=Memory)

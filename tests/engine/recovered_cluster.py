@@ -1,4 +1,4 @@
-"""A cluster that was lost and is back, with records that only it has, in memory."""
+"""A recovered cluster with records that only it has, in memory."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -18,12 +18,12 @@ BOTH, TAIL, NEWER = ("o1", "o2", "o3", "o4"), ("t1", "t2"), ("n1", "n2")
 
 @dataclass
 class Returned(Pair):
-    """The way home: clients are on the secondary, which was the target.
+    """A failback: clients are on the secondary.
 
     Attributes:
-        search: the result that decisions rest on.
-        undecided: what nobody has said what becomes of.
-        discards: whether the records are given up.
+        search: the result on which decisions are based.
+        undecided: records without a decision.
+        discards: whether the records are discarded.
     """
 
     search: Search | None = None
@@ -33,12 +33,12 @@ class Returned(Pair):
 
     @property
     def home(self) -> Logs:
-        """The logs of the cluster that is back."""
+        """The records of the recovered cluster."""
         return self.sites[PRIMARY].logs
 
     @property
     def away(self) -> Logs:
-        """The logs of the cluster that survived."""
+        """The records of the surviving cluster."""
         return self.sites[SECONDARY].logs
 
     def search_result(self) -> Search:
@@ -69,7 +69,7 @@ class Returned(Pair):
             self.trace.change(f"records of {SECONDARY}", key, put)
 
     def _tail(self) -> Iterator[tuple[TopicPartition, str]]:
-        """What only the cluster has that is back."""
+        """The records that only the recovered cluster has."""
         there = set(self.away.all_keys())
         for place, log in sorted(self.home.logs.items()):
             for each in log:
@@ -96,7 +96,7 @@ class Returned(Pair):
 
 
 def returned() -> Returned:
-    """It is back: what copied from it idles, what brings records home was made and never ran."""
+    """The cluster has recovered: forward replication is idle, reverse replication never ran."""
     pair = Returned(SECONDARY, PRIMARY)
     for logs, orders in ((pair.home, (*BOTH, *TAIL)), (pair.away, (*BOTH, *NEWER))):
         logs.append(AUDIT, record("a1"))

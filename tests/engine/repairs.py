@@ -32,17 +32,17 @@ RATE, SHARE = "producer_byte_rate", "request_percentage"
 
 @dataclass
 class Lagging(World):
-    """Implements what the steps of a repair look at, and what they change.
+    """Implements the ports that repair steps use.
 
     Attributes:
-        partitions: of the target's topics.
-        own: settings that its topics have themselves.
-        rules: of the target.
-        limits: of its clients.
-        declines: topics, or operations of rules, that the target refuses to change.
+        partitions: partition counts of the target's topics.
+        own: settings of the topics themselves.
+        rules: ACLs of the target.
+        limits: client quotas of the target.
+        declines: topics or ACL operations that the target refuses to change.
         against: names of prechecks that fail.
-        left: what only a person can do.
-        looking: whether a step looks now.
+        left: repairs that only a person can do.
+        looking: whether a step is reading.
     """
 
     partitions: dict[str, int] = field(default_factory=lambda: {"orders": 1, "payments": 2})
@@ -60,7 +60,7 @@ class Lagging(World):
 
     @property
     def state(self) -> object:
-        """All of the target."""
+        """The whole state of the target."""
         return dict(self.partitions), dict(self.own), set(self.rules), dict(self.limits)
 
     # What looks.
@@ -198,7 +198,7 @@ class Lagging(World):
 
 
 class Doing:
-    """The hands: the same world, whose rules are a writer's."""
+    """The writer of the same state; `rules` is a writer's."""
 
     def __init__(self, world: Lagging) -> None:
         self.world = world
@@ -252,11 +252,11 @@ FIXES = Fixes(
 
 
 def plan(fixes: Fixes = FIXES) -> Plan:
-    """Brings all of it in line."""
+    """Create the plan that repairs everything."""
     return repair(Repair("main", "primary", "secondary", fixes, basis={"a": "b"}))
 
 
 def execution(world: Lagging, notes: Notes) -> Execution:
-    """The engine over this world, with its own kinds."""
+    """Create an executor over this state with its own kinds."""
     look, writer = cast(LinkReader, world), cast(LinkWriter, Doing(world))
     return Execution(KINDS, look, writer, notes, Hurried(), Deaf())

@@ -1,4 +1,4 @@
-"""What an abandoned run leaves changed, also if its journal holds what drctl does not know."""
+"""An abandoned run names the changes it leaves, even if its journal has unknown entries."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,7 +10,7 @@ from tests.report import runs
 
 
 def died() -> RunState:
-    """Died after it had fenced the producers."""
+    """A run whose process died after producers were fenced."""
     dies = {**runs.GOOD, "stop-replication": replace(runs.GOOD["stop-replication"], dies=True)}
     return read_run(runs.Run(runs.planned()).play(dies).entries)
 

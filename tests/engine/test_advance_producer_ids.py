@@ -1,4 +1,6 @@
-"""The target skips the producer ids that are in use on the source, or says what is owed."""
+"""The target skips the producer ids that the source uses, or the step reports an outstanding
+action.
+"""
 
 from typing import Any, cast
 
@@ -40,7 +42,7 @@ def seen(intent: Json, world: Arrivals) -> Readback:
 
 
 def calls(world: Arrivals) -> list[str]:
-    """From now on every point that is passed."""
+    """Record every point that is passed from now on."""
     points: list[str] = []
     world.fall = points.append
     return points

@@ -1,4 +1,4 @@
-"""Committing positions where some are refused: each is named, none is forgotten on the way back."""
+"""Committing offsets when some are refused: each is named and rolled back."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ STEP = Kind(CommitOffsets())
 
 @dataclass
 class Groups:
-    """The positions of one cluster; some groups are in use, or their coordinator is silent."""
+    """Committed offsets of one cluster; some groups are active, or a coordinator is silent."""
 
     stand: dict[str, dict[TopicPartition, Committed]] = field(default_factory=dict)
     in_use: set[str] = field(default_factory=set)
@@ -86,7 +86,7 @@ def look(groups: Groups) -> LinkReader:
 
 @dataclass
 class Translating(Groups):
-    """A target on which nothing stands, and what is known of the groups of a silent source."""
+    """A target without committed offsets, and evidence about an unreachable source's groups."""
 
     known: tuple[Wanted, ...] = ()
     unknown: tuple[str, ...] = ()
@@ -114,7 +114,7 @@ SETTINGS = {"cluster": "secondary", "link": "main", "overrides": {}}
 
 
 def test_groups_without_evidence_are_named() -> None:
-    """Nobody may take "0 positions of 0 groups" of a dead source for all there is to do."""
+    """The line "0 offsets of 0 groups" of an unreachable source must not look complete."""
     place = Wanted("a", ONE, Committed(7), Bounds(2, 0))
     found = Translating(known=(place,), unknown=("b", "c-.*"))
     planned = STEP.check({**SETTINGS, "leave_out": True}, {}, look(found))
@@ -207,7 +207,7 @@ def test_many_groups_in_batches(groups: int) -> None:
 
 
 def test_a_group_that_is_already_there_still_reads_again() -> None:
-    """It was put there by somebody, before; what it has read since it reads again."""
+    """Its offset was committed earlier by someone else; records read since are read again."""
     bounds = Bounds(4, 0)
     wanted = tuple(
         Wanted(group, ONE, Committed(to), bounds)
@@ -225,7 +225,7 @@ def test_a_group_that_is_already_there_still_reads_again() -> None:
 
 
 def test_the_best_known_offset_of_a_lost_source_is_committed() -> None:
-    """Also where a checkpoint is all there is; what is left without an offset is named."""
+    """A checkpoint is used if there is nothing better; groups without an offset are named."""
     only_if = "the group was reset backwards after 2026-03-05 17:02:31 UTC"
     bounds = Bounds(4, None, 1, only_if)
     based_on = BasedOn("checkpoint", "a checkpoint", 41.0)

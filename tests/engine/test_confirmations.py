@@ -1,4 +1,4 @@
-"""Questions to the engineer, answered or not and rolled back; fences that are not drctl's own."""
+"""Questions to the engineer: answered, unanswered, rolled back; fences outside drctl."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ PLACE = TopicPartition("orders", 0)
 
 @dataclass
 class Room:
-    """A person, and a source that grows or does not."""
+    """A person, and a source whose end offsets may grow."""
 
     says: dict[str, bool] = field(default_factory=dict)
     grows: bool = False

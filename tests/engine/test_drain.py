@@ -1,4 +1,4 @@
-"""The drain is through only where nothing is missing, and nothing is left to be compared."""
+"""The drain is complete only if nothing is missing and everything was compared."""
 
 from typing import cast
 
@@ -10,7 +10,7 @@ from drctl.steps.registry import KINDS
 
 
 class Tail:
-    """What a look at the tail says."""
+    """The result of comparing the tail."""
 
     def __init__(self, found: Missing) -> None:
         self.found = found

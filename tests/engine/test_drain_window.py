@@ -1,4 +1,4 @@
-"""Consumers may read on while that gains something, and no longer."""
+"""Consumers may continue while they make progress, and no longer."""
 
 from typing import Any, cast
 
@@ -16,7 +16,7 @@ WINDOW = {"cluster": PRIMARY, "drain_window": True}
 
 
 class Window:
-    """A wait for the readers of a link."""
+    """A wait for the consumers of a link."""
 
     def __init__(self, pair: Pair) -> None:
         self.pair = pair

@@ -16,7 +16,7 @@ WHO = {"user": "ada", "host": "laptop"}
 
 @dataclass
 class Estimate(Polling):
-    """Says something else each time, as what depends on the time does."""
+    """Returns a different value each time, like a result that depends on the time."""
 
     name = "estimate"
     traits = Trait.NONE
@@ -36,7 +36,7 @@ class Estimate(Polling):
 def killed_and_gone_on_with(
     world: World, *, lifted: bool, clock: Hurried | None = None
 ) -> tuple[Notes, Estimate]:
-    """Killed before the positions are set; the fence may be gone by the time of the next one."""
+    """Kill the run before offsets are committed, then resume it; the fence may have been lifted."""
     notes, estimate = Notes(world), Estimate()
     steps = ("preflight", "stock", "fence", "estimate", "stop", "offsets", "open", "switch")
     plan = Plan("test", "main", "primary", "secondary", tuple(Step(s, s, {}, 120) for s in steps))

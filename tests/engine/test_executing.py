@@ -1,4 +1,4 @@
-"""What a run comes to, and what its journal says."""
+"""How a run ends, and what its journal says."""
 
 from dataclasses import replace
 
@@ -85,7 +85,7 @@ def test_an_effect_reported_missing_is_read_and_applied_again() -> None:
 def test_after_the_fence_a_missing_answer_is_requested_once_more(
     step: str, duty: Duty, waited: float
 ) -> None:
-    """Before it nobody is kept from writing, and a best effort is not waited for."""
+    """Before the fence no client is blocked; best-effort steps are not awaited."""
     world = World(unseen={step})
     clock = Hurried()
     original, waits = clock.wait, [0.0]
@@ -266,7 +266,7 @@ def test_a_run_that_lost_the_link_writes_nothing_more() -> None:
 
 @pytest.mark.parametrize("forward", [True, False])
 def test_a_wait_ends_as_soon_as_the_link_is_lost(forward: bool) -> None:
-    """The step could wait for much longer, and nothing would be written down meanwhile."""
+    """The step could wait much longer without writing a journal entry."""
     world = World(stuck={"stop"} if forward else {"offsets"})
     notes, clock = Notes(world), Hurried()
     lines: list[str] = []

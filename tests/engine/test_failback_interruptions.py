@@ -1,4 +1,4 @@
-"""The way home by its real steps, all of them: the process may end anywhere."""
+"""A whole failback with real steps; the process may end anywhere."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,7 +26,7 @@ PLAN = failback(replace(reverse_inputs(OLD, (BACK,)), policy="copy"))
 
 
 def case(prepare: Change) -> Case:
-    """The way home, where something is wrong; and somebody puts it right."""
+    """A failback with a fault that a person repairs later."""
 
     def remedy(pair: Pair) -> None:
         pair.trace.heal()
@@ -35,27 +35,27 @@ def case(prepare: Change) -> Case:
 
 
 def nothing_wrong(pair: Pair) -> None:
-    """All goes well."""
+    """No fault."""
 
 
 def undecided(pair: Pair) -> None:
-    """Nobody has said what becomes of the records."""
+    """Nobody has decided on the unreplicated records."""
     assert isinstance(pair, Returned)
     pair.undecided = ("2 safe ones: say what becomes of them",)
 
 
 def positions_refused(pair: Pair) -> None:
-    """Groups cannot be moved: everything is put back but what must not be."""
+    """Offset commits are refused: everything is rolled back except irreversible changes."""
     pair.trace.declined.add(f"positions of {PRIMARY}")
 
 
 def endpoint_refused(pair: Pair) -> None:
-    """Clients cannot be sent home once it is open."""
+    """The endpoint cannot be switched after writes are enabled."""
     pair.trace.declined.add("endpoint 2")
 
 
 def connect_unanswered(pair: Pair) -> None:
-    """Connect does the first thing that it is told, and is not heard of from then on."""
+    """Connect executes the first request and does not respond afterwards."""
     pair.trace.hushed.add(CONNECT)
 
 
@@ -80,7 +80,7 @@ def test_a_whole_run(prepare: Change) -> None:
 
 
 def assert_home(pair: Pair) -> None:
-    """Each record is on either side once, in order; clients are home, and copying goes on."""
+    """Assert that clients moved, replication runs, and both clusters have each record once."""
     assert pair.state["records"][PRIMARY] == ["a1", *BOTH, *TAIL, *NEWER]
     assert pair.state["records"][SECONDARY] == ["a1", *BOTH, *NEWER, *TAIL]
     assert pair.state["endpoints"] == [PRIMARY, PRIMARY]
@@ -93,7 +93,7 @@ def assert_home(pair: Pair) -> None:
 
 
 def discarding() -> Case:
-    """The way home where the records that only the old cluster has are discarded."""
+    """A failback that discards the records that only the recovered cluster has."""
 
     def begun() -> Returned:
         pair = returned()
@@ -142,7 +142,7 @@ def test_permanent_changes_stay_after_a_rollback() -> None:
 
 
 def test_a_lifted_fence_is_set_again() -> None:
-    """The fence of the survivor, and what keeps the cluster closed that is back."""
+    """The fences of the surviving cluster and of the recovered one."""
 
     def both_fall(pair: Pair) -> None:
         fence_falls(pair, SECONDARY)
@@ -162,7 +162,7 @@ def test_a_lifted_fence_is_set_again() -> None:
 
 @pytest.mark.slow
 def test_a_source_fenced_by_an_earlier_run_is_fenced_again_and_released_at_the_end() -> None:
-    """A process may end between the rules that open it and the record that proves it."""
+    """The process may end after the ACLs that enable writes and before the probe record."""
 
     def closed() -> Returned:
         pair = returned()
@@ -190,7 +190,7 @@ def test_discards_of_a_plan_are_named() -> None:
 
 
 def test_a_connector_that_cannot_be_stopped_copies_no_records_back() -> None:
-    """Connect takes its configuration, and does not answer where it is to be stopped."""
+    """Connect accepts its configuration and does not answer the stop request."""
 
     def does_not_answer(pair: Pair) -> None:
         back, change = pair.workers.connectors[BACK], pair.trace.change

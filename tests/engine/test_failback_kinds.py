@@ -1,4 +1,4 @@
-"""The way home where drctl does not say itself where what copies begins: people do as asked."""
+"""A failback whose replicator drctl does not manage: people set start offsets as asked."""
 
 import json
 import re
@@ -25,11 +25,11 @@ REPLICATOR = "confluent-replicator"
 
 @dataclass(frozen=True)
 class Kind:
-    """What copies, and what each side has in the end.
+    """A replicator, and the records that each cluster has at the end.
 
     Attributes:
         known: whether drctl can stop it through Connect.
-        home: what is at home in the end.
+        home: keys on the recovered cluster at the end.
     """
 
     name: str
@@ -38,13 +38,13 @@ class Kind:
 
     @property
     def plan(self) -> Plan:
-        """Of the way home."""
+        """Create the plan of the failback."""
         connectors = ("mm2",) if self.known else ()
         old = replace(SEEN, replicator=self.name, connectors=connectors)
         return failback(replace(reverse_inputs(old, (BACK,) if self.known else ()), policy="copy"))
 
     def pair(self) -> Returned:
-        """With people who do what they are asked to."""
+        """Create the clusters, with people who do what they are asked to."""
         pair = returned()
         pair.deeds = deeds(pair, cuts=self.name == OFFSET_PRESERVING)
         return pair
@@ -60,7 +60,7 @@ KINDS = (
 
 
 def deeds(pair: Returned, *, cuts: bool) -> dict[str, Deed]:
-    """As the plan says: home from the first new record on, away again from the end."""
+    """Register the manual steps: reverse from the boundary, then forward from the end."""
 
     def wants(name: str, state: str) -> Callable[[], bool]:
         return lambda: pair.workers.connectors[name].wanted == state
@@ -101,9 +101,9 @@ def deeds(pair: Returned, *, cuts: bool) -> dict[str, Deed]:
 
 
 def told_places(pair: Pair, question: str) -> dict[TopicPartition, int]:
-    """Where it has to begin, as the question says; the file says the same where it is there.
+    """Return the start offsets in the question; the file has the same if it exists.
 
-    A process that ended before it wrote the file has said it in the journal.
+    A process that ended before writing the file has recorded them in the journal.
     """
     found = re.findall(r"(\w+)-(\d+) offset (\d+)", pair.asked[question])
     rows = [",".join(each) for each in found]
@@ -112,7 +112,7 @@ def told_places(pair: Pair, question: str) -> dict[TopicPartition, int]:
 
 
 def start(connector: Connector) -> None:
-    """It copies what there is."""
+    """Let a connector replicate what is available."""
     connector.wanted = RUNNING
     connector.copy()
 
@@ -171,7 +171,7 @@ def test_the_end_is_the_same_wherever_the_process_ends(kind: Kind) -> None:
 def test_a_replicator_that_starts_at_the_beginning_needs_a_confirmation_before_clients_move(
     kind: Kind,
 ) -> None:
-    """What came first tells, before any client is moved; a person stops it again."""
+    """The first replicated records reveal it before clients move; a person stops it again."""
     pair = kind.pair()
     back = pair.workers.connectors[BACK]
 

@@ -80,7 +80,7 @@ def test_the_ordering_rules_hold(
 def test_the_means_that_fenced_the_recovered_cluster_lifts_the_fence(
     fence: FenceMethod, undo: tuple[str, ...], kind: str
 ) -> None:
-    """Rules of ACLs go when it is opened; what drctl cannot see, nobody else lifts."""
+    """ACLs are removed when writes are enabled; a person lifts a manual fence."""
     way = failback_inputs(fence=fence)
     plan = failback(replace(way, forward=replace(way.forward, fence_undo=undo)))
     names = [step.id for step in plan.steps]
@@ -96,7 +96,7 @@ def test_the_means_that_fenced_the_recovered_cluster_lifts_the_fence(
 def test_a_manual_fence_of_the_surviving_cluster_needs_no_fence_in_the_link(
     fence: FenceMethod,
 ) -> None:
-    """A command of the site was written for the other cluster."""
+    """A user-supplied fence command is for the other cluster."""
     plan = failback(reverse_inputs(failback_inputs(fence=fence).forward, ("mm2-back",)))
     passed = plan.step("preflight").settings["overrides"]
     by_a_person = plan.step("fence-producers").kind == "manual-fence"
@@ -233,7 +233,7 @@ def test_every_failback_step_kind_is_in_a_plan() -> None:
 
 @dataclass(frozen=True)
 class Staying(Switch):
-    """One that is not switched back."""
+    """A switch that is not rolled back."""
 
     def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         return ()
@@ -243,7 +243,7 @@ class Staying(Switch):
 
 
 def kinds() -> dict[str, Kind]:
-    """The kinds of the plan with their traits, over switches."""
+    """Return the plan's kinds with their traits, each acting on a switch."""
     return {step.kind: _kind(step.kind, KINDS[step.kind].traits) for step in PLAN.steps}
 
 
@@ -262,7 +262,7 @@ def execution(world: World, notes: Notes) -> Execution:
 
 
 def run(world: World, numbers: tuple[int, ...]) -> Outcome:
-    """Begin, and go on after each crash."""
+    """Start a run, and resume it after each crash."""
     notes = Notes(world)
     for number in (*numbers, None):
         world.fall = countdown(number)
@@ -292,7 +292,7 @@ def countdown(number: int | None) -> Callable[[str], None]:
 
 
 def points(prepare: Prepare) -> int:
-    """At how many points a whole run can end."""
+    """Count the points at which a whole run can end."""
     world, seen = World(), [0]
     prepare(world)
 
@@ -305,26 +305,26 @@ def points(prepare: Prepare) -> int:
 
 
 def nothing(world: World) -> None:
-    """All goes well."""
+    """No fault."""
 
 
 def undecided(world: World) -> None:
-    """Nobody has said what becomes of the records."""
+    """Nobody has decided on the unreplicated records."""
     world.refused.add("reconcile")
 
 
 def stuck_positions(world: World) -> None:
-    """Groups cannot be moved: everything is put back but what must not be."""
+    """Offset commits are refused: everything is rolled back except irreversible changes."""
     world.stuck.add("commit-offsets")
 
 
 def stuck_endpoint(world: World) -> None:
-    """Clients cannot be sent home once it is open."""
+    """The endpoint cannot be switched after writes are enabled."""
     world.stuck.add("switch-endpoint")
 
 
 def silent_seed(world: World) -> None:
-    """Connect does not answer after it was told where to begin."""
+    """Connect does not respond after its start offsets were set."""
     world.silent.add("set-start-offsets")
 
 

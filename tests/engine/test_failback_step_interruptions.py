@@ -34,18 +34,18 @@ STEPS = (
 
 
 def plan() -> Plan:
-    """The part of the real one that is about records and what copies them."""
+    """Create the part of the plan that concerns records and replication."""
     whole = failback(failback_inputs())
     return replace(whole, steps=tuple(step for step in whole.steps if step.id in STEPS))
 
 
 @dataclass
 class Returned(Around):
-    """A cluster that is back with a tail of its own, and a survivor with new records.
+    """A recovered cluster with unreplicated records, and a surviving cluster with new ones.
 
     Attributes:
-        fall: asked at each point at which the process may end.
-        silent: calls that take effect, and whose answer does not come; each once.
+        fall: called at each point at which the process may end.
+        silent: calls that take effect without a response; each once.
     """
 
     fall: Callable[[str], None] = lambda point: None
@@ -61,7 +61,7 @@ class Returned(Around):
         self.settings = {"source.cluster.alias": "sec", "transforms": "mask"}
 
     def keys(self, name: str) -> list[str]:
-        """Of all records of a cluster, in order."""
+        """Return the keys of all records of a cluster, in order."""
         return [(each.key or b"").decode() for each in self.sites[name].records]
 
     def search_result(self) -> Search:
@@ -109,7 +109,7 @@ class Returned(Around):
         self._effect("resume", goes_on)
 
     def _bring(self) -> None:
-        """What a connector does that runs: on from what it keeps, without drctl's copies."""
+        """Let the running connector replicate from its offset, without reconciled records."""
         log = self.sites["secondary"].records
         for number in range(self.kept.get(PLACE, -1) + 1, len(log)):
             if log[number].headers != COPY or "drctlCopies" not in self.settings["transforms"]:
@@ -140,7 +140,7 @@ def records(*keys: str) -> tuple[Record, ...]:
 
 
 def run(world: Returned, numbers: tuple[int, ...]) -> Outcome:
-    """Begin, and go on after each crash, and once more where an answer did not come."""
+    """Start a run, resume it after each crash, and once more after a missing response."""
     notes = Notes(cast(World, world))
     for number in (*numbers, None, None):
         world.fall = countdown(number)
@@ -175,7 +175,7 @@ def countdown(number: int | None) -> Callable[[str], None]:
 
 
 def points() -> int:
-    """At how many points a whole run can end."""
+    """Count the points at which a whole run can end."""
     seen = [0]
 
     def count(point: str) -> None:
@@ -190,7 +190,7 @@ def points() -> int:
 
 
 def assert_home(world: Returned) -> None:
-    """Each record of the tail was copied once, in order; only new ones came home, once."""
+    """Assert that each unreplicated and each new record was copied once, in order."""
     assert world.keys("secondary") == [*HOME[:BOUNDARY], *NEW, *TAIL]
     assert world.keys("primary") == [*HOME, *NEW]
     assert world.settings["transforms"] == "mask,drctlCopies"

@@ -1,4 +1,4 @@
-"""The steps of a failback, each with two logs and one connector in memory."""
+"""The steps of a failback, each on two logs and one connector in memory."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ SEEDS = {**ENDS, "connector": "mm2"}
 
 
 def log(*keys: str) -> tuple[Record, ...]:
-    """Records by their keys; a copy of drctl's has a star behind it."""
+    """Create records with these keys; a trailing star marks a copy made by drctl."""
     return tuple(
         Record(0, n, 1, key.strip("*").encode(), b"", COPY if "*" in key else ())
         for n, key in enumerate(keys)
@@ -55,7 +55,7 @@ class Site:
 
 @dataclass
 class Around:
-    """What steps look at and change, in one object."""
+    """Reader and writer of the steps in one object."""
 
     sites: dict[str, Site] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=lambda: {"mm2": "STOPPED"})
@@ -166,7 +166,7 @@ def test_a_connector_starts_at_the_boundary_and_is_not_reset() -> None:
 
 
 def test_offsets_of_a_recreated_topic_are_ignored() -> None:
-    """It is further than where it has to begin: nothing of what stands before would be copied."""
+    """The old offset is higher than the start offset: earlier records would be skipped."""
     world = Around(settings={"source.cluster.alias": "sec"}, kept={PLACE: 7})
     intent = check("set-start-offsets", SEEDS, world, find_missing=SEARCH)
     assert verify("set-start-offsets", intent, world).state is State.WAITING
@@ -188,7 +188,7 @@ BEGUN = {**SEARCH, "boundaries": [["orders", 0, 2]], "started": True}
 
 
 def started(kept: Mapping[TopicPartition, int], alias: str = "sec", *keys: str) -> Around:
-    """Records have come home behind `a` and `b`, through a connector that keeps where it is."""
+    """Records `a` and `b` have been replicated back by a connector that keeps its offsets."""
     sites = {"secondary": Site("secondary", log(*(keys or ("a", "b", "n1", "n2"))))}
     config = {"source.cluster.alias": alias}
     return Around(sites, states={"mm2": "RUNNING"}, settings=config, kept=dict(kept))
@@ -300,7 +300,7 @@ def test_the_first_copied_record_proves_the_start_offset(
 
 
 def test_the_error_of_a_connector_is_reported_while_connect_answers() -> None:
-    """Turning back stops it, and a stopped one has no tasks that could tell."""
+    """The rollback stops the connector; a stopped one has no tasks that report an error."""
     world = Around({"primary": Site("primary", ())}, trace="ConnectException: no; by TopicDenied")
     intent = check("start-replication", STARTS, world, set_start_offsets=SEEDED)
     world.states["mm2"] = "FAILED+RUNNING"
@@ -316,14 +316,14 @@ NAMED = "producer.override.bootstrap.servers"
 def start_connector(
     workers: str = "id-of-secondary", said: Json | None = None, **config: str
 ) -> None:
-    """Its configuration is checked again when it is started."""
+    """Start a connector; its configuration is checked again."""
     world = Around({"primary": Site("primary", ())}, workers_of=workers)
     world.settings = {**SOURCE_CLASS, **config}
     check("start-replication", {**STARTS, **(said or {})}, world, set_start_offsets=SEEDED)
 
 
 def test_a_connector_that_would_write_to_its_own_source_is_never_started() -> None:
-    """Also where the prechecks saw another configuration, when the run began."""
+    """Also if its configuration was different at the prechecks."""
     with pytest.raises(Refused, match="would not write to primary") as told:
         start_connector()
     assert NAMED in (told.value.hint or "")

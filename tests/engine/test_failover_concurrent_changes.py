@@ -1,4 +1,4 @@
-"""Both failovers by their real steps: what others do while drctl is away, or while it works."""
+"""Both failovers with real steps, while other people change things between or during attempts."""
 
 from collections import Counter
 from contextlib import suppress
@@ -55,20 +55,20 @@ def test_a_lifted_fence_is_set_again_and_all_later_steps_are_repeated() -> None:
 
 
 def written_meanwhile(pair: Pair) -> None:
-    """The same; and a client that was not sent on yet writes a record before drctl is back."""
+    """The fence is lifted, and a client that has not moved writes before the run resumes."""
     fence_falls(pair)
     pair.to_write = ["behind the fence"] if pair.endpoints[0].cluster == PRIMARY else []
     pair.tick()
 
 
 def copied_by_hand(pair: Pair) -> None:
-    """A person lets replication run until it is through."""
+    """A person lets replication catch up."""
     pair.workers.connectors["mm2"].wanted = "RUNNING"
     pair.settle()
 
 
 def test_a_record_written_without_the_fence_is_not_lost_silently() -> None:
-    """Where what copies is stopped already, all is put back; once that cannot be, it is owed."""
+    """Once replication is stopped, the run rolls back; later, an outstanding action is reported."""
     given = replace(case(Mode.PLANNED), meanwhile=written_meanwhile, remedy=copied_by_hand)
     before, whole, seen = given.pair(), run(given).pair, set()
     for number in ends(given)[:-1]:
@@ -92,7 +92,7 @@ def test_a_record_written_without_the_fence_is_not_lost_silently() -> None:
 
 
 def test_no_confirmation_of_the_fence_is_awaited_after_writes_are_enabled() -> None:
-    """A run that goes on where nobody answers sends clients on; that nobody knows is owed."""
+    """A run resumed without a terminal moves clients; the confirmation is outstanding."""
 
     def nobody_is_there(pair: Pair) -> None:
         pair.deeds = {}
@@ -109,7 +109,7 @@ def test_no_confirmation_of_the_fence_is_awaited_after_writes_are_enabled() -> N
 
 
 def writing(pair: Pair) -> None:
-    """A producer writes as fast as it can, wherever it is sent to."""
+    """A producer writes as fast as it can, to whichever cluster the endpoint names."""
     pair.to_write = [f"w{number}" for number in range(40)]
     pair.tick()
 
@@ -129,13 +129,13 @@ def test_no_acknowledged_record_is_lost_and_only_one_cluster_accepts_writes(
 
 
 def comes_back(pair: Pair) -> None:
-    """The lost source answers again."""
+    """The lost source responds again."""
     pair.trace.silent.clear()
     pair.settle()
 
 
 def test_a_recovered_source_prevents_enabling_writes() -> None:
-    """Behind the announcement that it is opened nothing is put back; and nothing is opened."""
+    """After the journal announces that writes are enabled nothing is rolled back or enabled."""
     given = replace(case(Mode.UNPLANNED), meanwhile=comes_back, remedy=lambda pair: None)
     seen = set()
     for number in ends(given):
@@ -150,7 +150,7 @@ def test_a_recovered_source_prevents_enabling_writes() -> None:
 
 
 def test_a_recovered_source_is_abandoned_by_an_override() -> None:
-    """What stopped the run is passed over with a reason; then it comes to its end, everywhere."""
+    """The blocker is overridden with a reason; then the run completes wherever it had ended."""
     given_up = {ALIVE: "it comes and goes"}
     given = replace(
         case(Mode.UNPLANNED), meanwhile=comes_back, remedy=lambda pair: None, overrides=given_up
@@ -189,7 +189,7 @@ def test_records_that_passed_an_overridden_fence_are_outstanding() -> None:
 
 
 def test_an_abandoned_run_names_its_changes() -> None:
-    """Wherever its process ended; then nobody goes on with it, and its report says what stands."""
+    """Wherever its process ended; it cannot be resumed, and its report names what it left."""
     given = case(Mode.PLANNED)
     for number in some(ends(given)[:-1], 2):
         pair = given.pair()

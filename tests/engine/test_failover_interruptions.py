@@ -1,6 +1,6 @@
-"""Both failovers by their real steps: the process may end anywhere.
+"""Both failovers with real steps; the process may end anywhere.
 
-Before, inside and after each effect, in the middle of a look, and around each line of the journal.
+Before, inside and after each effect, during a read, and around each journal entry.
 """
 
 from collections import Counter
@@ -55,7 +55,7 @@ def test_a_whole_run(mode: Mode, method: FenceMethod, prepare: Change) -> None:
 
 
 def assert_failed_over(ran: Ran, mode: Mode, method: FenceMethod) -> None:
-    """What a failover is for."""
+    """Assert that the failover achieved what it is for."""
     pair = ran.pair
     assert pair.state["endpoints"] == [SECONDARY, SECONDARY]
     assert pair.active(SECONDARY, "app")
@@ -124,7 +124,7 @@ ANSWERS = (
 @pytest.mark.parametrize("arrives", [True, False])
 @pytest.mark.parametrize("what", ANSWERS)
 def test_a_missing_answer_leaves_nothing_half_done(what: str, arrives: bool) -> None:
-    """The request arrived, or did not: the run comes to its end, or to where it began."""
+    """Whether or not the request arrived, the run completes or is rolled back."""
     method = FenceMethod.COMMAND if what == "commands" else FenceMethod.ACL
 
     def unanswered(pair: Pair) -> None:
@@ -164,7 +164,7 @@ def test_the_end_is_the_same_if_the_old_primary_follows(prepare: Change) -> None
 
 
 def people_know(pair: Pair) -> None:
-    """Nothing tells but a person, who looks and does nothing."""
+    """Only a person can observe the fence; the person changes nothing."""
     site, pair.blind = pair.sites[PRIMARY], True
     seen = {"fence-producers": True, "fence-producers.undo": False}
     pair.deeds = {

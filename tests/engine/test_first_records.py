@@ -1,4 +1,4 @@
-"""What came first, where records are known again by less than key, value and time."""
+"""The first replicated records, recognized without comparing key, value and timestamp together."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ CLUSTERS, SEEDS = BothClusters(**ENDS), SeedFacts({PLACE: 1}, {PLACE: 3})
 
 @dataclass
 class Timed(Site):
-    """A cluster whose topic gives records the time of their arrival, or keeps theirs."""
+    """A cluster whose topic stores the append time, or keeps the producer's timestamp."""
 
     timestamp_type: str
 

@@ -1,4 +1,4 @@
-"""A failback with its real steps, while someone restarts forward replication between two."""
+"""A failback with real steps, while someone restarts forward replication in between."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -24,13 +24,13 @@ FENCED = (f"rules of {SECONDARY}", "")
 
 @dataclass(frozen=True)
 class Behind:
-    """Somebody does something right behind one of drctl's changes, once."""
+    """Does something right after one of drctl's changes, once."""
 
     point: tuple[str, str]
     deed: Callable[[Pair], None]
 
     def __call__(self, pair: Pair) -> None:
-        """Wait for it."""
+        """Wait for the change."""
         change, left = pair.trace.change, [self.deed]
 
         def watched(what: str, how: str, do: Callable[[], None]) -> bool:
@@ -43,12 +43,12 @@ class Behind:
 
 
 def goes_on(pair: Pair) -> None:
-    """It is let go on, and stays so."""
+    """Forward replication is resumed and keeps running."""
     pair.workers.connectors["mm2"].wanted = RUNNING
 
 
 def goes_on_for_a_moment(pair: Pair) -> None:
-    """It copies what it has not, and is stopped again."""
+    """Forward replication catches up and is stopped again."""
     old = pair.workers.connectors["mm2"]
     old.wanted = RUNNING
     old.copy()
@@ -56,7 +56,7 @@ def goes_on_for_a_moment(pair: Pair) -> None:
 
 
 def going(change: Change) -> Ran:
-    """One attempt, and those that follow, over a cluster that is back."""
+    """Run the first attempt and all following ones on a recovered cluster."""
     return run(Case(PLAN, returned, change))
 
 
@@ -69,7 +69,7 @@ def words_of(ran: Ran) -> str:
 def test_nothing_is_copied_back_once_forward_replication_resumed(
     point: tuple[str, str], deed: Callable[[Pair], None]
 ) -> None:
-    """What it appended on the survivor would come home as new, and be equal on both sides."""
+    """Its records would return as new ones, and a comparison would find both clusters equal."""
     ran = going(Behind(point, deed))
     assert ran.first is Status.STOPPED
     assert ran.pair.state["records"][PRIMARY] == ["a1", *BOTH, *TAIL]
@@ -106,7 +106,7 @@ def test_records_copied_after_the_start_keep_clients_on_the_surviving_cluster() 
 
 
 def test_records_copied_while_clients_moved_are_outstanding() -> None:
-    """It is on both sides by then: no comparison tells, and no way back takes it away."""
+    """Both clusters have them by then: no comparison finds them, and no rollback removes them."""
     ran = going(Behind(FENCED, goes_on_for_a_moment))
     assert ran.outcome.status is Status.DONE
     assert ran.outcome.outstanding

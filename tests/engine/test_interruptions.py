@@ -1,4 +1,4 @@
-"""The process may end anywhere: another one that goes on comes to the same end."""
+"""The process may end anywhere: the next one comes to the same result."""
 
 from collections.abc import Callable
 
@@ -33,7 +33,7 @@ class Countdown:
 
 
 def run_with_crashes(world: World, wanted: Plan, numbers: tuple[int, ...]) -> Outcome:
-    """Begin, and go on after each crash."""
+    """Start a run, and resume it after each crash."""
     notes = Notes(world)
     for number in (*numbers, None):
         world.fall = (lambda point: None) if number is None else Countdown(number)
@@ -50,13 +50,13 @@ def run_with_crashes(world: World, wanted: Plan, numbers: tuple[int, ...]) -> Ou
 
 
 def assert_journal_is_true(world: World, notes: Notes) -> None:
-    """Whatever was changed was announced before."""
+    """Assert that each change was announced before."""
     announced = {e["step"] for e in notes.entries if e["entry"] == What.INTEND}
     assert {name for name, _ in world.applied} <= announced
 
 
 def points(prepare: Prepare) -> int:
-    """At how many points a whole run can end."""
+    """Count the points at which a whole run can end."""
     world = World()
     prepare(world)
     counted = Countdown(10**9)
@@ -66,36 +66,36 @@ def points(prepare: Prepare) -> int:
 
 
 def nothing(world: World) -> None:
-    """All goes well."""
+    """No fault."""
 
 
 def stuck_offsets(world: World) -> None:
-    """A step before the opening cannot be done: everything is put back."""
+    """A step before writes are enabled cannot be done: everything is rolled back."""
     world.stuck.add("offsets")
 
 
 def stuck_switch(world: World) -> None:
-    """A step after the opening cannot be done."""
+    """A step after writes are enabled cannot be done."""
     world.stuck.add("switch")
 
 
 def silent_stop(world: World) -> None:
-    """An answer does not come."""
+    """A response is lost."""
     world.silent.add("stop")
 
 
 def refused_offsets(world: World) -> None:
-    """A check refuses in the middle."""
+    """A check refuses in the middle of the run."""
     world.refused.add("offsets")
 
 
 def ids_far_away(world: World) -> None:
-    """The target cannot skip as many producer ids in the time that there is."""
+    """The target cannot skip that many producer ids in the time limit."""
     world.remembered[TopicPartition("orders", 0)] = 10**9
 
 
 def a_dead_source(world: World) -> None:
-    """Nobody tells which producer ids it has in use, and of which protocol its groups are."""
+    """Nobody reports which producer ids the source uses, and which protocol its groups have."""
     world.silent.add(SOURCE)
 
 
@@ -185,7 +185,7 @@ def test_an_unverifiable_rollback_is_not_repeated() -> None:
 
 
 def at(wanted: str) -> Callable[[str], None]:
-    """Ends the process at a point."""
+    """Return a function that ends the process at one point."""
 
     def fall(point: str) -> None:
         if point == wanted:

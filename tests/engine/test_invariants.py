@@ -1,4 +1,4 @@
-"""The rules of order refuse plans that would do harm, whoever wrote them."""
+"""The ordering rules refuse harmful plans, whoever wrote them."""
 
 from itertools import permutations
 

@@ -1,4 +1,4 @@
-"""The chain of a journal: whatever is done to its lines is found, and named."""
+"""The hash chain of a journal: any change to its lines is found and named."""
 
 import json
 from collections.abc import Sequence
@@ -72,7 +72,7 @@ def test_a_changed_byte_is_found_in_its_line(entries: list[Entry], data: st.Data
 
 @given(LISTS, st.data())
 def test_a_changed_byte_of_the_file_is_found(entries: list[Entry], data: st.DataObject) -> None:
-    """Ends of lines among them."""
+    """Line ends included."""
     text = bytearray(b"".join(line + b"\n" for line in chain(entries)))
     text[data.draw(st.integers(0, len(text) - 1))] ^= data.draw(st.integers(1, 255))
     *whole, _torn = bytes(text).split(b"\n")
@@ -137,7 +137,7 @@ def test_a_line_after_the_end_is_found(entries: list[Entry], new: bytes) -> None
 
 @given(LISTS, st.data())
 def test_a_resealed_line_is_found(entries: list[Entry], data: st.DataObject) -> None:
-    """Its own sum is right: the line behind it holds on to the one that was there."""
+    """Its own checksum is right, but the next line has the checksum of the original line."""
     lines = chain(entries)
     which = data.draw(st.integers(0, len(lines) - 2))
     before = head_of(lines[which - 1]) if which else first_head(RUN)

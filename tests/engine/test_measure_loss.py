@@ -18,7 +18,7 @@ LOSS = Loss(RANGE, 4.5, 9.0, "about 1,240 records", ("a heartbeat", "the journal
 
 
 class Survivor:
-    """What is left."""
+    """The surviving cluster."""
 
     def topics(self) -> tuple[str, ...]:
         return ("orders", "payments")

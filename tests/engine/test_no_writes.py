@@ -1,4 +1,4 @@
-"""Only `apply` and `undo` of a kind are handed what can write; and nothing else writes."""
+"""Only `apply` and `undo` of a kind get a writer; nothing else changes anything."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -59,7 +59,7 @@ def test_readers_expose_no_writer() -> None:
 
 
 def given_by(port: type) -> set[object]:
-    """What its methods return."""
+    """Return what a port's methods return."""
     methods = (each for name, each in vars(port).items() if not name.startswith("_"))
     found = {get_type_hints(method)["return"] for method in methods if callable(method)}
     return found - {type(None)}
@@ -92,7 +92,7 @@ OF_RUNBOOKS: dict[str, dict[str, Any]] = {
 
 
 def plans() -> Iterator[tuple[Plan, Callable[[], Pair]]]:
-    """With all kinds but those of repairs."""
+    """Return plans that contain all kinds except those of repairs."""
     for mode, method in product(Mode, FenceMethod):
         yield plan(mode, method), linked
     for seen in (BY_HAND, BY_COMMAND, REVERSED, WITH_SOURCES):
@@ -108,7 +108,7 @@ def plans() -> Iterator[tuple[Plan, Callable[[], Pair]]]:
 
 
 def obliging(pair: Pair) -> dict[str, Deed]:
-    """People who do what drctl can see, and say yes to whatever else they are asked."""
+    """People do what drctl can see, and say yes to every other question."""
     said = {name: Deed(lambda: None, lambda: True) for name in ("by-hand", "stop-replication")}
     more = (
         "fence-primary",
@@ -124,10 +124,10 @@ Result = TypeVar("Result")
 
 
 class Looker:
-    """Lets kinds look while nothing may be changed, and counts which of them have.
+    """Calls reading methods of kinds while nothing may change, and counts the calls.
 
     Attributes:
-        looked: by kind and method how often it came to an end.
+        looked: number of completed calls by kind and method.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Looker:
         self.looked: Counter[tuple[str, str]] = Counter()
 
     def at(self, step: Step, method: str, look: Callable[[], Result]) -> Result | None:
-        """What it saw; None where that told it to go no further."""
+        """Return the result; None if the kind refused to continue."""
         with self._nothing_changes():
             try:
                 found = look()
@@ -157,7 +157,7 @@ class Looker:
 
 @dataclass
 class Walk:
-    """Goes through plans as far as they can be done: looks before, between and afterwards."""
+    """Runs plans as far as possible, and reads before, between and after the steps."""
 
     look: LinkReader
     writer: LinkWriter
@@ -165,7 +165,7 @@ class Walk:
     tick: Callable[[], None] = lambda: None
 
     def through(self, given: Plan) -> None:
-        """Each step in turn; what it shows is there for those behind it."""
+        """Run each step in turn; its facts are available to later steps."""
         facts: dict[str, Json] = {}
         for step in given.steps:
             seen = self._step(step, KINDS[step.kind], facts)
@@ -189,7 +189,7 @@ class Walk:
 
 @pytest.fixture(scope="module")
 def looked() -> Counter[tuple[str, str]]:
-    """By kind and method how often it looked, over all plans; whatever changes something fails."""
+    """Return the number of reads by kind and method, over all plans; any change fails the test."""
     found: Counter[tuple[str, str]] = Counter()
     for given, make in plans():
         pair = make()

@@ -40,7 +40,7 @@ WHOLE: Facts = {
 
 @dataclass
 class Asked:
-    """A journal that owes something, and a person, or nobody."""
+    """A journal with outstanding actions, with or without a person to ask."""
 
     owing: Sequence[OutstandingAction]
     says: bool | None = None
@@ -156,7 +156,7 @@ def test_nothing_is_outstanding() -> None:
 
 
 def state(run: str, step: Step, what: str, *, home: bool = False, ended: str = "done") -> RunState:
-    """A run that owes something of one step."""
+    """A run with an outstanding action of one step."""
     judge = (Step("order", "failback-order", {}),) if home else ()
     plan = Plan("p", "main", *OUT, (*judge, step))
     lines = [

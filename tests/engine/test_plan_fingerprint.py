@@ -1,4 +1,4 @@
-"""A plan is the same one after it was written down, and what makes another one of it is named."""
+"""A saved plan is recognized as the same plan, and any difference is named."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The prechecks before a plan: what stands against it, and what a plan does not need to know."""
+"""The prechecks of a plan: what blocks it, and what it does not need to know."""
 
 from collections.abc import Sequence
 from typing import Any, cast

@@ -1,4 +1,4 @@
-"""Groups of KIP-848's protocol are made ready on the target, or what is owed is said."""
+"""Groups of the KIP-848 protocol are created on the target, or reported as outstanding."""
 
 from typing import cast
 

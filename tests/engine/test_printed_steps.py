@@ -1,4 +1,4 @@
-"""What a plan prints is what runs: the same steps, in the same order, with the same settings."""
+"""A plan runs as printed: the same steps in the same order with the same settings."""
 
 from io import StringIO
 from itertools import product
@@ -29,7 +29,7 @@ PRINTED = ("id", "kind", "settings", "duty", "timeout_seconds")
 
 
 def printed(plan: Plan) -> list[dict[str, object]]:
-    """The steps of the JSON that a plan is shown as."""
+    """Return the steps of a plan's JSON."""
     steps = plan_document(plan, (), (), "drctl ... --execute").to_json()["steps"]
     return [{key: step[key] for key in PRINTED} for step in steps]
 

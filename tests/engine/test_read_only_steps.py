@@ -21,7 +21,7 @@ SETTINGS = {"source": "primary", "target": "secondary", "connectors": ["mm2"]}
 
 @dataclass
 class Two:
-    """Two clusters as they are seen; every part of them in one object."""
+    """Two clusters, with all their readers in one object."""
 
     silent: frozenset[str] = frozenset()
     leaders: Mapping[int, int | None] = field(default_factory=lambda: {0: 1})

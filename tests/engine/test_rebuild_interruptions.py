@@ -1,4 +1,4 @@
-"""The way home to a cluster that is filled anew, by its real steps; it may end anywhere."""
+"""A failback to a cluster that is rebuilt, with real steps; the process may end anywhere."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,7 +26,7 @@ PLANS: dict[Callable[[], Rebuilt], Plan] = {
 
 
 def case(prepare: Change, make: Callable[[], Rebuilt]) -> Case:
-    """The way home, where something is wrong; and somebody puts it right."""
+    """A rebuild with a fault that a person repairs later."""
 
     def remedy(pair: Pair) -> None:
         pair.trace.heal()
@@ -35,26 +35,26 @@ def case(prepare: Change, make: Callable[[], Rebuilt]) -> Case:
 
 
 def nothing_wrong(pair: Pair) -> None:
-    """All goes well."""
+    """No fault."""
 
 
 def only_said(pair: Pair) -> None:
-    """A person says that it is empty, and it is not."""
+    """A person confirms that the cluster is empty, but it is not."""
     pair.deeds[QUESTION] = Deed(lambda: None, lambda: True)
 
 
 def positions_refused(pair: Pair) -> None:
-    """Groups cannot be moved: everything is put back but what must not be."""
+    """Offset commits are refused: everything is rolled back except irreversible changes."""
     pair.trace.declined.add(f"positions of {PRIMARY}")
 
 
 def connect_unanswered(pair: Pair) -> None:
-    """Connect does the first thing that it is told, and is not heard of from then on."""
+    """Connect executes the first request and does not respond afterwards."""
     pair.trace.hushed.add(CONNECT)
 
 
 def offsets_refused(pair: Pair) -> None:
-    """Connect takes nothing."""
+    """Connect refuses to set offsets."""
     pair.trace.declined.add(CONNECT)
 
 
@@ -83,7 +83,7 @@ def test_a_whole_run(prepare: Change, make: Callable[[], Rebuilt]) -> None:
 
 
 def assert_home(pair: Pair, make: Callable[[], Rebuilt]) -> None:
-    """Each record is on either side once, in one order; clients are home, copying goes on."""
+    """Assert that clients moved, replication runs, and both clusters have each record once."""
     there = ["a1", *EVERYTHING, *([ALONE] if make is cut else [])]
     assert pair.state["records"] == {PRIMARY: there, SECONDARY: there}
     assert pair.state["endpoints"] == [PRIMARY, PRIMARY]
@@ -106,7 +106,7 @@ def test_the_end_is_the_same_wherever_the_process_ends(
 
 
 def test_a_cluster_that_is_not_empty_is_never_filled() -> None:
-    """Everything that was copied twice would be there twice."""
+    """Records that it already has would be duplicated."""
     pair = run(case(only_said, cut)).pair
     assert pair.state["records"][PRIMARY] == ["o1", "o2", ALONE]
     assert pair.workers.connectors[BACK].state == STOPPED
@@ -132,7 +132,7 @@ def test_undecided_records_prevent_emptying() -> None:
 
 
 def test_permanent_changes_stay_after_a_rollback() -> None:
-    """Applications go on where they are; what has come to the cluster is there, and closed."""
+    """Applications stay where they are; the cluster keeps its records and stays fenced."""
     pair, before = run(case(positions_refused, wiped)).pair, wiped()
     assert pair.state["endpoints"] == [SECONDARY, SECONDARY]
     assert pair.active(SECONDARY, "app")
@@ -165,7 +165,7 @@ def test_a_lifted_fence_is_set_again_and_copied_records_are_kept() -> None:
 
 
 def test_records_written_without_the_fence_are_not_kept() -> None:
-    """It is on the survivor before it goes, and the cluster has to be emptied once more."""
+    """The surviving cluster has them first, so the rebuilt cluster has to be emptied again."""
 
     def somebody_writes(pair: Pair) -> None:
         assert isinstance(pair, Rebuilt)

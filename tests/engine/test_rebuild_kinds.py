@@ -1,4 +1,4 @@
-"""A cluster that is filled anew where drctl does not say itself where copying begins."""
+"""A rebuild whose replicator drctl does not manage: people set start offsets as asked."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +23,7 @@ CASES = [(kind, make) for kind in KINDS for make in MADE]
 
 
 def plan(kind: Kind, make: Callable[[], Rebuilt]) -> Plan:
-    """Of the way home to it."""
+    """Create the plan of the rebuild."""
     connectors = ("mm2",) if kind.known else ()
     old = replace(SEEN, replicator=kind.name, connectors=connectors)
     way = replace(reverse_inputs(old, (BACK,) if kind.known else ()), policy="copy")
@@ -31,10 +31,10 @@ def plan(kind: Kind, make: Callable[[], Rebuilt]) -> Plan:
 
 
 def followed(make: Callable[[], Rebuilt], *, begins: int = 0) -> Rebuilt:
-    """With people who do what they are asked to.
+    """Create clusters with people who do what they are asked to.
 
     Args:
-        begins: by so much more than they were told, in each partition.
+        begins: how far each partition's start is above the requested offset.
     """
     pair = make()
     back, done = pair.workers.connectors[BACK], []
@@ -86,10 +86,10 @@ def test_a_whole_run(kind: Kind, make: Callable[[], Rebuilt]) -> None:
 def test_it_fails_back_or_rolls_back_wherever_the_process_ends(
     kind: Kind, make: Callable[[], Rebuilt]
 ) -> None:
-    """A source that was half open is taken for written to: it is emptied again.
+    """A source whose fence was partly lifted is treated as written to: it is emptied again.
 
-    Of what a person lets copy nothing tells how far it came. Where the plan asks nobody to empty
-    it, as there was nothing, the run turns back.
+    The progress of replication that a person started cannot be read. If the plan does not ask
+    anyone to empty the cluster because it was empty, the run is rolled back.
     """
     given = case(kind, make)
     whole = run(given)
@@ -113,7 +113,7 @@ def test_it_fails_back_or_rolls_back_wherever_the_process_ends(
 
 @pytest.mark.parametrize("kind", KINDS, ids=named)
 def test_replication_that_does_not_start_at_the_beginning_moves_no_clients(kind: Kind) -> None:
-    """The first record of a partition would never come."""
+    """The first record of a partition would never be replicated."""
     ran = run(Case(plan(kind, cut), lambda: followed(cut, begins=1)))
     assert ran.outcome.status is Status.STOPPED
     assert ran.pair.state["endpoints"] == [SECONDARY, SECONDARY]

@@ -1,4 +1,4 @@
-"""The steps that only a rebuild has, each over clusters in memory."""
+"""The steps that only a rebuild has, each on clusters in memory."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -33,7 +33,7 @@ STARTS = {**ENDS, "connectors": [BACK], "seeded_by": "set-start-offsets-earliest
 
 
 def unfiltered(pair: Rebuilt) -> Rebuilt:
-    """What brings everything takes copies along."""
+    """The connector of the rebuild also replicates records that drctl reconciled."""
     back = pair.workers.connectors[BACK]
     back.config = without_own_filter(back.config)
     return pair
@@ -97,7 +97,7 @@ def test_deleted_records_count_as_deleted(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_an_extra_partition_must_be_deleted() -> None:
-    """Keys would come to other partitions than those that they have on the survivor."""
+    """Keys would map to other partitions than on the surviving cluster."""
     pair = wiped()
     pair.home.logs[TopicPartition("orders", 1)] = []
     pair.home.logs[ORDERS] = []
@@ -106,7 +106,7 @@ def test_an_extra_partition_must_be_deleted() -> None:
 
 
 def test_renamed_topics_must_exist_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """MirrorMaker 2 makes the topic that its policy names, and records go to another one."""
+    """MirrorMaker 2 creates the topic that its policy names, and records go to another topic."""
     pair = wiped()
     monkeypatch.setattr(Sight, "target_topic", lambda self, topic: f"{topic}-at-home")
     said = "audit-at-home has 0 partitions: nothing recreates it, create it with 1"
@@ -165,7 +165,7 @@ def test_a_running_or_filtering_connector_does_not_start() -> None:
 
 
 def started(pair: Rebuilt) -> Json:
-    """What a start of the connector that brings everything home intends."""
+    """Return the intent of starting the connector that replicates everything."""
     seeded = {**check("set-start-offsets-earliest", SEEDS, unfiltered(pair)), "whole": True}
     intent = check("start-replication", STARTS, pair, set_start_offsets_earliest=seeded)
     for name in (BACK, "mm2"):
@@ -210,7 +210,7 @@ def test_deleted_oldest_records_leave_it_unknown(monkeypatch: pytest.MonkeyPatch
 
 
 def interrupted(at_home: int = 3) -> Rebuilt:
-    """So many records have come; what brought them is stopped, and keeps how far it got."""
+    """The connector was stopped after this many records, and keeps its offsets."""
     pair = unfiltered(wiped())
     for place in (AUDIT, ORDERS):
         for each in pair.away.logs[place][:at_home]:
@@ -243,37 +243,37 @@ def test_records_copied_by_an_interrupted_run_are_kept() -> None:
 
 
 def forgets(pair: Rebuilt) -> None:
-    """Of a partition that has got something the connector keeps nothing."""
+    """The connector has no offset for a partition that has records."""
     del pair.workers.connectors[BACK].kept[ORDERS]
 
 
 def keeps_more(pair: Rebuilt) -> None:
-    """It would go on behind what is there."""
+    """The connector would continue after records that are not there."""
     pair.workers.connectors[BACK].kept[ORDERS] += 1
 
 
 def keeps_less(pair: Rebuilt) -> None:
-    """It would copy the last one twice."""
+    """The connector would replicate the last record twice."""
     pair.workers.connectors[BACK].kept[ORDERS] -= 1
 
 
 def another_beginning(pair: Rebuilt) -> None:
-    """The first record is none of the survivor's."""
+    """The first record is not on the surviving cluster."""
     pair.home.logs[ORDERS][0] = replace(record("x"), offset=0)
 
 
 def another_end(pair: Rebuilt) -> None:
-    """Somebody wrote the last one."""
+    """Someone wrote the last record."""
     pair.home.logs[ORDERS][-1] = replace(record("x"), offset=2)
 
 
 def another_partition(pair: Rebuilt) -> None:
-    """The survivor has no such partition."""
+    """The surviving cluster has no such partition."""
     pair.home.append(TopicPartition("orders", 1), record("o1"))
 
 
 def one_came_twice(pair: Rebuilt) -> None:
-    """Connect was killed, and has copied the newest again."""
+    """Connect was killed and replicated the newest record again."""
     pair.home.append(ORDERS, pair.home.logs[ORDERS][-1])
 
 
@@ -308,7 +308,7 @@ def test_a_running_connector_reports_its_offsets_late() -> None:
 
 
 def with_markers(site: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Behind each record stands the end of its transaction: every second offset is a hole."""
+    """Each record is followed by a transaction marker: every second offset is a gap."""
     plain, known = site.following, site.offsets
 
     def following(at: Mapping[TopicPartition, int], number: int) -> Records:
@@ -330,7 +330,7 @@ def with_markers(site: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def holed(monkeypatch: pytest.MonkeyPatch) -> Rebuilt:
-    """The survivor was written to in transactions; their ends are not copied."""
+    """The surviving cluster has transaction markers, which are not replicated."""
     pair = interrupted()
     back = pair.workers.connectors[BACK]
     back.kept = {place: 2 * at for place, at in back.kept.items()}
@@ -348,12 +348,12 @@ def test_logs_with_offset_gaps_are_compared_record_by_record(
 
 
 def another_in_the_middle(pair: Rebuilt) -> None:
-    """One of the records is none of the survivor's."""
+    """One of the records is not on the surviving cluster."""
     pair.home.logs[ORDERS][1] = replace(record("x"), offset=1)
 
 
 def one_is_left_out(pair: Rebuilt) -> None:
-    """What follows it has come."""
+    """One record is missing, the next ones are there."""
     del pair.home.logs[ORDERS][1]
 
 

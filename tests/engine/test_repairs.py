@@ -1,4 +1,4 @@
-"""A target is brought in line step by step; what fails is put back where it can be, and named."""
+"""A target is repaired step by step; failed repairs are rolled back if possible, and named."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -39,7 +39,7 @@ Prepare = Callable[[Lagging], None]
 
 
 def run(world: Lagging, crashes: tuple[int, ...] = ()) -> Outcome:
-    """Begin, and go on after each crash."""
+    """Start a run, and resume it after each crash."""
     notes = Notes(world)
     for number in (*crashes, None):
         world.fall = (lambda point: None) if number is None else Countdown(number)
@@ -56,31 +56,31 @@ def run(world: Lagging, crashes: tuple[int, ...] = ()) -> Outcome:
 
 
 def nothing(world: Lagging) -> None:
-    """All goes well."""
+    """No fault."""
 
 
 def a_rule_is_refused(world: Lagging) -> None:
-    """The first change of all cannot be done."""
+    """The first change is refused."""
     world.declines.add("WRITE")
 
 
 def a_setting_is_refused(world: Lagging) -> None:
-    """Some of a step cannot be done."""
+    """Part of a step is refused."""
     world.declines.add(f"payments {TIME}")
 
 
 def a_quota_is_refused(world: Lagging) -> None:
-    """The other one of the step is restored."""
+    """The other quota of the step is restored."""
     world.declines.add(SHARE)
 
 
 def a_topic_is_refused(world: Lagging) -> None:
-    """The last change cannot be done: partitions were added by then."""
+    """The last change is refused; partitions were added by then."""
     world.declines.add("invoices")
 
 
 def a_precheck_fails(world: Lagging) -> None:
-    """Nothing is begun."""
+    """Nothing is changed."""
     world.against.add("target-no-controller")
 
 
@@ -91,7 +91,7 @@ CASES: tuple[Prepare, ...] = (
 
 
 def points(prepare: Prepare) -> int:
-    """At how many points a whole run can end."""
+    """Count the points at which a whole run can end."""
     world = Lagging()
     prepare(world)
     world.fall = counted = Countdown(10**9)
@@ -246,7 +246,7 @@ def test_a_plan_has_only_the_steps_that_it_needs(kind: str) -> None:
 
 
 class OnlyLooks(Lagging):
-    """Topics and quotas that can be read, and nothing more."""
+    """Topics and quotas that can only be read."""
 
     def quotas(self, name: str) -> SimpleNamespace:
         return SimpleNamespace(quotas=self._quotas)

@@ -1,4 +1,4 @@
-"""Every runbook that ships, by its real steps: the process may end anywhere."""
+"""Every shipped runbook with real steps; the process may end anywhere."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -35,14 +35,14 @@ MOVES = {
 
 
 class Willing(dict[str, Deed]):
-    """A person who does everything that drctl cannot see, and says so."""
+    """A person who confirms everything that drctl cannot see."""
 
     def get(self, question: str, default: Deed | None = None) -> Deed:  # type: ignore[override]
         return super().get(question) or Deed(lambda: None, lambda: True)
 
 
 def plan(name: str, seen: PlanInputs) -> Plan:
-    """The plan of a runbook; what it must be told is made up."""
+    """Create the plan of a runbook, with made-up parameters."""
     given = {
         key: str(sample(each))
         for key, each in BOOKS[name].file.parameters.items()

@@ -1,4 +1,4 @@
-"""Both failovers keep every rule of order, whatever the link has or lacks."""
+"""Both failovers follow every ordering rule, whatever the link's configuration."""
 
 from dataclasses import replace
 from itertools import product

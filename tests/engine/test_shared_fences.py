@@ -1,4 +1,4 @@
-"""Two links that fence the same principal from the same topic of one cluster."""
+"""Two links fence the same principal from the same topic of one cluster."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ APP = "User:app"
 
 @dataclass
 class Cluster:
-    """The rules of one cluster, and everything that looks at and changes them."""
+    """The ACLs of one cluster, with their readers and writers."""
 
     rules: set[Acl] = field(default_factory=set)
     link: str = ""
@@ -56,13 +56,13 @@ class Cluster:
         return Unavailable("not allowed") if self.blind else Acls(True, tuple(sorted(self.rules)))
 
     def as_link(self, link: str) -> "Cluster":
-        """What the runs of a link change it with."""
+        """Return the writer that the runs of a link use."""
         return Cluster(self.rules, link, self.blind)
 
 
 @dataclass
 class Run:
-    """One run's fence of the cluster."""
+    """The fence of one run."""
 
     cluster: Cluster
     link: str
@@ -143,7 +143,7 @@ def test_no_two_links_have_the_same_mark(one: str, other: str) -> None:
 
 
 def test_marks_of_an_earlier_build_are_never_removed() -> None:
-    """`main` and `main-back` signed alike: whose it is cannot be told."""
+    """`main` and `main-back` are marked alike: the owner is unknown."""
     old = RULE._replace(principal=f"User:drctl-fence:main:{APP}")
     for link in ("main", "main-back"):
         cluster = Cluster({RULE, old})
@@ -189,7 +189,7 @@ def test_marks_identify_acls_and_links() -> None:
 
 
 def test_acls_that_do_not_exist_are_not_awaited() -> None:
-    """A run that died before its rules went out asks no broker whether it obeys them."""
+    """A run that died before it created its ACLs does not ask brokers whether they enforce them."""
     run = Run(Cluster(), "main")
     seen = Kind(FENCE_PRODUCERS).verify(run.intent, run.look)
     assert not hasattr(run.look, "fence")

@@ -31,7 +31,7 @@ HOME = failback(replace(reverse_inputs(OLD, (BACK,)), policy="copy"))
 
 
 def states(pair: Pair) -> tuple[str, str]:
-    """Of the connector on the workers of each cluster."""
+    """Return the states of the connector on the workers of each cluster."""
     first, second = (pair.sources[name].connectors["shop"].state for name in (PRIMARY, SECONDARY))
     return first, second
 
@@ -155,7 +155,7 @@ def test_the_end_is_the_same_wherever_the_process_ends(mode: Mode, prepare: Chan
 
 
 def back_home() -> Pair:
-    """The connector captures into the survivor; on the returned workers it came back running."""
+    """The connector captures into the surviving cluster; on the recovered workers it runs again."""
     pair = returned()
     pair.sources[PRIMARY].resume("shop")
     pair.sources[PRIMARY].kept["shop"] = Position(SHOP, {"lsn": 2})

@@ -22,7 +22,7 @@ FENCED = {"fence-producers": {"ends": {"orders-0": 10, "orders-1": 0}}}
 
 @dataclass
 class Source:
-    """The cluster that was fenced, or is said to be dead."""
+    """The cluster that was fenced, or that is reported dead."""
 
     ends: dict[str, dict[int, int]] = field(default_factory=lambda: {"orders": {0: 10, 1: 0}})
     error: DrctlError | None = None

@@ -1,4 +1,4 @@
-"""A cluster that is back stays closed: its fence holds while replication writes to it."""
+"""A recovered cluster stays fenced while replication writes to it."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ SETTINGS = {
 
 @dataclass
 class Back:
-    """The cluster that is back, and what copies to it."""
+    """The recovered cluster, and what replicates to it."""
 
     rules: tuple[Acl, ...] = ()
     grows: bool = False
@@ -71,7 +71,7 @@ class _Rules:
 
 
 def closed(back: Back) -> tuple[Any, Readback]:
-    """What it was announced with, and what is seen."""
+    """Return the intent of the fence and its state."""
     kind = KINDS["fence-recovered"]
     intent = kind.check(SETTINGS, {}, cast(LinkReader, back))
     kind.apply(intent, cast(LinkWriter, back))

@@ -1,4 +1,4 @@
-"""Connectors stop early, their tasks end, and what still happens behind the opening is said."""
+"""Connectors stop early, their tasks end, and what happens after writes are enabled is reported."""
 
 from typing import cast
 
@@ -21,7 +21,7 @@ def reader(pair: Pair) -> LinkReader:
 
 
 def requested(pair: Pair) -> dict[str, object]:
-    """What the journal holds of it."""
+    """Return the journal's entry of the request."""
     intent = REQUEST.check(NAMED, {}, reader(pair))
     assert REQUEST.verify(intent, reader(pair)).state is State.WAITING
     assert REQUEST.apply(intent, cast(LinkWriter, Process(pair).grip)) == ()

@@ -1,4 +1,4 @@
-"""A step reports state that it could not read, and never counts it as good."""
+"""A step reports state that it could not read, and never treats it as good."""
 
 from types import SimpleNamespace
 from typing import Any, cast

@@ -1,4 +1,4 @@
-"""Commands of a site: really run, never run again without a look, wherever the process ends."""
+"""User-supplied commands run for real, and are read back before they run again."""
 
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -24,12 +24,12 @@ WHO = {"user": "ada", "host": "laptop"}
 
 @dataclass
 class Site(World):
-    """A world of switches that also has commands, and a person who may be there.
+    """Switches that also have commands, and a person who may be present.
 
     Attributes:
-        person: what they answer, by the beginning of the question's id; looks by itself.
-        asked: what they were asked.
-        outcomes: what this process knows; gone with it.
+        person: the person's answers, by the beginning of the question's id; observes by itself.
+        asked: the questions that were asked.
+        outcomes: what this process remembers.
     """
 
     folder: Path = Path()
@@ -79,7 +79,7 @@ class Site(World):
 
 
 class Looks(Site):
-    """The person looks at what is there, and says so."""
+    """A person who observes the state and reports it."""
 
     def answer(self, question: str, text: str) -> bool | None:
         self.asked.append(question)
@@ -101,7 +101,7 @@ def settings(**more: Any) -> dict[str, Any]:
 
 
 def plan(*, then: str = "", timeout_s: float = 0, **more: Any) -> Plan:
-    """The command, and a switch behind it."""
+    """Create a plan of the command and a switch after it."""
     steps = [Step("stop", "stop"), Step("cmd", "command", settings(**more), timeout_s)]
     steps += [Step(then, then, {}, 1)] if then else []
     return Plan("test", "main", "primary", "secondary", tuple(steps))
@@ -114,7 +114,7 @@ def execution(site: Site, notes: Notes) -> Execution:
 
 
 def carried_out(site: Site, wanted: Plan, *numbers: int) -> Outcome:
-    """Begin, and go on in a new process after each crash."""
+    """Start a run, and resume it in a new process after each crash."""
     notes = Notes(site)
     for number in (*numbers, None):
         site.fall = (lambda point: None) if number is None else Countdown(number)
@@ -255,7 +255,7 @@ def test_a_command_gets_no_shell_and_only_its_own_environment(
 
 
 def by_people() -> Plan:
-    """Two steps of people between switches."""
+    """Create two manual steps between switches."""
     asked = {"text": "do it", "undo": "take it back"}
     return Plan(
         "test",

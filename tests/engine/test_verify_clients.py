@@ -1,4 +1,4 @@
-"""Who has come, who goes on, who has stayed: the last step of a failover over both clusters."""
+"""Which clients arrived, which make progress, which stayed: the last step of a failover."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -21,16 +21,16 @@ FACTS = {"snapshot-state": {"active_groups": {"a": ["billing", "audit"], "b": []
 
 @dataclass
 class Around:
-    """Both clusters, as the step looks at them.
+    """Both clusters as the step reads them.
 
     Attributes:
-        members: by cluster and group, who reads.
-        positions: of groups on the target, in its one partition.
-        log: of that partition.
-        heard_texts: what probe records have written.
+        members: members by cluster and group.
+        positions: committed offsets on the target, in its one partition.
+        log: records of that partition.
+        heard_texts: texts of the probe records.
         entrances: numbers of endpoints that lead somewhere.
-        hung: whether a broker of the source does not answer: no listing is whole.
-        listed: groups that the source's brokers know.
+        hung: whether a broker of the source does not respond, so no listing is complete.
+        listed: groups that the source's brokers list.
     """
 
     members: dict[tuple[str, str], tuple[Member, ...] | Unavailable] = field(default_factory=dict)
@@ -108,7 +108,7 @@ WHO = Member("app-1", "/10.0.0.7")
 
 @pytest.fixture
 def around() -> Around:
-    """Everybody has come, and stands where drctl put them."""
+    """All clients have arrived, with the offsets that drctl committed."""
     here = {("b", "billing"): (WHO,), ("b", "audit"): (WHO,)}
     return Around(here, {"billing": 40, "audit": 40})
 
@@ -220,7 +220,7 @@ def test_a_group_with_an_unresponsive_coordinator_is_unknown(around: Around) -> 
 
 
 def test_an_unlisted_group_is_described_by_name(around: Around) -> None:
-    """The brokers that are left do not list what a dead one coordinated."""
+    """The remaining brokers do not list the groups of a dead coordinator."""
     around.positions = {"billing": 100, "audit": 100}
     around.listed = ("audit",)
     around.members["a", "billing"] = MUTE

@@ -1,4 +1,4 @@
-"""Second copies, as a killed Connect makes them, are reported, and not as unreplicated."""
+"""Duplicates, as a killed Connect worker makes them, are reported, but not as unreplicated."""
 
 from dataclasses import dataclass, field
 
@@ -16,7 +16,7 @@ AWAY = {"source": "primary", "target": "secondary", "forward": True}
 
 @dataclass
 class Compared(Around):
-    """Remembers what was compared."""
+    """Records which comparisons were made."""
 
     scopes: list[str] = field(default_factory=list)
 
@@ -30,12 +30,12 @@ class Compared(Around):
 
 
 def search(duplicated: int) -> dict[str, object]:
-    """What a search found on the survivor beyond one copy of each."""
+    """Create a search result with this many duplicates on the surviving cluster."""
     return to_json(Search("gap/main-1", 0, 0, 0, 0, {}, {}, duplicated=duplicated))
 
 
 def test_the_failback_drain_ignores_duplicates_only() -> None:
-    """Of a tail nobody knows how many of them it holds: everything is compared."""
+    """How many of them are in the tail is unknown, so everything is compared."""
     world = Compared(found=Missing(7, repeated=7))
     intent = check("drain", {"target": "primary"}, world, find_missing=search(7))
     assert (verify("drain", intent, world).state, world.scopes) == (State.DONE, ["full"])
@@ -47,7 +47,7 @@ def test_the_failback_drain_ignores_duplicates_only() -> None:
 
 
 def test_a_duplicate_deleted_by_retention_hides_no_missing_record() -> None:
-    """Of seven copies that were counted two are gone since; two other records never arrived."""
+    """Two of seven counted duplicates were deleted since; two other records never arrived."""
     world = Compared(found=Missing(7, repeated=5))
     home = check("drain", {"target": "primary"}, world, find_missing=search(7))
     assert verify("drain", home, world).message == "2 records are not replicated yet"

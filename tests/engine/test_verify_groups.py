@@ -1,4 +1,4 @@
-"""Where groups stand in the end, held against where they were put."""
+"""The committed offsets at the end, compared with those that drctl committed."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -33,7 +33,7 @@ STOOD = {PLACE: 5, OTHER: 0}
 
 
 def standing(at: Mapping[TopicPartition, int] | None) -> LinkReader:
-    """One cluster: where a group stands, if that can be read, and where its logs end."""
+    """A cluster with a group's committed offset, if it can be read, and the end offsets."""
     held = SILENT if at is None else {place: Committed(offset) for place, offset in at.items()}
     logs = {place: FakeLog(end=9) for place in (PLACE, OTHER)}
     cluster = FakeCluster(dict(logs), positions={"app": held})
@@ -77,7 +77,7 @@ def test_no_offsets_were_set() -> None:
 
 
 def test_a_group_reset_during_a_failback_is_outstanding() -> None:
-    """Nobody reads in it: what throws it back is nobody's reading on."""
+    """The group has no members: its consumers did not move the offset."""
     old = replace(SEEN, replicator="mirrormaker2")
     plan = failback(replace(reverse_inputs(old, (BACK,)), policy="copy"))
     pair = returned()

@@ -1,4 +1,4 @@
-"""A world of switches for the engine: each can be on or off, and every change is counted."""
+"""Switches that stand for steps, to test the executor; every change is counted."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,18 +15,18 @@ from tests.engine.client_state import ENDS, Arrivals
 
 
 class Crash(BaseException):
-    """The process is gone."""
+    """The process ends here."""
 
 
 @dataclass
 class World(Arrivals):
-    """The switches, and what was done to them; and what clients find where they arrive.
+    """The switches, their changes, and the state that clients find.
 
     Attributes:
-        unseen: switches that do not answer.
-        stuck: switches that take no effect.
-        silent: also switches that take effect, but do not say so.
-        again: what was switched though it had been switched so already, and stayed.
+        unseen: switches that cannot be read.
+        stuck: switches whose changes have no effect.
+        silent: switches whose changes have an effect but no response.
+        again: changes that were repeated although the switch had the state already.
     """
 
     on: dict[str, bool] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class World(Arrivals):
     again: list[tuple[str, bool]] = field(default_factory=list)
 
     def set(self, name: str, to: bool) -> None:
-        """Switch."""
+        """Set a switch."""
         self.fall(f"before {name} {to}")
         if name not in self.stuck:
             if self.on.get(name, False) == to and (name, to) in self.applied:
@@ -49,7 +49,7 @@ class World(Arrivals):
             raise Unknown(f"no answer from {name}")
 
     def is_on(self, name: str) -> bool:
-        """Look."""
+        """Read a switch."""
         self.fall(f"look {name}")
         if name in self.unseen:
             raise Unknown(f"{name} does not answer")
@@ -57,7 +57,7 @@ class World(Arrivals):
 
 
 class Blind:
-    """Refuses to be used: what only looks must not touch the hands."""
+    """Fails on any use: reading methods must not use the writer."""
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"{name} was used by something that only looks")
@@ -65,7 +65,7 @@ class Blind:
 
 @dataclass(frozen=True)
 class Switch:
-    """Switches one on."""
+    """A step that turns a switch on."""
 
     name: str
     traits: Trait
@@ -102,7 +102,7 @@ class Switch:
 
 @dataclass(frozen=True)
 class Glance(Polling):
-    """Only looks whether a switch is in a position."""
+    """A step that only reads whether a switch has a state."""
 
     name: str
     traits: Trait
@@ -122,7 +122,7 @@ class Glance(Polling):
 
 @dataclass
 class Notes:
-    """A journal in memory that a process can end in."""
+    """A journal in memory; the process can end before and after each entry."""
 
     world: World
     run: str = "r1"
@@ -144,7 +144,7 @@ class Notes:
 
 @dataclass
 class Hurried:
-    """A clock that waits for nobody."""
+    """A clock that does not sleep."""
 
     seconds: float = 1_700_000_000.0
     stop_after: float = float("inf")
@@ -166,7 +166,7 @@ class Hurried:
 
 
 class Deaf:
-    """Watches nothing."""
+    """A watcher that shows nothing."""
 
     def step(self, identity: str, number: int, total: int) -> None:
         pass
@@ -189,7 +189,7 @@ STEPS: tuple[tuple[str, Trait], ...] = (
 
 
 def kinds() -> dict[str, Kind]:
-    """One kind a step."""
+    """Return one kind for each step."""
     looking: list[Kind] = [
         Glance("preflight", Trait.RUNS_PRECHECKS),
         Glance("stock", Trait.SNAPSHOTS_STATE),
@@ -216,7 +216,7 @@ PRECHECKS: Json = {"mode": "planned", "overrides": {}}
 
 
 def plan(**duties: Duty) -> Plan:
-    """All steps in their order."""
+    """Create a plan of all steps in order."""
     usual = dict.fromkeys(REAL, Duty.BEST_EFFORT) | duties
     steps = tuple(
         Step(
@@ -232,6 +232,6 @@ def plan(**duties: Duty) -> Plan:
 
 
 def execution(world: World, notes: Notes, clock: Hurried | None = None) -> Execution:
-    """The engine over this world."""
+    """Create an executor over these switches."""
     look, writer = cast(LinkReader, world), cast(LinkWriter, world)
     return Execution(kinds(), look, writer, notes, clock or Hurried(), Deaf())

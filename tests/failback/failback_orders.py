@@ -1,4 +1,4 @@
-"""Failbacks in order up to a given step, for tests to break."""
+"""Failbacks in order up to a given step, which tests then break."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -40,7 +40,7 @@ IDENTITY = {"replication.policy.class": "org.apache.kafka.connect.mirror.Identit
 
 
 def connector(name: str, state: str, config: Mapping[str, str] | None = None) -> Connector:
-    """One of Connect, with a task where it is at work; it keeps names."""
+    """Return a connector with a task if it runs; it keeps topic names."""
     tasks = () if state == "STOPPED" else (Task(0, state),)
     return Connector(name, "source", {**IDENTITY, **(config or {})}, state, tasks)
 
@@ -51,13 +51,13 @@ def copying(
     positions: Mapping[TopicPartition, int] | Unavailable | None = None,
     config: Mapping[str, str] | None = None,
 ) -> Replication:
-    """A direction with one connector."""
+    """Return one direction with one connector."""
     known = {} if positions is None else positions
     return Replication((Replicator(connector(name, state, config), True, known),), workers=HERE)
 
 
 def partition(**changed: Any) -> PartitionResult:
-    """What `drctl gap` found before anything was brought over: ten are missing."""
+    """Return a partition of a gap result before reconcile: ten records are missing."""
     found = PartitionResult(
         PLACE,
         PLACE,
@@ -76,7 +76,7 @@ def partition(**changed: Any) -> PartitionResult:
 
 
 def gap(*partitions: PartitionResult, **changed: Any) -> GapEvidence:
-    """A result from the primary to the secondary."""
+    """Return a result from the primary to the secondary."""
     found = GapEvidence(
         "gap/main-1",
         datetime(2026, 11, 22, 4, 0, tzinfo=UTC),
@@ -101,7 +101,7 @@ NOTHING_MISSING = partition(
 def back_gap(
     source_end: int = TARGET_END + 10, target_end: int = 140, **changed: Any
 ) -> GapEvidence:
-    """A result in the other direction that found nothing."""
+    """Return an empty result of the opposite direction."""
     only = replace(
         NOTHING_MISSING,
         source=OffsetRange(0, source_end),
@@ -113,12 +113,12 @@ def back_gap(
 
 
 def endpoint(cluster: str | None, name: str = "file bootstrap") -> EndpointState:
-    """Where one leads."""
+    """Return the state of an endpoint."""
     return EndpointState(name, cluster, f"it holds the address of {cluster}")
 
 
 def in_order_to_d() -> Facts:
-    """Fenced, old replication stopped, the tail found; nothing decided."""
+    """Fenced, forward replication stopped, unreplicated records found, none decided."""
     return Facts(
         "main",
         "primary",
@@ -143,7 +143,7 @@ def in_order_to_d() -> Facts:
 
 
 def in_order_to_e() -> Facts:
-    """All ten brought over by drctl; the way back leaves copies out."""
+    """All ten records reconciled; reverse replication excludes them."""
     brought = Copies({PLACE: frozenset(range(100, 110))}, {PLACE: 30})
     return replace(
         in_order_to_d(),
@@ -154,7 +154,7 @@ def in_order_to_e() -> Facts:
 
 
 def in_order_to_h() -> Facts:
-    """What is new has come to the primary, and was compared."""
+    """New records are on the primary and were compared."""
     grown = Cluster(HERE, {PLACE: OffsetRange(0, 140)})
     return replace(
         in_order_to_e(),
@@ -167,7 +167,7 @@ def in_order_to_h() -> Facts:
 
 
 def at_home() -> Facts:
-    """The run is over: both comparisons of its end found nothing, and the old direction copies."""
+    """The run is complete: both final comparisons are empty, forward replication runs."""
     ends = OffsetRange(0, 140)
     same = replace(NOTHING_MISSING, source=ends, target=ends, only_on_target=0)
     proof = gap(same, where="gap/main-9", id="result-9")
@@ -188,7 +188,7 @@ def at_home() -> Facts:
 
 
 def in_peace() -> Facts:
-    """Nothing has happened yet: what is new on the primary goes to the secondary."""
+    """Before the incident: new records on the primary are replicated."""
     logs = {PLACE: OffsetRange(0, BOUNDARY)}
     return replace(
         in_order_to_d(),
@@ -219,10 +219,10 @@ DROP: dict[str, Any] = {
 
 
 def judged(facts: Facts, **changed: Any) -> Answer:
-    """The answer to these facts, changed so."""
+    """Return the answer to these facts with changes."""
     return answer(replace(facts, **changed))
 
 
 def states(found: Answer) -> str:
-    """A letter a step: Done, Not done, Unknown."""
+    """Return one letter per step: Done, Not done, Unknown."""
     return "".join(each.observed.value[0].upper() for each in found.steps.values())

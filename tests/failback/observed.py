@@ -1,4 +1,4 @@
-"""A failback as `drctl failback --check-order` observes it: clusters in memory."""
+"""A failback as `drctl failback --check-order` observes it, on clusters in memory."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,13 +33,13 @@ def record(offset: int, key: str, at: int, *headers: tuple[str, bytes | None]) -
 
 
 def origin(cluster: str, offset: int, place: TopicPartition = PLACE) -> tuple[str, bytes]:
-    """The header of a copy that drctl made."""
+    """Return the provenance header of a record that drctl copied."""
     return provenance.HEADER, provenance.encode(Provenance(cluster, *place, offset, 5))
 
 
 @dataclass
 class Log:
-    """A partition's records."""
+    """The records of a partition."""
 
     log: Sequence[Record]
     name: str = "primary"
@@ -75,11 +75,11 @@ def side(
     hollow: int = 0,
     silent: bool = False,
 ) -> FakeCluster:
-    """A cluster that has one topic of one partition, and groups.
+    """Return a cluster with one topic of one partition, and groups.
 
     Args:
-        settings: of the topic.
-        hollow: so many offsets at its end hold no record.
+        settings: configuration of the topic.
+        hollow: number of offsets at the end without records.
     """
     held: Any = {n: dict(at) if isinstance(at, Mapping) else at for n, at in (stands or {}).items()}
     logs: dict[TopicPartition, FakeLog | Unavailable] = {}
@@ -89,7 +89,7 @@ def side(
 
 
 def read_by(name: str) -> Group:
-    """A group with a member."""
+    """Return a group with a member."""
     members = (Member("app", "host"),)
     return Group(name, GroupProtocol.CLASSIC, GroupState.STABLE, members)
 
@@ -100,10 +100,10 @@ def stands_at(offset: int) -> Positions:
 
 @dataclass
 class Around:
-    """What else is looked at, all of it well: closed, and led to the survivor.
+    """Other observations, all healthy: fenced, and clients on the surviving cluster.
 
     Attributes:
-        kept: offsets by connector, as Connect keeps them: the last one that was copied.
+        kept: source offsets by connector as Connect stores them: the last replicated ones.
     """
 
     kept: Mapping[str, int]
@@ -149,7 +149,7 @@ _SOURCE = "MirrorSourceConnector"
 
 
 def link(**settings: object) -> Link:
-    """From primary to secondary, by MirrorMaker 2."""
+    """Return a link from primary to secondary by MirrorMaker 2."""
     connect = {"connect": "http://connect:8083", "connectors": {"source": "mm2-source"}}
     back = {"connect": "http://connect:8083", "connectors": {"source": "mm2-back"}}
     main = {
@@ -168,7 +168,7 @@ SUCCEEDED = CommandResult(0)
 
 @dataclass
 class Looks:
-    """What the link's steps look by: both sides, the rules of the source and its commands."""
+    """The reader of the link's steps: both clusters, the source's ACLs and commands."""
 
     sides: Mapping[str, Any] = field(default_factory=dict)
     rules: Any = None
@@ -200,7 +200,7 @@ def looked_at(
     most: int = 1_000,
     **settings: Any,
 ) -> Facts:
-    """Everything that is seen of it."""
+    """Return all observations."""
     rest, looks = cast(Any, around), Looks({"primary": source, "secondary": target}, around)
     ports = FailbackPorts(
         reader=cast(Any, looks),

@@ -1,4 +1,4 @@
-"""The answer as JSON and for people, and what the command says where it cannot answer."""
+"""The answer as JSON and text, and what the command says if it cannot answer."""
 
 import io
 from dataclasses import replace
@@ -155,7 +155,7 @@ def test_what_is_unknown_is_to_be_looked_at() -> None:
 
 
 def test_the_way_back_is_not_started_beside_the_other_direction() -> None:
-    """Topics that keep their names would go round for ever."""
+    """Topics that keep their names would replicate in an endless loop."""
     runs = judged(in_order_to_e(), forward=copying("mm2-source", "RUNNING"))
     lines = commands_by_step(site(runs))["f"]
     stops = [n for n, line in enumerate(lines) if line.endswith("/connectors/mm2-source/stop")]
@@ -237,7 +237,7 @@ def test_a_folder_without_a_result_is_refused(called: Run) -> None:
 def test_the_users_command_is_asked_if_no_connectors_are_named(
     called: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is known of either cluster, as if one of them did not let us in."""
+    """Neither cluster is readable, as if authentication failed."""
     monkeypatch.setattr(network, "neither_responds", lambda *_: None)
     replicator = "{kind: none, stop: [x], stopped: [/bin/sh, -c, 'echo it runs; exit 3']}"
     config = "clusters: {a: {bootstrap: '127.0.0.1:1'}, b: {bootstrap: '127.0.0.1:2'}}\n" + (

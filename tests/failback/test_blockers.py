@@ -31,7 +31,7 @@ TERMS = Terms(CONNECTORS)
 
 
 def failing(**changed: Any) -> dict[str, str]:
-    """Precheck to reason, of what stands against it."""
+    """Return the reasons of failed prechecks by name."""
     found = against(judged(in_order_to_d(), **changed), TERMS)
     told: dict[str, str] = {}
     for each in found:
@@ -156,7 +156,7 @@ TO_PRIMARY = {
 
 
 def written(workers: str | Unavailable = THERE, **config: str) -> list[Any]:
-    """What is said of where the connector writes."""
+    """Return what is reported about the connector's target."""
     back = copying("mm2-back", "STOPPED", config={**TO_PRIMARY, **config})
     back = replace(back, workers=workers, **ADDRESSES)
     found = against(judged(in_order_to_d(), reverse=back), TERMS)
@@ -164,7 +164,7 @@ def written(workers: str | Unavailable = THERE, **config: str) -> list[Any]:
 
 
 def test_a_connector_that_would_write_to_the_workers_own_cluster_is_refused() -> None:
-    """MirrorMaker 2 on Connect writes with the worker's producer, whatever it calls its target."""
+    """MirrorMaker 2 on Connect writes with the worker's producer, whatever its target says."""
     (told,) = written()
     assert told.status is Status.FAIL
     assert "writes to secondary, not to primary" in told.reason
@@ -218,7 +218,7 @@ def test_known_missing_records_without_a_decision_refuse_before_anything_is_clos
 
 
 def test_what_can_only_be_undecided_still_refuses_where_others_are_decided() -> None:
-    """Two records of an earlier incident, which are conflicting by now or not."""
+    """Two records of an earlier incident, which may conflict by now."""
     settled = {
         "decided": {"result-0": {Decision("conflicting", "quarantine"): 2}},
         "left_missing": {CONFLICTING.partitions[0].place: ((90, 101),)},

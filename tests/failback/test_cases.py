@@ -1,4 +1,4 @@
-"""The ten cases of a way back, judged over facts."""
+"""The ten cases of a failback, judged on facts."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -87,13 +87,13 @@ def test_the_old_replicator_running_again() -> None:
 
 
 def test_the_old_replicator_running_again_before_anything_was_done() -> None:
-    """Nothing of the table has happened, and still it is the worst that can be found."""
+    """No other step is done, and this is still the worst finding."""
     found = judged(in_order_to_d(), fence=OPEN, gaps=(), forward=copying("mm2-source", "RUNNING"))
     assert (found.verdict, found.next) == (Verdict.VIOLATED, "b")
 
 
 def test_the_old_replicator_that_ran_and_stopped_again() -> None:
-    """It left the source as it was; an unreplicated record on the target gives it away."""
+    """The source is unchanged; an unreplicated record on the target reveals it."""
     since = {"gap/main-1": "offset 100 of orders-0 was missing, and is on secondary by now"}
     found = judged(in_order_to_d(), copied_since=since)
     assert (states(found)[:4], found.verdict, found.next) == ("DDNN", Verdict.VIOLATED, "c")
@@ -140,7 +140,7 @@ def test_a_failback_that_the_journal_knows_to_be_complete_is_over() -> None:
 
 
 def test_a_complete_failback_needs_no_comparison_on_this_machine() -> None:
-    """A pipeline's runner has no results; what was quarantined is missing in any of them."""
+    """A CI runner has no results; quarantined records are missing in any of them."""
     for facts in (replace(at_home(), gaps=(), reverse_gaps=(), diverged=SILENT), over()):
         found = judged(facts, journal=(LED_BACK,))
         assert (states(found), found.verdict, found.next) == ("D" * 11, Verdict.OK, None)
@@ -302,7 +302,7 @@ def test_a_primary_that_has_moved_since() -> None:
 
 
 def test_a_comparison_of_before_the_fence_is_repeated_and_nothing_is_violated() -> None:
-    """Applications of the returned primary wrote on, as long as nobody had fenced it."""
+    """Applications wrote to the recovered primary until it was fenced."""
     early = judged(in_order_to_d(), fence=OPEN)
     assert (states(early)[:5], early.verdict, early.next) == ("NDNNN", Verdict.OK, "a")
     assert "repeat it after step a" in early.steps["c"].why
@@ -330,7 +330,7 @@ def test_what_rests_on_a_comparison_of_before_the_fence_is_a_violation_still() -
 
 
 def test_a_result_of_before_the_failover_only_grew_old() -> None:
-    """A nightly run saw nothing new on the target: it is no evidence, and no accusation."""
+    """A nightly run found no new records on the target: this proves and violates nothing."""
     nightly = gap(partition(only_on_target=0, unreplicated=0))
     found = judged(in_order_to_d(), on_source=GROWN, gaps=(nightly,))
     assert (states(found)[:4], found.verdict, found.next) == ("DDNN", Verdict.OK, "c")
@@ -372,7 +372,7 @@ def test_a_tail_that_is_partly_reconciled() -> None:
 
 
 def test_decisions_are_seen_where_the_target_keeps_them() -> None:
-    """Quarantined and given up, nothing of it is on the target's own topics."""
+    """Quarantined and discarded records are not in the target's own topics."""
     kept = {Decision("safe", "quarantine"): 9, Decision("unkeyed", "discard"): 1}
     found = judged(in_order_to_d(), decided={"result-1": kept})
     assert found.steps["e"].why == (
@@ -386,7 +386,7 @@ def test_decisions_are_seen_where_the_target_keeps_them() -> None:
 
 
 def test_a_decision_on_an_older_result_of_the_same_logs_counts() -> None:
-    """A later result has what was given up among the missing, and nothing decided."""
+    """A later result lists discarded records as missing and undecided."""
     later = gap(where="gap/main-2", id="result-2")
     kept = {Decision("safe", "discard"): 10}
     found = judged(in_order_to_d(), gaps=(later, gap()), decided={"result-1": kept})
@@ -394,7 +394,7 @@ def test_a_decision_on_an_older_result_of_the_same_logs_counts() -> None:
 
 
 def test_what_earlier_results_left_missing_is_decided() -> None:
-    """Of an earlier incident: a newer result lists it again, and has a tail of its own."""
+    """From an earlier incident: a newer result lists them again beside new ones."""
     before = {"result-0": {Decision("safe", "quarantine"): 10}}
     old = judged(in_order_to_d(), decided=before, left_missing={PLACE: ((90, 109),)})
     assert old.steps["e"].observed == "done"
@@ -435,7 +435,7 @@ def test_the_way_back_from_the_beginning() -> None:
 
 
 def test_the_way_back_about_to_begin_at_the_beginning() -> None:
-    """Stopped, it has done no harm; running, it is about to."""
+    """While stopped it has done no harm; once started it would."""
     stopped = judged(in_order_to_e())
     assert "starts from the beginning" in stopped.steps["f"].why
     running = judged(in_order_to_e(), reverse=copying("mm2-back", "RUNNING", **DROP))
@@ -494,7 +494,7 @@ def test_a_source_that_is_down() -> None:
 
 
 def test_home_and_proven_but_for_what_nobody_can_see() -> None:
-    """The results of the end hide where the way back began, and its connector is stopped."""
+    """The final results hide the start offsets, and the reverse connector is stopped."""
     found = judged(at_home())
     assert states(found) == "DDDDDDDDDDU"
     assert (found.verdict, found.next, found.violations) == (Verdict.UNKNOWN, "k", ())
@@ -541,7 +541,7 @@ def test_much_that_was_written_at_home_is_unknown_and_no_violation() -> None:
 
 
 def test_results_of_before_the_newest_failover_are_no_evidence() -> None:
-    """What applications wrote at home since looks like what came back, its first record, too."""
+    """Records written on the primary since then look like replicated ones, even the first."""
     night = datetime(2026, 11, 23, 11, 3, tzinfo=UTC)
     left_source = JournaledRun("r2", "failover-planned", "done", left=night)
     home = (GroupState("readers", ("secondary",), {PLACE: 138}),)
@@ -579,7 +579,7 @@ def test_a_newer_result_that_is_not_complete_is_named_beside_the_one_that_is() -
 
 
 def over() -> Facts:
-    """A way home that is over; what was quarantined keeps comparisons from finding nothing."""
+    """A completed failback; comparisons still find quarantined records."""
     decided = {"result-1": {Decision("safe", "quarantine"): 10}}
     return replace(
         in_order_to_h(),
@@ -606,7 +606,7 @@ def test_a_way_home_that_is_over_is_not_begun_again() -> None:
 
 
 def test_copies_that_are_left_out_are_no_lag() -> None:
-    """Connect's position stays before them, and they are too many to look through at once."""
+    """Connect's offset stays below excluded records, which are too many to read at once."""
     decided = {"result-1": {Decision("safe", "copy"): 10}}
     facts = replace(in_order_to_h(), drctl_copies=SILENT, returned_copies=SILENT, decided=decided)
     grown = Cluster(THERE, {PLACE: OffsetRange(0, TARGET_END + 11)})
@@ -621,7 +621,7 @@ def test_copies_that_are_left_out_are_no_lag() -> None:
 
 
 def test_comparisons_of_before_the_loss_prove_no_way_home() -> None:
-    """Clients were led home in a hurry: what the secondary took since is not on the primary."""
+    """Clients moved back early: new records of the secondary are not on the primary."""
     diverged = "offset 100 of orders-0 on secondary is not what follows on primary"
     reverse = copying("mm2-back", "STOPPED", {PLACE: 0})
     found = judged(
@@ -664,7 +664,7 @@ def test_a_conflicting_record_that_was_copied_and_is_known_by_its_offset() -> No
 
 
 def test_conflicting_records_that_somebody_decided_to_copy_are_told_and_nothing_to_repair() -> None:
-    """At home their originals stand where they stood: nobody can do anything about the copies."""
+    """Their originals on the primary keep their offsets: the copies cannot be changed."""
     decided = {"result-1": {Decision("conflicting", "copy"): 3, Decision("safe", "copy"): 7}}
     sample = Sample(PLACE, 103, 1_700_000_000_000, b"k", "conflicting")
     facts = replace(in_order_to_e(), gaps=(gap(CONFLICTING, samples=(sample,)),), decided=decided)
@@ -706,7 +706,7 @@ def test_decisions_of_an_earlier_failover_are_not_held_against_this_one(old: Gap
 
 
 def test_copies_of_an_earlier_failover_are_left_out_like_any() -> None:
-    """Too much was written to see whether any are there; they would not come back."""
+    """Too many records to check for copies; they would not be replicated back."""
     decided = {"elsewhere": {Decision("safe", "copy"): 2}}
     facts = replace(
         in_order_to_h(), gaps=(gap(NOTHING_MISSING),), drctl_copies=SILENT, decided=decided

@@ -12,7 +12,7 @@ from drctl.model.topology import Record, TopicPartition, Unavailable
 
 
 class Logs:
-    """Partitions that hold a record at each offset, and more than anybody asks for."""
+    """Partitions with a record at each offset, and more than any request asks for."""
 
     name = "secondary"
 

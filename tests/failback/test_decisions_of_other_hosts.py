@@ -22,7 +22,7 @@ ALL = {OrderVerdict.SAFE: COPIED, OrderVerdict.CONFLICTING: QUARANTINED}
 
 
 class Searched(Exception):
-    """The result was made anew."""
+    """The result was created again."""
 
 
 def kept(done: Mapping[OrderVerdict, Segment], result: str = "r1") -> dict[Key, Progress]:

@@ -1,4 +1,4 @@
-"""The whole look of `--check-order`, over clusters in memory."""
+"""All observations of `--check-order`, on clusters in memory."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
@@ -42,7 +42,7 @@ from tests.failback.test_answer import drawn
 
 
 def log(*keys: str) -> tuple[Record, ...]:
-    """Records at the offsets 0, 1, 2 ...; each key has a time of its own."""
+    """Return records at offsets 0, 1, 2 ...; each key has a timestamp of its own."""
     return tuple(at(offset, key) for offset, key in enumerate(keys))
 
 
@@ -61,7 +61,7 @@ LATE = log(*BOTH, "n1", "n2", "t1", "t2")
 def compared(
     source: Sequence[Record], target: Sequence[Record], missing: int, new: int
 ) -> GapEvidence:
-    """A full result over these logs."""
+    """Return a complete result on these logs."""
     ends = OffsetRange(0, len(source)), OffsetRange(0, len(target))
     found = partition(
         source=ends[0],
@@ -101,7 +101,7 @@ def test_all_is_in_order_before_the_old_replication_runs() -> None:
 def test_what_the_old_replication_copied_behind_new_records_is_no_boundary(
     results: tuple[GapEvidence, ...],
 ) -> None:
-    """A comparison of after it finds nothing missing, and nothing tells new from old."""
+    """A later comparison finds nothing missing, and nothing separates new from old records."""
     found = seen(LATE, *results)
     assert found.seen.gap.valid is AFTER
     assert (found.verdict, found.next) == (Verdict.VIOLATED, "f"), found
@@ -144,7 +144,7 @@ def test_where_the_journal_is_silent_copies_of_it_are_read() -> None:
 
 
 def test_the_end_of_a_transaction_hides_nothing() -> None:
-    """The last offset that was copied holds no record."""
+    """The last replicated offset has no record."""
     (part,) = AFTER.partitions
     ended = replace(AFTER, partitions=(replace(part, source=OffsetRange(0, len(LOST) + 1)),))
     source, around = primary(*LOST, hollow=1), Around({"mm2-source": 101, "mm2-back": 101})
@@ -164,7 +164,7 @@ def test_what_drctl_copied_stands_there_rightly() -> None:
 
 
 def test_what_came_before_anything_was_new_is_a_boundary() -> None:
-    """The replication had a lag when it was compared, and caught up before it was lost."""
+    """Replication lagged at the comparison and caught up before the loss."""
     lagging = compared(LOST, LOST[:100], 2, 0)
     target = log(*BOTH, "t1", "t2", "n1")
     found = seen(target, compared(LOST, target, 0, 1), lagging)
@@ -178,7 +178,7 @@ OWN_TIME = {"message.timestamp.type": "LogAppendTime"}
 
 
 def later(record: Record) -> Record:
-    """As a topic keeps it that has its own time."""
+    """Return the record as a topic with append time stores it."""
     return replace(record, timestamp_ms=record.timestamp_ms + 10**6)
 
 
@@ -194,7 +194,7 @@ def later(record: Record) -> Record:
 def test_copies_with_another_time_are_not_taken_for_none(
     settings: dict[str, str] | None, link_settings: dict[str, object]
 ) -> None:
-    """One that is alike may be a copy, or another of the same content: nobody knows."""
+    """An equal record may be a copy or another with the same content: this is unknown."""
     around = Around({"mm2-source": 101, "mm2-back": 101})
 
     def looked(target: Sequence[Record], *results: GapEvidence) -> Answer:
@@ -230,7 +230,7 @@ def test_a_header_that_the_identity_names_tells_a_copy() -> None:
 
 
 def test_a_partition_that_came_to_be_since_is_looked_through() -> None:
-    """The survivor had no such partition when it was compared; the old replication made it."""
+    """Forward replication created the partition on the surviving cluster after the comparison."""
     (part,) = BEFORE.partitions
     none = replace(
         part, target=None, only_on_target=0, unreplicated=102, safe=102, ranges=((0, 101),)
@@ -262,7 +262,7 @@ def test_a_result_of_the_tail_is_no_full_comparison() -> None:
     ids=["who-reads", "where-it-stands"],
 )
 def test_groups_that_do_not_tell_are_not_taken_for_unread(silent: dict[str, Any]) -> None:
-    """Positions that were committed too early are the trap of step i."""
+    """Offsets committed too early are the trap of step i."""
     around = Around({"mm2-source": 101, "mm2-back": 99})
     source = primary(*LOST, **silent)
     facts = looked_at(source, secondary(*NEW), Results((BEFORE,)), around)
@@ -283,7 +283,7 @@ def test_groups_that_tell_are_judged() -> None:
 
 
 def test_a_filter_may_have_been_added_behind_the_first_copies() -> None:
-    """That it is there now says nothing of what has come already."""
+    """Its presence now proves nothing about records replicated before."""
     too_many = Unavailable("1,060,000 offsets were written")
     found = judged(in_order_to_h(), returned_copies=too_many)
     assert (found.steps["g"].observed, found.verdict) == ("unknown", Verdict.UNKNOWN)

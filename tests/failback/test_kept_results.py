@@ -1,4 +1,4 @@
-"""Which results of `drctl gap` are found on this machine, and what of their records is shown."""
+"""Which results of `drctl gap` are found on this host, and which of their records are shown."""
 
 import json
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ ORDERS = (*["safe"] * 3, *["conflicting"] * 4, *["unkeyed"] * 2)
 
 
 def result(folder: Path, hour: int) -> Path:
-    """A result with nine unreplicated records, as `drctl gap` leaves it."""
+    """Write a result with nine unreplicated records, as `drctl gap` does."""
     folder.mkdir(parents=True)
     part = PartitionGap(
         0,

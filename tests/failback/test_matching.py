@@ -1,4 +1,4 @@
-"""When a result of `drctl gap` is evidence, and when it is not any more."""
+"""When a result of `drctl gap` is evidence, and when it no longer is."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -86,7 +86,7 @@ def test_an_older_result_that_is_valid_goes_before_a_newer_one_that_is_not() -> 
 
 
 def test_new_records_are_counted_from_before_anything_was_brought_over() -> None:
-    """Afterwards copies stand among what is only on the target, and are not counted there."""
+    """Later, copies are among the records of the target alone and are not counted."""
     first = gap(where="gap/main-1")
     later = gap(replace(NOTHING_MISSING, target=OffsetRange(0, 140)), where="gap/main-2")
     found = reference(replace(in_order_to_d(), gaps=(later, first)))

@@ -21,7 +21,7 @@ COMPACTED = {"cleanup.policy": "compact"}
 
 @pytest.fixture
 def stand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    """How decisions stand: a safe record is to be copied, and is behind something newer now."""
+    """Decisions: a safe record is to be copied, and now follows a newer one."""
     rows = [row(0)]
     world = World({PLACE: rows}, {(PLACE, 0): OrderVerdict.SAFE}, {PLACE: rows})
     (tmp_path / "gap.json").write_text("{}")
@@ -77,7 +77,7 @@ def test_it_goes_on_where_the_order_at_home_is_what_counts(stand: Any, order: st
 def test_it_asks_where_the_older_record_would_stay(
     stand: Any, order: str, topic: dict[str, str]
 ) -> None:
-    """A compacted survivor would keep the old value only, and nobody has chosen that."""
+    """A compacted surviving cluster would keep only the old value, which nobody has chosen."""
     (told,) = stand("copy", order, topic).refused
     assert told.startswith(
         "orders-0: 1 of the records that were safe to copy now have newer records"

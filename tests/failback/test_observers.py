@@ -1,4 +1,4 @@
-"""Observers over ports: what they make of what clusters and workers say."""
+"""Observers on ports: what they conclude from responses of clusters and workers."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -51,7 +51,7 @@ RULE = Acl("orders", "LITERAL", "User:app", "*", "WRITE", "DENY")
 
 @dataclass
 class Closed:
-    """A cluster's rules, and whether its brokers apply them."""
+    """A cluster's ACLs, and whether its brokers enforce them."""
 
     rules: tuple[Acl, ...] = ()
     enforced: bool = True
@@ -170,7 +170,7 @@ ORDERS = lambda: ("orders",)  # noqa: E731
 
 
 def test_a_replicator_that_nobody_named_is_seen() -> None:
-    """The classic silent one, under another name."""
+    """The classic unnoticed connector, under another name."""
     backwards = {**MIRROR, "source.cluster.bootstrap.servers": "two:9092"}
     workers = Connect(
         {
@@ -188,7 +188,7 @@ def test_a_replicator_that_nobody_named_is_seen() -> None:
 
 
 def test_a_replicator_of_other_topics_is_left_alone() -> None:
-    """Two sites that write topics of their own copy to each other all the time."""
+    """Two clusters with topics of their own replicate to each other all the time."""
     workers = Connect(
         {
             "flights": connector("flights", "RUNNING", {**MIRROR, "topics": "flights"}),
@@ -206,7 +206,7 @@ def test_a_replicator_of_other_topics_is_left_alone() -> None:
 
 
 def test_connect_is_asked_while_the_clusters_are_waited_for() -> None:
-    """Positions come from a cluster that may be frozen: the two waits are not to add up."""
+    """Offsets come from a cluster that may be frozen: the two waits must not add up."""
     asked: list[str] = []
 
     class Watched(Connect):
@@ -280,7 +280,7 @@ def test_copies_name_their_originals() -> None:
 
 
 def processed() -> tuple[Record, ...]:
-    """Behind a copy, what stream processors made of copies in other partitions."""
+    """Return records of stream processors, which follow copies in other partitions."""
     return (
         record(100, "a", 5, origin(HERE, 7)),
         record(101, "b", 5, origin(HERE, 7, TopicPartition("payments", 0))),
@@ -290,7 +290,7 @@ def processed() -> tuple[Record, ...]:
 
 
 def test_what_a_stream_processor_made_of_a_copy_is_none() -> None:
-    """It passes headers on, so that they name a record of another partition."""
+    """It forwards headers, which name a record of another partition."""
     there = Cluster("two", {PLACE: OffsetRange(0, 104)})
     found = observe_copies({PLACE: 100}, there, reader(*processed()), HERE)
     assert not isinstance(found, Unavailable)
@@ -306,7 +306,7 @@ def test_what_a_stream_processor_made_of_a_copy_is_none() -> None:
 
 
 def test_what_a_stream_processor_made_of_a_copy_is_new() -> None:
-    """It was counted as new: to take it for a copy would count an old one in its place."""
+    """It was counted as new: treating it as a copy would count an old record instead."""
     whole = [record(n, f"r{n}", n) for n in range(100)]
     found = gap(partition(only_on_target=2, target=OffsetRange(0, 104)))
     log = reader(*whole, *processed())
@@ -373,7 +373,7 @@ def test_only_a_filter_for_drctls_own_header_keeps_copies_away() -> None:
 
 
 def test_the_boundary_is_counted_in_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the last 30 offsets two end transactions, and one is a copy that came later."""
+    """Of the last 30 offsets two are transaction markers, and one is a later copy."""
     two_ends, copied = {110, 120}, record(125, "c", 5, origin(HERE, 3))
     log = [
         copied if offset == 125 else record(offset, str(offset), offset)
@@ -416,7 +416,7 @@ def test_what_the_source_has_deleted_and_the_target_has_not_is_not_new() -> None
 
 
 def test_what_cannot_be_shown_to_be_left_over_is_counted_as_new() -> None:
-    """Too many come home then, and the run refuses; too few would be lost."""
+    """Replicating too many makes the run refuse; too few would lose records."""
     whole = [record(n, f"r{n}", n) for n in range(110)]
     there = [*whole[5:100], *(record(n, f"new-{n}", n) for n in range(100, 130))]
     since = with_leftovers(whole[25:], there, 45, start=25)
@@ -428,7 +428,7 @@ def test_what_cannot_be_shown_to_be_left_over_is_counted_as_new() -> None:
 
 
 def small(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
-    """So many records are held, and no more."""
+    """Limit the number of records in memory."""
     for module, name in ((pieces, "AT_ONCE"), (pieces, "_LEAST"), (boundaries, "AT_ONCE")):
         monkeypatch.setattr(module, name, at_once)
 
@@ -438,7 +438,7 @@ def small(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
 def test_the_boundary_is_not_behind_the_first_new_record_whatever_holds_none(
     monkeypatch: pytest.MonkeyPatch, at_once: int, holes: int
 ) -> None:
-    """Each new record ends a transaction, or what stood between them was compacted away."""
+    """Each new record ends a transaction, or compaction removed those in between."""
     new = 90
     log = [record(n, f"old-{n}", n) for n in range(40)]
     log += [record(40 + holes * n, f"new-{n}", 1_000 + n) for n in range(new)]
@@ -491,14 +491,14 @@ def test_nobody_says_what_came_first_where_the_boundary_is_not_known() -> None:
 def test_what_the_old_replication_copied_behind_new_records_is_seen(
     behind: tuple[Record, ...], told: tuple[str, ...]
 ) -> None:
-    """The last record that is on both sides tells: it stands before all that is new."""
+    """The last record on both clusters reveals it: it precedes all new ones."""
     source = reader(record(99, "last", 9), record(109, "tail", 10))
     target = reader(record(99, "last", 9), *behind)
     assert find_out_of_order((gap(),), PRIMARY, {PLACE: BOUNDARY}, source, target) == told
 
 
 def test_missing_records_that_something_else_has_copied_since() -> None:
-    """The old replication ran again for a while: the source does not show it."""
+    """Forward replication ran again for a while, which the source does not show."""
     missing = record(100, "tail", 7)
     end = partition().target
     assert end is not None
@@ -522,7 +522,7 @@ def test_missing_records_that_something_else_has_copied_since() -> None:
 
 
 def test_a_result_of_long_ago_keeps_nobody_from_the_newest() -> None:
-    """Its logs ended elsewhere: what came behind it is not read, however long that would take."""
+    """Its logs ended elsewhere: the records after it are not read, however long that would take."""
     there = Cluster("two", {PLACE: OffsetRange(0, 20_000_000)})
     end = OffsetRange(0, 19_999_990)
     newest = gap(partition(target=end))

@@ -1,4 +1,4 @@
-"""What copies over other links between the two clusters, once the lost one is back."""
+"""Replication of other links between the two clusters, once the lost one has recovered."""
 
 from collections.abc import Mapping
 

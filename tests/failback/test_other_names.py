@@ -1,4 +1,4 @@
-"""Copies that have other names: what brings them home under their own, and what does not."""
+"""Renamed copies: what replicates them back under their own names, and what does not."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -41,7 +41,7 @@ DEFAULT = {
 
 
 def failing(config: Mapping[str, str], target: Cluster | None = None, **terms: Any) -> str:
-    """What stands against the way home of `primary.orders`."""
+    """Return what blocks the failback of `primary.orders`."""
     there = target or Cluster(THERE, {COPY: OffsetRange(0, TARGET_END)})
     facts = replace(
         in_order_to_d(),

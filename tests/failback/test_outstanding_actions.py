@@ -130,7 +130,7 @@ def test_a_run_that_was_set_aside_hides_no_other() -> None:
 
 
 def test_what_a_damaged_run_did_is_not_taken_for_nothing() -> None:
-    """It may have moved clients: nobody is told that none has, or that all are home."""
+    """It may have moved clients: drctl does not say that none moved, or that all returned."""
     home = JournaledRun("r1", "failback", "done", home=True)
     damaged = JournaledRun("r2", "unknown", DAMAGED)
 

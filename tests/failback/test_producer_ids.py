@@ -27,7 +27,7 @@ WAY_HOME = {
 
 @dataclass(frozen=True)
 class Remembered:
-    """What partitions of a cluster remember; a text says why nobody knows."""
+    """Producer ids in the partitions of a cluster; a text says why they are unknown."""
 
     producers: Mapping[TopicPartition, tuple[Producer, ...]] | str
 

@@ -1,4 +1,4 @@
-"""What keeps drctl from filling a cluster anew, and what shows that it has to be."""
+"""What prevents drctl from rebuilding a cluster, and what shows that a rebuild is needed."""
 
 from typing import Any
 
@@ -85,7 +85,7 @@ def replicator(name: str, **config: str) -> Replication:
 
 
 def test_a_replicator_that_knows_its_copies_would_leave_all_of_them_out() -> None:
-    """What came from the returned cluster is what it has to bring back."""
+    """Records that came from the recovered cluster are those that it needs."""
     ways = {"forward": replicator("there")}
     marked = {**ways, "reverse": replicator("back", provenance__header__enable="true")}
     told = found(Terms(rebuilding=True, impact=COST), **marked)["copies-excluded"]
@@ -97,7 +97,7 @@ def test_a_replicator_that_knows_its_copies_would_leave_all_of_them_out() -> Non
 
 
 def test_a_replicator_that_begins_at_the_translated_position_leaves_the_rest_out() -> None:
-    """On another way home both directions need one group; here that is what must not be."""
+    """Other failbacks need one group for both directions; a rebuild must not have it."""
     group = {"src__consumer__group__id": "g"}
     ways = {
         "forward": replicator("there", **group),

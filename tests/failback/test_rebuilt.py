@@ -1,4 +1,4 @@
-"""`--check-order` where the source has lost its records, and is filled anew."""
+"""`--check-order` if the source has lost its records and is rebuilt."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -40,7 +40,7 @@ def holding(number: int) -> Cluster:
 
 
 def lost(number: int = 0, **changed: Any) -> Answer:
-    """It was replicated up to 100 and has fewer records now; this host has no result."""
+    """The source was replicated up to 100 and has fewer records now; this host has no result."""
     facts: Facts = replace(in_order_to_d(), on_source=holding(number), gaps=(), reverse=STOPPED)
     return judged(facts, **changed)
 
@@ -88,7 +88,7 @@ def test_one_that_is_being_filled_is_in_order() -> None:
 
 
 def test_one_that_holds_more_than_was_ever_copied_from_it_is_known_by_what_it_holds() -> None:
-    """Its run was killed, and no result is here; by the other table it began before its time."""
+    """Its run was killed, and this host has no result; the other table would count too much."""
     partly = lost(120, filled=True, reverse=RUNNING)
     assert (states(partly), partly.verdict, partly.next) == ("DDDDDDDNNNN", Verdict.OK, "h")
     assert lost(120, reverse=RUNNING).verdict is Verdict.VIOLATED

@@ -1,4 +1,4 @@
-"""Both directions at work at once: the way home is refused, and says what stops it."""
+"""Both directions run at once: the failback is refused with the command that stops one."""
 
 from typing import Any
 

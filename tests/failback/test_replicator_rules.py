@@ -1,4 +1,4 @@
-"""Confluent Replicator both ways: one group id, and copies that say where they come from."""
+"""Confluent Replicator in both directions: one group id, and copies with provenance headers."""
 
 import json
 from contextlib import closing
@@ -66,7 +66,7 @@ def test_where_the_position_comes_from_connect_it_has_to_be_set() -> None:
 def test_headers_that_are_missing_or_cannot_be_read(
     forward: dict[str, str], reverse: dict[str, str], said: str, start: str, status: Status
 ) -> None:
-    """A position that a person sets is exact; a translated one is before the first new record."""
+    """Start offsets set by a person are exact; translated ones precede the first new record."""
     found = told(one("copy", **forward), one("copy", offset__start=start, **reverse))
     assert list(found) == [status]
     assert said in found[status]
@@ -74,7 +74,7 @@ def test_headers_that_are_missing_or_cannot_be_read(
 
 
 def answer(**connectors: dict[str, str]) -> Answer:
-    """Of a worker that has these, all of them STOPPED."""
+    """Return a worker's response with these connectors, all STOPPED."""
     listed = {
         name: {
             "info": {"name": name, "type": "source", "config": config, "tasks": []},
@@ -108,7 +108,7 @@ def answer(**connectors: dict[str, str]) -> Answer:
 def test_what_workers_say_of_replicators_is_held_against_the_rules(
     back: dict[str, str], failing: tuple[str, ...]
 ) -> None:
-    """Over HTTP, as Connect lists connectors: the class alone tells that they are Replicators."""
+    """By HTTP, as Connect lists connectors: only the class shows that they are Replicators."""
     there = {"connector.class": CLASS, "name": "there", "src.consumer.group.id": "copy", **MARKS}
     config = {**there, "name": "back", "offset.start": "consumer", **back}
     with (

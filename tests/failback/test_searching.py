@@ -1,4 +1,4 @@
-"""A run reads all that what it copies rests on; who only looks does not wait for that."""
+"""A run reads everything that its copies depend on; `--check-order` does not wait for that."""
 
 import sys
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ TOO_MANY = Unavailable("2,000,000 records are new on secondary")
 
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
-    """How much each look was let read; where that is not all, nobody knows the boundary."""
+    """Record the read limit of each observation; below the limit the boundary is unknown."""
     asked: list[int | None] = []
 
     def look_at(_config: Config, _link: Link, _gap: None, most: int | None = None) -> Facts:
@@ -61,7 +61,7 @@ def test_where_new_records_begin_is_counted_however_many_there_are(looks: list[i
 
 
 def test_which_result_holds_is_looked_at_shortly_first(looks: list[int | None]) -> None:
-    """The way back has begun, and only what was counted explains it."""
+    """Reverse replication has started, and only its counted records explain it."""
     assert found_here(*NOWHERE) == Path("gap/main-1")
     assert looks == [None, sys.maxsize]
 
@@ -72,12 +72,12 @@ STATE = (cast(Config, SimpleNamespace(state_dir=Path("/nowhere"))), link(keeps_p
 
 
 class Compared(Exception):
-    """Everything was compared anew."""
+    """Everything was compared again."""
 
 
 @pytest.fixture
 def found(monkeypatch: pytest.MonkeyPatch, looks: list[int | None]) -> Any:
-    """Searches a way back on which nothing has come home yet."""
+    """Return the search of a failback before anything was replicated back."""
 
     def search(facts: Facts, *older: GapEvidence) -> str:
         def look_at(_config: Config, _link: Link, only: Path | None, _most: int) -> Facts:
@@ -100,7 +100,7 @@ def found(monkeypatch: pytest.MonkeyPatch, looks: list[int | None]) -> Any:
 
 @pytest.mark.parametrize("action", ["quarantine", "discard"])
 def test_what_was_left_missing_on_purpose_is_not_found_again(found: Any, action: str) -> None:
-    """`drctl gap` ran since: its result lists these records, and knows of no decision."""
+    """`drctl gap` ran since: its result lists these records without a decision."""
     facts = replace(in_order_to_d(), gaps=(NEWER, gap()))
     decided = {"result-1": {Decision("safe", action): 9}}
     assert found(replace(facts, decided=decided)) == "result-1"
@@ -112,7 +112,7 @@ def test_nor_where_many_results_are_newer(found: Any) -> None:
 
 
 def test_a_decision_on_other_logs_or_to_copy_is_no_reason_to_take_an_old_result(found: Any) -> None:
-    """Of another incident; and what was copied is not missing any more."""
+    """From another incident; and copied records are no longer missing."""
     moved = gap(partition(source=OffsetRange(0, LOST_END - 5)))
     facts = replace(in_order_to_d(), decided={"result-1": QUARANTINED})
     copied = {"result-1": {Decision("safe", "copy"): 9}}

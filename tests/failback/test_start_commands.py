@@ -35,12 +35,12 @@ RESUME = "curl -s -X PUT http://back:8083/connectors/mm2-back/resume"
 
 
 def started(at: int = TARGET_END) -> Facts:
-    """All but a few have come; then the run was killed, and its connector stopped."""
+    """The run was killed when few records were left; its connector is stopped."""
     return replace(in_order_to_h(), reverse=copying("mm2-back", "STOPPED", {PLACE: at}, **DROP))
 
 
 def typed(answer: Answer) -> tuple[str, ...]:
-    """What `--check-order` says to type for step f."""
+    """Return the commands that `--check-order` suggests for step f."""
     return commands_by_step(site(answer))["f"]
 
 
@@ -63,7 +63,7 @@ def test_what_has_come_is_not_copied_again_where_connect_does_not_keep_it() -> N
 
 
 def test_what_would_write_to_the_survivor_is_not_started() -> None:
-    """MirrorMaker 2 on Connect writes with its worker's producer: it would copy in a loop."""
+    """MirrorMaker 2 on Connect writes with its worker's producer: it would replicate in a loop."""
     looping = replace(copying("mm2-back", "STOPPED", {PLACE: BOUNDARY}, **DROP), workers=THERE)
     found = judged(in_order_to_e(), reverse=looping)
     why = found.steps["f"].why
@@ -99,7 +99,7 @@ def test_a_run_of_the_way_home_that_has_not_ended_is_gone_on_with() -> None:
 
 
 def test_copies_are_left_out_before_anything_comes_back() -> None:
-    """A run that turned back takes its filter along."""
+    """A rollback also removes the filter."""
     facts = replace(in_order_to_e(), reverse=copying("mm2-back", "STOPPED", {PLACE: 100}))
     found = judged(facts)
     assert [found.steps[each].observed for each in "fg"] == ["not-done", "not-done"]

@@ -1,4 +1,4 @@
-"""On the way home a group is not put behind an original of which it has not read the copy."""
+"""A failback commits no offset after an original whose copy the group has not read."""
 
 import pytest
 
@@ -66,7 +66,7 @@ def test_what_has_no_place_stays_as_it_is() -> None:
 
 
 def test_a_group_of_which_nobody_knows_what_it_has_read_is_not_moved() -> None:
-    """It might skip the originals; where nothing was brought to, there is nothing to skip."""
+    """It might skip the originals; without reconciled records there is nothing to skip."""
     other = TopicPartition("orders", 1)
     rows = [Wanted("dark", place, Committed(30), Bounds(0, 0)) for place in (PLACE, other)]
     stands: Stands = {"dark": Unavailable("its coordinator is silent")}

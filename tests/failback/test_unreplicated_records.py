@@ -1,4 +1,4 @@
-"""What any result has left missing, as the target keeps it."""
+"""What all results have left missing, as stored on the target."""
 
 from drctl.failback.observers.journal import observe_left_missing
 from drctl.model.gap import OrderVerdict

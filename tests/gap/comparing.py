@@ -1,4 +1,4 @@
-"""Runs a comparer on generated topics, and puts its answer beside the reference's."""
+"""Runs a comparer on generated topics, and compares its result with the reference."""
 
 import dataclasses
 from collections import Counter, defaultdict
@@ -23,7 +23,7 @@ CHUNK = 3
 
 
 class GeneratedLogs:
-    """Reads generated topics; remembers what it was asked for."""
+    """Reads generated topics; records the requests."""
 
     def __init__(self, generated: Sequence[GeneratedTopic]) -> None:
         self.logs: dict[Side, dict[str, Mapping[int, Sequence[Record]]]] = {
@@ -46,13 +46,13 @@ class GeneratedLogs:
 
 
 def no_progress(phase: str, done: int, total: int) -> None:
-    """Nobody looks."""
+    """Discard progress."""
 
 
 def plan_of(
     generated: Sequence[GeneratedTopic], identity: Identity, within: OrderScope = OrderScope.KEY
 ) -> ComparePlan:
-    """The plan that compares these topics."""
+    """Return the plan that compares these topics."""
     topics = [
         g.plan if identity.timestamp else dataclasses.replace(g.plan, bucket_ms=0)
         for g in generated
@@ -72,7 +72,7 @@ def agree(
     comparison: Comparison,
     within: OrderScope = OrderScope.KEY,
 ) -> None:
-    """Every topic's answer is the reference's."""
+    """Assert that every topic's result equals the reference's."""
     for g in generated:
         outcome = compare_topic(g.plan, identity, g.source, g.target, within)
         assert answer_of_comparer(g, comparison) == answer_of_reference(
@@ -113,7 +113,7 @@ def answer_of_comparer(g: GeneratedTopic, comparison: Comparison) -> Answer:
 def expected_runs(
     generated: GeneratedTopic, outcome: Outcome, marks: frozenset[str]
 ) -> dict[int, list[tuple[int, int]]]:
-    """Runs bridge copies, which have one of these headers."""
+    """Return the expected ranges, which span copies that have one of these headers."""
     missing = {
         (v.record.partition, v.record.offset)
         for v in outcome.missing
@@ -135,7 +135,7 @@ def expected_runs(
 
 
 def explain(g: GeneratedTopic) -> str:
-    """All of a topic."""
+    """Return all records of a topic as text."""
     lines = [str(dataclasses.asdict(g.plan))]
     for side, logs in (("source", g.source), ("target", g.target)):
         lines += [f"{side} {record}" for log in logs.values() for record in log]

@@ -78,11 +78,11 @@ def value(
     sent_ms: int = 1_763_780_000_500,
     **parts: Any,
 ) -> bytes:
-    """The value of an event.
+    """Return the value of an event.
 
     Args:
-        sent_ms: when the connector made it: another time whenever it makes it again.
-        parts: of the envelope.
+        sent_ms: the connector's own time, which differs when it sends the event again.
+        parts: other parts of the envelope.
     """
     envelope = {
         "before": None,
@@ -100,7 +100,7 @@ def value(
 def events(
     connector: str, numbers: Sequence[int], *, schema: bool = False, sent_ms: int = 0
 ) -> list[tuple[bytes, bytes]]:
-    """Keys and values of the events with these numbers in the database's log."""
+    """Return keys and values of the events with these numbers in the database's log."""
     source, place = BY_CONNECTOR[connector], PLACE[connector]
     return [
         (
@@ -117,7 +117,7 @@ def events(
 
 
 def log(pairs: Sequence[tuple[bytes | None, bytes | None]], partition: int = 0) -> list[Record]:
-    """As a partition holds them."""
+    """Return them as records of a partition."""
     return [
         Record(partition, offset, 1_763_780_001_000 + offset, key, value)
         for offset, (key, value) in enumerate(pairs)

@@ -1,4 +1,4 @@
-"""Generated topics that hold every trap known to the comparison."""
+"""Generated topics with every trap known to the comparison."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -58,7 +58,7 @@ def source_logs(draw: st.DrawFn, partitions: int) -> dict[int, list[Record]]:
 def target_logs(
     draw: st.DrawFn, source: Mapping[int, Sequence[Record]], partitions: int, deleted: bool
 ) -> tuple[dict[int, list[Record]], dict[int, int]]:
-    """What a replicator may leave: copies, losses, repeats, strays, and the target's own."""
+    """Draw a target: copies, losses, duplicates, moved records, and records of its own."""
     kept: dict[int, list[tuple[Record, bool]]] = {p: [] for p in range(partitions)}
     copies = draw(st.sampled_from([(1,), (1, 1, 1, 0), (1, 1, 2, 0), (0,)]))
     for partition, log in source.items():
@@ -135,7 +135,7 @@ identities = st.sampled_from(
 
 @st.composite
 def reordered(draw: st.DrawFn, name: str) -> GeneratedTopic:
-    """The same, with records of the target in another order."""
+    """Draw topics whose target has records in another order."""
     generated = draw(topics(name))
     target = {}
     for partition, log in generated.target.items():

@@ -1,4 +1,4 @@
-"""Two clusters as brokers show their offsets, and generated logs in them with a known truth."""
+"""Two clusters as brokers show their offsets, with generated logs and known ground truth."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def link(
 
 
 class Entry(NamedTuple):
-    """What stands at one offset; a control record has no number."""
+    """The content of one offset; a control record has no number."""
 
     time: int
     number: int | None
@@ -35,7 +35,7 @@ class Entry(NamedTuple):
 
 @dataclass
 class NumberedLog(FakeLog):
-    """A log without holes; `open` of its last entries are in a transaction that has not ended."""
+    """A log without gaps; its last `open` entries are in an open transaction."""
 
     entries: Sequence[Entry] = ()
     open: int = 0
@@ -46,7 +46,7 @@ class NumberedLog(FakeLog):
         self.stable = self.end - self.open
 
     def records(self) -> list[int]:
-        """What a reader of committed records gets."""
+        """Return what a consumer of committed records reads."""
         committed = self.entries[self.start : self.stable]
         return [entry.number for entry in committed if entry.number is not None]
 
@@ -56,7 +56,7 @@ def numbered(entries: Sequence[Entry], start: int = 0, open: int = 0) -> Numbere
 
 
 def log(*times: int, start: int = 0, open: int = 0, first: int = 0) -> NumberedLog:
-    """Records numbered from `first` on, so many milliseconds after noon."""
+    """Return records numbered from `first`, with timestamps in milliseconds after noon."""
     entries = [Entry(NOON + time, first + n) for n, time in enumerate(times)]
     return numbered(entries, start, open)
 
@@ -68,7 +68,7 @@ def cluster(
     transactions: bool = False,
     **more: Any,
 ) -> FakeCluster:
-    """One topic, its partitions from 0 on."""
+    """Return a cluster with one topic of these partitions."""
     there = {TopicPartition(topic, n): each for n, each in enumerate(logs)}
     if transactions:
         there[TopicPartition(TRANSACTIONS, 0)] = FakeLog(end=7)
@@ -76,7 +76,7 @@ def cluster(
 
 
 def never_copied(source: NumberedLog, target: NumberedLog) -> int:
-    """Records of the source that were never written to the target."""
+    """Return records of the source that were never written to the target."""
     written = [entry.number for entry in target.entries[: target.end - target.open]]
     missing = Counter(source.records()) - Counter(n for n in written if n is not None)
     return missing.total()
@@ -84,7 +84,7 @@ def never_copied(source: NumberedLog, target: NumberedLog) -> int:
 
 @st.composite
 def sides(draw: st.DrawFn) -> tuple[NumberedLog, NumberedLog]:
-    """A source and what a replicator made of it: losses, a stop, repeats, the target's own.
+    """Draw a source and its replica: losses, a stop, duplicates, the target's own records.
 
     Clocks go back by three seconds at most.
     """

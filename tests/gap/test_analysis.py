@@ -1,4 +1,4 @@
-"""`drctl gap` between two clusters in memory, from their topics to the result."""
+"""`drctl gap` on two clusters in memory, from their topics to the result."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
@@ -28,7 +28,7 @@ ORDERS, CLICKS = TopicPartition("orders", 0), TopicPartition("clicks", 0)
 
 
 def rows(*numbers: int) -> list[Row]:
-    """Each with its number as key and time; offsets are consecutive."""
+    """Return records with their numbers as key and time, at consecutive offsets."""
     return [(at, 1000 + n, b"k%d" % n, b"v", ()) for at, n in enumerate(numbers)]
 
 
@@ -51,7 +51,7 @@ class Logs:
 
 
 class Written:
-    """Takes the missing records; no copy is in a different order."""
+    """Stores missing records; no copy is in a different order."""
 
     def write(self, missing: Iterable[MissingRow]) -> None:
         assert all(row.offset >= 0 for row in missing)

@@ -1,4 +1,4 @@
-"""What has arrived on the target is looked for without reading, and compared once."""
+"""Whether records have arrived on the target is checked without reading, then compared once."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ START = datetime(2026, 11, 22, tzinfo=UTC)
 
 @dataclass
 class Side(FakeCluster):
-    """A cluster: of each partition the times of its records."""
+    """A cluster with the timestamps of the records of each partition."""
 
     prefix: str = ""
 
@@ -38,7 +38,7 @@ class Side(FakeCluster):
 
 @dataclass
 class Pair:
-    """Both, and what compares them: a copy has the times of its original, in any order."""
+    """Both clusters and a comparer: a copy has its original's timestamp, in any order."""
 
     source: Side = field(default_factory=lambda: Side(name="here"))
     target: Side = field(default_factory=lambda: Side(name="there", prefix="copy."))
@@ -91,7 +91,7 @@ class Pair:
 
 @pytest.fixture
 def pair() -> Pair:
-    """Everything is there."""
+    """Everything is replicated."""
     found = Pair()
     for place in (A0, A1, B0):
         found.both(place, 1, 2, 3)

@@ -1,4 +1,4 @@
-"""What does not go together on the command line of `drctl gap`."""
+"""Options of `drctl gap` that exclude each other."""
 
 from pathlib import Path
 

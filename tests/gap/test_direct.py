@@ -1,4 +1,4 @@
-"""The comparison without Spark gives the reference's answer, reads nothing twice, bounds memory."""
+"""The comparison without Spark equals the reference, reads nothing twice, and bounds memory."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ from tests.gap.logs import BASE_TIME, GeneratedTopic, identities, topics
 
 
 class Written:
-    """Keeps what is written."""
+    """Stores what is written."""
 
     def __init__(self) -> None:
         self.rows: list[MissingRow] = []
@@ -90,7 +90,7 @@ def size(r: Record) -> int:
 
 
 def halves(ranges: Ranges, at: float) -> tuple[Ranges, Ranges]:
-    """The same offsets in two parts."""
+    """Split offset ranges in two."""
     first: dict[str, dict[int, tuple[OffsetRange, ...]]] = {}
     second: dict[str, dict[int, tuple[OffsetRange, ...]]] = {}
     for topic, partitions in ranges.items():
@@ -102,7 +102,7 @@ def halves(ranges: Ranges, at: float) -> tuple[Ranges, Ranges]:
 
 
 def added_up(digests: Iterable[BucketDigest]) -> dict[object, tuple[int, ...]]:
-    """By bucket, whatever the cell: records, sums, first and last offset."""
+    """Return by bucket, over all cells: records, sums, first and last offset."""
     found: dict[object, tuple[int, ...]] = {}
     for d in digests:
         name = (d.topic, d.side, d.partition, d.bucket)
@@ -161,7 +161,7 @@ def one_topic(missing: int = 3, count: int = 10) -> GeneratedTopic:
 
 
 class Failing(GeneratedLogs):
-    """Fails once, in the middle."""
+    """Fails once, half-way."""
 
     failed = False
 
@@ -174,7 +174,7 @@ class Failing(GeneratedLogs):
 
 
 def in_halves(plan: ComparePlan) -> list[dict[Side, Ranges]]:
-    """What to read of a plan, in two parts."""
+    """Return the ranges of a plan in two parts."""
     split = {side: halves(plan.everything()[side], 0.5) for side in Side}
     return [{side: parts[n] for side, parts in split.items()} for n in (0, 1)]
 
@@ -182,7 +182,7 @@ def in_halves(plan: ComparePlan) -> list[dict[Side, Ranges]]:
 def compare_after_the_second_half(
     comparer: DirectComparer, plan: ComparePlan, topic: GeneratedTopic
 ) -> None:
-    """Digest the second half; what is known of the first one comes from elsewhere."""
+    """Digest the second half; the first half's digests come from elsewhere."""
     first, second = in_halves(plan)
     elsewhere = DirectComparer(GeneratedLogs([topic]), Written())
     digests = [*elsewhere.digest(plan, first, no_progress)]
@@ -286,7 +286,7 @@ ANY_TIME = st.one_of(
 def test_any_timestamp_is_compared(
     generated: tuple[GeneratedTopic, ...], times: list[int], identity: Identity
 ) -> None:
-    """Kafka takes any 64 bits for one; clients write nanoseconds where milliseconds belong."""
+    """Kafka accepts any 64 bits; clients write nanoseconds instead of milliseconds."""
     known: dict[int, int] = {}
 
     def odd(logs: Mapping[int, Sequence[Record]]) -> dict[int, list[Record]]:

@@ -1,6 +1,6 @@
-"""Digests are equal for equal records only, and are the same for ever.
+"""Only equal records have equal digests, which never change between releases.
 
-That they are Spark's is seen in tests/spark/test_same_digests.py.
+tests/spark/test_same_digests.py proves that Spark's are the same.
 """
 
 import subprocess

@@ -1,4 +1,4 @@
-"""What an estimate says of generated logs, and of each thing that may make it wrong."""
+"""The estimate on generated logs, and everything that may make it wrong."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ def estimate(
 def one(
     source: NumberedLog, target: NumberedLog, of: Link | None = None, **more: object
 ) -> PartitionEstimate:
-    """The estimate of a single partition; `source_...` and `target_...` go to the clusters."""
+    """Return the estimate of one partition; `source_...` and `target_...` go to the clusters."""
     ours = {k.removeprefix("source_"): v for k, v in more.items() if k.startswith("source_")}
     theirs = {k.removeprefix("target_"): v for k, v in more.items() if k.startswith("target_")}
     found = estimate(cluster("primary", source, **ours), cluster("secondary", target, **theirs), of)
@@ -59,13 +59,13 @@ def one(
 
 
 def numbers(log: NumberedLog, first: int, last: int) -> Counter[int | None]:
-    """Records between two counts from the log's start."""
+    """Return the records between two counts from the log start."""
     found = log.entries[log.start + first : log.start + last]
     return Counter(entry.number for entry in found)
 
 
 def assumption_holds(source: NumberedLog, target: NumberedLog, timeline: Timeline | None) -> bool:
-    """Whether time ranges with equal numbers hold equal records."""
+    """Whether time ranges with equal counts have equal records."""
     if timeline is None:
         return source.records() == target.records()
     return all(
@@ -92,7 +92,7 @@ def timeline_of(
 
 
 def surely_missing(source: NumberedLog, target: NumberedLog, timeline: Timeline | None) -> int:
-    """Records that were never copied, without those so old that a side has deleted such."""
+    """Return records that were never replicated, except expired ones."""
     head = sum(piece.source for piece in timeline.head()) if timeline else 0
     return never_copied(numbered(source.entries, source.start + head, source.open), target)
 
@@ -128,7 +128,7 @@ def test_the_bounds_hold_however_few_look_ups_there_are(
 @settings(max_examples=examples(30), deadline=None)
 @given(sides())
 def test_transactions_let_nobody_say_at_least(both: tuple[NumberedLog, NumberedLog]) -> None:
-    """A marker stands behind every third record of the source, and nothing is missing."""
+    """Every third record of the source is followed by a marker, and nothing is missing."""
     records, _ = both
     marked = [
         m
@@ -168,7 +168,7 @@ def test_it_stopped_within_a_millisecond() -> None:
 
 
 def test_replication_stopped_and_the_target_has_own_writes() -> None:
-    """Totals are equal: only the newest records show that anything is wrong."""
+    """Totals are equal: only the newest records show a loss."""
     times = [n * 1000 for n in range(100)]
     own = [200_000 + n for n in range(40)]
     found = one(log(*times), log(*times[:60], *own))
@@ -195,7 +195,7 @@ def test_late_records_do_not_disturb_a_stop() -> None:
 
 
 def test_a_lost_record_from_the_future_is_one_record() -> None:
-    """All behind it stand in its time on the source, and in their own on the target."""
+    """Later records have its time on the source, and their own on the target."""
     times = [0, 1000, 3000, 2000, 2100, 2200, 4000]
     found = one(log(*times), log(*times[:2], *times[3:]))
     assert found.missing.at_least == 1
@@ -350,7 +350,7 @@ def test_totals_are_sums_and_the_worst_is_not_hidden_by_the_best() -> None:
 
 
 def test_look_ups_are_bounded_and_the_result_says_so() -> None:
-    """Every second record of every partition is missing: nothing is ever settled."""
+    """Every second record of every partition is missing: the estimate never converges."""
     times = [n * 100_000 for n in range(400)]
     ours = cluster("primary", *(log(*times) for _ in range(20)))
     theirs = cluster("secondary", *(log(*times[::2]) for _ in range(20)))

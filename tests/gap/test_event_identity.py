@@ -1,4 +1,4 @@
-"""Which change events are the same one, and how often each is in a topic."""
+"""Which change events are equal, and how often each occurs in a topic."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ def digest(key: bytes | None, told: bytes | None) -> int | None:
 
 @pytest.mark.parametrize("source", BY_CONNECTOR.values(), ids=BY_CONNECTOR)
 def test_an_event_that_is_sent_again_is_the_same(source: Mapping[str, object]) -> None:
-    """The connector's own clock differs, and a converter may add the schema or not."""
+    """The connector's clock differs, and a converter may or may not add the schema."""
     first = digest(b"1", value(source))
     assert first is not None
     assert digest(b"1", value(source, sent_ms=1_763_780_099_000)) == first
@@ -54,7 +54,7 @@ def test_another_place_in_the_log_is_another_event(
 
 
 def test_events_at_one_place_differ_by_key_operation_and_content() -> None:
-    """A COPY of PostgreSQL writes many rows at one lsn."""
+    """A COPY in PostgreSQL writes many rows at one LSN."""
     first = digest(b"1", value(POSTGRES))
     assert digest(b"2", value(POSTGRES)) != first
     assert digest(None, value(POSTGRES)) != first
@@ -134,7 +134,7 @@ def test_of_copies_in_two_partitions_the_lower_one_is_the_first(order: tuple[int
 
 
 def cluster(*logs: Sequence[Record]) -> FakeCluster:
-    """With one topic."""
+    """A cluster with one topic."""
     there = {TopicPartition(T, n): FakeLog(list(map(row_of, log))) for n, log in enumerate(logs)}
     return FakeCluster(dict(there), "secondary")
 

@@ -1,4 +1,4 @@
-"""What a freeze leaves out, and that it leaves out both sides of it."""
+"""What a freeze leaves out, on both clusters."""
 
 from collections.abc import Collection, Mapping
 

@@ -1,4 +1,4 @@
-"""What `gap.json` says is read back by one reader, also where an earlier version wrote it."""
+"""One reader reads `gap.json`, also of earlier versions."""
 
 import json
 from datetime import UTC, datetime
@@ -32,7 +32,7 @@ ADDED_SINCE = ("topic_id", "target_topic_id", "inversions", "repeated", "truncat
 
 
 def whole() -> GapResult:
-    """A result in which nothing is left out that a document can say."""
+    """Return a result that uses every field of the document."""
     part = PartitionGap(
         partition=3,
         source_range=OffsetRange(10, 100),
@@ -73,7 +73,7 @@ def whole() -> GapResult:
 
 
 def before(document: dict[str, Any]) -> dict[str, Any]:
-    """The same as earlier versions wrote it."""
+    """Return it as earlier versions wrote it."""
     old: dict[str, Any] = json.loads(json.dumps(document))
     for topic in old["topics"]:
         for each in (topic, *topic["partitions"]):
@@ -103,7 +103,7 @@ def test_what_earlier_versions_wrote_is_read() -> None:
 
 
 def test_the_id_does_not_depend_on_the_place_or_the_version_that_reads() -> None:
-    """`drctl reconcile` finds by it what it has done; an id of an earlier version stays."""
+    """`drctl reconcile` finds its earlier work by it; ids of earlier versions remain."""
     old = before(whole().to_json())
     first = read_document(old).id
     assert first == "4ff019b76c76c898"

@@ -1,4 +1,4 @@
-"""What replicators add to their copies does not make them other records."""
+"""Headers that replicators add to copies do not make them different records."""
 
 import pytest
 

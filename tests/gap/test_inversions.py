@@ -1,4 +1,4 @@
-"""Replicated records in another order on the target: what counts, and who agrees about it."""
+"""Replicated records in another order on the target: what counts."""
 
 import dataclasses
 from collections import Counter
@@ -23,7 +23,7 @@ KEY, PARTITION = OrderScope.KEY, OrderScope.PARTITION
 
 
 def log(*names: str, partition: int = 0) -> list[Record]:
-    """Records `a1`, `a2`, ... of key `a`; `-1` has no key."""
+    """Return records `a1`, `a2`, ... of key `a`; `-1` has no key."""
     return [
         Record(partition, offset, 0, None if name[0] == "-" else name[:1].encode(), name.encode())
         for offset, name in enumerate(names)
@@ -44,7 +44,7 @@ def topic(
 def found(
     source: Sequence[str], target: Sequence[str], within: OrderScope = KEY
 ) -> list[tuple[int, int, int, int]]:
-    """Of each: its offsets on both sides, and those of the record that it follows."""
+    """Return for each its offsets on both clusters, and those of the record that it follows."""
     generated = topic({0: log(*source)}, {0: log(*target)})
     wanted = inversions(generated.plan, Identity(), generated.source, generated.target, within)
     agree([generated], Identity(), within, *direct([generated], Identity(), within))
@@ -67,7 +67,7 @@ def agree(
     said: OrderCheck,
     written: Sequence[Inversion],
 ) -> None:
-    """Numbers and what is written are the reference's; the examples are among what it finds."""
+    """Assert that numbers and records equal the reference's, and that it found the examples."""
     wanted: Counter[tuple[str, int]] = Counter()
     every: set[Inversion] = set()
     for g in generated:
@@ -96,7 +96,7 @@ def test_record_before_its_predecessor_counts() -> None:
 
 
 def test_the_old_tail_that_was_appended_behind_what_came_later() -> None:
-    """One record late: all that overtook it count, each with the record that it follows."""
+    """One late record: all that overtook it count, each with the record that it follows."""
     assert found(["a1", "a2", "a3"], ["a2", "a3", "a1"]) == [(1, 0, 0, 2), (2, 1, 0, 2)]
 
 
@@ -110,7 +110,7 @@ def test_what_is_missing_or_only_on_the_target_has_no_order() -> None:
 
 
 def test_second_copies_do_not_count() -> None:
-    """A replicator that began again: every record has its first copy in order."""
+    """A restarted replicator: the first copy of every record is in order."""
     assert found(["a1", "a2"], ["a1", "a2", "a1", "a2"]) == []
     assert found(["a1", "a2", "a1"], ["a1", "a2"]) == []
 

@@ -1,4 +1,4 @@
-"""A run with a ledger knows exactly what a run without one reads, whatever befell the logs."""
+"""A run with a ledger has the same digests as one without, whatever happened to the logs."""
 
 import hashlib
 import tempfile
@@ -68,7 +68,7 @@ def digested(
 
 
 def summed(digests: Sequence[BucketDigest]) -> Summed:
-    """What later steps see: digests of the same bucket and cell are one."""
+    """Return digests as later steps see them: those of a bucket and cell are added."""
     found: Summed = {}
     for d in digests:
         key = (d.side, d.partition, d.bucket, d.cell)
@@ -85,7 +85,7 @@ def summed(digests: Sequence[BucketDigest]) -> Summed:
 
 @dataclass
 class Run:
-    """A run up to where its digests are known."""
+    """A run up to the point where its digests are known."""
 
     plan: ComparePlan
     frozen: Frozen
@@ -96,7 +96,7 @@ class Run:
 
 
 class Histories(RuleBasedStateMachine):
-    """Everything that befalls two clusters and their ledger."""
+    """Random changes of two clusters and their ledger."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ class Histories(RuleBasedStateMachine):
         self.folder.cleanup()
 
     def begun(self) -> Run:
-        """Freeze, recall, read what is not known: and know what reading everything would give."""
+        """Freeze, recall, and read the unknown rest; also compute the digests of a full read."""
         over = link(topics=["t"], identity=self.identity.split(", "))
         clusters = {Side.SOURCE: self.source, Side.TARGET: self.target}
         store = DatabaseLedger(Path(self.folder.name) / "ledger.db")
@@ -196,7 +196,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(side=sides)
     def compact(self, side: str) -> None:
-        """Compaction is allowed, and happens at once; it may still go on in later steps."""
+        """Allow compaction and compact at once; later steps may compact again."""
         cluster: FakeCluster = getattr(self, side)
         cluster.config = {**cluster.config, "cleanup.policy": "compact"}
         for partition in PARTITIONS:
@@ -216,7 +216,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule()
     def run_twice(self) -> None:
-        """Where nothing changes, nothing is read twice, but what may have been compacted."""
+        """Without changes nothing is read twice, except what may have been compacted."""
         self.finished(self.begun())
         again = self.begun()
         compacted = any("compact" in c.config["cleanup.policy"] for c in (self.source, self.target))

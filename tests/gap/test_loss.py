@@ -1,4 +1,4 @@
-"""What is not replicated: a range whose ends hold; silence does not raise the likely number."""
+"""The estimated loss: a range with reliable ends; silence does not raise the likely number."""
 
 from dataclasses import replace
 from math import inf
@@ -33,7 +33,7 @@ def ago(seconds: float) -> int:
 
 
 def beat(seconds: float) -> Sign:
-    """A heartbeat that was copied."""
+    """Return a replicated heartbeat."""
     return Sign("a heartbeat", ago(seconds), copying=True)
 
 
@@ -54,11 +54,11 @@ def written(
     lag: float = 0.0,
     noted: float | None = None,
 ) -> WriteHistory:
-    """Evenly, from `since` to `until` seconds ago.
+    """Return evenly spaced writes from `since` to `until` seconds ago.
 
     Args:
-        last: when the moments that are looked at begin, seconds ago.
-        lag: seconds by which it was behind when replication last noted it, and how long ago it did.
+        last: start of the observed period, seconds ago.
+        lag: the last recorded lag in seconds, and how long ago it was recorded.
     """
     ages = [last + edge for edge in EDGES_S]
     counts = [round(pace * max(0.0, min(age, since) - until)) for age in ages]
@@ -282,7 +282,7 @@ FLUSH, RESUMED = 0.4, 7.0
 def suspended(
     pace: float, lived: float, resumed: float, outage: float, *, tracked_too: bool, beats: bool
 ) -> tuple[Loss, float]:
-    """The estimate where MirrorMaker 2 was suspended, and the source died meanwhile.
+    """Return the estimate if MirrorMaker 2 was suspended and the source died meanwhile.
 
     Args:
         lived: seconds from the suspension to the death of the source.
@@ -290,7 +290,7 @@ def suspended(
         outage: seconds since it resumed.
 
     Returns:
-        The estimate, and the number of records that were not replicated.
+        The estimate, and the number of unreplicated records.
     """
     begin = resumed + outage
     noted = [begin + each / 2 for each in range(240, 0, -1)] + [outage - FLUSH]

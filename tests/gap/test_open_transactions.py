@@ -1,4 +1,4 @@
-"""Where applications write in transactions all the time, what was there at a look gets decided."""
+"""With continuous transactions, those that were open at the freeze are decided later."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ DARK = Unavailable("the partition has no leader")
 
 @dataclass
 class Busy:
-    """A partition whose leader answers one thing after another; the last one again and again."""
+    """A partition whose leader gives these responses in turn; the last one repeats."""
 
     answers: list[PartitionOffsets | Unavailable]
     name: str = "secondary"
@@ -43,7 +43,7 @@ class Busy:
 
 
 def writing_on() -> Iterator[PartitionOffsets]:
-    """Each time the transaction of before is committed, and another one is open."""
+    """Each time the previous transaction is committed and another one is open."""
     return (PartitionOffsets(0, at, at + 3) for at in range(7, 100, 3))
 
 
@@ -86,7 +86,7 @@ def test_without_patience_it_is_said_that_it_is_open() -> None:
 
 
 class Writing(Cluster):
-    """One topic to which transactions are written all the time."""
+    """One topic with continuous transactions."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name, {0: WHOLE})

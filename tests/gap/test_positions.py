@@ -1,4 +1,4 @@
-"""Who says how far replication got, where there is no Connect worker to ask."""
+"""Evidence of how far replication got without a Connect worker."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ ONE, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class Finder:
-    """Knows what it was told; nothing at all where it cannot be reached."""
+    """Reports given positions; nothing if it is unreachable."""
 
     same_offsets = False
 

@@ -1,4 +1,4 @@
-"""Where copies keep their offsets, the target's end is how far replication got."""
+"""If copies keep their offsets, the target's end offset is how far replication got."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,7 +8,7 @@ from drctl.model.topology import Found, Mark, Overview, TopicPartition, Unavaila
 
 
 class Target:
-    """Three partitions of copies; one does not answer, and one is of another topic."""
+    """Three partitions of copies; one does not respond, and one has another topic's records."""
 
     name = "secondary"
 

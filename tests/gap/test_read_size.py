@@ -1,4 +1,4 @@
-"""About how many bytes a run reads, from the middle of its largest partitions."""
+"""The estimated size of a read, from the middle of the largest partitions."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailabl
 
 
 class Source:
-    """Records of 100 bytes, from wherever they are asked for."""
+    """Records of 100 bytes at any offset."""
 
     def __init__(self, blind: bool = False) -> None:
         self.asked: Mapping[TopicPartition, int] = {}

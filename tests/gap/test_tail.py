@@ -1,4 +1,4 @@
-"""The tail finds what a full comparison finds behind its beginning, and begins early enough."""
+"""The tail finds what a full comparison finds after its start, and starts early enough."""
 
 from collections.abc import Mapping, Sequence
 
@@ -32,7 +32,7 @@ def plan(source: FakeCluster, target: FakeCluster, *, timestamps: bool = True) -
 
 
 def compared(cut: ComparePlan, source: FakeCluster, target: FakeCluster) -> tuple[list[int], int]:
-    """Offsets of the unreplicated records of a plan, and how many are only on the target."""
+    """Return the offsets of unreplicated records of a plan, and the number of target-only ones."""
     (topic,) = cut.topics
     logs = [
         {p: [record_of(p, row) for row in c.log(TopicPartition("t", p)).read(*r_)]}
@@ -53,7 +53,7 @@ def gap_of(missing: Sequence[int]) -> TopicGap:
 def found_by_tail(
     source: FakeCluster, target: FakeCluster, position: int
 ) -> tuple[list[int], int, Window]:
-    """As the analysis does it: wider and wider."""
+    """Widen the tail as the analysis does."""
     positions = {PLACE: Position(position, "the test")}
     tail = Tail(source, target, positions, same_offsets=False, margin=MARGIN)  # type: ignore[arg-type]
     whole = plan(source, target)
@@ -70,7 +70,7 @@ def found_by_tail(
 
 @st.composite
 def histories(draw: st.DrawFn) -> tuple[FakeCluster, FakeCluster, int]:
-    """A source, what a replicator made of it, and how far the replicator says it got."""
+    """Draw a source, its replica, and the position that the replicator reports."""
     size = draw(st.integers(0, 400))
     jitter = draw(st.sampled_from([0, 0, 3, 30]))
     ticks = draw(st.sampled_from([1, 5]))  # some records share their time

@@ -1,4 +1,4 @@
-"""What cutting the source back or making it anew would destroy, in numbers and words."""
+"""What truncating or recreating the source would destroy, in numbers and text."""
 
 from dataclasses import replace
 from io import StringIO
@@ -18,7 +18,7 @@ from tests.report import gaps
 
 
 def lossy() -> GapResult:
-    """Holes and a lost tail in one partition, only expired records in another, and one whole."""
+    """Partitions with missing records in the middle and at the end, expired ones, and none."""
     tail = gaps.gap(
         0,
         100,

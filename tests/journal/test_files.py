@@ -1,4 +1,4 @@
-"""Journals on disk: private, whole up to the last line, and never silently damaged."""
+"""Journals on disk: private, complete up to the last line, never silently damaged."""
 
 import errno
 import json

@@ -1,4 +1,4 @@
-"""Runs inside a cluster that only this machine knows: one at a time, and nobody else's."""
+"""Runs within one cluster that only this host knows: one at a time."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -114,7 +114,7 @@ def test_a_silent_cluster_does_not_keep_the_journal_of_its_own_repair(
 
 
 class Told:
-    """Notes what is said beside the result."""
+    """Records notices."""
 
     def __init__(self, told: list[str]) -> None:
         self.warn = told.append

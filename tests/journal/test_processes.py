@@ -1,4 +1,4 @@
-"""Whether the process of a holder has ended is known only on its own machine."""
+"""Only its own host knows whether a holder's process has ended."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ def holder(pid: int, machine: str) -> Holder:
 
 @pytest.fixture(scope="module")
 def ended() -> int:
-    """The id of a process that has ended."""
+    """Return the id of a process that has ended."""
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait(60)
     return process.pid

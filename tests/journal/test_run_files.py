@@ -1,4 +1,4 @@
-"""Journals of runs on disk: sealed, private, and gone on with behind the last whole line."""
+"""Journals of runs on disk: sealed, private, and continued after the last complete line."""
 
 import errno
 import os
@@ -72,7 +72,7 @@ def test_going_on_goes_on_with_the_chain(folder: RunFiles) -> None:
 def test_a_torn_end_is_cut_off(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    """Wherever it was torn, and whether or not an end of line was on disk before the rest."""
+    """Wherever it is torn, and whether or not a line end reached the disk before the rest."""
     folder = RunFiles(tmp_path_factory.mktemp("torn"))
     file = begun(folder)
     whole = file.read_bytes()
@@ -106,7 +106,7 @@ def sealed(*entries: Entry) -> tuple[bytes, ...]:
 
 @pytest.mark.parametrize("known", [2, 3])
 def test_what_the_topic_has_more_is_added(folder: RunFiles, known: int) -> None:
-    """Somebody went on with the run on another machine."""
+    """Someone resumed the run on another host."""
     with folder.create(RUN) as journal:
         journal.append(ENTRIES[:2])
     with folder.reopen(RUN, sealed(*ENTRIES[:known])) as journal:
@@ -166,7 +166,7 @@ def test_a_run_that_is_none(folder: RunFiles, name: str) -> None:
 
 @pytest.fixture
 def full(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A disk that takes ten bytes more."""
+    """A disk with space for ten bytes."""
     real = os.write
     left = [10]
 

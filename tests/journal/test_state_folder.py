@@ -1,4 +1,4 @@
-"""The folder of journals, before there is a run."""
+"""The folder of journals before the first run."""
 
 from pathlib import Path
 

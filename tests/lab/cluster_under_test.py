@@ -1,4 +1,4 @@
-"""A cluster of the tests' lab, with a hand that writes what a test needs."""
+"""A cluster of the tests' lab with methods that write what a test needs."""
 
 import logging
 import time
@@ -41,7 +41,7 @@ Ending = Literal["none", "commit", "abort", "open"]
 
 
 class ClusterUnderTest:
-    """`primary` or `secondary` as a test sees it; the administrator unless a user is named."""
+    """`primary` or `secondary` for a test, as the administrator by default."""
 
     def __init__(self, cluster: LabCluster) -> None:
         self.lab_cluster = cluster
@@ -51,7 +51,7 @@ class ClusterUnderTest:
         self._open: list[Producer] = []
 
     def properties(self, user: str = "admin") -> dict[str, str]:
-        """Of a librdkafka client, password included."""
+        """Return the properties of a librdkafka client, including the password."""
         return self.lab_cluster.client_properties(user)
 
     def producer(self, user: str = "admin", **settings: object) -> Producer:
@@ -69,7 +69,7 @@ class ClusterUnderTest:
         self._await_leaders(name, partitions)
 
     def add_partitions(self, name: str, total: int) -> None:
-        """Let a topic have more partitions."""
+        """Increase the partition count of a topic."""
         for future in self.admin.create_partitions([NewPartitions(name, total)]).values():
             future.result()
         self._await_leaders(name, total)
@@ -85,7 +85,7 @@ class ClusterUnderTest:
             future.result()
 
     def delete_topics(self, names: Iterable[str]) -> None:
-        """Delete topics, as far as they exist."""
+        """Delete topics that exist."""
         known = self.admin.list_topics(timeout=DEADLINE_S).topics
         if present := [name for name in names if name in known]:
             for future in self.admin.delete_topics(present).values():
@@ -100,11 +100,11 @@ class ClusterUnderTest:
     def produce(
         self, topic: str, records: Iterable[Record], ending: Ending = "none", **settings: object
     ) -> list[int]:
-        """Append records to the partitions they name (-1: by key); their offsets, in this order.
+        """Append records to their partitions (-1: by key); return their offsets in this order.
 
         Args:
-            ending: of the transaction that they are in; an open one stays so until `close`.
-            settings: of the producer, with two underscores for each dot.
+            ending: how their transaction ends; an open one stays open until `close`.
+            settings: properties of the producer, with two underscores for each dot.
         """
         if ending != "none":
             settings = {"transactional__id": f"test-{time.monotonic_ns()}", **settings}
@@ -127,7 +127,7 @@ class ClusterUnderTest:
         return _ends(self.admin, [TopicPartition(topic, number) for number in partitions])
 
     def close(self) -> None:
-        """Abort what is open."""
+        """Abort open transactions."""
         while self._open:
             self._open.pop().abort_transaction(DEADLINE_S)
 
@@ -143,7 +143,7 @@ class ClusterUnderTest:
 
 
 def _ends(admin: AdminClient, places: Iterable[TopicPartition]) -> dict[int, int]:
-    """End offsets; a broker that has just come back may not lead yet what it will."""
+    """Return end offsets; a broker that has just restarted may not lead its partitions yet."""
     asked = {place: OffsetSpec.latest() for place in places}
     ends: dict[int, int] = {}
 

@@ -1,4 +1,4 @@
-"""`drctl lab` as a person or a script runs it: exit codes, stdout and stderr, and its documents."""
+"""`drctl lab` as a person or a script runs it: exit codes, stdout, stderr, documents."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The flights: all of them, in order, as they are in the package."""
+"""The flights: complete, in order, and packaged."""
 
 import csv
 import importlib.util

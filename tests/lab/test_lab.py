@@ -170,7 +170,7 @@ def test_copies_and_stops_and_goes_on(
 
 
 def test_connectors_do_not_wait_long_for_a_cluster_that_is_dead(lab: Lab) -> None:
-    """What a connector is configured with need not be what its clients have."""
+    """A connector's setting does not always reach its clients."""
     waits = "default.api.timeout.ms"
     log = (lab.root / "connect" / "log").read_text(encoding="utf-8")
     told = [block.split("\n20", 1)[0] for block in log.split("AdminClientConfig values:")[1:]]

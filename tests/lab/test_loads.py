@@ -1,4 +1,4 @@
-"""Loads: what they call acknowledged is what the cluster holds."""
+"""Loads: the cluster has every record that they report as acknowledged."""
 
 import json
 import signal
@@ -35,7 +35,7 @@ def logged(path: str, topic: str) -> list[dict[str, Any]]:
 
 
 def stored(cluster: ClusterUnderTest, topic: str) -> dict[tuple[int, int], tuple[Any, Any, int]]:
-    """Position to key, value and timestamp of each record."""
+    """Return key, value and timestamp of each record by offset."""
     ends = cluster.end_offsets(topic)
     consumer = Consumer({**cluster.properties(), "group.id": "tests-never-joined"}, logger=QUIET)
     consumer.assign([TopicPartition(topic, partition, 0) for partition in ends])

@@ -1,4 +1,4 @@
-"""Detached processes: found again, never mistaken, ended for certain."""
+"""Detached processes: found again, never confused with others, and ended reliably."""
 
 import json
 import os
@@ -78,7 +78,7 @@ def test_ends_even_if_it_will_not_and_hangs(part: Part) -> None:
 
 @pytest.mark.slow
 def test_it_lives_until_its_last_thread_has_ended(part: Part) -> None:
-    """A broker that is killed on a busy machine is such a process, and still has its ports."""
+    """A killed broker on a busy host is such a process, and still has its ports."""
     process = start(part, HEADLESS)
     assert process.status() == psutil.STATUS_ZOMBIE
     part.end(Patience.of(0))
@@ -88,7 +88,7 @@ def test_it_lives_until_its_last_thread_has_ended(part: Part) -> None:
 def test_while_it_becomes_another_program_it_lives(
     part: Part, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For a moment such a process has no command line; too short a moment to be met on purpose."""
+    """During exec a process has no command line for a moment, too short to hit on purpose."""
     process = start(part)
     monkeypatch.setattr(psutil.Process, "cmdline", lambda _process: [])
     assert part.process() == process

@@ -71,7 +71,7 @@ def links(mixed: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnL
 
 
 def missing(lab: Lab) -> dict[str, set[Capability]]:
-    """What each cluster's brokers say that they do not have."""
+    """Return the features that each cluster's brokers do not have."""
     found = {}
     for name in ("primary", "secondary"):
         with KafkaSurveyor(Connection(name, lab.cluster(name).client_properties())) as surveyor:
@@ -82,7 +82,7 @@ def missing(lab: Lab) -> dict[str, set[Capability]]:
 
 
 def line(who: str, *more: str) -> tuple[str, ...]:
-    """The runbook of producers or consumers, with every question answered."""
+    """Return the command line of a runbook with all parameters."""
     return ("runbook", "run", f"move-{who}", *yes(*ANSWERS[who]), *more, *GO)
 
 
@@ -92,7 +92,7 @@ def moved(stage: Stage, who: str, link: str = "") -> None:
 
 
 def grown(stage: Stage, partitions: int) -> None:
-    """The topic has so many partitions on the source, and soon on the target."""
+    """Add partitions on the source, and wait for them on the target."""
     stage.source.add_partitions(stage.topic, partitions)
     soon(lambda: len(stage.target.end_offsets(stage.topic)) == partitions)
 
@@ -120,7 +120,7 @@ def test_consumers_move_to_a_newer_release_first(links: OwnLinks) -> None:
 
 @pytest.mark.nightly
 def test_producers_move_first(links: OwnLinks) -> None:
-    """Consumers read the old cluster to its end, and go on with what is new on the other."""
+    """Consumers read the old cluster to the end, and continue with new records on the other."""
     stage = links.make()
     written = at_work(stage)
     moved(stage, "producers")

@@ -1,4 +1,4 @@
-"""What a lab may be, and what must be so before it starts: no part is started here."""
+"""Possible settings of a lab, and its conditions before a start: nothing is started here."""
 
 import json
 import random

@@ -37,7 +37,7 @@ def copied(cluster: ClusterUnderTest, topic: str) -> int:
 def heartbeats_tell_a_source_that_only_drctl_cannot_reach(
     lab: Lab, secondary: ClusterUnderTest, folder: Path
 ) -> None:
-    """Nobody writes; MirrorMaker 2 copies heartbeats of the other direction, until it cannot."""
+    """No client writes; MirrorMaker 2 replicates heartbeats of the other direction while it can."""
     document = yaml.safe_load((folder / "drctl.yaml").read_text(encoding="utf-8"))
     document["clusters"]["primary"]["bootstrap"] = f"127.0.0.1:{free_ports(1)[0]}"
     (folder / "cut-off.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The wheel alone, in an empty environment outside the checkout: templates, runbooks, lab, gap."""
+"""The wheel alone in an empty environment outside the checkout: templates, runbooks, lab, gap."""
 
 import json
 import os
@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def build(kind: str, folder: Path) -> Path:
-    """A wheel or a source distribution, by the build backend of this checkout."""
+    """Build a wheel or source distribution with the checkout's build backend."""
     command = [sys.executable, "-m", "hatchling", "build", "--target", kind, "--directory"]
     subprocess.run([*command, str(folder)], cwd=ROOT, check=True, capture_output=True, timeout=120)
     (made,) = (path for path in folder.iterdir() if path.suffix in (".whl", ".gz"))
@@ -32,7 +32,7 @@ def build(kind: str, folder: Path) -> Path:
 
 
 class Installed:
-    """The wheel in a virtual environment that knows nothing of the checkout."""
+    """The wheel in a virtual environment without the checkout."""
 
     def __init__(self, folder: Path, dependencies: str) -> None:
         self.folder = folder
@@ -47,7 +47,7 @@ class Installed:
             (site / "locked.pth").write_text(sysconfig.get_path("purelib"))
 
     def drctl(self, *words: str, code: int = 0) -> str:
-        """What it prints."""
+        """Run drctl; return what it prints."""
         program = self.folder / "venv" / "bin" / "drctl"
         environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
         done = subprocess.run(
@@ -77,7 +77,7 @@ def installed(
 
 @pytest.fixture
 def lab_folder(installed: Installed, request: pytest.FixtureRequest) -> Iterator[str]:
-    """The lab of the tests; in the nightly run one that the wheel itself has started."""
+    """The tests' lab; in the nightly run one that the wheel itself has started."""
     if installed.locked:
         lab: Lab = request.getfixturevalue("lab")
         clusters = [ClusterUnderTest(lab.cluster(name)) for name in ("primary", "secondary")]

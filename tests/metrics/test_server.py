@@ -1,4 +1,4 @@
-"""Numbers over HTTP: one page, to whoever asks, until it is closed."""
+"""Metrics over HTTP: one page for everyone until the server is closed."""
 
 import socket
 from http.client import HTTPConnection
@@ -12,7 +12,7 @@ DEADLINE_S = 10
 
 
 def v6() -> bool:
-    """Whether this machine has the address ::1."""
+    """Whether this host has the address ::1."""
     try:
         with socket.create_server(("::1", 0), family=socket.AF_INET6):
             return True

@@ -1,6 +1,6 @@
-"""Records of aborted and of open transactions, copied or not: no method skips, and bounds hold.
+"""Records of aborted and open transactions, replicated or not: no method skips, bounds hold.
 
-The reference is the list of what was copied from where. It knows no method.
+The reference is the list of copies with their source offsets. It knows no method.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,12 +40,12 @@ Content = tuple[bytes | None, bytes | None]
 
 @dataclass(frozen=True)
 class World:
-    """A source that is written to in transactions, and what a mirror made of it.
+    """A source with transactions, and its replica.
 
     Attributes:
-        copied: source offsets in the order of the target, which holds nothing else.
-        distinct: whether no two records of the source are equal.
-        ordered: whether times are.
+        copied: source offsets in the order of the target, which has nothing else.
+        distinct: whether all records of the source differ.
+        ordered: whether timestamps increase.
     """
 
     source: FakeLog
@@ -67,13 +67,13 @@ class World:
         )
 
     def exact(self, committed: int) -> int:
-        """Behind the copies of everything that the group has passed."""
+        """Return the offset after the copies of everything that the group has passed."""
         return sum(here < committed for here in self.copied)
 
 
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
-    """No more records than a trail has: of equal ones further back nobody can tell."""
+    """Draw at most as many records as a trail has: older equal ones cannot be told apart."""
     distinct, ordered = draw(st.booleans()), draw(st.booleans())
     rows: list[Row] = []
     aborted: set[int] = set()
@@ -115,7 +115,7 @@ def worlds(draw: st.DrawFn) -> World:
 
 
 def noted(source: FakeCluster, committed: int) -> TrackedOffset | None:
-    """What a tracker notes of a position, as it comes out of the topic again."""
+    """Return the tracked offset of a position as it is read from the topic."""
     at = (HERE, committed)
     logs = source.offsets([HERE])
     before = last_consumed(logs, source, [at])[at]
@@ -128,7 +128,7 @@ def noted(source: FakeCluster, committed: int) -> TrackedOffset | None:
 
 
 class Asked:
-    """All methods, over one world."""
+    """All methods on one world."""
 
     def __init__(self, world: World, committed: int, *, timed: bool = True) -> None:
         self._world = world
@@ -194,7 +194,7 @@ def test_nothing_is_skipped_and_bounds_hold(world: World, timed: bool, data: st.
 @settings(deadline=None, max_examples=examples(200))
 @given(worlds(), st.data())
 def test_distinguishable_copies_are_passed(world: World, data: st.DataObject) -> None:
-    """The position is exact, and its bound is 0, where no two records are equal."""
+    """If no two records are equal, the offset is exact and its bound is 0."""
     committed = data.draw(st.integers(0, world.source.end))
     answer = Asked(world, committed).said()["record-match"]
     decided = [row[0] for row in world.source.rows if row[0] not in world.source.aborted]
@@ -223,7 +223,7 @@ def test_with_the_source_silent_the_end_of_the_log_bounds_it(
 
 
 def world(aborted: range, total: int, *, everything: bool, retried: bool = False) -> World:
-    """One aborted transaction, whose records may come again as they were behind it."""
+    """Create one aborted transaction whose records may follow again."""
     back = len(aborted) + 1
     rows: list[Row] = [
         (n, 1_000 + of, b"k", b"v%d" % of, ())
@@ -250,7 +250,7 @@ def test_group_after_31_aborted_records_resumes_after_their_copies(
 
 @pytest.mark.parametrize("everything", [True, False])
 def test_retried_records_are_not_mistaken_for_aborted_ones(everything: bool) -> None:
-    """With all of both there it is clear; with the first copies alone it is not."""
+    """With both copies it is clear; with only the first it is not."""
     found = world(range(100, 131), 200, everything=everything, retried=True)
     answer = Asked(found, 132).said()["record-match"]
     exact = 131 if everything else 100

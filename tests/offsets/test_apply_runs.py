@@ -1,4 +1,4 @@
-"""Runs that commit offsets: what is written, what is said of it, and what a crash leaves behind."""
+"""Runs that commit offsets: what is written, what is reported, and what a crash leaves."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -50,10 +50,10 @@ LINK = read(FILE, Path("x.yaml")).link()
 
 @dataclass
 class Site:
-    """What one process sees of the cluster, and does to it; implements both ports of a step.
+    """One process's view of the cluster; implements both ports of a step.
 
     Attributes:
-        fall: is told each point of the journal.
+        fall: called at each point of the journal.
     """
 
     standing: FakeCluster
@@ -77,7 +77,7 @@ class Site:
 
 @dataclass
 class Ran:
-    """A run that came to an end."""
+    """A run that ended."""
 
     ending: Ending
     state: RunState
@@ -97,7 +97,7 @@ def undone(entries: Sequence[Mapping[str, Any]]) -> Undoable:
 
 
 def cluster() -> FakeCluster:
-    """Group a stands nowhere, b in both partitions, c in one of them."""
+    """Create groups: a without offsets, b with both partitions, c with one."""
     held = {
         "b": {PLACES[0]: Committed(10, 2, "mine"), PLACES[1]: Committed(20)},
         "c": {PLACES[1]: Committed(30)},
@@ -225,7 +225,7 @@ def join(standing: FakeCluster) -> None:
 
 @pytest.mark.parametrize("at", [40, 50, 70])
 def test_offset_changed_since_the_plan(at: int) -> None:
-    """Whatever a plan would say by now, the one that was looked at was made from something else."""
+    """The approved plan was made from other offsets."""
     standing = cluster()
     found = plan_of(standing, WANTED)
     held = standing.positions["b"]
@@ -296,7 +296,7 @@ def test_a_plan_that_writes_nothing() -> None:
 
 
 def crash_points() -> Iterator[Callable[[FakeCluster], Callable[[str], Any]]]:
-    """Before, inside and after each effect, and around each entry of the journal."""
+    """Return the points before, inside and after each effect, and around each journal entry."""
     for number in range(len(WANTED)):
 
         def inside(standing: FakeCluster, number: int = number) -> Callable[[str], Any]:

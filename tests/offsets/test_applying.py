@@ -1,4 +1,4 @@
-"""What a plan says, case by case and for everything that Hypothesis thinks of."""
+"""Plans to commit offsets, by cases and by generated input."""
 
 from datetime import UTC, datetime
 
@@ -106,7 +106,7 @@ RESET = "the group was reset backwards after 2026-03-05 17:02:31 UTC"
 
 
 def unproven(before: int | None, likely: int | None = 30, *, commit: bool = True) -> Line:
-    """Evidence of a lost source leads to 100; the target's log has grown to 1,000 since."""
+    """Evidence of a lost source suggests 100; the target's log has grown to 1,000 since."""
     wanted = wants(100, Bounds(500, None, likely, RESET))
     positions = {} if before is None else {PLACE: Committed(before)}
     reader = TargetState({"g": group("g")}, {"g": positions}, {PLACE: OffsetRange(0, 1_000)})
@@ -134,7 +134,7 @@ def test_unproven_offsets_are_written_unless_the_policy_refuses() -> None:
 def test_higher_committed_offset_is_kept(
     before: int, likely: int | None, rereads: int, left: int | None, explained: bool
 ) -> None:
-    """MirrorMaker 2 may have committed there before a reset: only its own doubt explains it."""
+    """MirrorMaker 2 may have committed it before a reset: only its own uncertainty explains it."""
     found = unproven(before, likely)
     assert (found.action, found.precheck) == (Action.KEPT, Precheck.MOVES_BACKWARDS)
     assert (found.rereads_at_most, found.rereads_likely) == (rereads, left)

@@ -1,4 +1,4 @@
-"""A copy of `__consumer_offsets`: what counts of it, how old it is, and what it is good for."""
+"""A copy of `__consumer_offsets`: what counts, how old it is, and what it proves."""
 
 from collections.abc import Sequence
 
@@ -179,7 +179,7 @@ def test_positions_of_the_copy_are_clamped_to_the_targets_log(
 
 
 def _tracked_offsets(target: FakeCluster) -> dict[GroupPartition, TrackedOffset]:
-    """Somebody else's tracked shows that offsets are kept."""
+    """Tracked offsets of another group show that offsets are preserved."""
     log = target.offsets([ORDERS])[ORDERS]
     last = step_of(target.logs[ORDERS].rows[-1])
     records = (ConsumedRecord(last.fingerprint, last.timestamp_ms),)

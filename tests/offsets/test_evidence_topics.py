@@ -1,4 +1,4 @@
-"""What counts of timestamps whose key stands in several places."""
+"""Which timestamp counts if its key is in several partitions."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Copies that name their source offset: whatever else stands between them, nothing is skipped."""
+"""Copies that name their source offset: nothing is skipped, whatever else is between them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -43,13 +43,13 @@ SOURCE_ID = "id of source"
 
 
 def own(offset: int, cluster: str = SOURCE_ID, topic: str = "t", partition: int = 0) -> Headers:
-    """What drctl puts on a copy."""
+    """Return the header that drctl adds to a copy."""
     where = Provenance(cluster, topic, partition, offset, 1000 + offset)
     return ((provenance.HEADER.encode(), provenance.encode(where)),)
 
 
 def migrated(offset: int, cluster: str | None = SOURCE_ID) -> Headers:
-    """What Redpanda Migrator puts on a copy."""
+    """Return the header that Redpanda Migrator adds to a copy."""
     name = migrator_headers.OFFSET_HEADER.encode()
     told = ((name, migrator_headers.encode_offset(offset)),)
     if cluster is None:
@@ -59,7 +59,7 @@ def migrated(offset: int, cluster: str | None = SOURCE_ID) -> Headers:
 
 
 def record(offset: int, headers: Headers = (), of: int | None = None) -> Row:
-    """At an offset of the target, the copy of a record of the source, or somebody else's."""
+    """Return a record at a target offset: the copy of a source record, or another one."""
     if of is None:
         return (offset, 5, None, b"local", headers)
     return (offset, 1000 + of, b"k", b"v%d" % of, headers)
@@ -70,7 +70,7 @@ class World:
     """A source log and its copy.
 
     Attributes:
-        copied: at each target offset, the source offset of which it is a copy; None for others'.
+        copied: source offset of the copy at each target offset; None for other records.
     """
 
     source: FakeLog
@@ -78,7 +78,7 @@ class World:
     copied: dict[int, int | None]
 
     def furthest(self, committed: int) -> int:
-        """The last position behind which every copied record that was not consumed comes."""
+        """Return the highest offset that precedes every copied record that was not consumed."""
         lasts: dict[int, int] = {}
         for there, here in self.copied.items():
             if here is not None and here >= committed:
@@ -86,7 +86,7 @@ class World:
         return min(lasts.values(), default=self.target.end)
 
     def reread(self, position: int, committed: int) -> int:
-        """Copies of consumed records from a position on, each counted once."""
+        """Return the number of consumed records with copies from an offset on."""
         again = {h for t, h in self.copied.items() if t >= position and h is not None}
         return sum(h < committed for h in again)
 
@@ -103,7 +103,7 @@ class World:
         return method.answers([question])[question]
 
     def around(self, committed: int) -> tuple[int, int]:
-        """How many copies there are next to a position, as far as they count."""
+        """Return the number of copies near an offset, as far as they count."""
         at = self.furthest(committed)
         named = {
             here for t, here in self.copied.items() if here is not None and abs(t - at) < WITHIN
@@ -118,7 +118,7 @@ class World:
 
 
 def world(runs: Sequence[tuple[str, int, int]], start: int = 0, headers: str = "migrated") -> World:
-    """A target of runs: `("copies", first, end)`, `("others", count, 0)`, `("holes", count, 0)`."""
+    """Create a target from runs such as `("copies", first, end)` and `("holes", count, 0)`."""
     named = {"migrated": migrated, "own": own}[headers]
     rows: list[Row] = []
     copied: dict[int, int | None] = {}
@@ -146,7 +146,7 @@ RUNS = st.one_of(
 
 @st.composite
 def replicated(draw: st.DrawFn, again: bool) -> World:
-    """Records in the source's order, others' between them; at some places the replicator fell."""
+    """Draw records in source order with others in between; the replicator restarted at times."""
     runs: list[tuple[str, int, int]] = []
     at = draw(st.integers(0, 30))
     for kind, first, end in draw(st.lists(RUNS, max_size=8)):
@@ -195,7 +195,7 @@ def test_nothing_is_skipped_after_a_crash_of_the_replicator(found: World, at: in
 @settings(max_examples=examples(30), deadline=None)
 @given(st.integers(0, 30_000), st.integers(0, 20_000), st.integers(0, 12_000))
 def test_long_logs_take_few_reads(others: int, holes: int, at: int) -> None:
-    """Others wrote before and behind; the copies in the middle are found by halving."""
+    """Other records precede and follow; the copies in the middle are found by bisection."""
     runs = [("copies", 0, 40), ("others", others, 0), ("copies", 40, 10_000), ("holes", holes, 0)]
     found = world([*runs, ("others", others, 0)])
     source, target = FakeCluster({HERE: found.source}), FakeCluster({THERE: found.target})
@@ -323,7 +323,7 @@ def test_headers_are_verified_with_the_tracked_offset() -> None:
 
 
 def forged(at: int, *upstream: int, true: bool = True, length: int = 900) -> World:
-    """Copies of a replicator that names no offsets; and somebody's own records among them."""
+    """Copies without headers, with forged records of somebody else among them."""
     source = [record(n, (), n) for n in range(length)]
     rows = [record(n, (), n) for n in range(length)]
     last = length
@@ -340,7 +340,7 @@ def forged(at: int, *upstream: int, true: bool = True, length: int = 900) -> Wor
 def test_a_forged_header_moves_nobody_past_unread_records(
     upstream: tuple[int, ...], committed: int, dead: bool
 ) -> None:
-    """One record at the end of the log sent groups of any position to the end, bound 0."""
+    """One record at the end of the log once moved groups of any offset to the end, with bound 0."""
     answer = forged(900, *upstream).asks(committed, dead=dead)
     if isinstance(answer, Answer) and answer.target_offset > 0:
         assert answer.skips_at_most is None
@@ -356,7 +356,7 @@ def test_a_forged_header_among_the_first_records_promises_nothing() -> None:
 
 
 def test_a_forged_header_contradicts_no_true_evidence() -> None:
-    """An answer without a bound is none of those that are held against each other."""
+    """An answer without a bound is not compared with others."""
     answer = forged(900, 99).asks(200)
     assert isinstance(answer, Answer)
     log = PartitionOffsets(0, 901, 901)

@@ -1,4 +1,4 @@
-"""Each method's answer from evidence laid out by hand, and the choice among them."""
+"""Each method's answer from given evidence, and the choice among them."""
 
 from collections.abc import Sequence
 
@@ -117,7 +117,7 @@ def test_a_checkpoint_that_could_skip(
 
 
 def test_an_offset_of_before_the_sources_offsets_began_again_means_another_record() -> None:
-    """The topic was recreated there: the new one's syncs would lead far beyond."""
+    """The topic was recreated there: offset syncs of the new one would skip far ahead."""
     pairs = ((100, 90), (5_000, 900), (0, 910), (100, 950))
     assert ask(syncs(*pairs, noted_ms=40_001), 5_000) == OFFSETS_RESET
     assert isinstance(ask(syncs(*pairs, noted_ms=40_002), 100), Answer)
@@ -186,7 +186,7 @@ def preserved(source: FakeCluster, target: FakeCluster) -> SameOffsets:
 
 
 def survived(target: FakeCluster, *tracked_offsets: tuple[int, int]) -> SameOffsets:
-    """The source is silent; of some offsets it is noted which record stood before them."""
+    """The source is unreachable; tracked offsets name the preceding record of some offsets."""
     noted = {}
     for number, (offset, of) in enumerate(tracked_offsets):
         step = step_of((of, of, None, b"v%d" % of, ()))

@@ -1,4 +1,4 @@
-"""Milestones: how they are spread, what they cost, and what they are good for on a bad day."""
+"""Milestones: how they are spread, what they cost, and what they are worth after a loss."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -51,7 +51,7 @@ def distances(tracked: TrackedOffset) -> list[int]:
 
 
 def well_spread(found: Sequence[int]) -> bool:
-    """Each at most so many times as far back as the one before."""
+    """Assert that each is at most so many times as far back as the one before."""
     return all(near < far <= SPACING * near for near, far in pairwise((MOST_RECORDS, *found)))
 
 
@@ -173,7 +173,7 @@ def test_what_cannot_be_read_does_not_spoil_the_pass(source: FakeCluster, one: O
 def test_they_are_well_spread_whatever_is_known(
     offset: int, start: int, known: set[int], turn: int
 ) -> None:
-    """Every offset holds a record, and everything that is asked for is read."""
+    """Every offset has a record, and every request is answered."""
 
     class Whole:
         def read(self, ranges: TopicRanges, *, uncommitted: bool = False) -> Any:
@@ -198,7 +198,7 @@ def test_they_are_well_spread_whatever_is_known(
 
 
 class World:
-    """A tracked source that is lost, and what was replicated of it."""
+    """A tracked source that is lost, and its replica."""
 
     def __init__(self, passes: Sequence[int]) -> None:
         self.source = source_of({ORDERS: log(LONG, rows=ROWS)})
@@ -208,7 +208,7 @@ class World:
             assert self.one.run().complete
 
     def asks(self, copied: int, *, others: int = 0, timed: bool = True) -> Answer | NoAnswer:
-        """Where the group goes on, if so many records were copied when the source was lost."""
+        """Return where the group resumes if this many records were replicated before the loss."""
         late = NOON + 10**6
         rows: list[Row] = [(n + 7, *ROWS[n][1:]) for n in range(copied)]
         rows += [(copied + 7 + n, late + n, None, b"since", ()) for n in range(others)]

@@ -1,4 +1,4 @@
-"""What is read from MirrorMaker 2's offset-sync and checkpoint topics."""
+"""Reading MirrorMaker 2's offset-sync and checkpoint topics."""
 
 from drctl.formats import checkpoints, offset_syncs
 from drctl.model.topology import Row, TopicPartition, Unavailable
@@ -18,7 +18,7 @@ ORDERS = TopicPartition("orders", 0)
 
 
 def sync(offset: int, *pair: int, at_ms: int, partition: int = 0) -> Row:
-    """A sync of these offsets upstream and downstream; a tombstone without them."""
+    """Return an offset sync of these source and target offsets; a tombstone without them."""
     key = offset_syncs.encode_key(offset_syncs.SyncedPartition("orders", partition))
     value = offset_syncs.encode_value(offset_syncs.OffsetSync(*pair)) if pair else None
     return offset, at_ms, key, value, ()
@@ -35,7 +35,7 @@ def undecodable(offset: int) -> Row:
 
 
 def cluster(name: str, **topics: list[Row] | Unavailable) -> FakeCluster:
-    """Keyword arguments are attributes of `NAMES`."""
+    """Create a cluster; keyword arguments are attributes of `NAMES`."""
     logs = {
         TopicPartition(getattr(NAMES, topic), 0): rows
         if isinstance(rows, Unavailable)

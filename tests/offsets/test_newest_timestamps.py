@@ -1,4 +1,4 @@
-"""The newest row of each key, whatever comes in which order and however little fits in memory."""
+"""The newest row of each key, in any order and with little memory."""
 
 from collections.abc import Iterable, Sequence
 
@@ -40,7 +40,7 @@ RECORDS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 5), KEYS, VALUES)
 
 
 def chunks(records: Sequence[tuple[int, int, bytes | None, bytes | None]]) -> list[Chunk]:
-    """Each record in a chunk of its own; offsets count up in each partition."""
+    """Return each record in a chunk of its own; offsets increase in each partition."""
     ends = {0: 0, 1: 0}
     made = []
     for partition, time, key, value in records:
@@ -51,14 +51,14 @@ def chunks(records: Sequence[tuple[int, int, bytes | None, bytes | None]]) -> li
 
 
 def newest(given: Iterable[Chunk], held: int) -> tuple[list[TimestampRow], list[TimestampRow]]:
-    """What did not decode, and the newest rows."""
+    """Return undecodable records and the newest rows."""
     found = NewestTimestamps(RowDecoder(ALL), TemporaryEntries, held)
     wrong = [row for chunk in given for row in found.take(chunk)]
     return wrong, list(found.rows())
 
 
 def slowly(given: Iterable[Chunk]) -> list[tuple[object, ...]]:
-    """The same, as obviously as can be: the last of each partition, and of these the youngest."""
+    """Return the same in an obvious way: the last of each partition, and of these the newest."""
     last: dict[tuple[object, ...], dict[int, tuple[int, int, TimestampRow]]] = {}
     for chunk in given:
         for row in RowDecoder(ALL).rows(chunk):

@@ -1,4 +1,4 @@
-"""Whatever happened to a log on its way, no method that reads records skips one."""
+"""Whatever happened to a log, no method that reads records skips one."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,8 +26,8 @@ class World:
     """A source log and its copy.
 
     Attributes:
-        copies: of each source offset, the target offsets that hold it.
-        syncs: as MirrorMaker 2 would have written them.
+        copies: target offsets of each source offset.
+        syncs: offset syncs as MirrorMaker 2 writes them.
     """
 
     source: FakeLog
@@ -36,19 +36,19 @@ class World:
     syncs: tuple[Sync, ...]
 
     def furthest(self, committed: int) -> int:
-        """The last position behind which every copied record that was not consumed still comes."""
+        """Return the highest offset that precedes every copied record that was not consumed."""
         lasts = [max(c) for offset, c in self.copies.items() if offset >= committed]
         return min(lasts, default=self.target.end)
 
     @property
     def copied_twice(self) -> bool:
-        """Whether the replicator fell: bounds do not count what it copied again."""
+        """Whether the replicator restarted: bounds do not count what it copied again."""
         return any(len(copies) > 1 for copies in self.copies.values())
 
     def reread(self, position: int, committed: int) -> int:
-        """Records between a position and the first copy of the last consumed one, with it.
+        """Return the records from an offset to the first copy of the last consumed one.
 
-        Later copies of consumed records are read again whatever the position.
+        Later copies of consumed records are read again in any case.
         """
         consumed = [c for offset, c in sorted(self.copies.items()) if offset < committed]
         exact = min(consumed[-1]) + 1 if consumed else position
@@ -57,7 +57,7 @@ class World:
 
 @st.composite
 def worlds(draw: st.DrawFn, ordered: bool = False) -> World:
-    """Few different records, so that many are equal; holes, records copied twice, a missing end."""
+    """Draw few distinct records, so many are equal; gaps, duplicates, a missing end."""
     content = st.tuples(st.sampled_from([None, b"", b"a"]), st.sampled_from([None, b"x", b"y"]))
     drawn = draw(st.lists(st.tuples(content, st.integers(-2, 3), st.booleans()), max_size=60))
     rows: list[Row] = []
@@ -91,7 +91,7 @@ def _copied(draw: st.DrawFn, source: FakeLog) -> World:
 
 
 def _order(until: int, again: set[int]) -> Iterator[int]:
-    """At some places the replicator fell, and went on a few records before."""
+    """Return an order with restarts of the replicator a few records earlier."""
     for number in range(until):
         yield number
         if number in again:
@@ -183,7 +183,7 @@ def test_failed_timestamp_lookup_is_not_an_empty_target() -> None:
 
 
 def _sparse(count: int, copied: int, every: int, run: int) -> World:
-    """Only some offsets hold a record, as in logs of transactions; the same one `run` times."""
+    """Return a log with gaps, as with transactions; the same record `run` times."""
     content = [(1000 + n // run, b"k", b"v%d" % (n // run)) for n in range(count)]
     rows: list[Row] = [(every * n, *record, ()) for n, record in enumerate(content)]
     there: list[Row] = [(n, *record, ()) for n, record in enumerate(content[:copied])]

@@ -1,4 +1,4 @@
-"""Snapshots and translations as files: there and back, and every way in which one is wrong."""
+"""Snapshots and translations as files: written, read back, and every kind of damage."""
 
 import json
 from datetime import UTC, datetime

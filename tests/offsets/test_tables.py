@@ -1,4 +1,4 @@
-"""What a terminal shows of a translation, whatever its width."""
+"""Translations on a terminal of any width."""
 
 from dataclasses import replace
 from io import StringIO

@@ -1,4 +1,4 @@
-"""What is noted of positions: when they move, vanish, cannot be seen, or are watched by two."""
+"""What is tracked if offsets move, vanish, cannot be read, or have two trackers."""
 
 import pytest
 
@@ -54,7 +54,7 @@ def one(source: FakeCluster, topic: Topic, clock: Clock) -> OneTracker:
 
 
 def noted(one: OneTracker) -> tuple[int, int]:
-    """Tracked offsets written and deleted by a pass that goes well."""
+    """Return the tracked offsets that a successful pass writes and deletes."""
     result = one.run()
     assert result.failed is None
     assert result.look is not None
@@ -319,7 +319,7 @@ def test_a_cluster_does_not_keep_its_own_tracked_offsets(one: OneTracker) -> Non
 
 
 class Race:
-    """Two trackers; the first one is slow: between its look and its writing the second passes."""
+    """Two trackers: the second completes a pass while the first is between reading and writing."""
 
     def __init__(self, source: FakeCluster, topic: Topic) -> None:
         self.source, self.topic = source, topic
@@ -327,7 +327,7 @@ class Race:
         self.slow, self.quick = (OneTracker(source, topic, self.clock) for _ in range(2))
 
     def run(self, offset: int) -> None:
-        """Meanwhile the group moves on to this offset."""
+        """Run while the group moves to this offset."""
         look = self.slow.tracker.look(self.slow.store.catch_up(), "id", lambda _: None)
         self.source.stand("billing", orders=offset)
         self.clock.after(1_000)

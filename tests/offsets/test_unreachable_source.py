@@ -1,4 +1,4 @@
-"""What answers are worth while the source is silent: held against what a group may have done."""
+"""Translation with an unreachable source, compared with what a group may have done."""
 
 from datetime import UTC, datetime
 
@@ -45,7 +45,7 @@ def silent(
     log: PartitionOffsets = LOG,
     unproven: bool = True,
 ) -> Translation:
-    """Of one group that stood on a source that is gone."""
+    """Return evidence of one group of a lost source."""
     known = last_known(evidence, lambda topic: topic) or {ROW: LastKnown(None)}
     found = evidence.mirrored
     logs = {PLACE: log}
@@ -84,7 +84,7 @@ def test_syncs_translate_the_checkpoints_own_offset() -> None:
 
 @pytest.mark.parametrize("at_ms", [-(2**63), -(2**53), -1, 0, 253_402_300_800_000, 2**63 - 1])
 def test_a_note_may_be_of_any_moment(at_ms: int) -> None:
-    """Whoever writes it chooses the number: a failover does not end by it."""
+    """Its writer chooses the number; a failover must not fail because of it."""
     tracked = Answer(Method.TRACKED_OFFSET, 440, 0, 0, "seen", max(0.0, (NOW - at_ms) / 1000))
     times = time_of(440, 0, (NOW - at_ms) / 1000)
     ((_, found), (_, other)) = adjusted_for_unreachable_source(
@@ -95,7 +95,7 @@ def test_a_note_may_be_of_any_moment(at_ms: int) -> None:
 
 
 def test_of_notes_the_newest_counts_whoever_made_it() -> None:
-    """A checkpoint of before a reset that drctl saw is not believed, and the other way round."""
+    """A checkpoint from before a reset that drctl recorded does not count, and vice versa."""
     for observed_ms, offset, committed in ((NOW - 9_000, 200, 200), (NOW - 99_000, 900, 500)):
         tracked_offsets = {ROW: TrackedOffset(offset, -1, "", observed_ms, ())}
         evidence = Evidence(mirrored=mirrored(NOTED, (150, 140)), tracked_offsets=tracked_offsets)
@@ -192,7 +192,7 @@ def test_newer_evidence_of_a_lower_offset_voids_older_of_a_higher(
 def test_the_bound_holds_whatever_the_group_consumed_since(
     noted: int, since: int, step: int, more: int
 ) -> None:
-    """Offsets are the same on both sides; the group went on by `since` records, all copied."""
+    """Offsets are preserved; the group consumed `since` more records, all replicated."""
     end = noted + since + more
     syncs = [(at, at) for at in range(0, end, step)]
     checkpoint = Checkpoint(noted, max(at for at, _ in syncs if at <= noted), NOW - 1_000)

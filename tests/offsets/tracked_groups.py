@@ -1,4 +1,4 @@
-"""Groups of a source and the tracked offsets topic, both in memory."""
+"""Groups of a source and the tracked offsets topic, in memory."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ SOURCE_ID, TARGET_ID = "id-of-source", "id-of-target"
 
 
 def row(offset: int) -> Row:
-    """A record like no other."""
+    """Return a unique record."""
     return (offset, NOON - HOUR + offset, b"k%d" % offset, b"v%d" % offset, ())
 
 
@@ -32,7 +32,7 @@ def log(end: int, start: int = 0, rows: Sequence[Row] | None = None) -> FakeLog:
 
 
 def source_of(logs: dict[TopicPartition, FakeLog]) -> FakeCluster:
-    """A cluster with topics and groups."""
+    """Create a cluster with topics and groups."""
     return FakeCluster(dict(logs), "source", config={})
 
 
@@ -41,7 +41,7 @@ class Topic:
     """The tracked offsets topic before compaction.
 
     Attributes:
-        silent: whether nobody answers.
+        silent: whether it does not respond.
     """
 
     records: list[Change] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Topic:
     silent: bool = False
 
     def compacted(self) -> "Topic":
-        """What is left in the end."""
+        """Return what compaction leaves."""
         return Topic(list(dict(self.records).items()), self.exists)
 
     def log(self) -> TrackingLog:
@@ -58,7 +58,7 @@ class Topic:
         return found
 
     def tracked_offsets(self) -> Mapping[GroupPartition, TrackedOffset]:
-        """As somebody sees them who translates while the source is dead."""
+        """Return the tracked offsets as read for a translation with a dead source."""
         found, damaged = tracked_offsets_of(self.log(), SOURCE_ID, None, None)
         assert not damaged
         return found
@@ -85,7 +85,7 @@ class Store:
         return self._log
 
     def check(self) -> None:
-        """It may be written."""
+        """Allow writing."""
 
     def write(self, changes: Sequence[Change]) -> None:
         self.catch_up()
@@ -95,7 +95,7 @@ class Store:
 
 
 class Carries:
-    """A link that carries topics and groups of some names."""
+    """A link that carries these topics and groups."""
 
     def __init__(self, topics: Collection[str], groups: Collection[str]) -> None:
         self._topics, self._groups = topics, groups
@@ -114,7 +114,7 @@ class Carries:
 
 
 class Clock:
-    """Time that passes when told."""
+    """Advances only when told to."""
 
     def __init__(self, now_ms: int = NOON) -> None:
         self.now_ms = now_ms
@@ -128,7 +128,7 @@ class Clock:
 
 
 class OneTracker:
-    """A `drctl offsets track` that looks when it is told to."""
+    """A `drctl offsets track` that makes a pass when told to."""
 
     def __init__(
         self,
@@ -154,5 +154,5 @@ def fingerprints(tracked: TrackedOffset) -> list[int]:
 
 
 def of_rows(*offsets: int) -> list[int]:
-    """The fingerprints of these records."""
+    """Return the fingerprints of these records."""
     return [step_of(row(offset)).fingerprint for offset in offsets]

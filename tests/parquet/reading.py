@@ -9,7 +9,7 @@ from drctl.model.gap import Inversion
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
-    """The rows of a file or folder, with timestamps in milliseconds."""
+    """Return the rows of a file or folder, with timestamps in milliseconds."""
     table = pq.read_table(path)
     times = [n // 1_000_000 for n in table["timestamp"].cast("int64").to_pylist()]
     rows = table.drop_columns("timestamp").to_pylist()
@@ -17,5 +17,5 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 
 
 def inversions_of(folder: Path) -> list[Inversion]:
-    """What a folder of inversions holds."""
+    """Return the content of a folder of inversions."""
     return [Inversion(**row) for row in pq.read_table(folder).to_pylist()]

@@ -1,4 +1,4 @@
-"""The Parquet of inversions that drctl writes itself: all of them, as Spark would write them."""
+"""The Parquet of inversions that drctl writes itself equals Spark's."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The Parquet that drctl writes itself: what it holds, and that it is what Spark would write."""
+"""The Parquet of records that drctl writes itself equals Spark's."""
 
 import resource
 import subprocess

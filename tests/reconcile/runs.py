@@ -1,4 +1,4 @@
-"""Runs of `drctl reconcile` over a world in memory; each process has a writer of its own."""
+"""Runs of `drctl reconcile` in memory; each process has a writer of its own."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -24,17 +24,17 @@ LINK = link("a", "b")
 
 
 def world(*orders: OrderVerdict) -> World:
-    """Records that are missing, with these verdicts."""
+    """Create missing records with these verdicts."""
     rows = [row(offset) for offset in range(len(orders))]
     return World({PLACE: rows}, {(PLACE, n): o for n, o in enumerate(orders)}, {PLACE: rows})
 
 
 @dataclass
 class Site:
-    """What runs meet.
+    """The state that runs find.
 
     Attributes:
-        steps: after how many calls the process dies, or the target fails; None: never.
+        steps: number of calls until the process dies or the target fails; None for never.
         looking: whether nothing may be written now.
     """
 
@@ -52,7 +52,7 @@ class Site:
         self.config = SimpleNamespace(state_dir=self.folder)
 
     def opened(self) -> Opened:
-        """What a process has at hand."""
+        """Return the ports of a process."""
         policies = Policies(self.action, conflicting=self.conflicting)
         rows = self.world.rows()
 
@@ -82,20 +82,20 @@ class Site:
         return nullcontext(FakeCopier(self.world.target, self.steps, **more))
 
     def process(self) -> tuple[ResultReader, ResultWriter]:
-        """A process of its own: it looks, and acts."""
+        """Return a new process."""
         reader = ResultReader(self.config, LINK, lambda _reader, _mode: ())
         reader._of_result = self.opened()
         return reader, ResultWriter(self.config, LINK, self.folder, {}, reader=reader)
 
     def plan(self) -> Plan:
-        """As `drctl reconcile` makes it."""
+        """Return the plan of `drctl reconcile`."""
         found = self.opened()
         return reconcile_plan(LINK, found.plan, wish_of(found))
 
 
 @contextmanager
 def sites(folder: Path) -> Iterator[Callable[..., Site]]:
-    """Makes one; its clusters are those in memory."""
+    """Create a site with clusters in memory."""
     made: list[Site] = []
 
     def make(world: World, **more: Any) -> Site:

@@ -1,4 +1,4 @@
-"""The command before it meets a cluster, and what it draws on a terminal."""
+"""The command before it connects, and what it draws on a terminal."""
 
 import json
 from io import StringIO

@@ -1,4 +1,4 @@
-"""Whatever is killed, wherever: run again until done, each record is there once, in order."""
+"""Wherever it is killed: repeated until done, each record is there once, in order."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ ACTIONS = st.sampled_from([Action.COPY, Action.QUARANTINE, Action.DISCARD])
 
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
-    """Some partitions, of whose records some are wanted and some are gone since."""
+    """Draw partitions with records to copy, some of which are gone."""
     every, held, verdicts = {}, {}, {}
     for number in range(draw(st.integers(1, 3))):
         place = TopicPartition(T, number)
@@ -37,7 +37,7 @@ def worlds(draw: st.DrawFn) -> World:
 
 
 def wanted(world: World, place: TopicPartition, orders: Sequence[OrderVerdict]) -> list[int]:
-    """What a partition of the target is to hold, in this order."""
+    """Return what a partition of the target must contain, in order."""
     held = {each[0] for each in world.held[place]}
     return sorted(
         offset

@@ -1,4 +1,4 @@
-"""Records that another gap result has put aside or given up are not decided on a second time."""
+"""Records that another result quarantined or discarded are not decided on again."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -30,7 +30,7 @@ NEWEST = row(9)[1]
 def aside(
     through: int, action: Action = Action.QUARANTINE, left: LeftMissing | None = None
 ) -> Segment:
-    """Where nothing is said of which these are, a drctl of before has kept it."""
+    """Return earlier decisions; without record lists they come from an older drctl."""
     return Segment(action, through, 1, 1, left=left)
 
 
@@ -43,7 +43,7 @@ def planned(
     order: OrderVerdict = SAFE,
     overridden: Mapping[Precheck, str] = MappingProxyType({}),
 ) -> ReconcilePlan:
-    """Safe records at 0 to 3, a conflicting one at 4; what was done with them before."""
+    """Safe records at 0 to 3, a conflicting one at 4, and earlier decisions on them."""
     rows = [row(offset) for offset in range(5)]
     verdicts = {(PLACE, n): CONFLICTING if n == 4 else SAFE for n in range(5)}
     world = World({PLACE: rows}, verdicts, {PLACE: rows})
@@ -62,7 +62,7 @@ def reasons(plan: ReconcilePlan) -> list[str]:
 def test_what_another_result_left_missing_is_not_decided_on_twice(
     action: Action, order: OrderVerdict
 ) -> None:
-    """Also where it was of another verdict then: applications have written since."""
+    """Also if its verdict was different: applications have written since."""
     plan = planned(aside(2, action), order=order)
     assert (reasons(plan), plan.acting) == (["3"], ())
     (told,) = plan.blocked
@@ -114,7 +114,7 @@ def test_what_is_known_to_be_decided_is_taken_over(action: Action, everywhere: A
 
 
 def test_of_a_topic_without_an_id_nothing_is_taken_over() -> None:
-    """It may be another one by now: it is refused instead."""
+    """It may be another topic by now, so it is refused."""
     rows = [row(offset) for offset in range(2)]
     world = World({PLACE: rows}, {(PLACE, n): SAFE for n in range(2)}, {PLACE: rows})
     before = Progress("", "t", (aside(1, left=LeftMissing(((0, 1),), NEWEST)),))
@@ -188,7 +188,7 @@ VERDICTS = st.sampled_from(list(OrderVerdict))
 @settings(max_examples=examples(200), deadline=None)
 @given(st.data())
 def test_over_two_incidents_each_record_is_decided_on_once(data: st.DataObject) -> None:
-    """The first may have been left half done; retention may have taken some since."""
+    """The first may be incomplete; retention may have deleted some since."""
     offsets = sorted(data.draw(st.sets(st.integers(0, 30), min_size=1, max_size=12)))
     every = [row(offset) for offset in offsets]
     of_first = {(PLACE, n): data.draw(VERDICTS) for n in offsets}

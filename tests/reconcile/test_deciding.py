@@ -1,4 +1,4 @@
-"""What is decided before anything is done: policies, prechecks, plans, documents."""
+"""Decisions before anything changes: policies, prechecks, plans, documents."""
 
 import json
 from dataclasses import replace
@@ -75,7 +75,7 @@ def test_where_the_order_of_a_partition_counts_everything_behind_something_newer
 
 
 def moved(seen: World, **log: int) -> set[Precheck]:
-    """The prechecks that fail once the source's log is like this."""
+    """Return the prechecks that fail if the source's log has changed like this."""
     reader = seen.reader()
     offsets = replace(reader.source.logs[PLACE], **log)
     changed = ClusterStates(replace(reader.source, logs={PLACE: offsets}), reader.target)

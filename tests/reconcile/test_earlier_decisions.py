@@ -1,4 +1,4 @@
-"""Unreplicated records that were left missing before are told from all others, one by one."""
+"""Records that were left missing earlier are distinguished from all others."""
 
 from drctl.model.gap import OrderVerdict, TopicGap
 from drctl.model.topology import TopicPartition

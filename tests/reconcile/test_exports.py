@@ -1,4 +1,4 @@
-"""What counts as exported is what files on this machine hold; no export goes for another one."""
+"""Exported means that files on this host contain it; no other export counts."""
 
 import hashlib
 import json
@@ -41,7 +41,7 @@ def export(
     *,
     beside: bool = False,
 ) -> Path:
-    """An export of these offsets; those of a part that are not among them were gone."""
+    """Write an export of these offsets; offsets that are not in `about` were gone."""
     writer = ExportFolder(folder, dict(about), beside=beside)
     writer.begin([*wanted])
     for each, offsets in wanted.items():
@@ -69,7 +69,7 @@ def everything(folder: Path) -> dict[str, str]:
 
 
 def found(state: Path, offsets: Mapping[RecordSet, tuple[int, ...]], through: int = -1) -> Any:
-    """A run that is to export these records of result r1."""
+    """Return a run that must export these records of result r1."""
 
     def after(place: TopicPartition, out_of_order: Mapping[OrderVerdict, int]) -> list[int]:
         ((order, at),) = out_of_order.items()
@@ -94,7 +94,7 @@ def found(state: Path, offsets: Mapping[RecordSet, tuple[int, ...]], through: in
 
 
 def stand(state: Path, offsets: Mapping[RecordSet, tuple[int, ...]], through: int = -1) -> Any:
-    """How many are due, and what is done."""
+    """Return the number of due and of done records."""
     asked = found(state, offsets, through)
     saved = reconcile._saved(asked)
     return sum(reconcile._due(line, saved) for line in asked.plan.lines), dict(
@@ -103,7 +103,7 @@ def stand(state: Path, offsets: Mapping[RecordSet, tuple[int, ...]], through: in
 
 
 def test_only_the_records_that_an_export_holds_count_as_exported(tmp_path: Path) -> None:
-    """The run home goes on from here to empty the cluster that has the only copy."""
+    """The failback continues by emptying the cluster with the only copy."""
     of_orders, of_audit = part(ORDERS, 3, 4), part(AUDIT, 7)
     conflicting = part(ORDERS, 5, order=CONFLICTING)
     wanted = {of_orders.record_set: (3, 4), of_audit.record_set: (7,), conflicting.record_set: (5,)}
@@ -134,7 +134,7 @@ def test_an_export_counts_as_long_as_its_files_are_whole(tmp_path: Path) -> None
 
 
 def test_an_export_of_other_records_of_the_lane_does_not_count(tmp_path: Path) -> None:
-    """A result that was made anew on another machine goes by the name of the first one."""
+    """A result recreated on another host has the name of the first one."""
     wanted = part(ORDERS, 3, 4)
     export(exports_of(tmp_path, "r1"), {wanted: (3, 4)})
     for others in ((3, 5), (3, 4, 5), (4,)):

@@ -1,4 +1,4 @@
-"""What is kept: progress in its topic, an export in its folder."""
+"""Stored progress: in its topic, and an export in its folder."""
 
 import json
 import stat

@@ -1,4 +1,4 @@
-"""`drctl reconcile` as a run: what its journal says, and that a resume does each record once."""
+"""`drctl reconcile` as a run: its journal, and a resume that does each record once."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -44,10 +44,10 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NewSite]:
 
 
 class Quiet(Switches):
-    """Nothing ends a process but what it writes to."""
+    """A process that only ends at writes."""
 
     def fall(self, point: str) -> None:
-        """Nothing falls."""
+        """Do not end the process."""
 
 
 def engine(at: Site, notes: Notes, clock: Hurried | None = None) -> tuple[Execution, Any]:

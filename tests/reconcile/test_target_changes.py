@@ -1,4 +1,4 @@
-"""What came to the target since the gap result: by content and keys it stands against copying."""
+"""Records added to the target since the gap result, which may block copying."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,7 +32,7 @@ NOTE = "offsets were appended to the target since"
 
 
 def wanted(n: int, key: bytes | None = None) -> Row:
-    """What the source has at this offset."""
+    """Return the source's record at this offset."""
     return row(n, key if key is not None else b"k%d" % n, b"v%d" % n)
 
 
@@ -43,7 +43,7 @@ def copy(of: Row, cluster: str = "A") -> Row:
 
 
 def at(offset: int, of: Row, **changes: Any) -> Row:
-    """The record, as it lies on the target at this offset."""
+    """Return the record at this offset of the target."""
     names = ("offset", "time", "key", "value", "headers")
     held = {**dict(zip(names, of, strict=True)), "offset": offset, **changes}
     return (held["offset"], held["time"], held["key"], held["value"], held["headers"])
@@ -55,7 +55,7 @@ def digest(timed: bool) -> Any:
 
 @dataclass
 class Stage:
-    """Five records are missing in each partition; the target held ten, and holds some more."""
+    """Five records are missing in each partition; the target had ten and has some more."""
 
     came: dict[int, list[Row]]
     orders: Sequence[OrderVerdict] = (SAFE,) * 5

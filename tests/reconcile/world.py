@@ -1,4 +1,4 @@
-"""A source and a transactional target in memory, which can be made to fail at any call."""
+"""A source and a transactional target in memory that can fail at any call."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,13 +31,12 @@ Appended = tuple[Row, bytes]
 
 
 class Killed(BaseException):
-    """The process ends here: nothing of it runs any more."""
+    """The process ends here."""
 
 
 @dataclass
 class Target:
-    """What a cluster holds: committed records by partition, committed progress, one open
-    transaction at most."""
+    """A cluster: committed records by partition, committed progress, one transaction at most."""
 
     logs: dict[TopicPartition, list[Appended]] = field(default_factory=dict)
     notes: dict[bytes, bytes] = field(default_factory=dict)
@@ -62,17 +61,17 @@ class Target:
         self.pending, self.pending_notes = None, []
 
     def offsets(self, to: TopicPartition) -> list[int]:
-        """Source offsets in the order in which they lie there."""
+        """Return source offsets in the order of the target."""
         return [record[0][0] for record in self.logs.get(to, [])]
 
 
 @dataclass
 class FakeCopier:
-    """Implements `Copier`; whoever opens one aborts what was open.
+    """Implements `Copier`; opening one aborts an open transaction.
 
     Attributes:
-        steps: calls until it is killed; None: never.
-        after: whether the last call still has its effect.
+        steps: number of calls until it is killed; None for never.
+        after: whether the last call still takes effect.
     """
 
     target: Target
@@ -128,14 +127,14 @@ class FakeCopier:
             raise self.failing
 
     def abort(self) -> None:
-        """A process that was killed aborts nothing: the next one does."""
+        """Do nothing after a kill: the next process aborts."""
         if self.steps is None or self.steps >= 0:
             self.target.drop()
 
 
 @dataclass
 class FakeSource:
-    """Implements `SourceLog` in pieces of a few records."""
+    """Implements `SourceLog` in chunks of a few records."""
 
     logs: Mapping[TopicPartition, Sequence[Row]]
     chunk: int = 3
@@ -184,13 +183,13 @@ class FakeExporter:
 
 @dataclass
 class World:
-    """A gap result over a source, and the target that it is reconciled with.
+    """A gap result for a source, and the target to reconcile.
 
     Attributes:
-        verdicts: of the records that are wanted, by place and offset.
-        held: what the source still holds; all that is wanted was there once.
-        result: the id of the gap result.
-        seen: where the target ended then.
+        verdicts: verdicts of records to copy by place and offset.
+        held: records that the source still has.
+        result: id of the gap result.
+        seen: end offsets of the target at the time of the result.
     """
 
     held: Mapping[TopicPartition, Sequence[Row]]
@@ -247,7 +246,7 @@ class World:
     def execution(
         self, policies: Policies, copier: FakeCopier, limits: Limits, chunk: int = 3
     ) -> Execution:
-        """Of what is left now: as a process that has just opened its writer."""
+        """Return the run of a new process on what is left."""
         return Execution(
             self.plan(policies),
             self.rows(),

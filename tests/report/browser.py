@@ -1,4 +1,4 @@
-"""Chromium without a window, and a server that remembers what it was asked for."""
+"""Headless Chromium, and a server that records requests."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ _FLAGS = (
 
 @dataclass(slots=True)
 class Site:
-    """What is served, and which paths were asked for."""
+    """A server with pages and the paths that were requested."""
 
     pages: dict[str, str]
     address: str = ""
@@ -62,7 +62,7 @@ def serve(pages: Mapping[str, str]) -> Iterator[Site]:
 
 
 def dump_dom(address: str, profile: Path, scheme: int = LIGHT) -> str:
-    """The document as it is after everything in it has run."""
+    """Return the document after all scripts have run."""
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.fail("Chromium is missing: run scripts/ensure-browser")

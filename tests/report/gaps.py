@@ -1,4 +1,4 @@
-"""Results of a gap analysis, made by hand: what the page and the terminal have to show."""
+"""Gap results for the page and the terminal."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -33,7 +33,7 @@ HOSTILE_TOPIC = "<script>document.title='pwned'</script>\u202e[red]\x1b[31m"
 
 
 def gap(partition: int, read: int, missing: int = 0, **other: object) -> PartitionGap:
-    """A partition whose last `missing` records, one a second, are not on the target."""
+    """Return a partition whose last `missing` records, one per second, are not on the target."""
     tail = PartitionGap(
         partition=partition,
         source_range=OffsetRange(0, read),
@@ -74,7 +74,7 @@ def nothing_missing() -> GapResult:
 
 
 def tail_lost() -> GapResult:
-    """A failover: the last seconds of three topics did not make it, writes went on there."""
+    """Return a failover that lost the last seconds of three topics, with later writes there."""
     random = Random(7)
     lost = {"orders": 12, "payments": 6, "customer-addresses": 3}
     topics, rows, examples = [], [], []
@@ -108,7 +108,7 @@ def tail_lost() -> GapResult:
 
 
 def scattered() -> GapResult:
-    """One in ten records of 400 partitions, all over the day."""
+    """Return one missing record in ten of 400 partitions, all day long."""
     random = Random(3)
     gaps, rows = [], []
     for p in range(400):
@@ -206,7 +206,7 @@ def hostile() -> GapResult:
 @cache
 @cache
 def vast() -> GapResult:
-    """10,000 partitions of 100 topics, all with a gap."""
+    """Return 10,000 partitions of 100 topics, each with missing records."""
     random = Random(1)
     topics = []
     rows = []

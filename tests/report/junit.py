@@ -1,4 +1,4 @@
-"""What the schemas of Ant, Surefire and Jenkins have in common."""
+"""The common subset of the JUnit schemas of Ant, Surefire and Jenkins."""
 
 import re
 from xml.etree import ElementTree
@@ -12,7 +12,7 @@ _SUITE = {
 
 
 def suite_of(text: str) -> Element:
-    """The suite of a document that all of them take."""
+    """Return the suite of a document that all of them accept."""
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e\ufffe\uffff]", text)
     root = ElementTree.fromstring(text)
     assert (root.tag, root.attrib) == ("testsuites", {})
@@ -36,5 +36,5 @@ def suite_of(text: str) -> Element:
 
 
 def reds(suite: Element) -> int:
-    """How many cases are red."""
+    """Return the number of failed cases."""
     return int(suite.attrib["failures"]) + int(suite.attrib["errors"])

@@ -1,4 +1,4 @@
-"""The pages of gap analyses and runs, each made once, and what stands in one."""
+"""The pages of gap results and runs, each rendered once, and their content."""
 
 from collections.abc import Callable
 from functools import cache
@@ -24,7 +24,7 @@ VOID = {"meta", "link", "br", "img"}
 
 
 class Document(HTMLParser):
-    """Elements, attributes and text; says where tags do not close."""
+    """Elements, attributes and text; reports tags that are not closed."""
 
     def __init__(self, page: str) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
-"""Runs for the report: real plans, carried out by the real engine over kinds that play a script.
+"""Runs for reports: real plans, executed by the real executor with scripted kinds.
 
-A kind describes its step as it does in production; what it would see outside stands in its part.
+A scripted kind describes its step like the real one; its observations come from its part.
 """
 
 from collections.abc import Mapping
@@ -28,13 +28,13 @@ BEGAN = 1_772_720_407.0
 
 @dataclass(frozen=True)
 class Part:
-    """What a step sees.
+    """What a step observes.
 
     Attributes:
         looks: seconds that its check takes.
-        takes: seconds until its proof is there.
-        dies: the process ends while it waits.
-        stays: it cannot be taken back.
+        takes: seconds until it is verified.
+        dies: whether the process ends while it waits.
+        stays: whether it cannot be rolled back.
     """
 
     message: str = "seen"
@@ -56,7 +56,7 @@ Script = Mapping[str, Part]
 
 @dataclass
 class Stage:
-    """Where the parts are played: each step by its id, in the order of the plan."""
+    """The parts by step, in the order of the plan."""
 
     script: Script
     clock: Hurried
@@ -68,7 +68,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Played:
-    """A kind of production on the stage."""
+    """A real kind with scripted observations."""
 
     real: Kind
     stage: Stage
@@ -139,13 +139,13 @@ FACTS: Mapping[str, Json] = {
 
 
 def staged(plan: Plan) -> Plan:
-    """The plan, each step of which knows its part."""
+    """Return the plan with a part for each step."""
     steps = (replace(s, settings={**s.settings, "part": s.id}) for s in plan.steps)
     return replace(plan, steps=tuple(steps))
 
 
 class Run:
-    """A run that grows: `play` begins it or goes on with it."""
+    """A run in progress: `play` starts or resumes it."""
 
     def __init__(self, plan: Plan, name: str = "20260305T142007Z-main") -> None:
         self.plan = staged(plan)
@@ -199,7 +199,7 @@ def planned(
     connectors: tuple[str, ...] = CONNECTORS,
     overrides: Mapping[str, str] | None = None,
 ) -> Plan:
-    """Written down here: what the sequences make of a link is no concern of the report."""
+    """Return a fixed plan: how plans are made from links does not matter for reports."""
     source, target = ends
     fenced = {"cluster": source, "principals": list(principals), "settle_seconds": 2}
     quiet = {"cluster": source}
@@ -407,7 +407,7 @@ def late() -> Run:
 
 
 def vast() -> Run:
-    """As many groups and partitions as the engine is measured with."""
+    """Return a run with as many groups and partitions as the performance target has."""
     lines = [
         [f"group-{group}", f"topic-{number % 500}", number, None, [number, -1, ""]]
         for group in range(1000)

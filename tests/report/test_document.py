@@ -1,4 +1,4 @@
-"""Documents: read from a value, frozen, and written as JSON."""
+"""Documents: created from a value, frozen, and written as JSON."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -29,7 +29,7 @@ class RowDocument(Document):
     """A row.
 
     Attributes:
-        records: how many; null: not known.
+        records: number of records; null if unknown.
     """
 
     read = From(Row)
@@ -43,7 +43,7 @@ class RowDocument(Document):
 
 
 class Rows(Document):
-    """All of them."""
+    """All rows."""
 
     SCHEMA = "drctl/rows/1"
     rows: tuple[RowDocument, ...]

@@ -1,4 +1,4 @@
-"""A drill as JUnit XML: red wherever its exit code is not 0, and nowhere else."""
+"""A drill as JUnit XML: failed exactly when its exit code is not 0."""
 
 from collections.abc import Iterator
 from dataclasses import replace

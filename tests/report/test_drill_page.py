@@ -1,4 +1,4 @@
-"""The page of all drills: whole, self-contained, and nothing of a name can act in it."""
+"""The page of all drills: complete, self-contained, and safe with hostile names."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The estimate on a terminal: fits, is printable, and never says more than it knows."""
+"""The estimate on a terminal: fits, is printable, and states no more than is known."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -81,7 +81,7 @@ every = pytest.mark.parametrize("make", EVERY, ids=lambda make: make.__name__)
 
 
 def draw(found: EstimateResult, width: int = 2_000) -> str:
-    """As on a terminal without colours, but through a console that would obey markup."""
+    """Return what a terminal without colors shows, through a console that interprets markup."""
     out = StringIO()
     Console(file=out, width=width, force_terminal=True, color_system=None).print(
         estimate_table(found)

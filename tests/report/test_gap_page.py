@@ -1,4 +1,4 @@
-"""What the page of a gap analysis says."""
+"""The content of the page of a gap result."""
 
 import re
 from collections.abc import Callable

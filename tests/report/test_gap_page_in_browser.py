@@ -1,4 +1,4 @@
-"""The page in a real browser: what it shows, and that nothing in a record can act."""
+"""The page in a real browser: what it shows; nothing in a record is executed."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Positions and colours: nothing of the numbers is lost on the way to the picture."""
+"""Offsets and colors: the picture loses none of the numbers."""
 
 from itertools import pairwise
 

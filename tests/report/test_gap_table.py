@@ -1,4 +1,4 @@
-"""The same answer in a terminal."""
+"""A gap result on a terminal."""
 
 from collections.abc import Callable
 from io import StringIO
@@ -14,7 +14,7 @@ every = pytest.mark.parametrize("make", gaps.EVERY.values(), ids=gaps.EVERY)
 
 
 def drawn(what: RenderableType, width: int = 80) -> str:
-    """As on a terminal without colours, but through a console that would obey markup."""
+    """Return what a terminal without colors shows, through a console that interprets markup."""
     out = StringIO()
     Console(file=out, width=width, force_terminal=True, color_system=None).print(what)
     return out.getvalue()

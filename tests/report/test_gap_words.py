@@ -1,4 +1,4 @@
-"""The sentences: each verdict, in step with the exit code, and advice that fits the finding."""
+"""The sentences: each verdict agrees with the exit code, and suggestions fit the finding."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Every page as a file: whole, by itself, escaped, of a size that opens."""
+"""Every page as a file: complete, self-contained, escaped, and small enough to open."""
 
 import re
 from base64 import b64encode

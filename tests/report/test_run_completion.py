@@ -1,4 +1,4 @@
-"""The report of a run is completed by the first whole comparison after it."""
+"""The first complete comparison after a run completes its report."""
 
 import json
 import os
@@ -33,12 +33,12 @@ LOSS = Part(
 
 @pytest.fixture(scope="module")
 def ran() -> ReportData:
-    """An unplanned failover."""
+    """Return an unplanned failover."""
     return Run(runs.unplanned()).play({**LOST, "measure-loss": LOSS}).data
 
 
 def result(ran: ReportData, after_s: float, missing: int, **changed: Any) -> GapResult:
-    """What `drctl gap` finds so many seconds after the run."""
+    """Return a gap result this many seconds after the run."""
     topics = changed.pop("topics", TOPICS)
     counts = changed.pop("counts", Counts(unreplicated=missing))
     first = PartitionGap(0, OffsetRange(0, 90), OffsetRange(0, 80), counts)
@@ -61,7 +61,7 @@ def result(ran: ReportData, after_s: float, missing: int, **changed: Any) -> Gap
 
 
 def keep(folder: Path, *results: GapResult) -> None:
-    """As `drctl gap` keeps them; the later ones also as `--every` does."""
+    """Store results as `drctl gap` does, the later ones as `--every` does."""
     for number, each in enumerate(results):
         place = f"main-{number}" if not number else f"main/{number}"
         file = folder / "gap" / place / "gap.json"

@@ -1,4 +1,4 @@
-"""What is read out of the journals of real runs."""
+"""What is read from the journals of real runs."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""One run as Markdown, JSON and JUnit XML: the same truth, whatever stands in the names."""
+"""One run as Markdown, JSON and JUnit XML: the same content, whatever the names contain."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What a report says is to be done next, where the plan or the end is out of the ordinary."""
+"""The next actions in a report, for unusual plans and results."""
 
 import shlex
 from dataclasses import replace
@@ -22,7 +22,7 @@ HOME = {"failback": failback(failback_inputs()), "rebuild": rebuild(failback_inp
 
 @pytest.mark.parametrize("name", HOME)
 def test_a_way_home_that_is_done_leaves_its_own_replication_stopped(name: str) -> None:
-    """Nothing of a failover's advice: the cluster that was left is no primary that was lost."""
+    """It does not repeat a failover's suggestions: the cluster that clients left is not lost."""
     at_once = {step.id: Part(takes=0) for step in HOME[name].steps}
     data = Run(HOME[name]).play(at_once).data
     (step,) = next_steps(data)

@@ -1,4 +1,4 @@
-"""What the page of a run says, and its timeline as shapes."""
+"""The content of a run's page, and its timeline as shapes."""
 
 import pytest
 

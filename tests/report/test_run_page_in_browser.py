@@ -1,4 +1,4 @@
-"""The page of a run in a real browser: readable everywhere, and nothing in a name can act."""
+"""A run's page in a real browser: readable at every size; nothing in a name is executed."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Lines of consumer timestamps: aligned, in UTC, and harmless whatever a name holds."""
+"""Lines of consumer timestamps: aligned, in UTC, and safe with hostile names."""
 
 from drctl.offsets.consumer_timestamps import TimestampRow
 from drctl.views.timestamps import Columns, time, undecodable

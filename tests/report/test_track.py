@@ -1,4 +1,4 @@
-"""A pass in text and in numbers."""
+"""A tracking pass as text and as numbers."""
 
 import pytest
 

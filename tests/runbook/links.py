@@ -1,4 +1,4 @@
-"""Links to build plans for, from the one that has everything to the one that has nothing."""
+"""Links to build plans for, from one with all sections to one with none."""
 
 from pathlib import Path
 
@@ -39,6 +39,6 @@ LINKS = {"full": FULL, "bare": BARE, "site": SITE}
 
 
 def runbook(*steps: str, parameters: str = "{}") -> Runbook:
-    """One with these steps, a line each."""
+    """Return a runbook with these steps, one per line."""
     head = f"name: x\nabout: x\nparameters: {parameters}\nsteps:\n"
     return read(head + "".join(f"  - {line}\n" for line in steps), Path("x.yaml"))

@@ -1,4 +1,4 @@
-"""The engine executes the plan of a runbook like any other plan."""
+"""The executor runs the plan of a runbook like any other plan."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +33,7 @@ steps:
 
 @dataclass
 class Asked(Two):
-    """Two clusters, and answers that were given beforehand."""
+    """Two clusters, with answers given beforehand."""
 
     given: dict[str, bool] = field(default_factory=dict)
 

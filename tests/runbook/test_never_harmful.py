@@ -1,4 +1,4 @@
-"""No runbook results in a plan that breaks a rule, and lint reports it first."""
+"""No runbook makes a plan that breaks a rule; lint reports it first."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -136,7 +136,7 @@ def test_no_plan_breaks_a_rule_without_lint_saying_so(
 
 
 def made(runbook: Runbook, seen: PlanInputs) -> tuple[Plan | None, bool]:
-    """The plan, or whether the runbook has errors."""
+    """Return the plan, or whether the runbook has errors."""
     try:
         return build(runbook, {}, seen), False
     except ConfigError:

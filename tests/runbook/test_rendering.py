@@ -1,4 +1,4 @@
-"""Pages for a wiki: as expected, and hostile texts stay texts. DRCTL_REGENERATE=1 writes them."""
+"""Pages for a wiki, also with hostile text. DRCTL_REGENERATE=1 writes them."""
 
 import os
 from collections import Counter

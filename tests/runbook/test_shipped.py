@@ -1,4 +1,4 @@
-"""The runbooks that ship: sound for every link, and every drctl command line in them is one."""
+"""The shipped runbooks are valid for every link, and so is every drctl command line in them."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""`python -m tests.soak`: rounds on one lab until the time is over; exit code 1 if one was bad."""
+"""`python -m tests.soak`: rounds on one lab until the time is up; exit code 1 after a bad one."""
 
 import argparse
 import random
@@ -23,7 +23,7 @@ HEAP_MB = {1: 384, 3: 320}
 
 
 def main(arguments: list[str]) -> int:
-    """Play, and say how it went."""
+    """Run rounds, and report each."""
     given = _parsed(arguments)
     folder = Path(given.dir or tempfile.mkdtemp(prefix="drctl-soak-")).absolute()
     stopping = threading.Event()
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
 
 
 def settings(brokers: int) -> LabSettings:
-    """Of a lab of its own, on ports that nobody uses."""
+    """Return the settings of a lab on unused ports."""
     base = free_port_base(random.Random())
     return LabSettings(port_base=base, brokers=brokers, heap_mb=HEAP_MB[brokers])
 
@@ -96,7 +96,7 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
 
 
 def _stop_gently(stopping: threading.Event) -> None:
-    """Ctrl-C ends the round that is under way, and then the lab; a second one interrupts that."""
+    """Let Ctrl-C end after the current round; a second one interrupts it."""
 
     def asked(number: int, _frame: object) -> None:
         stopping.set()
@@ -107,7 +107,7 @@ def _stop_gently(stopping: threading.Event) -> None:
 
 
 def _tidy(folder: Path, *, keep: bool) -> None:
-    """Remove the folder where nothing in it is worth a look."""
+    """Remove the folder if it has nothing to investigate."""
     if keep or any(folder.glob("round-*")):
         print(f"kept: {folder}", flush=True)
     else:

@@ -1,4 +1,4 @@
-"""What a client of Kafka says of its group, the last of it: who never came back to it, and why."""
+"""The last log lines of a Kafka client, to see why it did not return to its group."""
 
 import logging
 from collections import deque
@@ -8,7 +8,7 @@ _LINES = 20_000
 
 
 class ClientLog(logging.Handler):
-    """Kept in memory; written where somebody has to look at it.
+    """Kept in memory; written when someone needs it.
 
     Attributes:
         logger: for the client's `logger`.
@@ -25,5 +25,5 @@ class ClientLog(logging.Handler):
         self._lines.append(f"{record.created:.3f} {record.getMessage()}")
 
     def write(self, path: Path) -> None:
-        """All that is kept."""
+        """Write all lines."""
         path.write_text("".join(f"{line}\n" for line in list(self._lines)), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Who types drctl's commands, and after a crash or a refusal what drctl reports is to be typed."""
+"""Types drctl's commands, and after a crash or refusal the commands that drctl suggests."""
 
 import json
 import signal
@@ -24,10 +24,10 @@ _TRACEBACK = "Traceback (most recent call last)"
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A command line and how it ended; below 0 by a signal.
+    """A command line and its exit code; negative for a signal.
 
     Attributes:
-        wrong: why no command may end like that; empty where it may.
+        wrong: why no command may end like this; empty if it may.
     """
 
     words: tuple[str, ...]
@@ -40,7 +40,7 @@ class Attempt:
 
 
 def wrong_ending(code: int, stderr: str) -> str:
-    """Why drctl is itself at fault, whatever was done to the lab; empty where it need not be."""
+    """Return why drctl is at fault regardless of injected faults; empty if it need not be."""
     if _TRACEBACK in stderr:
         said = stderr.strip().splitlines()[-1].strip()
         return f"exit code {code} and a traceback: {said}"
@@ -49,12 +49,12 @@ def wrong_ending(code: int, stderr: str) -> str:
 
 @dataclass(slots=True)
 class Engineer:
-    """Types commands until the applications are where they are wanted.
+    """Types commands until the applications are where they should be.
 
     Attributes:
-        folder: with drctl.yaml; what drctl prints is kept there, too.
-        leg_s: a leg has to be over by then, however often drctl is killed.
-        attempts: every command that was typed, in order.
+        folder: has drctl.yaml and drctl's output.
+        leg_s: time limit of a leg, however often drctl is killed.
+        attempts: all commands in order.
     """
 
     folder: Path
@@ -70,13 +70,13 @@ class Engineer:
     def lead(
         self, words: tuple[str, ...], injector: Injector, meanwhile: Callable[[], None]
     ) -> tuple[Attempt, ...]:
-        """Carry a plan out to its end; what is refused is tried again once all parts are mended.
+        """Complete a plan; after a refusal retry once all components are repaired.
 
         Args:
             meanwhile: called often while drctl runs.
 
         Raises:
-            Stopped: the leg is not over in time.
+            Stopped: the leg exceeded its time limit.
         """
         until = time.monotonic() + self.leg_s
         first = len(self.attempts)
@@ -101,11 +101,11 @@ class Engineer:
                 raise KeyboardInterrupt
 
     def type(self, *words: str) -> tuple[int, str]:
-        """A command that only looks; its exit code, and what is on stdout."""
+        """Run a reading command; return its exit code and stdout."""
         return self._written(words, None, lambda: None, time.monotonic() + self.leg_s)
 
     def _goes_on(self, injector: Injector) -> bool:
-        """Whether a run of this leg has begun, and not ended."""
+        """Whether a run of this leg is unfinished."""
         run = injector.run()
         return bool(run and journal_of(run)) and not self._ended(injector)
 
@@ -116,10 +116,9 @@ class Engineer:
         return str(last["status"]) if last.get("entry") == "ended" else ""
 
     def _had_ended(self, injector: Injector, until: float) -> str:
-        """How the run of this leg ended by the journal, empty where it did not.
+        """Return how the run of this leg ended; empty if it did not.
 
-        Nothing is to be gone on with where drctl was killed after the last entry, before its
-        copy here.
+        A run whose drctl was killed between the last entry and the local copy need not be resumed.
         """
         run = injector.run()
         if run is None:

@@ -1,4 +1,4 @@
-"""Gathers what a round left: logs, both topics, and what drctl said in its journal and answers."""
+"""Collects the results of a round: logs, both topics, and drctl's journal and reports."""
 
 import json
 from base64 import b64decode
@@ -25,11 +25,11 @@ def gathered(
     serving: str = PRIMARY,
     unbounded: Collection[str] = (),
 ) -> Evidence:
-    """Everything, once nobody writes, reads or copies any more.
+    """Collect everything once no client and no replicator runs.
 
     Args:
-        answer: the last `drctl gap`.
-        serving: the cluster on which the applications ended.
+        answer: the last result of `drctl gap`.
+        serving: the cluster of the applications at the end.
         unbounded: clusters on which groups may read any number of records again.
     """
     written = [line for each in at.writers for line in read_log(each.log.path)]
@@ -47,7 +47,7 @@ def gathered(
 
 
 def exported(runs: Path) -> frozenset[str]:
-    """The values in all whole exports of the folder of these runs."""
+    """Return the values in all complete exports of these runs."""
     manifests = runs.parent.glob("reconcile/exports/*/manifest.json")
     files = (file for each in manifests for file in each.parent.glob("*.jsonl"))
     lines = (json.loads(line) for file in files for line in file.read_bytes().splitlines())
@@ -55,7 +55,7 @@ def exported(runs: Path) -> frozenset[str]:
 
 
 def reconciled(runs: Path) -> Mapping[str, int]:
-    """Records by what became of them, as the last run home says."""
+    """Return records by action, from the last failback."""
     found: Mapping[str, int] = _facts(_last_of(runs, out=False), "reconcile").get("done", {})
     return found
 
@@ -70,7 +70,7 @@ def _group(name: str, log: Path) -> Group:
 
 
 def reported(runs: Path, answer: Mapping[str, Any], unbounded: Collection[str] = ()) -> Reported:
-    """What drctl said, from the journals of the last run out and the last one home."""
+    """Return drctl's statements in the journals of the last failover and failback."""
     out, home = _last_of(runs, out=True), _last_of(runs, out=False)
     totals = answer["totals"]
     return Reported(
@@ -102,7 +102,7 @@ def _facts(entries: list[dict[str, Any]], step: str) -> dict[str, Any]:
 def _again(
     entries: list[dict[str, Any]], cluster: str
 ) -> Iterator[tuple[tuple[str, str], int | None]]:
-    """Of each group, the most that any translation of the run allowed; None where nobody knew."""
+    """Return each group's highest bound of any translation of the run; None if unknown."""
     most: dict[str, int] = {}
     left_out: set[str] = set()
     for entry in entries:

@@ -1,4 +1,4 @@
-"""Faults at their moments: each follows a step that the journal of the run announces."""
+"""Faults, each injected after a step that the run's journal announces."""
 
 import json
 import signal
@@ -32,7 +32,7 @@ _SIGNALS = {Fault.PAUSE: signal.SIGSTOP, Fault.WAKE: signal.SIGCONT}
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """A injection that was carried out.
+    """An injection that was made.
 
     Attributes:
         at_s: seconds since the leg began.
@@ -49,10 +49,10 @@ class Injected:
 
 @dataclass(slots=True)
 class Injector:
-    """Waits for the moments of a leg, each in a thread of its own.
+    """Waits for the times of a leg's injections, each in a thread of its own.
 
     Attributes:
-        runs: the folder of all runs of drctl.
+        runs: the folder of all runs.
         process: drctl, while it runs.
     """
 
@@ -69,7 +69,7 @@ class Injector:
 
     @contextmanager
     def waiting_for(self, injections: Sequence[Injection]) -> Iterator["Injector"]:
-        """While this lasts, the injections come; at its end every part answers again."""
+        """Inject during the block; at its end every component responds again."""
         threads = [
             threading.Thread(target=self._wait, args=(each,), name=each.fault, daemon=True)
             for each in injections
@@ -84,11 +84,11 @@ class Injector:
                 thread.join(_MENDED_S)
 
     def mended(self) -> None:
-        """Wait until nothing is being done to the lab."""
+        """Wait until no fault is active."""
         Patience.of(_MENDED_S).wait_until(lambda: not self._active)
 
     def run(self) -> Path | None:
-        """The newest run of this leg."""
+        """Return the newest run of this leg."""
         found = sorted(each for each in self.runs.glob("*") if each.name not in self.known)
         return found[-1] if found else None
 
@@ -116,7 +116,7 @@ class Injector:
             self._active.discard(injection.fault)
 
     def _announced(self, injection: Injection) -> str:
-        """The step that it follows, once the journal has it."""
+        """Return the step before it, once the journal has it."""
         run = self.run()
         entries = journal_of(run) if run else []
         if not entries or "plan" not in entries[0]:
@@ -153,7 +153,7 @@ class Injector:
                 self._start("connect")
 
     def _start(self, part: str) -> None:
-        """Again and again: a port of the dead may be taken for a moment."""
+        """Start a component, repeatedly: its ports may still be in use for a moment."""
         patience = Patience.of(_MENDED_S)
         while True:
             try:
@@ -167,7 +167,7 @@ class Injector:
 
 
 def journal_of(run: Path) -> list[dict[str, Any]]:
-    """The entries of a run, from this machine's copy; a line that is not whole is left out."""
+    """Return the entries of a run in this host's copy, without an incomplete line."""
     try:
         lines = (run / "journal.jsonl").read_bytes().split(b"\n")
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""An application that reads in a group: processes records, then commits; logs both."""
+"""An application in a group: processes records, then commits; logs both."""
 
 import threading
 import time
@@ -42,7 +42,7 @@ _SETTINGS: dict[str, str | int | float | bool] = {
 
 
 class Member:
-    """The only member of a group, in a thread; it goes where the endpoint says."""
+    """The only member of a group, in a thread; it follows the endpoint."""
 
     def __init__(
         self, group: str, endpoint: EndpointFile, topic: str, folder: Path, batch: int
@@ -61,21 +61,21 @@ class Member:
         self._thread = threading.Thread(target=self._run, name=group, daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start."""
         self._thread.start()
 
     def ask_to_stop(self) -> None:
-        """Do not wait for it."""
+        """Request a stop without waiting."""
         self._stopping.set()
 
     def stop(self) -> bool:
-        """Whether it has left in time."""
+        """Stop; return whether it left in time."""
         self._stopping.set()
         self._thread.join(2 * END_S)
         return not self._thread.is_alive()
 
     def committed(self, cluster: str) -> int:
-        """The sum of its positions there, as far as the cluster has acknowledged them."""
+        """Return the sum of its acknowledged committed offsets on a cluster."""
         return sum(dict(self.reached.get(cluster, {})).values())
 
     def _run(self) -> None:
@@ -94,7 +94,7 @@ class Member:
             self._read_with_a_client(cluster)
 
     def _read_with_a_client(self, cluster: LabCluster) -> None:
-        """Until it goes elsewhere, or the client is in no group any more."""
+        """Read until the endpoint changes or the client has left the group."""
         stay, settings = self._stay, {**_SETTINGS, **cluster.client_properties(USER)}
         own: dict[str, Any] = {"on_commit": partial(self._on_delivery, stay, cluster.name)}
         own |= {"group.id": self.group, "debug": "cgrp"}

@@ -1,7 +1,7 @@
-"""What is true after a round: from the applications' own logs and what a plain consumer finds.
+"""Judges a round by the applications' own logs and what a plain consumer reads.
 
-drctl is asked for nothing but its own words, and those are held against the truth. A record is
-known by its value: `WRITER-NUMBER`, written once, and each key is of one writer, who counts up.
+drctl contributes only its statements, which are compared with ground truth. A record is known by
+its value `WRITER-NUMBER`, written once; each key belongs to one writer, who counts up.
 """
 
 from collections import Counter
@@ -14,10 +14,10 @@ from tests.soak.round_plan import PRIMARY, SECONDARY
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A record of a cluster, as a plain consumer found it.
+    """A record of a cluster, as a plain consumer read it.
 
     Attributes:
-        copied: whether it carries drctl's header of provenance.
+        copied: whether it has drctl's provenance header.
     """
 
     partition: int
@@ -38,16 +38,17 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """What drctl said.
+    """drctl's statements.
 
     Attributes:
         missing: records missing on the secondary, by the last `drctl gap`.
-        secondary_duplicates: surplus copies on the secondary.
-        primary_duplicates: surplus copies on the primary.
-        done: records by what became of them, of the step that reconciles.
-        again: by the cluster and the group that moved there, records that it may read again;
-            None where drctl named it as one that it could not move.
-        unbounded: clusters on which nobody can say how many.
+        secondary_duplicates: duplicates on the secondary.
+        primary_duplicates: duplicates on the primary.
+        done: reconciled records by action.
+        again: most records read again, by target cluster and group; None if drctl reported that
+            it
+            could not move the group.
+        unbounded: clusters for which the number is unknown.
     """
 
     missing: int = 0
@@ -60,11 +61,11 @@ class Reported:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Everything that a round left.
+    """The results of a round.
 
     Attributes:
-        held: by cluster; quarantined: values in the quarantine topic.
-        serving: the cluster on which the applications ended: home, or still away.
+        held: records by cluster; quarantined: values in the quarantine topic.
+        serving: the cluster of the applications at the end.
         exported: values that drctl wrote to files.
     """
 
@@ -80,10 +81,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What was found.
+    """The verdict.
 
     Attributes:
-        wrong: in words, each with examples; empty where all is as promised.
+        wrong: violations as text with examples; empty if there are none.
     """
 
     acknowledged: int
@@ -95,7 +96,7 @@ class Judgement:
 
 
 def judge(seen: Evidence) -> Judgement:
-    """Hold what drctl promises, and what it said, against the truth."""
+    """Compare drctl's promises and statements with ground truth."""
     lost = dict(_lost(seen))
     skipped = dict(_skipped(seen))
     out_of_order = {f"order on {name}": _out_of_order(held) for name, held in seen.held.items()}
@@ -122,7 +123,7 @@ def _named(what: str, examples: list[str]) -> str:
 
 
 def _lost(seen: Evidence) -> Iterator[tuple[str, list[str]]]:
-    """Acknowledged by either cluster: all are at home, and away, but those decided otherwise on."""
+    """Check that both clusters have all acknowledged records, except those decided otherwise."""
     values = [each.value for each in seen.acknowledged]
     excuses = {SECONDARY: _quarantined(seen)}
     if seen.serving == PRIMARY:
@@ -140,12 +141,12 @@ def _lost(seen: Evidence) -> Iterator[tuple[str, list[str]]]:
 
 
 def _quarantined(seen: Evidence) -> set[str]:
-    """What somebody decided that it does not go where the applications are."""
+    """Check records that were decided to stay off the serving cluster."""
     return {*seen.quarantined, *seen.exported, *_not_replicated(seen)}
 
 
 def _not_replicated(seen: Evidence) -> set[str]:
-    """Where drctl reports that it discarded: what the secondary lacks, and never acknowledged."""
+    """Check discarded records: missing on the secondary, and never acknowledged by it."""
     if not seen.reported.done.get("discard"):
         return set()
     known = {each.value for each in seen.acknowledged if each.cluster == SECONDARY}
@@ -154,11 +155,11 @@ def _not_replicated(seen: Evidence) -> set[str]:
 
 
 def finished(group: Group, before: float = float("inf"), *, surely: bool = False) -> set[str]:
-    """The records that a group processed and committed.
+    """Return the records that a group processed and committed.
 
     Args:
-        before: of its stays, those below this number.
-        surely: whether the cluster has to have acknowledged that; else it must not have refused.
+        before: only stays below this number.
+        surely: whether the commit must be acknowledged; otherwise it must not be refused.
     """
     refused = {_place(each) for each in group.committed if each.what is What.REFUSED}
     reach: dict[tuple[int, int], int] = {}
@@ -179,7 +180,7 @@ def _place(each: Committed) -> tuple[int, int, int]:
 
 
 def _skipped(seen: Evidence) -> Iterator[tuple[str, list[str]]]:
-    """Records of the serving cluster that a group never finished anywhere, nor were set apart."""
+    """Check for records of the serving cluster that a group never processed."""
     apart = _quarantined(seen)
     home = list(dict.fromkeys(each.value for each in seen.held[seen.serving]))
     for group in seen.groups:
@@ -205,12 +206,12 @@ def _out_of_order(held: Iterable[Held]) -> list[str]:
 
 
 def number_of(value: str) -> int:
-    """How many records its writer had tried before."""
+    """Return the record's number of its writer."""
     return int(value.rpartition("-")[2])
 
 
 def _surplus(seen: Evidence, of: str, beside: str) -> Counter[str]:
-    """How often records are on a cluster beyond how often they are on the other, if they are."""
+    """Count how much more often records are on one cluster than on the other that has them."""
     here, there = (Counter(each.value for each in seen.held[name]) for name in (of, beside))
     return Counter({v: n - there[v] for v, n in here.items() if n > there[v] > 0})
 
@@ -224,7 +225,7 @@ def _unknown_records(seen: Evidence) -> Iterator[str]:
 
 
 def _misreported(seen: Evidence, away: Counter[str], home: Counter[str]) -> Iterator[str]:
-    """Each figure of drctl beside the true one."""
+    """Compare each number of drctl with the true one."""
     ours, theirs = (Counter(h.value for h in seen.held[name]) for name in (PRIMARY, SECONDARY))
     copies = [each.value for each in seen.held[SECONDARY] if each.copied]
     reported = seen.reported
@@ -258,7 +259,7 @@ def _misreported(seen: Evidence, away: Counter[str], home: Counter[str]) -> Iter
 
 
 def _rereads(seen: Evidence, away: Counter[str], home: Counter[str]) -> Iterator[str]:
-    """A group that moves reads no more again than drctl said: what was finished elsewhere."""
+    """Check that a moved group reads no more records again than drctl stated."""
     copies = {each.value for each in seen.held[SECONDARY] if each.copied}
     for group in seen.groups:
         stays = sorted({(each.stay, each.cluster) for each in group.processed if each.stay})
@@ -276,7 +277,7 @@ def _rereads(seen: Evidence, away: Counter[str], home: Counter[str]) -> Iterator
 
 
 def _again(group: Group, stay: int, before: Set[str], copies: Set[str]) -> int:
-    """Excludes records copied by reconcile, which follow the group's committed offset."""
+    """Count records read again, without reconciled ones, which follow the committed offset."""
     places = {
         (each.partition, each.offset): each.value
         for each in group.processed

@@ -1,4 +1,4 @@
-"""What applications write down about themselves: lines of JSON, each as soon as it is so."""
+"""Logs of the applications: JSON lines, each written at once."""
 
 import json
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """A record that a cluster says it has."""
+    """A record that a cluster acknowledged."""
 
     cluster: str
     partition: int
@@ -20,7 +20,7 @@ class Acknowledged:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A record of which nobody knows whether the cluster has it."""
+    """A record with an unknown result."""
 
     cluster: str
     value: str
@@ -29,10 +29,10 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Processed:
-    """A record that a group has dealt with.
+    """A record that a group processed.
 
     Attributes:
-        stay: the group's stay on a cluster: 0 is the first, and each move begins another.
+        stay: number of the group's stay on a cluster, from 0; each move begins another.
     """
 
     stay: int
@@ -43,7 +43,7 @@ class Processed:
 
 
 class What(StrEnum):
-    """What became of a commit; where nothing follows SENT, nobody knows."""
+    """The result of a commit; unknown if nothing follows SENT."""
 
     SENT = "sent"
     ACKNOWLEDGED = "acknowledged"
@@ -52,10 +52,10 @@ class What(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """A position that a group sent, or what the cluster said of it.
+    """A commit of a group, or the cluster's response.
 
     Attributes:
-        offset: of the next record.
+        offset: offset of the next record.
     """
 
     stay: int
@@ -79,18 +79,18 @@ class Log:
         self._file: TextIO = path.open("a", buffering=1, encoding="ascii")
 
     def write(self, line: Line) -> None:
-        """Append; it is with the system when this returns. Who is late is not heard any more."""
+        """Append a line durably; ignored after `close`."""
         if self._file.closed:
             return
         self._file.write(json.dumps({"is": type(line).__name__, **asdict(line)}) + "\n")
 
     def close(self) -> None:
-        """No more."""
+        """Ignore later lines."""
         self._file.close()
 
 
 def read_log(path: Path) -> Iterator[Line]:
-    """What stands in such a file; a line that was not finished is left out."""
+    """Return the lines of a file without an incomplete one."""
     with path.open(encoding="ascii") as file:
         for line in file:
             if line.endswith("\n"):

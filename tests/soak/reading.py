@@ -1,4 +1,4 @@
-"""A topic as a plain consumer finds it, keys and drctl's own header included."""
+"""A topic as a plain consumer reads it, with keys and drctl's header."""
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -20,7 +20,7 @@ _READ_S = 60
 
 
 def held(cluster: LabCluster, topic: str) -> tuple[Held, ...]:
-    """All committed records; none where there is no such topic.
+    """Return all committed records; none if the topic does not exist.
 
     Raises:
         Unreachable: the end was not reached in time.
@@ -42,14 +42,14 @@ def held(cluster: LabCluster, topic: str) -> tuple[Held, ...]:
 
 
 def position(admin: AdminClient, group: str, topic: str) -> int:
-    """The sum of the offsets that a group has committed in all partitions of a topic."""
+    """Return the sum of a group's committed offsets in a topic."""
     asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
     places = asked[group].result(20).topic_partitions
     return sum(max(each.offset, 0) for each in places if each.topic == topic)
 
 
 def members_of(admin: AdminClient, group: str) -> int:
-    """How many its coordinator knows."""
+    """Return the number of members of a group."""
     found = admin.describe_consumer_groups([group], request_timeout=20)[group].result(20)
     return len(found.members)
 

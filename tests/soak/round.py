@@ -1,6 +1,6 @@
-"""A round: applications at work, out to the secondary and home again, with faults; then the truth.
+"""A round: running applications, failover and failback with faults, then judgement.
 
-Nothing here knows what drctl did but through its exit codes, its documents and its journal.
+It knows drctl only by its exit codes, documents and journal.
 """
 
 import json
@@ -37,10 +37,12 @@ NEW_IDS = (
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is written, in acknowledged records.
+    """Numbers of acknowledged records.
 
     Attributes:
-        work: before the way out; away: on the secondary; home: back on the primary; 0 stays away.
+        work: before the failover; away: on the secondary; home: after the failback; with 0
+            there is
+            no failback.
     """
 
     work: int = 300
@@ -50,12 +52,12 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a round went.
+    """The result of a round.
 
     Attributes:
-        judgement: None where it did not come to one.
-        failure: why it did not; empty where it did.
-        rejoined: clients of groups that had been in no group for long.
+        judgement: None if the round was not completed.
+        failure: why it was not; empty if it was.
+        rejoined: clients that had to rejoin their group.
     """
 
     plan: RoundPlan
@@ -70,13 +72,13 @@ class Result:
 
     @property
     def good(self) -> bool:
-        """Whether everything was as promised, and drctl itself at fault in no command."""
+        """Whether all promises were kept, and no command of drctl was at fault."""
         right = self.judgement is not None and not self.judgement.wrong
         return right and not self.failure and not any(each.wrong for each in self.attempts)
 
 
 class Round:
-    """One plan, played on a lab."""
+    """One plan on a lab."""
 
     def __init__(
         self,
@@ -95,7 +97,7 @@ class Round:
         self._seconds: dict[str, float] = {}
 
     def play(self, lab: Lab) -> Result:
-        """All of it; whatever goes wrong is in the result."""
+        """Run all of it; failures are in the result."""
         judgement, failure = None, ""
         made: World | None = None
         try:
@@ -176,7 +178,7 @@ class Round:
                 each.resume()
 
     def _resume(self, at: World) -> None:
-        """The applications write again as soon as the records are brought over."""
+        """Let applications write again once records are reconciled."""
         if all(each.resting for each in at.writers) and self._has_done("reconcile"):
             for each in at.writers:
                 each.resume()
@@ -209,7 +211,7 @@ class Round:
             raise Stopped(f"drctl {words[0]} did not switch the endpoint to the {wanted}")
 
     def _quiesce(self, at: World, serving: str) -> None:
-        """Nobody writes any more, everything is read, and what is new is copied."""
+        """Stop writing, and wait until everything is read and replicated."""
         for writer in at.writers:
             if not writer.stop():
                 raise Stopped(f"{writer.name} does not stop")

@@ -8,7 +8,7 @@ PRIMARY, SECONDARY = "primary", "secondary"
 
 
 class Out(StrEnum):
-    """How the primary is taken out of service."""
+    """How the primary is lost."""
 
     PLANNED = "planned"
     KILLED = "killed"

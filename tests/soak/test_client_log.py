@@ -1,4 +1,4 @@
-"""The words of a client are there when somebody has to look at them."""
+"""A client's log lines are available when they are needed."""
 
 from pathlib import Path
 

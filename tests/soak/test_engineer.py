@@ -1,4 +1,4 @@
-"""Who types drctl's commands: which endings are drctl's own fault, and when a leg is over."""
+"""The engineer: which exit codes are drctl's fault, and when a leg is over."""
 
 import json
 import shlex
@@ -18,7 +18,7 @@ RUN = "2026-01-01-failover"
 
 
 class Played:
-    """A drctl that answers what it was reported to, one answer a command."""
+    """A scripted drctl: one answer per command."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -29,7 +29,7 @@ class Played:
         (folder / "next").write_text("1\n")
 
     def answers(self, code: int | str, stdout: str = "", stderr: str = "", then: str = "") -> None:
-        """The next command ends with this code, or by the signal of this name."""
+        """Let the next command end with this code or signal."""
         self._count += 1
         lines = (
             f"echo {self._count + 1} > next",
@@ -41,7 +41,7 @@ class Played:
         (self._folder / f"answer-{self._count}").write_text("\n".join(filter(None, lines)))
 
     def journal(self, status: str) -> None:
-        """What `drctl journal` says of the run."""
+        """Set the status of the run that `drctl journal` shows."""
         self.answers(0, json.dumps({"runs": [{"run": RUN, "status": status}]}))
 
 
@@ -55,7 +55,7 @@ def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Played:
 
 
 def led(folder: Path, leg_s: float = 60) -> list[Attempt]:
-    """What was typed until the leg was over."""
+    """Return what was typed until the leg was over."""
     typing = Engineer(folder, threading.Event(), leg_s)
     injector = Injector(Lab(folder / "lab"), typing.runs, frozenset())
     typing.lead(("failover",), injector, lambda: None)
@@ -63,7 +63,7 @@ def led(folder: Path, leg_s: float = 60) -> list[Attempt]:
 
 
 def begun(folder: Path) -> str:
-    """A run of the leg is under way, as far as this machine knows."""
+    """Create an unfinished run of the leg on this host."""
     run = folder / ".drctl" / "runs" / RUN
     return f'mkdir -p {run}; echo \'{{"entry": "run"}}\' > {run}/journal.jsonl'
 

@@ -1,4 +1,4 @@
-"""What drctl left in its own folder, as the judge reads it."""
+"""What drctl wrote to its folder, as the judge reads it."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Strikes: which part they hit, when it comes back, and what does not count as injected."""
+"""Injections: which component they hit, when it returns, and what does not count."""
 
 import json
 import signal
@@ -19,24 +19,24 @@ STEPS = ("drain", "switch")
 
 @dataclass
 class Recorded:
-    """A lab that writes down what is done to it."""
+    """A lab that records what is done to it."""
 
     done: list[str] = field(default_factory=list)
     dead: str = ""
 
     def signal(self, name: str, number: signal.Signals) -> None:
-        """Where it runs."""
+        """Record the signal."""
         if name == self.dead:
             raise Refused(f"{name} does not run")
         self.done.append(f"{number.name} {name}")
 
     def start(self, name: str) -> None:
-        """At once."""
+        """Record the start."""
         self.done.append(f"start {name}")
 
 
 def announced(folder: Path, *steps: str) -> Path:
-    """A run whose journal has come to these steps; the folder of all runs."""
+    """Create a run whose journal announces these steps; return the folder of all runs."""
     run = folder / "runs" / "one"
     run.mkdir(parents=True)
     entries = [
@@ -48,7 +48,7 @@ def announced(folder: Path, *steps: str) -> Path:
 
 
 def injected(lab: Recorded, runs: Path, injection: Injection) -> Injector:
-    """After the injection had its time."""
+    """Return the record of the lab after an injection had its time."""
     injector = Injector(cast(Lab, lab), runs, frozenset())
     with injector.waiting_for((injection,)):
         assert Patience.of(20).wait_until(lambda: bool(injector.injected))

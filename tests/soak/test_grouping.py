@@ -1,4 +1,4 @@
-"""A member of a group looks after itself, as a service does."""
+"""A member of a group recovers by itself, like a service."""
 
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""The judgement of a round: each kind of harm is found, and what is as promised is not blamed."""
+"""The judgement: each kind of harm is found, and nothing else is."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -46,7 +46,7 @@ FAILED = tuple(Failed(SECONDARY, value, "") for value in VALUES[4:])
 
 
 def fine() -> Evidence:
-    """Four records at home, two away, all copied both ways; the group moved twice."""
+    """Return four records on the primary, two on the secondary, all replicated, one moved group."""
     group = Group(
         GROUP,
         (*processed(0, PRIMARY, *VALUES[:4]), *processed(1, SECONDARY, *VALUES[4:], first=4)),
@@ -100,7 +100,7 @@ def test_where_nobody_came_home_the_secondary_has_to_hold_everything() -> None:
 
 
 def test_a_record_that_is_not_where_it_was_acknowledged_is_lost() -> None:
-    """A log that was cut and written on."""
+    """A truncated log that was written to again."""
     other = ("w0-1", "w0-0", *VALUES[2:])
     found = judge(on(fine(), PRIMARY, *other))
     assert found.lost == 2
@@ -121,7 +121,7 @@ def test_one_that_was_put_aside_is_not_skipped() -> None:
 
 
 def lacking() -> Evidence:
-    """The primary alone has w0-3, and the group did not read it."""
+    """Only the primary has w0-3, which the group did not read."""
     seen = on(fine(), SECONDARY, *VALUES[:3], *VALUES[4:])
     (group,) = seen.groups
     kept = tuple(each for each in group.processed if each.value != "w0-3")
@@ -245,7 +245,7 @@ def test_a_record_of_nobody_is_found() -> None:
 
 
 def read_again(seen: Evidence) -> Evidence:
-    """The group reads two records on the secondary that it had finished at home."""
+    """The group reads two records on the secondary that it had processed on the primary."""
     (group,) = seen.groups
     more = (*group.processed, *processed(1, SECONDARY, *VALUES[2:4], first=2))
     return replace(seen, groups=(replace(group, processed=more),))

@@ -1,4 +1,4 @@
-"""Courses: the same seed gives the same one, and together they hold every fault and every way."""
+"""Round plans: the same seed gives the same one; together they cover every fault."""
 
 from collections import Counter
 from dataclasses import replace

@@ -1,7 +1,7 @@
-"""Short rounds on real clusters: one that stays away, and one that comes home, injected on the way.
+"""Short rounds with faults on real clusters: one without a failback, one with it.
 
-In the first drctl and Connect are killed, in the second both clusters' replication and the primary
-itself while everything is led back to it. What else can come, `make soak` draws.
+In the first drctl and Connect are killed, in the second replication in both directions and, during
+the failback, the primary. `make soak` draws other faults.
 """
 
 import threading
@@ -34,7 +34,7 @@ FAULT_DURING_FAILBACK = RoundPlan(
 
 
 def played(plan: RoundPlan, size: Size, lab: Lab, folder: Path) -> Result:
-    """The round; it kept every promise, and every injection of its plan landed."""
+    """Run the round; it kept every promise, and every injection of its plan was made."""
     found = Round(plan, folder, threading.Event(), size, leg_s=400).play(lab)
     assert not found.failure
     assert found.judgement is not None

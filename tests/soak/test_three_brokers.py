@@ -1,7 +1,7 @@
-"""A round where each cluster has three brokers, and one of them dies on the way out and home.
+"""A round with three brokers per cluster, one of which dies in either direction.
 
-In-sync sets shrink, leaders and coordinators move, and a fence is to be proven on a broker that
-has just gone or just come back.
+In-sync sets shrink, leaders and coordinators move, and a fence must be verified on a broker that
+has just died or returned.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ ONE_OF_THREE = RoundPlan(
 
 @pytest.fixture(scope="module")
 def wide(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """A lab of its own, with three brokers a side; proven down at the end."""
+    """A lab with three brokers per cluster; asserted to be down at the end."""
     root = tmp_path_factory.mktemp("wide") / "lab"
     opened = Lab(root)
     try:

@@ -1,4 +1,4 @@
-"""What a round plays with: topics, a configuration, applications; all with names of their own."""
+"""What a round uses: topics, a configuration and applications, all with names of their own."""
 
 import shutil
 import threading
@@ -39,10 +39,10 @@ _WAIT_S = 120
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """A link of the lab, and who works on it.
+    """A link of the lab, and its applications.
 
     Attributes:
-        name: of the round, in the names of all that it makes.
+        name: the round's name, in the names of all that it creates.
     """
 
     lab: Lab
@@ -56,27 +56,27 @@ class World:
 
     @property
     def topic(self) -> str:
-        """Copied by MirrorMaker 2."""
+        """The topic, replicated by MirrorMaker 2."""
         return topic_of(self.name)
 
     @property
     def people(self) -> tuple[Writer | Member, ...]:
-        """All applications; groups first, so that nothing is written unread."""
+        """All applications, groups first, so that nothing is written unread."""
         return (*self.members, *self.writers)
 
     def cluster(self, name: str) -> LabCluster:
-        """Of the lab."""
+        """Return a cluster of the lab."""
         return self.lab.cluster(name)
 
     def acknowledged(self, cluster: str) -> int:
-        """Records of all writers."""
+        """Return the records of all writers that a cluster acknowledged."""
         return sum(each.acknowledged.get(cluster, 0) for each in self.writers)
 
     def wait(self, what: str, condition: Callable[[], bool], seconds: float = _WAIT_S) -> None:
-        """Until it is so.
+        """Wait for a condition.
 
         Raises:
-            Stopped: not in time, or an application has failed.
+            Stopped: time limit exceeded, or an application failed.
             KeyboardInterrupt: the soak is to end.
         """
 
@@ -92,7 +92,7 @@ class World:
             raise Stopped(f"timed out after {seconds:.0f} s, waiting until {what}")
 
     def write_more(self, cluster: str, count: int) -> None:
-        """Wait until the cluster has acknowledged so many more."""
+        """Wait until the cluster has acknowledged this many more."""
         wanted = self.acknowledged(cluster) + count
         what = f"{cluster} acknowledges {count} records"
         self.wait(what, lambda: self.acknowledged(cluster) >= wanted)
@@ -100,7 +100,7 @@ class World:
 
 @contextmanager
 def world(lab: Lab, folder: Path, name: str, stopping: threading.Event) -> Iterator[World]:
-    """Everything is made, nobody has begun; at the end it is taken away again."""
+    """Create everything without starting it; remove it at the end."""
     folder.mkdir(parents=True, exist_ok=True)
     endpoint = EndpointFile(folder / "bootstrap", lab.parts.clusters)
     endpoint.point_to(PRIMARY)
@@ -127,12 +127,12 @@ def world(lab: Lab, folder: Path, name: str, stopping: threading.Event) -> Itera
 
 
 def topic_of(name: str) -> str:
-    """Its name on both clusters."""
+    """Return the name on both clusters."""
     return f"flights-{name}"
 
 
 def reverse_of(name: str) -> str:
-    """The connector that copies back."""
+    """Return the name of the reverse connector."""
     return f"mm2-{name}"
 
 
@@ -154,7 +154,7 @@ def _configuration(lab: Lab, name: str, groups: list[str]) -> str:
 
 
 def _keep_logs(lab: Lab, folder: Path, members: tuple[Member, ...]) -> None:
-    """What the parts of the lab have said so far, beside the logs of the applications."""
+    """Copy the logs of the lab's components beside those of the applications."""
     for part in lab.parts.names:
         with suppress(FileNotFoundError):
             shutil.copyfile(lab.parts.part(part).log, folder / f"{part}.log")
@@ -163,7 +163,7 @@ def _keep_logs(lab: Lab, folder: Path, members: tuple[Member, ...]) -> None:
 
 
 def _cleanup(made: World) -> None:
-    """Leave the lab as it was; what cannot be done is reported, and does not hide how it went."""
+    """Restore the lab; failures are reported without hiding the round's result."""
     lab, topic = made.lab, made.topic
     steps: tuple[Callable[[], object], ...] = (
         *(lambda part=part: lab.start(part) for part in (PRIMARY, SECONDARY, "connect")),
@@ -182,7 +182,7 @@ def _cleanup(made: World) -> None:
 
 
 def _empty(cluster: LabCluster, topic: str, made: World) -> None:
-    """Topics, groups and fences of the round."""
+    """Remove topics, groups and fences of the round."""
     admin = cluster.admin()
     for rules in admin.delete_acls([about(topic, permission=AclPermissionType.DENY)]).values():
         rules.result()

@@ -1,4 +1,4 @@
-"""An application that writes: keys of its own, rising numbers, a log of acknowledgements."""
+"""An application that writes: its own keys, increasing numbers, a log of acknowledgements."""
 
 import threading
 import time
@@ -29,7 +29,7 @@ _SETTINGS: dict[str, str | int | float | bool] = {
 
 
 class Writer:
-    """One producer, in a thread; what is refused or not answered is never sent a second time."""
+    """One producer in a thread; refused or unanswered records are never sent again."""
 
     def __init__(
         self, number: int, endpoint: EndpointFile, topic: str, folder: Path, rate: float
@@ -49,18 +49,18 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start."""
         self._thread.start()
 
     def rest(self) -> bool:
-        """Write nothing until reported to go on; whether nothing is under way any more."""
+        """Pause; return whether no record is in flight."""
         self._silent.clear()
         self._quiet.set()
         return self._silent.wait(END_S)
 
     @property
     def resting(self) -> bool:
-        """Whether it was reported to."""
+        """Whether it is paused."""
         return self._quiet.is_set()
 
     def resume(self) -> None:
@@ -68,11 +68,11 @@ class Writer:
         self._quiet.clear()
 
     def ask_to_stop(self) -> None:
-        """Do not wait for it."""
+        """Request a stop without waiting."""
         self._stopping.set()
 
     def stop(self) -> bool:
-        """Whether it has ended in time."""
+        """Stop; return whether it ended in time."""
         self._stopping.set()
         self._thread.join(2 * END_S)
         return not self._thread.is_alive()
@@ -88,7 +88,7 @@ class Writer:
             self.failure = f"{self.name}: {error.args[0].str()}"
 
     def _write_to(self, cluster: LabCluster) -> None:
-        """Until it refuses, or the endpoint points elsewhere."""
+        """Write until the cluster refuses, or the endpoint changes."""
         producer = Producer({**_SETTINGS, **cluster.client_properties(USER)}, logger=LOGGER)
         self._refused = False
         due = time.monotonic()

@@ -1,4 +1,4 @@
-"""Records in memory as rows, as Spark's Kafka source would give them."""
+"""Records in memory as rows of Spark's Kafka source."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

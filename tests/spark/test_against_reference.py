@@ -1,4 +1,4 @@
-"""The distributed comparison gives the reference's answer on generated topics."""
+"""Spark's comparison equals the reference on generated topics."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Spark finds the repeated events that are found without it."""
+"""Spark finds the same repeated events as the comparison without it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

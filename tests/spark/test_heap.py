@@ -1,4 +1,4 @@
-"""The heap of a real JVM that drctl starts: of its full size from the beginning."""
+"""The heap of a real JVM that drctl starts has its full size from the start."""
 
 import json
 import subprocess
@@ -42,7 +42,7 @@ def test_garbage_that_lives_a_while_does_not_collect_the_old_generation_again_an
 
 
 def measure(conf: Mapping[str, str], offsets: int, log: Path) -> tuple[int, int, int, int]:
-    """Collections of the young generation and of all, bytes that the heap has and may have."""
+    """Return young and full collections, and the bytes of the heap and its limit."""
     settings = SparkSettings("local[2]", conf, log=log, offsets=offsets, java=spark_classes())
     with opened(settings) as session:
         session.range(0, 600_000, 1, 2).selectExpr(
@@ -52,7 +52,7 @@ def measure(conf: Mapping[str, str], offsets: int, log: Path) -> tuple[int, int,
 
 
 def _collections(session: SparkSession) -> tuple[int, int]:
-    """Of the young generation, and of the whole heap."""
+    """Return the collections of the young generation and of the whole heap."""
     beans = _management(session).getGarbageCollectorMXBeans()
     counts = {str(bean.getName()): int(bean.getCollectionCount()) for bean in beans}
     full = sum(n for name, n in counts.items() if "MarkSweep" in name or "Old" in name)
@@ -60,7 +60,7 @@ def _collections(session: SparkSession) -> tuple[int, int]:
 
 
 def _heap(session: SparkSession) -> tuple[int, int]:
-    """Bytes that the heap has, and may have."""
+    """Return the bytes of the heap and its limit."""
     usage = _management(session).getMemoryMXBean().getHeapMemoryUsage()
     return int(usage.getCommitted()), int(usage.getMax())
 

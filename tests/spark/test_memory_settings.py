@@ -1,4 +1,4 @@
-"""How the JVM that drctl starts divides its memory."""
+"""The memory settings of the JVM that drctl starts."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The Parquet that drctl writes itself: Spark reads it, and would have written the same columns."""
+"""Spark reads the Parquet that drctl writes, and writes the same columns itself."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Spark and this process compute the same digests: a ledger may hold some of each."""
+"""Spark and drctl compute equal digests: a ledger may contain both."""
 
 import dataclasses
 from pathlib import Path

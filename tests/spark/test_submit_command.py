@@ -52,7 +52,7 @@ def settings(tmp_path: Path, job: Path) -> SubmitSettings:
 
 
 def read(path: Path) -> dict[str, str]:
-    """The properties that Java would read; good enough for what is written here."""
+    """Return the properties as Java reads them, as far as needed here."""
     lines = path.read_text(encoding="utf-8").splitlines()
     return dict(line.replace("\\", "").split("=", 1) for line in lines)
 

@@ -1,4 +1,4 @@
-"""Client and job talk through a folder: here the job is a process or thread of plain Python."""
+"""Client and job communicate through a folder: here the job is plain Python."""
 
 import json
 import os
@@ -48,7 +48,7 @@ ORDER_CHECK = OrderCheck({("t", 0): 3}, (Inversion("t", 0, 5, 0, 4, 3, 9),))
 
 
 class Scripted:
-    """Answers as told; remembers what it was asked."""
+    """Gives scripted responses; records requests."""
 
     def __init__(self, out: Path) -> None:
         self.out = out
@@ -93,7 +93,7 @@ def folder(tmp_path: Path) -> JobFolder:
 
 @pytest.fixture
 def application(tmp_path: Path) -> Iterator[Application]:
-    """Something that lives as long as the test."""
+    """A process that lives as long as the test."""
     with run([sys.executable, "-c", "import time; time.sleep(600)"], tmp_path) as running:
         yield running
         running.end(0)
@@ -211,7 +211,7 @@ folder = pathlib.Path(sys.argv[-4])
 
 
 def home(tmp_path: Path, body: str) -> Path:
-    """A Spark distribution whose spark-submit does this."""
+    """Create a Spark distribution with this spark-submit."""
     script = tmp_path / "spark" / "bin" / "spark-submit"
     script.parent.mkdir(parents=True)
     script.write_text(SUBMIT.format(python=sys.executable, body=body), encoding="utf-8")
@@ -303,7 +303,7 @@ def test_nothing_is_left_after_an_interrupt(tmp_path: Path, shared: Path) -> Non
 
 
 def members(group: int) -> list[int]:
-    """Living processes of a group."""
+    """Return the running processes of a process group."""
     found = []
     for process in psutil.process_iter(["pid", "status"]):
         try:

@@ -1,4 +1,4 @@
-"""What travels between client and job arrives as it was sent, whatever it holds."""
+"""Everything sent between client and job arrives unchanged."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The zip holds what the job imports, and that is nothing but itself and PySpark."""
+"""The zip contains what the job imports, which is only itself and PySpark."""
 
 import os
 import subprocess

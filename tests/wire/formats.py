@@ -49,7 +49,7 @@ class Format:
     tombstone: bool = False
 
     def made(self, count: int) -> list[bytes]:
-        """So many valid ones at most."""
+        """Return at most this many valid values."""
         return list(map(self.encode, made(self.values, count)))
 
     def refusal(self, data: bytes) -> str | None:
@@ -64,7 +64,7 @@ class Format:
 
 
 def made(values: st.SearchStrategy[Any], count: int) -> list[Any]:
-    """So many values at most."""
+    """Return at most this many values."""
     found: list[Any] = []
 
     @settings(max_examples=count, deadline=None, database=None, phases=[Phase.generate])

@@ -18,8 +18,8 @@ class Word:
     """How drctl encodes what a Kafka class encodes.
 
     Attributes:
-        hex: of fields in a version.
-        fields: of a hex.
+        hex: encodes fields in a version.
+        fields: decodes a hex string.
     """
 
     hex: Callable[[dict[str, Any], int], str]

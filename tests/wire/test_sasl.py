@@ -1,4 +1,4 @@
-"""The example of RFC 7677, and what a broker must not get away with."""
+"""The example of RFC 7677, and broker responses that must be rejected."""
 
 import pytest
 

@@ -48,7 +48,7 @@ def test_there_are_vectors_of_every_class_and_version() -> None:
 
 
 def made_here() -> list[Line]:
-    """Values that Hypothesis thought of, in drctl's bytes."""
+    """Return values drawn by Hypothesis in drctl's encoding."""
     by_name = {each.name: each for each in FORMATS}
     lines = [_key_line(key) for key in made(by_name["consumer-offsets-key"].values, MADE)]
     for version in range(5):
@@ -81,7 +81,7 @@ def _line(name: str, version: int, text: str) -> Line:
 
 
 def asked_of_kafka(lines: list[Line]) -> list[Line]:
-    """The lines as Kafka's own classes encode and decode them."""
+    """Return the lines as Kafka's own classes encode and decode them."""
     progress = logging.getLogger("tests").info
     jars = {
         jar.name: jar for name in ("kafka", "connect") for jar in resolve(name, progress=progress)
