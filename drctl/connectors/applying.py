@@ -4,6 +4,7 @@ An export contains the source offsets of connectors. Their partitions are rename
 of the other workers, if drctl knows the naming of their plugins.
 """
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -55,15 +56,28 @@ class Export:
 
 ABOUT = (
     *("topic.prefix", "database.hostname", "database.port", "database.dbname"),
-    *("mongodb.connection.host", "slot.name", "snapshot.mode", "source.cluster.alias"),
+    *("mongodb.hosts", "slot.name", "snapshot.mode", "source.cluster.alias"),
     *("source.cluster.bootstrap.servers", "topics", "topics.regex"),
 )
 """Configuration keys that identify the source of a connector and contain no secrets."""
 
+MONGODB_HOSTS = "mongodb.connection.string"
+"""Debezium 2.2 and newer; it replaces `mongodb.hosts`. It may contain a password."""
+
+_HOSTS = re.compile(r"mongodb(?:\+srv)?://(?:[^@/?]*@)?([\w.:,\[\]-]+)(?:[/?][^@]*)?")
+
+
+def identity(config: Mapping[str, str]) -> dict[str, str]:
+    """The settings that identify the source of a connector; of a connection string, its hosts."""
+    about = {key: config[key] for key in ABOUT if key in config}
+    # References to secrets can contain slashes, which end the hosts.
+    hosts = _HOSTS.fullmatch(re.sub(r"\$\{[^}]*\}", "", config.get(MONGODB_HOSTS, "")))
+    return {**about, **({MONGODB_HOSTS: hosts[1]} if hosts else {})}
+
 
 def kept(connector: Connector, positions: Sequence[Position], unread: str = "") -> Kept:
     """A connector's source offsets, with the settings that identify its source."""
-    one, about = connector, {k: connector.config[k] for k in ABOUT if k in connector.config}
+    one, about = connector, identity(connector.config)
     known = one.name, one.kind, one.plugin, one.state, one.group
     return Kept(*known, about, tuple(positions), unread)
 

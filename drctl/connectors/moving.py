@@ -9,7 +9,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from drctl.connectors.applying import Action, Export, Kept, Line, Precheck, build_plan, kept
+from drctl.connectors.applying import (
+    MONGODB_HOSTS,
+    Action,
+    Export,
+    Kept,
+    Line,
+    Precheck,
+    build_plan,
+    identity,
+    kept,
+)
 from drctl.formats.tracked_positions import TrackedPositions
 from drctl.model.document import Document, From, Name, Seconds, rounded
 from drctl.model.errors import DrctlError
@@ -20,7 +30,7 @@ from drctl.model.topology import Unavailable
 _STOPPED = "its position is read after it stopped, so no event is lost or sent twice"
 _LISTED = "it is listed in source_connectors of drctl.yaml"
 _DATABASE = ("database.dbname",)
-_SERVER = ("database.hostname", "database.port", "mongodb.connection.host")
+_SERVER = ("database.hostname", "database.port", "mongodb.hosts", MONGODB_HOSTS)
 
 
 class Prospect(StrEnum):
@@ -161,7 +171,7 @@ def _moved(one: Kept, name: str, to: Connector, age: float | None) -> MovedConne
     more = len(one.offsets) - 3
     at += f"; and {more} more" if more > 0 else ""
     reasons = [_STOPPED if age is None else _tracked_reason(one.plugin, age)]
-    reasons += _another_database(one.about, to.config)
+    reasons += _another_database(one.about, identity(to.config))
     unfinished = any(map(in_snapshot, one.offsets))
     if unfinished:
         reasons = ["its snapshot was not complete: it begins again, and sends every row again"]
@@ -184,10 +194,10 @@ def _tracked_reason(plugin: str, age: float) -> str:
     return text
 
 
-def _another_database(about: Mapping[str, str], config: Mapping[str, str]) -> Iterator[str]:
+def _another_database(about: Mapping[str, str], there: Mapping[str, str]) -> Iterator[str]:
     """Differences between the database of the position and that of the connector."""
     for keys, what in ((_SERVER, "server"), (_DATABASE, "database")):
-        pairs = [(about[key], config[key]) for key in keys if key in about and key in config]
+        pairs = [(about[key], there[key]) for key in keys if key in about and key in there]
         if any(old != new for old, new in pairs):
             old, new = (":".join(each) for each in zip(*pairs, strict=True))
             yield (

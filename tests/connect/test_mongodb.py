@@ -95,6 +95,13 @@ def test_the_retry_settings_of_the_connector_are_shown(shop: MongoShop) -> None:
     }
 
 
+def test_an_export_names_the_database_and_no_more_of_its_address(shop: MongoShop) -> None:
+    file = str(shop.folder / "positions.json")
+    saved = ("offsets", "export", "--output-file", file, "--connect", shop.worker.url)
+    (kept,) = shop.command.json(*saved)["connectors"]
+    assert kept["about"]["mongodb.connection.string"] == f"127.0.0.1:{shop.port}"
+
+
 def test_doctor_judges_the_age_of_the_position(shop: MongoShop, lab: Lab) -> None:
     shop.insert(1)
     shop.await_orders()

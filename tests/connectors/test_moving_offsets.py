@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import cast
 
 import pytest
@@ -17,6 +18,7 @@ from drctl.connectors.applying import (
     kept,
     read_export,
 )
+from drctl.connectors.moving import plan_moving
 from drctl.connectors.results import OffsetsResult, Outcome
 from drctl.model.document import as_json
 from drctl.model.errors import ConfigError, DrctlError, ExitCode, Refused, Unknown, UsageError
@@ -224,3 +226,45 @@ def test_a_file_that_is_none() -> None:
 def test_names_that_are_not_in_the_file() -> None:
     with pytest.raises(UsageError, match="the export has no connector"):
         planned(World(), shop(), {"x": "y"})
+
+
+HOSTS = "h1:27017,h2:27017"
+
+
+@pytest.mark.parametrize(
+    ("given", "hosts"),
+    [
+        (f"mongodb://{HOSTS}/?replicaSet=rs0", HOSTS),
+        (f"mongodb://app:secret@{HOSTS}/admin?tls=true", HOSTS),
+        ("mongodb://${file:/run/mongo:user}:${file:/run/mongo:password}@h1/?tls=true", "h1"),
+        ("mongodb+srv://app:secret@db.example", "db.example"),
+        ("mongodb://app:secret/a@h1/", None),
+        ("mongodb://app:secret@b@h1/", None),
+        ("mongodb://h1/?authMechanismProperties=AWS_SESSION_TOKEN:secret", "h1"),
+        ("${file:/run/mongo:address}", None),
+    ],
+)
+def test_of_a_connection_string_the_export_keeps_the_hosts(given: str, hosts: str | None) -> None:
+    (one,) = export(stopped(plugin=MONGO, mongodb_connection_string=given), AT).connectors
+    assert one.about == ({"mongodb.connection.string": hosts} if hosts else {})
+
+
+@pytest.mark.parametrize(
+    ("there", "told"),
+    [
+        ({"mongodb_connection_string": "mongodb://app:other@h1/?replicaSet=rs0"}, ""),
+        ({"mongodb_connection_string": "mongodb://app:other@h3"}, "h1, and it reads from h3"),
+        ({"mongodb_hosts": "rs0/h3"}, ""),
+    ],
+    ids=["same", "other", "older-setting"],
+)
+def test_a_position_of_another_database_is_pointed_out(there: dict[str, str], told: str) -> None:
+    ours = stopped(plugin=MONGO, mongodb_connection_string="mongodb://app:secret@h1")
+    world = World({"shop": stopped(plugin=MONGO, topic_prefix="shop", **there)})
+    at = Position({"server_id": "shop"}, {"sec": 17, "ord": 1, "resume_token": "ab"})
+    exported = {"shop": export(ours, at)}
+    moving = plan_moving(exported, {"shop": "shop"}, world, datetime.now(UTC), stopped=True)
+    (moved,) = moving.connectors
+    found = f"the position is of server {told}: verify that their logs have the same positions"
+    assert (found in moved.reason) is bool(told)
+    assert ("server" in moved.reason) is bool(told)
