@@ -137,12 +137,11 @@ def bench(cluster: TlsCluster) -> Bench:
 
 @pytest.fixture(scope="package")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """The primary of a lab with three brokers; all of them are restarted after each file."""
+    """The primary of a lab with three brokers in three racks."""
     root = tmp_path_factory.mktemp("three") / "lab"
     opened = Lab(root)
-    keep_settings(
-        root, LabSettings(port_base=free_port_base(random.Random()), brokers=3, heap_mb=320)
-    )
+    base = free_port_base(random.Random())
+    keep_settings(root, LabSettings(port_base=base, brokers=3, heap_mb=320, racks=True))
     try:
         opened.start("primary")
         yield opened

@@ -1,17 +1,22 @@
 """Behaviour with several brokers: stalled ones, absent ones, a lost quorum."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from time import monotonic
+from typing import Any
 from uuid import uuid4
 
 import pytest
+import yaml
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import NewTopic
 
+from drctl.elections.cluster_state import Kind
 from drctl.kafka.acls import KafkaAclReader, KafkaAclWriter
 from drctl.kafka.connection import Connection
+from drctl.kafka.elections import KafkaElectionWriter
 from drctl.kafka.fence_proof import KafkaFenceProver
 from drctl.kafka.health import KafkaHealthReader
 from drctl.lab.lab import Lab
@@ -19,6 +24,9 @@ from drctl.lab.waiting import Patience
 from drctl.model.fencing import Denied, Topics, denials
 from drctl.model.health import ClusterHealth, Controller
 from drctl.model.topology import TopicPartition, Unavailable
+from tests.cluster.command import Drctl
+from tests.cluster.lab_link import cluster_section, link_over
+from tests.kafka.tls_broker import free_ports
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = pytest.mark.jvm
@@ -33,6 +41,45 @@ _TRIES = 3
 def no_topics_left(three: ClusterUnderTest) -> Iterator[None]:
     yield
     three.delete_topics(_MADE)
+
+
+Rows = dict[str, dict[str, Any]]
+Doctor = Callable[..., Rows]
+FINE = dict.fromkeys(
+    (
+        *("partitions-offline", "partitions-under-min-isr", "replicas-out-of-sync"),
+        *("eligible-leaders", "replication-factor", "min-isr-and-replicas", "unclean-election"),
+        *("broker-loss", "replica-balance", "rack-spread", "leader-skew", "brokers-answer"),
+    ),
+    "ok",
+)
+"""What doctor says of a cluster that any one broker may leave."""
+
+
+@pytest.fixture
+def doctor(three: ClusterUnderTest, tmp_path: Path) -> Doctor:
+    """What each check of `FINE` says, of a link with these topics to a cluster that is gone."""
+
+    def judged(*topics: str) -> Rows:
+        gone = {"bootstrap": f"127.0.0.1:{free_ports(1)[0]}"}
+        clusters = {"primary": cluster_section(three), "secondary": gone}
+        links = {"main": link_over(*topics, replicator={"kind": "none"})}
+        config = tmp_path / "drctl.yaml"
+        document = {"clusters": clusters, "links": links}
+        config.write_text(yaml.safe_dump(document), encoding="utf-8")
+        ran = Drctl(tmp_path, config)("doctor", "-o", "json")
+        assert ran.code in (1, 5), ran.stderr
+        return {
+            row["check"]: row
+            for row in ran.document()["checks"]
+            if row["check"] in FINE and row["subject"] == "cluster primary"
+        }
+
+    return judged
+
+
+def statuses(found: Rows) -> dict[str, str]:
+    return {check: row["status"] for check, row in found.items()}
 
 
 @contextmanager
@@ -183,14 +230,52 @@ def test_a_healthy_cluster(three: ClusterUnderTest) -> None:
     assert health(three, [name]).writable
 
 
-def test_an_absent_broker_and_then_a_lost_quorum(brokers: Lab, three: ClusterUnderTest) -> None:
+def test_layouts_that_a_failover_should_not_start_from(
+    three: ClusterUnderTest, doctor: Doctor
+) -> None:
+    """Each is judged by what real brokers report of it."""
+    everywhere = [1, 2, 3], [2, 3, 1], [3, 1, 2]
+    good = create(three, *everywhere, min_insync_replicas="2")
+    with KafkaElectionWriter(Connection("primary", three.properties())) as elections:
+        internal = three.admin.list_topics(timeout=30).topics.items()
+        own = [TopicPartition(n, p) for n, t in internal for p in t.partitions if n[:2] == "__"]
+        elections.elect(Kind.PREFERRED, own)
+    assert statuses(doctor(good)) == FINE
+    alone, strict = create(three, [3]), create(three, [1, 2], min_insync_replicas="2")
+    weak = create(three, *everywhere, min_insync_replicas="1")
+    loose = create(three, *everywhere, unclean_leader_election_enable="true")
+    heavy = create(three, *([1],) * 60)
+    found = doctor(good, alone, strict, weak, loose, heavy)
+    names = {
+        "replication-factor": [alone, heavy],
+        "min-isr-and-replicas": [strict, weak],
+        "unclean-election": [loose],
+        "broker-loss": ["broker 1: 60 go offline, 1 more", "broker 3: 1 go offline"],
+        "replica-balance": ["brokers 1 hold most"],
+    }
+    assert statuses(found) == {**FINE, **dict.fromkeys(names, "warn")}
+    says(found, names)
+
+
+def says(found: Rows, names: Mapping[str, list[str]]) -> None:
+    for check, words in names.items():
+        told = f"{found[check]['reason']} {found[check]['evidence']}"
+        assert not [each for each in words if each not in told], told
+
+
+def test_an_absent_broker_and_then_a_lost_quorum(
+    brokers: Lab, three: ClusterUnderTest, doctor: Doctor
+) -> None:
     gone, next_gone = bystanders(three)
     others = [node for node in (1, 2, 3) if node != gone]
     spread = create(three, [*others, gone], min_insync_replicas="2")
     strict = create(three, [*others, gone], min_insync_replicas="3")
     capped = create(three, others, min_insync_replicas="3")
     alone = create(three, [gone])
-    topics = [spread, strict, capped, alone]
+    # With fewer in sync than it requires, a topic keeps the others eligible to lead.
+    last = create(three, [others[0], gone], min_insync_replicas="1")
+    led = create(three, *([gone, *others],) * 3, min_insync_replicas="2")
+    topics = [spread, strict, capped, alone, last, led]
     with frozen(brokers, three, gone):
 
         def lost() -> bool:
@@ -208,6 +293,20 @@ def test_an_absent_broker_and_then_a_lost_quorum(brokers: Lab, three: ClusterUnd
         assert isinstance(found.controller, Controller)
         assert not found.writable
         assert health(three, [spread, capped]).writable
+        names = {
+            "brokers-answer": [f"brokers {gone} hold replicas"],
+            "partitions-offline": [f"{alone}-0"],
+            "partitions-under-min-isr": [f"{strict}-0 has 2 of 3"],
+            "replicas-out-of-sync": [f"on brokers {gone}"],
+            "eligible-leaders": ["1 partitions have at most one complete replica", f"{last}-0"],
+            "broker-loss": [f"any of brokers {others[0]}, {others[1]}"],
+            "leader-skew": ["many partitions are not led by their preferred replica"],
+        }
+        found_by_doctor = doctor(*topics)
+        failing = dict.fromkeys([*names][:3], "fail")
+        late = {**dict.fromkeys(names, "warn"), **failing}
+        assert {k: statuses(found_by_doctor)[k] for k in late} == late
+        says(found_by_doctor, names)
         with frozen_too(brokers, next_gone):
 
             def headless() -> bool:
