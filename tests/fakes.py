@@ -224,6 +224,9 @@ class FakeCluster:
             p: self.log(p).epochs.get(at, -1) if there[p] else absent for p, at in positions.items()
         }
 
+    def ends_before(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        return {p: self.log(p).end if e <= self.log(p).epoch else 0 for p, e in epochs.items()}
+
     def records(
         self, positions: Sequence[tuple[TopicPartition, int]]
     ) -> dict[tuple[TopicPartition, int], Record | Unavailable]:

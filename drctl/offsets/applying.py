@@ -5,7 +5,7 @@ the cluster and nothing writes: the same input gives the same plan.
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -99,14 +99,23 @@ class TargetState:
 
     Attributes:
         logs: log start and end of each partition.
+        epoch_ends: by partition and committed leader epoch, the end offset of the records up to
+            that epoch; 0 if the log has none, or if the epoch is higher than the leader's.
     """
 
     groups: Mapping[str, Group | Unavailable]
     committed: Mapping[str, Positions | Unavailable]
     logs: Mapping[TopicPartition, OffsetRange | Unavailable]
+    epoch_ends: Mapping[tuple[TopicPartition, int], int | Unavailable] = field(default_factory=dict)
 
 
-def look(groups: GroupReader, offsets: OffsetReader, wanted: Iterable[Wanted]) -> TargetState:
+EndsBefore = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, int | Unavailable]]
+"""Returns the end offset of the records up to a leader epoch, by partition."""
+
+
+def look(
+    groups: GroupReader, offsets: OffsetReader, ends_before: EndsBefore, wanted: Iterable[Wanted]
+) -> TargetState:
     """Read the state from the cluster; rows that are blocked without an offset are skipped.
 
     Raises:
@@ -115,7 +124,29 @@ def look(groups: GroupReader, offsets: OffsetReader, wanted: Iterable[Wanted]) -
     asked = [row for row in wanted if row.to is not None or not row.blocked]
     names = tuple(dict.fromkeys(row.group for row in asked))
     logs = log_ranges(offsets, {row.partition for row in asked})
-    return TargetState(groups.described(names), groups.committed(names), logs)
+    described, committed = groups.described(names), groups.committed(names)
+    return TargetState(described, committed, logs, _epoch_ends(asked, committed, ends_before))
+
+
+def _epoch_ends(
+    asked: Iterable[Wanted],
+    committed: Mapping[str, Positions | Unavailable],
+    ends_before: EndsBefore,
+) -> dict[tuple[TopicPartition, int], int | Unavailable]:
+    """The ends of the leader epochs that are committed where a translation may keep the offset."""
+    epochs: dict[TopicPartition, set[int]] = defaultdict(set)
+    for row in asked:
+        held = committed.get(row.group)
+        at = held.get(row.partition) if isinstance(held, Mapping) else None
+        if at is not None and at.leader_epoch >= 0 and row.bounds is not None:
+            epochs[row.partition].add(at.leader_epoch)
+    found: dict[tuple[TopicPartition, int], int | Unavailable] = {}
+    while epochs:  # A request holds a partition once.
+        once = {place: some.pop() for place, some in epochs.items()}
+        ends = ends_before(once)
+        found |= {(place, epoch): ends[place] for place, epoch in once.items()}
+        epochs = {place: some for place, some in epochs.items() if some}
+    return found
 
 
 def log_ranges(
@@ -208,6 +239,7 @@ class Case(NamedTuple):
 
     Attributes:
         unproven: whether to commit it although it skips records under a condition.
+        epoch_end: end offset of the records up to the committed leader epoch; None if unknown.
     """
 
     wanted: Wanted
@@ -215,6 +247,7 @@ class Case(NamedTuple):
     before: Committed | Unavailable | None
     log: OffsetRange | Unavailable
     unproven: bool = False
+    epoch_end: int | None = None
 
 
 def blockers(case: Case) -> Iterator[Blocker]:
@@ -367,7 +400,7 @@ class Line:
         before: the offset committed now; None if there is none or it could not be read.
         to: the offset to commit; None to delete it.
         precheck: the precheck that refused it; None if none did.
-        reason: why.
+        reason: why it is refused or kept, or why an offset that stays is committed again.
         overridden: prechecks that failed and were overridden.
         rereads_likely: with an unreachable source, if the group consumed nothing since the
             evidence; None if unknown, or if the source is reachable.
@@ -451,7 +484,10 @@ def build_plan(
         before = held if isinstance(held, Unavailable) else held.get(row.partition)
         group = state.groups.get(row.group, _NOT_LOOKED_AT)
         log = state.logs.get(row.partition, _NOT_LOOKED_AT)
-        lines.append(_line(Case(row, group, before, log, unproven), overridden))
+        epoch = before.leader_epoch if isinstance(before, Committed) else -1
+        end = state.epoch_ends.get((row.partition, epoch))
+        end = end if isinstance(end, int) else None
+        lines.append(_line(Case(row, group, before, log, unproven, end), overridden))
     lines.sort(key=lambda line: (line.group, line.partition))
     return ApplyPlan(cluster, cluster_id, origin, made, tuple(lines), overrides, tuple(notes))
 
@@ -484,7 +520,41 @@ def _line(case: Case, overridden: frozenset[str]) -> Line:
         skips_only_if=wanted.bounds.skips_only_if if wanted.bounds else "",
         based_on=wanted.based_on,
     )
-    return _kept(line) if line.precheck is Precheck.MOVES_BACKWARDS else line
+    if line.precheck is Precheck.MOVES_BACKWARDS:
+        line = _kept(line)
+    return _without_epoch(line, case)
+
+
+def _without_epoch(line: Line, case: Case) -> Line:
+    """Commit an offset that stays again, if consumers could not resume with its leader epoch.
+
+    A consumer resumes where its leader epoch ends in this log, if that is before the offset, and
+    a Java consumer waits for ever for a leader of a higher epoch (KIP-320).
+    """
+    before, end = line.before, case.epoch_end
+    stays = case.wanted.bounds is not None and line.action in (Action.SAME, Action.KEPT)
+    if not stays or before is None or end is None:
+        return line
+    # A log that was truncated ends an epoch too: only a translation proves the offset then.
+    if end >= max(1, before.offset) or (line.action is Action.KEPT and end):
+        return line
+    if blocker := next((each for each in blockers(case) if not each.precheck.overridable), None):
+        return replace(
+            line, action=Action.REFUSED, precheck=blocker.precheck, reason=blocker.reason
+        )
+    ahead = before.offset - line.to.offset if line.to else 0
+    most = line.rereads_at_most
+    if most is not None and not line.skips_only_if:
+        most = max(0, most - ahead)
+    return replace(
+        line,
+        to=before._replace(leader_epoch=-1),
+        rereads_at_most=most,
+        action=Action.COMMIT,
+        precheck=None,
+        reason=f"the offset stays, without leader epoch {before.leader_epoch}: this log has"
+        " another one there",
+    )
 
 
 def _kept(line: Line) -> Line:

@@ -198,9 +198,15 @@ def checked_plan(
         Unreachable: the cluster did not respond.
     """
     site = reader.cluster_reader(cluster)
+    state = look(
+        reader.groups(cluster),
+        site,
+        lambda epochs: reader.elections(cluster).ends_before(epochs),
+        wanted,
+    )
     return build_plan(
         wanted,
-        look(reader.groups(cluster), site, wanted),
+        state,
         cluster=cluster,
         cluster_id=site.cluster_id(),
         origin=origin,

@@ -24,7 +24,8 @@ def plan_table(plan: ApplyPlan, execute: str) -> Iterator[Part]:
     shown = (*plan.refused, *plan.writes[:MOST])
     yield from _offsets([(line, line.action.value) for line in shown])
     yield from more(len(plan.writes) - MOST)
-    yield from why(f"{line.precheck}: {sentence(line.reason)}" for line in plan.refused)
+    explained = (line for line in (*plan.refused, *plan.writes) if line.reason)
+    yield from why(f"{line.precheck or line.action}: {sentence(line.reason)}" for line in explained)
     if plan.writes:
         yield from section("Nothing was written. To write:", [plain(execute)])
     else:

@@ -4,7 +4,7 @@ import json
 import shlex
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -14,10 +14,13 @@ import pytest
 from drctl.kafka.connection import Connection
 from drctl.kafka.group_offsets import KafkaGroupWriter
 from drctl.kafka.groups import KafkaGroupReader
+from drctl.kafka.java_properties import java_properties
 from drctl.lab.lab import Lab
+from drctl.lab.waiting import Patience
 from drctl.model.groups import Committed, Positions
 from drctl.model.topology import Record, TopicPartition
 from tests.cli.documents import check
+from tests.clients.applications import Applications, Client, compiled, group_of
 from tests.cluster.lab_link import NewDrctl, cluster_section, link_over
 from tests.cluster.link_command import soon
 from tests.kafka.members import member, share_member
@@ -52,10 +55,12 @@ class Stage:
     def group(self, name: str) -> str:
         return f"{self.prefix}-{name}"
 
-    def at(self, *offsets: int, metadata: str = "") -> dict[TopicPartition, Committed]:
+    def at(
+        self, *offsets: int, metadata: str = "", epoch: int = -1
+    ) -> dict[TopicPartition, Committed]:
         """Return these offsets for the partitions from 0 on."""
         return {
-            TopicPartition(self.topic, number): Committed(offset, -1, metadata)
+            TopicPartition(self.topic, number): Committed(offset, epoch, metadata)
             for number, offset in enumerate(offsets)
         }
 
@@ -224,6 +229,84 @@ def test_active_groups(stage: Stage, protocol: str, secondary: ClusterUnderTest)
     assert stage.stands("busy") == {}
     assert stage.drctl.json(*words, "--group", stage.group("busy"), *GO)["status"] == "done"
     assert stage.stands("busy") == stage.at(40)
+
+
+ELSEWHERE = 7
+"""A leader epoch that no partition of the target has reached."""
+
+
+def test_an_offset_that_stays_loses_the_leader_epoch_of_another_log(stage: Stage) -> None:
+    stage.stand(
+        same=stage.at(40, metadata="kept", epoch=ELSEWHERE),
+        ahead=stage.at(50, epoch=ELSEWHERE),
+        own=stage.at(40, epoch=0),
+    )
+    file = stage.translation(*(stage.row(name, 0, 40) for name in ("same", "ahead", "own")))
+    words = ("apply", "--link", stage.link, "--from", file)
+    plan = stage.drctl.json(*words)
+    assert plan["totals"] == {"commit": 2, "delete": 0, "same": 1, "kept": 0, "refused": 0}
+    assert "2 x commit: the offset stays, without leader epoch 7" in stage.drctl(*words).stdout
+    done = stage.drctl.json(*words, *GO)
+    assert stage.stands("same") == stage.at(40, metadata="kept")
+    assert stage.stands("ahead") == stage.at(50)
+    assert stage.stands("own") == stage.at(40, epoch=0)
+    assert stage.drctl.json(*words, code=3)["totals"]["commit"] == 0
+    assert stage.drctl.json("undo", done["run"], *GO)["totals"]["committed"] == 2
+    assert stage.stands("same") == stage.at(40, metadata="kept", epoch=ELSEWHERE)
+    assert stage.stands("ahead") == stage.at(50, epoch=ELSEWHERE)
+
+
+@pytest.mark.nightly
+def test_java_consumers_read_once_the_leader_epoch_is_gone(stage: Stage, tmp_path: Path) -> None:
+    classes = tmp_path / "classes"
+    classes.mkdir()
+    compiled(classes)
+    properties = {
+        **java_properties(stage.cluster.properties()),
+        "auto.offset.reset": "none",
+        "enable.auto.commit": "false",
+    }
+    waiting = [
+        Client("classic.consumer", properties),
+        Client("kip848.consumer", {**properties, "group.protocol": "consumer"}),
+    ]
+    control = Client("control.consumer", properties)
+    offsets = [40] * PARTITIONS
+    groups = {group_of(each, stage.topic): each for each in waiting}
+    stands = {name: stage.at(*offsets, epoch=ELSEWHERE) for name in groups}
+    stands[group_of(control, stage.topic)] = stage.at(*offsets)
+    assert stage.writer.commit(stands).keys() == stands.keys()
+
+    with java(stage, tmp_path / "before", [*waiting, control], classes) as running:
+        running.wait(60, [control], "read")
+        hangs = Patience.of(10)
+        assert not hangs.wait_until(lambda: len(running.without(waiting, "read")) < len(waiting))
+        assert {event.what for event in running.events()} == {"read"}, "they wait, without an error"
+
+    rows = [{**stage.row("", n, 40), "group": name} for name in groups for n in range(PARTITIONS)]
+    words = ("apply", "--link", stage.link, "--from", stage.translation(*rows), *GO)
+    soon(lambda: stage.drctl(*words).code == 0)
+    with java(stage, tmp_path / "after", waiting, classes) as running:
+        running.wait(60, waiting, "read")
+        for client in waiting:
+            read = [
+                e.offset for e in running.events() if (e.client, e.what) == (client.name, "read")
+            ]
+            assert min(read) == 40
+
+
+@contextmanager
+def java(
+    stage: Stage, folder: Path, clients: list[Client], classes: Path
+) -> Iterator[Applications]:
+    """An application with these clients."""
+    folder.mkdir()
+    running = Applications(None, folder, stage.topic, stage.cluster.bootstrap)
+    try:
+        running.java("application", clients, classes, quick=False)
+        yield running
+    finally:
+        running.end()
 
 
 def test_a_group_that_becomes_active_during_the_prompt(stage: Stage) -> None:

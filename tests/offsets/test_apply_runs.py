@@ -36,7 +36,7 @@ from tests.fakes import Crash, FakeCluster, FakeLog, group
 
 GROUPS = ("a", "b", "c")
 PLACES = (TopicPartition("t", 0), TopicPartition("t", 1))
-LOGS = {place: FakeLog(end=100) for place in PLACES}
+LOGS = {place: FakeLog(end=100, epoch=2) for place in PLACES}
 EXACT = Bounds(0, 0)
 WANTED = tuple(Wanted(name, place, Committed(50), EXACT) for name in GROUPS for place in PLACES)
 START = datetime(2026, 3, 5, 14, 20, 7, tzinfo=UTC)
@@ -62,6 +62,9 @@ class Site:
     writes: bool = False
 
     def cluster_reader(self, _name: str) -> FakeCluster:
+        return self.standing
+
+    def elections(self, _name: str) -> FakeCluster:
         return self.standing
 
     def groups(self, _name: str) -> Any:
@@ -108,7 +111,7 @@ def cluster() -> FakeCluster:
 def plan_of(standing: FakeCluster, wanted: Sequence[Wanted], *passed: Precheck) -> ApplyPlan:
     return build_plan(
         wanted,
-        look(standing, standing, wanted),  # type: ignore[arg-type]
+        look(standing, standing, standing.ends_before, wanted),  # type: ignore[arg-type]
         cluster="s",
         cluster_id="id",
         origin="a test",

@@ -1,5 +1,6 @@
 """Plans to commit offsets, by cases and by generated input."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import pytest
@@ -56,10 +57,12 @@ def line(
     held: Group | Unavailable | None = None,
     before: Committed | None = None,
     log: OffsetRange | Unavailable = LOG,
+    epoch_end: int | Unavailable | None = None,
 ) -> Line:
-    name = wanted.group
-    positions = {} if before is None else {wanted.partition: before}
-    reader = TargetState({name: held or group(name)}, {name: positions}, {wanted.partition: log})
+    name, place = wanted.group, wanted.partition
+    positions = {} if before is None else {place: before}
+    ends = {(place, before.leader_epoch): epoch_end} if before and epoch_end is not None else {}
+    reader = TargetState({name: held or group(name)}, {name: positions}, {place: log}, ends)
     (only,) = plan([wanted], reader, *passed).lines
     return only
 
@@ -270,8 +273,66 @@ def test_a_cluster_is_asked_once_and_not_about_rows_without_a_position() -> None
         {"g": {PLACE: Committed(20)}},
     )
     blocked = Wanted("other", TopicPartition("gone", 0), None, blocked="no such topic")
-    reader = look(cluster, cluster, [wants(100), blocked])  # type: ignore[arg-type]
+    reader = look(cluster, cluster, no_epochs, [wants(100), blocked])  # type: ignore[arg-type]
     assert reader == TargetState({"g": group("g")}, {"g": {PLACE: Committed(20)}}, {PLACE: LOG})
+
+
+def no_epochs(_epochs: object) -> dict[TopicPartition, int | Unavailable]:
+    raise AssertionError("no leader epoch is committed")
+
+
+def test_each_committed_epoch_is_looked_up_once() -> None:
+    positions = {name: {PLACE: Committed(20, epoch)} for name, epoch in EPOCHS.items()}
+    groups = {name: group(name) for name in EPOCHS}
+    cluster = FakeCluster({PLACE: FakeLog(end=1_000, start=10)}, "target", groups, positions)
+    asked: list[int] = []
+
+    def ends_before(epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        asked.extend(epochs.values())
+        return {place: epoch * 10 for place, epoch in epochs.items()}
+
+    rows = [Wanted(name, PLACE, Committed(20), EXACT) for name in EPOCHS]
+    restored = Wanted("a", PLACE, Committed(20))
+    found = look(cluster, cluster, ends_before, [*rows, restored])  # type: ignore[arg-type]
+    assert sorted(asked) == [3, 5]
+    assert found.epoch_ends == {(PLACE, 3): 30, (PLACE, 5): 50}
+    assert look(cluster, cluster, no_epochs, [restored]).epoch_ends == {}  # type: ignore[arg-type]
+
+
+EPOCHS = {"a": 5, "b": 3, "c": 5, "d": -1}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "end", "action"),
+    [
+        (100, 0, Action.COMMIT),  # higher than the epoch of the leader: a Java consumer hangs
+        (100, 60, Action.COMMIT),  # a consumer would go back to 60
+        (100, 100, Action.SAME),
+        (100, Unavailable("no leader"), Action.SAME),
+        (90, 0, Action.COMMIT),
+        (90, 60, Action.KEPT),  # as after a truncation, and nothing proves the offset
+        (90, 100, Action.KEPT),
+    ],
+)
+def test_an_offset_that_stays_has_an_epoch_of_this_log(
+    wanted: int, end: int | Unavailable, action: Action
+) -> None:
+    before = Committed(100, 7, "by a client")
+    found = line(wants(wanted), before=before, epoch_end=end)
+    assert (found.action, found.before) == (action, before)
+    assert found.rereads_at_most == (10 if action is Action.KEPT else 0)
+    if action is Action.COMMIT:
+        assert (found.to, found.precheck) == (Committed(100, -1, "by a client"), None)
+        assert "without leader epoch 7" in found.reason
+        held = group("g", members=1)
+        active = line(wants(wanted), held=held, before=before, epoch_end=end)
+        assert (active.action, active.precheck) == (Action.REFUSED, Precheck.GROUP_ACTIVE)
+
+
+def test_a_rollback_restores_the_leader_epoch() -> None:
+    back = Wanted("g", PLACE, Committed(100, 7), undoes=Written(Committed(100)))
+    assert line(back, before=Committed(100), epoch_end=0).to == Committed(100, 7)
+    assert line(back, before=Committed(100, 7), epoch_end=0).action is Action.SAME
 
 
 def test_lines_are_in_order() -> None:
@@ -330,16 +391,30 @@ wanted_rows = st.builds(
 overridable = [precheck for precheck in Precheck if precheck.overridable]
 
 
-@given(wanted_rows, groups, maybe_position, logs, st.sets(st.sampled_from(overridable)))
+@given(
+    wanted_rows,
+    groups,
+    st.none() | st.builds(Committed, offsets, st.integers(-1, 1)),
+    logs,
+    st.sets(st.sampled_from(overridable)),
+    st.none() | offsets,
+)
 def test_what_no_plan_ever_does(
     wanted: Wanted,
     held: Group | Unavailable,
     before: Committed | None,
     log: OffsetRange | Unavailable,
     passed: set[Precheck],
+    epoch_end: int | None,
 ) -> None:
     positions = {} if before is None else {PLACE: before}
-    reader = TargetState({"g": held}, {"g": positions}, {PLACE: log})
+    known = before is not None and before.leader_epoch >= 0 and wanted.bounds is not None
+    ends = (
+        {(PLACE, before.leader_epoch): epoch_end}
+        if before and known and epoch_end is not None
+        else {}
+    )
+    reader = TargetState({"g": held}, {"g": positions}, {PLACE: log}, ends)
     found = plan([wanted], reader, *sorted(passed)).lines[0]
     assert (found.precheck is not None) == (found.action in {Action.KEPT, Action.REFUSED})
     assert found.precheck not in passed or (
@@ -353,6 +428,12 @@ def test_what_no_plan_ever_does(
     assert held.protocol not in {GroupProtocol.SHARE, GroupProtocol.STREAMS}
     assert not isinstance(log, Unavailable)
     assert found.before != found.to
+    if found.reason:
+        assert before is not None
+        assert found.to == before._replace(leader_epoch=-1)
+        assert wanted.to is not None
+        assert wanted.to.offset <= before.offset
+        return
     assert not wanted.blocked or Precheck.BLOCKED in passed
     if wanted.undoes is not None:
         assert before == wanted.undoes.position or Precheck.CHANGED_SINCE in passed
