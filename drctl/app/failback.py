@@ -22,6 +22,7 @@ from drctl.engine.failback_state import OutstandingAction, ReconcileRequest, Rec
 from drctl.engine.kind import Trait
 from drctl.engine.run_state import RunState
 from drctl.model.errors import ConfigError, Unreachable
+from drctl.model.text import plural
 from drctl.model.typed_json import read_as
 from drctl.plans.failback import OFFSET_PRESERVING, is_failback
 from drctl.reconcile.policy import Action
@@ -428,7 +429,7 @@ def _refused(found: Opened, wish: ReconcileRequest) -> Iterator[str]:
     for line in found.plan.refused:
         refused[line.record_set.order.value, line.reason] += line.due.records
     if refused and wish.policy is None and not wish.topics:
-        yield f"no policy for {refused.total():,} records"
+        yield f"no policy for {plural(refused.total(), 'record')}"
         return
     for (order, reason), number in sorted(refused.items()):
         yield f"{number:,} {order}: {reason}"
@@ -436,7 +437,7 @@ def _refused(found: Opened, wish: ReconcileRequest) -> Iterator[str]:
 
 def _left_out(found: Opened) -> Iterator[str]:
     if found.plan.left_out:
-        yield f"no policy for {found.plan.left_out:,} records of other topics"
+        yield f"no policy for {plural(found.plan.left_out, 'record')} of other topics"
 
 
 _ABORT_INTERVAL_S = 10.0

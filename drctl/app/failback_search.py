@@ -10,6 +10,7 @@ from drctl.app import adapters
 from drctl.engine.failback_state import Offsets, Search
 from drctl.model.errors import Refused, Unknown
 from drctl.model.moments import new_name
+from drctl.model.text import plural
 from drctl.model.topology import Unavailable
 
 if TYPE_CHECKING:
@@ -250,7 +251,8 @@ def _require_no_forwarded_headers(link: "Link", first: "GapEvidence", found: "Si
         place, at = min(forwarded.items())
         raise Refused(
             f"new records of {link.target} have header {HEADER} but were not copied by drctl"
-            f" ({place} offset {at}; {len(forwarded):,} partitions): a stream processor forwarded"
+            f" ({place} offset {at}; {plural(len(forwarded), 'partition')}): a stream"
+            " processor forwarded"
             f" the header. Reverse replication would exclude them from {link.source}",
             "let the processor drop the header (docs/howto/reconcile.md), then rebuild"
             f" {link.source}: {rebuild_command(link.name)}",

@@ -223,7 +223,8 @@ def _refuse_too_many(offsets: int) -> None:
 
     if offsets > MAX_DIRECT_OFFSETS:
         raise UsageError(
-            f"{number(offsets)} offsets are too many to compare without Spark: at most"
+            f"{number(offsets)} offsets are too many to compare without"
+            " Spark: at most"
             f" {number(MAX_DIRECT_OFFSETS)}",
             "leave out --engine direct, or read less: --scope tail, --topic, --ledger",
         )
@@ -245,7 +246,7 @@ def _announce(work: "Work", weight: int | None, budget: "Budget", direct: bool) 
 
     known = work.known.offsets
     message = (
-        f"scope {work.scope.value}: {number(work.offsets)} offsets of"
+        f"scope {work.scope.value}: {plural(work.offsets, 'offset')} of"
         f" {plural(work.partitions, 'partition')} to read on both clusters"
     )
     message += "" if weight is None else f", about {size(weight)}"

@@ -9,6 +9,7 @@ from drctl.app.notices import notices
 from drctl.model.errors import DrctlError, Unreachable
 from drctl.model.loss import Loss, not_estimated
 from drctl.model.plan import Plan
+from drctl.model.text import plural
 from drctl.steps.commit_offsets import CommitOffsets, Foreseen, foreseen
 from drctl.steps.source_connectors import MoveSourcePositions, expected
 from drctl.steps.stop_replication import MeasureLoss
@@ -103,7 +104,7 @@ def basis(link: "Link", reader: "LinkReader", connectors: tuple[str, ...]) -> Ma
         topics = {t: len(overview.partitions.get(t, ())) for t in _topics(link, reader, name)}
         partitions = sum(topics.values())
         found[f"topics of {name}"] = (
-            f"{len(topics)} topics, {partitions} partitions, {_digest(topics)}"
+            f"{plural(len(topics), 'topic')}, {plural(partitions, 'partition')}, {_digest(topics)}"
         )
     back = _reverse(link)
     for name in connectors:

@@ -10,6 +10,7 @@ from drctl.app.operation import Operation
 from drctl.app.prechecks import run_prechecks
 from drctl.engine.failback_state import ReconcileRequest, Reconciliation, Search
 from drctl.model.errors import DrctlError, Unknown, Unreachable
+from drctl.model.text import plural
 from drctl.steps.failback import REBUILD_MODE
 from drctl.steps.rebuild import wrong_partition_counts
 from drctl.steps.source_offsets import copies_of, logs_of
@@ -138,7 +139,10 @@ def cost_of(reader: ClusterLinkReader) -> str:
         sizes += [len(one.key or b"") + len(one.value or b"") for one in found]
     mean = sum(sizes) / max(1, len(sizes))
     amount = f"{size(round(mean * records))} by a sample"
-    copied = f"about {records:,} records are copied from {surviving.name}, {amount}"
+    copied = (
+        f"about {plural(records, 'record is', 'records are')} copied from {surviving.name},"
+        f" {amount}"
+    )
     rate = adapters.measured_rate(reader.config).offsets_a_second()
     if rate is None:
         return f"{copied}; the copying time is not known"

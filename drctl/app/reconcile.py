@@ -25,6 +25,7 @@ from drctl.model.errors import (
     UsageError,
 )
 from drctl.model.moments import new_name
+from drctl.model.text import plural
 from drctl.reconcile.export import digest_of
 from drctl.reconcile.policy import POLICIES, Action
 from drctl.reconcile.prechecks import Precheck
@@ -352,7 +353,8 @@ def progress_after(result: "ReconcileResult") -> Reconciliation:
 def refused_by(plan: "ReconcilePlan") -> tuple[str, ...]:
     """The records without a decision, each partition in words."""
     return tuple(
-        f"{line.due.records:,} {line.record_set.order.value} records of {line.record_set.place}:"
+        f"{plural(line.due.records, f'{line.record_set.order.value} record')} of"
+        f" {line.record_set.place}:"
         f" {line.reason}"
         for line in plan.refused
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from drctl.app import adapters
 from drctl.engine.ports import CommandResult
 from drctl.model.errors import ConfigError, Refused, Unreachable, UsageError
+from drctl.model.text import plural
 from drctl.stores.journal_files import LocalRuns as LocalRuns
 
 if TYPE_CHECKING:
@@ -224,7 +225,7 @@ def _journal_key(link: "Link") -> bytes:
     key = adapters.clear_text(setting).encode()
     if len(key) < _SHORTEST_KEY:
         raise ConfigError(
-            f"{setting.place}: shorter than {_SHORTEST_KEY} bytes",
+            f"{setting.place}: shorter than {plural(_SHORTEST_KEY, 'byte')}",
             "create one: openssl rand -hex 32 > journal.key; chmod 600 journal.key",
         )
     return key

@@ -11,6 +11,7 @@ from drctl.app.link_reader import ClusterLinkReader
 from drctl.app.loss import LossReader
 from drctl.app.prechecks import opened_ports
 from drctl.model.errors import Unreachable
+from drctl.model.text import plural
 
 if TYPE_CHECKING:
     from drctl.checks.go import GroupsNow, Rpo, StatusNow
@@ -72,7 +73,7 @@ def groups_now(link: "Link", ports: GroupPorts) -> "GroupsNow":
     methods = [*_methods(evidence), *_translated(link, names, ports)]
     found = _left_out(link, positions, evidence, partitions, groups, methods)
     rows = tuple(LeftOut(p.group, p.partition, why) for p, why in sorted(found.items()))
-    unseen = f"{len(seen.unseen):,} groups could not be read" if seen.unseen else ""
+    unseen = f"{plural(len(seen.unseen), 'group')} could not be read" if seen.unseen else ""
     return GroupsNow(len(names), len(positions), rows, unseen)
 
 

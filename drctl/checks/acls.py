@@ -16,7 +16,7 @@ from drctl.model.health import ALTER
 from drctl.model.loss import Mode
 from drctl.model.repairs import TOPIC, Acl, Acls
 from drctl.model.survey import Settings
-from drctl.model.text import option, quote, variable
+from drctl.model.text import option, plural, quote, variable
 from drctl.model.topology import Unavailable
 
 # Each of these operations implies the key.
@@ -110,7 +110,8 @@ def _by_acl(subject: str, observed: Observed) -> Verdict:
         remedy = f"{grant}, or {_COMMAND}"
         if observed.mode is Mode.UNPLANNED:
             remedy = (
-                f"if the source is lost, do nothing: drctl failback fences it later; else {remedy}"
+                "if the source is lost, nothing to do now: drctl failback fences it later;"
+                f" otherwise {remedy}"
             )
         return _not_possible(subject, reason, acls.reason, remedy, observed)
     if not acls.enforced:
@@ -164,13 +165,16 @@ def acls(observed: Observed) -> Verdict:
     topics = {name: link.target_topic(name) for name in names}
     refused = refusals(source, target, judged_principals(observed, source, subject), topics)
     if not refused:
-        details = f"{len(topics):,} topics, {len(source.rules):,} and {len(target.rules):,} rules"
+        details = (
+            f"{plural(len(topics), 'topic')}; {plural(len(source.rules), 'ACL')} on {link.source},"
+            f" {len(target.rules):,} on {link.target}"
+        )
         return ok(subject, "all permissions of the source exist on the target", details)
     who = listed(dict.fromkeys(each.principal for each in refused))
     details = several(f"{e.principal} may not {e.operation} {e.copy}" for e in refused)
     reason = f"permissions of {who} that exist on the source are missing: {len(refused):,}"
     impact = "they are denied as soon as they use the target"
-    remedy = "add the missing ALLOW rules: drctl doctor --fix, or kafka-acls --add"
+    remedy = "add the missing ALLOW ACLs: drctl doctor --fix, or kafka-acls --add"
     if any(each.operation == "WRITE" for each in refused):
         return fail(subject, reason, details, impact, remedy)
     return warn(subject, reason, details, impact, remedy)
@@ -358,8 +362,8 @@ def _judged(cluster: _Cluster, acls: Acls | Unavailable) -> Verdict:
         reason = f"{others[0]} may write to them: whether that is drctl's own user is not known"
         remedy = f"check that only drctl logs in to {cluster.name} as {others[0]}"
         raise NotObserved(cluster.subject, reason, remedy, _described(may[others[0]]))
-    details = f"{len(known.rules):,} rules; brokers do not report super.users"
-    return ok(cluster.subject, "no rule allows others to write to them", details)
+    details = f"{plural(len(known.rules), 'ACL')}; brokers do not report super.users"
+    return ok(cluster.subject, "no ACL allows other users to write to them", details)
 
 
 def _may_be_written(cluster: _Cluster, may: Mapping[str, Mapping[str, Names]]) -> Verdict:
@@ -379,22 +383,22 @@ def _may_be_written(cluster: _Cluster, may: Mapping[str, Mapping[str, Names]]) -
         remedies.append("deny it to all except drctl's user: kafka-acls --deny-principal")
     if EVERYBODY in may:
         # Denying everyone would deny drctl, too.
-        remedies.append(
-            "remove the rule that allows User:*, once each application has its own rules"
-        )
+        remedies.append("remove the ACL that allows User:* once each application has its own ACLs")
     return warn(cluster.subject, reason, evidence, cluster.impact(touched), "; ".join(remedies))
 
 
 def _without_rules(cluster: _Cluster, topics: Names) -> Verdict:
-    evidence = f"no rule names {listed([*map(_shown, topics)])}"
+    evidence = f"no ACL names {listed([*map(_shown, topics)])}"
     if cluster.own:
         remedy = cluster.acl("--allow-principal", [cluster.own], ["All"], topics)
     else:
-        remedy = f"add a rule for drctl's own user, for topics that begin with {PREFIX}"
+        remedy = f"add an ACL for drctl's own user on topics that begin with {PREFIX}"
     if cluster.open_without_rules:
         reason = f"everyone may write to topics without ACLs ({_IF_NO_RULE}=true)"
         return warn(cluster.subject, reason, evidence, cluster.impact(topics), remedy)
-    reason = f"{evidence}: brokers do not report whether everyone may write then ({_IF_NO_RULE})"
+    reason = (
+        f"{evidence}: brokers do not report whether everyone may write in that case ({_IF_NO_RULE})"
+    )
     raise NotObserved(cluster.subject, reason, remedy)
 
 

@@ -20,6 +20,7 @@ from drctl.checks.verdict import NotObserved, Verdict, fail, not_checked, ok, re
 from drctl.model.finding import Status
 from drctl.model.groups import OFFSETS_TOPIC, Group
 from drctl.model.survey import of_applications
+from drctl.model.text import plural
 
 
 @check("groups-active-on-target", Family.GROUPS, Status.FAIL, prechecks=Prechecks(BOTH, PLANNED))
@@ -35,16 +36,16 @@ def active(observed: Observed) -> Iterator[Verdict]:
     if reading:
         yield fail(
             subject,
-            f"{len(reading):,} of the link's groups have active members",
+            f"{plural(len(reading), 'group')} of the link already active on it",
             several(map(_members, reading)),
             "their offsets cannot be committed: they may skip or repeat records",
             "stop these consumers until writes are enabled on the target",
         )
     if unread:
-        reason = f"whether {len(unread):,} of them are active is not known"
+        reason = f"unknown whether {plural(len(unread), 'group is', 'groups are')} active"
         yield not_checked(subject, reason, remedy, reasons(unread))
     if not reading and not unread:
-        yield ok(subject, "none of the link's groups is active", f"{len(groups):,} groups")
+        yield ok(subject, "none of the link's groups is active", plural(len(groups), "group"))
 
 
 @check("groups-without-coordinator", Family.GROUPS, Status.FAIL, prechecks=Prechecks(PLANNED))
@@ -74,7 +75,7 @@ def unseen(observed: Observed) -> Verdict | None:
             " their auto.offset.reset",
             "restart the brokers that hold them, or elect leaders: drctl elect show",
         )
-    return ok(subject, "every group has a coordinator", f"{found.partitions:,} partitions")
+    return ok(subject, "every group has a coordinator", plural(found.partitions, "partition"))
 
 
 @check("groups-not-translated", Family.GROUPS, Status.FAIL, prechecks=Prechecks(PLANNED, PLANNED))
@@ -90,8 +91,8 @@ def not_translated(observed: Observed) -> Verdict | None:
     names = dict.fromkeys(row.group for row in rows)
     return fail(
         subject,
-        f"{len(rows):,} committed offsets of {len(names):,} groups cannot be translated:"
-        f" {listed(names)}",
+        f"{plural(len(rows), 'committed offset')} of {plural(len(names), 'group')} cannot be"
+        f" translated: {listed(names)}",
         several(f"{row.group} {row.partition}: {row.reason}" for row in rows),
         "they start at their auto.offset.reset: they skip everything or reprocess everything",
         remedy,
@@ -121,7 +122,7 @@ def versions(observed: Observed) -> Iterator[Verdict]:
         " (kafka.server:type=socket-server-metrics)"
     )
     if not observed.survey.clients:
-        reason = "clusters do not know the settings and versions of clients"
+        reason = "clusters do not report the settings and versions of clients"
         raise NotObserved("applications", reason, look)
     for client in observed.survey.clients:
         release = _release(client.release)
@@ -172,9 +173,9 @@ def super_users(observed: Observed) -> Verdict:
     allowed = {rule.principal for rule in acls.rules if rule.permission == "ALLOW"}
     without = [name for name in principals if name not in allowed]
     if without:
-        reason = f"{listed(without)} have no ALLOW rule"
+        reason = f"without an ALLOW ACL: {listed(without)}"
         impact = "if they work anyway, they are super users, and an ACL fence does not stop them"
-        evidence = f"{len(acls.rules):,} rules; brokers do not report super.users"
+        evidence = f"{plural(len(acls.rules), 'ACL')}; brokers do not report super.users"
         return warn(subject, reason, evidence, impact, remedy)
     evidence = f"{listed(principals)}; whether they are super users, too, is not reported"
     return ok(subject, "all of them have ACLs of their own", evidence)
@@ -207,11 +208,11 @@ def wildcards(observed: Observed) -> Verdict:
         )
     ]
     if wide:
-        impact = "one faulty application can affect every copy; a fence needs a rule per topic"
+        impact = "one faulty application can affect every copy; a fence needs an ACL per topic"
         remedy = "use one principal per application, with ACLs for its own topics only"
         reason = f"{listed(wide)} may write to every topic"
         return warn(subject, reason, "ALLOW on *", impact, remedy)
-    return ok(subject, "nobody may write to every topic", f"{len(acls.rules):,} rules")
+    return ok(subject, "nobody may write to every topic", plural(len(acls.rules), "ACL"))
 
 
 @check("groups-active-on-both", _FAMILY, Status.FAIL)
@@ -228,15 +229,19 @@ def on_both(observed: Observed) -> Verdict:
     )
     both = sorted(ours.keys() & theirs.keys())
     if both:
-        reason = f"{len(both):,} are active on both: {listed(both)}"
+        reason = f"active on both clusters: {listed(both)}"
         evidence = several(
-            f"{name}: {len(ours[name].members)} members and {len(theirs[name].members)}"
+            f"{name}: {plural(len(ours[name].members), 'member')} and {len(theirs[name].members)}"
             for name in both
         )
         impact = "records are processed twice, and the target's offsets are not the translated ones"
         remedy = "stop them on the target until a failover enables writes there"
         return fail(subject, reason, evidence, impact, remedy)
-    return ok(subject, "none is active on both", f"{len(here):,} and {len(there):,} groups")
+    return ok(
+        subject,
+        "no group is active on both clusters",
+        f"{len(here):,} and {plural(len(there), 'group')}",
+    )
 
 
 @check("transactional-ids", _FAMILY, Status.WARN)

@@ -10,6 +10,7 @@ from drctl.checks.observed import ClusterSurvey, Observed, Topics
 from drctl.checks.verdict import NotObserved, Verdict, fail, ok, require, separately, warn
 from drctl.model.finding import Status
 from drctl.model.survey import Layout, Replicas
+from drctl.model.text import plural
 from drctl.model.topology import TopicPartition, TopicState, Unavailable
 
 DESCRIBE_CLUSTER = "run `kafka-topics --describe` and `kafka-configs --describe`"
@@ -107,10 +108,12 @@ def offline(side: Side) -> Verdict:
     """Every partition has a leader."""
     partitions, alive = side.partitions(), side.layout().brokers
     without = [p for p, each in partitions.items() if each.leader not in alive]
-    counted = f"{len(partitions):,} partitions checked"
+    counted = f"{plural(len(partitions), 'partition')} checked"
     if not without:
         return ok(side.subject, "every partition has a leader", counted)
-    reason = f"{len(without):,} partitions have no leader: {listed(without)}"
+    reason = (
+        f"{plural(len(without), 'partition has', 'partitions have')} no leader: {listed(without)}"
+    )
     impact = "clients and replication can neither write nor read these partitions"
     return fail(
         side.subject, reason, counted, impact, f"{_BACK}: drctl runbook show all-replicas-down"
@@ -129,12 +132,12 @@ def under_min_isr(side: Side) -> Verdict:
         if len(each.in_sync) < min(least[p.topic], len(each.assigned))
     }
     if not short:
-        evidence = f"{len(looked):,} partitions checked"
+        evidence = f"{plural(len(looked), 'partition')} checked"
         return ok(side.subject, "every partition has enough replicas in sync", evidence)
     evidence = several(
         f"{p} has {len(each.in_sync)} of {least[p.topic]}" for p, each in short.items()
     )
-    reason = f"{len(short):,} partitions have too few replicas in sync"
+    reason = f"{plural(len(short), 'partition has', 'partitions have')} too few replicas in sync"
     return fail(side.subject, reason, evidence, "producers with acks=all fail on them", _BACK)
 
 
@@ -145,10 +148,13 @@ def behind(side: Side) -> Verdict:
     partitions = side.partitions()
     late = {p: each for p, each in partitions.items() if len(each.in_sync) < len(each.assigned)}
     if not late:
-        return ok(side.subject, "every replica is in sync", f"{len(partitions):,} partitions")
+        return ok(side.subject, "every replica is in sync", plural(len(partitions), "partition"))
     brokers = sorted({node for e in late.values() for node in {*e.assigned} - {*e.in_sync}})
     evidence = several(f"{p}: in sync {listed(each.in_sync) or 'none'}" for p, each in late.items())
-    reason = f"{len(late):,} partitions have replicas out of sync, on brokers {listed(brokers)}"
+    reason = (
+        f"{plural(len(late), 'partition has', 'partitions have')} replicas out of sync, on"
+        f" brokers {listed(brokers)}"
+    )
     impact = "the loss of one more broker can make partitions unavailable"
     return warn(side.subject, reason, evidence, impact, _BACK)
 
@@ -162,7 +168,9 @@ def eligible(side: Side) -> Verdict:
         return ok(side.subject, "every replica is in sync")
     untold = [p for p, each in late.items() if each.eligible is None]
     if untold:
-        reason = f"brokers do not report eligible leader replicas of {len(untold):,} partitions"
+        reason = (
+            f"brokers do not report eligible leader replicas of {plural(len(untold), 'partition')}"
+        )
         raise NotObserved(side.subject, reason, "inspect the replicas: drctl elect show")
     alone = [p for p, each in late.items() if len(each.in_sync) < 2 and not each.eligible]
     evidence = several(
@@ -170,7 +178,9 @@ def eligible(side: Side) -> Verdict:
     )
     if not alone:
         return ok(side.subject, "other replicas could lead without data loss", evidence)
-    reason = f"{len(alone):,} partitions have at most one complete replica"
+    reason = (
+        f"{plural(len(alone), 'partition has', 'partitions have')} at most one complete replica"
+    )
     impact = "if it is lost, the next leader is missing acknowledged records"
     remedy = "restart the other brokers first; compare the replicas: drctl elect show"
     return warn(side.subject, reason, evidence, impact, remedy)
@@ -186,7 +196,10 @@ def factor(side: Side) -> Verdict:
     evidence = f"replication factors {listed(factors) or 'none'}"
     if not alone:
         return ok(side.subject, "every partition is on more than one broker", evidence)
-    reason = f"{len(alone):,} topics have partitions with one replica: {listed(alone)}"
+    reason = (
+        f"{plural(len(alone), 'topic has', 'topics have')} partitions with one replica:"
+        f" {listed(alone)}"
+    )
     impact = "the loss of that broker loses their unreplicated records"
     remedy = "raise their replication factor: kafka-reassign-partitions"
     return warn(side.subject, reason, evidence, impact, remedy)
@@ -206,7 +219,7 @@ def min_isr(side: Side) -> Verdict:
     if not rows:
         return ok(side.subject, "no topic has several replicas: see replication-factor")
     if not stops and not weak:
-        evidence = f"{len(rows):,} topics with several replicas"
+        evidence = f"{plural(len(rows), 'topic')} with several replicas"
         return ok(
             side.subject, "acks=all waits for two brokers and survives the loss of one", evidence
         )
@@ -214,11 +227,13 @@ def min_isr(side: Side) -> Verdict:
         f"{name}: {_MIN_ISR}={least} of {of} replicas" for name, least, of in stops + weak
     )
     if stops:
-        reason = f"{len(stops):,} topics require all of their replicas to be in sync"
+        reason = (
+            f"{plural(len(stops), 'topic requires', 'topics require')} every replica to be in sync"
+        )
         impact = "a restart of any broker blocks producers with acks=all"
         remedy = f"set {_MIN_ISR} to one less than the replication factor"
         return warn(side.subject, reason, evidence, impact, remedy)
-    reason = f"{len(weak):,} topics have {_MIN_ISR}=1"
+    reason = f"{plural(len(weak), 'topic has', 'topics have')} {_MIN_ISR}=1"
     impact = "an acknowledged record may be on one broker only, and is lost with it"
     return warn(
         side.subject, reason, evidence, impact, f"set {_MIN_ISR}=2 on topics with 3 replicas"
@@ -232,14 +247,18 @@ def unclean(side: Side) -> Verdict:
     states = side.configured()
     found = [name for name, state in states.items() if state.config.get(_UNCLEAN) == "true"]
     if not found:
-        evidence = f"{len(states):,} topics checked"
+        evidence = f"{plural(len(states), 'topic')} checked"
         return ok(side.subject, "no incomplete replica becomes leader automatically", evidence)
-    reason = f"{len(found):,} topics allow unclean elections: {listed(found)}"
+    reason = (
+        f"{plural(len(found), 'topic allows', 'topics allow')} unclean elections: {listed(found)}"
+    )
     impact = (
         "after a loss of their leaders, acknowledged records are missing and"
         " translated offsets point to other records"
     )
-    remedy = f"set {_UNCLEAN}=false; if one is unavoidable, run `drctl elect unclean`"
+    remedy = (
+        f"set {_UNCLEAN}=false; if an unclean election is unavoidable, run `drctl elect unclean`"
+    )
     return warn(side.subject, reason, f"{_UNCLEAN}=true", impact, remedy)
 
 
@@ -253,10 +272,10 @@ def loss(side: Side) -> Verdict:
     worst = [(node, *_lost_with(node, partitions, least)) for node in brokers]
     bad = [row for row in worst if row[1] or row[2]]
     if not bad:
-        evidence = f"brokers {listed(brokers)}, {len(partitions):,} partitions"
+        evidence = f"brokers {listed(brokers)}, {plural(len(partitions), 'partition')}"
         return ok(side.subject, "any one broker can be lost", evidence)
     evidence = several(
-        f"broker {node}: {gone:,} go offline, {short:,} more reject acks=all"
+        f"without broker {node}: {gone:,} offline, {short:,} more reject acks=all"
         for node, gone, short in bad
     )
     names = listed([node for node, _, _ in bad])
@@ -299,7 +318,7 @@ def spread(side: Side) -> Verdict:
     """Every broker holds replicas, and none more than 1.5 times the average."""
     brokers, partitions = sorted(side.layout().brokers), side.partitions()
     held = Counter(node for each in partitions.values() for node in each.assigned)
-    evidence = several(f"broker {node}: {held[node]:,} replicas" for node in brokers)
+    evidence = several(f"broker {node}: {plural(held[node], 'replica')}" for node in brokers)
     average = sum(held.values()) / max(1, len(brokers))
     idle = [node for node in brokers if not held[node]]
     full = [node for node in brokers if held[node] > _UNEVEN * average]
@@ -318,7 +337,7 @@ def racks(side: Side) -> Verdict:
     brokers, partitions = side.layout().brokers, side.partitions()
     named = {node: broker.rack for node, broker in brokers.items() if broker.rack}
     if len(named) < len(brokers):
-        reason = f"{len(brokers) - len(named):,} of {len(brokers):,} brokers have no broker.rack"
+        reason = f"brokers without broker.rack: {len(brokers) - len(named):,} of {len(brokers):,}"
         remedy = "set broker.rack on every broker"
         raise NotObserved(side.subject, reason, remedy)
     every = sorted(set(named.values()))
@@ -334,7 +353,10 @@ def racks(side: Side) -> Verdict:
         remedy = "spread the brokers over racks, or availability zones"
         return warn(side.subject, "all of its brokers are in one rack", evidence, impact, remedy)
     if together:
-        reason = f"all replicas of {len(together):,} partitions are in one rack: {listed(together)}"
+        reason = (
+            f"all replicas of {plural(len(together), 'partition')} are in one rack:"
+            f" {listed(together)}"
+        )
         impact = "the failure of that rack takes them offline"
         return warn(side.subject, reason, evidence, impact, "move them: kafka-reassign-partitions")
     return ok(side.subject, "the replicas of every partition are in several racks", evidence)

@@ -111,6 +111,9 @@ def partitions(observed: Observed) -> Verdict:
     evidence = f"{held[0]:,.0f} replicas per broker on {here.name}, {held[1]:,.0f} on {there.name}"
     if held[1] <= _MORE * held[0] or held[1] < _FEW:
         return ok(subject, "they hold about as many replicas as those of the source", evidence)
-    reason = f"each holds {held[1] / max(held[0], 1):,.1f} times as many replicas"
+    reason = (
+        f"each holds {held[1] / max(held[0], 1):,.1f} times as many replicas as a broker of"
+        " the source"
+    )
     impact = "after a failover, elections and restarts take longer than on the source"
     return warn(subject, reason, evidence, impact, "add brokers, and spread the replicas over them")

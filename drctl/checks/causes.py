@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from drctl.model.finding import Finding, SharedCause, Status
+from drctl.model.text import plural
 
 NOBODY = "no-cluster-answers"
 UNFINISHED, MOVED, SILENT = "runs-unfinished", "clients-moved", "source-unreachable"
@@ -125,8 +126,7 @@ class Unseen:
     @property
     def count(self) -> str:
         """The number of checks, in words."""
-        number = len(self.checks)
-        return f"{number:,} checks" if number != 1 else "1 check"
+        return plural(len(self.checks), "check")
 
     @property
     def message(self) -> str:

@@ -302,16 +302,16 @@ def rebootstrap(client: ClientConfig) -> Verdict:
     what = f"{client.library.value} {_dotted(version)}" if version else client.library.value
     remedy = f"set {key}=rebootstrap; {client.library.value} supports it from {_dotted(able)}"
     if seen.value.lower() == "none":
-        reason = "it never bootstraps again"
+        reason = "it never rebootstraps"
         return fail(client.subject, reason, f"{what}: {seen.evidence}", _RESTART, remedy)
     if version is None:
-        reason = "its version was not given: older ones never bootstrap again"
+        reason = "its version was not given: older ones never rebootstrap"
         raise NotObserved(client.subject, reason, remedy, seen.evidence)
     if version < able:
-        reason = f"{what} cannot bootstrap again"
+        reason = f"{what} cannot rebootstrap"
         remedy = f"use {client.library.value} {_dotted(by_itself)} or later"
         return seen.fail(reason, _RESTART, remedy)
-    return ok(client.subject, "it bootstraps again", f"{what}: {seen.evidence}")
+    return ok(client.subject, "it rebootstraps", f"{what}: {seen.evidence}")
 
 
 @client_check("client-dns-lookup", Status.FAIL)

@@ -8,7 +8,7 @@ from drctl.checks.observed import Observed
 from drctl.checks.verdict import NotObserved, Verdict, fail, not_checked, ok, require, warn
 from drctl.model.endpoints import EndpointState
 from drctl.model.finding import Status
-from drctl.model.text import arguments
+from drctl.model.text import arguments, plural
 from drctl.model.topology import Unavailable
 
 _READABLE = stat.S_IRGRP | stat.S_IROTH
@@ -28,19 +28,15 @@ def permissions(observed: Observed) -> Verdict:
         evidence = several(f"{each.path} ({each.what}) {each.mode or 0:04o}" for each in writable)
         impact = "another user can change which clusters drctl uses, and its credentials"
         chmod = f"chmod go-w {arguments(*(str(each.path) for each in writable))}"
-        return fail(
-            subject, f"{len(writable):,} are writable by other users", evidence, impact, chmod
-        )
+        return fail(subject, f"writable by other users: {len(writable):,}", evidence, impact, chmod)
     if readable:
         evidence = several(f"{each.path} ({each.what}) {each.mode or 0:04o}" for each in readable)
         impact = "every user of this host can log in to the clusters"
         chmod = f"chmod go-rwx {arguments(*(str(each.path) for each in readable))}"
-        return warn(
-            subject, f"{len(readable):,} are readable by other users", evidence, impact, chmod
-        )
+        return warn(subject, f"readable by other users: {len(readable):,}", evidence, impact, chmod)
     if missing:
-        raise NotObserved(subject, f"{len(missing):,} do not exist: {listed(missing)}", remedy)
-    return ok(subject, "only their owner can read them", f"{len(known):,} files")
+        raise NotObserved(subject, f"missing: {listed(missing)}", remedy)
+    return ok(subject, "only their owner can read them", plural(len(known), "file"))
 
 
 _FAMILY = Family.ENDPOINTS

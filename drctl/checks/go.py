@@ -14,6 +14,7 @@ from drctl.model.finding import Finding, Status
 from drctl.model.loss import Figure, LossRange, Mode, not_known
 from drctl.model.moments import utc
 from drctl.model.replication import Connector, Lag, LeftOut
+from drctl.model.text import plural
 from drctl.model.topology import TopicPartition, TopicState, Unavailable
 
 PLAUSIBLE_S = 365 * 86_400
@@ -106,7 +107,7 @@ def link_now(topics: Iterable[TopicRpo], why: str) -> Rpo:
     seconds = [each.seconds for each in known]
     worst = next(row.rpo for row in rows if row.rpo.records is not None)
     untold = sum(row.unknown for row in rows)
-    beside = f"; the lag of {untold:,} partitions is not known" if untold else ""
+    beside = f"; the lag of {plural(untold, 'partition')} is not known" if untold else ""
     return lagging(
         sum(each.records or 0 for each in known),
         sum(each.at_most or 0 for each in known),

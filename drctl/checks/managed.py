@@ -13,6 +13,7 @@ from drctl.checks.verdict import Verdict, fail, ok, require, warn
 from drctl.model.finding import Status
 from drctl.model.loss import Mode
 from drctl.model.replication import Connector
+from drctl.model.text import plural
 
 _NAME = re.compile(r".+->.+\.Mirror\w+Connector")
 """The names of the connectors of a KafkaMirrorMaker2 resource."""
@@ -54,7 +55,7 @@ def connectors(observed: Observed) -> Verdict | None:
     marks = {name: strimzi_marks(known[name]) for name in names if name in known}
     managed = [name for name, found in marks.items() if found]
     if not managed:
-        return ok(subject, "none has a mark of Strimzi", f"{len(marks)} connectors")
+        return ok(subject, "none has a mark of Strimzi", plural(len(marks), "connector"))
     reason = f"Strimzi manages {listed(managed)}"
     evidence = "; ".join(f"{name}: {listed(marks[name])}" for name in managed)
     impact = "its operator resumes a connector that drctl has stopped, within minutes"

@@ -22,6 +22,7 @@ from drctl.config.foreign_patterns import compiled
 from drctl.config.mirrors import renaming
 from drctl.model.finding import Status
 from drctl.model.survey import of_applications
+from drctl.model.text import plural
 from drctl.model.topology import Unavailable
 
 _FAMILY = Family.MIRRORMAKER
@@ -222,7 +223,9 @@ def isolation_level(observed: Observed) -> Verdict:
     return warn(
         settings.subject,
         "aborted records are copied and become visible on the target",
-        f"{level.evidence}; {len(ours):,} transactional ids are known: {listed(ours)}",
+        f"{level.evidence};"
+        f" {plural(len(ours), 'transactional id is', 'transactional ids are')} known:"
+        f" {listed(ours)}",
         f"consumers on {observed.link.target} read aborted records; a failback takes them for new"
         " records and is refused without --rebuild",
         remedy,
@@ -303,7 +306,10 @@ def location(observed: Observed) -> Iterator[Verdict]:
 def density(observed: Observed) -> Verdict:
     """`offset.lag.max` is at most 1000."""
     apart = required(observed, SOURCE).integer("offset.lag.max", 100)
-    impact = f"a lagging group reprocesses about {apart.value} records of each partition, or more"
+    impact = (
+        f"a lagging group reprocesses about {plural(apart.value, 'record')} of each"
+        " partition, or more"
+    )
     if apart.value <= _SPARSE:
         return apart.ok("offset syncs are dense", impact)
     reason, remedy = "offset syncs are sparse", "lower offset.lag.max; its default is 100"
@@ -328,7 +334,7 @@ def replicas_of(settings: Settings, topic: str) -> Verdict:
         reason, remedy = "the brokers' default applies", f"describe the {topic} topic"
         raise NotObserved(settings.subject, reason, remedy, factor.evidence)
     if factor.value > 1:
-        return factor.ok(f"the {topic} topic has {factor.value} replicas")
+        return factor.ok(f"the {topic} topic has {plural(factor.value, 'replica')}")
     return factor.warn(
         f"the {topic} topic has one replica (unless it was created by hand)",
         "the loss of one broker loses the topic",

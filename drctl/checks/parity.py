@@ -12,6 +12,7 @@ from drctl.model.finding import Status
 from drctl.model.groups import OFFSETS_TOPIC
 from drctl.model.loss import Mode
 from drctl.model.survey import quota_of
+from drctl.model.text import plural
 from drctl.model.topology import TopicState, Unavailable
 
 _FAMILY = Family.PARITY
@@ -111,11 +112,12 @@ def does_less(topic: str, copy: str) -> bool:
 def missing(observed: Observed) -> Iterator[Verdict]:
     """Every topic of the link has a copy on the target."""
     found = compared(observed)
-    total = f"{len(found.pairs) + len(found.missing):,} topics checked"
+    total = f"{plural(len(found.pairs) + len(found.missing), 'topic')} checked"
     if found.missing:
         yield fail(
             found.subject,
-            f"{len(found.missing):,} copies do not exist: {listed(found.missing)}",
+            f"{plural(len(found.missing), 'copy does not', 'copies do not')} exist:"
+            f" {listed(found.missing)}",
             total,
             "their records are lost with the source, and their clients fail on the target",
             "find out why they are not replicated; add topics that are not needed to `exclude`",
@@ -133,11 +135,17 @@ def fewer(observed: Observed) -> Iterator[Verdict]:
     yield from _unread(found)
     if not short:
         if not found.unread:
-            yield ok(found.subject, "no copy has fewer partitions", f"{len(found.pairs):,} topics")
+            yield ok(
+                found.subject, "no copy has fewer partitions", plural(len(found.pairs), "topic")
+            )
         return
     yield fail(
         found.subject,
-        f"{len(short):,} copies have fewer partitions than their topics",
+        plural(
+            len(short),
+            "copy has fewer partitions than its topic",
+            "copies have fewer partitions than their topics",
+        ),
         several(
             f"{p.copy.name} has {len(p.copy.partitions)} of {len(p.topic.partitions)}"
             for p in short
@@ -197,7 +205,7 @@ def settings(observed: Observed) -> Iterator[Verdict]:
         yield ok(
             found.subject,
             "copies are configured like their topics, or stricter",
-            f"{len(known):,} topics",
+            plural(len(known), "topic"),
         )
 
 
@@ -217,7 +225,7 @@ def _weaker(
     ]
     if pairs:
         evidence = several(pair.differs(key) for pair in pairs)
-        reason = f"{key} of {len(pairs):,} copies {how} than on the source"
+        reason = f"{key} of {plural(len(pairs), 'copy', 'copies')} {how} than on the source"
         remedy = f"copy the source's {key}: drctl doctor --fix"
         yield Verdict(status, found.subject, reason, evidence, impact, remedy)
 
@@ -234,11 +242,11 @@ def orphans(observed: Observed) -> Verdict:
     carried = [name for name, origin in origins.items() if origin and link.carries(origin)]
     orphaned = [name for name in carried if origins[name] not in ours]
     if not orphaned:
-        return ok(subject, "every copy has its topic on the source", f"{len(carried):,} topics")
+        return ok(subject, "every copy has its topic on the source", plural(len(carried), "topic"))
     return warn(
         subject,
-        f"{len(orphaned):,} have no topic on {link.source}: {listed(orphaned)}",
-        "the topic was deleted there, is not visible to drctl's user, or this one is no copy",
+        f"without a topic on {link.source}: {listed(orphaned)}",
+        "the topic was deleted there, is not visible to drctl's user, or this topic is not a copy",
         "clients that are moved may read or write what no longer exists on the source",
         "delete the copy with kafka-topics --delete if nobody needs it; add topics of the target's"
         " own to `exclude` of the link",
@@ -247,7 +255,7 @@ def orphans(observed: Observed) -> Verdict:
 
 def _unread(found: Compared) -> Iterator[Verdict]:
     if found.unread:
-        reason = f"{len(found.unread):,} of them could not be read"
+        reason = f"could not be read: {len(found.unread):,}"
         yield not_checked(found.subject, reason, DESCRIBE, reasons(found.unread))
 
 
@@ -261,9 +269,15 @@ def retention(observed: Observed) -> Verdict:
     subject, pairs = _configured(observed)
     shorter = [(p, key) for p in pairs for key in _KEPT if _kept_for_less(p, key)]
     if not shorter:
-        return ok(subject, "copies are retained as long as their topics", f"{len(pairs):,} topics")
+        return ok(
+            subject, "copies are retained as long as their topics", plural(len(pairs), "topic")
+        )
     details = several(pair.differs(key) for pair, key in shorter)
-    reason = f"{len({p.copy.name for p, _ in shorter}):,} copies have a shorter retention"
+    reason = plural(
+        len({p.copy.name for p, _ in shorter}),
+        "copy has a shorter retention",
+        "copies have a shorter retention",
+    )
     impact = "records may expire before they are consumed, or before drctl gap can compare them"
     return warn(subject, reason, details, impact, "copy the source's retention: drctl doctor --fix")
 
@@ -274,10 +288,13 @@ def timestamps(observed: Observed) -> Verdict:
     subject, pairs = _configured(observed)
     bad = [p for p in pairs if p.copy.log_append_time and not p.topic.log_append_time]
     if not bad:
-        return ok(subject, "copies keep record timestamps", f"{len(pairs):,} topics")
+        return ok(subject, "copies keep record timestamps", plural(len(pairs), "topic"))
     details = several(pair.differs(_TIMES) for pair in bad)
     impact = "lag in seconds, and offsets by timestamp, are unknown; records are harder to compare"
-    reason = f"{len(bad):,} copies have LogAppendTime instead of record timestamps"
+    reason = (
+        f"{plural(len(bad), 'copy has', 'copies have')} LogAppendTime instead of the record"
+        " timestamps"
+    )
     return warn(subject, reason, details, impact, f"set {_TIMES}=CreateTime on them")
 
 
@@ -320,10 +337,16 @@ def brokers(observed: Observed) -> Verdict:
     creates = theirs.get("auto.create.topics.enable") == "true"
     if creates:
         details.append("auto.create.topics.enable=true")
-        early = "an early client auto-creates topics with the wrong partitions"
+        early = (
+            "a client that connects before replication creates a topic auto-creates it with"
+            " the wrong number of partitions"
+        )
         impact = f"{impact}; {early}" if impact else early
     if details:
-        reason = f"{len(details):,} broker settings are unsafe or lower than on the source"
+        reason = (
+            f"{plural(len(details), 'broker setting is', 'broker settings are')} unsafe or"
+            " lower than on the source"
+        )
         return warn(
             subject, reason, several(details), impact, "change them on the target's brokers"
         )
@@ -355,7 +378,7 @@ def offsets_partitions(observed: Observed) -> Verdict:
         for side in sides(observed)
     ]
     subject = f"{OFFSETS_TOPIC} of both clusters"
-    details = f"{counts[0]} and {counts[1]} partitions"
+    details = f"{counts[0]} and {plural(counts[1], 'partition')}"
     replicator = observed.link.settings.replicator
     mirrored = replicator.kind == "offset-preserving" or replicator.copied_offsets_topic
     if not all(counts):
@@ -384,7 +407,7 @@ def scram_users(observed: Observed) -> Verdict:
     missing = sorted(ours - theirs)
     applications = {p.removeprefix("User:") for p in link.settings.fence.principals}
     if not missing:
-        details = f"{len(ours):,} users; whether passwords match is not visible"
+        details = f"{plural(len(ours), 'user')}; whether passwords match is not visible"
         return ok(subject, "all users exist", details)
     known = sorted(set(missing) & applications)
     details = f"{len(ours):,} on {link.source}, {len(theirs):,} on {link.target}"
@@ -397,9 +420,7 @@ def scram_users(observed: Observed) -> Verdict:
             subject, f"users of applications are missing: {listed(known)}", details, impact, remedy
         )
     impact = "clients with these users cannot log in after a failover"
-    return warn(
-        subject, f"{len(missing):,} are missing: {listed(missing)}", details, impact, remedy
-    )
+    return warn(subject, f"missing: {listed(missing)}", details, impact, remedy)
 
 
 @check("quota-parity", _FAMILY, Status.WARN)
@@ -421,15 +442,11 @@ def quotas(observed: Observed) -> Verdict:
         impact = "these clients are throttled after a failover"
         remedy = "set the source's quotas: drctl doctor --fix"
         return warn(
-            subject,
-            f"{len(slower):,} are lower than on the source",
-            several(slower),
-            impact,
-            remedy,
+            subject, f"lower than on the source: {len(slower):,}", several(slower), impact, remedy
         )
     if lost:
         impact = "these clients are not throttled on the target"
         remedy = "set the source's quotas: drctl doctor --fix"
-        return warn(subject, f"{len(lost):,} are missing", several(lost), impact, remedy)
-    details = f"{len(ours):,} and {len(theirs):,} quotas"
+        return warn(subject, f"missing: {len(lost):,}", several(lost), impact, remedy)
+    details = f"{len(ours):,} and {plural(len(theirs), 'quota')}"
     return ok(subject, "none is lower or missing", details)

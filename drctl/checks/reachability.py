@@ -11,6 +11,7 @@ from drctl.model.finding import Status
 from drctl.model.groups import Group, GroupProtocol
 from drctl.model.health import CHECK_NETWORK, NEITHER_RESPONDS, Silent, brief_reasons
 from drctl.model.survey import BrokerFeatures, Capability
+from drctl.model.text import plural
 from drctl.model.topology import Unavailable
 
 _FAMILY = Family.REACHABILITY
@@ -46,7 +47,7 @@ def answer(side: Side) -> Verdict:
     silent = {node: why for node, why in asked.items() if isinstance(why, Unavailable)}
     if silent:
         details = several(why.reason for _, why in sorted(silent.items()))
-        reason = f"{len(silent):,} of {len(asked):,} brokers do not answer"
+        reason = f"brokers that do not answer: {len(silent):,} of {len(asked):,}"
         impact = "partitions that they lead are unavailable"
         remedy = "check that they run and that their advertised listeners are reachable from here"
         return fail(side.subject, reason, details, impact, remedy)
@@ -54,7 +55,7 @@ def answer(side: Side) -> Verdict:
         raise NotObserved(side.subject, "its metadata lists no broker", _LOOK)
     layout = side.survey.layout
     if isinstance(layout, Unavailable):
-        return ok(side.subject, f"all {len(asked):,} brokers answer")
+        return ok(side.subject, f"every broker ({len(asked):,}) answers")
     holders = {node for each in layout.partitions.values() for node in each.assigned}
     if absent := sorted(holders - layout.brokers.keys()):
         reason = f"brokers {listed(absent)} hold replicas but are not in the cluster"
@@ -64,7 +65,7 @@ def answer(side: Side) -> Verdict:
             side.subject, reason, details, impact, "restart them: drctl runbook show broker-failure"
         )
     took = f"metadata request took {layout.seconds:.2f} s"
-    return ok(side.subject, f"all {len(asked):,} brokers answer", took)
+    return ok(side.subject, f"every broker ({len(asked):,}) answers", took)
 
 
 @check("broker-versions", _FAMILY, Status.WARN)
@@ -112,7 +113,7 @@ def _compared(observed: Observed, ours: Mapping[str, int], theirs: Mapping[str, 
         remedy = "upgrade them on the target: kafka-features upgrade"
         return warn(
             subject,
-            f"{len(lower):,} feature levels are lower than on the source",
+            f"lower than on the source: {plural(len(lower), 'feature level')}",
             details,
             impact,
             remedy,
@@ -159,9 +160,13 @@ def _capable(side: Side) -> Verdict:
         raise NotObserved(side.subject, "no broker answers", _LOOK)
     missing = _missing(side)
     if not missing:
-        return ok(side.subject, "its release has all that drctl asks for", listed(list(Capability)))
+        return ok(
+            side.subject,
+            "its release supports everything that drctl uses",
+            listed(list(Capability)),
+        )
     evidence = several(f"{each}: {_SINCE[each]}" for each in missing)
-    return ok(side.subject, f"it does not have {listed(missing)}", evidence)
+    return ok(side.subject, f"it does not support {listed(missing)}", evidence)
 
 
 def _missing(side: Side) -> list[Capability]:

@@ -27,13 +27,13 @@ from drctl.config.foreign_patterns import compiled
 from drctl.model.finding import Finding, Status
 from drctl.model.repairs import Acl, Acls, TopicSetting, TopicShape, WantedTopic
 from drctl.model.survey import Entity, quota_of
-from drctl.model.text import option
+from drctl.model.text import option, plural
 from drctl.model.topology import Unavailable
 
 _USERS, _QUOTAS = "scram-user-parity", "quota-parity"
 _TYPES = {"user": "users", "client-id": "clients", "ip": "ips"}
-_SECRET = "passwords cannot be read from a cluster: they cannot be copied"
-_KEPT_QUOTA = "drctl deletes no quotas: somebody may have set it for the target"
+_SECRET = "passwords cannot be read from a cluster, so drctl cannot copy them"
+_KEPT_QUOTA = "drctl deletes no quotas: this one may be meant for the target only"
 
 
 def users_left(observed: Observed) -> Iterator[Left]:
@@ -124,9 +124,9 @@ def rules_to_add(observed: Observed, seen: Seen) -> Fixes:
         if denied := books.denying(refusal):
             what = f"{refusal.principal} may not {refusal.operation} {refusal.copy}"
             why = (
-                f"a rule of the target denies it, and drctl deletes no rules: {in_words(denied[0])}"
+                f"an ACL on the target denies it, and drctl deletes no ACLs: {in_words(denied[0])}"
             )
-            remedy = "check why the rule exists, then remove it: kafka-acls --remove"
+            remedy = "check why the ACL exists, then remove it: kafka-acls --remove"
             left.append(Left(_CHECK, what, why, f"it {_DENIED}", remedy))
             continue
         for rule in books.allowing(refusal):
@@ -277,8 +277,8 @@ def _fix(observed: Observed, rule: Acl, why: str) -> Fix[Acl]:
     name = rule.principal.removeprefix("User:")
     note = ""
     if not isinstance(users, Unavailable) and users and name not in users and name != _ANY:
-        note = f"{observed.link.target} has no SCRAM user {name}: until it is added, or it"
-        note += " logs in by other means, the rule has no effect"
+        note = f"{observed.link.target} has no SCRAM user {name}: the ACL has no effect until the"
+        note += " user is added, or authenticates in another way"
     what = f"ACL {in_words(rule)}"
     return Fix(what, "missing", "present", f"{rule.principal} {why}", rule, note)
 
@@ -399,7 +399,7 @@ class _Difference:
     def _note(self) -> str:
         count = self.theirs.replicas
         if self.key == MIN_ISR and number(self.wanted.value) == count > 1:
-            return f"it has {count} replicas: the loss of one broker blocks acks=all"
+            return f"it has {plural(count, 'replica')}: the loss of one broker blocks acks=all"
         new = policies(self.wanted.value) - policies(self.there.value)
         if self.key == POLICY and new:
             return f"cleanup {', '.join(sorted(new))} then applies, as on the source"
@@ -409,7 +409,7 @@ class _Difference:
         """Why it is not changed here."""
         copy, key, value = self.pair.copy.name, self.key, self.wanted.value
         if keeps_its_topics(self.observed):
-            yield self._left(NOT_OURS, "check which settings the mirror copies")
+            yield self._left(NOT_OURS, "check which settings the replicator copies")
         if key == MIN_ISR and number(value) > self.theirs.replicas:
             yield self._left(
                 f"it has {replicas(self.theirs.replicas)}: with {key}={value} it would"
@@ -477,7 +477,7 @@ def _has_setting(shape: object, key: str) -> TypeGuard[TopicShape]:
 
 def replicas(number: int) -> str:
     """The number of replicas, in words."""
-    return "1 replica" if number == 1 else f"{number} replicas"
+    return plural(number, "replica")
 
 
 _MISSING, _FEWER = "topics-missing-on-target", "fewer-partitions-on-target"
@@ -497,7 +497,7 @@ def topics_to_create(observed: Observed, seen: Seen) -> Fixes:
         ours = seen.ours.get(link.source_topic(copy) or "")
         what = f"topic {copy} does not exist"
         if keeps_its_topics(observed):
-            left.append(Left(_MISSING, what, NOT_OURS, "", "check why it is not mirrored"))
+            left.append(Left(_MISSING, what, NOT_OURS, "", "check why it is not replicated"))
         elif not isinstance(ours, TopicShape) or isinstance(layout, Unavailable):
             why = f"the number of brokers of {link.target} is not known"
             if ours is None:
@@ -530,7 +530,7 @@ def partitions_to_add(observed: Observed, _seen: Seen) -> Fixes:
         what = f"topic {pair.copy.name}: partitions"
         if keeps_its_topics(observed):
             fewer = f"{what}: {now} of {wanted}"
-            left.append(Left(_FEWER, fewer, NOT_OURS, "", "check why the mirror adds none"))
+            left.append(Left(_FEWER, fewer, NOT_OURS, "", "check why the replicator adds none"))
             continue
         why = (
             "the other partitions are not replicated, keys map to other partitions, and offsets"
@@ -546,7 +546,7 @@ def _made(copy: str, ours: TopicShape, brokers: int) -> Fix[WantedTopic]:
     count = min(ours.replicas, brokers)
     config = dict(_config(ours, count))
     change = WantedTopic(copy, ours.partitions, count, config)
-    after = f"{ours.partitions} partitions, {replicas(count)}"
+    after = f"{plural(ours.partitions, 'partition')}, {replicas(count)}"
     if config:
         after += f", {', '.join(f'{key}={value}' for key, value in config.items())}"
     return Fix(
@@ -571,7 +571,10 @@ def _config(ours: TopicShape, replicas: int) -> Iterator[tuple[str, str]]:
 def _note(ours: TopicShape, replicas: int, config: Mapping[str, str]) -> str:
     notes = []
     if replicas < ours.replicas:
-        notes.append(f"the source has {ours.replicas} replicas, the target only {replicas} brokers")
+        notes.append(
+            f"the source has {plural(ours.replicas, 'replica')}, the target only"
+            f" {plural(replicas, 'broker')}"
+        )
     asked = ours.settings.get(MIN_ISR)
     if asked is not None and MIN_ISR in config and config[MIN_ISR] != asked.value:
         notes.append(f"{MIN_ISR} is {asked.value} on the source: more than the replicas")
@@ -594,7 +597,7 @@ _OUT_OF_REACH = "it is a setting of the cluster, not of the link"
 _OTHER_RULES = Left(
     "rules-not-compared",
     "ACLs of groups, of transactional ids and of the cluster",
-    "drctl only compares rules about topics",
+    "drctl compares only ACLs on topics",
     "an application without access to its group or transactional id is denied",
     "compare `kafka-acls --list` of both clusters",
 )

@@ -13,6 +13,7 @@ from drctl.model.endpoints import EndpointState
 from drctl.model.finding import Finding, Status
 from drctl.model.repairs import Acl, Alteration, ShapeReader, TopicShape, WantedTopic
 from drctl.model.survey import Entity, Limit, QuotaReader
+from drctl.model.text import plural
 from drctl.model.topology import Unavailable
 
 Change = TypeVar("Change", covariant=True)
@@ -156,7 +157,7 @@ def clients_on_source(observed: Observed) -> Finding:
     if isinstance(runs, Unavailable):
         reason = f"whether clients were moved is not known: {runs.reason}"
         return Finding(PRECHECK, Status.NOT_CHECKED, subject, reason, remedy="drctl journal")
-    details = f"{len(runs)} runs in the journal"
+    details = f"{plural(len(runs), 'run')} in the journal"
     return Finding(
         PRECHECK, Status.OK, subject, f"no run or endpoint moved them to {link.target}", details
     )

@@ -35,6 +35,7 @@ from drctl.model.finding import Status
 from drctl.model.loss import Mode
 from drctl.model.moments import utc
 from drctl.model.replication import RUNNING, Connector, Lag, first_lines
+from drctl.model.text import plural
 from drctl.model.topology import TopicPartition, TopicState, Unavailable
 
 _FAMILY = Family.REPLICATION
@@ -118,10 +119,12 @@ def _lagging(subject: str, known: Mapping[TopicPartition, Lag], observed: Observ
     at_most = sum(each.at_most for each in known.values())
     behind = sorted(known.items(), key=lambda row: (-row[1].records, -row[1].at_most))
     evidence = several(f"{p} by {_described(each)}" for p, each in behind if each.at_most)
-    reason = f"it lags by about {total:,} records, {at_most:,} at most"
+    reason = f"it lags by about {plural(total, 'record')} (at most {at_most:,})"
     allowed = f"policy.max_lag_records is {most:,}"
     if observed.mode is Mode.UNPLANNED and at_most:
-        impact = f"about {total:,} records are not on the target until they are reconciled"
+        impact = (
+            f"about {plural(total, 'record is', 'records are')} not on the target until reconciled"
+        )
         remedy = "if the source can still be read, use --mode planned"
         return warn(subject, reason, evidence, impact, remedy)
     impact = "producers are blocked while replication catches up"
@@ -138,7 +141,7 @@ def _lagging(subject: str, known: Mapping[TopicPartition, Lag], observed: Observ
 
 
 def _described(lag: Lag) -> str:
-    return f"{lag.records:,}, {lag.at_most:,} at most ({lag.evidence})"
+    return f"{lag.records:,} (at most {lag.at_most:,}; {lag.evidence})"
 
 
 def _newest(observed: Observed) -> str:
@@ -181,7 +184,9 @@ def _running(name: str, connector: Connector | None, mode: Mode) -> Verdict:
             tasks = len(connector.tasks)
             return ok(
                 subject,
-                f"it and its {tasks} tasks are running" if tasks else "it is running without tasks",
+                f"it and its {plural(tasks, 'task is', 'tasks are')} running"
+                if tasks
+                else "it is running without tasks",
             )
     impact = "replication does not catch up: the drain would time out"
     if mode is Mode.UNPLANNED:
@@ -223,25 +228,38 @@ def near_tail(observed: Observed) -> Iterator[Verdict]:
     lost, evidence = _count({p: tail.lost for p, tail in tails.items()})
     if lost:
         impact = "they are lost: neither cluster has them"
-        reason = f"{lost:,} records were deleted before they were replicated"
+        reason = plural(
+            lost,
+            "record was deleted before it was replicated",
+            "records were deleted before they were replicated",
+        )
         yield fail(subject, reason, evidence, impact, keep)
     soon, soon_evidence = _count({p: tail.soon for p, tail in tails.items()})
     later, later_evidence = _count({p: tail.later for p, tail in tails.items()})
     if soon:
         impact = "the source deletes them during the drain"
-        reason = f"{soon:,} records expire before they are replicated"
+        reason = plural(
+            soon,
+            "record expires before it is replicated",
+            "records expire before they are replicated",
+        )
         yield fail(subject, reason, soon_evidence, impact, keep)
     elif later:
         impact = "the source deletes them if replication does not catch up in time"
-        reason = f"{later:,} records have less than a quarter of their retention left"
+        reason = (
+            f"{plural(later, 'record has', 'records have')} less than a quarter of the retention"
+            " left"
+        )
         yield warn(subject, reason, later_evidence, impact, keep)
     unknown = [f"{p}: {each.reason}" for p, each in untold.items()]
     unknown += [f"{p}: {tail.by_size}" for p, tail in tails.items() if tail.by_size]
     if unknown:
-        reason = f"the expiry of {len(unknown):,} of them is not known"
+        reason = f"the expiry of {plural(len(unknown), 'partition')} is not known"
         yield not_checked(subject, reason, remedy, several(unknown))
     elif not (lost or soon or later):
-        yield ok(subject, "none expires soon", f"{len(tails):,} partitions lag")
+        yield ok(
+            subject, "none expires soon", plural(len(tails), "partition lags", "partitions lag")
+        )
 
 
 def _count(tails: Mapping[TopicPartition, int]) -> tuple[int, str]:
@@ -266,13 +284,18 @@ def _kept(side: Side, floor_ms: int) -> Verdict:
     remedy = "raise retention.ms of these topics"
     if short:
         impact = "records expire before the allowed replication lag is reached"
-        reason = f"{len(short):,} topics are retained for less than policy.max_rpo_seconds"
+        reason = (
+            f"{plural(len(short), 'topic is', 'topics are')} retained for less than"
+            " policy.max_rpo_seconds"
+        )
         return fail(side.subject, reason, _retentions(short), impact, remedy)
     if night:
         impact = "after an overnight outage, unreplicated records expire before they are read"
-        reason = f"{len(night):,} topics are retained for less than a day"
+        reason = f"{plural(len(night), 'topic is', 'topics are')} retained for less than a day"
         return warn(side.subject, reason, _retentions(night), impact, remedy)
-    evidence = f"{len(kept):,} topics, {len(kept) - len(known):,} without time-based retention"
+    evidence = (
+        f"{plural(len(kept), 'topic')}, {len(kept) - len(known):,} without time-based retention"
+    )
     return ok(side.subject, "all are retained for a day or longer", evidence)
 
 

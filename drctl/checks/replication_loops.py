@@ -192,7 +192,11 @@ def two_only(observed: Observed) -> Verdict:
     impact = "after a failover, these links replicate from a cluster that accepts no writes"
     remedy = "plan the failover of each link, and the order of the failovers"
     return warn(
-        subject, f"{len(third):,} links connect them to other clusters", evidence, impact, remedy
+        subject,
+        f"{plural(len(third), 'link connects', 'links connect')} them to other clusters",
+        evidence,
+        impact,
+        remedy,
     )
 
 
@@ -212,15 +216,19 @@ def identical(observed: Observed) -> Verdict | None:
         remedy = "offsets are not preserved: change replicator.kind, or rebuild the mirror"
         return fail(subject, reason, evidence, impact, remedy)
     if found.longer:
-        reason = f"{len(found.longer):,} copies are longer than their originals"
+        reason = plural(
+            len(found.longer),
+            "copy is longer than its original",
+            "copies are longer than their originals",
+        )
         impact = "what is replicated next gets other offsets: groups would skip or re-read records"
         remedy = "find what else writes to the copies, or whether the source lost records"
         return fail(subject, reason, several(str(each) for each in found.longer), impact, remedy)
     if found.unread or not found.same:
-        reason = f"{len(found.unread):,} samples could not be read on one cluster"
+        reason = f"{plural(len(found.unread), 'sample')} could not be read on one cluster"
         reason = reason if found.unread else "there is no record to compare"
         raise NotObserved(subject, reason, remedy, several(found.unread))
-    return ok(subject, f"{found.same:,} samples are identical")
+    return ok(subject, f"{plural(found.same, 'sample is', 'samples are')} identical")
 
 
 @check("leader-epochs-differ", _FAMILY, Status.WARN, Status.FAIL)
@@ -252,7 +260,9 @@ def leader_epochs(observed: Observed) -> Verdict | None:
     if not found.epochs:
         reason = "no record was found whose leader epoch both clusters report"
         raise NotObserved(subject, reason, remedy)
-    return ok(subject, f"{len(found.epochs):,} samples have the same leader epoch")
+    return ok(
+        subject, f"{plural(len(found.epochs), 'sample has', 'samples have')} the same leader epoch"
+    )
 
 
 @check("unexpected-writers", _FAMILY, Status.WARN)
@@ -285,7 +295,7 @@ def unexpected_writers(observed: Observed) -> Verdict:
         )
         return warn(subject, reason, evidence, impact, remedy)
     if unread:
-        reason = f"the producers of {len(unread):,} partitions are not known"
+        reason = f"the producers of {plural(len(unread), 'partition')} are not known"
         raise NotObserved(subject, reason, remedy, reasons(unread))
     evidence = "not detected: producers that are not idempotent, or that write old timestamps"
     return ok(subject, "no idempotent producer wrote to them in the last 10 minutes", evidence)

@@ -36,6 +36,7 @@ from drctl.formats.consumer_timestamps import TOPIC
 from drctl.model.finding import Status
 from drctl.model.repairs import Acl
 from drctl.model.replication import Connector
+from drctl.model.text import plural
 from drctl.model.topology import TopicState, Unavailable
 
 _FAMILY = Family.REPLICATOR
@@ -72,7 +73,9 @@ def translates(observed: Observed) -> Verdict:
         reason = "offset translation is off"
         return tasks.fail(reason, _AT_RESET, remedy)
     how_many = (
-        "all tasks translate offsets" if tasks.value < 0 else f"{tasks.value} tasks translate"
+        "all tasks translate offsets"
+        if tasks.value < 0
+        else plural(tasks.value, "task translates", "tasks translate")
     )
     return tasks.ok(how_many)
 

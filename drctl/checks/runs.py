@@ -33,12 +33,12 @@ def moved(observed: Observed) -> Iterator[Verdict]:
         f"`drctl failback --check-order --link {quote(link.name)}` shows the next step;"
         " if they were failed back without drctl, pass --override clients-moved=REASON"
     )
-    impact = f"{link.target} accepts their writes: preparing a failover from {link.source}"
+    impact = f"they write to {link.target}: a failover from {link.source} would disrupt them"
     run = f"run {known.moved.run} ({known.moved.plan})"
     reason = f"they have been on {link.target} since {utc(known.moved.since_ms)}, moved by {run}"
     fence = _fence(observed)
     evidence = fence if isinstance(fence, str) else ""
-    yield fail(subject, reason, evidence, f"{impact} would harm them", remedy)
+    yield fail(subject, reason, evidence, impact, remedy)
     if not isinstance(fence, str):
         yield fence
     yield from _copying(observed, known.moved)
@@ -62,7 +62,7 @@ def _fence(observed: Observed) -> str | Verdict:
         if not any(r.operation in ("WRITE", "ALL") for r in book.concerning(principal, topic))
     ]
     if not open_:
-        return f"{source} is fenced: its rules deny writes to {listed(fence.principals)}"
+        return f"{source} is fenced: its ACLs deny writes to {listed(fence.principals)}"
     (principal, topic), wanted = open_[0], len(fence.principals) * len(names)
     return fail(
         f"fence of cluster {source}",
@@ -91,7 +91,7 @@ def _copying(observed: Observed, moved: Moved) -> Iterator[Verdict]:
         yield fail(
             f"connector {name}",
             f"it is {found.state}, but clients have been on {target} since run {moved.run}",
-            f"{len(found.tasks):,} tasks",
+            plural(len(found.tasks), "task"),
             impact,
             f"stop it and keep it stopped: `{_stops(observed)}`{managed_remedy(found)}",
         )
@@ -135,7 +135,7 @@ def unfinished(observed: Observed) -> Verdict | None:
         impact = "these actions are required before the lost cluster may return"
         return warn(
             subject,
-            f"{len(outstanding):,} have outstanding actions",
+            f"{plural(len(outstanding), 'run has', 'runs have')} outstanding actions",
             evidence,
             impact,
             "drctl report RUN",

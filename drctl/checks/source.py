@@ -52,15 +52,15 @@ def collide(observed: Observed) -> Iterator[Verdict]:
         yield warn(subject, _count(refused), _listed(refused), impact, _REMEDY)
     unread = [*_unread(source), *_unread(target)]
     if unread:
-        reason = f"producer ids of {len(unread):,} partitions could not be read"
+        reason = f"producer ids of {plural(len(unread), 'partition')} could not be read"
         yield not_checked(subject, reason, _LOOK, several(unread))
     elif not found:
-        yield ok(subject, "no id is used on both", f"{len(source):,} partitions compared")
+        yield ok(subject, "no id is used on both", f"{plural(len(source), 'partition')} compared")
 
 
 def _count(collisions: list[Collision]) -> str:
     ids = {each.ours.producer_id for each in collisions}
-    return f"{len(ids):,} producer ids are used on both clusters"
+    return f"{plural(len(ids), 'producer id is', 'producer ids are')} used on both clusters"
 
 
 def _listed(collisions: list[Collision]) -> str:
@@ -159,7 +159,7 @@ def _silent(observed: Observed, subject: str, answer: Silent) -> Verdict:
 
 
 def _arrived(flow: ReplicationFlow) -> str:
-    records = f"{flow.records:,} records" if flow.records or not flow.heartbeats else ""
+    records = plural(flow.records, "record") if flow.records or not flow.heartbeats else ""
     heartbeats = f"{flow.heartbeats:,} heartbeats ({flow.topic})" if flow.heartbeats else ""
     return " and ".join(filter(None, (records, heartbeats)))
 

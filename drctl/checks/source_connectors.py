@@ -25,7 +25,7 @@ from drctl.model.source_connectors import (
     position_time,
     position_words,
 )
-from drctl.model.text import put, quote
+from drctl.model.text import plural, put, quote
 from drctl.model.topology import Unavailable
 
 _FAMILY = Family.SOURCE_CONNECTORS
@@ -57,11 +57,11 @@ def listed(observed: Observed) -> Verdict | None:
         return ok(
             subject,
             "the link's workers run no source connector that the failover does not move",
-            f"{len(known):,} connectors",
+            plural(len(known), "connector"),
         )
     return warn(
         subject,
-        f"{len(others):,} import data into Kafka, and the failover does not move them",
+        f"{plural(len(others), 'connector')} not moved by the failover import data into Kafka",
         several(f"{c.name} ({simple_class(c.config)})" for c in others),
         "they keep writing to the cluster that their workers use, with their stored positions; if"
         " that cluster is lost, so are they, and a connector that is created elsewhere without its"
@@ -247,14 +247,14 @@ def _retries(settings: Settings) -> Verdict:
         return most.ok("it retries without a limit")
     waited_ms = most.value * pause.value
     evidence = f"{most.evidence}; {pause.evidence}"
-    reason = f"it retries {most.value:,} times, for at least {duration(waited_ms)}"
+    reason = f"it retries {plural(most.value, 'time')}, for at least {duration(waited_ms)}"
     if waited_ms >= _LEAST_RETRIED_MS:
         return ok(settings.subject, reason, evidence)
     return warn(
         settings.subject,
         "it gives up at the first error of its database" if most.value == 0 else reason,
         evidence,
-        "a database that is away for longer fails its task; it sends nothing until it is restarted",
+        "a longer outage of the database fails its task; it sends nothing until it is restarted",
         "remove errors.max.retries (no limit), or restart it: drctl connect recover",
     )
 

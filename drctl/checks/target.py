@@ -16,7 +16,7 @@ from drctl.checks.verdict import (
 )
 from drctl.model.finding import Status
 from drctl.model.health import ClusterHealth, Locked
-from drctl.model.text import quote
+from drctl.model.text import plural, quote
 from drctl.model.topology import Unavailable
 
 
@@ -57,10 +57,12 @@ def age(observed: Observed) -> Verdict | None:
         return warn(subject, "there are none", "no topic __drctl_anchors", impact, remedy)
     found = require(tracked_offsets, subject, "their age is", remedy)
     if found.passed_ms is None:
-        evidence = f"{found.offsets:,} tracked offsets"
+        evidence = plural(found.offsets, "tracked offset")
         return warn(subject, "no complete pass was recorded", evidence, impact, remedy)
     age_ms = max(0, observed.now_ms - found.passed_ms)
-    evidence = f"{found.offsets:,} tracked offsets; the last pass was {duration(age_ms)} ago"
+    evidence = (
+        f"{plural(found.offsets, 'tracked offset')}; the last pass was {duration(age_ms)} ago"
+    )
     if age_ms > _DEAD_MS:
         reason = "the last pass is more than a day old"
         return fail(
@@ -113,13 +115,14 @@ def no_controller(observed: Observed) -> Verdict:
 def offline(observed: Observed) -> Verdict:
     """Every copy has a leader."""
     health = _health(observed)
-    counted = f"{health.partitions:,} partitions checked"
+    counted = f"{plural(health.partitions, 'partition')} checked"
     if not health.offline:
         return ok(_subject(observed), "every copy has a leader", counted)
     absent = f"; brokers {listed(health.absent)} are missing" if health.absent else ""
     return fail(
         _subject(observed),
-        f"{len(health.offline):,} partitions have no leader: {listed(health.offline)}",
+        f"{plural(len(health.offline), 'partition has', 'partitions have')} no leader:"
+        f" {listed(health.offline)}",
         f"{counted}{absent}",
         "these partitions can be neither written nor read",
         "restart the brokers that hold them, or elect leaders: drctl elect show",
@@ -135,8 +138,9 @@ def under_min_isr(observed: Observed) -> Iterator[Verdict]:
         worst = several(f"{s.partition} has {s.in_sync} of {s.wanted}" for s in short)
         yield fail(
             subject,
-            f"{len(short):,} partitions have too few replicas in sync: {worst}",
-            f"{health.partitions:,} partitions checked; brokers {listed(health.brokers)}",
+            f"{plural(len(short), 'partition has', 'partitions have')} too few replicas"
+            f" in sync: {worst}",
+            f"{plural(health.partitions, 'partition')} checked; brokers {listed(health.brokers)}",
             "producers with acks=all fail on them",
             "restart the brokers that hold their replicas, and wait until these are in sync",
         )
@@ -151,7 +155,9 @@ def under_min_isr(observed: Observed) -> Iterator[Verdict]:
 
 def _behind(health: ClusterHealth) -> str:
     behind = f", {len(health.under_replicated):,} with a replica out of sync"
-    return f"{health.partitions:,} partitions checked" + (behind * bool(health.under_replicated))
+    return f"{plural(health.partitions, 'partition')} checked" + (
+        behind * bool(health.under_replicated)
+    )
 
 
 def _health(observed: Observed) -> ClusterHealth:

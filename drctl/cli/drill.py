@@ -440,7 +440,7 @@ def show_history(link: LinkName = None) -> int:
         name = config.link(link).name
         drills = tuple(past for past in drills if past.link == name)
     if damaged:
-        console().warn(f"{damaged} lines of the history cannot be read and are skipped")
+        console().warn(f"{plural(damaged, 'line')} of the history cannot be read and are skipped")
     page = _write_page(config)
     document = DrillHistoryDocument(
         drills=PastDocument.each(drills), damaged_lines=damaged, page=page

@@ -36,6 +36,7 @@ from drctl.host import connections
 from drctl.model.errors import DrctlError, ExitCode, Interrupted, Refused, Stopped, Unreachable
 from drctl.model.loss import Mode
 from drctl.model.strict_json import read_json
+from drctl.model.text import plural
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.plans.inputs import FenceMethod
 from drctl.steps.registry import KINDS
@@ -178,14 +179,14 @@ class Stage:
         records, topic = self.wanted.records, self.scratch.topic
         self.source.scratch.make_topic(topic, PARTITIONS)
         applications.writer.write(records)
-        console().progress(f"{records:,} records written to {topic} on {self.link.source}")
+        console().progress(f"{plural(records, 'record')} written to {topic} on {self.link.source}")
         copy = self.link.target_topic(topic)
         self._wait(lambda: self._copied(copy) >= records, f"copy {topic} to {self.link.target}")
         applications.reader.start()
         most = records // 2
         self._wait(
             lambda: len(applications.reader.log.finished) >= most or _ended(applications),
-            f"read {most:,} records",
+            f"read {plural(most, 'record')}",
         )
         if applications.reader.failure:
             raise Stopped(f"the drill's group cannot read: {applications.reader.failure}")

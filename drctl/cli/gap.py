@@ -22,6 +22,7 @@ from drctl.cli.stopping import repeat_every
 from drctl.model.errors import DrctlError, ExitCode, Refused, UsageError
 from drctl.model.gap import Engine, RecordClass
 from drctl.model.moments import new_name
+from drctl.model.text import plural
 from drctl.model.topology import PartitionOffsets
 
 if TYPE_CHECKING:
@@ -413,9 +414,13 @@ def _exported(
         )
         more, more_gone, since = rest.export()
     if lost := gone + more_gone:
-        console().warn(f"{lost} records were deleted before they could be exported")
+        console().warn(
+            f"{plural(lost, 'record was', 'records were')} deleted before they could be exported"
+        )
     if since:
-        console().warn(f"not exported: {since} offsets that were written since the comparison")
+        console().warn(
+            f"not exported: {plural(since, 'offset')} that were written since the comparison"
+        )
     assert result.truncation is not None
     done = Export(str(to), kept, gone, more, more_gone, since)
     return replace(result, truncation=replace(result.truncation, export=done))

@@ -14,7 +14,7 @@ import typer
 
 from drctl.cli.console import console
 from drctl.cli.options import Output, options
-from drctl.model.text import Lines
+from drctl.model.text import Lines, plural
 
 if TYPE_CHECKING:
     from drctl.lab.lab import Lab
@@ -262,7 +262,7 @@ def down(
     ended = lab.down(keep)
     data = "kept" if keep else "removed"
     document = LabDownDocument(dir=str(lab.root), ended=ended, data=data)
-    console().result(f"{ended} processes stopped; data {data}", document)
+    console().result(f"{plural(ended, 'process', 'processes')} stopped; data {data}", document)
 
 
 @app.command()

@@ -15,7 +15,7 @@ from drctl.cli.console import console
 from drctl.host import connections
 from drctl.model.errors import Unreachable, UsageError
 from drctl.model.health import AuthenticationFailed, NoClusterResponds
-from drctl.model.text import Lines
+from drctl.model.text import Lines, plural
 from drctl.model.text import lines as meant
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def _show(draft: "Draft", file: Path) -> None:
         InitCluster(name=seen.name, id=seen.cluster_id, topics=len(seen.topics))
         for seen in (draft.first, draft.second)
     )
-    lines = [f"{c.name:<10} {c.id}, {c.topics} topics" for c in (first, second)]
+    lines = [f"{c.name:<10} {c.id}, {plural(c.topics, 'topic')}" for c in (first, second)]
     for note in draft.notes():
         console().note(note)
     console().result(

@@ -14,6 +14,7 @@ from drctl.model.groups import Group, GroupState, Positions
 from drctl.model.ports import ClusterReader, GroupReader
 from drctl.model.repairs import Acl, Acls
 from drctl.model.survey import ClusterSurveyor, Entity
+from drctl.model.text import plural
 from drctl.model.topology import TopicState, Unavailable
 
 NEVER = (
@@ -227,7 +228,7 @@ def _topics(site: ClusterReader, seen: _Found) -> None:
         if isinstance(state, Unavailable):
             seen.unseen[f"topic {name}"] = state.reason
         elif isinstance(state, TopicState):
-            there[name] = f"{len(state.partitions)} partitions, id {state.topic_id}"
+            there[name] = f"{plural(len(state.partitions), 'partition')}, id {state.topic_id}"
             if state.config:
                 seen.settings[f"topic {name}"] = dict(state.config)
             else:

@@ -15,6 +15,7 @@ from drctl.drill.planning import LeftOut
 from drctl.model.document import HIDDEN, Count, Name, Seconds
 from drctl.model.errors import ExitCode
 from drctl.model.strict_json import read_json
+from drctl.model.text import plural
 from drctl.steps.commit_offsets import CommitFacts
 
 
@@ -260,11 +261,14 @@ def _worse(measures: Measures, limits: Limits) -> Iterator[str]:
     elif limits.rto_s is not None and outage.seconds > limits.rto_s:
         yield f"RTO {outage.seconds:.1f} s exceeds the limit of {limits.rto_s:g} s"
     if limits.planned and loss.missing:
-        yield f"{loss.missing:,} acknowledged records were lost; a planned failover must lose none"
+        yield (
+            f"{plural(loss.missing, 'acknowledged record was', 'acknowledged records were')}"
+            " lost; a planned failover must lose none"
+        )
     elif loss.seconds > limits.rpo_s:
         yield f"RPO {loss.seconds:.1f} s exceeds the limit of {limits.rpo_s:g} s"
     if translation.skipped:
-        yield f"the group skipped {translation.skipped:,} records"
+        yield f"the group skipped {plural(translation.skipped, 'record')}"
     if translation.promised is None and translation.finished:
         yield (
             f"no offset of the group was committed on the target: it reread"
@@ -272,11 +276,11 @@ def _worse(measures: Measures, limits: Limits) -> Iterator[str]:
         )
     elif translation.promised is not None and translation.reread > translation.promised:
         yield (
-            f"the group reread {translation.reread:,} records; the plan allowed at most"
+            f"the group reread {plural(translation.reread, 'record')}; the plan allowed at most"
             f" {translation.promised:,}"
         )
     if translation.left_out:
-        yield f"{translation.left_out:,} offsets could not be translated"
+        yield f"{plural(translation.left_out, 'offset')} could not be translated"
 
 
 @dataclass(frozen=True, slots=True)

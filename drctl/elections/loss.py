@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from drctl.elections.cluster_state import Partition, PartitionStates, Replica
+from drctl.model.text import plural
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 
 
@@ -112,7 +113,7 @@ class Loss:
             text = "none" if self.exact else "none known"
             return f"{text}: the log of broker {node} ends at {self.log_end}; {best}"
         least = "" if self.exact else "at least "
-        return f"{least}{lost.span:,} offsets, {lost.start} to {lost.end - 1}: {best}"
+        return f"{least}{plural(lost.span, 'offset')}, {lost.start} to {lost.end - 1}: {best}"
 
     def _best(self) -> str:
         known = self.known_end

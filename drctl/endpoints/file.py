@@ -18,6 +18,7 @@ from pathlib import Path
 from drctl.config.endpoints import BOOTSTRAP, CLUSTER, FileEndpoint
 from drctl.model.endpoints import EndpointMoved, EndpointRejected, EndpointState, must_be_of
 from drctl.model.errors import Unknown
+from drctl.model.text import plural
 
 _MODE_OF_A_NEW_FILE = 0o644
 _NO_ATTRIBUTES = (errno.ENOTSUP, errno.ENODATA)
@@ -199,7 +200,8 @@ class FileReader:
             if not stat.S_ISREG(status.st_mode) or status.st_size > _LONGEST:
                 raise EndpointRejected(
                     f"{self._path} is not a regular file, or is too large",
-                    f"`path` of the endpoint must name a file of at most {_LONGEST:,} bytes",
+                    "`path` of the endpoint must name a file of at most"
+                    f" {plural(_LONGEST, 'byte')}",
                 )
             content = path.read_bytes()
         except FileNotFoundError:
@@ -226,7 +228,7 @@ class FileReader:
             return f"{self._path} does not exist"
         if cluster is not None:
             return f"{self._path} points to {cluster}"
-        size = f"{len(found.content):,} bytes"
+        size = plural(len(found.content), "byte")
         return f"{self._path} does not have the content of any cluster in drctl.yaml ({size})"
 
 

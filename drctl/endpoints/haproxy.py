@@ -23,6 +23,7 @@ from drctl.model.endpoints import (
     must_be_of,
 )
 from drctl.model.errors import DrctlError, Unknown, Unreachable
+from drctl.model.text import plural
 
 # Each answer ends with an empty line, and may consist of nothing else.
 _ANSWER = re.compile(r"((?:[^\n]+\n)*)\n")
@@ -407,7 +408,7 @@ def _unfinished(settings: HaproxyEndpoint, servers: Servers, cluster: str) -> It
         if found.state != server.state:
             yield f"{_shown(found)}, not in {server.state}"
         elif server.state == "maint" and found.sessions:
-            yield f"{name} still has {found.sessions} open sessions"
+            yield f"{name} still has {plural(found.sessions, 'open session')}"
         elif server.state == "ready" and not found.up:
             yield f"{name} accepts no clients: its health check fails"
 

@@ -15,6 +15,7 @@ from drctl.engine.source_fence import CHANGED_AFTER_FENCE, FenceFacts
 from drctl.model.errors import DrctlError, Fenced, Unknown
 from drctl.model.journal import HeldJournal
 from drctl.model.plan import Duty, Json, Plan, Step
+from drctl.model.text import plural
 from drctl.model.typed_json import read_as
 
 _PAUSES_S = (*(0.125,) * 6, 0.25, 0.5)
@@ -438,7 +439,11 @@ class FencedPhase:
             return error.message
         if missing.not_compared:
             return missing.not_compared[0]
-        return f"{missing.records:,} records are not replicated" if missing.records else ""
+        return (
+            f"{plural(missing.records, 'record is', 'records are')} not replicated"
+            if missing.records
+            else ""
+        )
 
     def _note_writes(self, run: RunState, step: Step, why: str) -> None:
         plan = run.plan

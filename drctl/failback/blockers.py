@@ -18,7 +18,7 @@ from drctl.failback.steps import Observed
 from drctl.model.finding import Finding, Status
 from drctl.model.health import ClusterHealth, Shortage
 from drctl.model.replication import Connector
-from drctl.model.text import put, quote
+from drctl.model.text import plural, put, quote
 from drctl.model.topology import Unavailable
 from drctl.reconcile.policy import Action, Policies
 from drctl.steps.failback import BOTH_WAYS, CYCLES, STEP_ORDER, UNHEALTHY
@@ -135,20 +135,32 @@ def health_findings(facts: Facts) -> Iterator[Finding]:
 def _closed(health: ClusterHealth) -> Iterator[str]:
     """Partitions that do not accept writes with acks=all."""
     if health.offline:
-        yield f"{len(health.offline):,} partitions have no leader ({listed(health.offline)})"
+        yield (
+            f"{plural(len(health.offline), 'partition has', 'partitions have')} no leader"
+            f" ({listed(health.offline)})"
+        )
     if health.under_min_isr:
         places = _places(health.under_min_isr)
-        yield f"{len(places):,} partitions are below min.insync.replicas ({listed(places)})"
+        yield (
+            f"{plural(len(places), 'partition is', 'partitions are')} below"
+            f" min.insync.replicas ({listed(places)})"
+        )
 
 
 def _behind(health: ClusterHealth) -> Iterator[str]:
     """Partitions that would not if one more broker failed, and what is unknown."""
     if health.absent:
-        yield f"{len(health.absent):,} brokers are down ({listed(health.absent)})"
+        yield (
+            f"{plural(len(health.absent), 'broker is', 'brokers are')} down"
+            f" ({listed(health.absent)})"
+        )
     closed = {*health.offline, *_places(health.under_min_isr)}
     behind = [place for place in _places(health.under_replicated) if place not in closed]
     if behind:
-        yield f"{len(behind):,} partitions are not in sync ({listed(behind)})"
+        yield (
+            f"{plural(len(behind), 'partition is', 'partitions are')} not in sync"
+            f" ({listed(behind)})"
+        )
     if health.unknown:
         yield f"min.insync.replicas of {listed(sorted(health.unknown))} is unknown"
     if isinstance(health.controller, Unavailable):
@@ -165,7 +177,10 @@ def _lost(seen: Situation) -> Iterator[Finding]:
     if lost:
         reason = f"it has lost records: {several(lost)}"
         number = target_records(facts)
-        impact = f"rebuild it: about {number:,} records are copied from {facts.target}"
+        impact = (
+            f"rebuild it: about {plural(number, 'record is', 'records are')} copied from"
+            f" {facts.target}"
+        )
         remedy = f"{impact}; show the plan: drctl failback --link {quote(facts.link)} --rebuild"
         yield Finding(LOST, Status.FAIL, facts.source, reason, impact=impact, remedy=remedy)
 
@@ -392,7 +407,8 @@ def _undecided(answer: Answer, policies: Policies) -> Iterator[Finding]:
     if text:
         tally = tallied(result, facts.order)
         reason = (
-            f"{result.unreplicated:,} records exist only on {facts.source} ({tally.text}):"
+            f"{plural(result.unreplicated, 'record exists', 'records exist')} only on"
+            f" {facts.source} ({tally.text}):"
             f" {'; '.join(text)}; the run would be rolled back at classify-records"
         )
         remedy = (
@@ -407,7 +423,7 @@ def _undecided(answer: Answer, policies: Policies) -> Iterator[Finding]:
 def _undecided_by(facts: Facts, result: GapEvidence, policies: Policies) -> Iterator[str]:
     done = _decided(facts, result)
     if policies.everywhere in (None, Action.REFUSE) and not policies.by_topic:
-        yield f"no policy for {result.unreplicated - done:,} records"
+        yield f"no policy for {plural(result.unreplicated - done, 'record')}"
         return
     left: Counter[str] = Counter()
     for each in result.partitions:

@@ -8,6 +8,7 @@ from drctl.failback.facts import Cluster, Replication
 from drctl.failback.record_steps import reconciled
 from drctl.failback.situation import Situation
 from drctl.failback.steps import Observed, StepState, compared, done, not_done, states, unknown
+from drctl.model.text import plural
 from drctl.model.topology import Unavailable
 
 TITLES: Mapping[str, str] = {
@@ -56,7 +57,7 @@ def _everything(seen: Situation, held: int) -> StepState:
     facts = seen.facts
     why = f"{facts.source} has lost records ({several(seen.lost)})" if seen.lost else ""
     if held and not facts.filled:
-        text = f"{facts.source} still has {held:,} old offsets"
+        text = f"{facts.source} still has {plural(held, 'old offset')}"
         return not_done("; ".join(filter(None, (why, f"{text}: next is empty-{facts.source}"))))
     if isinstance(facts.reverse, Unavailable):
         text = f"replication {facts.target} -> {facts.source}"
@@ -65,7 +66,7 @@ def _everything(seen: Situation, held: int) -> StepState:
         return not_done("Connect has no reverse connector yet", started=bool(held))
     text = states(facts.reverse.copying)
     if held:
-        came = f"{text}; {facts.source} has the first {held:,} offsets"
+        came = f"{text}; {facts.source} has the first {plural(held, 'offset')}"
         return (
             done(came) if facts.reverse.runs or seen.home is True else not_done(came, started=True)
         )
@@ -109,7 +110,7 @@ def _caught_up(
     if not facts.filled:
         return not_done("no record has arrived yet (step f)")
     behind = max(0, target.held - source.held)
-    text = f"{facts.source} lags by about {behind:,} records; policy.max_lag_records is"
+    text = f"{facts.source} lags by about {plural(behind, 'record')}; policy.max_lag_records is"
     if behind > facts.max_lag:
         return not_done(f"{text} {facts.max_lag:,}")
     return compared(seen, target, f"{text} {facts.max_lag:,}")

@@ -11,6 +11,7 @@ from drctl.failback.situation import ResultStatus, Situation, decided_before, sa
 from drctl.failback.steps import Observed, StepState, after_failback, done, not_done, unknown
 from drctl.formats.provenance import HEADER
 from drctl.model.gap import OrderScope
+from drctl.model.text import plural
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 
 
@@ -28,12 +29,12 @@ def missing_records(seen: Situation) -> StepState:
                 text += "; if the fence was already set, find the producer that still writes"
             return not_done(text)
         return not_done(seen.gap.why)
-    count = f"{result.unreplicated:,} records"
-    text = f"{count} are not replicated to {seen.facts.target} ({seen.gap.why})"
+    count = plural(result.unreplicated, "record is", "records are")
+    text = f"{count} not replicated to {seen.facts.target} ({seen.gap.why})"
     back = [place for place, each in seen.arrived.items() if each is ReverseStart.BOUNDARY]
     if back:
         text += (
-            f"; reverse replication has since added records to {len(back):,} partitions of"
+            f"; reverse replication has since added records to {plural(len(back), 'partition')} of"
             f" {seen.facts.source}, from the boundary"
         )
     return done(text)
@@ -104,11 +105,12 @@ def _limits(result: GapEvidence, seen: Situation) -> tuple[str, ...]:
     if result.inversions is None:
         text.append("the order of records that are on both clusters was not compared")
     elif result.inversions:
-        text.append(f"{result.inversions:,} records are in a different order on the two clusters")
+        text.append(f"records in a different order on the two clusters: {result.inversions:,}")
     grown = _grown(result, seen)
     if grown:
         text.append(
-            f"{grown:,} offsets were written to {seen.facts.target} since: safe records may now"
+            f"{plural(grown, 'offset was', 'offsets were')} written to"
+            f" {seen.facts.target} since: safe records may now"
             " conflict"
         )
     return tuple(text)
@@ -146,20 +148,20 @@ def _reconciled(seen: Situation) -> StepState:
     for asked, kept in _decisions(result, facts):
         if sum(kept.values()) >= asked.unreplicated:
             return done(
-                f"all {asked.unreplicated:,} unreplicated records are decided: {_counts(kept)}"
+                f"unreplicated records with a decision: all {asked.unreplicated:,}"
+                f" ({_counts(kept)})"
             )
     before = decided_before(result, facts)
     if before >= result.unreplicated:
         return done(
-            f"all {before:,} unreplicated records were quarantined or discarded with earlier"
-            " results"
+            f"unreplicated records quarantined or discarded with earlier results: all {before:,}"
         )
     if isinstance(facts.drctl_copies, Unavailable):
         return unknown(f"copies of unreplicated records are unknown: {facts.drctl_copies.reason}")
     there = sum(map(len, brought(result, facts.drctl_copies).values()))
     if there >= result.unreplicated:
         return done(
-            f"all {result.unreplicated:,} unreplicated records have a copy on {facts.target}"
+            f"unreplicated records with a copy on {facts.target}: all {result.unreplicated:,}"
         )
     return _left(result, facts, there)
 
@@ -173,26 +175,25 @@ def _left(result: GapEvidence, facts: Facts, there: int) -> StepState:
     some = sum(kept.values())
     if result.id and result.id in facts.exported:
         return unknown(
-            f"this host has an export of the {result.unreplicated:,} records missing on"
+            f"this host has an export of the {plural(result.unreplicated, 'record')} missing on"
             f" {facts.target}; confirm that nothing else is to be done with them",
             started=bool(some or there),
         )
     if some or there:
         text = (
-            f"{some:,} of {total:,} unreplicated records are decided ({_counts(kept)})"
+            f"unreplicated records with a decision: {some:,} of {total:,} ({_counts(kept)})"
             if some
-            else f"{there:,} of {result.unreplicated:,} unreplicated records have a copy"
+            else f"unreplicated records with a copy: {there:,} of {result.unreplicated:,}"
         )
         return not_done(f"in progress: {text}", started=True)
     if before := decided_before(result, facts):
         return not_done(
-            f"{before:,} of {result.unreplicated:,} unreplicated records were quarantined or"
-            f" discarded with earlier results; the others are not copied to {facts.target} and not"
-            " decided"
+            f"unreplicated records quarantined or discarded with earlier results: {before:,} of"
+            f" {result.unreplicated:,}; the others have no copy on {facts.target} and no decision"
         )
     return not_done(
-        f"{result.unreplicated:,} unreplicated records are not copied to {facts.target} and not"
-        " decided"
+        f"unreplicated records without a copy on {facts.target} and without a decision:"
+        f" {result.unreplicated:,}"
     )
 
 
@@ -237,8 +238,8 @@ def known_out_of_order(seen: Situation) -> str:
     if not number or seen.facts.order == "none":
         return ""
     return (
-        f"{number:,} conflicting records were copied by decision: they follow newer records on"
-        f" {seen.facts.target}"
+        f"conflicting records that were copied by decision: {number:,}; they follow newer records"
+        f" on {seen.facts.target}"
     )
 
 
@@ -269,8 +270,8 @@ def returning_copies(seen: Situation) -> StepState:
     before = reconciled(seen)
     if isinstance(facts.returned_copies, Copies) and facts.returned_copies.total:
         return not_done(
-            f"{facts.returned_copies.total:,} reconciled records were copied back to"
-            f" {facts.source}, which has them twice",
+            f"reconciled records that were copied back to {facts.source}, which has them twice:"
+            f" {facts.returned_copies.total:,}",
             started=True,
         )
     home = after_failback(seen)
@@ -309,7 +310,8 @@ def _kept_away(seen: Situation, brought: int) -> StepState:
     if _left_out(reverse):
         return done(_LEFT_OUT)
     return not_done(
-        f"{seen.facts.target} has {brought:,} reconciled records, and reverse replication does not"
+        f"{seen.facts.target} has {plural(brought, 'reconciled record')}, and reverse"
+        " replication does not"
         f" exclude header {HEADER}"
     )
 

@@ -23,6 +23,7 @@ from drctl.failback.gap_results import GapEvidence
 from drctl.failback.reverse_destination import written_elsewhere
 from drctl.failback.situation import NO_PROOF, Situation, out_of_order, rebuild_command
 from drctl.model.endpoints import EndpointState
+from drctl.model.text import plural
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 
 
@@ -125,7 +126,7 @@ def _whole(facts: Facts) -> StepState:
     if isinstance(health.controller, Unavailable):
         return unknown(f"controller of {name}: {health.controller.reason}")
     return done(
-        f"{name} is healthy: all {health.partitions:,} partitions have a leader and are in sync"
+        f"{name} is healthy: every partition ({health.partitions:,}) has a leader and is in sync"
     )
 
 
@@ -263,7 +264,8 @@ def _untold(arrived: Mapping[TopicPartition, ReverseStart | Unavailable], facts:
 
 def _started(seen: Situation, reverse: Replication, partitions: int) -> StepState:
     text = (
-        f"it started at the boundary: the first record added to {partitions:,} partitions of"
+        "it started at the boundary: the first record added to"
+        f" {plural(partitions, 'partition')} of"
         f" {seen.facts.source} is the first new record of {seen.facts.target}"
     )
     if reverse.runs or seen.home is True:
@@ -328,9 +330,15 @@ def _off(off: Mapping[TopicPartition, int], wanted: Mapping[TopicPartition, int]
     early = sum(at < wanted[p] for p, at in off.items())
     late = len(off) - early
     if early:
-        text.append(f"{early:,} partitions start too early: records are copied twice")
+        text.append(
+            f"{plural(early, 'partition starts', 'partitions start')} too early: records are copied"
+            " twice"
+        )
     if late:
-        text.append(f"{late:,} partitions start too late: new records are skipped")
+        text.append(
+            f"{plural(late, 'partition starts', 'partitions start')} too late: new records are"
+            " skipped"
+        )
     return "; ".join(text[-_SHOWN:])
 
 
@@ -357,7 +365,7 @@ def caught_up(seen: Situation) -> StepState:
     lag = behind(seen, source, target)
     if isinstance(lag, Unavailable):
         return unknown(lag.reason)
-    text = f"{facts.source} lags by about {lag:,} records; policy.max_lag_records is"
+    text = f"{facts.source} lags by about {plural(lag, 'record')}; policy.max_lag_records is"
     if lag > facts.max_lag and _written_forward(seen):
         return unknown(
             f"clients are back on {facts.source} and forward replication runs; the lag when they"
@@ -419,10 +427,14 @@ def compared(seen: Situation, target: Cluster, text: str) -> StepState:
         return unknown(f"{text}; content was not compared: {ask}")
     since = _written_since(newest, target)
     if since > facts.max_lag:
-        return unknown(f"{text}; {since:,} offsets were written since {newest.label}: {ask}")
+        return unknown(
+            f"{text}; {plural(since, 'offset was', 'offsets were')} written since"
+            f" {newest.label}: {ask}"
+        )
     if newest.unreplicated:
         return not_done(
-            f"{newest.unreplicated:,} records are not replicated to {facts.source} ({newest.label})"
+            f"{plural(newest.unreplicated, 'record is', 'records are')} not replicated to"
+            f" {facts.source} ({newest.label})"
         )
     return done(f"{text}; a comparison found no unreplicated records ({newest.label})")
 
@@ -527,7 +539,7 @@ def _pointing(state: EndpointState) -> str:
 def _all_switched(facts: Facts) -> str:
     states = [each for each in facts.endpoints if isinstance(each, EndpointState)]
     waiting = [each.unfinished[0] for each in states if each.unfinished]
-    text = f"all {len(states)} endpoints lead to {facts.source}"
+    text = f"every endpoint ({len(states):,}) leads to {facts.source}"
     return f"{text}; not all clients have followed: {several(waiting)}" if waiting else text
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from drctl.failback.observers.copies import in_chunks, original
 from drctl.model.groups import Committed, Positions
 from drctl.model.ports import ClusterReader
+from drctl.model.text import plural
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.offsets.applying import Bounds, Wanted
 from drctl.reconcile.policy import Action
@@ -130,7 +131,10 @@ def _held_back(
     if at is None:
         return each
     if place in copied.too_far:
-        why = f"it may not have read reconciled records and lags by more than {MOST:,} offsets"
+        why = (
+            "it may not have read reconciled records and lags by more than"
+            f" {plural(MOST, 'offset')}"
+        )
         return replace(each, blocked=why)
     unread = [c.original for c in copied.copies.get(place, ()) if c.offset >= at.offset]
     first = min(unread, default=each.to.offset)

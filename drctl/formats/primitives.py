@@ -10,6 +10,7 @@ from struct import error as StructError
 from typing import NoReturn
 
 from drctl.model.strict_json import read_json
+from drctl.model.text import plural
 
 INT16, INT32, INT64, UINT64 = Struct(">h"), Struct(">i"), Struct(">q"), Struct(">Q")
 MAX_STRING_BYTES = 2**15 - 1
@@ -144,7 +145,7 @@ class Cursor:
         """Check that no bytes are left."""
         left = len(self._data) - self._at
         if left:
-            self.fail(f"{left} bytes too many")
+            self.fail(f"{plural(left, 'byte')} too many")
 
     def rest(self) -> bytes:
         """The remaining bytes."""
@@ -305,7 +306,7 @@ class Cursor:
         """Advance by `length` bytes; return where they start."""
         start, self._at = self._at, self._at + length
         if self._at > len(self._data):
-            self.fail(f"{self._at - len(self._data)} bytes too few")
+            self.fail(f"{plural(self._at - len(self._data), 'byte')} too few")
         return start
 
     def _varied(self, bits: int) -> int:

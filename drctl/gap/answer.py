@@ -28,6 +28,7 @@ from drctl.model.gap import (
     Truncation,
     Window,
 )
+from drctl.model.text import plural
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition
 
 
@@ -170,7 +171,8 @@ def _notes(topic: FrozenTopic, misplaced: int, expired: bool, by_partition: bool
         notes.append(f"partitions missing on the target: {numbers}")
     if misplaced:
         notes.append(
-            f"{misplaced} unreplicated records are in another partition on the target: does the"
+            f"{plural(misplaced, 'unreplicated record is', 'unreplicated records are')}"
+            " in another partition on the target: does the"
             " replicator preserve partitions?"
         )
     if expired:

@@ -21,6 +21,7 @@ from drctl.model.event_duplicates import (
 from drctl.model.gap import NotCompared
 from drctl.model.ports import ClusterReader
 from drctl.model.strict_json import is_too_deep
+from drctl.model.text import plural
 from drctl.model.topology import (
     Chunk,
     OffsetRange,
@@ -240,7 +241,7 @@ class EventAnalysis:
                 offsets.log_start, offsets.last_stable
             )
             if waiting := offsets.end - offsets.last_stable:
-                reason = f"open transaction: {waiting} offsets cannot be read"
+                reason = f"open transaction: {plural(waiting, 'offset')} cannot be read"
                 left_out.append(NotCompared(*place, reason))
         return ranges, left_out
 

@@ -19,6 +19,7 @@ from drctl.gap.comparison import ONE_CELL, ComparePlan, Identity, TopicPlan
 from drctl.model.errors import UsageError
 from drctl.model.gap import NotCompared, OrderScope
 from drctl.model.ports import ClusterReader
+from drctl.model.text import plural
 from drctl.model.topology import (
     OffsetRange,
     PartitionOffsets,
@@ -250,7 +251,7 @@ class _Freezer:
         for partition, offsets in theirs.items():
             if waiting := offsets.end - offsets.last_stable:
                 reason = (
-                    f"{self._target.name}: open transaction: {waiting} offsets from"
+                    f"{self._target.name}: open transaction: {plural(waiting, 'offset')} from"
                     f" {offsets.last_stable} on cannot be read"
                 )
                 self._leave_out(state.name, partition, reason)

@@ -16,6 +16,7 @@ from statistics import median
 from typing import NamedTuple
 
 from drctl.model.loss import Figure, Loss, LossRange
+from drctl.model.text import plural
 from drctl.model.topology import TopicPartition
 
 
@@ -456,7 +457,8 @@ class _Estimate:
         ]
         if late:
             yield (
-                f"{len(late):,} partitions lagged by more than {KEEPING_UP_MS / 1000:g} s when last"
+                f"{plural(len(late), 'partition')} lagged by more than"
+                f" {KEEPING_UP_MS / 1000:g} s when last"
                 " recorded"
             )
         yield from filter(None, (evidence_found.halted, self._paused()))

@@ -16,7 +16,7 @@ from drctl.kafka.own_topics import JOURNAL, check_creatable, check_writable
 from drctl.kafka.transactions import check_usable
 from drctl.model.errors import ConfigError, DamagedJournal, Unreachable, UsageError
 from drctl.model.journal import Entry, Holder
-from drctl.model.text import quote
+from drctl.model.text import plural, quote
 from drctl.model.topology import TopicState
 
 CONFIG: Mapping[str, str] = {
@@ -46,7 +46,7 @@ def check_partitions(where: str, state: TopicState) -> None:
     """
     if len(state.partitions) != 1:
         raise ConfigError(
-            f"{where} has {len(state.partitions)} partitions: a journal must have one",
+            f"{where} has {plural(len(state.partitions), 'partition')}: a journal must have one",
             "delete it and let drctl create it; the state_dir of each run's host also has the run",
         )
 

@@ -5,6 +5,7 @@ from drctl.kafka.followed_topic import CompactedTopic
 from drctl.kafka.own_topics import TIMEOUT_S, Purpose, create, create_compacted
 from drctl.kafka.topics import read_topics
 from drctl.model.errors import ConfigError, Unknown
+from drctl.model.text import plural
 from drctl.model.topology import TopicState
 from drctl.reconcile.progress import TOPIC, Key, Progress, decode
 
@@ -92,6 +93,7 @@ def _check_quarantine(state: TopicState, partitions: int) -> None:
             )
     if len(state.partitions) < partitions:
         raise ConfigError(
-            f"topic {state.name} has {len(state.partitions)} partitions, {partitions} are needed",
+            f"topic {state.name} has {plural(len(state.partitions), 'partition')},"
+            f" {partitions} are needed",
             "add partitions to it",
         )

@@ -19,6 +19,7 @@ from drctl.lab.settings import CLUSTERS
 from drctl.lab.waiting import Patience
 from drctl.model.document import Count, Document, Name, Seconds
 from drctl.model.errors import Refused, Stopped, Unreachable
+from drctl.model.text import plural
 
 PARTITIONS = 4
 _FIRST_ACK_S = 30
@@ -177,7 +178,7 @@ def acknowledged_rows(folder: Path, topic: str) -> dict[tuple[int, int], int]:
 def in_words(state: LoadDocument) -> str:
     """The load's state as text."""
     status = f"running, pid {state.pid}" if state.running else "not running"
-    counts = f"{state.acknowledged:,} rows acknowledged, {state.failed:,} failed"
+    counts = f"{plural(state.acknowledged, 'row')} acknowledged, {state.failed:,} failed"
     return f"load to {state.cluster}: {status}; {counts}; log: {state.acks}"
 
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from drctl.model.groups import Committed, Group, GroupProtocol, Positions
 from drctl.model.ports import GroupReader, OffsetReader
+from drctl.model.text import plural
 from drctl.model.topology import Mark, OffsetRange, TopicPartition, Unavailable
 from drctl.model.translation import Translation
 from drctl.offsets.translating import COMMITTED_AHEAD, NEVER
@@ -333,8 +334,8 @@ def _skips_records(case: Case) -> str:
     if skips is None:
         return "may skip an unknown number of records"
     if case.wanted.bounds is None:
-        return f"may skip {skips} offsets: there is no evidence that they were consumed"
-    return f"may skip up to {skips} records"
+        return f"may skip {plural(skips, 'offset')}: there is no evidence that they were consumed"
+    return f"may skip up to {plural(skips, 'record')}"
 
 
 def rereads_at_most(case: Case) -> int | None:

@@ -21,6 +21,7 @@ from drctl.formats.primitives import Undecodable
 from drctl.model.document import Count, Name
 from drctl.model.errors import Unknown
 from drctl.model.ports import ClusterReader
+from drctl.model.text import plural
 from drctl.model.topology import Chunk, OffsetRange, TopicPartition, TopicState, Unavailable
 from drctl.offsets.consumed import RangeReader
 
@@ -327,7 +328,8 @@ def freeze(cluster: ClusterReader) -> Extent:
         ranges[number] = OffsetRange(found.log_start, found.last_stable)
         if found.last_stable < found.end:
             incomplete.append(
-                f"partition {number}: open transaction: {found.end - found.last_stable} offsets"
+                f"partition {number}: open transaction:"
+                f" {plural(found.end - found.last_stable, 'offset')}"
                 f" from {found.last_stable} on cannot be read yet"
             )
     if not ranges:

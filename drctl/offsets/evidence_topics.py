@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from drctl.formats import consumer_timestamps
 from drctl.formats.primitives import Undecodable
 from drctl.formats.tracking_passes import Scope
+from drctl.model.text import plural
 from drctl.model.topology import Chunk, OffsetRange, PartitionOffsets, TopicPartition, TopicState
 from drctl.model.translation import GroupPartition
 from drctl.offsets.by_time import Consumed
@@ -54,7 +55,9 @@ class EvidenceTopics:
         source = self.source[0] if source_alive else None
         tracked_offsets, damaged = tracked_offsets_of(log, source_id, source, self.scope)
         if damaged:
-            missing.append(f"{TRACKED_OFFSETS_TOPIC}: {damaged} records cannot be decoded")
+            missing.append(
+                f"{TRACKED_OFFSETS_TOPIC}: {plural(damaged, 'record')} cannot be decoded"
+            )
         consumed = self._consumed(source_alive, progress, missing)
         # While the source answers, it reports committed offsets itself.
         copied = {} if source_alive else self._copied(progress, missing)
@@ -72,7 +75,9 @@ class EvidenceTopics:
         found = read_mirrored(aliases, self.source if source_alive else None, self.target, progress)
         missing += [f"{topic}: {reason}" for topic, reason in found.unread.items()]
         if found.undecodable:
-            missing.append(f"MirrorMaker 2's topics: {found.undecodable} records cannot be decoded")
+            missing.append(
+                f"MirrorMaker 2's topics: {plural(found.undecodable, 'record')} cannot be decoded"
+            )
         return found
 
     def _source_id(self, log: TrackingLog, source_alive: bool, missing: list[str]) -> str:
@@ -106,7 +111,7 @@ class EvidenceTopics:
                 if noted is not None and (known is None or (known.at_ms or 0) < at_ms):
                     found[whose] = Consumed(noted.timestamp_ms, at_ms)
         if damaged:
-            missing.append(f"{topic}: {damaged} records cannot be decoded")
+            missing.append(f"{topic}: {plural(damaged, 'record')} cannot be decoded")
         return found
 
     def _copied(
@@ -123,7 +128,7 @@ class EvidenceTopics:
             return {}
         found = positions_of(topic, topic_chunks(self.target, state, missing))
         if found.undecodable:
-            missing.append(f"{topic}: {found.undecodable} records cannot be decoded")
+            missing.append(f"{topic}: {plural(found.undecodable, 'record')} cannot be decoded")
         return found.positions
 
 

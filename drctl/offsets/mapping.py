@@ -17,6 +17,7 @@ from drctl.formats import migrator_headers, provenance
 from drctl.formats.primitives import Undecodable
 from drctl.formats.tracked_offsets import TrackedOffset
 from drctl.model.ports import ClusterReader
+from drctl.model.text import plural
 from drctl.model.topology import (
     Headers,
     OffsetRange,
@@ -388,7 +389,9 @@ class MappedOffsets:
         before, after = crossing
         if before is None and after is None:
             return NONE_NEAR
-        compared = f"; {proof} copies verified against the source" if proof else ""
+        compared = (
+            f"; {plural(proof, 'copy', 'copies')} verified against the source" if proof else ""
+        )
         if before is None:
             assert after is not None
             evidence = f"the first copy, at {after.offset}, has source offset {after.upstream}"
@@ -408,7 +411,7 @@ class MappedOffsets:
             return Answer(self.method, before.offset + 1, 0, 0, evidence + compared)
         missing = committed - 1 - before.upstream
         if missing:
-            evidence += f"; no copies found of the {missing:,} offsets in between"
+            evidence += f"; no copies found of the {plural(missing, 'offset')} in between"
         return Answer(self.method, before.offset + 1, missing, 0, evidence + compared)
 
     def _bounded(

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from drctl.formats.tracked_offsets import MOST_RECORDS
 from drctl.model.ports import ClusterReader
+from drctl.model.text import plural
 from drctl.model.topology import (
     OffsetRange,
     PartitionOffsets,
@@ -122,7 +123,7 @@ def replicated_end(
     return {one: each.found for one, each in searches.items() if each.found}
 
 
-NO_RECORD = NoAnswer(f"no record on the source within {WIDTHS[-1]:,} offsets of the offset")
+NO_RECORD = NoAnswer(f"no record on the source within {plural(WIDTHS[-1], 'offset')} of the offset")
 NOT_THERE = NoAnswer("none of the last consumed records is on the target")
 NEXT_NOT_THERE = NoAnswer(
     "the consumed records are deleted, and the next record is not on the target"
@@ -404,8 +405,8 @@ def answer(
     else:
         rereads = rereads if match.to_end else None
         evidence = (
-            f"the last {match.missing} consumed records are not on the target, "
-            f"the record before them is at offset {match.latest - 1}"
+            f"the last {plural(match.missing, 'consumed record is', 'consumed records are')} not on"
+            f" the target, the record before them is at offset {match.latest - 1}"
         )
     return Answer(method, match.position, rereads, 0, whose + evidence, age_seconds)
 
@@ -416,7 +417,9 @@ def _lagging(question: Question, reached: Reached) -> Answer:
     match = reached.match
     lag = question.committed - reached.offset + reached.trail.passed
     evidence = (
-        f"at least the last {lag + match.missing:,} consumed offsets are not on the target; the"
+        "at least the last"
+        f" {plural(lag + match.missing, 'consumed offset is', 'consumed offsets are')}"
+        " not on the target; the"
         f" newest replicated record is at {match.position - 1}"
     )
     rereads = None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from drctl.model.groups import Group
 from drctl.model.moments import utc
+from drctl.model.text import plural
 from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState, Unavailable
 from drctl.model.translation import Answer, GroupPartition, Method, Translation
 from drctl.offsets.evidence import LastKnown
@@ -214,7 +215,10 @@ def _unanswerable(there: TopicPartition, target: Target) -> str:
     if isinstance(topic, Unavailable):
         return f"topic {there.topic} cannot be read on the target: {topic.reason}"
     if there.partition not in topic.partitions:
-        return f"topic {there.topic} has only {len(topic.partitions)} partitions on the target"
+        return (
+            f"topic {there.topic} has only {plural(len(topic.partitions), 'partition')} on"
+            " the target"
+        )
     log = target.logs.get(there)
     if isinstance(log, Unavailable):
         return f"{there} cannot be read on the target: {log.reason}"
@@ -239,7 +243,9 @@ def _occupied(group: Group | Unavailable | None) -> str:
     if isinstance(group, Unavailable):
         return f"the group cannot be read on the target: {group.reason}"
     if group is not None and group.active:
-        return f"the group is {group.state} on the target, with {len(group.members)} members"
+        return (
+            f"the group is {group.state} on the target, with {plural(len(group.members), 'member')}"
+        )
     return ""
 
 
@@ -325,7 +331,9 @@ def _within(answer: Answer, log: PartitionOffsets | Unavailable | None) -> Answe
         return answer
     gone = log.log_start - answer.target_offset
     if gone > 0:  # retention has removed records that the group may not have consumed
-        unread = f"it had not consumed all of the {gone} offsets that the target has deleted"
+        unread = (
+            f"it had not consumed all of the {plural(gone, 'offset')} that the target has deleted"
+        )
         return replace(
             answer,
             target_offset=log.log_start,

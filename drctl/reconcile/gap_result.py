@@ -12,6 +12,7 @@ from drctl.model.errors import Refused
 from drctl.model.gap import GapResult, OrderScope, OrderVerdict, PartitionGap, TopicGap
 from drctl.model.gap_document import read_document
 from drctl.model.strict_json import read_json
+from drctl.model.text import plural
 from drctl.model.topology import Headers, OffsetRange, Row, TopicPartition
 from drctl.reconcile.progress import Change, RecordSet
 
@@ -372,4 +373,4 @@ def _not_compared(result: GapResult) -> Iterator[str]:
         which = "" if item.partition is None else f"-{item.partition}"
         yield f"{item.topic}{which}: {item.reason}"
     if undecided := result.totals.undecided:
-        yield f"{undecided} offsets on the source were in open transactions"
+        yield f"{plural(undecided, 'offset')} on the source were in open transactions"

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from drctl.model.gap import OrderVerdict
+from drctl.model.text import plural
 from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState
 from drctl.reconcile.cluster_state import ClusterState, ClusterStates
 from drctl.reconcile.gap_result import FoundGap, FoundPartition, Tally, WantedRow, WantedRows
@@ -395,7 +396,8 @@ def _taken_notes(
 def _appended_notes(appended: Changes) -> Iterator[str]:
     if appended.offsets:
         yield (
-            f"{appended.offsets:,} offsets were appended to the target since the gap analysis"
+            f"{plural(appended.offsets, 'offset was', 'offsets were')} appended to the"
+            " target since the gap analysis"
             " (including drctl's): checked for these records and for newer ones with their keys"
         )
     if appended.waiting:

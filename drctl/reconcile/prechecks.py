@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from drctl.model.errors import Refused
+from drctl.model.text import plural
 from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState, Unavailable
 from drctl.reconcile.cluster_state import ClusterStates
 from drctl.reconcile.gap_result import FoundGap, FoundPartition
@@ -174,7 +175,10 @@ def _source(partition: FoundPartition, clusters: ClusterStates) -> Iterator[Bloc
         yield Blocker(Precheck.RECREATED, place, reason)
     elif log.end > then.end:
         more = log.end - then.end
-        reason = f"{more} offsets were appended to the source since the gap analysis"
+        reason = (
+            f"{plural(more, 'offset was', 'offsets were')} appended to the source since the"
+            " gap analysis"
+        )
         yield Blocker(Precheck.SOURCE_MOVED, place, reason)
     if partition.whole and log.log_start > then.start:
         reason = f"the source has deleted offsets {then.start} to {log.log_start - 1} since"

@@ -296,7 +296,9 @@ class CommitOffsets(StepKind[CommitSettings, CommitIntent, CommitFacts]):
             f"{plural(lines, 'offset')} of {plural(facts.groups, 'group')} committed and read back"
         )
         outstanding = (
-            f"{len(left_out)} groups or partitions were left out: {left_out[0]}" if left_out else ""
+            f"groups or partitions left out: {len(left_out):,}, for example {left_out[0]}"
+            if left_out
+            else ""
         )
         return Readback(State.DONE, message, facts, left_out, outstanding)
 
@@ -310,9 +312,9 @@ class CommitOffsets(StepKind[CommitSettings, CommitIntent, CommitFacts]):
         wanted = [(*each.place, each.before) for each in intent.lines]
         others = _others(wanted, intent.cluster, reader)
         if others:
-            message = f"{len(others)} offsets are not restored: {others[0]}"
+            message = f"{plural(len(others), 'offset is', 'offsets are')} not restored: {others[0]}"
             return Readback(State.WAITING, message, items=others)
-        return Readback(State.DONE, f"{len(wanted)} offsets restored")
+        return Readback(State.DONE, f"{plural(len(wanted), 'offset')} restored")
 
 
 def _others(

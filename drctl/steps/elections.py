@@ -203,5 +203,5 @@ def _results(intent: ElectIntent, found: Mapping[TopicPartition, Became]) -> Ite
             message += f", its log was kept up to offset {each.cut}"
         if lost := _lost(aim, each):
             least = "" if aim.exact else "at least "
-            message += f": {least}{lost.span:,} offsets are lost"
+            message += f": {least}{plural(lost.span, 'offset is', 'offsets are')} lost"
         yield message

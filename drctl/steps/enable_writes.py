@@ -11,6 +11,7 @@ from drctl.model.errors import Refused, Unreachable
 from drctl.model.fencing import Owner, may_be_of_a_fence, rules_of_other_links, signed
 from drctl.model.health import AuthenticationFailed
 from drctl.model.repairs import GROUP, TOPIC, Acl
+from drctl.model.text import plural
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.steps.fences import fenced_ends
 
@@ -199,7 +200,8 @@ def _refuse_if_moved(source: str, fenced: Mapping[str, int], reader: LinkReader)
     new = [topic for topic in topics if topic not in named]
     if new:
         raise Refused(
-            f"{CHANGED_AFTER_FENCE}: {len(new)} topics were created on {source} after the fence,"
+            f"{CHANGED_AFTER_FENCE}: {plural(len(new), 'topic was', 'topics were')}"
+            f" created on {source} after the fence,"
             f" which does not cover them: {', '.join(new[:_SHOWN])}",
             "start again: a new fence covers them. If clients keep creating topics, deny them"
             f" CREATE on {source} first",
@@ -222,10 +224,11 @@ def _refuse_if_missing(source: str, grown: list[str], reader: LinkReader) -> Non
     what = (
         missing.not_compared[0]
         if missing.not_compared
-        else f"{missing.records:,} records are not replicated"
+        else f"{plural(missing.records, 'record is', 'records are')} not replicated"
     )
     raise Refused(
-        f"{CHANGED_AFTER_FENCE}: {len(grown)} partitions of {source} grew after the fence,"
+        f"{CHANGED_AFTER_FENCE}: {plural(len(grown), 'partition')} of {source} grew after"
+        " the fence,"
         f" {', '.join(grown[:_SHOWN])}: {what}",
         f"find the writer (a principal not in fence.principals, a super user, or rules"
         f" that were removed: kafka-acls.sh --list on {source}), stop it, and start again",
@@ -238,7 +241,8 @@ def _refuse_if_needed(cluster: str, lifted: tuple[Acl, ...], others: Mapping[Acl
     if needed:
         rule, (link, signature) = next(iter(needed.items()))
         raise Refused(
-            f"{SHARED}: {len(needed)} rules that keep applications from {cluster} are needed by"
+            f"{SHARED}: {plural(len(needed), 'rule')} that keep applications from"
+            f" {cluster} are needed by"
             f" the fence of link {link}, such as {rule.operation} on {rule.on} to"
             f" {rule.principal}",
             f"fail back link {link} first; if its fence is no longer needed,"

@@ -188,7 +188,9 @@ class ResolveOutstanding(Polling[ResolveSettings, ResolveIntent, ResolveFacts]):
         if kept and question and reader.answer(question, _asked(kept)):
             settled, kept = (*settled, *(_with_proof(each, _BY_A_PERSON) for each in kept)), ()
         facts = ResolveFacts(settled, kept)
-        message = f"{len(settled)} outstanding actions are resolved"
+        message = (
+            f"{plural(len(settled), 'outstanding action is', 'outstanding actions are')} resolved"
+        )
         if not kept:
             message = message if settled else "no outstanding actions"
             return Readback(State.DONE, message, facts, settled)

@@ -184,7 +184,10 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
             return Readback(
                 State.WAITING, "; ".join(lifted.unproven[:_SHOWN]), items=lifted.unproven
             )
-        message = f"{len(added) - len(kept)} rules were removed from every broker of {cluster}"
+        message = (
+            f"{plural(len(added) - len(kept), 'rule was', 'rules were')} removed from every"
+            f" broker of {cluster}"
+        )
         if kept:
             links = ", ".join(sorted(set(kept.values())))
             message = f"{message}; {len(kept)} stay: the fence of link {links} uses them"

@@ -187,7 +187,9 @@ def _outstanding(intent: PrepareIntent) -> str:
         reason = f"it is unknown which groups of {intent.source} use the KIP-848 protocol"
         others = f" ({len(unknown)} of {intent.target} may)" if unknown else ""
         return f"{RESTART}; {reason}{others}: {intent.silent}"
-    return f"{RESTART}; {len(left)} groups could not be prepared: {left[0]}" if left else ""
+    return (
+        f"{RESTART}; {plural(len(left), 'group')} could not be prepared: {left[0]}" if left else ""
+    )
 
 
 Rows = list[tuple[str, str, int, int]]
@@ -343,7 +345,7 @@ def _unread(rows: Rows, active: list[str], ends: Mapping[str, int]) -> int:
 def _left(rows: Rows, active: list[str], ends: Mapping[str, int]) -> str:
     unread = _unread(rows, active, ends)
     return (
-        f"{unread:,} records up to the fenced end are not committed"
+        f"records up to the fenced end that are not committed: {unread:,}"
         if unread
         else "they have committed everything"
     )

@@ -59,8 +59,7 @@ class Unseen:
     def message(self) -> str:
         """The cause and the prechecks in one line."""
         number = len(self.checks)
-        count = f"{number:,} checks" if number != 1 else "1 check"
-        return f"{count} could not run: {self.why} ({', '.join(self.checks)})"
+        return f"{plural(number, 'check')} could not run: {self.why} ({', '.join(self.checks)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +178,7 @@ class RunPrechecks(Polling[CheckSettings, CheckFacts, CheckFacts]):
 
     def verify(self, intent: CheckFacts, reader: LinkReader) -> Readback[CheckFacts]:
         """Pass: `check` has just run them."""
-        return Readback(State.DONE, f"all {len(intent.prechecks)} prechecks passed", intent)
+        return Readback(State.DONE, f"every precheck ({len(intent.prechecks)}) passed", intent)
 
 
 def _blockers(

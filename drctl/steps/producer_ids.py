@@ -17,6 +17,7 @@ from drctl.model.producer_ids import (
     Producers,
     highest,
 )
+from drctl.model.text import plural
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.model.typed_json import Number
 from drctl.steps.groups import PrepareGroups
@@ -270,6 +271,8 @@ def _outstanding(intent: AdvanceIntent) -> str:
     if intent.silent:
         return f"{RESTART}; the ids in use on {source} are unknown: {intent.silent}"
     if unread:
-        message = f"{RESTART}; the ids in use in {unread:,} partitions of {source} are unknown"
+        message = (
+            f"{RESTART}; the ids in use in {plural(unread, 'partition')} of {source} are unknown"
+        )
         return f"{message}: {intent.named[0]}"
     return ""

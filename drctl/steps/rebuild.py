@@ -11,6 +11,7 @@ from drctl.engine.failback_state import drops_copies
 from drctl.engine.kind import Description, Facts, Permanent, Polling, Readback, State, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
+from drctl.model.text import plural
 from drctl.model.topology import TopicPartition, TopicState
 from drctl.steps.first_records import is_prefix_copied_by
 from drctl.steps.manual import answered, one_line
@@ -136,7 +137,7 @@ class EmptyRecovered(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
             message = f"{intent.cluster} holds only what this failback has replicated"
             return Readback(State.DONE, message, facts)
         if not left:
-            held = f"{len(intent.held)} partitions were emptied"
+            held = f"{plural(len(intent.held), 'partition was', 'partitions were')} emptied"
             message = held if intent.held else "there was nothing to empty"
             return Readback(State.DONE, f"{intent.cluster}: {message}", facts)
         answer = answered(intent.question, intent.text, reader)
@@ -181,10 +182,16 @@ def wrong_partition_counts(source: str, target: str, reader: LinkReader) -> Iter
         copy, wanted = reader.target_topic(topic), len(there.get(topic, ()))
         number = len(here.get(copy, ()))
         if number > wanted:
-            yield f"{copy} has {number} partitions, and replication needs {wanted}: delete it"
+            yield (
+                f"{copy} has {plural(number, 'partition')}, and replication needs {wanted}:"
+                " delete it"
+            )
         elif copy != topic and number < wanted:
             # MirrorMaker 2 recreates only topics whose names follow its replication policy.
-            yield f"{copy} has {number} partitions: nothing recreates it, create it with {wanted}"
+            yield (
+                f"{copy} has {plural(number, 'partition')}: nothing recreates it, create it"
+                f" with {wanted}"
+            )
 
 
 def _ids(reader: LinkReader, cluster: str, topics: set[str]) -> Mapping[str, str]:
@@ -268,7 +275,10 @@ class SetStartOffsetsEarliest(Permanent[SeedSettings, SeedIntent, SeedFacts]):
         held = {place: at for place, at in kept.items() if place in intent.begins}
         others = tuple(_not_deleted(held, intent, reader)) if held else ()
         if others:
-            message = f"{len(others)} offsets are still stored: {'; '.join(others[:_SHOWN])}"
+            message = (
+                f"{plural(len(others), 'offset is', 'offsets are')} still stored:"
+                f" {'; '.join(others[:_SHOWN])}"
+            )
             return Readback(State.WAITING, message, items=others)
         return Readback(State.DONE, f"{name} starts at the earliest offset", facts)
 

@@ -62,7 +62,9 @@ class FindGap(Polling[GapSettings, GapIntent, GapFacts]):
         title = f"find records of {settings.source} that are not replicated to {settings.target}"
         return Description(
             title,
-            proof if most is None else f"{proof}, and at most {most:,} records are not replicated",
+            proof
+            if most is None
+            else f"{proof}, and at most {plural(most, 'record is', 'records are')} not replicated",
         )
 
     def check(self, settings: GapSettings, facts: Facts, reader: LinkReader) -> GapIntent:
@@ -75,7 +77,9 @@ class FindGap(Polling[GapSettings, GapIntent, GapFacts]):
         if unproven := missing.unproven:
             message = f"not everything could be compared: {unproven[0]}"
             return Readback(State.UNKNOWN, message, items=unproven)
-        message = f"{missing.records:,} records are not replicated to the target"
+        message = (
+            f"{plural(missing.records, 'record is', 'records are')} not replicated to the target"
+        )
         facts, most = GapFacts(missing.records), intent.at_most
         if most is not None and missing.records > most:
             return Readback(
@@ -120,7 +124,7 @@ class FindMissing(Polling[FindSettings, Search, Search]):
 
     def verify(self, intent: Search, reader: LinkReader) -> Readback[Search]:
         """Report what was found."""
-        message = f"{intent.unreplicated:,} records ({intent.summary}); {intent.folder}"
+        message = f"{plural(intent.unreplicated, 'record')} ({intent.summary}); {intent.folder}"
         if not intent.folder:
             message = "the recovered cluster holds no records"
         elif intent.aside:
@@ -235,7 +239,8 @@ class Reconcile(Permanent[DecideSettings, ReconcileIntent, ReconcileFacts]):
         message = f"all reconciled: {summary}" if summary else "none of them is missing any more"
         if intent.newer:
             message += (
-                f"; {intent.newer:,} safe records were appended after newer ones written meanwhile"
+                f"; {plural(intent.newer, 'safe record was', 'safe records were')} appended"
+                " after newer ones written meanwhile"
             )
         return Readback(State.DONE, message, ReconcileFacts(left, done))
 
@@ -288,7 +293,8 @@ class ReconcileResult(Permanent[ResultSettings, ResultIntent, ReconcileFacts]):
         """Describe the step for plans and reports."""
         policies = ", ".join(settings.topics) or settings.policy or "no policy"
         return Description(
-            f"reconcile {settings.records:,} records of gap result {settings.result}: {policies};"
+            f"reconcile {plural(settings.records, 'record')} of gap result"
+            f" {settings.result}: {policies};"
             f" conflicting records: {settings.conflicting}",
             f"all of them are recorded on {settings.target} as reconciled",
             f"none: {_STAYS}",
@@ -318,7 +324,9 @@ class ReconcileResult(Permanent[ResultSettings, ResultIntent, ReconcileFacts]):
             or "nothing is done yet"
         )
         if progress.due:
-            return Readback(State.WAITING, f"{summary}; {progress.due:,} records are left")
+            return Readback(
+                State.WAITING, f"{summary}; {plural(progress.due, 'record is', 'records are')} left"
+            )
         if progress.refused:
             message = f"{summary}; refused: {'; '.join(progress.refused)}"
             return Readback(State.FAILED, message, items=progress.refused)
@@ -330,7 +338,7 @@ class ReconcileResult(Permanent[ResultSettings, ResultIntent, ReconcileFacts]):
         done = sum(reader.reconciliation(intent).done.values()) - intent.before
         if done <= 0:
             return Readback(State.DONE, "no record was changed")
-        return Readback(State.DONE, f"{done:,} records: {_STAYS}", leaves_changes=True)
+        return Readback(State.DONE, f"{plural(done, 'record')}: {_STAYS}", leaves_changes=True)
 
 
 def discards(plan: Plan) -> str:
@@ -488,13 +496,13 @@ class VerifyCopies(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
             return Readback(State.WAITING, message, items=unproven)
         missing, target = found.but_for(intent.second_copies), intent.target
         if (unexpected := missing - intent.may_miss) > 0:
-            message = f"{target} is missing {unexpected:,} records that were not given up"
+            message = f"{target} is missing {plural(unexpected, 'record')} that were not given up"
             return Readback(State.WAITING, message, items=found.partitions)
         twice = found.duplicated - intent.twice_before
         given_up = f"only the {plural(missing, 'record')} that were given up"
         message = f"{target} is missing {given_up if missing else 'no record'}"
         message += f"; {plural(max(0, twice), 'duplicate')}"
-        outstanding = f"{target} holds {twice:,} duplicate records" if twice > 0 else ""
+        outstanding = f"{target} holds {plural(twice, 'duplicate record')}" if twice > 0 else ""
         return Readback(
             State.DONE, message, VerifyFacts(missing, found.duplicated), outstanding=outstanding
         )

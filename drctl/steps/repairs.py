@@ -520,7 +520,8 @@ class CreateTopics(Permanent[TopicsSettings, TopicsIntent, None]):
         cluster, made = intent.cluster, intent.make
         found = shapes(cluster, topics_of(made), reader)
         missing = tuple(
-            f"topic {each.topic} does not exist, or has fewer than {each.partitions} partitions"
+            f"topic {each.topic} does not exist, or has fewer than"
+            f" {plural(each.partitions, 'partition')}"
             for each in made
             if not (
                 isinstance(shape := found[each.topic], TopicShape)

@@ -21,6 +21,7 @@ from drctl.engine.kind import (
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.formats.provenance import HEADER
 from drctl.model.errors import Refused
+from drctl.model.text import plural
 from drctl.steps.first_records import first_new_records
 from drctl.steps.records import found
 from drctl.steps.reversed import SinceStopped
@@ -127,10 +128,15 @@ class SetStartOffsets(StepKind[SeedSettings, SeedSinceStopped, SeedFacts]):
             if not _reached(kept.get(place), at, intent.before.get(place))
         )
         if others:
-            message = f"{len(others)} offsets are not set: {'; '.join(others[:_SHOWN])}"
+            message = (
+                f"{plural(len(others), 'offset is', 'offsets are')} not set:"
+                f" {'; '.join(others[:_SHOWN])}"
+            )
             return Readback(State.WAITING, message, items=others)
         return Readback(
-            State.DONE, f"{name} has its start offsets in {len(intent.wanted)} partitions", facts
+            State.DONE,
+            f"{name} has its start offsets in {plural(len(intent.wanted), 'partition')}",
+            facts,
         )
 
     def undo(self, intent: SeedSinceStopped, writer: LinkWriter) -> tuple[str, ...]:
@@ -143,7 +149,11 @@ class SetStartOffsets(StepKind[SeedSettings, SeedSinceStopped, SeedFacts]):
         kept = kept_offsets(name, reader.connectors().offsets(name))
         others = tuple(str(place) for place, at in intent.before.items() if kept.get(place) != at)
         if others:
-            return Readback(State.WAITING, f"{len(others)} offsets are not restored", items=others)
+            return Readback(
+                State.WAITING,
+                f"{plural(len(others), 'offset is', 'offsets are')} not restored",
+                items=others,
+            )
         return Readback(State.DONE, f"{name} has its previous offsets")
 
 

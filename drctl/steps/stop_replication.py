@@ -287,7 +287,7 @@ class RequestStop(_Stopping[StopSettings, RequestedStop, RequestedStop]):
         """Verify that Connect has stored the stop."""
         connectors = reader.connectors()
         others = tuple(
-            f"{name} has {tasks.configured} tasks"
+            f"{name} has {plural(tasks.configured, 'task')}"
             for name in intent.before
             if (tasks := connectors.tasks(name)).configured
         )

@@ -12,6 +12,7 @@ from drctl.engine.ports import LinkReader
 from drctl.engine.source_fence import CHANGED_AFTER_FENCE
 from drctl.model.errors import DrctlError, Unreachable
 from drctl.model.health import AuthenticationFailed
+from drctl.model.text import plural
 from drctl.model.topology import Unavailable
 from drctl.steps.records import FindMissing
 from drctl.steps.source_offsets import copies_of
@@ -66,7 +67,9 @@ class WaitForCatchUp(Polling[CatchUpSettings, CaughtUpIntent, None]):
         """Describe the step for plans and reports."""
         title = f"wait until replication from {settings.source} to {settings.target} has caught up"
         what = "a comparison of everything" if settings.scope == "full" else "a comparison"
-        return Description(title, f"{what} finds at most {settings.at_most:,} unreplicated records")
+        return Description(
+            title, f"{what} finds at most {plural(settings.at_most, 'unreplicated record')}"
+        )
 
     def check(self, settings: CatchUpSettings, facts: Facts, reader: LinkReader) -> CaughtUpIntent:
         """Use the settings as the intent."""
@@ -78,7 +81,7 @@ class WaitForCatchUp(Polling[CatchUpSettings, CaughtUpIntent, None]):
         if missing.not_compared:
             message = f"not everything could be compared: {missing.not_compared[0]}"
             return Readback(State.WAITING, message, items=missing.not_compared)
-        message = f"{missing.records:,} records are not replicated yet"
+        message = f"{plural(missing.records, 'record is', 'records are')} not replicated yet"
         if missing.records > intent.at_most:
             halted = tuple(_halted(intent.connectors, reader))
             return Readback(State.WAITING, "; ".join((message, *halted)), items=missing.partitions)
@@ -137,16 +140,22 @@ class Drain(Polling[DrainSettings, DrainIntent, DrainFacts]):
         # A tail may hold only some of the second copies: only a full comparison counts them all.
         missing = reader.compared("full") if second else reader.missing()
         if unproven := missing.unproven:
-            message = f"{len(unproven):,} partitions are not verified yet: {unproven[0]}"
+            message = (
+                f"{plural(len(unproven), 'partition is', 'partitions are')} not verified yet:"
+                f" {unproven[0]}"
+            )
             return Readback(State.WAITING, message, items=unproven)
         records = missing.but_for(second)
         if records:
             if intent.overridden:
-                message = f"{records:,} records are not replicated; overridden: {intent.overridden}"
+                message = (
+                    f"{plural(records, 'record is', 'records are')} not replicated;"
+                    f" overridden: {intent.overridden}"
+                )
                 return Readback(
                     State.DONE, message, DrainFacts(records), missing.partitions, message
                 )
-            message = f"{records:,} records are not replicated yet"
+            message = f"{plural(records, 'record is', 'records are')} not replicated yet"
             return Readback(State.WAITING, message, items=missing.partitions)
         before = missing.left_missing_before
         message = "every record is replicated to the target"
@@ -222,7 +231,10 @@ def _led(cluster: str, names: Sequence[str], reader: LinkReader) -> Observed:
         elif found is not None:
             dark += [f"{name}-{n}" for n, leader in found.partitions.items() if leader is None]
     if dark:
-        message = f"{len(dark)} partitions have no leader: {', '.join(sorted(dark)[:_SHOWN])}"
+        message = (
+            f"{plural(len(dark), 'partition has', 'partitions have')} no leader:"
+            f" {', '.join(sorted(dark)[:_SHOWN])}"
+        )
         return Readback(State.WAITING, message, items=tuple(sorted(dark)))
     return Readback(State.DONE, f"every partition of {len(names)} topics has a leader")
 
@@ -244,7 +256,7 @@ def _caught_up(settings: WaitSettings, reader: LinkReader) -> Observed:
         message = f"not everything could be compared: {missing.not_compared[0]}"
         return Readback(State.WAITING, message, items=missing.not_compared)
     if missing.records:
-        message = f"{missing.records:,} records are not replicated yet"
+        message = f"{plural(missing.records, 'record is', 'records are')} not replicated yet"
         return Readback(State.WAITING, message, items=missing.partitions)
     return Readback(State.DONE, "every record is replicated to the target")
 

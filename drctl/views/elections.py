@@ -142,7 +142,7 @@ def measured(each: LineResult) -> str:
     if not lost.span:
         return f"{kept}{change}; no loss is known"
     least = "" if each.line.loss and each.line.loss.exact else "at least "
-    return f"{kept}{change}: {least}{lost.span:,} offsets, {lost.start} to {lost.end - 1}"
+    return f"{kept}{change}: {least}{plural(lost.span, 'offset')}, {lost.start} to {lost.end - 1}"
 
 
 _COLUMNS = ("Topic", "Part.", "Replicas", "In sync", "Eligible", "Leader", "To", "What")

@@ -37,7 +37,7 @@ def verdict(result: EstimateResult) -> str:
         seen = plural(totals.partitions, "partition")
         return f"Estimate: no gap visible in {seen}. {NO_PROOF}"
     named = sorted({topic for topic, _ in worst(result)})
-    where = f"topic {plain(named[0])}" if len(named) == 1 else f"{len(named):,} topics"
+    where = f"topic {plain(named[0])}" if len(named) == 1 else plural(len(named), "topic")
     return (
         f"Estimate: about {plural(totals.missing.estimate, 'record')} of {where} "
         f"{be(totals.missing.estimate)} not replicated to {target} ({bounds(totals.missing)})."

@@ -13,6 +13,7 @@ from typing import IO, Any
 
 from drctl.model.errors import Refused, Unknown
 from drctl.model.strict_json import read_json
+from drctl.model.text import plural
 from drctl.model.topology import TopicPartition
 from drctl.reconcile.export import FORMAT, MANIFEST, line_of, record_set_of, record_set_row
 from drctl.reconcile.gap_result import Exported, ExportedSet
@@ -277,7 +278,8 @@ class ExportFolder:
             written = self._parts[place].records if place in self._parts else 0
             if written != expected[place]:
                 raise Unknown(
-                    f"incomplete export in {self._folder}: {place}: {written} records were written,"
+                    f"incomplete export in {self._folder}: {place}:"
+                    f" {plural(written, 'record was', 'records were')} written,"
                     f" {expected[place]} were read",
                     "run the export again",
                 )

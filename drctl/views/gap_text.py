@@ -78,7 +78,7 @@ def verdict(result: GapResult) -> str:
 def _unreplicated(result: GapResult) -> str:
     count = result.totals.unreplicated
     names = [topic.topic for topic in result.topics if topic.counts.unreplicated]
-    where = f"topic {plain(names[0])}" if len(names) == 1 else f"{len(names):,} topics"
+    where = f"topic {plain(names[0])}" if len(names) == 1 else plural(len(names), "topic")
     records = plural(count, "record")
     return f"{records} of {where} {be(count)} not replicated to {plain(result.target)}"
 

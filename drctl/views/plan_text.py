@@ -253,7 +253,7 @@ def group_lines(groups: Foreseen) -> tuple[str, ...]:
         if only_if:
             lines.append(f"{name}: {evidence}{seen}; skips records only if {only_if}")
     if len(groups.rows) > _MOST_NAMED:
-        lines.append(f"and {number(len(groups.rows) - _MOST_NAMED)} more groups")
+        lines.append(f"and {plural(len(groups.rows) - _MOST_NAMED, 'more group')}")
     lines += [f"left out: {each}" for each in groups.left_out[:_MOST_NAMED]]
     return tuple(map(sentence, lines))
 

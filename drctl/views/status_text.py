@@ -481,13 +481,15 @@ def _topics(seen: StatusNow) -> Iterator[Part]:
     rows = map(_topic, seen.topics[:_TOPICS])
     yield table(rows, "  topic", *_NUMBERS, "how", numbers=_NUMBERS)
     if len(seen.topics) > _TOPICS:
-        yield Text(f"  and {len(seen.topics) - _TOPICS:,} topics with no larger lag", "dim")
+        yield Text(f"  and {plural(len(seen.topics) - _TOPICS, 'topic')} with no larger lag", "dim")
 
 
 def _topic(row: TopicRpo) -> tuple[str, ...]:
     rpo = row.rpo
     numbers = (rpo.records, rpo.at_most)
     seconds = "?" if rpo.seconds is None else f"{rpo.seconds:,.1f}"
-    how = sentence(rpo.how) + (f"; {row.unknown} partitions unknown" if row.unknown else "")
+    how = sentence(rpo.how) + (
+        f"; {plural(row.unknown, 'partition')} unknown" if row.unknown else ""
+    )
     counts = ("?" if n is None else f"{n:,}" for n in numbers)
     return (f"  {plain(row.topic)}", *counts, seconds, how)

@@ -182,7 +182,7 @@ def _methods(rows: Sequence[Translation]) -> str:
     rereads = [row.answer.rereads_at_most for row in rows if row.answer]
     known = sum(r for r in rereads if r is not None)
     by = ", ".join(f"{number(count)} by {name}" for name, count in used.most_common())
-    return f"{by or 'no method has an answer'}; re-reads at most {number(known)} records"
+    return f"{by or 'no method has an answer'}; re-reads at most {plural(known, 'record')}"
 
 
 class _Rows:

@@ -332,7 +332,7 @@ def test_deny_rules_of_the_target_are_kept() -> None:
     assert fixes.changes == ()
     (left,) = fixes.left
     assert left.what == "User:app may not WRITE orders"
-    assert "drctl deletes no rules: DENY User:app ALL topics ord..." in left.why
+    assert "drctl deletes no ACLs: DENY User:app ALL topics ord..." in left.why
 
 
 def test_only_deny_rules_of_applications_are_copied() -> None:
@@ -362,7 +362,7 @@ def test_missing_user_is_named() -> None:
     assert fixes.rules[0].note.startswith("b has no SCRAM user app")
     (left,) = fixes.left
     assert left.what == "SCRAM user app is not on b"
-    assert "cannot be copied" in left.why
+    assert "drctl cannot copy them" in left.why
     assert "--entity-name app" in left.remedy
 
 

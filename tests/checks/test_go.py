@@ -82,7 +82,7 @@ def test_unknown_rpo_comes_first_and_is_not_zero() -> None:
     assert [row.topic for row in rows] == ["dark", "orders", "even"]
     assert rows[0].rpo == unknown("no leader")
     assert rows[2].rpo.seconds == 0
-    how = "by time; the lag of 1 partitions is not known"
+    how = "by time; the lag of 1 partition is not known"
     assert link_now(rows, "") == lagging(40, 60, 2.5, how)
     ageless = topics_now(replace(case, lag={TopicPartition("orders", 0): Lag(5, 5, "told")}))
     assert ageless[0].rpo.seconds is None

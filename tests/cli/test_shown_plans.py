@@ -274,9 +274,9 @@ def test_a_change_between_plan_and_execution_refuses_the_run(
     ran = called("failover", "--mode", mode, *given, "--execute", "--yes", "--output", "json")
     error = document(ran, 3)["error"]
     assert error["message"].startswith(
-        "the clusters have changed since the plan was made: topics of primary: 1 topics, 2 "
+        "the clusters have changed since the plan was made: topics of primary: 1 topic, 2 "
     )
-    assert " -> 1 topics, 3 partitions" in error["message"]
+    assert " -> 1 topic, 3 partitions" in error["message"]
     assert site.asked == 0, "the step itself estimates, in time"
 
 

@@ -56,9 +56,9 @@ def test_a_plan_that_differs_from_the_approved_one_is_refused(
         told = refused(stage, "--expect-plan", agreed, *go)
         # MirrorMaker 2 may follow meanwhile: what it changes is named beside.
         assert told.startswith(f"the plan is not the one in {agreed}: ")
-        assert "topics of primary: 1 topics," in told
+        assert "topics of primary: 1 topic," in told
         assert f" {PARTITIONS} partitions, " in told
-        assert f" -> 1 topics, {PARTITIONS + 1} partitions, " in told
+        assert f" -> 1 topic, {PARTITIONS + 1} partitions, " in told
     assert_untouched(stage)
 
 

@@ -43,8 +43,8 @@ GROUPS = tuple(f"half-{number}" for number in range(8))
 RETURNED = "returned"
 """The link the other way: what limps is the cluster that was lost and is back."""
 PRECHECKS = {
-    "target-offline-partitions": f"1 partitions have no leader: {DARK}-0",
-    "target-under-min-isr": f"1 partitions have too few replicas in sync: {SHORT}-0 has 1 of 2",
+    "target-offline-partitions": f"1 partition has no leader: {DARK}-0",
+    "target-under-min-isr": f"1 partition has too few replicas in sync: {SHORT}-0 has 1 of 2",
 }
 
 
@@ -163,8 +163,8 @@ def test_a_failback_to_a_cluster_that_cannot_accept_every_record_is_refused(
     findings = check(refused.document())["findings"]
     (found,) = [e for e in findings if (e["check"], e["status"]) == ("source-unhealthy", "fail")]
     assert found["reason"] == (
-        f"it does not accept all writes: 1 partitions have no leader ({DARK}-0);"
-        f" 1 partitions are below min.insync.replicas ({SHORT}-0)"
+        f"it does not accept all writes: 1 partition has no leader ({DARK}-0);"
+        f" 1 partition is below min.insync.replicas ({SHORT}-0)"
     )
     assert "source-unhealthy" in {each["precheck"] for each in check(refused.document())["refused"]}
     assert "source-unhealthy" not in {

@@ -190,7 +190,7 @@ def test_drift_is_planned_repaired_after_a_crash_and_gone(
     _, rows = drifted.json("doctor")
     orphans = next(row for row in rows["checks"] if row["check"] == "orphaned-copies")
     assert orphans["status"] == "warn"
-    assert orphans["reason"] == f"1 have no topic on primary: {missing}"
+    assert orphans["reason"] == f"without a topic on primary: {missing}"
     assert partitions(secondary, missing) == 2
 
 

@@ -72,7 +72,7 @@ def test_copies_and_another_writer(mirrored: Kind) -> None:
     append(stage.target, stage.topic, 1)
     found = examined(stage.drctl)
     assert faults(found) == {"copies-differ": ("fail", f"{stage.topic}-0")}
-    assert found["copies-differ"]["reason"] == "1 copies are longer than their originals"
+    assert found["copies-differ"]["reason"] == "1 copy is longer than its original"
 
     append(stage.source, stage.topic, 2)
     assert faults(examined(stage.drctl)) == {

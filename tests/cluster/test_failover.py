@@ -37,7 +37,7 @@ def clients_are_on_the_target(stage: Stage, run: str) -> None:
         first, *rest = seen[mode]["blockers"]
         assert first["check"] == "clients-moved"
         assert f"by run {run} (failover-planned)" in first["reason"]
-        assert "its rules deny writes to" in first["evidence"]
+        assert "its ACLs deny writes to" in first["evidence"]
         assert not [
             each for each in rest if "restart" in each["remedy"] or "stop " in each["remedy"]
         ]

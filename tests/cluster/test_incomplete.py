@@ -97,7 +97,7 @@ def test_everything_that_was_not_compared_is_listed(ended: Ended, prefix: str) -
     }
     assert listed.keys() == {("open-there", 0), *((name, None) for name in HIDDEN)}
     assert (
-        "secondary: open transaction: 1 offsets from 1 on cannot be read" in listed["open-there", 0]
+        "secondary: open transaction: 1 offset from 1 on cannot be read" in listed["open-there", 0]
     )
     assert "primary: not authorized to read" in listed["not-readable", None]
     assert "primary" in listed["hidden", None]

@@ -80,7 +80,7 @@ def clients_are_on_the_target(stage: Stage, run: str) -> None:
         moved = cause(each, MOVED)
         assert moved["reason"].startswith("they have been on secondary since ")
         assert f"by run {run} (failover-planned)" in moved["reason"]
-        assert "its rules deny writes to" in moved["evidence"]
+        assert "its ACLs deny writes to" in moved["evidence"]
         assert "drctl failback --check-order" in moved["remedy"]
         left = [row for row in each if row["check"] in STOPS_COPYING]
         assert {row["remedy"] for row in left} <= {f"see {MOVED}"}, left

@@ -31,7 +31,7 @@ def test_what_operators_undo_is_said_before_and_behind_a_failover(links: OwnLink
         operators = Operators(stage.source, worker, stage.copies)
         stage.json("failover", "--override", f"{MANAGED}=seen", *GO, code=0)
         (before,) = moved(stage).values()
-        assert "is fenced: its rules deny writes" in before["evidence"]
+        assert "is fenced: its ACLs deny writes" in before["evidence"]
 
         with operators.at_work():
             soon(lambda: operators.deleted and operators.resumed)

@@ -124,9 +124,9 @@ def test_blocked_rows(stage: Any) -> None:
     with members(found, busy, sharing):
         document = found.translated(code=1)
         rows = {(r["group"], r["partition"]): r for r in document["rows"]}
-        assert "1 partitions" in rows[f"{found.prefix}-more", 1]["blocked"]
+        assert "1 partition" in rows[f"{found.prefix}-more", 1]["blocked"]
         assert rows[f"{found.prefix}-more", 0]["blocked"] is None
-        assert "on the target, with 1 members" in rows[busy, 0]["blocked"]
+        assert "on the target, with 1 member" in rows[busy, 0]["blocked"]
         assert rows[busy, 0]["target_offset"] == 10 + SHIFT
         assert [g["group"] for g in document["not_translatable"]] == [sharing]
     shown = found.drctl("translate", "--group-regex", f"{found.prefix}-.*")

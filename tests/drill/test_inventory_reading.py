@@ -51,7 +51,7 @@ def look(**changes: Any) -> Holding:
 def test_everything_but_what_drills_made() -> None:
     found = look()
     assert found.things == {
-        "topic": {"orders": "1 partitions, id x"},
+        "topic": {"orders": "1 partition, id x"},
         "rule": {"DENY WRITE on orders* to User:app from 10.0.0.1": ""},
         "broker": {"1": ""},
         "SCRAM user": {"app": ""},

@@ -58,7 +58,7 @@ def test_what_is_skipped_or_read_again_is_counted_by_id() -> None:
     assert (found.translation.reread, found.translation.skipped) == (2, 1)
     assert found.translation.examples == ("s2",)
     assert worse(found, PLANNED) == (
-        "the group skipped 1 records",
+        "the group skipped 1 record",
         "the group reread 2 records; the plan allowed at most 1",
     )
 
@@ -69,7 +69,7 @@ def test_a_group_without_a_position_is_not_taken_for_a_good_translation() -> Non
     assert found.translation.promised is None
     assert worse(found, PLANNED) == (
         "no offset of the group was committed on the target: it reread 0 of 1 records",
-        "1 offsets could not be translated",
+        "1 offset could not be translated",
     )
 
 

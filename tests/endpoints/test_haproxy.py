@@ -156,7 +156,7 @@ def test_sessions_may_be_left(haproxy: Proxy) -> None:
         assert not old.was_cut(within_s=0.2)
         after = backend.seen()
         assert after.cluster == "secondary"
-        assert after.unfinished == (f"{old.served_by} still has 1 open sessions",)
+        assert after.unfinished == (f"{old.served_by} still has 1 open session",)
     assert Patience.of(10).wait_until(lambda: not backend.seen().unfinished)
 
 

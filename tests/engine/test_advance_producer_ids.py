@@ -131,7 +131,7 @@ def test_unanswered_partitions_are_outstanding_and_the_others_count() -> None:
     assert told.facts == {"beyond": 1500, "unread": 1}
     assert told.items == ("z-0: its leader did not answer for it",)
     assert told.outstanding == (
-        f"{RESTART}; the ids in use in 1 partitions of primary are unknown: z-0: its leader did not"
+        f"{RESTART}; the ids in use in 1 partition of primary are unknown: z-0: its leader did not"
         " answer for it"
     )
 

@@ -124,7 +124,7 @@ def test_groups_without_evidence_are_named() -> None:
     STEP.apply(planned, writer(found))
     seen = STEP.verify(planned, look(found))
     assert seen.state is State.DONE
-    assert seen.outstanding == f"2 groups or partitions were left out: b: {reason}"
+    assert seen.outstanding == f"groups or partitions left out: 2, for example b: {reason}"
     with pytest.raises(
         Refused, match="2 groups or partitions cannot be committed: b: no known group"
     ):

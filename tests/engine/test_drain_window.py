@@ -46,7 +46,7 @@ def test_a_group_below_the_fence_is_awaited() -> None:
     window = Window(linked())
     window.commit(1)
     seen = window.seen()
-    assert (seen.state, "3 records up to the fenced end" in seen.message) == (State.WAITING, True)
+    assert (seen.state, "that are not committed: 3" in seen.message) == (State.WAITING, True)
     window.commit(4)
     assert window.seen(0.5).state is State.DONE
 

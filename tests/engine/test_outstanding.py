@@ -132,7 +132,7 @@ def test_a_verification_resolves_its_own_actions(
 )
 def test_an_unverified_action_stays_outstanding(outstanding: OutstandingAction, facts: Any) -> None:
     seen = settled(Asked((outstanding, FENCE)), {**WHOLE, **facts})
-    assert seen.message == "1 outstanding actions are resolved, 1 remain"
+    assert seen.message == "1 outstanding action is resolved, 1 remain"
     assert seen.outstanding == (
         f"no proof resolves: {outstanding.what} (run r1);"
         " once it is done, pass --answer resolve-outstanding=yes to the next failback"

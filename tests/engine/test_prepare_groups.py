@@ -61,7 +61,7 @@ def test_an_active_group_on_the_target_is_unchanged_and_outstanding() -> None:
     assert told.state is State.DONE
     said = "busy: it is active on secondary with another group protocol"
     assert told.items == (said,)
-    assert told.outstanding == f"{RESTART}; 1 groups could not be prepared: {said}"
+    assert told.outstanding == f"{RESTART}; 1 group could not be prepared: {said}"
 
 
 @pytest.mark.parametrize("site", [SOURCE, TARGET])
@@ -72,7 +72,7 @@ def test_a_group_without_description_is_outstanding(site: str) -> None:
     assert told.state is State.DONE
     assert (
         told.outstanding
-        == f"{RESTART}; 1 groups could not be prepared: app: its coordinator is away"
+        == f"{RESTART}; 1 group could not be prepared: app: its coordinator is away"
     )
 
 

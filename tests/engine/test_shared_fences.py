@@ -91,7 +91,7 @@ def test_lifting_one_fence_keeps_the_fence_of_another_link(first: int) -> None:
     other = "ba"[first]
     assert f"1 stay: the fence of link {other} uses them" in runs[first].lift()
     assert cluster.rules == {RULE, sign(RULE, other)}
-    assert runs[1 - first].lift().startswith("1 rules were removed")
+    assert runs[1 - first].lift().startswith("1 rule was removed")
     assert cluster.rules == set()
 
 
@@ -138,7 +138,7 @@ def test_no_two_links_have_the_same_mark(one: str, other: str) -> None:
         runs = {link: Run(cluster, link).fence() for link in (one, other)}
         assert f"the fence of link {staying} uses them" in runs[lifting].lift()
         assert cluster.rules == {RULE, sign(RULE, staying)}
-        assert runs[staying].lift().startswith("1 rules were removed")
+        assert runs[staying].lift().startswith("1 rule was removed")
         assert cluster.rules == set()
 
 
@@ -174,7 +174,7 @@ def test_writes_are_not_enabled_while_another_link_fences_the_cluster() -> None:
     Run(cluster, "main").fence()
     Run(cluster, "other").fence()
     settings = {"link": "main", "cluster": "p", "principals": [APP]}
-    with pytest.raises(Refused, match=r"fence-of-another-link: 1 rules .* of link other") as no:
+    with pytest.raises(Refused, match=r"fence-of-another-link: 1 rule .* of link other") as no:
         Kind(EnableWrites()).check(settings, {}, cast(LinkReader, cluster))
     assert "User:drctl-fence-of:other:" in no.value.hint
 

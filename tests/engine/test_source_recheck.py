@@ -75,9 +75,7 @@ def test_an_unchanged_source_passes() -> None:
 
 def test_a_topic_outside_the_fence_prevents_enabling_writes() -> None:
     source = Source({"orders": {0: 10, 1: 0}, "orders-later": {0: 0}})
-    with pytest.raises(
-        Refused, match="changed-after-fence: 1 topics were created on primary"
-    ) as no:
+    with pytest.raises(Refused, match="changed-after-fence: 1 topic was created on primary") as no:
         looked(source)
     assert "orders-later" in no.value.message
     assert "start again" in no.value.hint
@@ -87,7 +85,7 @@ def test_a_topic_outside_the_fence_prevents_enabling_writes() -> None:
 def test_records_after_the_fence_prevent_enabling_writes(kind: str) -> None:
     source = Source({"orders": {0: 10, 1: 2}}, lacking=Missing(2))
     with pytest.raises(
-        Refused, match=r"1 partitions of primary grew .* orders-1: 2 records are not replicated"
+        Refused, match=r"1 partition of primary grew .* orders-1: 2 records are not replicated"
     ):
         looked(source, {kind: FENCED["fence-producers"]})
 

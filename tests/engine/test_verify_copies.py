@@ -40,7 +40,7 @@ def test_the_failback_drain_ignores_duplicates_only() -> None:
     intent = check("drain", {"target": "primary"}, world, find_missing=search(7))
     assert (verify("drain", intent, world).state, world.scopes) == (State.DONE, ["full"])
     world.found = Missing(8, repeated=7)
-    assert verify("drain", intent, world).message == "1 records are not replicated yet"
+    assert verify("drain", intent, world).message == "1 record is not replicated yet"
     plain = check("drain", {"target": "primary"}, world, find_missing=search(0))
     assert verify("drain", plain, world).message == "8 records are not replicated yet"
     assert world.scopes == ["full", "full", "tail"]
@@ -63,7 +63,7 @@ def test_a_duplicate_on_the_surviving_cluster_is_not_missing_on_the_primary() ->
         State.DONE, {"missing": 0, "duplicated": 0}, "",
     )  # fmt: skip
     world.found = Missing(8, repeated=7)
-    assert verify("verify-copies", intent, world).message.startswith("primary is missing 1 records")
+    assert verify("verify-copies", intent, world).message.startswith("primary is missing 1 record")
 
 
 def test_a_duplicate_on_the_primary_is_outstanding_but_not_missing_on_the_secondary() -> None:

@@ -63,7 +63,7 @@ BEHIND = replace(WHOLE, under_replicated=(Shortage(PLACE, 2, 3),), absent=(3,))
 
 @pytest.mark.parametrize(
     ("health", "words"),
-    [(OFFLINE, "have no leader (orders-0)"), (UNDER, "below min.insync.replicas (orders-0)")],
+    [(OFFLINE, "has no leader (orders-0)"), (UNDER, "below min.insync.replicas (orders-0)")],
 )
 def test_a_source_that_takes_no_records_is_refused_before_anything_is_done(
     health: ClusterHealth, words: str
@@ -78,7 +78,7 @@ def test_a_source_that_takes_no_records_is_refused_before_anything_is_done(
 @pytest.mark.parametrize(
     ("health", "words"),
     [
-        (BEHIND, "not healthy: 1 brokers are down (3); 1 partitions are not in sync (orders-0)"),
+        (BEHIND, "not healthy: 1 broker is down (3); 1 partition is not in sync (orders-0)"),
         (SILENT, "health unknown: "),
         (replace(WHOLE, unknown={"orders": SILENT}), "min.insync.replicas of orders is unknown"),
     ],

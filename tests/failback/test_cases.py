@@ -365,7 +365,7 @@ def test_a_primary_that_grew_while_the_way_back_ran_and_nobody_can_tell_by_what(
 def test_a_tail_that_is_partly_reconciled() -> None:
     some = Copies({PLACE: frozenset({100, 101, 102, 104})})
     found = judged(in_order_to_d(), drctl_copies=some)
-    assert "in progress: 4 of 10 unreplicated records have a copy" in found.steps["e"].why
+    assert "in progress: unreplicated records with a copy: 4 of 10" in found.steps["e"].why
     assert (found.verdict, found.next) == (Verdict.OK, "e")
     late = judged(in_order_to_h(), drctl_copies=some)
     assert (late.verdict, late.next) == (Verdict.VIOLATED, "e")
@@ -376,11 +376,14 @@ def test_decisions_are_seen_where_the_target_keeps_them() -> None:
     kept = {Decision("safe", "quarantine"): 9, Decision("unkeyed", "discard"): 1}
     found = judged(in_order_to_d(), decided={"result-1": kept})
     assert found.steps["e"].why == (
-        "all 10 unreplicated records are decided: 9 quarantined, 1 discarded"
+        "unreplicated records with a decision: all 10 (9 quarantined, 1 discarded)"
     )
     assert states(found)[4:7] == "DND", "nothing was copied that could come back"
     half = judged(in_order_to_d(), decided={"result-1": {Decision("safe", "copy"): 4}})
-    assert half.steps["e"].why == "in progress: 4 of 10 unreplicated records are decided (4 copied)"
+    assert (
+        half.steps["e"].why
+        == "in progress: unreplicated records with a decision: 4 of 10 (4 copied)"
+    )
     other = judged(in_order_to_d(), decided={"another": kept})
     assert other.steps["e"].observed == "not-done", "it is of another result"
 
@@ -398,10 +401,13 @@ def test_what_earlier_results_left_missing_is_decided() -> None:
     before = {"result-0": {Decision("safe", "quarantine"): 10}}
     old = judged(in_order_to_d(), decided=before, left_missing={PLACE: ((90, 109),)})
     assert old.steps["e"].observed == "done"
-    assert "all 10 unreplicated records were quarantined or discarded" in old.steps["e"].why
+    assert (
+        "unreplicated records quarantined or discarded with earlier results: all 10"
+        in old.steps["e"].why
+    )
     some = judged(in_order_to_d(), decided=before, left_missing={PLACE: ((0, 20), (90, 103))})
     assert (some.steps["e"].observed, some.next) == ("not-done", "e")
-    assert "4 of 10 unreplicated records were quarantined or discarded" in some.steps["e"].why
+    assert "quarantined or discarded with earlier results: 4 of 10" in some.steps["e"].why
     # Decided by way of this one, too: they are not counted twice.
     own = before | {"result-1": {Decision("safe", "quarantine"): 4}}
     half = judged(in_order_to_d(), decided=own, left_missing={PLACE: ((90, 109),)})
@@ -670,7 +676,7 @@ def test_conflicting_records_that_somebody_decided_to_copy_are_told_and_nothing_
     facts = replace(in_order_to_e(), gaps=(gap(CONFLICTING, samples=(sample,)),), decided=decided)
     found = judged(facts)
     assert (states(found), found.verdict, found.next) == ("DDDDDNDNNNN", Verdict.OK, "f")
-    assert "3 conflicting records were copied by decision" in found.steps["e"].why
+    assert "conflicting records that were copied by decision: 3" in found.steps["e"].why
     (told,) = against(found, Terms())
     assert (told.check, told.status) == ("step-order", "warn")
     assert "they follow newer records" in told.reason

@@ -59,7 +59,7 @@ def told(
 def test_ids_that_both_clusters_gave_out_stand_against_it() -> None:
     (found,) = told((OURS,), (OTHERS,))
     assert (found.check, found.status) == ("producer-ids-collide", Status.FAIL)
-    assert found.reason == "1 producer ids are used on both clusters"
+    assert found.reason == "1 producer id is used on both clusters"
     assert found.check in OVERRIDABLE, "who knows that producers begin anew passes it over"
 
 

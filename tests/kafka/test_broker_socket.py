@@ -57,8 +57,8 @@ def test_an_answer() -> None:
     ("answers", "message"),
     [
         ((framed(0, VERSIONS), framed(9, GIVEN, b"\0")), "number 9, not 1"),
-        ((framed(0, VERSIONS), framed(1, GIVEN[:-1], b"\0")), "bytes too few"),
-        ((framed(0, VERSIONS), framed(1, GIVEN + b"x", b"\0")), "bytes too many"),
+        ((framed(0, VERSIONS), framed(1, GIVEN[:-1], b"\0")), "byte too few"),
+        ((framed(0, VERSIONS), framed(1, GIVEN + b"x", b"\0")), "byte too many"),
         ((framed(0, VERSIONS), b""), "closed the connection"),
         ((b"HTTP/1.1 400 Bad Request\r\n\r\n",), "does not speak Kafka's protocol"),
         ((b"",), "closed the connection"),

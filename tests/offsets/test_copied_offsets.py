@@ -140,7 +140,7 @@ def test_a_copy_that_cannot_be_read_is_missing() -> None:
     assert "it does not exist" in evidence(topics(), COPY).missing[0]
     rows: list[Row] = [(0, NOON, b"\x00\x01", b"", ())]
     target = FakeCluster({TopicPartition(COPY, 0): FakeLog(rows, 1)}, "target")
-    assert f"{COPY}: 1 records cannot be decoded" in evidence(target, COPY).missing
+    assert f"{COPY}: 1 record cannot be decoded" in evidence(target, COPY).missing
 
     class Leaderless(FakeCluster):
         def topics(self, names):  # type: ignore[no-untyped-def]

@@ -295,9 +295,9 @@ def test_why_rows_are_blocked() -> None:
     never = GroupPartition("g", TopicPartition("t", 7))
     rows = translate(places, [never], lambda name: f"copy.{name}", target, [])
     found = {(r.place.group, *r.place.partition): r for r in (x.translation for x in rows)}
-    assert "only 1 partitions" in found["g", "t", 1].blocked
+    assert "only 1 partition" in found["g", "t", 1].blocked
     assert "does not exist" in found["g", "gone", 0].blocked
-    assert "with 1 members" in found["busy", "t", 0].blocked
+    assert "with 1 member" in found["busy", "t", 0].blocked
     assert found["g", "t", 7].blocked == NEVER
     assert found["g", "t", 1].target is None
     assert found["busy", "t", 0].target == ("copy.t", 0)

@@ -273,7 +273,7 @@ def test_records_that_are_not_those_that_were_counted_are_refused() -> None:
     seen = world(SAFE, SAFE)
     check_rows(seen.gap, seen.rows().tallies(), "x")
     fewer = world(SAFE)
-    with pytest.raises(Refused, match="lists 1 records"):
+    with pytest.raises(Refused, match="lists 1 record"):
         check_rows(seen.gap, fewer.rows().tallies(), "x")
 
 

@@ -221,7 +221,7 @@ def test_nothing_counts_until_as_much_is_written_as_was_read(tmp_path: Path) -> 
     writer = ExportFolder(tmp_path / "out", dict(ABOUT))
     writer.begin([part(ORDERS, 3, 4)])
     writer.add(Exported(ORDERS, "orders", (3, 5, None, None, ()), SAFE))
-    with pytest.raises(Unknown, match="orders-0: 1 records were written"):
+    with pytest.raises(Unknown, match="orders-0: 1 record was written"):
         writer.finish([part(ORDERS, 3, 4)])
     assert not (tmp_path / "out" / MANIFEST).exists()
 

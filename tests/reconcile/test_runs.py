@@ -77,7 +77,7 @@ def test_what_is_refused_is_named_and_the_run_is_over(site: NewSite) -> None:
     state, outcome, result = execute(at)
     assert (outcome.status, outcome.over, state.status) == (Status.STOPPED, True, "stopped")
     assert result.exit_code is ExitCode.STOPPED
-    assert "1 conflicting records of orders-0" in str(state.entries[-3]["items"])
+    assert "1 conflicting record of orders-0" in str(state.entries[-3]["items"])
     assert at.world.target.offsets(PLACE) == [0, 2]
 
 

@@ -28,7 +28,7 @@ from tests.reconcile.world import FakeSource, T, World, copies, row
 
 PLACE, OTHER = TopicPartition(T, 0), TopicPartition(T, 1)
 SAFE, CONFLICTING, UNKEYED = OrderVerdict.SAFE, OrderVerdict.CONFLICTING, OrderVerdict.UNKEYED
-NOTE = "offsets were appended to the target since"
+NOTE = "appended to the target since"
 
 
 def wanted(n: int, key: bytes | None = None) -> Row:

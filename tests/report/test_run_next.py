@@ -85,7 +85,7 @@ def test_what_is_owed_of_a_step_is_not_hidden_by_what_stands_of_it() -> None:
 
 def test_a_drain_that_stops_a_half_open_run_can_be_passed_over() -> None:
     data = runs.stopped().data
-    stuck = {"became": Became.FAILED, "message": "1 records are not replicated yet"}
+    stuck = {"became": Became.FAILED, "message": "1 record is not replicated yet"}
     steps = tuple(replace(s, **stuck) if s.id == "drain" else s for s in data.steps)
     moved = replace(data, steps=steps, ending=replace(data.ending, step="drain"))
     commands = [step.command for step in next_steps(moved)]

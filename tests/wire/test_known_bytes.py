@@ -62,10 +62,10 @@ def test_no_other_length_is_guessed_at(length: int) -> None:
     ("text", "reason"),
     [
         ("", "4 bytes too few"),
-        ("00000001", "1 bytes too few"),
+        ("00000001", "1 byte too few"),
         ("ffffffff", "length -1"),
         ("7fffffff61", "too few"),
-        ("0000000161" + "0000000162" + "00000000" + "00", "1 bytes too many"),
+        ("0000000161" + "0000000162" + "00000000" + "00", "1 byte too many"),
         ("0000000161" + "0000000162" + "ffffffff", "partition -1"),
         ("00000001ff" + "0000000162" + "00000000", "not UTF-8"),
     ],
@@ -313,7 +313,7 @@ def test_encoding_of_milestones_is_version_2_and_never_changes() -> None:
         (b"\x02" + plain[1:] + b"\x19", "25 milestones"),
         (data[:-2] + b"\xc9\x01", "a milestone 201 offsets before 200"),
         (data[:-2] + b"\x00", "a milestone 0 offsets before 200"),
-        (data + b"\x00", "1 bytes too many"),
+        (data + b"\x00", "1 byte too many"),
         (b"\x01" + data[1:], "bytes too many"),
     ):
         with pytest.raises(Undecodable, match=reason):

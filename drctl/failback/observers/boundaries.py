@@ -29,6 +29,7 @@ from drctl.failback.observers.copies import (
 from drctl.failback.observers.records import RecordIdentity, RecordKey
 from drctl.model.errors import Unreachable
 from drctl.model.ports import ClusterReader
+from drctl.model.text import plural
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
 from drctl.steps.first_records import is_copy
 
@@ -51,7 +52,8 @@ def observe_boundaries(
     total = sum(each.only_on_target for each in result.partitions)
     if total > most:
         return Unavailable(
-            f"{total:,} new records on {target.name} are too many to locate the boundary here:"
+            f"{plural(total, 'new record')} on {target.name} are too many to locate the"
+            " boundary here:"
             " drctl failback does (step find-missing)"
         )
     origin = on_source.identity
@@ -373,7 +375,7 @@ def find_out_of_order(
     total = sum(map(len, behind.values()))
     if total > most:
         return Unavailable(
-            f"{total:,} offsets of {target.name} are too many to search here: drctl"
+            f"{plural(total, 'offset')} of {target.name} are too many to search here: drctl"
             " failback does that (step find-missing)"
         )
     last = _read({(each.place, each.at) for each in asked}, source)
@@ -455,7 +457,9 @@ def divergence(
         return boundaries
     total = span(boundaries, on_target) + span(result.ends, on_source)
     if total > MOST:
-        return Unavailable(f"{total:,} offsets are too many to search: run drctl gap again")
+        return Unavailable(
+            f"{plural(total, 'offset is', 'offsets are')} too many to search: run drctl gap again"
+        )
     # Read the source last: records that reach the target meanwhile are on the source already.
     there = target.following(boundaries, MOST)
     here = source.following(dict(result.ends), MOST)

@@ -12,6 +12,7 @@ from drctl.failback.facts import Cluster, Copies, Replication
 from drctl.formats import provenance
 from drctl.formats.primitives import Undecodable
 from drctl.model.ports import ClusterReader
+from drctl.model.text import plural
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
 from drctl.steps.first_records import is_copy, records_from
 
@@ -93,7 +94,8 @@ def observe_copies(
     total = span(since, cluster)
     if total > most:
         return Unavailable(
-            f"{total:,} offsets were written to {reader.name} since, too many to search: run"
+            f"{plural(total, 'offset was', 'offsets were')} written to {reader.name}"
+            " since, too many to search: run"
             " drctl gap again"
         )
     if not total:

@@ -14,6 +14,7 @@ from drctl.failback.facts import Cluster, Names
 from drctl.failback.gap_results import GapEvidence, PartitionResult
 from drctl.failback.observers.copies import QUICK_LIMIT, in_chunks, original, same_content, span
 from drctl.model.ports import ClusterReader
+from drctl.model.text import plural
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
 from drctl.steps.first_records import FIELDS, KEY, TIMESTAMP, VALUE
 
@@ -96,7 +97,8 @@ def copied_since(
         # An old result for other logs is never evidence: it is not worth reading weeks of records.
         if total > (most if result.ends == results[0].ends else min(most, QUICK_LIMIT)):
             found[result.where] = Unavailable(
-                f"{total:,} offsets were written to {target.name} since, too many to search"
+                f"{plural(total, 'offset was', 'offsets were')} written to {target.name}"
+                " since, too many to search"
                 " for its unreplicated records: run drctl gap again"
             )
         elif rows:

@@ -38,6 +38,7 @@ from drctl.lab.scenarios.stage import ScenarioResult, Stage, Tracker, deploy, re
 from drctl.lab.settings import CLUSTERS
 from drctl.lab.waiting import Patience
 from drctl.model.errors import ExitCode, Stopped
+from drctl.model.text import plural
 from drctl.reconcile.policy import QUARANTINE
 
 FENCE_PRIMARY = "fence-recovered-primary"
@@ -101,7 +102,7 @@ def restore_primary(
     spark = answer["engine"] == "spark"
     found = "exactly these records" if not verdict.difference else verdict.difference
     words = (
-        f"Ground truth: the primary acknowledged {truth.acknowledged:,} records;"
+        f"Ground truth: the primary acknowledged {plural(truth.acknowledged, 'record')};"
         f" {len(truth.missing):,} of its records never reached the secondary"
         f" ({truth.acknowledged_missing:,} of them acknowledged).\n"
         f"drctl gap reported {verdict.reported:,}: {found}"
@@ -254,7 +255,7 @@ def _run_failback(apps: Applications) -> None:
         # A record written during the copy could supersede one of the copied records.
         apps.wait("failback copies the unreplicated records", lambda: run.has_done("reconcile"))
         rate = apps.workload.rate // _SLOWDOWN
-        stage.say(f"The application resumes at {rate:,} records/s.")
+        stage.say(f"The application resumes at {plural(rate, 'record')}/s.")
         writer.start(rate)
         code = run.ended()
     if code != ExitCode.DONE:
@@ -313,8 +314,12 @@ def _failback_result(apps: Applications, after: Sequence[Reader], report: Path) 
         f" {each.out_of_order:,} out of order by key"
         for each in checked
     ]
-    lines.append(f"  {len(missed)} groups skipped {sum(missed.values()):,}")
-    lines.append(f"  {len(quarantined):,} conflicting records are in quarantine")
+    lines.append(f"  {plural(len(missed), 'group')} skipped {sum(missed.values()):,}")
+    lines.append(
+        " "
+        f" {plural(len(quarantined), 'conflicting record is', 'conflicting records are')}"
+        " in quarantine"
+    )
     return FailbackOutcome(correct, "\n".join(lines), report)
 
 
@@ -368,13 +373,15 @@ def play(stage: Stage, workload: Workload | None = None) -> ScenarioResult:
 
 def _start_work(apps: Applications, tracker: Tracker) -> None:
     stage, workload, writer = apps.stage, apps.workload, apps.writer
-    stage.say(f"Produce {workload.before:,} records (flights of 2013) to topic {workload.topic}.")
+    stage.say(
+        f"Produce {plural(workload.before, 'record')} (flights of 2013) to topic {workload.topic}."
+    )
     writer.write(workload.before, _INITIAL_RATE)
     for each in apps.readers:
         stage.say(f"  {each.profile.group}: {_profile_text(each)}")
         each.start()
     writer.start(workload.rate)
-    stage.say(f"The application continues at {workload.rate:,} records/s.")
+    stage.say(f"The application continues at {plural(workload.rate, 'record')}/s.")
     target = stage.lab.cluster("secondary")
     apps.wait(
         "MirrorMaker 2 replicates to the secondary",
@@ -390,8 +397,8 @@ def _start_work(apps: Applications, tracker: Tracker) -> None:
 def _profile_text(reader: Reader) -> str:
     profile = reader.profile
     if profile.most:
-        return f"reads about {profile.most:,} records, then goes idle"
-    return f"lags: reads {profile.rate:,} records/s" if profile.rate else "keeps up"
+        return f"reads about {plural(profile.most, 'record')}, then goes idle"
+    return f"lags: reads {plural(profile.rate, 'record')}/s" if profile.rate else "keeps up"
 
 
 def _has_caught_up(reader: Reader) -> bool:
@@ -415,7 +422,7 @@ def _lose_primary(apps: Applications) -> None:
     finally:
         stage.lab.signal("connect", signal.SIGCONT)
     stage.say("The primary is killed (SIGKILL); MirrorMaker 2 resumes and cannot reach it.")
-    stage.say(f"The primary acknowledged {writer.acknowledged('primary'):,} records.")
+    stage.say(f"The primary acknowledged {plural(writer.acknowledged('primary'), 'record')}.")
     parts = stage.lab.parts
     client = parts.worker.client()
     try:
@@ -442,8 +449,11 @@ def _work_on_secondary(apps: Applications) -> None:
     stage, writer, after = apps.stage, apps.writer, apps.workload.after
     stage.heading(4, "After the failover: the applications reconnect to the secondary")
     writer.stop()
-    stage.say(f"{writer.failed('primary'):,} records were not acknowledged by the primary.")
-    stage.say(f"The application writes {after:,} records to the secondary.")
+    stage.say(
+        f"{plural(writer.failed('primary'), 'record was', 'records were')} not"
+        " acknowledged by the primary."
+    )
+    stage.say(f"The application writes {plural(after, 'record')} to the secondary.")
     writer.write(after)
     end = count_of(stage.lab.cluster("secondary"), apps.workload.topic)
     stage.say("Every group reads from its committed offset to the end.")
@@ -473,6 +483,7 @@ def _groups_summary(groups: list[GroupTruth], held: int) -> str:
     skipped = {each.group: each.skipped for each in groups if each.skipped}
     found = ", ".join(f"{count:,} ({group})" for group, count in skipped.items())
     return (
-        f"After the failover, of {held:,} records on the secondary: {len(groups)} groups skipped"
+        f"After the failover, of {held:,} records on the secondary:"
+        f" {plural(len(groups), 'group')} skipped"
         f" {found or 0} and read {reread:,} twice."
     )
