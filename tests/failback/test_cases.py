@@ -411,7 +411,7 @@ def test_what_earlier_results_left_missing_is_decided() -> None:
     # Decided by way of this one, too: they are not counted twice.
     own = before | {"result-1": {Decision("safe", "quarantine"): 4}}
     half = judged(in_order_to_d(), decided=own, left_missing={PLACE: ((90, 109),)})
-    assert "in progress: 4 of 10" in half.steps["e"].why
+    assert "in progress: unreplicated records with a decision: 4 of 10" in half.steps["e"].why
     # Its ranges hold other offsets than those of its records, or are not all named.
     for holes in (partition(ranges=((100, 119),)), partition(ranges_total=2)):
         facts = replace(in_order_to_d(), gaps=(gap(holes),))
