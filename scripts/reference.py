@@ -272,7 +272,7 @@ PRINTED_BY: Mapping[str, str] = {
     "help": "COMMAND --help",
     "init": "init",
     "journal": "journal",
-    "lab": "lab up, status, replication, start, kill, stop, cont",
+    "lab": "lab up, status, replication, start, kill, freeze, unfreeze",
     "lab-down": "lab down",
     "lab-env": "lab env",
     "lab-load": "lab load",

@@ -239,6 +239,12 @@ class StatusNow:
         return tuple(name for name, answer in ends if isinstance(answer, Unavailable))
 
     @property
+    def undone(self) -> tuple[Finding, ...]:
+        """What was undone of the last failover: the source's fence, and stopped connectors."""
+        # The first finding says where the clients are.
+        return tuple(f for f in self.planned.blockers if f.check == MOVED)[1:]
+
+    @property
     def exit_code(self) -> ExitCode:
         """5 if a cluster did not answer, 1 if something is no-go, else 0."""
         if self.silent:

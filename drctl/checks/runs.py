@@ -9,10 +9,11 @@ from drctl.checks.observed import NOT_QUERIED, Observed
 from drctl.checks.verdict import Verdict, fail, ok, require, warn
 from drctl.config.fields import for_commands
 from drctl.model.active_cluster import Moved, Unfinished
-from drctl.model.fencing import DENY
+from drctl.model.fencing import DENY, Denied, Topics, denials
 from drctl.model.finding import Status
 from drctl.model.moments import utc
-from drctl.model.text import option, put, quote, variable
+from drctl.model.repairs import GROUP, TOPIC, Acl
+from drctl.model.text import option, plural, put, quote, variable
 from drctl.model.topology import Unavailable
 
 _STOPPED = ("STOPPED", "PAUSED")
@@ -36,7 +37,7 @@ def moved(observed: Observed) -> Iterator[Verdict]:
     impact = f"they write to {link.target}: a failover from {link.source} would disrupt them"
     run = f"run {known.moved.run} ({known.moved.plan})"
     reason = f"they have been on {link.target} since {utc(known.moved.since_ms)}, moved by {run}"
-    fence = _fence(observed)
+    fence = _fence(observed, known.moved)
     evidence = fence if isinstance(fence, str) else ""
     yield fail(subject, reason, evidence, impact, remedy)
     if not isinstance(fence, str):
@@ -44,8 +45,8 @@ def moved(observed: Observed) -> Iterator[Verdict]:
     yield from _copying(observed, known.moved)
 
 
-def _fence(observed: Observed) -> str | Verdict:
-    """Describe the fence of the source, as its ACLs show it; a verdict if it is open."""
+def _fence(observed: Observed, moved: Moved) -> str | Verdict:
+    """Describe the fence of the source, as its ACLs show it; a verdict if some are missing."""
     source, fence = observed.link.source, observed.link.settings.fence
     if fence.method != "acl":
         return f"the link's fence method is {fence.method}: whether {source} is fenced is not known"
@@ -55,26 +56,46 @@ def _fence(observed: Observed) -> str | Verdict:
         return f"whether {source} is fenced is not known: {why}"
     book = RuleBook(rule for rule in acls.rules if rule.permission == DENY and rule.host == "*")
     names = observed.link.topics_of(name for name, state in topics.items() if state is not None)
-    open_ = [
-        (principal, topic)
-        for principal in fence.principals
-        for topic in names
-        if not any(r.operation in ("WRITE", "ALL") for r in book.concerning(principal, topic))
-    ]
-    if not open_:
-        return f"{source} is fenced: its ACLs deny writes to {listed(fence.principals)}"
-    (principal, topic), wanted = open_[0], len(fence.principals) * len(names)
+    writes = denials(fence.principals, [*map(Topics, names)], [Denied.WRITE])
+    wanted = tuple(dict.fromkeys((*writes, *moved.denied)))
+    missing = [rule for rule in wanted if not _denies(book, rule)]
+    if not missing:
+        reads = [rule for rule in wanted if rule.operation == Denied.READ]
+        groups = {rule.name for rule in reads if rule.resource == GROUP}
+        read = {rule.name for rule in reads if rule.resource == TOPIC}
+        also = f", and reads of {plural(len(read), 'topic')} and {plural(len(groups), 'group')}"
+        who = listed(fence.principals)
+        return f"{source} is fenced: its ACLs deny writes to {who}{also if reads else ''}"
+    open_to_writes = any(rule.operation == Denied.WRITE for rule in missing)
+    what = "write records" if open_to_writes else "commit offsets"
+    impact = (
+        f"applications that still use {source} may {what} there that {observed.link.target} does"
+        " not have"
+    )
+    first = missing[0]
     return fail(
         f"fence of cluster {source}",
-        f"{len(open_):,} of {wanted:,} ACLs that deny writes are missing",
-        several(f"{who} may write to {name}" for who, name in open_),
-        f"applications that still use {source} may write there what {observed.link.target} does"
-        " not have",
+        f"{len(missing):,} of {len(wanted):,} ACLs of the fence are missing",
+        several(map(_allowed, missing)),
+        impact,
         f'add each: kafka-acls.sh --bootstrap-server "{variable(source)}" --command-config'
-        f" admin.properties --add --force {option('--deny-principal', principal)} --operation Write"
-        f" {option('--topic', topic)}; if they vanish again, something else manages the ACLs: find"
-        " out what, and fence there",
+        f" admin.properties --add --force {option('--deny-principal', first.principal)}"
+        f" --operation {first.operation.capitalize()}"
+        f" {option('--group' if first.resource == GROUP else '--topic', first.name)}; if they"
+        " vanish again, something else manages the ACLs: find out what, and fence there",
     )
+
+
+def _denies(book: RuleBook, rule: Acl) -> bool:
+    """Whether rules deny what one rule of the fence denies."""
+    found = book.concerning(rule.principal, rule.name, rule.resource)
+    return any(each.operation in (rule.operation, "ALL") for each in found)
+
+
+def _allowed(missing: Acl) -> str:
+    """What a principal may do again without a rule."""
+    does = "write to" if missing.operation == Denied.WRITE else "read"
+    return f"{missing.principal} may {'use' if missing.resource == GROUP else does} {missing.on}"
 
 
 def _copying(observed: Observed, moved: Moved) -> Iterator[Verdict]:

@@ -1,12 +1,14 @@
 """Which cluster a link's clients use, according to the journals of its runs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from drctl.engine.entries import What
 from drctl.engine.kind import Kind, Trait
-from drctl.engine.run_state import RunState
+from drctl.engine.run_state import RunState, decoding
 from drctl.model.active_cluster import Moved, Unfinished
+from drctl.model.repairs import Acl
+from drctl.model.typed_json import read_as
 
 
 def last_move(runs: Iterable[RunState], target: str, kinds: Mapping[str, Kind]) -> Moved | None:
@@ -23,8 +25,18 @@ def last_move(runs: Iterable[RunState], target: str, kinds: Mapping[str, Kind]) 
             if run.plan.target != target:
                 return None
             since = max(_done_at(run, step) for step in enabled)
-            return Moved(run.run, run.plan.name, int(since.timestamp() * 1000))
+            since_ms = int(since.timestamp() * 1000)
+            return Moved(run.run, run.plan.name, since_ms, tuple(_denied(run)))
     return None
+
+
+def _denied(run: RunState) -> Iterator[Acl]:
+    """The ACLs of the fences that a run has set on the source."""
+    with decoding(run.run):
+        for effect in run.effects:
+            on_source = effect.intent.get("cluster") == run.plan.source
+            if effect.done and effect.current and on_source:
+                yield from read_as(tuple[Acl, ...], effect.intent.get("rules", ()))
 
 
 def unfinished(run: RunState, kinds: Mapping[str, Kind]) -> Unfinished | None:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from drctl.model.repairs import Acl
+
 
 @dataclass(frozen=True, slots=True)
 class Moved:
@@ -10,11 +12,13 @@ class Moved:
     Attributes:
         plan: name of the plan.
         since_ms: when writes to the target were enabled, milliseconds UTC.
+        denied: the ACLs of the fences that the run has set on the source.
     """
 
     run: str
     plan: str
     since_ms: int
+    denied: tuple[Acl, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,8 @@ MEANINGS = {
 """Printed once per document, not once per partition."""
 
 ASSUMED = (
-    "a stretch of time in which both sides hold the same number of offsets holds the same records"
+    "if both sides have the same number of offsets in a time interval, they have the same records"
+    " in it"
 )
 """The assumption behind both bounds; only reading records can verify it."""
 
@@ -133,7 +134,7 @@ class PartitionEstimate:
         source_offsets: those up to the last stable one.
         ahead_on_target: offsets of the target in time ranges in which the source has fewer.
         undecided: source offsets at or after the last stable offset.
-        diverges_from: milliseconds UTC of the first stretch in which the source has more.
+        diverges_from: milliseconds UTC of the first interval in which the source has more.
         stopped_at: milliseconds UTC of the first source record from which on the target has
             nothing at all.
         time_ranges: the first ones in which the sides differ.

@@ -188,6 +188,7 @@ def status_line(seen: StatusNow) -> str:
         f"planned {word(seen.planned)}",
         f"unplanned {word(seen.unplanned)}",
         rpo_words(seen.rpo),
+        *(f"{each.subject}: {each.reason}" for each in seen.undone),
         *(f"{name} does not answer" for name in seen.silent),
         *([groups_words(seen)] if seen.groups.left_out else []),
     )
@@ -258,6 +259,12 @@ FAMILIES = (
     Family("go", "1 if a failover could start now, else 0.", ("mode",)),
     Family("blockers", "Number of blockers of a failover.", ("mode",)),
     Family("blocked_by", "1 for each precheck that blocks a failover.", ("mode", "check")),
+    Family(
+        "undone",
+        "1 for each part of the last failover that was undone: the source's fence, or a stopped"
+        " connector.",
+        ("subject",),
+    ),
     Family("findings", "Prechecks that are not ok and block nothing, by status.", ("status",)),
     Family("rpo_records", "Records lost if the source were lost now, best estimate."),
     Family("rpo_records_at_least", "Lower bound of rpo_records, if the source does not answer."),
@@ -324,6 +331,7 @@ def _numbers(seen: StatusNow | None, *, failed: bool) -> Iterator[tuple[str, Row
     yield "go", [({"mode": mode}, answer.go) for mode, answer in modes]
     yield "blockers", [({"mode": mode}, len(answer.blockers)) for mode, answer in modes]
     yield "blocked_by", [row for mode, answer in modes for row in _blocked(mode, answer)]
+    yield "undone", [({"subject": each.subject}, 1) for each in seen.undone]
     yield "findings", [({"status": s}, sum(f.status is s for f in seen.others)) for s in Status]
     yield from _rpo(seen.rpo)
     yield "rpo_limit_seconds", [({}, seen.allowed.max_rpo_seconds)]
@@ -462,10 +470,11 @@ def _blockers(seen: StatusNow) -> Iterator[Text]:
         if rows:
             yield heading(f"Blockers ({title})")
             own, unseen = group_by_cause(rows)
-            for each in own[:_BLOCKERS]:
+            shown = max(_BLOCKERS, len(seen.undone) + 1)
+            for each in own[:shown]:
                 yield from finding_lines(each, "bold red", "remedy")
             yield from map(_unseen, unseen)
-            if more := own[_BLOCKERS:]:
+            if more := own[shown:]:
                 names = listed(list(dict.fromkeys(each.check for each in more)))
                 yield Text(f"  and {len(more)} more ({names}): drctl doctor", "dim")
 

@@ -1,4 +1,4 @@
-"""What a failover's prechecks observe, from a case in YAML."""
+"""What the prechecks of a failover look at, from a case written in YAML."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,19 +19,19 @@ NOW_MS = 1_800_000_000_000
 
 
 def guarded(case: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what only prechecks read; a text instead of a value says why it could not be read."""
+    """The part of what was observed that only prechecks need; a text says why it was not."""
     seen = {name: _seen(case.get(name), read) for name, read in _READERS.items()}
     source = _source(case.get("source"))
     return {"mode": Mode(case.get("mode", "planned")), "now_ms": NOW_MS, "source": source, **seen}
 
 
 def acls(given: Any) -> Acls:
-    """Parse `ALLOW User:app WRITE LITERAL:topic HOST`; false means that there is no authorizer."""
+    """Parse `ALLOW User:app WRITE LITERAL:topic HOST [RESOURCE]`; false: no authorizer."""
     rules = []
     for line in given or ():
-        permission, principal, operation, resource, host = line.split()
-        pattern, _, name = resource.partition(":")
-        rules.append(Acl(name, pattern, principal, host, operation, permission))
+        permission, principal, operation, on, host, *resource = line.split()
+        pattern, _, name = on.partition(":")
+        rules.append(Acl(name, pattern, principal, host, operation, permission, *resource))
     return Acls(given is not False, tuple(rules))
 
 
@@ -42,7 +42,7 @@ def _seen(given: Any, read: Callable[[Any], Any]) -> Any:
 
 
 def _source(given: Any) -> str | Unavailable:
-    """Return the source's state; a text means that it is unreachable."""
+    """A text says that it is silent."""
     if isinstance(given, str):
         return Silent(given)
     match given:
@@ -111,7 +111,9 @@ def _active_cluster(given: Mapping[str, Any]) -> ActiveCluster:
     moved, unfinished = given.get("moved"), given.get("unfinished")
     run, plan, seconds = moved or ("", "", 0)
     return ActiveCluster(
-        Moved(run, plan, NOW_MS - 1000 * seconds) if moved else None,
+        Moved(run, plan, NOW_MS - 1000 * seconds, acls(given.get("denied")).rules)
+        if moved
+        else None,
         Unfinished(*unfinished) if unfinished else None,
     )
 

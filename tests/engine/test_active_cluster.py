@@ -5,7 +5,11 @@ from datetime import UTC, datetime
 
 from drctl.engine.active_cluster import last_move, unfinished
 from drctl.engine.run_state import RunState, read_run
-from drctl.model.plan import Plan
+from drctl.model.fencing import Denied, Topics, denials, group_denial
+from drctl.model.plan import Json, Plan
+from drctl.model.repairs import Acl
+from drctl.model.typed_json import to_json
+from drctl.steps.fences import AclFenceIntent
 from drctl.steps.registry import KINDS
 from tests.report import runs
 
@@ -39,6 +43,27 @@ def test_a_rollback_moves_no_clients_and_a_failback_moves_them_back() -> None:
     assert found.run == away.run
     returned = state(runs.Run(home()).play(runs.GOOD))
     assert last_move([back, returned, away], "secondary", KINDS) is None
+
+
+def test_a_run_that_moved_clients_tells_which_acls_its_fences_set_on_the_source() -> None:
+    write, read = (
+        denials(["User:app"], [Topics("orders")], [each])[0] for each in (Denied.WRITE, Denied.READ)
+    )
+    group = group_denial("User:app", "billing")
+    script = {
+        **runs.GOOD,
+        "fence-producers": replace(runs.GOOD["fence-producers"], intent=on("primary", write)),
+        "fence-consumers": replace(runs.GOOD["fence-consumers"], intent=on("primary", read, group)),
+        "enable-writes": replace(runs.GOOD["enable-writes"], intent=on("secondary", write)),
+    }
+    found = last_move([state(runs.Run(runs.planned()).play(script))], "secondary", KINDS)
+    assert found is not None
+    assert found.denied == (write, read, group)
+
+
+def on(cluster: str, *rules: Acl) -> Json:
+    intent = AclFenceIntent(cluster=cluster, topics=(), settle_seconds=1, rules=rules, added=rules)
+    return to_json(intent)
 
 
 def test_a_run_that_died_after_the_fence_leaves_both_clusters_without_writes() -> None:

@@ -66,6 +66,40 @@ def test_metrics() -> None:
     assert values[f"drctl_status_group_offsets_not_translated{{{ends}}}"] == "1.0"
 
 
+def test_what_is_undone_after_a_failover_is_named_everywhere() -> None:
+    moved = {"moved": ["R1", "failover-planned", 60]}
+    link = {
+        **HEALTHY["link"],
+        "replicator": {
+            "kind": "mirrormaker2",
+            "connect": "http://c:8083",
+            "connectors": {"source": "copy"},
+        },
+        "fence": {"method": "acl", "principals": ["User:app"]},
+    }
+    now = seen(active_cluster=moved, link=link, acls=[])
+    subjects = ["fence of cluster a", "connector copy"]
+    assert [each.subject for each in now.undone] == subjects
+    assert (
+        "fence of cluster a: 1 of 1 ACLs of the fence are missing; connector copy: it is RUNNING"
+        in status_line(now)
+    )
+    metrics = StatusMetrics({}, now).text()
+    screen = io.StringIO()
+    Console(file=screen, width=200).print(status_table(now))
+    for subject in subjects:
+        assert f'drctl_status_undone{{subject="{subject}"}} 1.0' in metrics
+        assert f"clients-moved: {subject}" in screen.getvalue()
+    stopped = {"copy": {**CONNECTORS["copy"], "state": "STOPPED"}}
+    held = seen(
+        active_cluster=moved,
+        link=link,
+        acls=["DENY User:app WRITE LITERAL:orders *"],
+        connectors=stopped,
+    )
+    assert "drctl_status_undone{" not in StatusMetrics({}, held).text()
+
+
 def test_what_is_not_known_is_no_number() -> None:
     text = StatusMetrics({}, seen(source="silent", lag="silent")).text()
     assert "rpo_seconds{" not in text
