@@ -81,7 +81,7 @@ def test_its_schema_is_made_of_the_same_fields() -> None:
     assert row["properties"]["records"] == {
         "type": ["integer", "null"],
         "minimum": 0,
-        "description": "how many; null: not known",
+        "description": "number of records; null if unknown",
     }
     assert row["properties"]["color"] == {"enum": ["red"]}
     assert row["properties"]["note"] == {"type": "string"}
