@@ -66,9 +66,15 @@ class LossRange:
     @property
     def message(self) -> str:
         """Short text: `about 1,240 records (at least 12, at most 3,100)`."""
+        number, bounds = self.parts
+        return f"{number} ({bounds})" if bounds else number
+
+    @property
+    def parts(self) -> tuple[str, str]:
+        """The number, and its bounds or what is unknown: both texts of `message`."""
         least, likely, most = self.numbers
         if not self.known:
-            return "an unknown number of records"
+            return "an unknown number of records", ""
         ends = [
             f"{name} {number:,}"
             for name, number in (("at least", least), ("at most", most))
@@ -77,13 +83,12 @@ class LossRange:
         if likely is None:
             counted = most if most is not None else least
             ends[-1] += " record" if counted == 1 else " records"
-            missing = " (the likely number is unknown)"
-            return ", ".join(ends) + missing
+            return ", ".join(ends), "the likely number is unknown"
         if least == likely == most:
-            return _records(likely)
+            return _records(likely), ""
         if most is None:
             ends.append("no upper bound is known")
-        return f"about {_records(likely)} ({', '.join(ends)})"
+        return f"about {_records(likely)}", ", ".join(ends)
 
 
 class BasedOnDocument(Document):

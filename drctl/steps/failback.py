@@ -259,7 +259,7 @@ def _fence(outstanding: OutstandingAction, proven: Proven) -> str:
     ):
         return (
             f"{proven.returned} was fenced before its records were searched, and {proven.left} is"
-            " missing only records that were given up (verify-secondary)"
+            " missing only records that were not to be copied (verify-secondary)"
         )
     if outstanding.source == proven.left and proven.any_of(_FENCED) and _PRIMARY in proven.facts:
         returned = proven.returned

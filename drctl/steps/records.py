@@ -463,7 +463,7 @@ class VerifyFacts:
 
 
 class VerifyCopies(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
-    """Verifies that only given-up records are missing; waits for records in flight."""
+    """Verifies that only records not to be copied are missing; waits for records in flight."""
 
     name = "verify-copies"
     traits = Trait.VERIFIES
@@ -472,7 +472,7 @@ class VerifyCopies(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
         """Describe the step for plans and reports."""
         title = f"verify that {settings.target} has every record of {settings.source}"
         return Description(
-            title, "only records that were given up are missing, and there are no duplicates"
+            title, "only records not to be copied are missing, and there are no duplicates"
         )
 
     def check(self, settings: VerifySettings, facts: Facts, reader: LinkReader) -> VerifyIntent:
@@ -482,7 +482,7 @@ class VerifyCopies(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
         twice_on_source = search.duplicated if search else 0
         if not settings.forward:
             return VerifyIntent(settings.target, 0, twice_on_source)
-        # An emptied cluster no longer has the records that were given up.
+        # An emptied cluster no longer has the records that were not copied.
         may_miss = decided.given_up if decided and not settings.emptied else 0
         return VerifyIntent(
             settings.target, may_miss, primary.duplicated if primary else 0, twice_on_source
@@ -496,11 +496,11 @@ class VerifyCopies(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
             return Readback(State.WAITING, message, items=unproven)
         missing, target = found.but_for(intent.second_copies), intent.target
         if (unexpected := missing - intent.may_miss) > 0:
-            message = f"{target} is missing {plural(unexpected, 'record')} that were not given up"
+            message = f"{target} is missing {plural(unexpected, 'record')} that should be there"
             return Readback(State.WAITING, message, items=found.partitions)
         twice = found.duplicated - intent.twice_before
-        given_up = f"only the {plural(missing, 'record')} that were given up"
-        message = f"{target} is missing {given_up if missing else 'no record'}"
+        known = f"only {plural(missing, 'record')} that were quarantined, exported or discarded"
+        message = f"{target} is missing {known if missing else 'no record'}"
         message += f"; {plural(max(0, twice), 'duplicate')}"
         outstanding = f"{target} holds {plural(twice, 'duplicate record')}" if twice > 0 else ""
         return Readback(

@@ -1,12 +1,14 @@
 """The history of drills as a self-contained HTML page."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from drctl.drill.result import Past, Verdict
-from drctl.views.drill_text import COLUMNS, VERDICTS, past_row
+from drctl.model.text import quote
+from drctl.views.drill_text import COLUMNS, VERDICTS, kind, past_row
 from drctl.views.page import render_page
-from drctl.views.text import length, number, plain
+from drctl.views.run_lines import NextStep
+from drctl.views.text import collected, length, number, plain, sentence
 
 MOST = 60
 ROWS = 200
@@ -140,6 +142,51 @@ def _tone(verdict: Verdict) -> str:
     return {Verdict.PASSED: "fine", Verdict.WORSE: "found"}.get(verdict, "incomplete")
 
 
+def _headline(past: Past) -> str:
+    reason = f": {sentence(past.reasons[0])}" if past.reasons else ""
+    match past.verdict:
+        case Verdict.PASSED:
+            return "The drill passed."
+        case Verdict.WORSE:
+            return f"The drill did not pass{reason}."
+        case Verdict.FAILED:
+            return f"The drill failed{reason}."
+        case Verdict.UNKNOWN:
+            return f"The drill has no verdict{reason}."
+        case Verdict.DIED:
+            return "The drill was interrupted: its process died."
+
+
+@collected
+def next_steps(past: Past) -> Iterator[NextStep]:
+    """List what to do after this drill."""
+    link = f"--link {quote(plain(past.link))}"
+    match past.verdict:
+        case Verdict.PASSED:
+            yield NextStep("Nothing to do.", "Repeat the drill regularly and before a switchover.")
+            return
+        case Verdict.WORSE:
+            yield NextStep(
+                "Find out why.",
+                "Each check of `doctor` that is not ok states its consequence and a fix.",
+                f"drctl doctor {link}",
+            )
+        case Verdict.UNKNOWN:
+            yield NextStep(
+                "Provide the missing evidence.",
+                "Without it, nobody knows whether a failover works.",
+            )
+        case _:
+            yield NextStep(
+                "Delete what the drill created.",
+                "This lists what is left; add `--execute` to delete it.",
+                f"drctl drill clean {link}",
+            )
+    yield NextStep(
+        "Then repeat the drill.", "This prints its plan and changes nothing.", f"drctl drill {link}"
+    )
+
+
 def render(drills: Sequence[Past]) -> str:
     """Render the page.
 
@@ -152,6 +199,9 @@ def render(drills: Sequence[Past]) -> str:
         newest=newest,
         tone=_tone(newest.verdict),
         verdict=VERDICTS[newest.verdict],
+        how=kind(newest),
+        headline=_headline(newest),
+        steps=next_steps(newest),
         passed=sum(past.verdict is Verdict.PASSED for past in drills),
         total=len(drills),
         trend=trend(comparable(drills)),

@@ -291,12 +291,17 @@ def untouched(result: Result) -> str:
     return f"{words}: {changed}"
 
 
+def kind(past: Past) -> str:
+    """Return the mode of the failover and the injected fault, as far as known."""
+    return plain(", ".join(filter(None, (past.mode, past.inject))))
+
+
 def past_row(past: Past) -> tuple[str, ...]:
     """Format a row of the history table."""
     return (
         f"{past.began:%Y-%m-%d %H:%M}",
         plain(past.link),
-        plain(" ".join(filter(None, (past.mode, past.inject)))) or "-",
+        kind(past) or "-",
         VERDICTS[past.verdict],
         "-" if past.rto_s is None else length(past.rto_s),
         "-" if past.missing is None else f"{past.missing:,}",

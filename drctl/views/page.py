@@ -5,16 +5,39 @@ from hashlib import sha256
 from importlib.metadata import version
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from drctl.model.text import plural
 from drctl.resources import shipped
 from drctl.views import text
 from drctl.views.time_axis import percent
 
+
+def prose(value: str) -> Markup:
+    """Show what is between backticks as code."""
+    parts = [escape(part) for part in text.without_secrets(value).split("`")]
+    if len(parts) % 2 == 0:
+        return Markup("`").join(parts)
+    parts[1::2] = [Markup("<code>{}</code>").format(part) for part in parts[1::2]]
+    return Markup().join(parts)
+
+
+def command(value: str) -> Markup:
+    """Keep each word of a command line together: a browser would break `--topic` after `--`."""
+    words = text.without_secrets(value).split(" ")
+    return Markup(" ").join(Markup("<span>{}</span>").format(word) for word in words)
+
+
 _FILTERS = {
     name: getattr(text, name)
     for name in ("age", "number", "plain", "sentence", "share", "size", "utc", "when")
-} | {"lasting": text.length, "percent": percent, "plural": plural}
+} | {
+    "command": command,
+    "lasting": text.length,
+    "percent": percent,
+    "plural": plural,
+    "prose": prose,
+}
 
 
 def render_page(template: str, **values: object) -> str:

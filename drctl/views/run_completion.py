@@ -15,9 +15,9 @@ from drctl.model.loss import Figure, LossRange
 from drctl.model.strict_json import read_json
 from drctl.model.text import plural
 from drctl.model.topology import TopicPartition
-from drctl.views.gap_text import DOCUMENT
+from drctl.views.gap_text import DOCUMENT, newest, oldest, times
 from drctl.views.run_data import ReportData, Rpo, Writes
-from drctl.views.text import length, plain
+from drctl.views.text import plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +109,9 @@ def _how(estimate: Rpo, found: GapFound, doubtful: int) -> Iterator[str]:
     scope = found.result.scope
     scope = "everything" if scope == "full" else f"the {plain(scope)}"
     yield f"drctl gap compared {scope} by content at {when}: {plain(str(found.file.parent))}"
-    if found.seconds:
-        yield f"the timestamps of the records not replicated span {length(found.seconds)}"
+    first, last = oldest(found.result), newest(found.result)
+    if first is not None and last is not None:
+        yield f"record timestamps {times(first, last)} UTC"
     if doubtful:
         yield (
             f"{plural(doubtful, 'more record')} may not have been replicated: superseded or expired"

@@ -14,7 +14,6 @@ from drctl.steps.waiting import Drain
 from drctl.views.run_data import Became, Positions, ReportData, RunStatus, StepReport, Writes
 from drctl.views.run_words import (
     closed,
-    estimated,
     lossless,
     lost_in_words,
     rpo_in_brief,
@@ -170,7 +169,7 @@ def _loss(data: ReportData) -> str:
     """Return the lost records, or seconds if their number is unknown."""
     rpo = data.rpo
     if rpo.lost.known:
-        return estimated(rpo)
+        return rpo.lost.parts[0]
     if rpo.seconds is not None:
         return f"about {length(rpo.seconds)}"
     return "unknown" if data.writes is Writes.TARGET else "not measured"
@@ -284,8 +283,12 @@ def _past(data: ReportData, stuck: tuple[StepReport, ...]) -> Iterator[NextStep]
 
 def _after_done(data: ReportData) -> Iterator[NextStep]:
     for step, what in data.outstanding.items():
+        title = next((each.title for each in data.steps if each.id == step), what)
+        reason = what.removeprefix(f"{title}: ")
+        action, why = (what, "") if reason == what else (title, f"Not done: {closed(reason)} ")
         yield NextStep(
-            closed(_begun(what, data)), f"Outstanding from step {plain(step)}: {_later(data)}."
+            closed(_begun(action, data)),
+            f"{why}Outstanding from step {plain(step)}: {_later(data)}.",
         )
     if data.writes is not Writes.TARGET:
         if not data.outstanding:

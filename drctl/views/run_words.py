@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from drctl.model.text import plural
 from drctl.plans.failback import is_failback
-from drctl.views.run_data import Became, ReportData, Rpo, RunStatus, Writes
+from drctl.views.run_data import Became, ReportData, RunStatus, Writes
 from drctl.views.text import be, length, number, plain, sentence, when
 
 
@@ -128,14 +128,7 @@ def lost_in_words(data: ReportData) -> str:
     if data.rpo.exact and records is not None:
         return f"{plural(records, 'record')} {'was' if records == 1 else 'were'} not replicated"
     within = f" of the last {length(seconds)}" if seconds and not data.rpo.compared else ""
-    return f"{estimated(data.rpo)}{within} may not be replicated"
-
-
-def estimated(rpo: Rpo) -> str:
-    """Return how many records were not replicated; for an estimate, with its bounds."""
-    if rpo.exact and rpo.records is not None:
-        return plural(rpo.records, "record")
-    return rpo.lost.message
+    return f"{data.rpo.lost.message}{within} may not be replicated"
 
 
 def writes_now(data: ReportData) -> str:
@@ -202,12 +195,11 @@ def rpo_in_brief(data: ReportData) -> str:
     rpo = data.rpo
     if rpo.exact:
         return "proven by content"
-    if rpo.compared:
-        return "compared by content, partly undecided"
     if not rpo.lost.known and rpo.seconds is None:
         return sentence(rpo.how.removeprefix("not measured: "))
-    within = f"of the last {length(rpo.seconds)}, " if rpo.records and rpo.seconds else ""
-    return f"{within}estimated from the surviving evidence"
+    within = f" of the last {length(rpo.seconds)} of writes" if rpo.records and rpo.seconds else ""
+    found = "compared by content, partly undecided" if rpo.compared else f"estimate{within}"
+    return "; ".join(filter(None, (rpo.lost.parts[1], found)))
 
 
 def journal_in_words(data: ReportData) -> str:

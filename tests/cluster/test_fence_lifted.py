@@ -196,7 +196,7 @@ def test_in_a_failback_a_record_written_after_the_comparison_is_named_at_the_end
     lift(home.primary, APP, home.topic)
     home.wrote("through", THROUGH, home.primary)
 
-    lacks = f"secondary is missing {THROUGH:,} records that were not given up"
+    lacks = f"secondary is missing {THROUGH:,} records that should be there"
     with home.running("resume", *GO) as process:
         home.says(process, lacks)
         process.send_signal(signal.SIGINT)

@@ -66,7 +66,7 @@ def settled(world: Asked, facts: Facts = WHOLE) -> Readback:
         (FENCE, "primary was fenced before its records were searched", "fence-recovered"),
         (
             FENCE,
-            "is missing only records that were given up (verify-secondary)",
+            "is missing only records that were not to be copied (verify-secondary)",
             "verify-forward-copies",
         ),
         (THROUGH, "primary has all of its records (verify-primary)", "verify-copies"),

@@ -169,6 +169,17 @@ def target_topic_missing() -> GapResult:
     return result(topic("invoices", *gaps), topic("orders", gap(0, 10_000)))
 
 
+def many_topics() -> GapResult:
+    """500 topics with names as long as Kafka allows, and records of 2013."""
+    day = 24 * 60 * MINUTE
+    start = 1_358_985_600_000  # 2013-01-24
+    names = [f"{n:03}.com.example.orders.".ljust(249, "x") for n in range(500)]
+    lost = [gap(0, 9_000, 90, oldest_timestamp=start, newest_timestamp=start + 5 * day)]
+    rows = tuple((name, 0, (30, 60)) for name in names)
+    topics = (topic(name, *lost) for name in names)
+    return result(*topics, histogram=Histogram(start, 3 * day, rows))
+
+
 def one_record() -> GapResult:
     return result(topic("orders", gap(0, 10, 1)))
 

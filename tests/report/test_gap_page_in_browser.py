@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from drctl.drill.result import Verdict
+from drctl.views import drill_page
 from drctl.views.gap_page import render
 from drctl.views.text import escape
 from tests.report import gaps
 from tests.report.browser import DARK, LIGHT, dump_dom, serve
+from tests.report.test_drill_page import nightly
 
 pytestmark = pytest.mark.browser
 
@@ -78,7 +81,10 @@ def inspect(
 
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
-    return {f"/{name}": render(make()) for name, make in gaps.EVERY.items() if name != "vast"}
+    made = {f"/{name}": render(make()) for name, make in gaps.EVERY.items() if name != "vast"}
+    failed = {"verdict": Verdict.WORSE, "link": gaps.HOSTILE_TOPIC, "reasons": ("x" * 300,) * 2}
+    drills = drill_page.render(nightly({}, {"inject": "kill-source"}, failed))
+    return {**made, "/many-topics": render(gaps.many_topics()), "/drills": drills}
 
 
 @pytest.fixture(scope="module")

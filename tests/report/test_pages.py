@@ -10,6 +10,7 @@ from html import unescape
 import pytest
 
 from drctl.views import drill_page
+from drctl.views.page import command, prose
 from tests.report import gaps, runs
 from tests.report.pages import Document, gap_page, run_page
 from tests.report.test_drill_page import nightly
@@ -20,6 +21,22 @@ PAGES: dict[str, Callable[[], str]] = {
     "drills": lambda: drill_page.render(nightly({}, {"rto_s": None}, {})),
 }
 every = pytest.mark.parametrize("name", PAGES)
+
+
+def test_code_is_marked_and_everything_else_is_escaped() -> None:
+    assert prose("run `drctl gap <x>` & wait") == (
+        "run <code>drctl gap &lt;x&gt;</code> &amp; wait"
+    )
+    assert prose("a ` <b>") == "a ` &lt;b&gt;"
+    assert command("drctl gap --link '<x>'") == (
+        "<span>drctl</span> <span>gap</span> <span>--link</span> <span>&#39;&lt;x&gt;&#39;</span>"
+    )
+
+
+def test_the_times_of_old_records_are_dates() -> None:
+    text = Document(gap_page(gaps.many_topics)).text
+    assert "Record timestamps 2013-01-24 to 2013-01-29 UTC" in text
+    assert "45,000 records of 500 topics are not replicated" in text
 
 
 @pytest.mark.slow
