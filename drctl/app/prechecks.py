@@ -4,9 +4,10 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from itertools import islice, tee
 from typing import TYPE_CHECKING
 
 from drctl.app import adapters, run_adapters
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from drctl.app.run_adapters import JournalTopicReader
     from drctl.checks.ports import LinkPorts
     from drctl.config.link import Link
-    from drctl.model.active_cluster import ActiveCluster, Unfinished
+    from drctl.engine.run_state import RunState
+    from drctl.model.active_cluster import ActiveCluster, FenceProbe, Unfinished
     from drctl.model.finding import Finding
     from drctl.model.ports import ClusterReader
 
@@ -137,9 +139,33 @@ def active_cluster(link: "Link", reader: "JournalTopicReader") -> "ActiveCluster
     from drctl.model.active_cluster import ActiveCluster
     from drctl.steps.registry import KINDS
 
-    return ActiveCluster(
-        last_move(run_states(reader), link.target, KINDS), newest_unfinished(reader)
-    )
+    runs, again = tee(run_states(reader))
+    moved, probe = last_move(runs, link.target, KINDS), None
+    if link.settings.fence.method == "acl":
+        probe = _newest_probe(islice(again, _SEARCHED_RUNS))
+    return ActiveCluster(moved, newest_unfinished(reader), probe)
+
+
+_SEARCHED_RUNS = 100
+"""How many runs are searched for a probe of the fence."""
+
+
+def _newest_probe(runs: "Iterable[RunState]") -> "FenceProbe | None":
+    """The newest probe of the fence among runs, the newest first; stops at a damaged run."""
+    from drctl.engine.run_state import decoding
+    from drctl.model.active_cluster import FenceProbe
+    from drctl.model.errors import DamagedJournal
+    from drctl.steps.fence_probe import ProbeAcls
+
+    with suppress(DamagedJournal):
+        for run in runs:
+            with decoding(run.run):
+                found = run.facts_by_kind().of(ProbeAcls())
+            if found is not None:
+                at_ms = int(run.began.timestamp() * 1000)
+                counts = found.acls, found.deleted, found.seconds
+                return FenceProbe(run.run, at_ms, found.principals, *counts)
+    return None
 
 
 def newest_unfinished(reader: "JournalTopicReader") -> "Unfinished | None":

@@ -30,7 +30,7 @@ from drctl.engine.ports import CommandResult, LinkWriter
 from drctl.engine.run_state import Effect, RunState
 from drctl.model.endpoints import EndpointState
 from drctl.model.errors import ConfigError, DrctlError, Refused
-from drctl.model.fencing import PREFIXED, may_be_of_a_fence
+from drctl.model.fencing import PREFIXED, PROBE_TOPIC, may_be_of_a_fence
 from drctl.model.plan import Json, Step
 from drctl.model.repairs import GROUP, Acl, TopicShape
 from drctl.model.survey import Limit
@@ -569,7 +569,10 @@ class _Cluster:
             known = allowed.knows_principal(rule.principal) and may_be_of_a_fence(rule)
             text = f"{rule.permission} {rule.operation} on {rule.on} to {rule.principal}"
             self.writer.require(known, f"{text} is not an ACL of the link's fence")
-            (self._group if rule.resource == GROUP else self.topic)(rule.name)
+            if rule.resource == GROUP:
+                self._group(rule.name)
+            elif rule.name != PROBE_TOPIC:
+                self.topic(rule.name)
         return {}
 
     restore = deny

@@ -10,10 +10,12 @@ from drctl.checks.observed import Observed
 from drctl.checks.verdict import NotObserved, Verdict, fail, ok, require, require_queried, warn
 from drctl.config.link import Link
 from drctl.formats.journal_records import TOPIC as JOURNAL
+from drctl.model.active_cluster import FenceProbe
 from drctl.model.fencing import rules_of_other_links
 from drctl.model.finding import Status
 from drctl.model.health import ALTER
 from drctl.model.loss import Mode
+from drctl.model.moments import utc
 from drctl.model.repairs import TOPIC, Acl, Acls
 from drctl.model.survey import Settings
 from drctl.model.text import option, plural, quote, variable
@@ -87,7 +89,7 @@ _COMMAND = "fence with your own command: `fence: {method: command, command: [...
 
 @check("fence-not-possible", Family.FENCE, Status.WARN, Status.FAIL, prechecks=Prechecks())
 def possible(observed: Observed) -> Verdict:
-    """The source enforces ACLs, and drctl's user may ALTER them."""
+    """The source enforces ACLs, drctl's user may ALTER them, and nothing deletes them."""
     subject = f"fence of cluster {observed.link.source}"
     method = observed.link.settings.fence.method
     if method == "none":
@@ -117,12 +119,42 @@ def _by_acl(subject: str, observed: Observed) -> Verdict:
     if not acls.enforced:
         reason = "the source has no authorizer: ACLs are not enforced"
         return _not_possible(subject, reason, "ACLs are not enforced", _COMMAND, observed)
+    known = observed.active_cluster
+    probe = None if isinstance(known, Unavailable) else known.probe
+    if probe is not None and probe.deleted:
+        reason = "something deletes the ACLs that drctl adds, as Strimzi's User Operator does"
+        evidence = (
+            f"run {probe.run} ({utc(probe.at_ms)}): {probe.deleted:,} of {probe.acls:,} ACLs were"
+            f" deleted within {probe.seconds:g} s"
+        )
+        remedy = f"{_COMMAND} ({_PAGE}); if it no longer deletes them: {_probing(observed)}"
+        return _not_possible(subject, reason, evidence, remedy, observed)
     rights = require(observed.source_rights, subject, "the permissions of drctl's user are", grant)
     evidence = f"cluster permissions: {', '.join(sorted(rights)) or 'none'}"
     if ALTER not in rights:
         reason = "drctl's user may not change ACLs"
         return _not_possible(subject, reason, evidence, f"{grant}, or {_COMMAND}", observed)
-    return ok(subject, "ACLs are enforced, and drctl's user may change them", evidence)
+    return ok(
+        subject,
+        "ACLs are enforced, and drctl's user may change them",
+        f"{evidence}; {_stay(observed, probe)}",
+    )
+
+
+_PAGE = "docs/howto/strimzi.md"
+
+
+def _probing(observed: Observed) -> str:
+    return f"drctl doctor --link {quote(observed.link.name)} --fence-probe 150s --execute"
+
+
+def _stay(observed: Observed, probe: FenceProbe | None) -> str:
+    """Whether ACLs stay, as far as it was probed."""
+    if probe is None:
+        return f"whether something deletes them again was not probed: {_probing(observed)}"
+    found = f"run {probe.run} watched ACLs for {probe.seconds:g} s, and nothing deleted them"
+    new = [p for p in observed.link.settings.fence.principals if p not in probe.principals]
+    return f"{found}; not probed: {listed(new)}" if new else found
 
 
 def _not_possible(

@@ -40,13 +40,35 @@ class Unfinished:
 
 
 @dataclass(frozen=True, slots=True)
+class FenceProbe:
+    """The newest run of `drctl doctor --fence-probe`: whether ACLs stayed on the source.
+
+    Attributes:
+        at_ms: when the run began, milliseconds UTC.
+        principals: that the ACLs were about.
+        acls: how many were added.
+        deleted: how many of them somebody deleted.
+        seconds: how long they were watched.
+    """
+
+    run: str
+    at_ms: int
+    principals: tuple[str, ...]
+    acls: int
+    deleted: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class ActiveCluster:
     """The state of a link according to its journal.
 
     Attributes:
+        probe: None if no run probed whether ACLs stay, or the link is not fenced by ACLs.
         moved: None if no run moved clients, or they were failed back.
         unfinished: None if the newest run has ended, or belongs to this process.
     """
 
     moved: Moved | None = None
     unfinished: Unfinished | None = None
+    probe: FenceProbe | None = None

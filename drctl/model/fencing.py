@@ -13,6 +13,10 @@ DENY = "DENY"
 _ANY_HOST = "*"
 
 
+PROBE_TOPIC = "__drctl_fence_probe"
+"""A name that no topic has: ACLs on it deny nothing, and show whether somebody deletes ACLs."""
+
+
 class Denied(StrEnum):
     """The operations that a fence denies."""
 

@@ -1,4 +1,4 @@
-"""Plans of one step: `drctl elect`, `drctl offsets apply` and `undo`, and `drctl reconcile`.
+"""Plans of one effect: `elect`, `offsets apply` and `undo`, `reconcile`, `doctor --fence-probe`.
 
 A plan has no step if there is nothing to do.
 """
@@ -14,15 +14,20 @@ from drctl.offsets.applying import NOTHING, ApplyPlan, Wanted
 from drctl.reconcile.planning import ReconcilePlan
 from drctl.steps.apply_offsets import ApplyOffsets, ApplySettings, LeftOut, Row
 from drctl.steps.elections import ElectLeaders, ElectSettings
+from drctl.steps.fence_probe import ProbeAcls, ProbeSettings, RemoveProbeAcls
 from drctl.steps.records import ReconcileResult, ResultSettings
 
 OFFSETS_APPLY = "offsets-apply"
 OFFSETS_UNDO = "offsets-undo"
 RECONCILE = "reconcile"
+FENCE_PROBE = "fence-probe"
 
 _ELECT_S = 30.0
 _COMMIT_S = 15.0
 """How long to wait until a commit without a response becomes visible."""
+
+_VISIBLE_S = 30.0
+"""How long to wait until brokers answer and have applied changed ACLs."""
 
 _RECONCILE_S = 1.0
 """Appended records are read back at once and never sent again automatically."""
@@ -45,6 +50,25 @@ def election_plan(found: ElectionPlan, link: str) -> Plan:
     basis = {f"cluster {found.cluster}": found.cluster_id, **refused}
     name = f"elect-{found.kind}"
     return Plan(name, link, found.cluster, found.cluster, steps, basis, overrides)
+
+
+def fence_probe_plan(link: Link, cluster_id: str, watch_s: float) -> Plan:
+    """The plan that probes whether ACLs stay on the link's source, and removes them again.
+
+    Args:
+        cluster_id: of the source.
+        watch_s: how long to watch them, in seconds.
+    """
+    principals = link.settings.fence.principals
+    settings = ProbeSettings(
+        cluster=link.source, principals=principals, link=link.configured, seconds=watch_s
+    )
+    steps = (
+        ProbeAcls().step(ProbeAcls.name, settings, watch_s + _VISIBLE_S),
+        RemoveProbeAcls().step(RemoveProbeAcls.name, settings, _VISIBLE_S),
+    )
+    basis = {f"cluster {link.source}": cluster_id}
+    return Plan(FENCE_PROBE, link.name, link.source, link.target, steps, basis)
 
 
 def offsets_plan(

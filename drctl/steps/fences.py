@@ -110,17 +110,7 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
             Refused: the cluster has no authorizer, or its rules cannot be listed.
         """
         cluster, link, topics = settings.cluster, settings.link, reader.topics()
-        present = reader.acls(cluster).acls()
-        if isinstance(present, Unavailable):
-            raise Refused(
-                f"the ACLs of {cluster} cannot be listed: {present.reason}",
-                "allow drctl's user DESCRIBE and ALTER on the cluster, or fence by a command",
-            )
-        if not present.enforced:
-            raise Refused(
-                f"{cluster} has no authorizer: ACLs are not enforced",
-                "use your own command: fence: {method: command, command: [...]}",
-            )
+        present = enforced_acls(cluster, reader)
         rules = denials(settings.principals, [Topics(t) for t in topics], [self.operation])
         open_groups: dict[str, str] = {}
         if self.operation is Denied.READ and settings.groups != "none":
@@ -192,6 +182,26 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
             links = ", ".join(sorted(set(kept.values())))
             message = f"{message}; {len(kept)} stay: the fence of link {links} uses them"
         return Readback(State.DONE, message)
+
+
+def enforced_acls(cluster: str, reader: LinkReader) -> Acls:
+    """The ACLs of a cluster that enforces them.
+
+    Raises:
+        Refused: the cluster has no authorizer, or its ACLs cannot be listed.
+    """
+    present = reader.acls(cluster).acls()
+    if isinstance(present, Unavailable):
+        raise Refused(
+            f"the ACLs of {cluster} cannot be listed: {present.reason}",
+            "allow drctl's user DESCRIBE and ALTER on the cluster, or fence by a command",
+        )
+    if not present.enforced:
+        raise Refused(
+            f"{cluster} has no authorizer: ACLs are not enforced",
+            "use your own command: fence: {method: command, command: [...]}",
+        )
+    return present
 
 
 def _open_groups(

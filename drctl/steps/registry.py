@@ -19,6 +19,7 @@ from drctl.steps.connectors import (
 from drctl.steps.elections import ElectLeaders
 from drctl.steps.enable_writes import EnableWrites
 from drctl.steps.failback import FailbackOrder, ResolveOutstanding
+from drctl.steps.fence_probe import ProbeAcls, RemoveProbeAcls
 from drctl.steps.fences import (
     COMMAND_FENCE_RECOVERED,
     FENCE_CONSUMERS,
@@ -197,6 +198,11 @@ _LISTS: tuple[StepKind, ...] = (ElectLeaders(), ApplyOffsets(), ReconcileResult(
 LISTS = frozenset(kind.name for kind in _LISTS)
 """Kinds of `drctl elect`, `offsets` and `reconcile`: each is the only step of its plan."""
 
+_PROBE: tuple[StepKind, ...] = (ProbeAcls(), RemoveProbeAcls())
+
+PROBE = frozenset(kind.name for kind in _PROBE)
+"""Kinds that only `drctl doctor --fence-probe` uses."""
+
 _CONNECTORS: tuple[StepKind, ...] = (
     VerifyConnectorsRunning(),
     RestartConnectors(),
@@ -213,5 +219,5 @@ CONNECTORS = frozenset(kind.name for kind in _CONNECTORS)
 
 KINDS: Mapping[str, Kind] = {
     kind.name: Kind(kind)
-    for kind in (*_ALL, *_FAILOVER, *_FAILBACK, *_REPAIRS, *_LISTS, *_CONNECTORS)
+    for kind in (*_ALL, *_FAILOVER, *_FAILBACK, *_REPAIRS, *_LISTS, *_PROBE, *_CONNECTORS)
 }

@@ -5,7 +5,7 @@ from typing import Any
 
 from drctl.checks.observed import NOT_QUERIED
 from drctl.checks.replication_flow import ReplicationFlow
-from drctl.model.active_cluster import ActiveCluster, Moved, Unfinished
+from drctl.model.active_cluster import ActiveCluster, FenceProbe, Moved, Unfinished
 from drctl.model.endpoints import EndpointState
 from drctl.model.groups import Group, GroupProtocol, GroupState, Member
 from drctl.model.health import ClusterHealth, Controller, Locked, OpenTransaction, Shortage, Silent
@@ -115,7 +115,13 @@ def _active_cluster(given: Mapping[str, Any]) -> ActiveCluster:
         if moved
         else None,
         Unfinished(*unfinished) if unfinished else None,
+        _probe(*given["probe"]) if "probe" in given else None,
     )
+
+
+def _probe(run: str, seconds_ago: int, principals: list[str], *counts: int) -> FenceProbe:
+    """With how many ACLs it had, how many were deleted, and for how long it watched."""
+    return FenceProbe(run, NOW_MS - 1000 * seconds_ago, tuple(principals), *counts)
 
 
 _READERS: Mapping[str, Callable[[Any], Any]] = {

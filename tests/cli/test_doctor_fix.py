@@ -34,11 +34,15 @@ def config(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--execute",), "--execute: requires --fix"),
-        (("--execute", "--yes"), "--execute and --yes: requires --fix"),
-        (("--plan-out", "x.json"), "--plan-out: requires --fix"),
-        (("--override", f"{PRECHECK}=why"), "--override: requires --fix"),
+        (("--execute",), "--execute: requires --fix or --fence-probe"),
+        (("--execute", "--yes"), "--execute and --yes: requires --fix or --fence-probe"),
+        (("--plan-out", "x.json"), "--plan-out: requires --fix or --fence-probe"),
+        (("--override", f"{PRECHECK}=why"), "--override: requires --fix or --fence-probe"),
         (("--fix", "--client", "x"), "--client and --fix cannot be combined"),
+        (("--fix", "--fence-probe", "9s"), "--fence-probe and --fix cannot be combined"),
+        (("--fence-probe", "9s", "--worker", "x"), "--worker and --fence-probe cannot be combined"),
+        (("--fence-probe", "9s", "--override", "x=y"), "--override and --fence-probe cannot be"),
+        (("--fence-probe", "soon"), "--fence-probe: 'soon' is not a duration"),
         (("--fix", "--yes"), "--yes requires --execute"),
         (
             ("--fix", "--override", "replication-lag=why"),

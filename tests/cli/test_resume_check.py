@@ -42,7 +42,7 @@ from drctl.offsets.applying import Wanted
 from drctl.offsets.results import Change
 from drctl.plans.failback import failback, reverse_inputs
 from drctl.plans.inputs import FenceMethod, PlanInputs
-from drctl.plans.single_step import election_plan
+from drctl.plans.single_step import election_plan, fence_probe_plan
 from drctl.runbook.allowlist import allowlist_of
 from drctl.runbook.building import build
 from drctl.runbook.reading import find
@@ -68,7 +68,7 @@ from tests.engine.failovers import (
     nothing_wrong,
     positions_refused,
 )
-from tests.engine.pair import PRIMARY, SECONDARY, Deed, Pair, linked
+from tests.engine.pair import APP, PRIMARY, SECONDARY, Deed, Pair, linked
 from tests.engine.processes import MIRROR
 from tests.engine.recovered_cluster import returned
 from tests.engine.test_failback_kinds import deeds as by_people
@@ -77,6 +77,7 @@ from tests.engine.test_no_writes import ASKED, OF_RUNBOOKS
 from tests.engine.test_runbook_interruptions import BOOKS
 from tests.engine.test_runbook_interruptions import case as booked
 from tests.engine.toggles import Crash, Notes
+from tests.links import link
 
 AT = datetime(2026, 3, 5, 14, 20, tzinfo=UTC)
 WHO = {"user": "eve", "host": "elsewhere"}
@@ -227,6 +228,10 @@ def by_a_runbook() -> Case:
     return Case(Plan("runbook", "main", PRIMARY, SECONDARY, steps), linked, agreeing)
 
 
+PROBE = fence_probe_plan(
+    link(PRIMARY, SECONDARY, fence={"method": "acl", "principals": [APP]}), "AAA", 0
+)
+
 LEGITIMATE: dict[str, Honest] = {
     **{
         f"{mode} {method} {wrong.__name__}": Honest(
@@ -262,6 +267,7 @@ LEGITIMATE: dict[str, Honest] = {
     "rebuild": Honest(lambda: rebuilds.case(rebuilds.nothing_wrong, wiped)),
     "rebuild of a part": Honest(lambda: rebuilds.case(rebuilds.nothing_wrong, cut)),
     **{f"runbook {name}": Honest(lambda name=name: booked(name)) for name in BOOKS},  # type: ignore[misc]
+    "probe of the fence": Honest(lambda: Case(PROBE, linked, nothing_wrong)),
     "other steps of runbooks": Honest(by_a_runbook, FenceMethod.COMMAND),
 }
 

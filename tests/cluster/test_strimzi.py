@@ -6,10 +6,13 @@ from urllib.request import urlopen
 
 import pytest
 
+from drctl.model.fencing import PROBE_TOPIC
 from tests.cluster.failover_stage import APP, Stage, connect
 from tests.cluster.isolated_links import OwnLinks, at_work
-from tests.cluster.link_command import GO, soon
+from tests.cluster.killing import killed_at
+from tests.cluster.link_command import GO, soon, steps_of
 from tests.cluster.strimzi import Operators
+from tests.cluster.topic_acls import denials
 from tests.kafka.tls_broker import free_ports
 
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(300)]
@@ -28,6 +31,58 @@ def checks(said: str) -> dict[datetime, str]:
     """The lines of `drctl status --watch`, by when the check of each began, to the second."""
     found = re.findall(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) UTC; (.*)\n", said, re.MULTILINE)
     return {datetime.fromisoformat(at).replace(tzinfo=UTC): line for at, line in found}
+
+
+def fence(stage: Stage) -> dict[str, str]:
+    """What `drctl doctor` says of the fence."""
+    found = stage.run("doctor", "--output", "json").document()["checks"]
+    return next(each for each in found if each["check"] == "fence-not-possible")
+
+
+def probed(stage: Stage, watched: str) -> str:
+    """What a probe has seen; in any case, none of its ACLs is left."""
+    done = stage.json("doctor", "--fence-probe", watched, *GO, code=0)
+    assert denials(stage.source, PROBE_TOPIC) == 0
+    return str(steps_of(done, "detail")["probe-acls"])
+
+
+def test_a_fence_that_an_operator_would_delete_is_refused_in_the_plan(links: OwnLinks) -> None:
+    """Until a later probe sees that ACLs stay."""
+    stage = links.make()
+    stage.written(50)
+    assert "was not probed" in fence(stage)["evidence"]
+    plan = stage.json("doctor", "--fence-probe", "3s", code=0)
+    assert [step["id"] for step in plan["steps"]] == ["probe-acls", "remove-probe-acls"]
+    assert denials(stage.source, PROBE_TOPIC) == 0
+
+    with connect(stage.lab) as worker:
+        operators = Operators(stage.source, worker, stage.copies)
+        with operators.at_work():
+            assert "somebody deleted 2 of 2 ACLs within" in probed(stage, "30s")
+        assert operators.deleted == 2
+    found = fence(stage)
+    assert found["status"] == "fail"
+    assert found["reason"].startswith("something deletes the ACLs that drctl adds")
+    assert "method: command" in found["remedy"]
+    said = stage.refused("failover", *GO)
+    assert "something deletes the ACLs that drctl adds" in said
+    assert "method: command" in said
+    assert denials(stage.source, stage.topic) == 0
+
+    assert "2 ACLs stayed for 3" in probed(stage, "3s")
+    assert "nothing deleted them" in fence(stage)["evidence"]
+    stage.json("failover", *GO, code=0)
+    (held,) = moved(stage).values()
+    assert "is fenced" in held["evidence"]
+
+
+def test_a_killed_probe_leaves_no_acl_once_it_is_resumed(links: OwnLinks) -> None:
+    stage = links.make()
+    killed_at(stage, "before", "probe-acls", "doctor", "--fence-probe", "2s", *GO)
+    assert denials(stage.source, PROBE_TOPIC) == 2
+    stage.json("resume", *GO, code=0)
+    assert denials(stage.source, PROBE_TOPIC) == 0
+    assert "nothing deleted them" in fence(stage)["evidence"]
 
 
 def test_what_operators_undo_is_said_before_and_after_a_failover(links: OwnLinks) -> None:

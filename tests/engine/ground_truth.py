@@ -14,7 +14,12 @@ from tests.engine.pair import Pair
 Truth = Callable[[Pair, Json], bool]
 
 MAY_CHANGE: Mapping[str, frozenset[str]] = {
-    "rules": frozenset({"fence-producers", "fence-consumers", "enable-writes", "fence-recovered"}),
+    "rules": frozenset(
+        {
+            *("fence-producers", "fence-consumers", "enable-writes", "fence-recovered"),
+            *("probe-acls", "remove-probe-acls"),
+        }
+    ),
     "Connect": frozenset(
         {
             *(
@@ -139,6 +144,11 @@ def _quiet(pair: Pair, intent: Json) -> bool:
     return intent["fenced"] or not pair.active(intent["cluster"], "app")
 
 
+def _listed(pair: Pair, intent: Json) -> bool:
+    rules = pair.sites[intent["cluster"]].rules
+    return {Acl(*each) for each in intent["added"]} <= rules.rules
+
+
 def _lifted(pair: Pair, intent: Json) -> bool:
     rules, added = pair.sites[intent["cluster"]].rules, {Acl(*each) for each in intent["added"]}
     return not added & (rules.rules | rules.second)
@@ -258,6 +268,8 @@ TRUTHS: Mapping[str, Truth] = {
     "measure-loss": _always,
     "fence-producers": _denied,
     "fence-consumers": _denied,
+    "probe-acls": _listed,
+    "remove-probe-acls": _lifted,
     "command-fence": _walled,
     "manual-fence": _walled,
     "command": lambda pair, intent: pair.sites[pair.source].walled is (intent["argv"][1] == "on"),
@@ -320,6 +332,7 @@ ROLLED_BACK: Mapping[str, Truth] = {
     "move-source-positions": _source_positions("before"),
     "fence-producers": _lifted,
     "fence-consumers": _lifted,
+    "probe-acls": _lifted,
     "command-fence": _unwalled,
     "manual-fence": _unwalled,
     "manual-change": lambda pair, intent: pair.source not in pair.stopped,

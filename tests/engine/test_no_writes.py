@@ -20,7 +20,7 @@ from drctl.model.loss import Mode
 from drctl.model.plan import Json, Plan, Step
 from drctl.plans.failback import failback, rebuild, reverse_inputs
 from drctl.plans.inputs import FenceMethod
-from drctl.plans.single_step import election_plan
+from drctl.plans.single_step import election_plan, fence_probe_plan
 from drctl.steps.registry import KINDS
 from tests.connectors.plans import every
 from tests.connectors.world import World as Workers
@@ -33,6 +33,7 @@ from tests.engine.pair import BACK, PRIMARY, SECONDARY, Deed, Pair, linked
 from tests.engine.processes import FENCE, MIRROR, Process
 from tests.engine.recovered_cluster import returned
 from tests.fakes import FakeCluster
+from tests.links import link
 from tests.offsets import test_apply_runs as applied
 from tests.reconcile import runs as reconciled
 
@@ -103,6 +104,8 @@ def plans() -> Iterator[tuple[Plan, Callable[[], Pair]]]:
             yield failback(way), returned
             yield rebuild(way, empty=False), cut
             yield rebuild(way, empty=True), wiped
+    fence = {"method": "acl", "principals": ["User:app"]}
+    yield fence_probe_plan(link(PRIMARY, SECONDARY, fence=fence), "AAA", 0), linked
     steps = tuple(Step(name, name, settings) for name, settings in OF_RUNBOOKS.items())
     yield Plan("runbook", "main", PRIMARY, SECONDARY, steps), linked
 

@@ -16,7 +16,7 @@ from drctl.runbook.allowlist import Allowlist
 from drctl.runbook.building import broken_rules, build
 from drctl.runbook.reading import load
 from drctl.runbook.specs import SPECS
-from drctl.steps.registry import CONNECTORS, FAILBACK, FAILOVER, KINDS, LISTS, REPAIRS
+from drctl.steps.registry import CONNECTORS, FAILBACK, FAILOVER, KINDS, LISTS, PROBE, REPAIRS
 from tests.runbook.links import BARE, FULL, LINKS, runbook
 
 FOLDER = Path(__file__).parent / "plans"
@@ -38,7 +38,7 @@ def test_the_plan_is_as_expected(name: str, link: str) -> None:
 
 
 def test_runbooks_can_use_every_kind_and_every_kind_is_tested() -> None:
-    assert set(SPECS) == set(KINDS) - FAILOVER - FAILBACK - REPAIRS - LISTS - CONNECTORS
+    assert set(SPECS) == set(KINDS) - FAILOVER - FAILBACK - REPAIRS - LISTS - PROBE - CONNECTORS
     plans = [
         build(load(FOLDER / f"{name}.yaml"), {}, inputs)
         for name in NAMES
