@@ -14,7 +14,8 @@ from copy import copy
 from threading import Condition, Event, Lock, Thread
 from time import monotonic
 from types import TracebackType
-from typing import Self
+from typing import Any, ClassVar, Self, TypeVar
+from weakref import WeakValueDictionary
 
 from drctl.model.errors import DrctlError, Unreachable
 
@@ -112,22 +113,56 @@ class Peer:
             Thread(target=run, daemon=True).start()
 
 
+class Closing(ABC):
+    """A context manager that ends with `close`."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release resources; may be called more than once."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
 class _Command:
     peers: dict[Hashable, Peer] | None = None
+    shared: ClassVar[WeakValueDictionary[Hashable, Closing]] = WeakValueDictionary()
 
 
 _lock = Lock()
+C = TypeVar("C", bound=Closing)
 
 
 def begin() -> None:
     """Start to remember which peers respond; calling it again has no effect."""
     if _Command.peers is None:
-        _Command.peers = {}
+        _Command.peers, _Command.shared = {}, WeakValueDictionary()
 
 
 def end() -> None:
-    """Forget all peers."""
-    _Command.peers = None
+    """Forget all peers, and close every shared connection that a user left open."""
+    with _lock:
+        left = list(_Command.shared.values()) if _Command.peers is not None else []
+        _Command.peers, _Command.shared = None, WeakValueDictionary()
+    for each in left:
+        each.close()
+
+
+def shared(key: Hashable, opened: Callable[[], C]) -> C:
+    """The connection of this key, for all of its users; a command shares none with the next."""
+    with _lock:
+        found: Any = _Command.shared.get(key)
+        if found is None:
+            found = _Command.shared[key] = opened()
+    return found  # type: ignore[no-any-return]
 
 
 def peer(key: Hashable, name: str) -> Peer | None:
@@ -235,22 +270,3 @@ def connect(address: tuple[str, int], timeout_s: float) -> socket.socket:
     except (UnicodeError, OverflowError):
         # Encoding an invalid name fails before it is resolved.
         raise OSError(errno.EINVAL, f"unknown host {address[0]!r}") from None
-
-
-class Closing(ABC):
-    """A context manager that ends with `close`."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Release resources; may be called more than once."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

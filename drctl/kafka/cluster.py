@@ -5,10 +5,9 @@ Modules are imported on first use: most commands need few of them.
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from threading import Lock
 from typing import TYPE_CHECKING, Generic, TypeVar
-from weakref import WeakValueDictionary
 
+from drctl.host import connections
 from drctl.kafka.connection import Connection
 
 if TYPE_CHECKING:
@@ -178,12 +177,8 @@ class KafkaWriter(_Cluster):
         return TransactionalCopier(self._connection, link, marks)
 
 
-_OPEN: WeakValueDictionary[object, Connection] = WeakValueDictionary()
-_LOCK = Lock()
-
-
 class KafkaCluster:
-    """One cluster; all users in this process share one connection.
+    """One cluster; all of its users share one connection until the command ends.
 
     Args:
         properties: client properties, with secrets in plain text.
@@ -191,9 +186,7 @@ class KafkaCluster:
 
     def __init__(self, name: str, properties: Mapping[str, str]) -> None:
         key = name, frozenset(properties.items())
-        with _LOCK:
-            self._connection = _OPEN.get(key) or Connection(name, properties)
-            _OPEN[key] = self._connection
+        self._connection = connections.shared(key, lambda: Connection(name, properties))
 
     def reader(self, timeout_s: float = 10) -> KafkaReader:
         """Read access with this timeout per call."""

@@ -111,7 +111,7 @@ class _Shared:
         self.coordinators: dict[str, int] = {}
 
 
-class Connection:
+class Connection(connections.Closing):
     """A thread-safe connection to the cluster `name` of drctl.yaml.
 
     Args:

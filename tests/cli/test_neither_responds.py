@@ -7,10 +7,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from drctl.app import network
 from drctl.config.loading import read
 from drctl.host import connections
+from drctl.kafka.connection import Connection
 from drctl.model.errors import Unreachable
 from drctl.model.health import CHECK_NETWORK, NEITHER_RESPONDS, NoClusterResponds
 from tests.cli.conftest import Run
@@ -95,6 +97,24 @@ def test_checks_begin_with_the_diagnosis(called: Run, config: str, command: str)
         assert len(ran.stdout.splitlines()) < 10
     document = json.loads(called(command, "-o", "json").stdout)
     assert "no-cluster-answers" in json.dumps(document)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["failover", "doctor"])
+def test_a_command_that_fails_leaves_no_connection_open(
+    called: Run, config: str, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    opened: list[Connection] = []
+    original = Connection._open
+
+    def noted(connection: Connection) -> AdminClient:
+        opened.append(connection)
+        return original(connection)
+
+    monkeypatch.setattr(Connection, "_open", noted)
+    assert called(command).code == 5
+    assert opened
+    assert [each.name for each in opened if each._shared.client is not None] == []
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
 """`drctl connect` through its entry point, and its documents."""
 
-import gc
 import io
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -25,8 +24,6 @@ class ConnectCommand:
 
     def __call__(self, *words: str) -> Ran:
         """Run it to completion in this process: imports would take most of the time of another."""
-        # A process of its own would not find the connections of an earlier command that failed.
-        gc.collect()
         stdout, stderr = io.StringIO(), io.StringIO()
         with chdir(self.config.parent), redirect_stdout(stdout), redirect_stderr(stderr):
             code = run(self.line(*words)[1:])
