@@ -3,7 +3,7 @@
 import re
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
         RunSeen,
         Sampled,
         SourceConnectorSeen,
+        Traced,
+        Traces,
         TrackedOffsetsSeen,
     )
     from drctl.checks.observing import SurveyPorts
@@ -179,6 +181,46 @@ def sampled(link: "Link", source: "ClusterReader", target: "ClusterReader") -> "
     return Sampled(same, tuple(different), tuple(unread), tuple(longer), known)
 
 
+_TRACED = 8
+
+
+def traces(link: "Link", source: "ClusterReader", target: "ClusterReader") -> "Traces":
+    """Read Replicator's provenance headers of the newest records, in a few partitions.
+
+    Raises:
+        Unreachable: a cluster did not answer.
+    """
+    from drctl.checks.observed import Traces
+
+    topics = link.topics_of(source.overview().partitions)
+    copies = map(link.target_topic, topics)
+    return Traces(_traced(source, topics), _traced(target, tuple(copies)))
+
+
+def _traced(cluster: "ClusterReader", topics: "Sequence[str]") -> "tuple[Traced, ...]":
+    from drctl.checks.observed import Traced
+    from drctl.formats.replicator_headers import HEADER
+    from drctl.model.topology import PartitionOffsets, TopicPartition
+
+    known = cluster.overview().partitions
+    places = sorted(
+        (TopicPartition(t, n) for t in topics for n in known.get(t, ())),
+        key=lambda place: (place.partition, place.topic),
+    )[:_SAMPLES]
+    logs = cluster.offsets(places)
+    starts = {
+        place: max(log.log_start, log.last_stable - _TRACED)
+        for place, log in logs.items()
+        if isinstance(log, PartitionOffsets) and log.last_stable > log.log_start
+    }
+    return tuple(
+        Traced(at, each.offset, tuple(value for name, value in each.headers if name == HEADER))
+        for at, found in cluster.following(starts, _TRACED).items()
+        if not isinstance(found, Unavailable)
+        for each in found
+    )
+
+
 _NOT_ENDED = "not ended"
 _NO_PROPERTIES = Unavailable("the workers' properties were not given")
 
@@ -277,6 +319,9 @@ def _survey_ports(config: "Config", link: "Link") -> "Iterator[SurveyPorts]":
             if kind == "offset-preserving"
             else None,
             partial(_source_connectors, link),
+            partial(traces, link, sampled_source, sampled_target)
+            if kind == "confluent-replicator"
+            else None,
         )
 
 

@@ -128,6 +128,26 @@ class Sampled(NamedTuple):
     epochs: tuple[EpochPair, ...] = ()
 
 
+class Traced(NamedTuple):
+    """A record whose headers were read.
+
+    Attributes:
+        at: its partition.
+        origins: values of Replicator's provenance headers, in their order.
+    """
+
+    at: TopicPartition
+    offset: int
+    origins: tuple[bytes | None, ...]
+
+
+class Traces(NamedTuple):
+    """The newest records of some partitions of the link, on each cluster."""
+
+    source: tuple[Traced, ...]
+    target: tuple[Traced, ...]
+
+
 class ClientSeen(NamedTuple):
     """A client whose settings were given with `--client`.
 
@@ -167,6 +187,7 @@ class Surveyed:
         principals: drctl's own, by cluster, if it logs in with a user name.
         ledger: settings of the ledger, if it is kept in a topic.
         source_connectors: on the workers of the link and on those that write to its source.
+        traces: only for Confluent Replicator.
     """
 
     source: ClusterSurvey = field(default_factory=ClusterSurvey)
@@ -182,6 +203,7 @@ class Surveyed:
     principals: Mapping[str, str] = field(default_factory=dict)
     ledger: LedgerConfig | None = None
     source_connectors: Mapping[str, SourceConnectorSeen] | Unavailable = NOT_QUERIED
+    traces: Traces | Unavailable = NOT_QUERIED
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from drctl.checks.observed import (
     SecretFile,
     SourceConnectorSeen,
     Surveyed,
+    Traces,
     TrackedOffsetsSeen,
 )
 from drctl.checks.ports import LinkPorts
@@ -156,6 +157,7 @@ class SurveyPorts:
         tracked_offsets: returns None if the topic does not exist.
         sampled: None if the link does not preserve offsets.
         source_connectors: that import data, by name.
+        traces: None if Confluent Replicator does not replicate the link.
     """
 
     source: ClusterSurveyor
@@ -166,6 +168,7 @@ class SurveyPorts:
     runs: Callable[[], tuple[RunSeen, ...]]
     sampled: Callable[[], Sampled] | None
     source_connectors: Callable[[], Mapping[str, SourceConnectorSeen]]
+    traces: Callable[[], Traces] | None = None
 
 
 class Survey:
@@ -193,6 +196,7 @@ class Survey:
         self._runs = BoundedQuery(ports.runs, timeout_s)
         self._sources = BoundedQuery(ports.source_connectors, timeout_s)
         self._sampled = BoundedQuery(ports.sampled, timeout_s) if ports.sampled else None
+        self._traces = BoundedQuery(ports.traces, timeout_s) if ports.traces else None
 
     def seen(self) -> Surveyed:
         """Wait for the results; those without an answer are marked as unavailable."""
@@ -210,6 +214,7 @@ class Survey:
             self._sampled.answer() if self._sampled else _NOT_APPLICABLE,
             tuple(self._clients),
             source_connectors=self._sources.answer(),
+            traces=self._traces.answer() if self._traces else _NOT_APPLICABLE,
         )
 
     def _transactional_ids(self, surveyor: ClusterSurveyor) -> tuple[str, ...] | Unavailable:

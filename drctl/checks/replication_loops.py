@@ -1,5 +1,8 @@
 """Replication loops, third clusters, other writers, and whether copies match the source."""
 
+from collections.abc import Iterator, Mapping
+from functools import partial
+
 from drctl.checks.check import (
     BOTH,
     Family,
@@ -11,13 +14,21 @@ from drctl.checks.check import (
     several,
     split,
 )
-from drctl.checks.connector_settings import SOURCE, settings_of, worker_settings
-from drctl.checks.observed import Observed
+from drctl.checks.connector_settings import REPLICATOR, SOURCE, settings_of, worker_settings
+from drctl.checks.observed import Observed, Traced
 from drctl.checks.verdict import NotObserved, Verdict, fail, ok, require, warn
 from drctl.config.fields import UNCHANGED
 from drctl.config.link import Link
-from drctl.config.mirrors import arrives_as, brokers, origin_fault, simple_class
+from drctl.config.mirrors import (
+    arrives_as,
+    brokers,
+    origin_fault,
+    own_producer,
+    simple_class,
+    skips_copies,
+)
 from drctl.formats import provenance, replicator_headers
+from drctl.formats.primitives import Undecodable
 from drctl.model.finding import Status
 from drctl.model.replication import Connector
 from drctl.model.text import plural, put
@@ -30,19 +41,26 @@ _IDLE = ("STOPPED", "PAUSED")
 _LOOK = "check whether both directions run at the same time"
 
 
-@check("replication-loops", _FAMILY, Status.FAIL, prechecks=Prechecks(BOTH))
-def loops(observed: Observed) -> Verdict | None:
+@check("replication-loops", _FAMILY, Status.WARN, Status.FAIL, prechecks=Prechecks(BOTH))
+def loops(observed: Observed) -> Iterator[Verdict]:
     """No record is replicated back to the topic that it came from."""
+    yield from _returned(observed)
+    yield _configured(observed)
+
+
+def _configured(observed: Observed) -> Verdict:
+    """What the connectors of both directions do, as configured."""
     link = observed.link
     subject = f"links between {link.source} and {link.target}"
-    if link.settings.replicator.kind == "confluent-replicator":
-        # It marks records: see replicator-provenance.
-        return None
     remedy = "rename topics in one direction, use provenance headers, or stop one direction"
-    if header := link.settings.origin_header:
+    header = link.settings.origin_header
+    if header and header != replicator_headers.HEADER:
         return _told_apart(observed, subject, header)
     others = require(observed.neighbours, subject, "the other links are", remedy)
-    running = _running_back(observed, subject)
+    ours, reverse = _running(observed)
+    marking = [each for each in reverse if skips_copies(ours) and skips_copies(each.config)]
+    unmarked = [each for each in reverse if each not in marking]
+    running = sorted(each.name for each in unmarked if _brings_back(each, observed, subject))
     back = [each for each in others if (each.source, each.target) == (link.target, link.source)]
     meant = [each.name for each in back if _round(link, each)]
     impact = "each direction replicates the other's copies as new records, endlessly"
@@ -50,6 +68,10 @@ def loops(observed: Observed) -> Verdict | None:
         reason = f"connectors {listed(running)} replicate back under the same topic names"
         stop = "; ".join(put("", name, "stop") for name in running)
         return fail(subject, reason, "both directions are running", impact, f"{remedy}: {stop}")
+    if marking:
+        names = listed(sorted(each.name for each in marking))
+        reason = "Replicators of both directions run, and skip copies by their provenance headers"
+        return ok(subject, reason, f"reverse direction: {names}")
     if meant and not isinstance(observed.connectors, Unavailable):
         return ok(
             subject, f"link {listed(meant)} would cause a loop, but is not running", "", impact
@@ -58,6 +80,64 @@ def loops(observed: Observed) -> Verdict | None:
         reason = f"link {listed(meant)} replicates back; whether it is running is not known"
         raise NotObserved(subject, reason, _LOOK)
     return ok(subject, "nothing replicates back under the same topic names")
+
+
+_ENDLESSLY = "records are replicated in a loop: each round adds copies on every cluster"
+
+
+def _returned(observed: Observed) -> Iterator[Verdict]:
+    """What Replicator's headers show: records that were replicated to where they came from.
+
+    Each hop adds a header with the cluster and the topic that the record was copied from, so loops
+    over any number of clusters show.
+    """
+    link, traces, source = observed.link, observed.survey.traces, observed.source
+    if isinstance(traces, Unavailable) or isinstance(source, Unavailable):
+        return
+    rounds = [(link.source, each, _passed(each, source, each.at.topic)) for each in traces.source]
+    for each in traces.target:
+        # A copy on the target has passed the source once.
+        passed = _passed(each, source, link.source_topic(each.at.topic) or "")
+        rounds.append((link.target, each, passed - 1))
+    found = [(end, each) for end, each, count in rounds if count > 0]
+    if not found:
+        return
+    ids = {source: link.source}
+    if not isinstance(observed.target, Unavailable):
+        ids[observed.target] = link.target
+    subject = f"newest records on clusters {link.source} and {link.target}"
+    reason = f"{len(found):,} of {len(rounds):,} were replicated back to {link.source}"
+    evidence = several(
+        f"{each.at} on {end} offset {each.offset}: {_path(each, ids)} -> {end}"
+        for end, each in found
+    )
+    remedy = (
+        "stop one of the Replicators on this path; then set provenance.header.enable=true on all of"
+        " them, remove provenance.header.filter.overrides, or rename topics in one direction"
+    )
+    if any(count > 1 for _, _, count in rounds):
+        yield fail(subject, f"{reason}, some repeatedly", evidence, _ENDLESSLY, remedy)
+    else:
+        impact = f"unless that was intended once, {_ENDLESSLY}"
+        yield warn(subject, reason, evidence, impact, remedy)
+
+
+def _passed(record: Traced, cluster_id: str, topic: str) -> int:
+    """How often a record was copied from a topic."""
+    return sum(replicator_headers.names(each, cluster_id, topic) for each in record.origins)
+
+
+def _path(record: Traced, ids: Mapping[str, str]) -> str:
+    """The clusters that a record was copied from, in order; by name, or by Kafka's id."""
+    return " -> ".join(map(partial(_cluster, ids), record.origins))
+
+
+def _cluster(ids: Mapping[str, str], origin: bytes | None) -> str:
+    try:
+        known = replicator_headers.decode(origin).cluster_id
+    except Undecodable:
+        known = replicator_headers.origin_cluster(origin, ids) or "unknown"
+    return ids.get(known, known)
 
 
 def _told_apart(observed: Observed, subject: str, header: str) -> Verdict:
@@ -98,8 +178,8 @@ def _same_names(link: Link) -> bool:
     return link.settings.replicator.rename == UNCHANGED
 
 
-def _running_back(observed: Observed, subject: str) -> list[str]:
-    """Running MirrorMaker 2 connectors of the reverse direction that replicate copies back.
+def _running(observed: Observed) -> tuple[Mapping[str, str], list[Connector]]:
+    """The configuration of the link's connector, and the running ones of the reverse direction.
 
     While the link's own connector is stopped there is no loop: clients have failed over, and
     reverse replication runs.
@@ -108,18 +188,17 @@ def _running_back(observed: Observed, subject: str) -> list[str]:
     named = observed.link.settings.replicator.connectors.source
     ours = next((c for c in sources if c.name == named), None)
     if ours is None or ours.state in _IDLE:
-        return []
-    back = [c for c in sources if c.state == "RUNNING" and _the_other_way(c, ours)]
-    return sorted(each.name for each in back if _brings_back(each, observed, subject))
+        return {}, []
+    return ours.config, [c for c in sources if c.state == "RUNNING" and _the_other_way(c, ours)]
 
 
 def _sources(observed: Observed) -> list[Connector]:
-    """The known MirrorMaker 2 connectors that replicate records."""
+    """The known connectors that replicate records."""
     known: dict[str, Connector] = {}
     for workers in (observed.connectors, observed.reverse):
         if not isinstance(workers, Unavailable):
             known |= workers
-    return [each for each in known.values() if simple_class(each.config) == SOURCE]
+    return [c for c in known.values() if simple_class(c.config) in (SOURCE, REPLICATOR)]
 
 
 def _the_other_way(connector: Connector, ours: Connector) -> bool:
@@ -165,14 +244,17 @@ def _ends(connector: Connector) -> tuple[str, str]:
 
 def _addresses(connector: Connector) -> tuple[frozenset[str], frozenset[str]]:
     config = connector.config
+    replicator = simple_class(config) == REPLICATOR
+    prefixes = ("src.kafka", "dest.kafka") if replicator else ("source.cluster", "target.cluster")
     source, target = (
-        brokers(config.get(f"{end}.cluster.bootstrap.servers", "")) - {""}
-        for end in ("source", "target")
+        brokers(config.get(f"{prefix}.bootstrap.servers", "")) - {""} for prefix in prefixes
     )
-    return source, target
+    return source, target or own_producer(config)
 
 
 def _keeps_names(connector: Connector) -> bool:
+    if simple_class(connector.config) == REPLICATOR:
+        return connector.config.get("topic.rename.format", UNCHANGED) == UNCHANGED
     return connector.config.get("replication.policy.class", "").endswith(_IDENTITY)
 
 

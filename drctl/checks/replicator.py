@@ -3,11 +3,12 @@
 The last checks are about its input: the timestamps that consumers write.
 """
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 
 from drctl.checks.acls import EVERYBODY, Access, access, is_about
-from drctl.checks.check import Family, check, listed
+from drctl.checks.check import Family, check, listed, several
 from drctl.checks.connector_settings import (
     REPLICATOR,
     WORKER_OPTION,
@@ -32,6 +33,7 @@ from drctl.checks.verdict import (
 )
 from drctl.config.fields import UNCHANGED
 from drctl.config.mirrors import arrives_as, simple_class
+from drctl.formats import replicator_headers
 from drctl.formats.consumer_timestamps import TOPIC
 from drctl.model.finding import Status
 from drctl.model.repairs import Acl
@@ -500,6 +502,49 @@ def header_converter(observed: Observed) -> Verdict:
     )
     impact = f"Replicator does not recognise its own copies; {_COPIED_AGAIN}"
     return converter.fail(reason, impact, f"{remedy} on the connector")
+
+
+@check("replicator-copies-marked", _FAMILY, Status.WARN, Status.FAIL)
+def copies_marked(observed: Observed) -> Verdict:
+    """The newest copies have the provenance header: their topics store record format v2."""
+    settings = required(observed, REPLICATOR)
+    enabled = settings.flag("provenance.header.enable", False)
+    if not enabled.value:
+        return enabled.ok("provenance headers are off")
+    subject = f"newest copies on cluster {observed.link.target}"
+    look = f"read some copies, and look for header {replicator_headers.HEADER}"
+    traces = require(observed.survey.traces, subject, "their headers are", look)
+    if not traces.target:
+        raise NotObserved(subject, "there is no copy to read", look)
+    without = sorted({each.at.topic for each in traces.target if not each.origins})
+    if not without:
+        return ok(subject, f"all {len(traces.target):,} that were read have provenance headers")
+    topics = {} if isinstance(observed.target_topics, Unavailable) else observed.target_topics
+    formats = {name: _format(topics.get(name)) for name in without}
+    old = [f"{name} {version}" for name, version in formats.items() if _before_headers(version)]
+    number = sum(not each.origins for each in traces.target)
+    reason = f"{number:,} of {len(traces.target):,} have no provenance header"
+    impact = f"Replicator does not recognize them as copies; {_COPIED_AGAIN}"
+    if old:
+        evidence = f"message.format.version: {several(old)}; headers need 0.11.0 or later"
+        remedy = "raise message.format.version of these topics to that of the brokers"
+        return fail(subject, reason, evidence, impact, remedy)
+    remedy = (
+        "find what wrote them: applications or another replicator; copies from before"
+        " provenance.header.enable=true stay without the header"
+    )
+    return warn(subject, reason, f"topics {listed(without)}", impact, remedy)
+
+
+def _format(state: TopicState | Unavailable | None) -> str:
+    """`message.format.version`; empty if it is unknown, as in releases with a single format."""
+    return state.config.get("message.format.version", "") if isinstance(state, TopicState) else ""
+
+
+def _before_headers(version: str) -> bool:
+    """Whether a format is older than v2, which came with Kafka 0.11 and has headers."""
+    found = re.match(r"(\d{1,4})\.(\d{1,4})", version)
+    return found is not None and tuple(map(int, found.groups())) < (0, 11)
 
 
 def _group(settings: Settings) -> str:

@@ -290,6 +290,13 @@ def origin_fault(config: Mapping[str, str], header: str) -> str:
     return ""
 
 
+def skips_copies(config: Mapping[str, str]) -> bool:
+    """Whether it is a Replicator that adds provenance headers, and skips records of its target."""
+    overridden = config.get("provenance.header.filter.overrides", "").strip()
+    enabled = config.get("provenance.header.enable", "").strip().lower() == "true"
+    return _is_replicator(config) and enabled and not overridden
+
+
 def _transforms(config: Mapping[str, str]) -> tuple[str, ...]:
     return _words(config.get("transforms", ""))
 

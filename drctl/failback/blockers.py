@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from drctl.checks.check import listed, several
-from drctl.config.mirrors import arrives_as, pattern_of
+from drctl.config.mirrors import arrives_as, pattern_of, skips_copies
 from drctl.failback.answer import Answer
 from drctl.failback.facts import Cluster, Facts, Names, Replication, Replicator
 from drctl.failback.gap_results import GapEvidence, PartitionResult
@@ -271,8 +271,8 @@ def _replication_loop(facts: Facts) -> Iterator[Finding]:
 
 def _loops(topic: str, there: Replicator, back: Replicator) -> bool:
     """Whether a copy is replicated to its original topic, as far as known."""
-    if back.is_replicator:
-        return False  # it skips its own copies: see `replicator_findings`
+    if skips_copies(there.config) and skips_copies(back.config):
+        return False
     copy = arrives_as(there.config, topic)
     return isinstance(copy, str) and arrives_as(back.config, copy) == topic
 

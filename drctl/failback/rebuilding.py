@@ -6,6 +6,7 @@ A rebuild is refused if the source has not lost records; a plain failback if it 
 from collections.abc import Iterator
 
 from drctl.checks.check import several
+from drctl.config.mirrors import skips_copies
 from drctl.engine.failback_state import drops_copies, without_own_filter
 from drctl.failback.facts import Cluster, Facts, Replication, Replicator
 from drctl.model.finding import Finding, Status
@@ -84,8 +85,7 @@ def _left_out(back: Replicator, facts: Facts) -> Iterator[Finding]:
             f"remove the filter from the `transforms` of {back.name} until all records are copied"
         )
         yield Finding(LEAVES_OUT, Status.FAIL, subject, reason, remedy=remedy)
-    overrides = config.get("provenance.header.filter.overrides")
-    if back.is_replicator and back.marks_copies and not overrides:
+    if skips_copies(config):
         reason = (
             f"it excludes records with a provenance header of {facts.source}: lost records would"
             " not be restored"

@@ -82,6 +82,15 @@ def origin_cluster(data: bytes | None, cluster_ids: Collection[str]) -> str | No
     return named[0] if len(named) == 1 else None
 
 
+def names(data: bytes | None, cluster_id: str, topic: str) -> bool:
+    """Whether a header names this cluster and topic, in any layout."""
+    try:
+        found = decode(data)
+    except Undecodable:
+        return all(text and text.encode() in (data or b"") for text in (cluster_id, topic))
+    return (found.cluster_id, found.topic) == (cluster_id, topic)
+
+
 def _readings(data: bytes) -> Iterator[Origin]:
     for layout in LAYOUTS:
         found = _read(data, layout)

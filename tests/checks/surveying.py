@@ -14,9 +14,12 @@ from drctl.checks.observed import (
     SecretFile,
     SourceConnectorSeen,
     Surveyed,
+    Traced,
+    Traces,
     TrackedOffsetsSeen,
 )
 from drctl.config.schema import LedgerConfig
+from drctl.formats.replicator_headers import Origin, encode
 from drctl.model.groups import Group, GroupProtocol, GroupState, Member
 from drctl.model.replication import Connector, Position
 from drctl.model.survey import Broker, BrokerFeatures, Capability, Disks, Layout, Replicas
@@ -122,6 +125,24 @@ def _sampled(given: Mapping[str, Any]) -> Sampled:
     return Sampled(given.get("same", 0), different, tuple(given.get("unread", ())), longer, epochs)
 
 
+def _traces(given: Mapping[str, Any]) -> Traces:
+    """By cluster, for each record `PARTITION OFFSET` and the clusters that it was copied from."""
+    return Traces(*(tuple(map(_traced, given.get(end, ()))) for end in ("source", "target")))
+
+
+def _traced(text: str) -> Traced:
+    partition, offset, *clusters = text.split()
+    origins = tuple(map(_origin, clusters))
+    return Traced(TopicPartition("orders", int(partition)), int(offset), origins)
+
+
+def _origin(name: str) -> bytes:
+    """A cluster's header; one that ends with `?` has bytes that are in no known layout."""
+    if name.endswith("?"):
+        return f"{name[:-1]} orders".encode()
+    return encode(Origin(name, "orders", NOW_MS))
+
+
 def _sources(given: Mapping[str, Any]) -> dict[str, SourceConnectorSeen]:
     """Parse connectors by name: configuration, state, and positions or why they are unknown."""
     found = {}
@@ -153,4 +174,5 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "runs": lambda given: tuple(RunSeen(r, plan, s, tuple(o)) for r, plan, s, *o in given),
     "files": lambda given: tuple(SecretFile(p, what, mode) for p, (what, mode) in given.items()),
     "sampled": _sampled,
+    "traces": _traces,
 }

@@ -164,6 +164,7 @@ def test_replicators(
     assert rows["replication-not-running"] == "ok"
 
     with_faults(doctor, topic, primary, secondary, lab)
+    secondary.produce(topic, [Record(0, -1, NOON_MS, b"k", b"from an application")])
     primary.configure(TIMESTAMPS, cleanup_policy="compact,delete")
     forget(primary, TIMESTAMPS)
     client.write_text(f"group.id={APPLICATION}\nsession.timeout.ms=6000\nmax.poll.records=9\n")
@@ -260,6 +261,47 @@ def test_a_sink_that_decodes_every_header(
         if each["check"] == "sink-header-converters"
     )
     assert (row["status"], f"json-{topic}" in row["evidence"]) == ("warn", True)
+
+
+def test_loops_are_found_by_the_headers_of_records(
+    doctor: Doctor, topic: str, primary: ClusterUnderTest, secondary: ClusterUnderTest
+) -> None:
+    def found() -> list[dict[str, str]]:
+        rows = doctor.document("both")["checks"]
+        return [row for row in rows if row["check"] == "replication-loops"]
+
+    worker, forward, back = doctor.worker, f"there-{topic}", f"back-{topic}"
+    worker.put(forward, replicator(primary, secondary, topic))
+    worker.put(back, replicator(secondary, primary, topic))
+    soon(lambda: len(copies(secondary, topic)) == 10)
+    doctor.link("both", "confluent-replicator", {"source": forward}, reverse={"source": back})
+    (sound,) = found()
+    assert (sound["status"], sound["evidence"]) == ("ok", f"reverse direction: {back}")
+    assert "provenance headers" in sound["reason"]
+
+    # A third cluster replicates to the primary what it got from there.
+    passed = (primary.admin.list_topics(timeout=20).cluster_id, "third-cluster")
+    headers = tuple(
+        (replicator_headers.HEADER, replicator_headers.encode(Origin(each, topic, NOON_MS)))
+        for each in passed
+    )
+    primary.produce(topic, [Record(0, -1, NOON_MS, b"k", b"v", headers)])
+    soon(lambda: len(copies(secondary, topic)) == 11)
+    returned, sound = found()
+    assert (returned["status"], sound["status"]) == ("warn", "ok")
+    assert (
+        f"{topic}-0 on primary offset 5: primary -> third-cluster -> primary"
+        in (returned["evidence"])
+    )
+
+    # One of both takes every copy for a new record.
+    again = replicator(secondary, primary, topic, provenance__header__filter__overrides=".*,.*,-")
+    worker.put(f"again-{topic}", again)
+    soon(lambda: found()[0]["status"] == "fail")
+    repeated, running = found()
+    assert "some repeatedly" in repeated["reason"]
+    assert running["status"] == "fail"
+    assert f"connectors again-{topic} replicate back" in running["reason"]
 
 
 MM2 = "org.apache.kafka.connect.mirror"

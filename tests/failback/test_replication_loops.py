@@ -42,12 +42,37 @@ def test_one_that_nobody_named_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    "config",
-    [
-        {"topics": "flights"},
-        {"replication.policy.class": "DefaultReplicationPolicy"},
-        {"connector.class": "io.confluent.connect.replicator.ReplicatorSourceConnector"},
-    ],
+    "config", [{"topics": "flights"}, {"replication.policy.class": "DefaultReplicationPolicy"}]
 )
 def test_what_does_not_come_back_to_the_topic_itself_is_no_cycle(config: dict[str, str]) -> None:
     assert not said(forward=FORWARD, reverse=copying("mm2-back", "RUNNING", {}, config))
+
+
+REPLICATOR = {
+    "connector.class": "io.confluent.connect.replicator.ReplicatorSourceConnector",
+    "topic.whitelist": "orders",
+    "provenance.header.enable": "true",
+}
+
+
+@pytest.mark.parametrize(
+    ("forward", "reverse", "loops"),
+    [
+        ({}, {}, False),
+        ({"provenance.header.enable": "false"}, {}, True),
+        ({}, {"provenance.header.enable": "false"}, True),
+        ({}, {"provenance.header.filter.overrides": "A,.*,-"}, True),
+        ({}, {"topic.whitelist": "flights"}, False),
+        ({"provenance.header.enable": ""}, {"topic.rename.format": "b.${topic}"}, False),
+    ],
+)
+def test_replicators_skip_copies_only_by_headers_that_both_write(
+    forward: dict[str, str], reverse: dict[str, str], loops: bool
+) -> None:
+    there = copying("mm2-source", "RUNNING", {PLACE: 100}, {**REPLICATOR, **forward})
+    back = copying("mm2-back", "RUNNING", {PLACE: 100}, {**REPLICATOR, **reverse})
+    assert bool(said(forward=there, reverse=back)) is loops
+
+
+def test_a_replicator_does_not_recognize_copies_of_mirror_maker() -> None:
+    assert said(forward=FORWARD, reverse=copying("mm2-back", "RUNNING", {}, REPLICATOR))
