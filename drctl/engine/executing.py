@@ -305,7 +305,7 @@ class Execution(Effects):
         return intent, seen
 
     def _is_fenced_before(self, run: RunState, step: Step) -> bool:
-        """Whether the step is required and comes after a fence, while no client can write."""
+        """Whether the step is required, and a fence before it stops all writes."""
         steps = run.plan.steps
         before = steps[: steps.index(step)]
         fenced = any(self.has(each, Trait.FENCES_WRITES) for each in before)
@@ -432,7 +432,10 @@ class FencedPhase:
             self._note_writes(run, step, why)
 
     def _unreplicated(self) -> str:
-        """Compare contents: a transaction marker also moves an end offset. Empty if complete."""
+        """Describe what the target is missing, by content; empty if nothing.
+
+        End offsets do not show it, because transaction markers advance them, too.
+        """
         try:
             missing = self.effects.reader.missing()
         except DrctlError as error:

@@ -241,7 +241,7 @@ class LinkReader(Protocol):
         """
 
     def live_cluster_id(self, name: str, *, newly: bool = False) -> str:
-        """Ask the cluster for its id now, whatever is remembered of it.
+        """Ask the cluster for its id, even if it recently did not answer.
 
         If the source is polled in the background, its answer may be up to 3 s old.
 

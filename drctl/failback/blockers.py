@@ -148,7 +148,7 @@ def _closed(health: ClusterHealth) -> Iterator[str]:
 
 
 def _behind(health: ClusterHealth) -> Iterator[str]:
-    """Partitions that would not if one more broker failed, and what is unknown."""
+    """Brokers that are down, partitions that are not in sync, and what is unknown."""
     if health.absent:
         yield (
             f"{plural(len(health.absent), 'broker is', 'brokers are')} down"
@@ -399,7 +399,7 @@ def _undecided(answer: Answer, policies: Policies) -> Iterator[Finding]:
     if result is None or step.observed is Observed.DONE:
         return
     if step.observed is Observed.UNKNOWN:
-        # Copies of these records were not looked for.
+        # Copies of these records have not been searched for.
         none = not isinstance(facts.decided, Unavailable) and not any(facts.decided.values())
         if not (none and result.unreplicated):
             return
@@ -470,7 +470,7 @@ class OtherLink:
 
 
 def other_links(links: Iterable[OtherLink]) -> Iterator[Finding]:
-    """Other links whose replication does not run; none blocks the failback."""
+    """Report other links whose replication does not run; none of them blocks the failback."""
     for link in links:
         if isinstance(link.known, Unavailable):
             reason = f"replication state unknown: {link.known.reason}"

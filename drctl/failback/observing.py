@@ -63,7 +63,7 @@ _NO_RESULT = Unavailable("these clusters have no result of drctl gap yet")
 
 
 class Results(NamedTuple):
-    """What `drctl gap` left, the newest first.
+    """Results of `drctl gap` on this host, newest first.
 
     Attributes:
         there: from the source to the target.
@@ -78,7 +78,7 @@ class Results(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FailbackObserver:
-    """Fills in the facts.
+    """Collects the facts about a failback.
 
     Attributes:
         most: maximum number of records to scan for each question.
@@ -264,7 +264,10 @@ class FailbackObserver:
         return found
 
     def _with_filled(self, facts: Facts, source: Cluster, target: Cluster) -> Facts:
-        """Compared only if the source was filled, or has to be."""
+        """Add whether the source's content is a prefix of the target's.
+
+        Read only if reverse replication has ever run, or the source has lost records.
+        """
         origins = {copy: self.link.source_topic(copy) for copy in sorted(target.topics)}
         names = {copy: origin for copy, origin in origins.items() if origin is not None}
         facts = replace(facts, names=names)
@@ -275,7 +278,7 @@ class FailbackObserver:
         return replace(facts, filled=filled is True)
 
     def _apart(self, facts: Facts, source: Cluster, target: Cluster) -> str | Unavailable:
-        """Only once clients are back on the source: before that the clusters differ as expected."""
+        """How the clusters differ; read once clients are back: before that, they always do."""
         if endpoints_lead_to_source(facts) is not True or not clean_there(facts):
             return NOT_LOOKED_AT
         return _answer(lambda: divergence(facts.gaps[0], source, target, *self._readers))
@@ -290,7 +293,7 @@ class FailbackObserver:
         source: Cluster,
         target: Cluster,
     ) -> Copies | Unavailable:
-        """From the boundary, or if that is too much, from the end of the newest result."""
+        """Read drctl's copies from the boundary on; if too many, from the newest result's ends."""
         since = {} if isinstance(boundaries, Unavailable) else boundaries
         whole = not isinstance(boundaries, Unavailable) and span(since, target) <= MOST
         if not whole:

@@ -1,4 +1,4 @@
-"""What observing a failback needs; none of it can write."""
+"""Ports for observing a failback; none of them writes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from drctl.reconcile.progress import Key, Progress
 
 
 class Workers(ConnectorLister, Protocol):
-    """Looks at the connectors of some Connect workers."""
+    """Reads the connectors of Connect workers."""
 
     def kafka_cluster_id(self) -> str:
         """The workers' own Kafka cluster, to which they write by default.
@@ -22,10 +22,10 @@ class Workers(ConnectorLister, Protocol):
         """
 
     def offsets(self, name: str) -> Sequence[Mapping[str, Any]]:
-        """What a connector keeps of how far it got.
+        """The source offsets of a connector.
 
         Raises:
-            UsageError: there is none of this name.
+            UsageError: no connector has this name.
             Unreachable: no worker answered within the deadline.
         """
 

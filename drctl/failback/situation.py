@@ -262,7 +262,7 @@ def _saw_new(each: PartitionResult, facts: Facts) -> bool:
 
 
 def _explained(each: PartitionResult, facts: Facts) -> bool:
-    """Whether reverse replication wrote the later records, by the first one."""
+    """Whether reverse replication wrote the later records, judged by the first one."""
     if isinstance(facts.reverse_start, Unavailable):
         return False
     return facts.reverse_start.get(each.place) is ReverseStart.BOUNDARY
@@ -564,7 +564,7 @@ def situation(facts: Facts) -> Situation:
 
 
 def _chosen(facts: Facts, home: bool | None, proof: Proof) -> ChosenResult:
-    """Choose the result; once clients are back, source growth makes none stale."""
+    """Choose the result; once clients are back, it stays valid although the source grows."""
     if home is not True or proof.holds is False or not facts.gaps:
         return choose(facts)
     newest = facts.gaps[0]

@@ -70,7 +70,7 @@ def unknown(why: str, *, started: bool = False) -> StepState:
 
 
 def after_failback(seen: Situation) -> StepState | None:
-    """The state of steps b to h once clients are back; None where they are not."""
+    """The state of steps b to h once clients are back; None if they are not."""
     if seen.home is not True or seen.proof.holds is False:
         return None
     home = f"clients are back on {seen.facts.source}"
@@ -530,7 +530,7 @@ def _synced(facts: Facts) -> bool:
 
 
 def _pointing(state: EndpointState) -> str:
-    """Where an endpoint points, with its name if that does not say it."""
+    """Where an endpoint points; with its name, unless the description contains it."""
     _kind, _, address = state.endpoint.partition(" ")
     named = address and address in state.message
     return state.message if named else f"{state.endpoint}: {state.message}"

@@ -60,7 +60,7 @@ def start_of(seen: Situation) -> Start:
 
 
 def _behind_what_came(seen: Situation, positions: Mapping[TopicPartition, int]) -> Iterator[str]:
-    """Partitions that are replicated in part and would start again."""
+    """Partitions that are replicated in part and would be replicated again."""
     for place, boundary, came in _started(seen):
         if came is not ReverseStart.BOUNDARY and came is not None:
             yield f"{place}: the first record that arrived is not the first new record"

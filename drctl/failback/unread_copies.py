@@ -82,7 +82,7 @@ def find_copies(
     """The copies from these offsets on, up to the last one.
 
     Args:
-        source_topic: what a topic of the target is called on the source, where names differ.
+        source_topic: returns the name on the source of a target topic, if names differ.
 
     Raises:
         Unreachable: a partition could not be read.
@@ -109,7 +109,7 @@ def held_back(
     """Lower target offsets so that no group skips an original that it has not read.
 
     Args:
-        copy_of: what a topic of the source is called on the target, where names differ.
+        copy_of: returns the name on the target of a source topic, if names differ.
     """
     places = ((each, each.partition.topic, each.partition.partition) for each in wanted)
     return tuple(

@@ -1,7 +1,7 @@
 """Plans which offsets to commit, from the wanted offsets and the current state of the cluster.
 
 Wanted offsets come from a translation, a snapshot, or a run to roll back. Only `look` reads from
-the cluster and nothing writes: the same input gives the same plan.
+the cluster, and nothing writes to it. The same input gives the same plan.
 """
 
 import re

@@ -1,7 +1,9 @@
 """Reads the records before committed offsets on the source: what a group consumed last.
 
-Also some older records (milestones), which help if replication lagged. Ranges of many partitions
-are read with one call of a `RangeReader`.
+These records are called a trail; a step of it is the fingerprint of one record.
+
+Some older records (milestones) are read too: they help if replication lagged. One call of a
+`RangeReader` reads the ranges of many partitions.
 """
 
 from bisect import bisect_left

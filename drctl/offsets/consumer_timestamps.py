@@ -232,7 +232,7 @@ class NewestTimestamps:
                     yield row
                     if row.group is None:
                         continue
-                    value = None  # it cannot be decoded, and invalidates the older one
+                    value = None  # It cannot be decoded; it still replaces the older one.
             newest[key] = (offset, time, value)
         if sum(map(len, self._newest.values())) > self._held:
             self._move_to_store()

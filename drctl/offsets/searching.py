@@ -1,4 +1,4 @@
-"""Finds a trail of consumed records on the target.
+"""Finds a trail, the last records that a group consumed, on the target.
 
 It never skips records: it uses the earliest record that may be the last consumed one. If the last
 consumed record is not on the target, it uses the newest one that is.

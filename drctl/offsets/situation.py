@@ -54,7 +54,7 @@ class SourceGroups:
 def look_at_source(
     link: Carried, groups: GroupReader, wanted: Callable[[str], bool]
 ) -> SourceGroups:
-    """Read the wanted groups of the link; record it if the source is unreachable."""
+    """Read the wanted groups of the link; if the source is unreachable, record why."""
     try:
         everybody = groups.groups()
         names = [g for g in everybody if link.carries_group(g) and wanted(g)]

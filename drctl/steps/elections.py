@@ -70,7 +70,7 @@ class Elected:
     """A partition that has the requested leader.
 
     Attributes:
-        cut: where the kept log ended, according to the new leader's epochs.
+        cut: end of the log that was kept, according to the leader epochs of the new leader.
         lost: how many offsets are known to be lost; None if unknown.
     """
 

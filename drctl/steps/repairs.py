@@ -1,4 +1,4 @@
-"""Brings a target in line with its source: partitions, ACL rules, topic settings, new topics.
+"""Aligns a target with its source: partitions, ACL rules, topic settings, new topics.
 
 Rules and settings can be rolled back. Partitions and topics stay: Kafka cannot remove partitions,
 and drctl deletes no topic.

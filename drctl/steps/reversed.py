@@ -231,7 +231,8 @@ def _refuse_if_running(facts: Facts, reader: LinkReader) -> None:
 def _not_set_by_drctl(source: str, facts: Facts, reader: LinkReader) -> tuple[str, ...]:
     """The partitions that moved, except those that an earlier run set to the source's end offsets.
 
-    A connector that reached the end by copying would have advanced it: copies are replicated back.
+    If the connector had reached the end by copying, the end would have advanced, because copies are
+    replicated back.
     """
     old = reader.reversed()
     ends = log_ends(old.cluster_reader(source), old.topics())

@@ -187,7 +187,7 @@ def _check_resume_offsets(settings: SeedSettings, boundaries: Offsets, reader: L
 
 
 def _reached(kept: int | None, wanted: int | None, before: int | None) -> bool:
-    """Whether the offset is set, or has advanced since; not if it is the higher previous one."""
+    """Whether the offset is set or has advanced since; a higher previous one does not count."""
     if kept == wanted:
         return True
     return kept is not None and kept > (-1 if wanted is None else wanted) and kept != before

@@ -214,7 +214,7 @@ def follow_last_copied(
     source: ClusterReader,
     target: ClusterReader,
 ) -> frozenset[TopicPartition]:
-    """Those of the given target offsets that directly follow the last record on both clusters.
+    """Those of the given target offsets that directly follow the last copied record.
 
     Args:
         at: an offset of each partition of the target.
@@ -265,7 +265,7 @@ def observe_reverse_start(
     source: ClusterReader,
     target: ClusterReader,
 ) -> Arrivals:
-    """By partition of the source; one record of each partition is compared.
+    """How reverse replication started, by source partition; compares one record of each.
 
     Args:
         result: has the source's end offsets.

@@ -89,7 +89,7 @@ def _by_rules(
 
 
 def covering(wanted: Acl, present: Acls) -> Acl | None:
-    """A rule that denies at least as much; None if there is none."""
+    """Find a rule that denies at least as much as this one; None if there is none."""
     return next((rule for rule in present.rules if _denies(rule, wanted)), None)
 
 

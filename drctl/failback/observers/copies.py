@@ -58,7 +58,7 @@ MOST = 50_000
 
 
 def span(since: Mapping[TopicPartition, int], cluster: Cluster) -> int:
-    """How many offsets there are from these on."""
+    """Number of offsets from these to the ends of their logs."""
     logs = ((cluster.logs.get(place), start) for place, start in since.items())
     return sum(max(0, log.end - start) for log, start in logs if isinstance(log, OffsetRange))
 
@@ -163,7 +163,7 @@ def forwarded_headers(
     cluster: Cluster,
     reader: ClusterReader,
 ) -> dict[TopicPartition, int]:
-    """By partition, the first record with drctl's header that is no copy of that cluster's.
+    """By partition, the first record with drctl's header that is not a copy from that cluster.
 
     A Connect filter checks only whether the header exists, not its value.
 
@@ -193,5 +193,5 @@ def same_content(one: object, other: object) -> bool:
 
 
 def content(record: Record | None) -> tuple[object, ...]:
-    """What a copy has in common with its original; empty for None."""
+    """The parts of a record that are equal in its copies; empty for None."""
     return () if record is None else (record.key, record.value, record.timestamp_ms)

@@ -130,7 +130,7 @@ def _up_to_now(since: Mapping[TopicPartition, int], on: Cluster) -> dict[TopicPa
 
 
 def _firsts(result: GapEvidence, on_target: Cluster) -> Iterator[tuple[PartitionResult, int]]:
-    """Where the first and last runs of unreplicated records begin, if the target has grown."""
+    """Where the first and last ranges of unreplicated records begin, if the target has grown."""
     for each in result.partitions:
         if not span({each.copy: _ended(each)}, on_target):
             continue
