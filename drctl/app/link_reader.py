@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from drctl.model.endpoints import EndpointReader
     from drctl.model.fencing import AclReader, FenceProver
     from drctl.model.finding import Finding
+    from drctl.model.health import HealthReader
     from drctl.model.loss import Loss
     from drctl.model.ports import ClusterReader, GroupReader
     from drctl.model.producer_ids import ProducerIdReader
@@ -404,6 +405,11 @@ class ClusterLinkReader(NoFailback):
     def producer_ids(self, name: str) -> "ProducerIdReader":
         """The producer ids of one cluster."""
         found: ProducerIdReader = self._once("producer_ids", name)
+        return found
+
+    def health(self, name: str) -> "HealthReader":
+        """The health of one cluster, and its open transactions."""
+        found: HealthReader = self._once("health", name)
         return found
 
     def fence(self, name: str, settle_s: float) -> "FenceProver":

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from drctl.model.endpoints import EndpointWriter
     from drctl.model.fencing import AclWriter
     from drctl.model.groups import GroupCreator, Positions
+    from drctl.model.health import TransactionWriter
     from drctl.model.ports import GroupWriter
     from drctl.model.producer_ids import ProducerIdWriter
     from drctl.model.repairs import RuleWriter, ShapeWriter
@@ -117,6 +118,10 @@ class ClusterLinkWriter:
     def producer_ids(self, name: str) -> "ProducerIdWriter":
         """Has one cluster skip producer ids; a call takes at most ten seconds."""
         return adapters.writer(name, self.config.cluster(name)).producer_ids
+
+    def transactions(self, name: str) -> "TransactionWriter":
+        """Aborts transactions of one cluster."""
+        return adapters.writer(name, self.config.cluster(name)).transactions
 
     def acls(self, name: str) -> "AclWriter":
         """Changes the ACL rules of one cluster."""

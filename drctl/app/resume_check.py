@@ -31,6 +31,7 @@ from drctl.engine.run_state import Effect, RunState
 from drctl.model.endpoints import EndpointState
 from drctl.model.errors import ConfigError, DrctlError, Refused
 from drctl.model.fencing import PREFIXED, PROBE_TOPIC, may_be_of_a_fence
+from drctl.model.health import BlockingTransaction
 from drctl.model.plan import Json, Step
 from drctl.model.repairs import GROUP, Acl, TopicShape
 from drctl.model.survey import Limit
@@ -467,6 +468,9 @@ class _Rehearsal:
     def producer_ids(self, name: str) -> "_Cluster":
         return self._cluster(name)
 
+    def transactions(self, name: str) -> "_Cluster":
+        return self._cluster(name)
+
     def acls(self, name: str) -> "_Cluster":
         return self._cluster(name)
 
@@ -553,6 +557,12 @@ class _Cluster:
 
     def advance(self, beyond: int) -> Mapping[int, Any]:
         self.writer.require(isinstance(beyond, int), "its target is not a producer id")
+        return {}
+
+    def abort(self, transactions: Collection[BlockingTransaction]) -> Mapping[Any, Any]:
+        """Allowed in the link's topics; only transactions that are still open are aborted."""
+        for each in transactions:
+            self.topic(each.topic)
         return {}
 
     def set_quotas(self, limits: Collection[Limit]) -> Mapping[Limit, Any]:

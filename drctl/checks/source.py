@@ -16,10 +16,10 @@ from drctl.checks.observed import Observed
 from drctl.checks.replication_flow import ReplicationFlow
 from drctl.checks.verdict import Verdict, fail, not_checked, ok, require, require_queried, warn
 from drctl.model.finding import Status
-from drctl.model.health import Locked, OpenTransaction, Silent
+from drctl.model.health import BlockingTransaction, Locked, OpenTransactions, Silent
 from drctl.model.producer_ids import Collision, Producers, collisions
 from drctl.model.text import abort_hanging, find_hanging, plural, quote
-from drctl.model.topology import TopicPartition, Unavailable
+from drctl.model.topology import Unavailable
 
 _REMEDY = (
     "restart the producers when they move to the target: they get new ids; or stop those on the"
@@ -164,62 +164,78 @@ def _arrived(flow: ReplicationFlow) -> str:
     return " and ".join(filter(None, (records, heartbeats)))
 
 
-@check("hanging-transactions", _FAMILY, Status.FAIL, prechecks=Prechecks(PLANNED, PLANNED))
+BLOCKING = "hanging-transactions"
+"""The precheck that refuses transactions that the drain would wait for."""
+
+
+def blocking(transactions: OpenTransactions, now_ms: int) -> tuple[BlockingTransaction, ...]:
+    """Transactions that are hanging, or whose last record is at least 5 minutes old."""
+    return tuple(
+        each
+        for each in all_open(transactions)
+        if each.hanging or (each.timestamp_ms >= 0 and now_ms - each.timestamp_ms >= _OLD_MS)
+    )
+
+
+def described(transaction: BlockingTransaction, now_ms: int) -> str:
+    """A transaction: partition, producer, first offset and age."""
+    name = transaction.transactional_id
+    age_ms = now_ms - transaction.timestamp_ms
+    parts = (
+        f"transactional id {name}" if name else "",
+        f"producer id {transaction.producer_id}",
+        f"epoch {transaction.epoch}",
+        f"open since offset {transaction.since}",
+        f"last record {duration(age_ms)} ago" if transaction.timestamp_ms >= 0 else "",
+        "hanging" if transaction.hanging else "",
+    )
+    return f"{transaction.place} ({', '.join(filter(None, parts))})"
+
+
+def all_open(transactions: OpenTransactions) -> Iterator[BlockingTransaction]:
+    """All of them, without partitions that could not be read."""
+    for place, there in transactions.items():
+        if not isinstance(there, Unavailable):
+            yield from (BlockingTransaction.at(place, each) for each in there)
+
+
+@check(BLOCKING, _FAMILY, Status.FAIL, prechecks=Prechecks(PLANNED, PLANNED))
 def hanging(observed: Observed) -> Iterator[Verdict]:
     """No transaction on the source is hanging or older than 5 minutes."""
-    subject = f"transactions on cluster {observed.link.source}"
-    cluster = observed.link.source
+    cluster, now_ms = observed.link.source, observed.now_ms
+    subject = f"transactions on cluster {cluster}"
     some = f"find them, one topic at a time: {find_hanging(cluster, 'TOPIC')}"
-    by_place = require(observed.transactions, subject, "which are open is", some)
-    transactions, unread = split(by_place)
-    found = [(place, each) for place, there in transactions.items() for each in there]
-    bad = [(p, t) for p, t in found if t.hanging or _age_ms(t, observed) >= _OLD_MS]
-    ageless = [(p, t) for p, t in found if t.timestamp_ms < 0 and not t.hanging]
+    transactions = require(observed.transactions, subject, "which are open is", some)
+    _, unread = split(transactions)
+    found, bad = list(all_open(transactions)), blocking(transactions, now_ms)
+    ageless = [each for each in found if each.timestamp_ms < 0 and not each.hanging]
     if bad:
-        details = several(f"{p} {_described(t, observed)}" for p, t in bad)
         yield fail(
             subject,
             f"hanging or older than 5 minutes: {plural(len(bad), 'open transaction')}",
-            details,
+            several(described(each, now_ms) for each in bad),
             "read_committed replication cannot pass them: the drain would time out",
-            "stop their producers, or abort each of them, for example:"
-            f" {abort_hanging(cluster, bad[0][0], bad[0][1].since)}",
+            f"stop their producers; or pass --override {BLOCKING}=REASON: drctl failover then"
+            " aborts each of them; or abort them yourself, for example:"
+            f" {abort_hanging(cluster, bad[0].place, bad[0].since)}",
         )
     if unread or ageless:
         details = several(
             [f"{p}: {why.reason}" for p, why in unread.items()]
-            + [f"{p} {_described(t, observed)}" for p, t in ageless]
+            + [described(each, now_ms) for each in ageless]
         )
         reason = (
             f"the age of transactions in {plural(len(unread) + len(ageless), 'partition')} is not"
             " known"
         )
-        first = next(iter(unread), None) or ageless[0][0]
+        first = next(iter(unread), None) or ageless[0].place
         yield not_checked(
             subject, reason, f"find them: {find_hanging(cluster, first.topic)}", details
         )
     if not bad and not unread and not ageless:
-        yield ok(
-            subject,
-            f"{plural(len(found), 'open transaction')}, none is old",
-            _oldest(found, observed),
-        )
-
-
-def _oldest(found: list[tuple[TopicPartition, OpenTransaction]], observed: Observed) -> str:
-    ages = [_age_ms(transaction, observed) for _, transaction in found]
-    return f"the oldest wrote {duration(max(ages))} ago" if ages else ""
-
-
-def _described(transaction: OpenTransaction, observed: Observed) -> str:
-    who = transaction.transactional_id or f"producer {transaction.producer_id}"
-    age = _age_ms(transaction, observed)
-    wrote = f", wrote {duration(age)} ago" if transaction.timestamp_ms >= 0 else ""
-    return f"({who}{', hanging' if transaction.hanging else ''}{wrote})"
-
-
-def _age_ms(transaction: OpenTransaction, observed: Observed) -> int:
-    return observed.now_ms - transaction.timestamp_ms if transaction.timestamp_ms >= 0 else -1
+        ages = [now_ms - each.timestamp_ms for each in found]
+        oldest = f"the oldest wrote {duration(max(ages))} ago" if ages else ""
+        yield ok(subject, f"{plural(len(found), 'open transaction')}, none is old", oldest)
 
 
 def _subject(observed: Observed) -> str:

@@ -60,6 +60,17 @@ RULES = (
         needed=True,
     ),
     Rule(
+        Trait.FENCES_WRITES,
+        Trait.ENDS_TRANSACTIONS,
+        "producers that may still write begin new transactions",
+        needed=True,
+    ),
+    Rule(
+        Trait.ENDS_TRANSACTIONS,
+        Trait.DRAINS,
+        "read_committed replication cannot pass an open transaction",
+    ),
+    Rule(
         Trait.DRAINS,
         Trait.STOPS_REPLICATION,
         "records that are not replicated before replication stops never reach the target",

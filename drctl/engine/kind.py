@@ -142,6 +142,7 @@ class Trait(Flag):
     CHANGES = auto()
     """It changes something outside drctl."""
     FENCES_WRITES = auto()
+    ENDS_TRANSACTIONS = auto()
     DRAINS = auto()
     QUIESCES = auto()
     REQUESTS_STOP = auto()

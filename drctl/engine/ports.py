@@ -15,6 +15,7 @@ from drctl.model.endpoints import EndpointReader, EndpointWriter
 from drctl.model.fencing import AclReader, AclWriter, FenceProver
 from drctl.model.finding import Finding
 from drctl.model.groups import GroupCreator
+from drctl.model.health import HealthReader, TransactionWriter
 from drctl.model.loss import Loss
 from drctl.model.ports import ClusterReader, GroupReader, GroupWriter
 from drctl.model.producer_ids import ProducerIdReader, ProducerIdWriter
@@ -281,6 +282,9 @@ class LinkReader(Protocol):
     def producer_ids(self, name: str) -> ProducerIdReader:
         """The producer ids of one cluster."""
 
+    def health(self, name: str) -> HealthReader:
+        """The health of one cluster, and its open transactions."""
+
     def fence(self, name: str, settle_s: float) -> FenceProver:
         """Verifies fences of one cluster."""
 
@@ -444,6 +448,9 @@ class LinkWriter(Protocol):
 
     def producer_ids(self, name: str) -> ProducerIdWriter:
         """Advances the producer ids of one cluster; a call takes at most ten seconds."""
+
+    def transactions(self, name: str) -> TransactionWriter:
+        """Aborts transactions of one cluster."""
 
     def acls(self, name: str) -> AclWriter:
         """Adds and removes the ACL rules of fences on one cluster."""

@@ -22,7 +22,8 @@ Raises:
 """
 
 
-UNDECIDED = "{:,} offsets follow an open transaction: commit or abort it on the source"
+FOLLOW_OPEN = "follow an open transaction"
+UNDECIDED = f"{{:,}} offsets {FOLLOW_OPEN}: commit or abort it on the source"
 
 UNCHANGED_LOOKS = 6
 """A partition unchanged for this many checks is compared even while others change."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from drctl.kafka.journal_reader import JournalTopicReader
     from drctl.kafka.journal_topic import JournalTopic
     from drctl.kafka.ledger_topic import TopicLedger, TopicLedgerReader
+    from drctl.kafka.open_transactions import KafkaTransactionWriter
     from drctl.kafka.own_topics import KafkaProbeWriter
     from drctl.kafka.producer_ids import KafkaProducerIdReader, KafkaProducerIdWriter
     from drctl.kafka.quotas import KafkaQuotaReader, KafkaQuotaWriter
@@ -130,6 +131,11 @@ class KafkaWriter(_Cluster):
 
     producer_ids: "_Part[KafkaProducerIdWriter]" = _Part("producer_ids", "KafkaProducerIdWriter")
     """Advances producer ids."""
+
+    transactions: "_Part[KafkaTransactionWriter]" = _Part(
+        "open_transactions", "KafkaTransactionWriter"
+    )
+    """Aborts transactions."""
 
     elections: "_Part[KafkaElectionWriter]" = _Part("elections", "KafkaElectionWriter")
     """Triggers leader elections."""

@@ -1,7 +1,6 @@
-"""Cluster health, this user's permissions, and open transactions."""
+"""Cluster health, and this user's permissions."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -12,19 +11,7 @@ from drctl.kafka.brokers import Address, Brokers, BrokerSocket, ClusterClient, a
 from drctl.kafka.connection import Connection
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.elections import ask_controller
-from drctl.kafka.leaders import ask_leaders
-from drctl.kafka.offsets import LookUps
-from drctl.kafka.producer_ids import (
-    DESCRIBE_TRANSACTIONS,
-    LIST_TRANSACTIONS,
-    PRODUCERS,
-    DescribedTransaction,
-    PartitionProducers,
-    describe_transactions,
-    list_transactions,
-    read_described,
-    read_listed,
-)
+from drctl.kafka.open_transactions import read_open_transactions
 from drctl.kafka.protocol import (
     INT8,
     INT16,
@@ -40,15 +27,8 @@ from drctl.kafka.protocol import (
 )
 from drctl.kafka.topics import read_configurations
 from drctl.model.errors import ConfigError
-from drctl.model.health import (
-    ClusterHealth,
-    Controller,
-    OpenTransaction,
-    OpenTransactions,
-    Shortage,
-)
-from drctl.model.producer_ids import Producer
-from drctl.model.topology import Mark, TopicPartition, Unavailable
+from drctl.model.health import ClusterHealth, Controller, OpenTransactions, Shortage
+from drctl.model.topology import TopicPartition, Unavailable
 
 DESCRIBE_CLUSTER = Api("DescribeCluster", 60, 0, True, "2.8")
 _INCLUDE_OPERATIONS = 1
@@ -110,111 +90,6 @@ def describe_cluster(
 _NOT_REPORTED = Unavailable(
     "the cluster does not report this user's permissions; grant it DESCRIBE on the cluster"
 )
-
-
-_PROBE_ID = "drctl-nobodys-transaction"
-"""An unused transactional id: a user who may not describe it may not see all transactions."""
-
-_IN_PROGRESS = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """The transactions that the coordinators know.
-
-    Attributes:
-        complete: whether every broker answered, and this user may see all.
-        by_producer: transactions by producer id.
-    """
-
-    complete: bool
-    by_producer: Mapping[int, DescribedTransaction]
-
-
-def read_open_transactions(
-    connection: Connection,
-    brokers: Brokers,
-    partitions: Collection[TopicPartition],
-    deadline: Deadline,
-) -> OpenTransactions:
-    """The open transactions of each partition that has any.
-
-    Raises:
-        Unreachable: no broker answered within the deadline.
-        ConfigError: drctl's own connections do not support the properties.
-    """
-    undecided, found = _undecided(connection, partitions, deadline)
-    if not undecided:
-        return found
-    rows = ask_leaders(connection, brokers, PRODUCERS, undecided, deadline)
-    ids = {p.producer_id for row in rows.values() for p in _open(row)}
-    known = _known(brokers, ids, deadline) if ids else _Known(True, {})
-    # A transaction that ended before its coordinator was asked would look like a hanging one.
-    rows = ask_leaders(connection, brokers, PRODUCERS, undecided, deadline) if ids else rows
-    for place, row in rows.items():
-        if isinstance(row, Unavailable):
-            found[place] = row
-        elif still_open := [each for each in _open(row) if each.producer_id in ids]:
-            found[place] = tuple(_transaction(place, each, known) for each in still_open)
-    return found
-
-
-def _undecided(
-    connection: Connection, partitions: Collection[TopicPartition], deadline: Deadline
-) -> tuple[list[TopicPartition], dict[TopicPartition, "tuple[OpenTransaction, ...] | Unavailable"]]:
-    """Partitions whose last stable offset is less than the end offset, and unreadable ones."""
-    places = list(dict.fromkeys(partitions))
-    questions = [(place, mark) for mark in (Mark.STABLE, Mark.END) for place in places]
-    answers = connection.part(LookUps).ask(questions, deadline, refresh=True)()
-    stable, ends = answers[: len(places)], answers[len(places) :]
-    undecided: list[TopicPartition] = []
-    unreadable: dict[TopicPartition, tuple[OpenTransaction, ...] | Unavailable] = {}
-    for place, low, high in zip(places, stable, ends, strict=True):
-        if isinstance(low, Unavailable):
-            unreadable[place] = low
-        elif isinstance(high, Unavailable):
-            unreadable[place] = high
-        elif low.offset < high.offset:
-            undecided.append(place)
-    return undecided, unreadable
-
-
-def _open(row: PartitionProducers | Unavailable) -> list[Producer]:
-    if isinstance(row, Unavailable):
-        return []
-    return [each for each in row.producers if each.open_since >= 0]
-
-
-def _known(brokers: Brokers, ids: Collection[int], deadline: Deadline) -> _Known:
-    def ask(broker: BrokerSocket) -> tuple[DescribedTransaction, ...] | Unavailable:
-        error, listed = broker.exchange(LIST_TRANSACTIONS, list_transactions(ids), read_listed)
-        if error:
-            return Unavailable(f"{broker.address}: {KafkaError(error).str()}")
-        names = [each.transactional_id for each in listed]
-        body = describe_transactions([*names, _PROBE_ID])
-        return broker.exchange(DESCRIBE_TRANSACTIONS, body, read_described)
-
-    answers = brokers.ask_all(ask, deadline).values()
-    known = [each for each in answers if not isinstance(each, Unavailable)]
-    found = [transaction for each in known for transaction in each]
-    # A listing silently omits transactions that this user may not see.
-    denied = any(t.error == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED for t in found)
-    complete = len(known) == len(answers) and not denied
-    return _Known(complete, {t.producer_id: t for t in found if not t.error})
-
-
-def _transaction(place: TopicPartition, producer: Producer, known: _Known) -> OpenTransaction:
-    mine = known.by_producer.get(producer.producer_id)
-    coordinated = mine is not None and mine.state in _IN_PROGRESS and place in mine.partitions
-    return OpenTransaction(
-        producer.producer_id,
-        producer.epoch,
-        producer.open_since,
-        producer.timestamp_ms,
-        mine.transactional_id if mine else "",
-        mine.state if mine else "",
-        hanging=False if coordinated else (True if known.complete else None),
-    )
 
 
 _MIN_ISR = "min.insync.replicas"

@@ -105,7 +105,7 @@ def _described(*fields: Any) -> DescribedTransaction:
 
 
 _PRODUCERS_REQUEST = body_writer(rows(STRING, array(INT32)))
-_PRODUCER = rows(INT64, INT32, INT32, INT64, skipped(INT32), INT64, into=Producer)
+_PRODUCER = rows(INT64, INT32, INT32, INT64, INT32, INT64, into=Producer)
 
 
 def describe_producers(partitions: Mapping[str, Iterable[int]]) -> bytes:
@@ -117,10 +117,13 @@ read_producers: Read[Sequence[PartitionProducers]] = body_reader(
     only_field, THROTTLE, topic_rows(INT32, INT16, TEXT, _PRODUCER, into=PartitionProducers)
 )
 
-init_producer_id = partial(
-    body_writer(NULLABLE_STRING, INT32, INT64, INT16), None, _UNUSED_TIMEOUT_MS, -1, -1
-)
-"""Request a producer id without a transactional id."""
+_INIT_REQUEST = body_writer(NULLABLE_STRING, INT32, INT64, INT16)
+
+
+def init_producer_id(transactional_id: str | None = None) -> bytes:
+    """Request a producer id; one with a transactional id fences the producer that has it now."""
+    return _INIT_REQUEST(transactional_id, _UNUSED_TIMEOUT_MS, -1, -1)
+
 
 read_init = body_reader(AllocatedId, THROTTLE, INT16, INT64, INT16)
 

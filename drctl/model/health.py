@@ -136,6 +136,7 @@ class OpenTransaction(NamedTuple):
         transactional_id: empty if no coordinator knows the producer.
         state: the coordinator's state; empty if none knows it.
         hanging: no coordinator will ever end it; None if not every broker answered.
+        coordinator_epoch: of the coordinator that last ended a transaction of its producer here.
     """
 
     producer_id: int
@@ -145,10 +146,61 @@ class OpenTransaction(NamedTuple):
     transactional_id: str = ""
     state: str = ""
     hanging: bool | None = None
+    coordinator_epoch: int = -1
 
 
 OpenTransactions = Mapping[TopicPartition, tuple[OpenTransaction, ...] | Unavailable]
 """By partition; those without an open transaction are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockingTransaction:
+    """An open transaction of a partition, with the attributes of `OpenTransaction`."""
+
+    topic: str
+    partition: int
+    producer_id: int
+    epoch: int
+    since: int
+    timestamp_ms: int
+    transactional_id: str = ""
+    hanging: bool | None = None
+
+    @classmethod
+    def at(cls, place: TopicPartition, found: OpenTransaction) -> "BlockingTransaction":
+        """An open transaction with its partition."""
+        return cls(
+            *place,
+            *(found.producer_id, found.epoch, found.since, found.timestamp_ms),
+            *(found.transactional_id, found.hanging),
+        )
+
+    @property
+    def place(self) -> TopicPartition:
+        """Its partition."""
+        return TopicPartition(self.topic, self.partition)
+
+    def is_still(self, found: OpenTransaction) -> bool:
+        """Whether an open transaction of the partition is this one."""
+        same = (self.producer_id, self.epoch, self.since)
+        return (found.producer_id, found.epoch, found.since) == same
+
+
+class TransactionWriter(Protocol):
+    """Aborts transactions."""
+
+    def abort(
+        self, transactions: Collection[BlockingTransaction]
+    ) -> Mapping[BlockingTransaction, Unavailable | None]:
+        """Abort transactions that are still as given; leave all others alone.
+
+        Returns:
+            For each why it was not aborted; None if it was, or has ended before.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+            ConfigError: the properties cannot be used for this.
+        """
 
 
 class HealthReader(Protocol):

@@ -18,6 +18,7 @@ class Producer(NamedTuple):
     Attributes:
         sequence: sequence number of its last record; -1 without a record.
         timestamp_ms: timestamp of its last record; -1 without a record.
+        coordinator_epoch: of the coordinator that last ended a transaction of it here; -1 if none.
         open_since: first offset of its open transaction; -1 if it has none.
     """
 
@@ -25,6 +26,7 @@ class Producer(NamedTuple):
     epoch: int
     sequence: int = -1
     timestamp_ms: int = -1
+    coordinator_epoch: int = -1
     open_since: int = -1
 
 

@@ -283,7 +283,10 @@ def _move_clients(inputs: FailbackInputs) -> Iterator[Step]:
     yield builders.snapshot_state(reverse, "snapshot-state-again")
     yield from builders.stop_source_connectors(reverse)
     yield builders.fence_producers(reverse, Duty.REQUIRED)
-    yield Drain().step("drain", DrainSettings(reverse.target), reverse.timeout_s)
+    yield from builders.abort_transactions(reverse)
+    yield Drain().step(
+        "drain", DrainSettings(reverse.target, source=reverse.source), reverse.timeout_s
+    )
     yield from builders.quiesce_consumers(reverse)
     yield builders.stop_replication(reverse)
     yield builders.prepare_groups(reverse)

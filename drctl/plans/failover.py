@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
+from drctl.checks.source import BLOCKING
 from drctl.engine.kind import BothClusters
 from drctl.engine.source_fence import ALIVE
 from drctl.model.errors import Refused
@@ -54,6 +55,7 @@ from drctl.steps.stop_replication import (
     StopSettings,
 )
 from drctl.steps.switch_endpoint import SwitchEndpoint, SwitchSettings
+from drctl.steps.transactions import AbortSettings, AbortTransactions
 from drctl.steps.verify_clients import ClientsSettings, VerifyClients
 from drctl.steps.waiting import Drain, DrainSettings
 
@@ -101,7 +103,9 @@ def _planned(inputs: PlanInputs) -> Iterator[Step]:
     yield from stop_source_connectors(inputs)
     # A short wait is enough: enable-writes compares the end offsets with these again.
     yield fence_producers(inputs, Duty.REQUIRED, settle_s=_PLANNED_SETTLE_S)
-    yield Drain().step("drain", DrainSettings(inputs.target), inputs.timeout_s)
+    yield from abort_transactions(inputs)
+    draining = DrainSettings(inputs.target, source=inputs.source)
+    yield Drain().step("drain", draining, inputs.timeout_s)
     yield from quiesce_consumers(inputs, translate_ahead=True)
     yield prepare_groups(inputs)
     yield advance_producer_ids(inputs)
@@ -187,6 +191,13 @@ def fence_producers(
         settle_seconds=inputs.settle_s,
     )
     return MANUAL_FENCE.step(identity, manual, timeout_s, duty)
+
+
+def abort_transactions(inputs: PlanInputs, identity: str = "abort-transactions") -> Iterator[Step]:
+    """Abort transactions that block the drain; no step unless their precheck is overridden."""
+    if reason := inputs.overrides.get(BLOCKING):
+        settings = AbortSettings(inputs.source, reason)
+        yield AbortTransactions().step(identity, settings, 60)
 
 
 def acl_fence(inputs: PlanInputs) -> AclFenceSettings:

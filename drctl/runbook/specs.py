@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
+from drctl.checks.source import BLOCKING
 from drctl.config.endpoints import Section, Variable
 from drctl.config.fields import Principal, Text, empty, frozen
 from drctl.config.schema_errors import none_of
@@ -36,6 +37,7 @@ from drctl.steps.prechecks import RunPrechecks
 from drctl.steps.records import FindGap
 from drctl.steps.start_replication import MANUAL_START_REPLICATION, ManualStartSettings
 from drctl.steps.stop_replication import MeasureLoss
+from drctl.steps.transactions import AbortSettings, AbortTransactions
 from drctl.steps.waiting import CONDITIONS, Drain, DrainSettings, Wait
 
 Argv = Annotated[tuple[Text, ...], Field(min_length=1)]
@@ -433,9 +435,16 @@ SPECS: Mapping[str, Spec] = {
     "snapshot-state": _built(builders.snapshot_state),
     "fence-producers": Spec(FenceSettings, _fence),
     "fence-consumers": Spec(FenceSettings, _consumer_fence),
+    "abort-transactions": _plain(
+        AbortTransactions(),
+        lambda inputs: AbortSettings(inputs.source, inputs.overrides.get(BLOCKING, "")),
+        lambda _: 60,
+    ),
     "measure-loss": _plain(MeasureLoss(), builders.both_clusters, lambda _: 30),
     "drain": _plain(
-        Drain(), lambda inputs: DrainSettings(inputs.target), lambda inputs: inputs.timeout_s
+        Drain(),
+        lambda inputs: DrainSettings(inputs.target, source=inputs.source),
+        lambda inputs: inputs.timeout_s,
     ),
     "quiesce-consumers": _plain(
         Quiesce(), lambda inputs: QuiesceSettings(inputs.source), lambda _: 60

@@ -89,6 +89,7 @@ from drctl.steps.stop_replication import (
     StopReplication,
 )
 from drctl.steps.switch_endpoint import SwitchEndpoint
+from drctl.steps.transactions import AbortTransactions
 from drctl.steps.verify_clients import VerifyClients
 from drctl.steps.waiting import Drain, Wait, WaitForCatchUp
 
@@ -97,6 +98,7 @@ _ALL: tuple[StepKind, ...] = (
     SnapshotState(),
     FENCE_PRODUCERS,
     FENCE_CONSUMERS,
+    AbortTransactions(),
     MeasureLoss(),
     Drain(),
     Quiesce(),

@@ -10,6 +10,7 @@ from pydantic import Field
 from drctl.engine.kind import Description, Facts, Polling, Readback, State, Trait
 from drctl.engine.ports import LinkReader
 from drctl.engine.source_fence import CHANGED_AFTER_FENCE
+from drctl.gap.arrival import FOLLOW_OPEN
 from drctl.model.errors import DrctlError, Unreachable
 from drctl.model.health import AuthenticationFailed
 from drctl.model.text import plural
@@ -17,6 +18,7 @@ from drctl.model.topology import Unavailable
 from drctl.steps.records import FindMissing
 from drctl.steps.source_offsets import copies_of
 from drctl.steps.stop_replication import RUNNING
+from drctl.steps.transactions import blocked_by_transactions
 
 
 def _halted(names: Sequence[str], reader: LinkReader) -> Iterator[str]:
@@ -90,10 +92,15 @@ class WaitForCatchUp(Polling[CatchUpSettings, CaughtUpIntent, None]):
 
 @dataclass(frozen=True, slots=True)
 class DrainSettings:
-    """Settings from the plan."""
+    """Settings from the plan.
+
+    Attributes:
+        source: whose open transactions are named while it waits; if empty, none are.
+    """
 
     target: str
     overrides: Mapping[str, str] = field(default_factory=dict)
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +111,12 @@ class DrainIntent:
         second_copies: how many second copies the source is known to hold. Equal records are
             counted, so each of these always counts as missing on the target.
         overridden: why other missing records are overridden; empty if they are not.
+        source: whose open transactions are named.
     """
 
     second_copies: int = 0
     overridden: str = ""
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +141,7 @@ class Drain(Polling[DrainSettings, DrainIntent, DrainFacts]):
         """Derive the allowed differences from earlier steps and overrides."""
         search = facts.of(FindMissing())
         overridden = settings.overrides.get(CHANGED_AFTER_FENCE, "")
-        return DrainIntent(search.duplicated if search else 0, overridden)
+        return DrainIntent(search.duplicated if search else 0, overridden, settings.source)
 
     def verify(self, intent: DrainIntent, reader: LinkReader) -> Readback[DrainFacts]:
         """Compare the clusters as they are now."""
@@ -144,6 +153,8 @@ class Drain(Polling[DrainSettings, DrainIntent, DrainFacts]):
                 f"{plural(len(unproven), 'partition is', 'partitions are')} not verified yet:"
                 f" {unproven[0]}"
             )
+            if any(FOLLOW_OPEN in each for each in unproven):
+                message += blocked_by_transactions(intent.source, reader)
             return Readback(State.WAITING, message, items=unproven)
         records = missing.but_for(second)
         if records:

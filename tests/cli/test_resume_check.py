@@ -32,6 +32,7 @@ from drctl.engine.kind import Readback, State, Trait
 from drctl.engine.run_state import RunState, read_run
 from drctl.model.errors import DamagedJournal, Refused
 from drctl.model.groups import Committed
+from drctl.model.health import BlockingTransaction
 from drctl.model.journal import Entry
 from drctl.model.loss import Mode
 from drctl.model.plan import Plan, Step
@@ -61,10 +62,12 @@ from tests.engine import test_source_connectors as source_connectors
 from tests.engine.crashing import Case, ends, run
 from tests.engine.emptied_cluster import cut, wiped
 from tests.engine.failovers import (
+    ABORTING,
     REVERSED,
     SEEN,
     WITH_SOURCES,
     case,
+    hangs,
     nothing_wrong,
     positions_refused,
 )
@@ -250,6 +253,7 @@ LEGITIMATE: dict[str, Honest] = {
         FenceMethod.COMMAND,
         MIRRORED,
     ),
+    "hanging transactions": Honest(lambda: case(Mode.PLANNED, prepare=hangs, seen=ABORTING)),
     "with source connectors": Honest(lambda: case(Mode.PLANNED, seen=WITH_SOURCES)),
     "failback with source connectors": Honest(source_connectors.home_again),
     "failback": Honest(lambda: failbacks.case(failbacks.nothing_wrong)),
@@ -471,7 +475,16 @@ def moved(group: str, topic: str) -> dict[str, Any]:
     return {"cluster": "secondary", "lines": [[group, topic, 0, None, [7, None, ""]]]}
 
 
+ABORT = Step("abort", "abort-transactions", {"cluster": "primary", "reason": "x"})
+
 INTENTS: dict[str, tuple[Step, dict[str, Any]]] = {
+    "a transaction of another topic": (
+        ABORT,
+        {
+            **{"cluster": "primary", "at_ms": 0},
+            "transactions": [to_json(BlockingTransaction("payroll", 0, 7, 0, 5, 5, "x", None))],
+        },
+    ),
     "another command than its step": (FINE, command(identity="1", already=False, argv=EVIL)),
     "another one of the site": (
         FINE,

@@ -1,5 +1,6 @@
 """Missing records after a fence on real clusters: found cheaply, then verified by content once."""
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -14,6 +15,7 @@ from drctl.config.loading import load
 from drctl.engine.ports import Missing
 from drctl.model.gap import GapResult
 from drctl.model.topology import Record, TopicPartition
+from drctl.steps.waiting import Drain, DrainIntent
 from tests.cluster.link_command import soon
 from tests.conftest import NewTopic
 from tests.lab.cluster_under_test import ClusterUnderTest
@@ -117,5 +119,10 @@ def test_an_open_transaction_is_awaited(
     left_out = f"{topic}-0: 3 offsets follow an open transaction: commit or abort it on the source"
     try:
         soon(lambda: left_out in reader.missing().not_compared)
+        seen = Drain().verify(DrainIntent(source="primary"), reader)
+        named = rf"open on primary: {topic}-0 \(transactional id test-\d+, producer id \d+, epoch"
+        assert re.search(
+            rf"{named} \d+, open since offset 20, last record \d+ s ago\)", seen.message
+        )
     finally:
         primary.close()

@@ -1,10 +1,12 @@
 """Failovers of a link in memory, with and without faults; people do what they are asked to."""
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
 from drctl.engine.kind import Status
 from drctl.model.fencing import Denied, Topics, denials, sign
+from drctl.model.health import OpenTransaction
 from drctl.model.loss import Mode
 from drctl.model.plan import Plan
 from drctl.model.repairs import Acl
@@ -12,7 +14,19 @@ from drctl.plans.failover import failover
 from drctl.plans.inputs import FenceMethod, PlanInputs
 from tests.engine.connect_workers import CONNECT
 from tests.engine.crashing import Case, Change
-from tests.engine.pair import APP, BACK, BATCH, OF_A_PERSON, PRIMARY, SECONDARY, Deed, Pair, linked
+from tests.engine.pair import (
+    APP,
+    AUDIT,
+    BACK,
+    BATCH,
+    OF_A_PERSON,
+    ORDERS,
+    PRIMARY,
+    SECONDARY,
+    Deed,
+    Pair,
+    linked,
+)
 from tests.engine.processes import FENCE
 
 SEEN = PlanInputs(
@@ -36,9 +50,12 @@ REVERSED = replace(SEEN, reverse=(BACK,))
 WITH_SOURCES = replace(SEEN, source_connectors={"shop": "shop"})
 """The same, and a source connector moves with the applications."""
 
+ABORTING = replace(SEEN, overrides={"hanging-transactions": "their producers are gone"})
+"""The same, and hanging transactions are to be aborted."""
+
 SIGNED = "User:drctl-fence-of:"
-UNDONE = frozenset({"groups", "ids"})
-"""Groups that were made ready, and ids that were skipped, stay: the steps say so."""
+UNDONE = frozenset({"groups", "ids", "transactions"})
+"""What was made ready, skipped and aborted stays so: the steps say so."""
 
 
 def plan(mode: Mode, method: FenceMethod = FenceMethod.ACL, seen: PlanInputs = SEEN) -> Plan:
@@ -95,6 +112,21 @@ def by_hand(pair: Pair) -> dict[str, Deed]:
         **{fence: wall(True), f"{fence}.undo": wall(False)},
         **{readers: stop, f"{readers}.undo": start},
     }
+
+
+def hangs(pair: Pair) -> None:
+    """A transaction that no coordinator knows; and one of a producer that writes."""
+    logs = pair.sites[PRIMARY].logs
+    logs.open_[ORDERS] = OpenTransaction(4001, 3, 2, 1000, hanging=True)
+    now_ms = int(time.time() * 1000)
+    logs.open_[AUDIT] = OpenTransaction(4002, 0, 0, now_ms, "young", "Ongoing", hanging=False)
+
+
+def blocked() -> Pair:
+    """A link whose drain such a transaction would block."""
+    pair = linked()
+    hangs(pair)
+    return pair
 
 
 def precheck_fails(pair: Pair) -> None:

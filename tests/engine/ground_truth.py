@@ -44,6 +44,7 @@ MAY_CHANGE: Mapping[str, frozenset[str]] = {
     "groups": frozenset({"prepare-groups"}),
     "positions": frozenset({"commit-offsets"}),
     "ids": frozenset({"advance-producer-ids"}),
+    "transactions": frozenset({"abort-transactions"}),
     "probe_record": frozenset({"enable-writes", "verify-clients"}),
     "endpoint 1": frozenset({"switch-endpoint"}),
     "endpoint 2": frozenset({"switch-endpoint"}),
@@ -102,6 +103,12 @@ def _prepared(pair: Pair, intent: Json) -> bool:
 
 def _skipped(pair: Pair, intent: Json) -> bool:
     return all(isinstance(n, int) and n > intent["beyond"] for n in pair.arrivals.given.values())
+
+
+def _ended(pair: Pair, intent: Json) -> bool:
+    there = pair.sites[intent["cluster"]].logs.open_
+    aborted = {(each["topic"], each["partition"]) for each in intent["transactions"]}
+    return not aborted & there.keys()
 
 
 def _opened(pair: Pair, intent: Json) -> bool:
@@ -295,6 +302,7 @@ TRUTHS: Mapping[str, Truth] = {
     "prepare-groups": _prepared,
     "commit-offsets": _committed,
     "advance-producer-ids": _skipped,
+    "abort-transactions": _ended,
     "enable-writes": _opened,
     "switch-endpoint": _switched,
     "verify-clients": _arrived,

@@ -4,11 +4,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from drctl.model.errors import Unknown, Unreachable
 from drctl.model.fencing import DENY, Denied, Enforcement
 from drctl.model.groups import Committed, Positions
+from drctl.model.health import BlockingTransaction, OpenTransaction, OpenTransactions
 from drctl.model.repairs import Acl, Acls, TopicShape
 from drctl.model.topology import (
     Found,
@@ -165,12 +167,14 @@ class Logs:
 
     Attributes:
         deleted: how often each topic was deleted.
+        open_: transactions that nobody ends.
     """
 
     name: str
     trace: Trace
     logs: dict[TopicPartition, list[Record]] = field(default_factory=dict)
     deleted: Counter[str] = field(default_factory=Counter)
+    open_: dict[TopicPartition, OpenTransaction] = field(default_factory=dict)
 
     def delete(self, topic: str) -> None:
         """Delete a topic; the next write creates it again."""
@@ -226,7 +230,22 @@ class Logs:
     ) -> dict[TopicPartition, PartitionOffsets | Unavailable]:
         self._look()
         ends = {place: len(self.logs.get(place, ())) for place in partitions}
-        return {place: PartitionOffsets(0, end, end) for place, end in ends.items()}
+        stable = {place: each.since for place, each in self.open_.items()}
+        return {p: PartitionOffsets(0, stable.get(p, end), end) for p, end in ends.items()}
+
+    def open_transactions(self, partitions: Collection[TopicPartition]) -> OpenTransactions:
+        self.trace.look(f"transactions of {self.name}")
+        return {place: (self.open_[place],) for place in partitions if place in self.open_}
+
+    def abort(
+        self, transactions: Collection[BlockingTransaction]
+    ) -> dict[BlockingTransaction, Unavailable | None]:
+        answers: dict[BlockingTransaction, Unavailable | None] = {}
+        for each in transactions:
+            what, how = f"transactions of {self.name}", f"abort {each.producer_id} in {each.place}"
+            done = self.trace.change(what, how, partial(self.open_.pop, each.place, None))
+            answers[each] = None if done else NOT_ALLOWED
+        return answers
 
     def look_up(
         self, questions: Sequence[tuple[TopicPartition, int]]

@@ -153,6 +153,7 @@ class Pair:
             "groups": {
                 n: {g: (e.protocol, e.active) for g, e in groups[n].items()} for n in groups
             },
+            "transactions": {n: sorted(site.logs.open_) for n, site in self.sites.items()},
             "ids": self.arrivals.end[0],  # type: ignore[index]
             "connectors": {
                 n: (c.state, c.wanted, dict(c.config), dict(c.kept)) for n, c in connectors
@@ -190,7 +191,10 @@ class Pair:
         """Lose a cluster."""
         self.trace.silent |= {
             f"{what} of {name}"
-            for what in ("logs", "rules", "positions", "groups", "ids", "sources")
+            for what in (
+                *("logs", "rules", "positions", "groups", "ids", "sources"),
+                "transactions",
+            )
         }
 
     def active(self, name: str, group: str) -> bool:

@@ -96,6 +96,9 @@ class Sight:
         found = self.pair.arrivals.producer_ids(ADVANCED if name == self.target else ASKED)
         return SimpleNamespace(in_use=found.in_use, next_ids=found.next_ids)
 
+    def health(self, name: str) -> Logs:
+        return self._site(name).logs
+
     def fence(self, name: str, settle_s: float) -> Any:
         return SimpleNamespace(prove=lambda rules, topics: self._prove(name, rules, topics))
 
@@ -255,6 +258,9 @@ class Grip:
 
     def producer_ids(self, name: str) -> Any:
         return SimpleNamespace(advance=lambda beyond: self._advance(name, beyond))
+
+    def transactions(self, name: str) -> Logs:
+        return self.pair.sites[name].logs
 
     def acls(self, name: str) -> SharedRules:
         rules = self.pair.sites[name].rules

@@ -26,6 +26,7 @@ from tests.engine.crashing import (
     run,
 )
 from tests.engine.failovers import (
+    ABORTING,
     REVERSED,
     SEEN,
     UNDONE,
@@ -33,6 +34,7 @@ from tests.engine.failovers import (
     case,
     denials_of,
     endpoint_refused,
+    hangs,
     named,
     nothing_wrong,
     opening_refused,
@@ -40,7 +42,17 @@ from tests.engine.failovers import (
     positions_refused,
     precheck_fails,
 )
-from tests.engine.pair import BACK, OF_A_PERSON, PRIMARY, SECONDARY, Deed, Pair, linked
+from tests.engine.pair import (
+    AUDIT,
+    BACK,
+    OF_A_PERSON,
+    ORDERS,
+    PRIMARY,
+    SECONDARY,
+    Deed,
+    Pair,
+    linked,
+)
 
 ALL = tuple(product(Mode, FenceMethod, WRONG))
 
@@ -161,6 +173,40 @@ def test_the_end_is_the_same_if_the_old_primary_follows(prepare: Change) -> None
     assert (back.state, bool(back.kept)) == (("RUNNING", True) if follows else ("STOPPED", False))
     twice = Counter(ran.pair.sites[PRIMARY].logs.all_keys()).most_common(1)
     assert twice[0][1] == 1, "nothing came back that it had"
+
+
+@pytest.mark.parametrize("prepare", [nothing_wrong, opening_refused], ids=named)
+def test_hanging_transactions_are_aborted_once_and_no_other(prepare: Change) -> None:
+    def prepared(pair: Pair) -> None:
+        hangs(pair)
+        prepare(pair)
+
+    given = case(Mode.PLANNED, prepare=prepared, seen=ABORTING)
+    ran = run(given)
+    assert ran.first is (Status.DONE if prepare is nothing_wrong else Status.STOPPED)
+    assert ran.pair.state["transactions"][PRIMARY] == [AUDIT], "the other one is young"
+    done = next(each for each in ran.ledger.entries if each.get("step") == "abort-transactions")
+    assert done["intent"]["transactions"][0]["producer_id"] == 4001
+    assert_the_same(given)
+    for number in some(ends(given)):
+        happened = run(given, number).pair.trace.happened
+        aborts = [how for what, how in happened if what == f"transactions of {PRIMARY}" and how]
+        assert aborts == [f"abort 4001 in {ORDERS}"], number
+
+
+def test_a_transaction_that_cannot_be_aborted_ends_the_failover() -> None:
+    def prepared(pair: Pair) -> None:
+        hangs(pair)
+        pair.trace.declined.add(f"transactions of {PRIMARY}")
+
+    given = case(Mode.PLANNED, prepare=prepared, seen=ABORTING)
+    before, ran = given.pair(), run(given)
+    before.settle()
+    assert ran.first is Status.REFUSED
+    (told,) = [each for each in ran.ledger.entries if each["entry"] == What.FAILED]
+    assert "orders-0 (producer id 4001, epoch 3, open since offset 2" in str(told)
+    assert ran.pair.state["transactions"] == before.state["transactions"]
+    assert denials_of(ran.pair) == denials_of(before)
 
 
 def people_know(pair: Pair) -> None:

@@ -27,7 +27,7 @@ from tests.connectors.world import World as Workers
 from tests.elections.test_executing import BEHIND, LED, Cluster, planned
 from tests.engine import repairs
 from tests.engine.emptied_cluster import cut, wiped
-from tests.engine.failovers import REVERSED, SEEN, WITH_SOURCES, by_hand, plan
+from tests.engine.failovers import ABORTING, REVERSED, SEEN, WITH_SOURCES, blocked, by_hand, plan
 from tests.engine.memory_clusters import Trace
 from tests.engine.pair import BACK, PRIMARY, SECONDARY, Deed, Pair, linked
 from tests.engine.processes import FENCE, MIRROR, Process
@@ -96,6 +96,7 @@ def plans() -> Iterator[tuple[Plan, Callable[[], Pair]]]:
     """Return plans that contain all kinds except those of repairs."""
     for mode, method in product(Mode, FenceMethod):
         yield plan(mode, method), linked
+    yield plan(Mode.PLANNED, seen=ABORTING), blocked
     for seen in (BY_HAND, BY_COMMAND, REVERSED, WITH_SOURCES):
         yield plan(Mode.PLANNED, seen=seen), linked
         for method in FenceMethod:

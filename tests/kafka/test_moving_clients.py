@@ -1,11 +1,14 @@
 """Clients that move from one cluster to the other without a restart, and what must come first."""
 
+import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 from uuid import uuid4
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Message, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
+from confluent_kafka import TopicPartition as Partition
 from confluent_kafka.admin import NewTopic
 
 from drctl.kafka.acls import KafkaAclReader, KafkaAclWriter
@@ -13,13 +16,16 @@ from drctl.kafka.connection import Connection
 from drctl.kafka.group_offsets import KafkaGroupWriter
 from drctl.kafka.groups import KafkaGroupReader
 from drctl.kafka.health import KafkaHealthReader
+from drctl.kafka.open_transactions import KafkaTransactionWriter
 from drctl.kafka.producer_ids import BLOCK, KafkaProducerIdReader, KafkaProducerIdWriter
 from drctl.lab.waiting import Patience
 from drctl.model.fencing import Denied, Topics, denials
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState
+from drctl.model.health import BlockingTransaction
 from drctl.model.producer_ids import Advanced, collisions, highest
 from drctl.model.repairs import Acl, Acls
 from drctl.model.topology import TopicPartition, Unavailable
+from tests.kafka.hanging import hang
 from tests.kafka.moving import QUIET, MovingAddress, SmallCluster
 
 pytestmark = pytest.mark.jvm
@@ -94,7 +100,6 @@ def write(producer: Producer, place: TopicPartition, count: int) -> list[int]:
 
 
 def end(cluster: SmallCluster, place: TopicPartition) -> int:
-    from confluent_kafka import TopicPartition as Partition
     from confluent_kafka.admin import OffsetSpec
 
     admin = cluster.admin()
@@ -365,3 +370,60 @@ def test_a_transaction_that_moved_hangs(pair: Pair) -> None:
         (found,) = reader.open_transactions([place])[place]  # type: ignore[misc]
     assert (found.since, found.transactional_id, found.state) == (0, "", "")
     assert found.hanging is True
+
+
+def blocking(reader: KafkaHealthReader, *places: TopicPartition) -> list[BlockingTransaction]:
+    """The open transactions of these partitions."""
+    found = reader.open_transactions(places)
+    return [BlockingTransaction.at(p, each) for p, there in found.items() for each in there]  # type: ignore[union-attr]
+
+
+def test_hanging_transactions_are_aborted_and_no_other(pair: Pair) -> None:
+    place, now_ms = pair.topic(), int(time.time() * 1000)
+    for number in (8001, 8002):
+        values = [b"%d" % number]
+        hang(pair.source.properties, place, now_ms, producer_id=number, values=values)
+    other = Producer({**pair.source.properties, "transactional.id": f"x-{uuid4()}"}, logger=QUIET)
+    other.init_transactions(30)
+    other.begin_transaction()
+    write(other, place, 1)
+    connection = Connection("primary", pair.source.properties)
+    with KafkaHealthReader(connection) as reader, KafkaTransactionWriter(connection) as writer:
+        first, second, young = blocking(reader, place)
+        assert [each.hanging for each in (first, second, young)] == [True, True, False]
+        assert (first.producer_id, first.since, second.since) == (8001, 0, 1)
+        another = replace(second, since=77)
+        wrote = replace(second, timestamp_ms=5)
+        answers = writer.abort([first, another, wrote])
+        assert answers[first] is None
+        assert answers[another] is None
+        assert "wrote again" in str(answers[wrote])
+        assert blocking(reader, place) == [second, young]
+        assert writer.abort([first, second]) == {first: None, second: None}
+        assert blocking(reader, place) == [young]
+    other.commit_transaction(30)
+    reading = Consumer({**pair.source.properties, "group.id": f"g-{uuid4()}"}, logger=QUIET)
+    reading.assign([Partition(*place, 0)])
+    assert [each.value() for each in reading.consume(1, 20)] == [b"v"], "only what was committed"
+    reading.close()
+
+
+def test_a_transaction_of_a_silent_producer_is_aborted_by_its_coordinator(pair: Pair) -> None:
+    places, name = (pair.topic(), pair.topic()), f"silent-{uuid4().hex[:8]}"
+    settings = {"transactional.id": name}
+    producer = Producer({**pair.source.properties, **settings}, logger=QUIET)
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for place in places:
+        write(producer, place, 2)
+    connection = Connection("primary", pair.source.properties)
+    with KafkaHealthReader(connection) as reader, KafkaTransactionWriter(connection) as writer:
+        found = blocking(reader, *places)
+        assert [(each.transactional_id, each.hanging) for each in found] == [(name, False)] * 2
+        another = replace(found[0], epoch=found[0].epoch + 1)
+        assert writer.abort([another]) == {another: None}
+        assert blocking(reader, *places) == found, "of another epoch: left alone"
+        assert writer.abort(found) == dict.fromkeys(found)
+        assert Patience.of(20).wait_until(lambda: blocking(reader, *places) == [])
+    with pytest.raises(KafkaException, match=r"(?i)fenced"):
+        producer.commit_transaction(30)

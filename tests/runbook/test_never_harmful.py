@@ -25,6 +25,7 @@ SHORT: tuple[Mapping[str, Any], ...] = (
     {"step": "preflight"},
     {"step": "snapshot-state"},
     {"step": "fence-producers"},
+    {"step": "abort-transactions"},
     {"step": "drain"},
     {"step": "quiesce-consumers"},
     {"step": "stop-replication"},

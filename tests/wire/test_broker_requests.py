@@ -14,6 +14,7 @@ from drctl.kafka import (
     group_requests,
     health,
     offsets,
+    open_transactions,
     producer_ids,
     protocol,
     quotas,
@@ -21,6 +22,7 @@ from drctl.kafka import (
 )
 from drctl.kafka.protocol import Api
 from drctl.model.groups import Committed
+from drctl.model.health import OpenTransaction
 from drctl.model.producer_ids import Producer
 from drctl.model.repairs import Acl
 from drctl.model.survey import BrokerFeatures, Limit
@@ -47,6 +49,13 @@ AT = "00000001 0000000000000005 00000007"
 WRITTEN = [
     (producer_ids.describe_producers({"t": [1, 2]}), "02 0274 03 00000001 00000002 00 00"),
     (producer_ids.init_producer_id(), "00 0000ea60 ffffffffffffffff ffff 00"),
+    (producer_ids.init_producer_id("x"), "0278 0000ea60 ffffffffffffffff ffff 00"),
+    (
+        open_transactions.write_abort_markers(
+            [(TopicPartition("t", 1), OpenTransaction(7, 2, 5, 0, coordinator_epoch=3))]
+        ),
+        "02 0000000000000007 0002 00 02 0274 02 00000001 00 00000003 00 00",
+    ),
     (producer_ids.list_transactions([7]), "01 02 0000000000000007 00"),
     (producer_ids.describe_transactions(["x"]), "02 0278 00"),
     (elections.describe_quorum(), f"02 {QUORUM} 02 00000000 00 00 00"),
@@ -129,9 +138,14 @@ READ: list[tuple[Any, str, Any]] = [
     (
         producer_ids.read_producers,
         f"00000000 02 0274 03 00000001 0000 00 02 {PRODUCER} 00 00000002 0006 0362 79 01 00 00 00",
-        (("t", 1, 0, "", (Producer(7, 1, 19, 1_700_000_000_000, 5),)), ("t", 2, 6, "by", ())),
+        (("t", 1, 0, "", (Producer(7, 1, 19, 1_700_000_000_000, 2, 5),)), ("t", 2, 6, "by", ())),
     ),
     (producer_ids.read_init, "00000000 0000 00000000000003e8 0000 00", (0, 1000, 0)),
+    (
+        open_transactions.read_marked,
+        "02 0000000000000007 02 0274 03 00000001 0006 00 00000002 0000 00 00 00 00",
+        (("t", 2, 0), ("t", 1, 6)),
+    ),
     (
         producer_ids.read_listed,
         f"00000000 0000 01 02 0278 0000000000000007 {ONGOING} 00 00",
