@@ -114,7 +114,7 @@ def test_fetches_once(example: Callable[[], None], settings: Path, repository: P
     assert again == []
 
 
-def test_the_settings_may_stand_in_the_environment(
+def test_settings_can_come_from_the_environment(
     example: Callable[[], None], settings: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRCTL_IVY_SETTINGS", str(settings))
@@ -135,7 +135,7 @@ def test_nothing_cached_and_no_network(example: Callable[[], None], nowhere: Pat
     assert "--ivy-settings" in error.hint
 
 
-def test_another_jar_than_committed_is_not_kept(
+def test_a_jar_with_another_checksum_is_not_kept(
     example: Callable[[], None], settings: Path, repository: Path
 ) -> None:
     (jar,) = repository.rglob("second-1.0.jar")
@@ -147,7 +147,7 @@ def test_another_jar_than_committed_is_not_kept(
     assert len(resolve("example", progress=silent, ivy_settings=settings)) == 2
 
 
-def test_a_dependency_more_than_committed(
+def test_an_unexpected_dependency(
     example: Callable[[], None], settings: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fewer = {"first-1.0.jar": _sum(settings.parent, "first-1.0.jar")}
@@ -156,7 +156,7 @@ def test_a_dependency_more_than_committed(
         resolve("example", progress=silent, ivy_settings=settings)
 
 
-def test_another_release_is_verified_from_the_second_start_on(
+def test_other_releases_are_verified_from_the_second_start_on(
     other_release: Path, settings: Path
 ) -> None:
     said: list[str] = []
@@ -214,7 +214,7 @@ def test_two_processes_at_once(example: Callable[[], None], settings: Path) -> N
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_the_real_sets_are_whole(name: str) -> None:
+def test_the_real_sets_are_complete(name: str) -> None:
     paths = resolve(name, progress=silent)
     assert {path.name for path in paths} == set(committed_sums(name))
     assert all(path.is_file() for path in paths)

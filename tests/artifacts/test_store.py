@@ -17,13 +17,13 @@ def shelf(tmp_path: Path) -> Shelf:
     return Shelf("some", tmp_path, sums)
 
 
-def test_a_sound_shelf_passes_again_and_again(shelf: Shelf) -> None:
+def test_valid_jars_pass_repeatedly(shelf: Shelf) -> None:
     shelf.check()
     shelf.check()
     assert [path.name for path in shelf.paths] == ["a.jar", "b.jar"]
 
 
-def test_a_changed_jar_is_found_after_it_was_found_good(shelf: Shelf) -> None:
+def test_a_jar_that_changed_after_verification_is_found(shelf: Shelf) -> None:
     shelf.check()
     (shelf.folder / "b.jar").write_bytes(b"B.jar" * 10)
     with pytest.raises(CorruptArtifact) as caught:
@@ -33,41 +33,41 @@ def test_a_changed_jar_is_found_after_it_was_found_good(shelf: Shelf) -> None:
     assert caught.value.hint == f"delete it and retry: rm '{shelf.folder / 'b.jar'}'"
 
 
-def test_a_jar_that_was_bad_from_the_start_never_passes(shelf: Shelf) -> None:
+def test_an_invalid_jar_never_passes(shelf: Shelf) -> None:
     (shelf.folder / "a.jar").write_bytes(b"")
     for _ in range(2):
         with pytest.raises(CorruptArtifact, match=r"a\.jar is corrupt"):
             shelf.check()
 
 
-def test_the_same_bytes_with_another_time_pass(shelf: Shelf) -> None:
+def test_a_new_modification_time_does_not_matter(shelf: Shelf) -> None:
     shelf.check()
     os.utime(shelf.folder / "a.jar", ns=(1, 1))
     shelf.check()
 
 
-def test_a_jar_too_many_is_named(shelf: Shelf) -> None:
+def test_an_extra_jar_is_named(shelf: Shelf) -> None:
     shelf.check()
     (shelf.folder / "c.jar").write_bytes(b"")
     with pytest.raises(CorruptArtifact, match=r"c\.jar is not one of the some jars"):
         shelf.check()
 
 
-def test_a_jar_too_few_is_named(shelf: Shelf) -> None:
+def test_a_missing_jar_is_named(shelf: Shelf) -> None:
     (shelf.folder / "a.jar").unlink()
     assert shelf.missing()
     with pytest.raises(CorruptArtifact, match=r"fetched some jars do not include a\.jar"):
         shelf.check_bytes()
 
 
-def test_a_spoilt_stamp_only_costs_a_full_check(shelf: Shelf) -> None:
+def test_a_damaged_stamp_causes_a_full_check(shelf: Shelf) -> None:
     shelf.check()
     (shelf.folder / "checked.json").write_text("{", encoding="utf-8")
     shelf.check()
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_every_set_has_its_sums(name: str) -> None:
+def test_every_set_has_checksums(name: str) -> None:
     sums = committed_sums(name)
     for module in SETS[name].modules:
         assert f"{module.name}-{module.revision}.jar" in sums
@@ -78,7 +78,7 @@ def test_the_connector_is_four_jars() -> None:
     assert len(committed_sums("spark-connector")) == 4
 
 
-def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DRCTL_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
     assert cache_dir() == Path("/somewhere/drctl")

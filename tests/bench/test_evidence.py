@@ -14,7 +14,7 @@ LOGS = st.integers(1, 20_000).flatmap(
 
 
 @given(LOGS)
-def test_syncs_begin_and_end_with_the_log_and_are_no_further_apart_than_allowed(log: Log) -> None:
+def test_syncs_cover_the_log_at_the_configured_distance(log: Log) -> None:
     written = syncs(log)
     assert written[0].downstream == 0
     assert written[-1].upstream == len(log.times) - 1
@@ -23,7 +23,7 @@ def test_syncs_begin_and_end_with_the_log_and_are_no_further_apart_than_allowed(
 
 
 @given(LOGS)
-def test_few_syncs_are_remembered_and_old_ones_more_sparsely(log: Log) -> None:
+def test_old_syncs_are_sparse(log: Log) -> None:
     kept = remembered(syncs(log))
     assert len(kept) <= 64
     behind = [kept[-1].upstream - sync.upstream for sync in kept[1:]]
@@ -31,7 +31,7 @@ def test_few_syncs_are_remembered_and_old_ones_more_sparsely(log: Log) -> None:
 
 
 @given(LOGS, st.data())
-def test_no_answer_leads_beyond_the_position(log: Log, data: st.DataObject) -> None:
+def test_no_translation_skips_records(log: Log, data: st.DataObject) -> None:
     offset = data.draw(st.integers(log.skipped + 1, len(log.times)))
     exact = log.exact(offset)
     by_all, by_few = (translated(known, offset) for known in (syncs(log), remembered(syncs(log))))

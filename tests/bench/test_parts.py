@@ -28,7 +28,7 @@ def world(crowd: Crowd) -> World:
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_the_first_records_are_lost_unless_the_mirror_is_whole(whole: bool) -> None:
+def test_the_first_records_are_missing_unless_the_mirror_is_complete(whole: bool) -> None:
     crowd = Crowd("moved", 12, 2, 4, 4_000, whole)
     made = world(crowd)
     skipped = sum(log.skipped for log in made.logs.values())
@@ -41,7 +41,7 @@ def test_the_first_records_are_lost_unless_the_mirror_is_whole(whole: bool) -> N
     )
 
 
-def test_records_read_again_are_added_up_and_skipped_ones_refused() -> None:
+def test_records_read_again_are_summed_and_skipped_ones_rejected() -> None:
     made = World(Crowd("g", 1, 1, 1, 10), {PLACE: Log([0] * 10, 2)}, {"g": {PLACE: 8}})
     assert made.read_again({"g": {PLACE: 6}}) == 0
     assert made.read_again({"g": {PLACE: 1}}) == 5
@@ -60,7 +60,7 @@ def test_positions_of_a_translation() -> None:
 
 
 @pytest.mark.parametrize(("keys", "distinct"), [(8, 8), (100, 20)])
-def test_timestamps_take_turns_and_keep_to_their_partition(keys: int, distinct: int) -> None:
+def test_timestamps_alternate_within_their_partition(keys: int, distinct: int) -> None:
     found = dump.messages(keys, range(20), 1_000)
     assert len({m.key for m in found}) == distinct
     assert len({(m.key, m.partition) for m in found}) == distinct
@@ -70,14 +70,14 @@ def test_timestamps_take_turns_and_keep_to_their_partition(keys: int, distinct: 
 
 
 @pytest.mark.slow
-def test_lines_are_counted_and_the_last_is_kept() -> None:
+def test_lines_are_counted_and_the_last_is_returned() -> None:
     program = "for n in range(300_000): print('x' * 10, n)"
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
         assert dump._counted(process) == (300_000, b"x" * 10 + b" 299999")
         assert process.wait(30) == 0
 
 
-def test_the_peak_of_a_process_is_seen_after_it_let_go() -> None:
+def test_the_memory_peak_of_a_process_is_measured() -> None:
     program = "held = bytearray(80 << 20); del held; print(flush=True); input()"
     process = subprocess.Popen(
         [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE

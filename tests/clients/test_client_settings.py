@@ -233,7 +233,7 @@ def test_a_setting(name: str, of: ClientConfig, status: Status, reason: str) -> 
     assert bool(found.remedy) == (status is not OK)
 
 
-def test_each_check_says_everything_that_it_can_say() -> None:
+def test_each_check_has_every_finding() -> None:
     seen = {
         check.name: {s for n, _, s, _ in CASES if f"client-{n}" == check.name}
         for check in CLIENT_CHECKS
@@ -252,7 +252,7 @@ def test_each_check_says_everything_that_it_can_say() -> None:
         ),
     ],
 )
-def test_what_does_not_concern_a_client_is_not_said(of: ClientConfig, silent: set[str]) -> None:
+def test_irrelevant_settings_are_not_reported(of: ClientConfig, silent: set[str]) -> None:
     names = {check.name for check in CLIENT_CHECKS} - {"client-interceptor"}
     assert {finding.check for finding in client_findings(of)} == names - silent
 
@@ -264,7 +264,7 @@ def test_no_other_value_is_shown() -> None:
 
 
 @pytest.mark.parametrize("library", list(Library))
-def test_clients_that_were_seen_to_move(library: Library) -> None:
+def test_clients_that_were_measured_to_move(library: Library) -> None:
     for each in profiles.advised(library.value):
         values = {**each.given, **({} if each.produces else GROUP)}
         found = client_findings(client(library, values=values))
@@ -273,7 +273,7 @@ def test_clients_that_were_seen_to_move(library: Library) -> None:
 
 
 @pytest.mark.parametrize("library", list(Library))
-def test_clients_that_were_seen_to_stay(library: Library) -> None:
+def test_clients_that_were_measured_to_stay(library: Library) -> None:
     for each in profiles.stuck(library.value):
         found = client_findings(client(library, values=each.given))
         bad = [f.status for f in found if f.status is not OK and f.check not in ORDER]
@@ -289,7 +289,7 @@ def test_clients_that_were_seen_to_stay(library: Library) -> None:
         ({"sasl.username": "app", "key.deserializer": "x"}, None),
     ],
 )
-def test_whose_settings_they_are(values: Mapping[str, str], library: Library | None) -> None:
+def test_the_library_of_the_settings(values: Mapping[str, str], library: Library | None) -> None:
     assert library_of(values) is library
 
 
@@ -344,7 +344,7 @@ def test_defaults_of_librdkafka() -> None:
     "values",
     [{"acks": "1"}, {"message.send.max.retries": "0"}, {"max.in.flight": "9"}, {"acks": "all"}],
 )
-def test_librdkafka_rejects_what_cannot_be_idempotent(values: dict[str, str]) -> None:
+def test_librdkafka_rejects_settings_without_idempotence(values: dict[str, str]) -> None:
     given = {"enable.idempotence": "true", **values}
     found = said("client-idempotence", client(LIBRDKAFKA, values=given))
     assert found is not None
@@ -370,7 +370,7 @@ def test_defaults_of_java() -> None:
         assert real[key].lower() == value, key
 
 
-def test_the_page_tells_every_check() -> None:
+def test_the_page_describes_every_check() -> None:
     told = {
         row[0].strip("`"): row[1:]
         for row in rows(page("docs/howto/clients.md").section("## Checks"))
@@ -382,6 +382,6 @@ def test_the_page_tells_every_check() -> None:
         assert worse == (", ".join(check.worse) or "-")
 
 
-def test_the_page_advises_what_was_measured() -> None:
+def test_the_page_recommends_measured_settings() -> None:
     shown = [read_properties(block) for block in page("docs/howto/clients.md").blocks("properties")]
     assert shown == [profiles.ADVISED["librdkafka"], profiles.ADVISED["java"]]

@@ -91,7 +91,7 @@ def of_both(*kinds: Sequence[Client]) -> list[Client]:
     return [client for kind in kinds for client in kind]
 
 
-def test_a_proxy_moves_clients_although_the_source_lives(scene: Stage) -> None:
+def test_a_proxy_moves_clients_of_a_running_source(scene: Stage) -> None:
     topic = scene.topic()
     backend = scene.proxy.opened()
     before = backend.seen()
@@ -115,7 +115,7 @@ def test_a_proxy_moves_clients_although_the_source_lives(scene: Stage) -> None:
 
 
 @pytest.mark.nightly
-def test_a_name_moves_clients_of_a_source_that_is_cut_off(scene: Stage, tmp_path: Path) -> None:
+def test_a_dns_name_moves_clients_of_an_unreachable_source(scene: Stage, tmp_path: Path) -> None:
     topic = scene.topic()
     record = scene.name.opened(tmp_path)
     before = record.seen()
@@ -140,7 +140,7 @@ def test_a_name_moves_clients_of_a_source_that_is_cut_off(scene: Stage, tmp_path
 
 
 @pytest.mark.nightly
-def test_a_name_moves_nobody_until_the_source_is_gone(scene: Stage, tmp_path: Path) -> None:
+def test_a_dns_name_moves_no_client_of_a_running_source(scene: Stage, tmp_path: Path) -> None:
     topic = scene.topic()
     record = scene.name.opened(tmp_path)
     before = record.seen()

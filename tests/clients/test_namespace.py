@@ -23,7 +23,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_what_a_killed_test_left_is_removed_by_the_next() -> None:
+def test_leftovers_of_a_killed_test_are_removed() -> None:
     if reason := namespace.obstacle():
         pytest.skip(reason)
     killed = subprocess.run(

@@ -16,7 +16,7 @@ def test_there_are_cases() -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda path: path.stem)
-def test_says_everything_that_is_wrong(case: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_errors_are_reported(case: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(case.parent)
     with pytest.raises(ConfigError) as caught:
         load(Path(case.name))
@@ -29,7 +29,7 @@ def test_says_everything_that_is_wrong(case: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda path: path.stem)
-def test_shows_no_secret_and_no_control_character(
+def test_no_secret_and_no_control_character_is_shown(
     case: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(case.parent)
@@ -40,5 +40,5 @@ def test_shows_no_secret_and_no_control_character(
     assert all(line.isprintable() for line in caught.value.message.split("\n"))
 
 
-def test_no_tag_of_a_file_was_executed() -> None:
+def test_yaml_tags_are_not_executed() -> None:
     assert not Path("/tmp/drctl-was-here").exists()

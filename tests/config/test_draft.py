@@ -144,25 +144,25 @@ def test_two_names_of_one_cluster() -> None:
         must_differ(FIRST, Seen("secondary", "s:1", "id-of-primary", ()))
 
 
-def test_topics_are_patterns_that_match_only_themselves() -> None:
+def test_drafted_topic_patterns_match_only_one_topic() -> None:
     first = Seen("primary", "p:1", "1", ("a.b", "aXb", "only-here"))
     made = Draft(first, Seen("secondary", "s:1", "2", ("a.b", "aXb")), ())
     link = read(made.text(), Path("x.yaml")).link()
     assert link.topics_of(["a.b", "aXb", "a-b", "only-here"]) == ("a.b", "aXb")
 
 
-def test_a_short_class_name_is_known_too() -> None:
+def test_a_short_class_name_is_recognized() -> None:
     assert mirrors({"m": {"connector.class": "MirrorSource"}})[0].kind == "mirrormaker2"
 
 
 @settings(deadline=None)
 @given(st.text(st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"])))
-def test_words_are_read_back_as_they_were(text: str) -> None:
+def test_texts_survive_a_round_trip(text: str) -> None:
     assert yaml.safe_load(f"a: {word(text)}") == {"a": text}
     assert yaml.safe_load(f"a: {words([text])}") == {"a": [text]}
 
 
-def test_a_file_is_written_once_and_for_its_owner_only(tmp_path: Path) -> None:
+def test_a_file_is_private_and_never_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "drctl.yaml"
     write_new(path, "new")
     assert path.stat().st_mode & 0o777 == 0o600

@@ -43,7 +43,7 @@ def test_topics(topics: str, rest: str, carried: tuple[str, ...]) -> None:
         assert found == carried
 
 
-def test_what_mirrormaker_never_copies_is_not_missed() -> None:
+def test_topics_that_mirrormaker_never_replicates_are_ignored() -> None:
     own = ("heartbeats", "mm2-offset-syncs.b.internal", "x.checkpoints.internal", "t.replica")
     mirrored = link("['.*']", replicator="{kind: mirrormaker2}")
     copied = ("orders", "orders-internal", "orders.internal")
@@ -83,19 +83,19 @@ TWO = (
         (TWO.split("\n")[0], None, "x.yaml has no links", "add a link under `links:`"),
     ],
 )
-def test_which_link(text: str, name: str | None, message: str, hint: str) -> None:
+def test_choosing_a_link(text: str, name: str | None, message: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
         read(text, Path("x.yaml")).link(name)
     assert (caught.value.message, caught.value.hint) == (message, hint)
 
 
-def test_a_link_knows_its_ends() -> None:
+def test_source_and_target_of_a_link() -> None:
     found = read(TWO, Path("x.yaml")).link("back")
     assert (found.name, found.source, found.target) == ("back", "b", "a")
     assert found.source_config.client_properties({}) == {"bootstrap.servers": "b:1"}
 
 
-def test_a_cluster_by_itself_is_no_link_that_a_file_can_have() -> None:
+def test_a_link_needs_two_clusters() -> None:
     config = read(TWO, Path("x.yaml"))
     alone = config.over(None, "b")
     assert (alone.name, alone.source, alone.target) == ("cluster:b", "b", "b")

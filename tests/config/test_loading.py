@@ -58,7 +58,7 @@ state_dir: .drctl
 """
 
 
-def test_the_contract_s_own_example() -> None:
+def test_the_example_of_the_command_contract() -> None:
     config = read(CONTRACT, Path("/etc/dr/drctl.yaml"))
     link = config.link()
     replicator = link.settings.replicator
@@ -98,7 +98,7 @@ def test_the_contract_s_own_example() -> None:
     }
 
 
-def test_what_is_left_out_has_a_default() -> None:
+def test_omitted_keys_have_defaults() -> None:
     text = (
         "clusters: {a: {bootstrap: 'a:1', properties: }, b: {bootstrap: 'b:1'}}\n"
         "links: {main: {from: a, to: b, topics: [x], fence: }}\npolicy:\n"
@@ -141,7 +141,7 @@ def test_a_configuration_cannot_be_changed() -> None:
         config.spark.conf["x"] = config.spark.conf["spark.speculation"]  # type: ignore[index]
 
 
-def test_looked_for_in_this_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_order_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError) as caught:
         find(None, {})
@@ -169,7 +169,7 @@ def test_a_named_file_must_exist(path: Path | None, environ: dict[str, str], sai
     assert caught.value.message == said
 
 
-def test_what_is_no_file_cannot_be_read(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         load(tmp_path)
     assert caught.value.message == f"{tmp_path}: cannot be read: Is a directory"

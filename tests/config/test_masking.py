@@ -27,13 +27,13 @@ KEY = (
 )
 
 
-def test_one_line_of_a_secret_of_several_is_masked_alone() -> None:
+def test_each_line_of_a_multiline_secret_is_masked() -> None:
     told = conceal("read MIIEvQIBADANBgkqhkiG9w0BAQEF of -----BEGIN PRIVATE KEY-----", [KEY])
     assert told == "read *** of -----BEGIN PRIVATE KEY-----"
     assert conceal(json.dumps(KEY), [KEY]) == '"***"'
 
 
-def test_certificates_are_no_secrets() -> None:
+def test_certificates_are_not_masked() -> None:
     both = KEY + "-----BEGIN CERTIFICATE-----\nMIIDdzCCAl+g\n-----END CERTIFICATE-----\n"
     assert conceal("MIIDdzCCAl+g", [both]) == "MIIDdzCCAl+g"
     assert conceal("AASCBKcwggSjAgEAAoIBAQ", [both]) == "***"
@@ -53,12 +53,12 @@ def test_certificates_are_no_secrets() -> None:
         "p/q?r's\\\\t\"ü",
     ],
 )
-def test_a_secret_is_known_in_whatever_form_it_is_written(written: str) -> None:
+def test_a_secret_is_masked_in_every_encoding(written: str) -> None:
     remember(["p/q?r's\\t\"ü"])
     assert masked(f"x{written}x") == without_known(f"x{written}x") == "x***x"
 
 
-def test_a_short_secret_takes_no_name_apart() -> None:
+def test_a_short_secret_does_not_mask_parts_of_names() -> None:
     remember(["test"])
     for name in ("test-orders", "orders.test", "latest", "test_1", "contest-2"):
         assert masked(name) == name
@@ -67,13 +67,13 @@ def test_a_short_secret_takes_no_name_apart() -> None:
     assert "test" not in without_known("test-orders")
 
 
-def test_what_is_also_a_name_stays_in_results() -> None:
+def test_a_secret_that_is_also_a_name_is_not_masked_in_results() -> None:
     remember(["orders-application"], names=["orders-application"])
     assert masked("User:orders-application") == "User:orders-application"
     assert without_known("no: orders-application") == "no: ***"
 
 
-def test_a_setting_from_elsewhere_stays_in_results() -> None:
+def test_a_setting_from_a_reference_is_not_masked_in_results() -> None:
     remember(settings=["broker-a:9092"])
     assert masked("broker-a:9092") == "broker-a:9092"
     assert without_known("broker-a:9092") == "***"
@@ -102,7 +102,7 @@ def test_no_page_shows_a_secret() -> None:
     assert "with-a-secret" not in render(told)
 
 
-def test_secrets_of_a_file_are_known_once_it_is_loaded() -> None:
+def test_secrets_of_a_file_are_masked_after_loading() -> None:
     text = (
         "clusters:\n"
         "  primary:\n"
@@ -118,7 +118,7 @@ def test_secrets_of_a_file_are_known_once_it_is_loaded() -> None:
     assert masked("a-planted-one p/planted p%2Fplanted same-as-user") == "*** *** *** same-as-user"
 
 
-def test_spark_hides_at_least_what_it_hides_by_itself() -> None:
+def test_spark_redacts_at_least_its_defaults() -> None:
     pytest.importorskip("pyspark")
     import re
 

@@ -62,9 +62,7 @@ def routed(regex: str, replacement: str, **more: str) -> dict[str, str]:
         ),
     ],
 )
-def test_the_name_on_the_other_side(
-    config: Mapping[str, str], topic: str, expected: str | None
-) -> None:
+def test_the_target_name(config: Mapping[str, str], topic: str, expected: str | None) -> None:
     assert arrives_as(config, topic) == expected
 
 
@@ -82,7 +80,9 @@ def test_the_name_on_the_other_side(
         (routed("x", "y", type=f"{TRANSFORMS}.TimestampRouter"), "TimestampRouter"),
     ],
 )
-def test_what_only_the_connector_knows_is_said(config: Mapping[str, str], why: str) -> None:
+def test_names_known_only_to_the_connector_are_reported(
+    config: Mapping[str, str], why: str
+) -> None:
     found = arrives_as(config, "orders")
     assert isinstance(found, Unavailable)
     assert why in found.reason
@@ -104,7 +104,7 @@ def test_what_only_the_connector_knows_is_said(config: Mapping[str, str], why: s
         "",
     ],
 )
-def test_a_pattern_of_a_connector_keeps_nobody_busy(pattern: str) -> None:
+def test_a_slow_pattern_does_not_block(pattern: str) -> None:
     """Evaluating a pattern fails or ends at once."""
     began = time.monotonic()
     for config in ({**MIRROR, "topics": pattern}, routed(pattern, "x")):
@@ -123,5 +123,5 @@ def test_a_pattern_of_a_connector_keeps_nobody_busy(pattern: str) -> None:
         "a(b)?",
     ],
 )
-def test_usual_patterns_are_tried(pattern: str) -> None:
+def test_common_patterns_are_evaluated(pattern: str) -> None:
     assert not isinstance(arrives_as({**MIRROR, "topics": pattern}, "orders"), Unavailable)

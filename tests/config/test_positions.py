@@ -121,7 +121,7 @@ def place_of(text: str, number: int) -> tuple[int, int]:
     sort=st.booleans(),
     comments=st.lists(st.sampled_from(["", "# x", "# grüße \U0001f600", "#\t:"]), max_size=4),
 )
-def test_each_mistake_is_said_where_it_stands(
+def test_each_error_has_its_position(
     places: list[tuple[str, tuple[str | int, ...]]],
     indent: int,
     style: bool | None,
@@ -147,7 +147,7 @@ def test_each_mistake_is_said_where_it_stands(
 
 @settings(deadline=None)
 @given(st.text(max_size=200))
-def test_no_text_at_all_is_a_bug(text: str) -> None:
+def test_no_text_causes_a_bug(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read(text, Path("x.yaml"))
     assert re.search(r"x\.yaml:\d+:\d+: ", caught.value.message)
@@ -176,7 +176,7 @@ def test_no_text_at_all_is_a_bug(text: str) -> None:
         max_leaves=25,
     )
 )
-def test_no_structure_is_a_bug(content: object) -> None:
+def test_no_structure_causes_a_bug(content: object) -> None:
     said = ""
     try:
         read(yaml.safe_dump(content), Path("x.yaml"))

@@ -24,7 +24,7 @@ def home(kind: str, rest: str, more: str = "groups: [g]", others: str = "") -> L
     return reversed_link(config.link("main"), map(config.link, config.links))
 
 
-def test_it_turns_everything_round() -> None:
+def test_every_setting_is_reversed() -> None:
     found = home("mirrormaker2", CONNECT + BACK)
     assert (found.name, found.configured) == ("main-back", "main")
     assert (found.source, found.target) == ("b", "a")
@@ -37,14 +37,14 @@ def test_it_turns_everything_round() -> None:
     assert replicator.reverse.connectors.source == "go"
 
 
-def test_a_command_fences_the_cluster_that_it_was_written_for() -> None:
+def test_a_fence_command_belongs_to_one_cluster() -> None:
     acl = home("none", "", "fence: {method: acl, principals: ['User:x']}")
     assert acl.settings.fence.method == "acl"
     command = home("none", "", "fence: {method: command, command: [fence]}")
     assert command.settings.fence.method == "none"
 
 
-def test_a_link_that_leads_there_says_what_copies_back() -> None:
+def test_the_opposite_link_names_the_reverse_replicator() -> None:
     replicator = "{kind: mirrormaker2, connect: 'http://c:1', connectors: {source: other}}"
     other = f"  home: {{from: b, to: a, topics: [t], replicator: {replicator}}}\n"
     found = home("mirrormaker2", CONNECT, others=other)
@@ -59,19 +59,19 @@ def test_a_link_whose_topics_both_clusters_write_is_not_reversed() -> None:
     assert "docs/howto/two-active-sites.md" in caught.value.hint
 
 
-def test_what_copies_back_has_to_be_named() -> None:
+def test_the_reverse_replicator_must_be_named() -> None:
     with pytest.raises(ConfigError, match="no replication from b to a is configured"):
         home("mirrormaker2", CONNECT)
 
 
-def test_copies_with_other_names_come_home_under_their_own() -> None:
+def test_renamed_copies_are_replicated_back_under_their_own_names() -> None:
     found = home("mirrormaker2", CONNECT + BACK + ", rename: 'a.${topic}'")
     assert found.topics_of(["a.t", "t", "a.other", "b.t", "a.a.t"]) == ("a.t",)
     assert (found.target_topic("a.t"), found.source_topic("t")) == ("t", "a.t")
     assert found.carries_group("g")
 
 
-def test_what_mirrormaker_keeps_there_for_itself_does_not_come_home() -> None:
+def test_internal_topics_of_mirrormaker_are_not_replicated_back() -> None:
     text = HEAD + LINK.format(
         kind="mirrormaker2", more="groups: [g]", rest=CONNECT + BACK + ", rename: 'a.${topic}'"
     )
@@ -82,22 +82,20 @@ def test_what_mirrormaker_keeps_there_for_itself_does_not_come_home() -> None:
 
 
 @pytest.mark.parametrize("rename", ["", ", rename: 'a.${topic}'"])
-def test_what_stays_apart_at_home_is_no_way_home(rename: str) -> None:
+def test_topics_kept_apart_on_the_primary_prevent_a_failback(rename: str) -> None:
     back = BACK.replace("}}", "}, rename: 'b.${topic}'}")
     with pytest.raises(ConfigError, match=r"renames TOPIC to b\.TOPIC"):
         home("mirrormaker2", CONNECT + back + rename)
 
 
-def test_a_link_with_other_topics_is_no_way_home() -> None:
+def test_a_link_with_other_topics_is_not_the_reverse_link() -> None:
     replicator = "{kind: mirrormaker2, connect: 'http://c:1', connectors: {source: other}}"
     other = f"  home: {{from: b, to: a, topics: [u], replicator: {replicator}}}\n"
     with pytest.raises(ConfigError, match="no replication from b to a is configured"):
         home("mirrormaker2", CONNECT, others=other)
 
 
-def test_a_failback_signs_its_fences_as_the_link_does_and_not_as_one_of_its_name(
-    tmp_path: Path,
-) -> None:
+def test_a_failback_marks_its_fences_like_the_link(tmp_path: Path) -> None:
     others = LINK.format(more="groups: [g]", kind="none", rest="").replace("main", "main-back")
     text = HEAD + LINK.format(more="groups: [g]", kind="none", rest="") + others
     config = read(text, tmp_path / "drctl.yaml")

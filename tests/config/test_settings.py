@@ -104,7 +104,7 @@ def test_nothing_is_read_before_it_is_needed(tmp_path: Path) -> None:
         ("${file:endless}", {}, "{folder}/endless is larger than 1,000,000 bytes"),
     ],
 )
-def test_what_cannot_be_read_is_said_with_its_place(
+def test_an_unreadable_reference_is_reported_with_its_position(
     tmp_path: Path, written: str, environ: dict[str, str], said: str
 ) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00planted")
@@ -169,7 +169,7 @@ def test_literal_secrets_and_passwords_in_urls_are_masked() -> None:
     assert config.secrets({"X": "of the environment"}) == {"planted", "of the environment"}
 
 
-def test_what_others_can_read_is_warned_of(tmp_path: Path) -> None:
+def test_files_readable_by_others_cause_a_warning(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("planted", encoding="utf-8")
     secret.chmod(0o640)
@@ -215,7 +215,7 @@ def test_names_of_secrets(name: str) -> None:
         *("HTTP_BYPASS", "COMPASS", "ssl.client.auth", "AWS_ACCESS_KEY_ID", "spark.authenticate"),
     ],
 )
-def test_names_of_no_secrets(name: str) -> None:
+def test_names_that_are_not_secrets(name: str) -> None:
     assert not names_secret(name)
 
 
@@ -237,7 +237,7 @@ def test_passwords_in_urls(text: str, shown: str) -> None:
 
 @settings(deadline=None)
 @given(st.text(), st.sets(st.text(min_size=4, max_size=8)))
-def test_concealed_texts_hold_no_secret(text: str, secrets: set[str]) -> None:
+def test_masked_texts_have_no_secret(text: str, secrets: set[str]) -> None:
     planted = text + "".join(secrets) + text
     hidden = conceal(planted, frozenset(secrets))
     assert not any(secret in hidden for secret in secrets if not set(secret) & set("*"))
@@ -245,7 +245,7 @@ def test_concealed_texts_hold_no_secret(text: str, secrets: set[str]) -> None:
 
 @settings(deadline=None)
 @given(st.text())
-def test_a_text_without_references_stands_for_itself(text: str) -> None:
+def test_a_text_without_references_is_unchanged(text: str) -> None:
     written = text.replace("${", "$${")
     assert "".join(str(part) for part in parts_of(written)) == text
     assert reveal(Setting(written, "here").resolve({})) == text

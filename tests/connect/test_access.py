@@ -46,7 +46,7 @@ def guarded() -> Iterator[Served]:
 
 
 @pytest.mark.parametrize("password", ODD)
-def test_what_a_url_says_travels_as_a_header(guarded: Served, password: str) -> None:
+def test_credentials_in_a_url_are_sent_as_a_header(guarded: Served, password: str) -> None:
     client = ConnectReader(guarded.url(f"jane@corp:{password}") + "/")
     assert client.connectors() == ("a",)
     sent = "p/q" if password == "p%2Fq" else password
@@ -56,7 +56,7 @@ def test_what_a_url_says_travels_as_a_header(guarded: Served, password: str) -> 
     assert request.startswith(b"GET /connectors HTTP/1.1\r\n")
 
 
-def test_who_is_not_let_in_is_told_what_to_set(guarded: Served) -> None:
+def test_rejected_credentials_name_the_setting(guarded: Served) -> None:
     with pytest.raises(ConnectRejected, match="answered 401 to GET /connectors") as caught:
         ConnectReader(guarded.url()).connectors()
     assert "connect_access" in caught.value.hint
@@ -91,7 +91,7 @@ def test_user_and_headers_of_the_access(guarded: Served) -> None:
         ("https://h", Access(certificate="-----BEGIN x-----planted", key_password="planted")),
     ],
 )
-def test_an_access_that_cannot_be_used(url: str, access: Access) -> None:
+def test_invalid_access_settings(url: str, access: Access) -> None:
     assert "planted" not in repr(access)
     with pytest.raises(ConfigError) as caught:
         ConnectReader(url, access=access).connectors()
@@ -124,13 +124,13 @@ def test_a_url_is_read_up_to_its_last_at(
      "http://h?x=1", "http://h/#f", "http://h h", "http://h/\n", "http://[::1", "http://u:planted@",
      "http://u:planted@h[", "http://u:planted@h:p", "http://-\x00", "http://" + "a" * 64],
 )  # fmt: skip
-def test_what_is_no_url(text: str) -> None:
+def test_invalid_urls(text: str) -> None:
     with pytest.raises(ValueError, match=r"^must be a URL, for example http://connect:8083$"):
         web_address(text)
 
 
 @given(st.text(), st.text())
-def test_no_part_of_user_and_password_is_taken_for_a_place(user: str, password: str) -> None:
+def test_credentials_are_never_parsed_as_a_host(user: str, password: str) -> None:
     found = web_address(f"http://{user}:{password}@connect.example:8083/base")
     assert (found.host, found.port, found.path) == ("connect.example", 8083, "/base")
     assert str(found) == "http://connect.example:8083/base"
@@ -174,7 +174,7 @@ def reader(config: Config, timeout_s: float = 5) -> ConnectReader:
 
 
 @pytest.mark.slow
-def test_certificates_of_ones_own(
+def test_custom_certificates(
     secure: Served, authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine = authority.issue("client")
@@ -208,7 +208,7 @@ def test_a_handshake_that_hangs_has_the_same_deadline() -> None:
             ConnectReader(url, timeout_s=0.3).connectors()
 
 
-def test_settings_of_the_access_are_secrets_where_they_may_be(
+def test_access_settings_may_be_secrets(
     guarded: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PW", "p@/#w")
@@ -226,7 +226,7 @@ def test_settings_of_the_access_are_secrets_where_they_may_be(
     assert not any("plain http" in warning for warning in quiet.warnings())
 
 
-def test_a_password_out_of_the_environment_over_plain_http_is_warned_of(tmp_path: Path) -> None:
+def test_a_password_over_plain_http_causes_a_warning(tmp_path: Path) -> None:
     config = config_with(tmp_path, "${env:URL}", "{}")
     (warning,) = config.warnings({"URL": "http://u:planted@h:1"})
     assert warning.endswith("a password is sent over plain http: use https")
@@ -245,7 +245,7 @@ def test_a_password_out_of_the_environment_over_plain_http_is_warned_of(tmp_path
         ("{password: [planted]}", "connect_access.password"),
     ],
 )
-def test_what_does_not_go_together(tmp_path: Path, access: str, said: str) -> None:
+def test_conflicting_settings(tmp_path: Path, access: str, said: str) -> None:
     with pytest.raises(ConfigError) as caught:
         config_with(tmp_path, "http://c:1", access)
     assert said in caught.value.message
@@ -276,7 +276,7 @@ def test_a_user_with_a_colon_is_reported_with_its_line(tmp_path: Path) -> None:
         reader(config)
 
 
-def test_printed_commands_name_the_worker_and_nobody(tmp_path: Path) -> None:
+def test_printed_commands_have_no_credentials(tmp_path: Path) -> None:
     for url, printed in (
         ("http://u:p/w@c:1/", "http://c:1"),
         ("http://u:${env:P}@c:1", "http://c:1"),

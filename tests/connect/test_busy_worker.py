@@ -51,13 +51,13 @@ def worker(
 
 
 @pytest.mark.parametrize(("status", "message"), FOR_A_MOMENT)
-def test_it_is_asked_again(status: int, message: str) -> None:
+def test_a_busy_worker_is_asked_again(status: int, message: str) -> None:
     with worker(2, status, message) as (client, asked):
         client.stop("mm2")
     assert asked == ["/connectors/mm2/stop"] * 3
 
 
-def test_until_the_deadline_of_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retries_end_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     # Half of the deadline is left for the last answer, however busy this machine is.
     monkeypatch.setattr(clients, "_PAUSE_S", 0.5)
     status, message = FOR_A_MOMENT[1]
@@ -68,7 +68,7 @@ def test_until_the_deadline_of_the_call(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("status", [400, 404, 409, 500])
-def test_what_is_wrong_is_told_at_once(status: int) -> None:
+def test_an_invalid_configuration_is_reported_at_once(status: int) -> None:
     with worker(1_000, status, "Connector configuration is invalid") as (client, asked):
         with pytest.raises(Exception, match="Connector configuration is invalid"):
             client.stop("mm2")

@@ -21,7 +21,7 @@ def connect(lab: Lab) -> Iterator[ConnectWriter]:
 
 
 @pytest.mark.jvm
-def test_looks(connect: ConnectWriter) -> None:
+def test_the_client_reads(connect: ConnectWriter) -> None:
     assert connect.connectors() == MIRRORS
     assert len(connect.kafka_cluster_id()) == 22
     assert tuple(connect.statuses()) == MIRRORS
@@ -33,7 +33,7 @@ def test_looks(connect: ConnectWriter) -> None:
 
 
 @pytest.mark.jvm
-def test_there_is_no_such_connector(connect: ConnectWriter) -> None:
+def test_an_unknown_connector(connect: ConnectWriter) -> None:
     for call in (connect.status, connect.config, connect.offsets, connect.pause, connect.delete):
         with pytest.raises(NoSuchConnector, match="absent one") as caught:
             call("absent one")
@@ -50,7 +50,7 @@ def test_a_configuration_is_refused(connect: ConnectWriter) -> None:
 
 
 @pytest.mark.jvm
-def test_a_connector_of_our_own(connect: ConnectWriter) -> None:
+def test_changing_a_connector(connect: ConnectWriter) -> None:
     def states() -> dict[str, str]:
         return {name: status.state for name, status in connect.statuses().items()}
 
@@ -71,12 +71,12 @@ def test_a_connector_of_our_own(connect: ConnectWriter) -> None:
 
 
 @pytest.mark.jvm
-def test_the_next_worker_is_asked_where_one_is_away(lab: Lab) -> None:
+def test_the_next_worker_is_asked_if_one_is_down(lab: Lab) -> None:
     with closing(ConnectReader("http://127.0.0.1:1", lab.parts.worker.url)) as client:
         assert client.connectors() == MIRRORS
 
 
-def test_nobody_answers() -> None:
+def test_no_worker_responds() -> None:
     client = ConnectReader("http://jane:hunter2@127.0.0.1:1/", timeout_s=1)
     with closing(client), pytest.raises(Unreachable) as caught:
         client.connectors()
@@ -84,7 +84,7 @@ def test_nobody_answers() -> None:
     assert "hunter2" not in caught.value.message
 
 
-def test_a_worker_that_hangs_is_given_up() -> None:
+def test_a_frozen_worker_times_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with closing(ConnectWriter(url, timeout_s=0.15)) as client:

@@ -128,7 +128,7 @@ def test_a_worker_that_is_stopped_properly_continues_without_a_duplicate(
     assert Counter(shop.events()) - before == dict.fromkeys(new, 1)
 
 
-def test_what_a_crash_sent_twice_is_found_by_the_position_in_each_event(shop: PostgresShop) -> None:
+def test_events_repeated_after_a_crash_are_found_by_their_position(shop: PostgresShop) -> None:
     repeated = len(shop.events()) - len(set(shop.events()))
     before = shop.counts(code=1 if repeated else 0)
     assert (before["events"], before["repeated"]) == (len(shop.events()), repeated)
@@ -168,7 +168,7 @@ def test_kafka_is_away_for_longer_than_a_session_lasts(shop: PostgresShop, lab: 
     assert shop.command.json("status", "--connect", shop.worker.url)["failed"] == 0
 
 
-def test_a_slot_that_is_gone_and_what_that_costs(shop: PostgresShop) -> None:
+def test_a_lost_slot_and_its_cost(shop: PostgresShop) -> None:
     url = ("--connect", shop.worker.url)
     with closing(shop.worker.client()) as client:
         client.stop("shop")

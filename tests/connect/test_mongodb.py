@@ -130,7 +130,7 @@ def test_doctor_judges_the_age_of_the_position(shop: MongoShop, lab: Lab) -> Non
         (260, "InvalidResumeToken", "invalid-resume-token", ("recreate", "--as", "shop-2")),
     ],
 )
-def test_a_lost_resume_point_and_what_that_costs(
+def test_a_lost_resume_token_and_its_cost(
     shop: MongoShop, code: int, name: str, cause: str, remedy: tuple[str, ...]
 ) -> None:
     url = ("--connect", shop.worker.url)

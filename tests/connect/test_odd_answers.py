@@ -92,7 +92,7 @@ def saying(body: bytes, status: int = 200) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("what", READS)
-def test_what_is_not_connects_is_said_with_where_and_how_it_begins(what: str) -> None:
+def test_a_foreign_response_is_reported_with_its_beginning(what: str) -> None:
     for body in NEVER_CONNECTS:
         with saying(body) as url, pytest.raises(NotConnect) as caught:
             READS[what](url)
@@ -107,7 +107,7 @@ def test_what_is_not_connects_is_said_with_where_and_how_it_begins(what: str) ->
 
 
 @pytest.mark.parametrize("what", READS)
-def test_an_answer_of_another_shape(what: str) -> None:
+def test_a_response_of_another_type(what: str) -> None:
     for document in WRONG_SHAPES[what]:
         with saying(json.dumps(document).encode()) as url, pytest.raises(NotConnect) as caught:
             READS[what](url)
@@ -115,7 +115,7 @@ def test_an_answer_of_another_shape(what: str) -> None:
 
 
 @pytest.mark.parametrize("what", WRITES)
-def test_what_is_not_connects_leaves_a_change_in_doubt(what: str) -> None:
+def test_a_foreign_response_leaves_a_change_unknown(what: str) -> None:
     for body in (HTML, b"[]", b"7", DEEP):
         with saying(body) as url, pytest.raises(Unknown, match="may have been executed") as caught:
             WRITES[what](url)
@@ -125,7 +125,7 @@ def test_what_is_not_connects_leaves_a_change_in_doubt(what: str) -> None:
 
 @pytest.mark.parametrize("status", [400, 404, 409, 500, 502, 503])
 @pytest.mark.parametrize("body", [HTML, b"null", DEEP, b"\xff", b"", b'{"message":null}'])
-def test_odd_complaints_are_complaints(status: int, body: bytes) -> None:
+def test_odd_error_bodies_are_errors(status: int, body: bytes) -> None:
     with saying(body, status) as url, pytest.raises(ConnectRejected, match=f"answered {status}"):
         ConnectWriter(url, timeout_s=0.5).connectors()
 
@@ -147,7 +147,7 @@ def test_a_redirect_is_not_followed() -> None:
 
 
 @pytest.mark.parametrize("body", [b"SSH-2.0-OpenSSH_9.2\r\n\r\n", b"\x00\x00\x00\x10garbage\n\n"])
-def test_what_speaks_no_http(body: bytes) -> None:
+def test_a_server_without_http(body: bytes) -> None:
     with (
         raw_server(lambda sock, _: sock.sendall(body)) as served,
         pytest.raises(NotConnect, match="it is not HTTP") as caught,
@@ -156,7 +156,7 @@ def test_what_speaks_no_http(body: bytes) -> None:
     assert caught.value.message.isprintable()
 
 
-def test_an_answer_that_breaks_off_is_none() -> None:
+def test_a_truncated_response_is_no_response() -> None:
     short = answer(b"x" * 50).replace(b"Content-Length: 50", b"Content-Length: 500")
     with raw_server(lambda sock, _: sock.sendall(short)) as served:
         client = ConnectWriter(served.url(), timeout_s=2)
@@ -190,7 +190,7 @@ BODY = answer(b"[" + b" " * 400 + b"]")
     ],
     ids=["headers", "body", "continue", "chunks", "nothing"],
 )  # fmt: skip
-def test_a_deadline_holds_however_slowly_it_comes(
+def test_a_slow_response_respects_the_deadline(
     handle: Callable[[socket.socket, bytes], None],
 ) -> None:
     with raw_server(handle) as served:
@@ -200,14 +200,14 @@ def test_a_deadline_holds_however_slowly_it_comes(
         assert time.monotonic() - began < 2
 
 
-def test_of_several_workers_each_has_its_share_of_one_deadline() -> None:
+def test_workers_share_one_deadline() -> None:
     with raw_server(dripping(BODY)) as slow, saying(b'["a"]') as url:
         began = time.monotonic()
         assert ConnectWriter(slow.url(), slow.url(), url, timeout_s=0.9).connectors() == ("a",)
         assert time.monotonic() - began < 0.9
 
 
-def test_a_write_that_one_worker_may_have_taken_is_in_doubt_whatever_the_next_one_says() -> None:
+def test_a_write_that_one_worker_may_have_accepted_is_unknown() -> None:
     with raw_server(lambda sock, _: time.sleep(5)) as silent:
         client = ConnectWriter(silent.url(), "http://127.0.0.1:1", timeout_s=0.4)
         with pytest.raises(Unknown, match="the request may have been executed") as caught:
@@ -215,7 +215,7 @@ def test_a_write_that_one_worker_may_have_taken_is_in_doubt_whatever_the_next_on
     assert not isinstance(caught.value, Unreachable)
 
 
-def test_a_name_that_a_resolver_hangs_over_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_resolver_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     def hangs(*_: Any, **__: Any) -> list[Any]:
         time.sleep(5)
         return []
@@ -227,7 +227,7 @@ def test_a_name_that_a_resolver_hangs_over_is_given_up(monkeypatch: pytest.Monke
     assert time.monotonic() - began < 2
 
 
-def test_a_stream_without_end_is_cut() -> None:
+def test_an_endless_response_is_cut() -> None:
     sent = 0
 
     def handle(sock: socket.socket, _request: bytes) -> None:
@@ -244,7 +244,7 @@ def test_a_stream_without_end_is_cut() -> None:
 
 
 @pytest.mark.parametrize("body", [HTML, b"null", b"[[]]", DEEP])
-def test_steps_behind_a_fence_know_that_they_do_not_know(body: bytes) -> None:
+def test_steps_after_a_fence_report_unknown(body: bytes) -> None:
     with saying(body) as url, closing(ConnectWriter(url)) as client:
         connectors = Connectors(client)
         for look in (
@@ -261,9 +261,7 @@ def test_steps_behind_a_fence_know_that_they_do_not_know(body: bytes) -> None:
 
 
 @pytest.mark.parametrize(("body", "status"), [(HTML, 200), (b"null", 200), (HTML, 502)])
-def test_whoever_else_knows_is_asked_where_connect_says_something_odd(
-    body: bytes, status: int
-) -> None:
+def test_other_evidence_replaces_malformed_responses(body: bytes, status: int) -> None:
     class Syncs:
         same_offsets = False
 
@@ -276,7 +274,7 @@ def test_whoever_else_knows_is_asked_where_connect_says_something_odd(
 
 
 @pytest.mark.parametrize("offset", [-1, 1 << 63, 1 << 100, True, "5", 1.5, None])
-def test_what_is_no_offset_is_no_position(offset: object) -> None:
+def test_an_invalid_offset_is_ignored(offset: object) -> None:
     kept = {"partition": {"topic": "t", "partition": 0}, "offset": {"offset": offset}}
     with saying(json.dumps({"offsets": [kept]}).encode()) as url:
         asked = ConnectorPositions(ConnectWriter(url), "a", next_offset=False)

@@ -146,14 +146,14 @@ def test_real_failures_are_explained(command: ConnectCommand, broken: dict[str, 
     assert "wrong" not in ran.stdout.replace("wrong password", ""), "no password is shown"
 
 
-def test_workers_that_do_not_answer_are_no_success(command: ConnectCommand, lab: Lab) -> None:
+def test_unreachable_workers_are_not_success(command: ConnectCommand, lab: Lab) -> None:
     ran = command("status", "--connect", lab.parts.worker.url, "--connect", "http://127.0.0.1:1")
     assert ran.code == 5
     assert "Connect 127.0.0.1:1: Kafka Connect (http://127.0.0.1:1) did not answer" in ran.stdout
     assert "mm2-heartbeat" in ran.stdout
 
 
-def test_only_what_a_restart_may_cure_is_planned(
+def test_only_restartable_failures_are_planned(
     command: ConnectCommand, broken: dict[str, str], connect: ConnectWriter
 ) -> None:
     before = connect.statuses()
@@ -166,7 +166,7 @@ def test_only_what_a_restart_may_cure_is_planned(
     assert connect.statuses() == before, "a plan does nothing"
 
 
-def test_what_stays_broken_is_given_up_in_the_end(
+def test_a_lasting_failure_ends_the_restarts(
     command: ConnectCommand, broken: dict[str, str]
 ) -> None:
     words = ("recover", "--connector", broken["unreachable"], *QUICK, "--execute", "--yes")
@@ -208,7 +208,7 @@ def ungranted(secondary: ClusterUnderTest) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("ungranted")
-def test_what_was_cured_runs_after_a_restart_and_another_one_may_take_over(
+def test_a_repaired_connector_runs_and_another_process_can_resume(
     command: ConnectCommand,
     broken: dict[str, str],
     secondary: ClusterUnderTest,
@@ -310,7 +310,7 @@ def rows(first: int, count: int) -> list[Record]:
     return [Record(0, 0, 0, b"k", str(n).encode()) for n in range(first, first + count)]
 
 
-def test_positions_move_to_another_connector_and_nothing_is_copied_twice(
+def test_positions_move_to_another_connector_without_duplicates(
     lab: Lab,
     connect: ConnectWriter,
     command: ConnectCommand,

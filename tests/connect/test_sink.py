@@ -97,7 +97,7 @@ def sink(
         secondary.delete_topics([f"sinks-{kind}" for kind in ("config", "offset", "status")])
 
 
-def test_a_sink_goes_where_its_group_goes(sink: Sink) -> None:
+def test_a_sink_moves_with_its_group(sink: Sink) -> None:
     sink.write(0, 20)
     sink.await_lines(*range(20))
     assert Patience.of(DEADLINE_S).wait_until(lambda: sink.position() == 20)

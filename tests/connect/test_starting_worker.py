@@ -29,17 +29,17 @@ def worker(body: bytes, *listed: str) -> Iterator[ConnectReader]:
         yield client
 
 
-def test_a_worker_that_starts_does_not_say_that_a_connector_is_not_there() -> None:
+def test_a_starting_worker_does_not_prove_a_connector_missing() -> None:
     with worker(STARTING) as client, pytest.raises(ConnectRejected, match="answered 404"):
         client.status("a")
 
 
-def test_one_that_has_not_read_its_statuses_yet_does_not_say_so_either() -> None:
+def test_a_worker_without_statuses_does_not_prove_it_either() -> None:
     """Between the first phase and the herder's start the body is one of Connect's own messages."""
     with worker(ABSENT, "a", "b") as client, pytest.raises(ConnectRejected, match="of connector a"):
         client.status("a")
 
 
-def test_connects_own_answer_says_so() -> None:
+def test_connects_own_404_proves_it() -> None:
     with worker(ABSENT, "b") as client, pytest.raises(NoSuchConnector, match="No status found"):
         client.status("a")

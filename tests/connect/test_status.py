@@ -17,7 +17,7 @@ from drctl.connect.connectors import read_connector
         ),
     ],
 )
-def test_of_a_trace_the_first_line_is_kept_and_what_caused_it(stack_trace: str, told: str) -> None:
+def test_a_stack_trace_is_reduced_to_its_first_line_and_causes(stack_trace: str, told: str) -> None:
     task = {"id": 0, "state": "FAILED", "worker_id": "w", "trace": stack_trace}
     status = read_connector(
         "c", {"connector": {"state": "RUNNING", "worker_id": "w"}, "tasks": [task]}

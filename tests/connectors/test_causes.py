@@ -97,14 +97,14 @@ def stack_trace(*causes: str) -> str:
         (Cause.OTHER, [WRAPPED, "java.lang.NullPointerException: null"]),
     ],
 )
-def test_what_a_trace_says(cause: Cause, causes: list[str]) -> None:
+def test_causes_of_stack_traces(cause: Cause, causes: list[str]) -> None:
     found = explain(stack_trace(*causes))
     assert found.cause is cause
     assert causes[-1] in found.evidence
     assert found.advice.message
 
 
-def test_what_is_lost_for_good_comes_before_what_may_pass() -> None:
+def test_permanent_causes_come_before_transient_ones() -> None:
     lost = stack_trace(
         "org.apache.kafka.common.errors.TimeoutException: Timed out",
         "com.mongodb.MongoCommandException: error 286 (ChangeStreamHistoryLost)",
@@ -117,12 +117,12 @@ def test_what_is_lost_for_good_comes_before_what_may_pass() -> None:
     assert explain(wrapped).cause is Cause.AUTHENTICATION
 
 
-def test_only_what_may_pass_is_restarted() -> None:
+def test_only_transient_failures_are_restarted() -> None:
     assert {cause for cause in Cause if cause.passes} == {Cause.UNREACHABLE, Cause.OTHER}
     assert set(ADVICE) == set(Cause)
 
 
-def test_code_locations_tell_what_a_message_is_about() -> None:
+def test_code_locations_identify_the_cause() -> None:
     address = stack_trace(
         "org.apache.kafka.common.config.ConfigException: No resolvable bootstrap urls"
     )
@@ -135,12 +135,12 @@ def test_code_locations_tell_what_a_message_is_about() -> None:
     assert explain(token + sink).cause is Cause.HEADER
 
 
-def test_nothing_is_no_failure_that_is_known() -> None:
+def test_an_empty_trace_has_no_known_cause() -> None:
     assert explain("") == explain("\n")
     assert explain("").cause is Cause.OTHER
 
 
-def test_frames_are_no_evidence() -> None:
+def test_stack_frames_are_not_evidence() -> None:
     frames = stack_trace("java.lang.IllegalStateException: x") + (
         "\n\tat org.apache.kafka.common.config.ConfigException.lookup(ConfigException.java:1)"
     )

@@ -53,7 +53,7 @@ def shop(**settings: str) -> Export:
     return export(connector(**{"topic_prefix": "shop", **settings}), AT)
 
 
-def test_a_stopped_connector_goes_on_from_there() -> None:
+def test_a_stopped_connector_resumes_from_its_position() -> None:
     world = World({"shop": stopped(topic_prefix="shop")})
     plan = planned(world, shop())
     assert [line.action for line in plan.lines] == [Action.WRITE]
@@ -65,7 +65,7 @@ def test_a_stopped_connector_goes_on_from_there() -> None:
     assert [line.action for line in again.lines] == [Action.KEEP]
 
 
-def test_what_was_there_before_can_be_put_back() -> None:
+def test_earlier_positions_can_be_restored() -> None:
     other = Position({"server": "shop"}, {"lsn": 3})
     for before in ([other], []):
         world = World({"shop": stopped(topic_prefix="shop")}, {"shop": list(before)})
@@ -76,7 +76,7 @@ def test_what_was_there_before_can_be_put_back() -> None:
         assert world.kept["shop"] == before
 
 
-def test_another_prefix_gets_other_keys() -> None:
+def test_another_topic_prefix_changes_the_keys() -> None:
     world = World({"store": stopped("store", topic_prefix="store")})
     (line,) = planned(world, shop(), {"shop": "store"}).lines
     assert (line.connector, line.came_from) == ("store", "shop")
@@ -91,7 +91,7 @@ def mirrored(**settings: str) -> Export:
     return export(connector("mm2", plugin=MIRROR, source_cluster_alias="primary", **settings), at)
 
 
-def test_positions_of_mirrors_hold_for_the_same_brokers_only() -> None:
+def test_positions_of_mirrors_are_valid_for_the_same_brokers_only() -> None:
     there = stopped("mm2", plugin=MIRROR, source_cluster_alias="old", **BROKERS)
     world = World({"mm2": there})
     (line,) = planned(world, mirrored(source_cluster_bootstrap_servers="b:1")).lines
@@ -146,7 +146,7 @@ def test_guards(
 
 
 @pytest.mark.parametrize("answer", [Refused("not stopped"), Unknown("no answer")])
-def test_a_write_that_is_not_there_afterwards_is_rolled_back(answer: DrctlError) -> None:
+def test_a_write_without_effect_is_rolled_back(answer: DrctlError) -> None:
     world = World({"shop": stopped(topic_prefix="shop")}, answer=answer)
     result = written(world, planned(world, shop()))
     (each,) = result.results
@@ -185,7 +185,7 @@ def test_a_connector_that_has_moved_since_the_plan_is_left_alone() -> None:
     assert world.events == ["keep"]
 
 
-def test_workers_that_vanish_leave_it_unknown() -> None:
+def test_workers_that_stop_responding_make_it_unknown() -> None:
     class Vanishing(World):
         def put_positions(self, name: str, positions: Sequence[Position]) -> None:
             super().put_positions(name, positions)
@@ -196,7 +196,7 @@ def test_workers_that_vanish_leave_it_unknown() -> None:
     assert (result.exit_code, result.results[0].outcome) == (ExitCode.UNKNOWN, Outcome.UNKNOWN)
 
 
-def test_a_write_without_an_answer_that_is_there_is_done() -> None:
+def test_an_unanswered_write_that_took_effect_is_done() -> None:
     class Mute(World):
         def put_positions(self, name: str, positions: Sequence[Position]) -> None:
             super().put_positions(name, positions)
@@ -206,7 +206,7 @@ def test_a_write_without_an_answer_that_is_there_is_done() -> None:
     assert written(world, planned(world, shop())).exit_code is ExitCode.DONE
 
 
-def test_a_worker_that_tells_late_what_it_took() -> None:
+def test_a_worker_that_confirms_late() -> None:
     class Late(World):
         def positions(self, name: str) -> tuple[Position, ...]:
             return super().positions(name) if self.seconds > 1 else ()
@@ -216,7 +216,7 @@ def test_a_worker_that_tells_late_what_it_took() -> None:
     assert 1 < world.seconds < 2
 
 
-def test_a_file_that_is_none() -> None:
+def test_an_invalid_file() -> None:
     wrongs: tuple[object, ...] = ({}, [], {"schema": "drctl/gap/1"}, {"schema": Export.SCHEMA})
     for wrong in wrongs:
         with pytest.raises(ConfigError, match="is not an export of source offsets"):
@@ -244,7 +244,7 @@ HOSTS = "h1:27017,h2:27017"
         ("${file:/run/mongo:address}", None),
     ],
 )
-def test_of_a_connection_string_the_export_keeps_the_hosts(given: str, hosts: str | None) -> None:
+def test_an_export_has_only_the_hosts_of_a_connection_string(given: str, hosts: str | None) -> None:
     (one,) = export(stopped(plugin=MONGO, mongodb_connection_string=given), AT).connectors
     assert one.about == ({"mongodb.connection.string": hosts} if hosts else {})
 

@@ -47,11 +47,11 @@ def recovered(world: World, *names: str, backoff: Backoff | None = None) -> tupl
     return found
 
 
-def test_the_law_is_the_table() -> None:
+def test_pauses_follow_the_table() -> None:
     assert list(Backoff().rows()) == table()
 
 
-def test_the_restarts_come_when_the_table_says() -> None:
+def test_restarts_follow_the_table() -> None:
     world = World({"shop": failed()})
     (patient,) = recovered(world)
     assert [at for _, at in world.restarts] == [row.total_seconds for row in table()]
@@ -60,14 +60,14 @@ def test_the_restarts_come_when_the_table_says() -> None:
     assert patient.explained.cause is Cause.UNREACHABLE
 
 
-def test_it_ends_when_a_connector_has_run_for_a_while() -> None:
+def test_it_ends_once_a_connector_is_stable() -> None:
     world = World({"shop": failed()}, cured=lambda name, attempt: attempt == 3)
     (patient,) = recovered(world)
     assert (patient.ending, patient.attempts) == (Ending.RUNNING, 3)
     assert 7 + 10 <= world.seconds < 7 + 13
 
 
-def test_each_has_its_own_pauses() -> None:
+def test_each_connector_has_its_own_pauses() -> None:
     world = World({"a": failed("a"), "b": failed("b")}, cured=lambda name, attempt: name == "a")
     endings = {each.name: (each.ending, each.attempts) for each in recovered(world)}
     assert endings == {"a": (Ending.RUNNING, 1), "b": (Ending.FAILING, 16)}
@@ -82,13 +82,13 @@ def test_other_settings() -> None:
             Backoff(*wrong)
 
 
-def test_what_runs_by_itself_is_not_restarted() -> None:
+def test_a_recovered_connector_is_not_restarted() -> None:
     world = World({"shop": connector()})
     (patient,) = recovered(world)
     assert (patient.ending, patient.attempts) == (Ending.RUNNING, 0)
 
 
-def test_a_connector_that_is_gone() -> None:
+def test_a_deleted_connector() -> None:
     (patient,) = recovered(World(), "shop")
     assert patient.ending is Ending.GONE
 
@@ -102,7 +102,7 @@ def test_each_restart_is_announced_before_it_is_sent() -> None:
     assert order[first - 1] == "after journal intend restart-1"
 
 
-def test_somebody_stops_it_and_another_goes_on() -> None:
+def test_an_interrupted_run_is_resumed_by_another_process() -> None:
     world = World({"shop": failed()}, stop_at=20)
     notes, plan = notes_of(world), planned("shop")
     state, outcome = carried_out(world, plan, notes)
@@ -114,7 +114,7 @@ def test_somebody_stops_it_and_another_goes_on() -> None:
     assert 16 <= each.attempts <= 17, "the attempt that it was in may be made again, no other"
 
 
-def test_what_a_worker_said_to_the_last_restart_is_told() -> None:
+def test_the_response_to_the_last_restart_is_reported() -> None:
     class Busy(World):
         def restart(self, name: str) -> None:
             super().restart(name)

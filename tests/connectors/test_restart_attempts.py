@@ -22,7 +22,7 @@ def ward(*connectors: Connector) -> ConnectorHealth:
     return ConnectorHealth("w:8083", connectors)
 
 
-def test_only_what_a_restart_may_cure_is_restarted() -> None:
+def test_only_restartable_connectors_are_restarted() -> None:
     found = ward(failed("net"), failed("locked", LOCKED), connector("fine"))
     plan = restart_plan(found, chosen(found, ()), {})
     assert {line.connector.name: line.action for line in plan.lines} == {
@@ -34,12 +34,12 @@ def test_only_what_a_restart_may_cure_is_restarted() -> None:
     assert [line.action for line in passed.lines] == [Action.RESTART, Action.NOTHING]
 
 
-def test_a_connector_that_is_not_there() -> None:
+def test_a_missing_connector() -> None:
     with pytest.raises(UsageError, match="has no connector 'x'"):
         chosen(ward(connector()), ["x"])
 
 
-def test_the_remedies_and_what_they_cost() -> None:
+def test_the_remedies_and_their_cost() -> None:
     gone = failed("mg", LOST, plugin=MONGO)
     reset = remedy_plan(ward(gone), gone, Remedy.RESET, "ignored", {})
     (line,) = reset.lines
@@ -56,7 +56,7 @@ def test_the_remedies_and_what_they_cost() -> None:
         remedy_plan(ward(gone), gone, Remedy.RECREATE, "mg", {})
 
 
-def test_a_remedy_for_what_is_not_lost_is_refused() -> None:
+def test_a_remedy_is_refused_without_a_loss() -> None:
     net = failed("net")
     (line,) = remedy_plan(ward(net), net, Remedy.RESET, "", {}).lines
     assert line.refused == (
@@ -90,7 +90,7 @@ def lost(kind: type[World] = World) -> World:
     return kind({"mg": failed("mg", LOST, plugin=MONGO)}, {"mg": [AT]})
 
 
-def test_it_forgets_only_what_was_kept_before() -> None:
+def test_only_earlier_offsets_are_reset() -> None:
     world = lost()
     result = treated(world, Remedy.RESET)
     assert (result.code, result.before) == (ExitCode.DONE, "folder/before.json")
@@ -100,7 +100,7 @@ def test_it_forgets_only_what_was_kept_before() -> None:
     assert world.kept["mg"] == []
 
 
-def test_another_one_takes_over_and_the_old_one_keeps_its_positions() -> None:
+def test_a_new_connector_takes_over_and_the_old_one_keeps_its_positions() -> None:
     world = lost()
     result = treated(world, Remedy.RECREATE, "mg-2")
     assert (result.code, result.message) == (ExitCode.DONE, "mg-2 runs, and starts from scratch")
@@ -109,7 +109,7 @@ def test_another_one_takes_over_and_the_old_one_keeps_its_positions() -> None:
     assert world.kept["mg"] == [AT]
 
 
-def test_a_remedy_that_does_not_help_is_owed() -> None:
+def test_an_ineffective_remedy_is_outstanding() -> None:
     class Stubborn(World):
         def resume(self, name: str) -> None:
             self.connectors[name] = failed(name, LOST)
@@ -121,7 +121,7 @@ def test_a_remedy_that_does_not_help_is_owed() -> None:
     assert result.before == "folder/before.json"
 
 
-def test_positions_that_cannot_be_forgotten_are_left_and_it_goes_on_as_before() -> None:
+def test_positions_that_cannot_be_reset_stay() -> None:
     class Keeping(World):
         def delete_positions(self, name: str) -> None:
             raise Refused("it is not stopped")
@@ -133,7 +133,7 @@ def test_positions_that_cannot_be_forgotten_are_left_and_it_goes_on_as_before() 
     assert world.kept["mg"] == [AT]
 
 
-def test_killed_half_way_another_process_goes_on() -> None:
+def test_a_killed_process_is_resumed_by_another() -> None:
     world = lost()
     notes = notes_of(world)
 
@@ -149,7 +149,7 @@ def test_killed_half_way_another_process_goes_on() -> None:
     assert world.events == ["stop mg", "keep", "delete mg", "resume mg"]
 
 
-def test_workers_that_vanish_before_anything_was_done() -> None:
+def test_workers_that_stop_responding_before_any_change() -> None:
     world = lost()
     world.away = "no worker answers"
     result = treated(world, Remedy.RESET)

@@ -30,7 +30,7 @@ def test_configured_values_replace_defaults() -> None:
     assert "a: errors.max.retries=3, slot.max.retries=6 (default)" in text
 
 
-def test_workers_that_do_not_answer_about_a_plugin_leave_what_is_configured() -> None:
+def test_without_plugin_defaults_configured_values_are_shown() -> None:
     def silent(plugin: str) -> Mapping[str, str]:
         raise Unreachable("too old")
 
@@ -42,6 +42,6 @@ def test_workers_that_do_not_answer_about_a_plugin_leave_what_is_configured() ->
     assert "Retried" not in text
 
 
-def test_what_may_be_secret_is_not_shown() -> None:
+def test_possible_secrets_are_not_shown() -> None:
     planted = connector("a", my_retry_token="planted", other_attempts="${file:x:y}")
     assert retry_settings([planted], lambda plugin: {})["a"] == ()

@@ -18,7 +18,7 @@ def test_there_are_five_decisions() -> None:
     assert re.findall(r"^## (\d)\. ", PAGE, re.MULTILINE) == ["1", "2", "3", "4", "5"]
 
 
-def test_every_exit_code_of_a_failover_says_what_to_do() -> None:
+def test_every_exit_code_of_a_failover_has_an_action() -> None:
     cells = re.findall(r"^\| ([^|]*) \| [^|]+ \|$", PAGE, re.MULTILINE)
     assert {number for cell in cells for number in re.findall(r"\d+", cell)} == {
         *("0", "1", "2", "3", "4", "5", "130")

@@ -21,7 +21,7 @@ def test_every_check_has_a_row_under_its_family() -> None:
         assert f"| `{check.name}` |" in section, check.name
 
 
-def test_every_rule_of_use_is_kept_by_checks_that_there_are() -> None:
+def test_rules_name_existing_checks() -> None:
     known = {check.name for check in CHECKS} | {"client-..."}
     told = rows(PAGE.section("## Rules of use, and which check verifies them"))
     assert len(told) > 20
@@ -31,7 +31,7 @@ def test_every_rule_of_use_is_kept_by_checks_that_there_are() -> None:
         assert names <= known, (rule, names - known)
 
 
-def test_notes_are_about_checks_that_there_are() -> None:
+def test_notes_name_existing_checks() -> None:
     known = {check.name for check in CHECKS}
     named = re.findall(r"^- \*\*`([^`]+)`", PAGE.section("## Notes"), re.MULTILINE)
     assert len(named) > 5

@@ -60,7 +60,7 @@ def test_command_lines_in_prose_exist(each: Page) -> None:
             look_up(code.split()[1:])
 
 
-def test_there_are_command_lines_to_look_at() -> None:
+def test_the_pages_have_command_lines() -> None:
     assert len(list(page("README.md").command_lines())) >= 3
     assert len(list(page("docs/tutorial/lab.md").command_lines())) >= 10
     assert len(list(page("runbooks/before-the-primary-returns.md").command_lines())) >= 2
@@ -79,12 +79,12 @@ def test_there_are_command_lines_to_look_at() -> None:
         ["fallback"],
     ],
 )
-def test_the_parser_refuses_what_does_not_exist(words: list[str]) -> None:
+def test_the_parser_rejects_unknown_options(words: list[str]) -> None:
     with pytest.raises(typer.TyperException):
         parse(words)
 
 
-def test_prose_cannot_name_what_does_not_exist() -> None:
+def test_unknown_names_in_prose_are_found() -> None:
     for words in (["fallback"], ["lab", "destroy"], ["gap", "--tail"]):
         with pytest.raises(AssertionError):
             look_up(words)

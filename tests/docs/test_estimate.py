@@ -7,7 +7,7 @@ from tests.docs.pages import page, rows
 GAP = page("docs/explanation/comparison.md").section("## The estimate")
 
 
-def test_every_uncertainty_has_a_row_and_a_meaning() -> None:
+def test_every_uncertainty_is_documented() -> None:
     told = {row[0].strip("`") for row in rows(GAP) if row[0].startswith("`")}
     assert told == {doubt.value for doubt in Uncertainty} == {doubt.value for doubt in MEANINGS}
 
@@ -19,5 +19,5 @@ def test_the_numbers() -> None:
     assert f"more than {CROWD:,} offsets within a millisecond" in GAP
 
 
-def test_what_is_assumed() -> None:
+def test_the_documented_assumptions() -> None:
     assert ASSUMED in " ".join(GAP.split())

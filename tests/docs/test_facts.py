@@ -26,7 +26,7 @@ def test_examples_of_configuration_load(each: Page) -> None:
 
 
 @pytest.mark.parametrize("each", pages(), ids=lambda each: each.name)
-def test_examples_of_documents_fit_their_schemas(each: Page) -> None:
+def test_examples_of_documents_match_their_schemas(each: Page) -> None:
     for block in each.blocks("json"):
         check(json.loads(block))
 
@@ -97,14 +97,14 @@ def test_the_newest_heading_of_the_changelog_is_the_version() -> None:
     assert newest[1] == project["version"]
 
 
-def test_jars_are_those_that_drctl_would_fetch() -> None:
+def test_documented_jars_are_those_that_drctl_downloads() -> None:
     from drctl.artifacts.jars import committed_sums
 
     named = re.findall(r"[\w.-]+\.jar", page("docs/howto/air-gapped.md").section("## Jar files"))
     assert sorted(named) == sorted(committed_sums("spark-connector"))
 
 
-def test_layers_are_those_that_are_enforced() -> None:
+def test_documented_layers_are_enforced() -> None:
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     contract = tomllib.loads(text)["tool"]["importlinter"]["contracts"][0]
     layers = [name for layer in contract["layers"] for name in re.findall(r"[\w()]+", layer)]
@@ -119,7 +119,7 @@ def test_layers_are_those_that_are_enforced() -> None:
 ARCHITECTURE = page("docs/explanation/architecture.md")
 
 
-def test_files_that_the_three_traces_name_exist() -> None:
+def test_files_named_in_the_three_examples_exist() -> None:
     traces = ARCHITECTURE.section("## Three values, from the command line to the cluster")
     for trace in traces.strip().split("\n\n"):
         named = re.findall(r"`([a-z_/]+\.py)`", trace)
@@ -127,7 +127,7 @@ def test_files_that_the_three_traces_name_exist() -> None:
         assert [name for name in named if not (ROOT / "drctl" / name).is_file()] == []
 
 
-def test_files_that_tables_of_the_architecture_name_exist() -> None:
+def test_files_named_in_the_architecture_tables_exist() -> None:
     packages = ARCHITECTURE.section("## Packages")
     for package, text in rows(packages):
         folder = ROOT / "drctl" / package.strip("`/")
@@ -136,7 +136,7 @@ def test_files_that_tables_of_the_architecture_name_exist() -> None:
 
 
 @pytest.mark.parametrize("each", pages(), ids=lambda each: each.name)
-def test_files_of_the_code_that_pages_name_exist(each: Page) -> None:
+def test_files_named_in_pages_exist(each: Page) -> None:
     for name in re.findall(r"`([a-z]+/[a-z_/]+\.py)`", each.text):
         assert (ROOT / name).is_file() or (ROOT / "drctl" / name).is_file(), name
     for name in re.findall(r"`((?:drctl|tests)/[a-z_/]+)`", each.text):

@@ -96,13 +96,13 @@ def _uses(path: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("area", AREAS)
-def test_no_word_of_the_glossary_s_left_column(area: str) -> None:
+def test_no_word_of_the_glossarys_left_column(area: str) -> None:
     uses = sorted(found(area).elements())
     shown = "\n".join(uses[:200])
     assert len(uses) <= BOUNDS.get(area, 0), f"{shown}\nInstead: docs/glossary.md and WORDS"
 
 
-def test_every_legitimate_use_is_there() -> None:
+def test_every_legitimate_use_exists() -> None:
     for place, phrase, why in LEGITIMATE:
         path = ROOT / place
         files = [p for p in path.rglob("*") if p.suffix in _ENDINGS] if path.is_dir() else [path]

@@ -23,7 +23,7 @@ def test_links_resolve(each: Page) -> None:
             assert address.fragment in Page(target).anchors(), f"{each.name}: {link}"
 
 
-def test_pages_that_the_code_names_exist() -> None:
+def test_pages_named_in_the_code_exist() -> None:
     folders = (ROOT / name for name in ("drctl", "runbooks", "templates", "scripts", "tests"))
     found = 0
     for path in (path for folder in folders for path in folder.rglob("*")):
@@ -48,7 +48,7 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
     assert {p.name for p in pages()} == {p.name for p in seen}
 
 
-def test_decisions_are_numbered_and_of_one_form() -> None:
+def test_decisions_are_numbered_and_uniform() -> None:
     decisions = [p for p in pages() if re.fullmatch(r"docs/decisions/\d{4}-[a-z0-9-]+\.md", p.name)]
     numbers = [p.path.name[:4] for p in decisions]
     assert numbers == [f"{n:04}" for n in range(1, len(numbers) + 1)]

@@ -93,7 +93,7 @@ def test_rules_fire_when_they_should(tmp_path: Path) -> None:
         assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
-def test_rules_and_panels_are_about_metrics_that_there_are() -> None:
+def test_rules_and_panels_use_existing_metrics() -> None:
     known = {PREFIX + family.name for family in FAMILIES}
     table = rows(page("docs/reference/metrics.md").section("## drctl offsets track"))
     tracked = {name.strip("`") for row in table for name in row[0].split(", ")}

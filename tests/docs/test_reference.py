@@ -28,20 +28,20 @@ def test_every_part_is_on_a_page() -> None:
     assert sorted(re.findall(r"<!-- generated: ([a-z-]+) -->", text)) == sorted(BLOCKS)
 
 
-def test_a_page_that_was_edited_by_hand_is_noticed() -> None:
+def test_a_page_edited_by_hand_is_detected() -> None:
     path = PAGES / "metrics.md"
     text = path.read_text(encoding="utf-8")
     assert "drctl_status_up" in page(path)
     assert text.replace("drctl_status_up", "drctl_status_on") != page(path)
 
 
-def test_every_key_has_a_meaning() -> None:
+def test_every_key_is_described() -> None:
     told = rows(written("docs/reference/configuration.md").text)
     assert [row for row in told if len(row) != 3 or not all(row)] == []
     assert {key for key, _ in keys_of(ConfigFile)} <= {row[0].strip("`") for row in told}
 
 
-def test_the_walk_over_the_schema_sees_all_kinds_of_sections() -> None:
+def test_the_schema_walk_covers_all_kinds_of_sections() -> None:
     keys = dict(keys_of(ConfigFile))
     assert keys["clusters.NAME.bootstrap"] == "required"
     assert keys["links.NAME.endpoints[].kind"] == "required"
@@ -49,7 +49,7 @@ def test_the_walk_over_the_schema_sees_all_kinds_of_sections() -> None:
     assert keys["spark.master"] == "local[*]"
 
 
-def test_every_exit_code_and_every_kind_of_step_has_a_meaning() -> None:
+def test_every_exit_code_and_step_kind_is_described() -> None:
     generated, _, _ = written("docs/reference/exit-codes.md").text.partition("<!-- end -->")
     codes = rows(generated)
     assert [int(row[0]) for row in codes] == list(ExitCode)
@@ -59,7 +59,7 @@ def test_every_exit_code_and_every_kind_of_step_has_a_meaning() -> None:
     assert [kind for kind in SPECS if not kinds[kind]] == []
 
 
-def test_commands_say_what_their_exit_codes_mean() -> None:
+def test_commands_describe_their_exit_codes() -> None:
     codes = {each.path: [code for code, _ in each.exit_codes] for each in reference()}
     assert {str(int(code)) for code in ExitCode} == set(codes["drctl"])
     changing = ("failover", "failback", "resume", "reconcile", "offsets apply", "elect unclean")

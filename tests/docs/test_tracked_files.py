@@ -47,11 +47,11 @@ def test_no_package_registry_is_named() -> None:
     assert lines_with(_NAMED) == []
 
 
-def test_no_place_on_a_machine_is_named() -> None:
+def test_no_path_of_a_machine_is_named() -> None:
     assert lines_with(_PLACED) == []
 
 
-def test_the_patterns_find_what_they_are_for() -> None:
+def test_the_patterns_match_examples() -> None:
     assert _NAMED.search("https://repo1." + _REGISTRIES[2] + "/maven2")
     assert all(_PLACED.search(f'path = "{place}x"') for place in _PLACES)
     assert not _PLACED.search("${WORK}" + _PLACES[0])

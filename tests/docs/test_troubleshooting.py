@@ -44,6 +44,6 @@ def test_messages_are_found() -> None:
     assert len(quoted()) > 50
 
 
-def test_a_docstring_is_no_message() -> None:
+def test_a_docstring_is_not_a_message() -> None:
     module = ast.parse('"""One."""\nclass A:\n    """Two."""\n    b = "three"\n    """Four."""\n')
     assert list(strings(module)) == ["three"]

@@ -76,7 +76,7 @@ def cleaned(source: Cluster, target: Cluster) -> Any:
     return clean(source.ports("a"), target.ports("b"), mine, lambda _seconds: None)
 
 
-def test_what_this_drill_made_goes_and_all_else_stays() -> None:
+def test_only_objects_of_the_drill_are_deleted() -> None:
     source, target = full(), full()
     done = cleaned(source, target)
     assert done.left == []
@@ -87,26 +87,26 @@ def test_what_this_drill_made_goes_and_all_else_stays() -> None:
         assert cluster.rules == {rule("orders"), rule(OTHER.topic)}
 
 
-def test_what_a_replicator_makes_again_is_deleted_again() -> None:
+def test_a_topic_recreated_by_a_replicator_is_deleted_again() -> None:
     target = full()
     target.comes_back = 3
     done = cleaned(full(), target)
     assert (done.left, target.topics) == ([], {"orders", OTHER.topic})
 
 
-def test_what_comes_back_for_ever_is_not_said_to_be_gone() -> None:
+def test_a_topic_that_keeps_reappearing_is_not_reported_as_deleted() -> None:
     target = full()
     target.comes_back = 10**6
     assert f"topic {MINE.topic} of b: reappears after deletion" in cleaned(full(), target).left
 
 
-def test_what_cannot_be_deleted_is_named() -> None:
+def test_objects_that_cannot_be_deleted_are_named() -> None:
     target = full()
     target.refuses = "not allowed"
     assert f"topic {MINE.topic} of b: not allowed" in cleaned(full(), target).left
 
 
-def test_rules_that_a_drill_does_not_make_are_not_its_own() -> None:
+def test_acls_of_others_do_not_belong_to_a_drill() -> None:
     others = [
         rule(MINE.topic, permission="ALLOW"), rule(MINE.topic, operation="ALL"),
         rule(MINE.topic, pattern="PREFIXED"), rule("*"),
@@ -125,7 +125,7 @@ CONFINED = {"groups", "acls", "probe_record", "save_evidence"}
 @pytest.mark.parametrize(
     "name", sorted({each for each in vars(LinkWriter) if not each.startswith("_")} - CONFINED)
 )
-def test_whatever_else_the_engine_can_change_is_refused(name: str) -> None:
+def test_every_other_change_is_refused(name: str) -> None:
     with pytest.raises(Refused, match=f"a drill must not change {name}"):
         getattr(writer(), name)
     assert all(hasattr(writer(), each) for each in CONFINED)
@@ -154,12 +154,12 @@ PLACE = TopicPartition("orders", 0)
         lambda: _DrillProbeWriter(NOTHING, "__drctl_canary").write_probe(MINE.probe_record, "x"),
     ],
 )
-def test_what_is_of_others_never_arrives(change: Any) -> None:
+def test_changes_to_objects_of_others_are_never_sent(change: Any) -> None:
     with pytest.raises(Refused, match="a drill must not touch"):
         change()
 
 
-def test_scratch_is_made_and_deleted_under_reserved_names_alone() -> None:
+def test_temporary_objects_have_reserved_names() -> None:
     scratch = KafkaScratch(Connection("a", {"bootstrap.servers": "127.0.0.1:1"}))
     with pytest.raises(ValueError, match="not of a drill: orders"):
         scratch.make_topic("orders", 1)

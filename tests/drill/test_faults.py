@@ -14,7 +14,7 @@ links: {main: {from: a, to: b, topics: [".*"]}}
 """
 
 
-def test_what_is_no_lab_is_left_alone(tmp_path: Path) -> None:
+def test_other_links_than_labs_are_refused(tmp_path: Path) -> None:
     link = read(YAML, tmp_path / "drctl.yaml").link("main")
     with pytest.raises(Refused, match="not between the clusters of a lab") as refused:
         injected(Fault.KILL_SOURCE, link, tmp_path / "none")
@@ -24,7 +24,7 @@ def test_what_is_no_lab_is_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", Fault)
-def test_a_fault_of_a_lab_that_is_gone_is_over(fault: Fault, tmp_path: Path) -> None:
+def test_a_fault_of_a_deleted_lab_is_over(fault: Fault, tmp_path: Path) -> None:
     """Otherwise every later drill would stop at a fault that nobody can remove."""
     gone = Injected(fault, "primary", str(tmp_path / "none"))
     gone.undo()
@@ -33,7 +33,7 @@ def test_a_fault_of_a_lab_that_is_gone_is_over(fault: Fault, tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_fault_is_known_again_after_a_crash() -> None:
+def test_a_fault_is_recognized_after_a_crash() -> None:
     fault = Injected(Fault.KILL_SOURCE, "primary", "/somewhere")
     assert Injected.from_json(fault.to_json()) == fault
     assert fault.fault.loses_source

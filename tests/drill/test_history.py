@@ -16,7 +16,7 @@ FIRST = Past(
 SECOND = Past("20260103t030400z-000000", "main", BEGAN + timedelta(days=1), Verdict.DIED)
 
 
-def test_what_was_written_reads_back(tmp_path: Path) -> None:
+def test_written_entries_are_read_back(tmp_path: Path) -> None:
     history = DrillHistory(tmp_path / "drills" / "history.jsonl")
     assert history.lines() == ()
     for past in (SECOND, FIRST):
@@ -26,7 +26,7 @@ def test_what_was_written_reads_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", range(1, len(FIRST.line()) + 1, 40))
-def test_a_line_that_a_crash_cut_short_is_left_out(tmp_path: Path, cut: int) -> None:
+def test_an_incomplete_line_is_left_out(tmp_path: Path, cut: int) -> None:
     file = tmp_path / "history.jsonl"
     file.write_bytes(SECOND.line() + b"\n" + FIRST.line()[:-cut])
     history = DrillHistory(file)
@@ -48,5 +48,5 @@ def test_a_line_that_a_crash_cut_short_is_left_out(tmp_path: Path, cut: int) -> 
         FIRST.line().replace(b'"mode"', b'"moood"'),
     ],
 )  # fmt: skip
-def test_a_line_that_is_none_is_counted(line: bytes) -> None:
+def test_an_invalid_line_is_counted(line: bytes) -> None:
     assert read([line, SECOND.line()]) == ((SECOND,), 1)

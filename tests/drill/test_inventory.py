@@ -112,7 +112,7 @@ def test_members_move_their_own_positions() -> None:
     ],
 )
 @pytest.mark.parametrize("first", [False, True])
-def test_what_could_not_be_seen_is_no_difference(after: Holding, line: str, first: bool) -> None:
+def test_unreadable_state_is_not_a_difference(after: Holding, line: str, first: bool) -> None:
     both = [WAS, Inventory({"a": after}, CONNECT)]
     found = compared(*both[::-1]) if first else compared(*both)
     assert found.differences == ()
@@ -121,7 +121,7 @@ def test_what_could_not_be_seen_is_no_difference(after: Holding, line: str, firs
     assert (line in found.unseen) or (first and after.barred)
 
 
-def test_what_this_user_may_never_see_is_said_and_asks_for_nothing() -> None:
+def test_missing_permissions_are_reported_without_an_action() -> None:
     barred = Inventory({"a": without("quota", barred={"quota": "not authorized"})}, CONNECT)
     found = compared(barred, barred)
     assert (found.differences, found.unseen) == ((), ())

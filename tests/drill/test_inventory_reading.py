@@ -48,7 +48,7 @@ def look(**changes: Any) -> Holding:
     return holding(site, groups, acls, survey)
 
 
-def test_everything_but_what_drills_made() -> None:
+def test_everything_except_objects_of_drills() -> None:
     found = look()
     assert found.things == {
         "topic": {"orders": "1 partition, id x"},
@@ -61,7 +61,7 @@ def test_everything_but_what_drills_made() -> None:
     assert (found.groups, found.active, found.hidden) == ({"app": AT}, frozenset(), frozenset())
 
 
-def test_members_are_those_that_somebody_saw() -> None:
+def test_members_are_those_that_were_observed() -> None:
     there = group(GroupState.STABLE, Member("c", "h"))
     assert look(groups={"app": there}).active == {"app"}
     for why_undetermined in (Unavailable("no answer"), group(GroupState.UNKNOWN)):
@@ -72,7 +72,7 @@ def test_members_are_those_that_somebody_saw() -> None:
         assert (found.unseen, found.groups) == ({}, {"app": {}}), "there is nothing to move"
 
 
-def test_what_does_not_answer_is_kept_as_that() -> None:
+def test_missing_responses_are_recorded() -> None:
     no = Unavailable("no")
     found = look(topics={"orders": no}, rules=no, committed={"app": no}, settings=no, users=no)
     assert found.unseen == {"topic orders": "no", "rule": "no", "group app": "no"}
@@ -102,7 +102,7 @@ class Workers:
         raise AssertionError(name)
 
 
-def test_connectors_are_known_by_state_and_digest() -> None:
+def test_connectors_are_compared_by_state_and_digest() -> None:
     found = connect_holding(Workers())
     (words,) = found.things["connector"].values()
     assert words.startswith("RUNNING, configuration ")
@@ -110,7 +110,7 @@ def test_connectors_are_known_by_state_and_digest() -> None:
     assert found.unseen == {"connector odd": "no answer"}
 
 
-def test_workers_that_are_silent_are_not_taken_for_unchanged() -> None:
+def test_unreachable_workers_do_not_count_as_unchanged() -> None:
     class Silent(Workers):
         def names(self) -> list[str]:
             raise Unreachable("no answer")

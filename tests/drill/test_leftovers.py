@@ -37,7 +37,7 @@ def found(config: Config, drill: str, *, everything: bool = False) -> drill_stag
 @pytest.mark.parametrize(
     ("drill", "dead"), [(JUST_NOW, False), (LONG_AGO, True)], ids=["just now", "long ago"]
 )
-def test_a_drill_of_another_machine_is_spared_for_a_while(
+def test_a_drill_of_another_host_is_kept_for_a_while(
     config: Config, drill: str, dead: bool
 ) -> None:
     seen = found(config, drill)
@@ -46,7 +46,7 @@ def test_a_drill_of_another_machine_is_spared_for_a_while(
     assert found(config, drill, everything=True).dead == {drill}
 
 
-def test_a_drill_of_this_machine_is_spared_as_long_as_it_lives(config: Config) -> None:
+def test_a_running_drill_of_this_host_is_kept(config: Config) -> None:
     drill_stage.note(config, JUST_NOW, config.link("main"), None)
     place = drill_adapters.folder(config) / JUST_NOW / drill_stage.ALIVE
     with drill_adapters.alive(place):
@@ -57,7 +57,7 @@ def test_a_drill_of_this_machine_is_spared_as_long_as_it_lives(config: Config) -
 
 
 @pytest.mark.slow
-def test_a_fault_lasts_until_the_dead_are_buried(config: Config, tmp_path: Path) -> None:
+def test_a_fault_lasts_until_it_is_removed(config: Config, tmp_path: Path) -> None:
     gone = str(tmp_path / "none")
     fault = {"fault": "pause-source", "part": "primary", "folder": gone}
     drill_stage.note(config, LONG_AGO, config.link("main"), fault)
@@ -72,7 +72,7 @@ def test_a_fault_lasts_until_the_dead_are_buried(config: Config, tmp_path: Path)
     assert {past.drill: past.inject for past in dead} == {LONG_AGO: "pause-source", JUST_NOW: ""}
 
 
-def test_the_dead_are_remembered_once(config: Config) -> None:
+def test_ended_drills_are_recorded_once(config: Config) -> None:
     (drill_adapters.folder(config) / "notes").mkdir(parents=True)
     (drill_adapters.folder(config) / "notes" / drill_stage.NOTE).write_text("{}")
     drill_stage.note(config, LONG_AGO, config.link("main"), None)

@@ -25,7 +25,7 @@ def logs(**parts: object) -> Logs:
     return Logs(**given)  # type: ignore[arg-type]
 
 
-def test_all_is_well() -> None:
+def test_a_healthy_drill() -> None:
     found = measured(logs(), COMMITTED)
     assert (found.outage.since, found.outage.write_s, found.outage.read_s) == ("last-write", 4, 4.5)
     assert found.outage.seconds == 4.5
@@ -41,7 +41,7 @@ def test_time_counts_from_the_first_refused_write() -> None:
     assert worse(found, Limits(30, 6, planned=True)) == ("RTO 6.5 s exceeds the limit of 6 s",)
 
 
-def test_what_was_acknowledged_and_is_not_there_is_lost() -> None:
+def test_acknowledged_records_that_are_missing_are_lost() -> None:
     found = measured(logs(held={"s0": 2, "t0": 1}), COMMITTED)
     assert (found.loss.missing, found.loss.seconds, found.loss.duplicated) == (2, 3.0, 1)
     assert found.loss.examples == ("s1", "s2")
@@ -51,7 +51,7 @@ def test_what_was_acknowledged_and_is_not_there_is_lost() -> None:
     )
 
 
-def test_what_is_skipped_or_read_again_is_counted_by_id() -> None:
+def test_skipped_and_reread_records_are_counted_by_id() -> None:
     before = Consumed({}, {"s0", "s1"}, 2)
     after = Consumed({"s0": 9.0, "s1": 9.1, "t0": 9.2}, set(), 3)
     found = measured(logs(before=before, after=after), replace(COMMITTED, rereads_at_most=1))
@@ -63,7 +63,7 @@ def test_what_is_skipped_or_read_again_is_counted_by_id() -> None:
     )
 
 
-def test_a_group_without_a_position_is_not_taken_for_a_good_translation() -> None:
+def test_a_group_without_an_offset_does_not_pass() -> None:
     none = CommitFacts(0, 0, 0, 0, left_out=("x",))
     found = measured(logs(), none)
     assert found.translation.promised is None
@@ -73,7 +73,7 @@ def test_a_group_without_a_position_is_not_taken_for_a_good_translation() -> Non
     )
 
 
-def test_a_target_on_which_nobody_came_to_work_has_no_rto() -> None:
+def test_without_clients_on_the_target_there_is_no_rto() -> None:
     found = measured(logs(target=Written(), after=Consumed()), None)
     assert found.outage.seconds is None
     assert worse(found, LOST)[0].startswith("the applications did not resume")
@@ -83,7 +83,7 @@ IDS = st.sets(st.sampled_from([f"s{number}" for number in range(12)]))
 
 
 @given(IDS, IDS, IDS, IDS)
-def test_every_record_of_the_target_is_finished_read_or_skipped(
+def test_every_record_of_the_target_is_processed_read_or_skipped(
     acknowledged: set[str], held: set[str], finished: set[str], read: set[str]
 ) -> None:
     found = measured(

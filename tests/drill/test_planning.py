@@ -19,7 +19,7 @@ READERS = ("User:nobody",)
 
 @pytest.mark.parametrize("name", [SCRATCH.topic, SCRATCH.probe_record, SCRATCH.group])
 @pytest.mark.parametrize("prefix", ["", "primary."])
-def test_names_of_a_drill_are_known_again(name: str, prefix: str) -> None:
+def test_names_of_a_drill_are_recognized(name: str, prefix: str) -> None:
     assert drill_of(prefix + name) == SCRATCH.drill
     assert began(SCRATCH.drill).isoformat() == "2026-01-02T03:04:05+00:00"
 
@@ -31,11 +31,11 @@ def test_names_of_a_drill_are_known_again(name: str, prefix: str) -> None:
         f"{MARK}20260102t030405z-0a1b2c-records-of-mine.v2", "User:x", "__consumer_offsets",
     ],
 )  # fmt: skip
-def test_what_only_looks_like_it_is_not_a_drills(name: str) -> None:
+def test_similar_names_do_not_belong_to_a_drill(name: str) -> None:
     assert drill_of(name) is None
 
 
-def test_a_narrowed_link_carries_the_drill_alone() -> None:
+def test_a_narrowed_link_has_only_the_drills_topic() -> None:
     wide = link(topics=["orders.*"], exclude=[".*drill.*"], groups=["app"], translate=False)
     found = narrowed(wide, SCRATCH, READERS)
     assert found.topics_of(["orders.1", SCRATCH.topic, f"{SCRATCH.topic}x"]) == (SCRATCH.topic,)
@@ -60,7 +60,7 @@ MM2 = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
         ({"connector.class": "x.ReplicatorSourceConnector", "topic.regex": "orders.*"}, True),
     ],
 )
-def test_a_topic_that_is_not_copied_is_refused_before_it_is_made(
+def test_a_topic_that_would_not_be_replicated_is_refused(
     config: dict[str, str], copied: bool
 ) -> None:
     found = coverage("mm2-source", config)
@@ -81,7 +81,7 @@ def seen(method: FenceMethod = FenceMethod.ACL) -> PlanInputs:
 
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("method", FenceMethod)
-def test_no_step_is_left_that_touches_what_is_shared(mode: Mode, method: FenceMethod) -> None:
+def test_no_step_changes_shared_objects(mode: Mode, method: FenceMethod) -> None:
     found = rehearsal(mode, seen(method), READERS)
     kinds = {step.kind for step in found.plan.steps}
     assert not kinds & LEFT_OUT.keys()
@@ -110,7 +110,7 @@ def test_plans_of_two_drills_can_be_compared() -> None:
     assert plan(SCRATCH).fingerprint != plan(other, Mode.UNPLANNED).fingerprint
 
 
-def test_reading_is_never_denied_to_drctls_own_user() -> None:
+def test_drctls_own_user_is_never_denied_reading() -> None:
     plan = rehearsal(Mode.PLANNED, seen(), READERS).plan
     assert plan.step("fence-producers").settings["principals"] == ["User:app"]
     assert plan.step("fence-consumers").settings["principals"] == list(READERS)

@@ -47,19 +47,23 @@ SILENT = at(Holding(unseen={"connector": "no answer"}))
 
 
 @pytest.mark.parametrize("passing", [RESTARTING, SILENT])
-def test_what_settles_is_waited_for(monkeypatch: pytest.MonkeyPatch, passing: Inventory) -> None:
+def test_temporary_differences_are_awaited(
+    monkeypatch: pytest.MonkeyPatch, passing: Inventory
+) -> None:
     found, waited = settled(monkeypatch, at(), [passing, passing, at()])
     assert (found.differences, found.unseen) == ((), ())
     assert waited == 2
 
 
 @pytest.mark.parametrize("lasting", [RESTARTING, SILENT])
-def test_what_does_not_is_told(monkeypatch: pytest.MonkeyPatch, lasting: Inventory) -> None:
+def test_lasting_differences_are_reported(
+    monkeypatch: pytest.MonkeyPatch, lasting: Inventory
+) -> None:
     found, waited = settled(monkeypatch, at(), [lasting])
     assert found.differences or found.unseen
     assert waited >= 10
 
 
-def test_what_could_never_be_seen_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_state_is_not_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
     found, waited = settled(monkeypatch, at(unseen=RULES), [at(unseen=RULES)])
     assert (found.unseen, waited) == (("a: rule: not allowed",), 0)

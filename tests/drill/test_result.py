@@ -70,7 +70,9 @@ def result(**changes: Any) -> Result:
         ({"left": ("topic x",)}, Verdict.WORSE, ExitCode.STOPPED),
     ],
 )
-def test_each_end_has_its_code(changes: dict[str, Any], verdict: Verdict, code: ExitCode) -> None:
+def test_each_result_has_its_exit_code(
+    changes: dict[str, Any], verdict: Verdict, code: ExitCode
+) -> None:
     found = result(**changes)
     assert (found.verdict, found.exit_code) == (verdict, code)
     assert bool(found.reasons) == (code is not ExitCode.DONE), "whoever looks is told why"
@@ -80,7 +82,7 @@ def test_each_end_has_its_code(changes: dict[str, Any], verdict: Verdict, code: 
     assert VERDICTS[verdict]
 
 
-def test_why_nothing_was_compared_is_said() -> None:
+def test_the_reason_of_a_missing_comparison_is_reported() -> None:
     (reason,) = result(compared=None, not_compared="cluster a did not answer").reasons
     assert reason == "cannot tell whether other resources are unchanged: cluster a did not answer"
 
@@ -99,7 +101,7 @@ def stage(tmp_path: Path) -> Any:
         (Interrupted("^C"), False, True),
     ],
 )
-def test_an_answer_that_did_not_come_is_no_failure(
+def test_a_missing_response_is_not_a_failure(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     error: Exception,
@@ -115,7 +117,7 @@ def test_an_answer_that_did_not_come_is_no_failure(
     assert ending.broke_off == str(error)
 
 
-def test_a_second_look_that_fails_leaves_nothing_behind(
+def test_a_failed_second_inventory_leaves_no_objects(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Deleted objects are deleted, whether or not a cluster responds afterwards."""
@@ -133,6 +135,6 @@ def test_a_second_look_that_fails_leaves_nothing_behind(
 
 
 @pytest.mark.parametrize("status", Status)
-def test_what_the_engine_did_not_see_done_is_not_known(status: Status) -> None:
+def test_unverified_steps_are_unknown(status: Status) -> None:
     at: Any = SimpleNamespace(outcome=Outcome(status, "commit-offsets", "no answer"))
     assert Stage.not_seen_done.__get__(at) is (status is Status.UNKNOWN)

@@ -127,7 +127,7 @@ def crash_at(point: str) -> Callable[[str], None]:
     return fall
 
 
-def test_it_is_announced_then_done_then_seen() -> None:
+def test_an_election_is_announced_then_requested_then_read_back() -> None:
     run = Run(Cluster(looks=[BEHIND, BEHIND, LED]))
     result = run.result()
     assert run.told == ["began", "intend", "done", "ended"]
@@ -143,7 +143,7 @@ def test_it_is_announced_then_done_then_seen() -> None:
     ]
 
 
-def test_a_cut_elsewhere_than_was_said_is_told() -> None:
+def test_a_truncation_at_another_offset_is_reported() -> None:
     (each,) = Run(Cluster(looks=[BEHIND, LED], cut=90)).result().results
     assert (each.lost, each.as_stated) == (OffsetRange(90, 180), False)
 
@@ -156,7 +156,7 @@ def test_a_cut_elsewhere_than_was_said_is_told() -> None:
         reader(partition((2, 3), (3,)), alive=(1, 2), ends={2: 101}),
     ],
 )
-def test_what_has_changed_since_is_left_alone(now: PartitionStates) -> None:
+def test_partitions_that_changed_are_not_elected(now: PartitionStates) -> None:
     run = Run(Cluster(looks=[now]))
     result = run.result()
     assert run.cluster.elected == []
@@ -165,32 +165,32 @@ def test_what_has_changed_since_is_left_alone(now: PartitionStates) -> None:
     assert run.told == ["began", "failed", "rolling-back", "ended"]
 
 
-def test_who_has_the_leader_by_now_needs_no_election() -> None:
+def test_partitions_with_a_leader_need_no_election() -> None:
     run = Run(Cluster(looks=[LED]))
     result = run.result()
     assert run.cluster.elected == []
     assert (result.exit_code, result.results[0].outcome) == (ExitCode.DONE, Outcome.NOT_NEEDED)
 
 
-def test_the_controller_says_no() -> None:
+def test_the_controller_refuses() -> None:
     result = Run(Cluster(answer=Declined("it has no living replica"))).result()
     assert (result.exit_code, result.results[0].outcome) == (ExitCode.REFUSED, Outcome.FAILED)
     assert result.results[0].became.reason == "it has no living replica"
 
 
-def test_no_answer_and_nothing_to_be_seen_is_unknown() -> None:
+def test_no_response_and_no_effect_is_unknown() -> None:
     run = Run(Cluster(mute=True))
     result = run.result()
     assert (result.exit_code, result.results[0].outcome) == (ExitCode.UNKNOWN, Outcome.UNKNOWN)
     assert run.clock.waited >= 30, "it may still come"
 
 
-def test_no_answer_and_yet_it_is_seen() -> None:
+def test_no_response_but_an_effect() -> None:
     result = Run(Cluster(looks=[BEHIND, LED], mute=True)).result()
     assert result.results[0].outcome is Outcome.ELECTED
 
 
-def test_elected_and_never_seen_is_unknown_and_can_be_gone_on_with() -> None:
+def test_an_unverified_election_is_unknown_and_can_be_resumed() -> None:
     run = Run(Cluster())
     result = run.result()
     assert result.results[0].outcome is Outcome.UNKNOWN
@@ -200,7 +200,7 @@ def test_elected_and_never_seen_is_unknown_and_can_be_gone_on_with() -> None:
     assert run.cluster.elected == [PLACE], "it is looked at, and not asked for again"
 
 
-def test_killed_before_the_election_another_process_decides_anew() -> None:
+def test_killed_before_the_election_another_process_decides_again() -> None:
     run = Run(Cluster())
     with pytest.raises(Crash):
         run.go(crash_at("before the election"))
@@ -241,7 +241,7 @@ def two(first: int | None, second: int | None) -> PartitionStates:
     return reader(*rows)
 
 
-def test_of_preferred_leaders_some_may_be_elected_and_some_not() -> None:
+def test_some_preferred_leaders_may_not_be_elected() -> None:
     plan = preferred_plan("main", two(2, 2), None)
     cluster = Cluster(looks=[two(2, 2), two(1, 2)])
     run = Run(cluster, plan)

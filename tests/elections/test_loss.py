@@ -13,28 +13,28 @@ def found(evidence: tuple[Evidence, ...] = (), groups: tuple[Beyond, ...] = ()) 
     return loss
 
 
-def test_the_first_that_lives_is_taken_however_little_it_holds() -> None:
+def test_the_first_live_replica_is_elected_however_short() -> None:
     behind = partition((1, 2, 3), (3,))
     assert candidate_of(behind, {1, 2}) == Candidate(1, clean=False)
     assert candidate_of(behind, {2}) == Candidate(2, clean=False)
     assert candidate_of(behind, set()) is None
 
 
-def test_one_that_holds_everything_comes_before_one_that_does_not() -> None:
+def test_a_complete_replica_comes_first() -> None:
     assert candidate_of(partition((1, 2, 3), (3,)), {1, 3}) == Candidate(3, clean=True)
     eligible = partition((1, 2, 3), (), eligible=(2,))
     assert candidate_of(eligible, {1, 2}) == Candidate(2, clean=True)
     assert candidate_of(partition((1, 2), (), eligible=None), {1, 2}) == Candidate(1, clean=False)
 
 
-def test_without_a_trace_the_loss_cannot_be_told() -> None:
+def test_without_evidence_the_loss_is_unknown() -> None:
     loss = found()
     assert loss.offsets is None
     assert not loss.exact
     assert loss.message.startswith("unknown: the log of broker 2 ends at 100")
 
 
-def test_what_groups_had_read_is_lost_at_least() -> None:
+def test_records_that_groups_had_read_are_a_lower_bound() -> None:
     loss = found((Evidence(PLACE, "group app has read up to 180", 180),), (Beyond("app", 180),))
     assert loss.offsets == OffsetRange(100, 180)
     assert not loss.exact
@@ -53,21 +53,21 @@ def test_the_end_of_a_disk_that_was_read_is_exact() -> None:
     assert contradicted.offsets == OffsetRange(100, 190)
 
 
-def test_a_trace_that_ends_before_the_replica_proves_no_loss_and_no_completeness() -> None:
+def test_evidence_below_the_replicas_end_proves_nothing() -> None:
     loss = found((Evidence(PLACE, "group app has read up to 60", 60),))
     assert loss.offsets == OffsetRange(100, 100)
     assert loss.message.startswith("none known: the log of broker 2 ends at 100")
     assert found((Evidence(PLACE, "the disk", 90, exact=True),)).message.startswith("none: ")
 
 
-def test_what_another_cluster_holds_is_counted() -> None:
+def test_records_on_the_other_cluster_are_counted() -> None:
     group = Evidence(PLACE, "group app has read up to 180", 180)
     loss = found((group, Evidence(PLACE, "copied to b", 150, copied=True)))
     assert loss.elsewhere == 50
     assert found((group,)).elsewhere == 0
 
 
-def test_a_living_replica_that_holds_more_is_named() -> None:
+def test_a_longer_live_replica_is_named() -> None:
     seen = reader(partition((2, 1, 3), (3,)), alive=(1, 2), ends={1: 140, 2: 100})
     loss = loss_of(seen.partitions[0], seen, (), ())
     assert loss is not None
@@ -77,7 +77,7 @@ def test_a_living_replica_that_holds_more_is_named() -> None:
     )
 
 
-def test_a_replica_that_does_not_tell_its_end() -> None:
+def test_a_replica_with_an_unknown_end() -> None:
     silent = Unavailable("not authorized")
     seen = reader(partition((2, 3), (3,)), alive=(2,), ends={2: silent})
     loss = loss_of(seen.partitions[0], seen, (Evidence(PLACE, "x", 180),), ())
@@ -86,7 +86,7 @@ def test_a_replica_that_does_not_tell_its_end() -> None:
     assert loss.message == ("unknown: broker 2 does not report its log end offset: not authorized")
 
 
-def test_nothing_is_lost_with_one_that_was_in_sync() -> None:
+def test_an_in_sync_replica_loses_nothing() -> None:
     seen = reader(partition((2, 3), (3,)), alive=(3,), ends={3: 180})
     loss = loss_of(seen.partitions[0], seen, (Evidence(PLACE, "x", 190),), ())
     assert loss is not None
@@ -94,6 +94,6 @@ def test_nothing_is_lost_with_one_that_was_in_sync() -> None:
     assert loss.message == "no loss: broker 3 has all committed records"
 
 
-def test_nobody_could_be_elected() -> None:
+def test_no_replica_can_be_elected() -> None:
     seen = reader(partition((2, 3), (3,)), alive=(1,))
     assert loss_of(seen.partitions[0], seen, (), ()) is None

@@ -60,19 +60,21 @@ def test_a_shorter_replica_needs_a_reason_of_its_own() -> None:
         (reader(), Precheck.NOT_THERE, "the partition does not exist"),
     ],
 )
-def test_what_nobody_may_pass_over(seen: PartitionStates, precheck: Precheck, words: str) -> None:
+def test_checks_that_cannot_be_overridden(
+    seen: PartitionStates, precheck: Precheck, words: str
+) -> None:
     plan = planned(seen, {**REASON, Precheck.SHORTER: "no time"})
     assert prechecks(plan) == [precheck]
     assert words in plan.lines[0].refused[0].reason
 
 
-def test_without_a_controller_nobody_is_elected() -> None:
+def test_without_a_controller_there_is_no_election() -> None:
     headless = Unavailable("no answer")
     seen = reader(partition((2, 3), (3,)), alive=(2,), ends={2: 100}, controller=headless)
     assert prechecks(planned(seen, REASON)) == [Precheck.NO_CONTROLLER]
 
 
-def test_groups_that_cannot_be_read_are_told() -> None:
+def test_unreadable_groups_are_reported() -> None:
     kept = partition((3,), (3,), place=TopicPartition("__consumer_offsets", 4))
     seen = reader(partition((2, 3), (3,)), kept, alive=(1, 2), ends={2: 100})
     (note,) = planned(seen).notes
@@ -80,7 +82,7 @@ def test_groups_that_cannot_be_read_are_told() -> None:
     assert planned(behind()).notes == ()
 
 
-def test_what_has_moved_is_not_what_was_planned() -> None:
+def test_a_changed_state_differs_from_the_plan() -> None:
     aim = Aim.of(planned(behind(), REASON).lines[0])
 
     def is_still(now: PartitionStates) -> bool:

@@ -29,7 +29,7 @@ def planned(**overrides: str) -> ElectionPlan:
     return unclean_plan("main", BEHIND, [PLACE], EVIDENCE, groups, passed, ["b is silent"])
 
 
-def test_a_look_tells_who_is_there_and_what_they_hold() -> None:
+def test_a_state_shows_brokers_and_their_logs() -> None:
     text = drawn(show_table("main", BEHIND))
     assert "Cluster main: 1 of 1 partition without a leader" in text
     lines = [line.split() for line in text.splitlines() if line.startswith("orders")]
@@ -43,7 +43,7 @@ def test_a_look_tells_who_is_there_and_what_they_hold() -> None:
     assert "no controller: no quorum; no leader can be elected without one" in text
 
 
-def test_a_plan_tells_the_loss_and_what_stands_against_it() -> None:
+def test_a_plan_shows_the_loss_and_its_blockers() -> None:
     text = drawn(plan_table(planned(), EXECUTE))
     assert "Unclean election on cluster main: 1 refuse" in text
     assert "note: b is silent" in text
@@ -63,7 +63,7 @@ def measured(cut: int | Unavailable) -> str:
     return drawn(result_table(ElectionResult(plan, (done,), "R", "journal", 1.5)))
 
 
-def test_a_result_tells_what_was_lost() -> None:
+def test_a_result_shows_the_loss() -> None:
     text = measured(100)
     assert "Unclean election on cluster main: 1 elected" in text
     told = "the kept log ended at 100: at least 80 offsets, 100 to 179"

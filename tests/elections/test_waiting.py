@@ -47,19 +47,19 @@ def waited(watched: Watched, within_s: float) -> PartitionStates:
     return Wait(watched, watched, None, watched.told).run(within_s)  # type: ignore[arg-type]
 
 
-def test_it_tells_who_is_back_and_who_leads_then() -> None:
+def test_returned_brokers_and_leaders_are_reported() -> None:
     watched = Watched([DARK, None, BACK, LED])
     assert waited(watched, 60) is LED
     assert watched.lines == ["nobody answers", "broker 3 answers", "orders-0: broker 3 leads it"]
 
 
-def test_it_ends_when_time_is_up() -> None:
+def test_it_ends_at_the_timeout() -> None:
     watched = Watched([DARK])
     assert waited(watched, 5) is DARK
     assert 5 <= watched.seconds < 7
 
 
-def test_one_look_takes_no_time() -> None:
+def test_one_read_takes_no_time() -> None:
     watched = Watched([DARK])
     assert waited(watched, 0) is DARK
     assert watched.seconds == 0
@@ -70,7 +70,7 @@ def test_a_cluster_that_never_answers_is_unreachable() -> None:
         waited(Watched([None]), 3)
 
 
-def test_a_leader_that_does_not_answer_is_none() -> None:
+def test_an_unresponsive_leader_does_not_count() -> None:
     silent = reader(partition((2, 3), (3,), leader=3), alive=(1, 2))
     assert silent.dark == silent.partitions
     assert news(LED, silent) == ("broker 3 no longer answers", "orders-0: no leader")

@@ -50,7 +50,7 @@ def calls(folder: Path) -> list[str]:
     return (folder / "calls").read_text().splitlines()
 
 
-def test_there_and_back(folder: Path) -> None:
+def test_switch_and_restore(folder: Path) -> None:
     both = opened(folder)
     before = both.seen()
     assert (before.cluster, before.message) == ("primary", "./observe answers 'primary'")
@@ -72,9 +72,7 @@ def test_no_shell_touches_the_arguments(folder: Path) -> None:
     assert not (folder / "shell").exists()
 
 
-def test_the_environment_is_what_was_given_and_nothing_else(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_given_environment_is_set(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OURS", "x")
     script(folder, "switch", "#!/bin/sh\nexec /usr/bin/env >environment\n")
     env = {"TOKEN": "a ${env:TOKEN}", "REGION": "eu"}
@@ -101,7 +99,7 @@ def test_secrets_that_a_command_prints_are_not_shown(folder: Path) -> None:
         opened(folder, {}, env={"TOKEN": "${env:TOKEN}"})
 
 
-def test_an_answer_that_is_no_cluster(folder: Path) -> None:
+def test_an_answer_that_is_not_a_cluster(folder: Path) -> None:
     (folder / "now").write_text("primary and more\n")
     state = opened(folder).seen()
     assert state.cluster is None
@@ -125,7 +123,7 @@ def test_failed(folder: Path) -> None:
         both.writer.switch("secondary", both.seen())
 
 
-def test_took_too_long(folder: Path) -> None:
+def test_a_command_that_times_out(folder: Path) -> None:
     script(folder, "observe", "#!/bin/sh\nexec sleep 600\n")
     with pytest.raises(Unreachable, match=r"did not answer within 0\.3 s") as caught:
         opened(folder, timeout_s=0.3).reader.observe()
@@ -146,7 +144,7 @@ def over_after(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess.Popen, "wait", wait)
 
 
-def test_it_and_what_it_started_are_ended_and_nobody_knows_what_they_did(
+def test_a_timeout_kills_all_child_processes_and_is_unknown(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script(folder, "switch", "#!/bin/sh\nsleep 600 &\necho $$ $! >new\nmv new pids\nwait\n")
@@ -162,7 +160,9 @@ def test_it_and_what_it_started_are_ended_and_nobody_knows_what_they_did(
     assert Patience.of(10).wait_until(lambda: not any(map(alive, pids)))
 
 
-def test_ends_also_what_does_not_want_to_end(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_that_ignore_sigterm_are_killed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lines = ("trap '' TERM", "echo $$ >new", "mv new pid", "while :; do sleep 1; done")
     script(folder, "observe", "\n".join(("#!/bin/sh", *lines)))
     monkeypatch.setattr(command, "_GRACE_S", 0.2)
@@ -180,7 +180,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-def test_what_a_command_leaves_in_the_background_is_not_waited_for(folder: Path) -> None:
+def test_background_processes_are_not_awaited(folder: Path) -> None:
     """The background process keeps the output open."""
     script(folder, "observe", "#!/bin/sh\nsleep 600 &\necho $! >pid\necho secondary\n")
     assert opened(folder).seen().cluster == "secondary"
@@ -223,7 +223,7 @@ def test_cannot_be_started(folder: Path, wrong: str) -> None:
     assert calls(folder) == []
 
 
-def test_what_somebody_else_changed_stays(folder: Path) -> None:
+def test_changes_by_others_are_kept(folder: Path) -> None:
     both = opened(folder)
     before = both.seen()
     (folder / "now").write_text("elsewhere\n")
@@ -233,7 +233,7 @@ def test_what_somebody_else_changed_stays(folder: Path) -> None:
     assert calls(folder) == []
 
 
-def test_half_done_is_put_back(folder: Path) -> None:
+def test_a_partial_change_is_restored(folder: Path) -> None:
     script(folder, "switch", SWITCH + '[ "$1" = primary ] || { echo half >now; exit 1; }\n')
     both = opened(folder)
     before = both.seen()
@@ -244,7 +244,7 @@ def test_half_done_is_put_back(folder: Path) -> None:
     assert both.seen() == before
 
 
-def test_there_is_no_way_back_to_what_was_not_known(folder: Path) -> None:
+def test_an_unknown_state_cannot_be_restored(folder: Path) -> None:
     (folder / "now").write_text("elsewhere\n")
     both = opened(folder)
     before = both.seen()

@@ -57,7 +57,7 @@ def asked(server: Named, name: str, kind: str = "A") -> list[str]:
     return sorted(r.to_text() for rrset in answer.answer if rrset.rdtype == wanted for r in rrset)
 
 
-def test_there_and_back(server: Named) -> None:
+def test_switch_and_restore(server: Named) -> None:
     given = settings(server)
     set_by_hand(server, given, "A", 300, "10.0.0.2", "10.0.0.1")
     record = opened(server, given)
@@ -80,7 +80,7 @@ def test_there_and_back(server: Named) -> None:
     assert asked(server, given["record"]) == ["10.0.0.1", "10.0.0.2"]
 
 
-def test_twice_is_as_once(server: Named) -> None:
+def test_a_repeated_switch_changes_nothing(server: Named) -> None:
     given = settings(server)
     set_by_hand(server, given, "A", 5, "10.0.0.1", "10.0.0.2")
     record = opened(server, given)
@@ -95,7 +95,7 @@ def test_twice_is_as_once(server: Named) -> None:
     assert record.seen().evidence["serial"] == serial
 
 
-def test_from_nothing_and_back_to_nothing(server: Named) -> None:
+def test_a_missing_value_is_restored_as_missing(server: Named) -> None:
     given = settings(server)
     record = opened(server, given)
     before = record.seen()
@@ -107,7 +107,7 @@ def test_from_nothing_and_back_to_nothing(server: Named) -> None:
     assert record.seen().evidence["records"] == []
 
 
-def test_what_belongs_to_nobody_is_put_back_too(server: Named) -> None:
+def test_a_foreign_value_is_restored(server: Named) -> None:
     given = settings(server)
     set_by_hand(server, given, "A", 60, "10.0.0.1")
     record = opened(server, given)
@@ -119,7 +119,7 @@ def test_what_belongs_to_nobody_is_put_back_too(server: Named) -> None:
     assert asked(server, given["record"]) == ["10.0.0.1"]
 
 
-def test_what_somebody_else_changed_stays(server: Named) -> None:
+def test_changes_by_others_are_kept(server: Named) -> None:
     given = settings(server)
     set_by_hand(server, given, "A", 5, "10.0.0.1", "10.0.0.2")
     record = opened(server, given)
@@ -137,7 +137,7 @@ def test_what_somebody_else_changed_stays(server: Named) -> None:
     assert asked(server, given["record"]) == []
 
 
-def test_what_somebody_else_made_meanwhile_stays(server: Named) -> None:
+def test_records_created_meanwhile_are_kept(server: Named) -> None:
     given = settings(server)
     record = opened(server, given)
     before = record.seen()
@@ -181,7 +181,7 @@ def test_a_name_that_is_an_alias(server: Named) -> None:
     assert asked(server, given["record"], "CNAME") == ["elsewhere.example.org."]
 
 
-def test_an_alias_does_not_go_beside_other_records(server: Named) -> None:
+def test_an_alias_excludes_other_records(server: Named) -> None:
     """A server would ignore it and report success."""
     clusters = {"primary": "a.example.org", "secondary": "b.example.org"}
     given = settings(server, type="CNAME", clusters=clusters)
@@ -192,7 +192,7 @@ def test_an_alias_does_not_go_beside_other_records(server: Named) -> None:
     assert asked(server, given["record"]) == ["10.0.0.1"]
 
 
-def test_without_a_key_where_the_server_lets_everybody_look(server: Named) -> None:
+def test_reading_without_a_key(server: Named) -> None:
     given = settings(server, tsig=None)
     record = opened(server, given)
     before = record.seen()
@@ -201,7 +201,7 @@ def test_without_a_key_where_the_server_lets_everybody_look(server: Named) -> No
     assert "update-policy" in caught.value.hint
 
 
-def test_what_resolvers_still_have_is_told_until_it_is_gone(server: Named, resolver: Named) -> None:
+def test_cached_answers_are_reported_until_they_expire(server: Named, resolver: Named) -> None:
     place = f"127.0.0.1:{resolver.port}"
     given = settings(server, ttl=1, resolvers=[place])
     set_by_hand(server, given, "A", 4, "10.0.0.1", "10.0.0.2")
@@ -220,7 +220,7 @@ def test_what_resolvers_still_have_is_told_until_it_is_gone(server: Named, resol
     assert asked(resolver, given["record"]) == ["10.1.0.1"]
 
 
-def test_a_resolver_that_is_silent_is_not_taken_for_one_that_follows(server: Named) -> None:
+def test_an_unresponsive_resolver_does_not_count_as_updated(server: Named) -> None:
     given = settings(server, resolvers=["127.0.0.1:1"], timeout_s=2)
     set_by_hand(server, given, "A", 2, "10.1.0.1")
     state = through_json(opened(server, given).reader.observe())

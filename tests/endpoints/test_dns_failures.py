@@ -65,7 +65,7 @@ def test_clocks_that_differ(server: Named, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.endpoints
-def test_a_key_that_may_only_look(server: Named) -> None:
+def test_a_read_only_key(server: Named) -> None:
     given = settings(server, tsig={"name": WEAK_KEY, "secret": "${env:TSIG}"})
     record = opened(server, given)
     with pytest.raises(EndpointRejected, match="refuses to change") as caught:
@@ -76,7 +76,7 @@ def test_a_key_that_may_only_look(server: Named) -> None:
 
 @pytest.mark.endpoints
 @pytest.mark.parametrize("zone", ["test.", "nowhere.invalid."])
-def test_a_zone_that_is_not_there(server: Named, zone: str) -> None:
+def test_a_missing_zone(server: Named, zone: str) -> None:
     wrong = opened(server, settings(server, zone=zone, record=f"kafka.{zone}"))
     with pytest.raises(EndpointRejected, match="refuses to answer") as caught:
         wrong.reader.observe()
@@ -84,7 +84,7 @@ def test_a_zone_that_is_not_there(server: Named, zone: str) -> None:
 
 
 @pytest.mark.endpoints
-def test_a_name_that_is_no_zone(server: Named) -> None:
+def test_a_name_that_is_not_a_zone(server: Named) -> None:
     given = settings(server)
     before = opened(server, given).seen()
     wrong = opened(server, {**given, "zone": given["record"]})
@@ -150,7 +150,7 @@ def alone(port: int, **more: Any) -> dict[str, Any]:
     }
 
 
-def test_nobody_there() -> None:
+def test_no_server() -> None:
     both = endpoint(alone(free_port()), Path("x"))
     before = _state(both.writer.endpoint)
     for call in (both.reader.observe, lambda: both.writer.switch("primary", before)):
@@ -159,7 +159,7 @@ def test_nobody_there() -> None:
         assert "TCP" in caught.value.hint
 
 
-def test_a_server_that_no_name_leads_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unresolvable_server(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(*_: object) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
@@ -224,7 +224,7 @@ def servfail(query: dns.message.Message) -> dns.message.Message:
         (servfail, "answers SERVFAIL to the update"),
     ],
 )
-def test_answers_that_tell_nothing(answer: Answer, said: str) -> None:
+def test_useless_responses(answer: Answer, said: str) -> None:
     key = dns.tsig.Key(KEY, b"secret", "hmac-sha256")
     with answering(answer, key) as port:
         given = alone(port, tsig={"name": KEY, "secret": "c2VjcmV0"})
@@ -234,7 +234,7 @@ def test_answers_that_tell_nothing(answer: Answer, said: str) -> None:
         assert not isinstance(caught.value, Unreachable)
 
 
-def test_a_server_that_cannot_say() -> None:
+def test_a_server_that_reports_a_failure() -> None:
     key = dns.tsig.Key(KEY, b"secret", "hmac-sha256")
     with answering(servfail, key) as port:
         given = alone(port, tsig={"name": KEY, "secret": "c2VjcmV0"})
@@ -242,7 +242,7 @@ def test_a_server_that_cannot_say() -> None:
             endpoint(given, Path("x")).reader.observe()
 
 
-def test_a_secret_that_is_none(tmp_path: Path) -> None:
+def test_an_invalid_secret(tmp_path: Path) -> None:
     given = alone(53, tsig={"name": KEY, "secret": "${env:TSIG}"})
     for planted in ("planted secret", "====", "cGxhbnRl!ZA=="):
         with pytest.raises(ConfigError, match="is not the secret of a TSIG key") as caught:

@@ -33,7 +33,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_there_and_back(file: Path) -> None:
+def test_switch_and_restore(file: Path) -> None:
     file.chmod(0o640)
     both = opened(file.parent)
     before = both.seen()
@@ -53,7 +53,7 @@ def test_there_and_back(file: Path) -> None:
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_what_is_put_back_is_what_drctl_yaml_says_never_what_a_journal_says(file: Path) -> None:
+def test_content_is_restored_from_drctl_yaml_never_from_a_journal(file: Path) -> None:
     both = opened(file.parent)
     before = both.seen()
     both.writer.switch("secondary", before)
@@ -68,7 +68,7 @@ def test_what_is_put_back_is_what_drctl_yaml_says_never_what_a_journal_says(file
     assert both.seen().cluster == "secondary"
 
 
-def test_content_and_bootstraps_of_one_s_own(file: Path) -> None:
+def test_custom_content_and_bootstraps(file: Path) -> None:
     content = 'to = "{bootstrap}" # {cluster}, {not me}\n'
     both = opened(file.parent, content=content, clusters={"primary": "public:1"})
     both.writer.switch("primary", both.seen())
@@ -77,7 +77,7 @@ def test_content_and_bootstraps_of_one_s_own(file: Path) -> None:
     assert file.read_text() == 'to = "s1:9092" # secondary, {not me}\n'
 
 
-def test_twice_is_as_once(file: Path) -> None:
+def test_a_repeated_switch_changes_nothing(file: Path) -> None:
     both = opened(file.parent)
     before = both.seen()
     both.writer.switch("secondary", before)
@@ -90,7 +90,7 @@ def test_twice_is_as_once(file: Path) -> None:
     assert file.stat().st_ino == inode
 
 
-def test_from_nothing_and_back_to_nothing(tmp_path: Path) -> None:
+def test_a_missing_value_is_restored_as_missing(tmp_path: Path) -> None:
     both = opened(tmp_path)
     before = both.seen()
     assert (before.cluster, before.message) == (None, f"{tmp_path / 'bootstrap'} does not exist")
@@ -102,7 +102,7 @@ def test_from_nothing_and_back_to_nothing(tmp_path: Path) -> None:
     both.writer.restore(before)
 
 
-def test_what_drctl_did_not_write_stays_out_of_journals_and_comes_back(file: Path) -> None:
+def test_foreign_content_is_kept_out_of_journals_and_restored(file: Path) -> None:
     file.write_bytes(FOREIGN)
     file.chmod(0o604)
     both = opened(file.parent)
@@ -123,7 +123,7 @@ def test_what_drctl_did_not_write_stays_out_of_journals_and_comes_back(file: Pat
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_what_was_kept_is_not_trusted_blindly(file: Path) -> None:
+def test_saved_content_is_verified(file: Path) -> None:
     file.write_bytes(FOREIGN)
     both = opened(file.parent)
     before = both.seen()
@@ -139,7 +139,7 @@ def test_what_was_kept_is_not_trusted_blindly(file: Path) -> None:
     assert file.read_text() == "s1:9092\n"
 
 
-def test_a_stale_second_name_does_no_harm(file: Path) -> None:
+def test_a_stale_temporary_file_does_no_harm(file: Path) -> None:
     file.write_bytes(FOREIGN)
     both = opened(file.parent)
     before = both.seen()
@@ -151,7 +151,7 @@ def test_a_stale_second_name_does_no_harm(file: Path) -> None:
     assert file.read_bytes() == FOREIGN
 
 
-def test_what_somebody_else_changed_stays(file: Path) -> None:
+def test_changes_by_others_are_kept(file: Path) -> None:
     both = opened(file.parent)
     before = both.seen()
     file.write_bytes(FOREIGN)
@@ -166,7 +166,7 @@ def test_what_somebody_else_changed_stays(file: Path) -> None:
     assert not file.exists()
 
 
-def test_a_symbolic_link_goes_on_to_lead_there(file: Path, tmp_path: Path) -> None:
+def test_a_symbolic_link_is_kept(file: Path, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to("bootstrap")
     both = opened(tmp_path, path="link")
@@ -178,7 +178,7 @@ def test_a_symbolic_link_goes_on_to_lead_there(file: Path, tmp_path: Path) -> No
     assert both.seen() == before
 
 
-def test_nobody_reads_half_of_it(file: Path) -> None:
+def test_no_partial_file_is_readable(file: Path) -> None:
     wanted = {f"{text}\n" for text in BOOTSTRAPS.values()}
     both = opened(file.parent)
     seen, done = set[str](), threading.Event()
@@ -261,7 +261,7 @@ def test_a_disk_that_fails_after_the_file_was_replaced(
         both.writer.switch("secondary", before)
 
 
-def test_what_is_no_file(tmp_path: Path) -> None:
+def test_not_a_regular_file(tmp_path: Path) -> None:
     (tmp_path / "bootstrap").mkdir()
     with pytest.raises(EndpointRejected, match="is not a regular file"):
         opened(tmp_path).reader.observe()
@@ -272,13 +272,13 @@ def test_what_is_no_file(tmp_path: Path) -> None:
         opened(tmp_path, path="plain/bootstrap").reader.observe()
 
 
-def test_a_file_beyond_reason(file: Path) -> None:
+def test_a_file_that_is_too_large(file: Path) -> None:
     file.write_bytes(b"x" * 1_000_001)
     with pytest.raises(EndpointRejected, match="is not a regular file"):
         opened(file.parent).reader.observe()
 
 
-def test_a_secret_bootstrap_is_told_to_nobody(tmp_path: Path) -> None:
+def test_a_secret_bootstrap_is_never_shown(tmp_path: Path) -> None:
     text = (
         "clusters: {a: {bootstrap: '${env:A}'}, b: {bootstrap: 'b:1'}}\n"
         "links: {m: {from: a, to: b, topics: [x], endpoints: [{kind: file, path: x}]}}\n"

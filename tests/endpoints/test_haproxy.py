@@ -48,7 +48,7 @@ def served_by(port: int) -> str:
         return one.served_by
 
 
-def test_there_and_back(haproxy: Proxy) -> None:
+def test_switch_and_restore(haproxy: Proxy) -> None:
     backend = opened(haproxy)
     with client(haproxy.clusters) as old:
         assert old.served_by in SERVERS["primary"]
@@ -69,7 +69,7 @@ def test_there_and_back(haproxy: Proxy) -> None:
     assert served_by(haproxy.clusters) in SERVERS["primary"]
 
 
-def test_nobody_is_sent_to_two_clusters_at_once(haproxy: Proxy) -> None:
+def test_clients_are_never_sent_to_two_clusters(haproxy: Proxy) -> None:
     """HAProxy logs changes of servers in order."""
     backend = opened(haproxy)
     before = backend.seen()
@@ -86,14 +86,14 @@ def test_nobody_is_sent_to_two_clusters_at_once(haproxy: Proxy) -> None:
     assert [name[0] for name in happened()[4:]] == ["s", "s", "p", "p"]
 
 
-def test_over_tcp(haproxy: Proxy) -> None:
+def test_the_runtime_api_over_tcp(haproxy: Proxy) -> None:
     backend = opened(haproxy, socket=None, address=f"127.0.0.1:{haproxy.api}")
     assert backend.reader.endpoint == f"haproxy kafka at 127.0.0.1:{haproxy.api}"
     backend.writer.switch("secondary", backend.seen())
     assert served_by(haproxy.clusters) in SERVERS["secondary"]
 
 
-def test_twice_is_as_once(haproxy: Proxy) -> None:
+def test_a_repeated_switch_changes_nothing(haproxy: Proxy) -> None:
     backend = opened(haproxy)
     before = backend.seen()
     for _ in range(2):
@@ -107,7 +107,7 @@ def test_twice_is_as_once(haproxy: Proxy) -> None:
         assert Patience.of(10).wait_until(lambda: backend.seen().evidence == before.evidence)
 
 
-def test_a_server_that_was_left_out_before_is_left_out_again(haproxy: Proxy) -> None:
+def test_a_disabled_server_stays_disabled(haproxy: Proxy) -> None:
     told(haproxy, "set server kafka/p2 state maint")
     told(haproxy, "set server kafka/s1 state drain")
     backend = opened(haproxy)
@@ -122,7 +122,7 @@ def test_a_server_that_was_left_out_before_is_left_out_again(haproxy: Proxy) -> 
     assert states(backend) == {"p1": "ready", "p2": "maint", "s1": "drain", "s2": "maint"}
 
 
-def test_what_a_crash_left_half_done_is_finished_or_put_back(haproxy: Proxy) -> None:
+def test_a_partial_switch_is_completed_or_restored(haproxy: Proxy) -> None:
     backend = opened(haproxy)
     before = backend.seen()
     told(haproxy, "set server kafka/p1 state maint; set server kafka/s2 state ready")
@@ -136,7 +136,7 @@ def test_what_a_crash_left_half_done_is_finished_or_put_back(haproxy: Proxy) -> 
     assert (backend.seen().cluster, backend.seen().unfinished) == ("secondary", ())
 
 
-def test_what_somebody_else_changed_stays(haproxy: Proxy) -> None:
+def test_changes_by_others_are_kept(haproxy: Proxy) -> None:
     backend = opened(haproxy)
     before = backend.seen()
     told(haproxy, "set server kafka/p2 state drain")
@@ -149,7 +149,7 @@ def test_what_somebody_else_changed_stays(haproxy: Proxy) -> None:
     assert states(backend) == now
 
 
-def test_sessions_may_be_left(haproxy: Proxy) -> None:
+def test_sessions_can_be_kept(haproxy: Proxy) -> None:
     backend = opened(haproxy, cut_sessions=False)
     with client(haproxy.clusters) as old:
         backend.writer.switch("secondary", backend.seen())
@@ -200,7 +200,7 @@ def test_a_server_whose_health_check_fails(haproxy: Proxy) -> None:
         ),
     ],
 )
-def test_what_haproxy_does_not_have(
+def test_unknown_backends_and_servers(
     haproxy: Proxy, wrong: dict[str, Any], said: str, remedy: str
 ) -> None:
     backend = opened(haproxy, **wrong)
@@ -210,7 +210,7 @@ def test_what_haproxy_does_not_have(
     assert remedy in caught.value.hint
 
 
-def test_a_socket_that_may_only_look(haproxy: Proxy) -> None:
+def test_a_read_only_socket(haproxy: Proxy) -> None:
     backend = opened(haproxy, socket="operator")
     before = backend.seen()
     with pytest.raises(EndpointRejected, match="Permission denied") as caught:
@@ -237,7 +237,7 @@ def test_an_address_that_haproxy_refuses(haproxy: Proxy) -> None:
     assert caught.value.exit_code is ExitCode.STOPPED
 
 
-def test_no_answer_after_it_was_told_to_switch(haproxy: Proxy) -> None:
+def test_no_response_to_the_switch_request(haproxy: Proxy) -> None:
     """The switch is done; repeating it changes nothing."""
     backend = opened(haproxy)
     before = backend.seen()
@@ -252,7 +252,7 @@ def test_no_answer_after_it_was_told_to_switch(haproxy: Proxy) -> None:
     assert backend.seen().unfinished == ()
 
 
-def test_a_haproxy_that_stalls_before_it_is_told_anything(haproxy: Proxy) -> None:
+def test_a_haproxy_that_stalls_before_the_request(haproxy: Proxy) -> None:
     backend, hasty = opened(haproxy), opened(haproxy, timeout_s=0.3)
     before = backend.seen()
     with haproxy.program.stalled():
@@ -298,7 +298,7 @@ def _closed(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("place", [_absent, _closed])
-def test_nobody_there(tmp_path: Path, place: Callable[[Path], dict[str, Any]]) -> None:
+def test_no_server(tmp_path: Path, place: Callable[[Path], dict[str, Any]]) -> None:
     given = {"kind": "haproxy", "backend": "kafka", "servers": SERVERS, **place(tmp_path)}
     both = endpoint(given, tmp_path)
     with pytest.raises(Unreachable, match=r"cannot be reached: (No such file|Connection refused)"):
@@ -342,7 +342,7 @@ def drips() -> Iterator[bytes]:
     ],
     ids=["drips", "never ends", "one vast field"],
 )
-def test_odd_answers_in_haproxys_place(tmp_path: Path, pieces: Iterator[bytes], why: str) -> None:
+def test_malformed_responses(tmp_path: Path, pieces: Iterator[bytes], why: str) -> None:
     with saying(pieces) as address:
         given = {"kind": "haproxy", "backend": "kafka", "servers": SERVERS, "address": address}
         began = time.monotonic()
@@ -351,7 +351,7 @@ def test_odd_answers_in_haproxys_place(tmp_path: Path, pieces: Iterator[bytes], 
         assert time.monotonic() - began < 3
 
 
-def test_something_that_is_no_haproxy(haproxy: Proxy, tmp_path: Path) -> None:
+def test_a_server_that_is_not_haproxy(haproxy: Proxy, tmp_path: Path) -> None:
     address = f"127.0.0.1:{haproxy.brokers.ports['p1']}"
     given = {"kind": "haproxy", "backend": "kafka", "servers": SERVERS, "address": address}
     with pytest.raises(Unreachable, match="did not answer"):

@@ -52,7 +52,7 @@ def test_every_kind_has_its_settings_and_an_example() -> None:
         ("command", {}, ClientRedirect.BY_COMMAND),
     ],
 )
-def test_each_says_how_clients_leave_a_cluster_that_lives(
+def test_each_describes_how_clients_leave_a_running_cluster(
     kind: str, more: dict[str, Any], leaving: ClientRedirect, tmp_path: Path
 ) -> None:
     section = section_of({"kind": kind, **EXAMPLES[kind], **more}, tmp_path)
@@ -62,7 +62,7 @@ def test_each_says_how_clients_leave_a_cluster_that_lives(
 
 
 @pytest.mark.parametrize("leaving", ClientRedirect)
-def test_how_clients_leave_is_said_of_both_clusters(leaving: ClientRedirect) -> None:
+def test_how_clients_leave_is_described_for_both_clusters(leaving: ClientRedirect) -> None:
     told = in_words(leaving, "{old} one", "secondary")
     assert "{old} one" in told, "whatever a cluster is called"
     assert "{new}" not in told
@@ -79,7 +79,7 @@ def test_a_reader_has_nothing_that_writes(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)
-def test_a_state_is_put_back_where_it_was_seen(kind: str, tmp_path: Path) -> None:
+def test_a_state_is_restored_only_on_its_own_endpoint(kind: str, tmp_path: Path) -> None:
     both = endpoint({"kind": kind, **EXAMPLES[kind]}, tmp_path)
     other = EndpointState("another", "primary", "", {"records": [], "ttl": 0})
     for call in (
@@ -90,7 +90,7 @@ def test_a_state_is_put_back_where_it_was_seen(kind: str, tmp_path: Path) -> Non
             call()
 
 
-def test_states_go_through_journals() -> None:
+def test_states_survive_a_journal() -> None:
     state = EndpointState("x", None, "words", {"a": [1, {"b": None}]}, ("one", "two"), 2.5)
     assert through_json(state) == state
     with pytest.raises(ValueError, match="cluster is missing"):
@@ -122,7 +122,7 @@ def _default(field: FieldInfo) -> Any:
 
 
 @pytest.mark.parametrize("kind", SECTIONS)
-def test_the_page_tells_every_key_and_its_default(kind: str) -> None:
+def test_the_page_has_every_key_and_its_default(kind: str) -> None:
     section = page("docs/reference/configuration.md").section(f"### {kind}")
     told = {}
     for key, default, _ in rows(section):

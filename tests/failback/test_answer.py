@@ -63,13 +63,13 @@ def drawn(answer: Answer, width: int = 150) -> str:
 
 
 @pytest.mark.parametrize("facts", EVERY)
-def test_every_answer_fits_its_schema(facts: Facts) -> None:
+def test_every_answer_matches_its_schema(facts: Facts) -> None:
     document = OrderDocument.of(judged(facts)).to_json()
     check(document)
     assert [step["id"] for step in document["steps"]] == list("abcdefghijk")
 
 
-def test_steps_have_names_and_say_what_they_are() -> None:
+def test_steps_have_names_and_descriptions() -> None:
     found = OrderDocument.of(
         judged(in_order_to_d(), forward=copying("mm2-source", "RUNNING"))
     ).to_json()
@@ -83,7 +83,7 @@ def test_steps_have_names_and_say_what_they_are() -> None:
     assert len(set(names)) == len(names)
 
 
-def test_in_peace_there_is_nothing_to_fail_back() -> None:
+def test_without_an_incident_there_is_nothing_to_fail_back() -> None:
     found = judged(in_peace())
     check(OrderDocument.of(found).to_json())
     assert (found.verdict, found.next, found.state) == (Verdict.OK, None, State.NOTHING)
@@ -97,7 +97,7 @@ def test_in_peace_there_is_nothing_to_fail_back() -> None:
     assert "as one plan" not in text
 
 
-def test_where_nobody_knows_where_clients_are_nothing_is_to_be_stopped() -> None:
+def test_with_unknown_clients_nothing_is_to_be_stopped() -> None:
     blind = replace(in_peace(), endpoints=(), groups=SILENT, on_source=SILENT, fence=SILENT)
     found = judged(blind)
     check(OrderDocument.of(found).to_json())
@@ -113,14 +113,14 @@ def test_where_nobody_knows_where_clients_are_nothing_is_to_be_stopped() -> None
         assert harm not in text
 
 
-def test_a_completed_failback_is_told_as_that() -> None:
+def test_a_completed_failback_is_reported() -> None:
     run = JournaledRun("20261122-main", "failback", "done", home=True)
     found = judged(at_home(), journal=(run,))
     assert OrderDocument.of(found).to_json()["state"] == "completed"
     assert "the failback is complete (run 20261122-main)" in drawn(found)
 
 
-def test_examples_are_those_of_the_result() -> None:
+def test_examples_come_from_the_result() -> None:
     (example,) = OrderDocument.of(judged(in_order_to_d())).to_json()["records"]["examples"]
     assert example == {
         "topic": "orders",
@@ -132,7 +132,7 @@ def test_examples_are_those_of_the_result() -> None:
     }
 
 
-def test_people_read_the_verdict_steps_what_is_unknown_and_next_in_this_order() -> None:
+def test_text_has_verdict_steps_unknowns_and_next_actions_in_order() -> None:
     text = drawn(judged(in_order_to_d(), endpoints=()))
     places = [
         text.index(word) for word in ("Verdict: unknown", "State", "\nUnknown", "Next: step e")
@@ -142,19 +142,19 @@ def test_people_read_the_verdict_steps_what_is_unknown_and_next_in_this_order() 
     assert "10 records are not replicated" in text.replace("\n", " ")
 
 
-def test_a_violation_is_named_with_what_to_do_now() -> None:
+def test_a_violation_is_named_with_its_action() -> None:
     text = drawn(judged(in_order_to_d(), forward=copying("mm2-source", "RUNNING")))
     assert "Verdict: violated" in text
     assert "Next: step b (Replication primary -> secondary is stopped)" in text
     assert "curl -s -X PUT http://connect:8083/connectors/mm2-source/stop" in text
 
 
-def test_what_is_unknown_is_to_be_looked_at() -> None:
+def test_unknown_steps_have_an_action() -> None:
     text = drawn(judged(in_order_to_d(), fence=Unavailable("it hung up")))
     assert "Next: verify by hand: step a" in text
 
 
-def test_the_way_back_is_not_started_beside_the_other_direction() -> None:
+def test_reverse_replication_is_not_started_beside_forward_replication() -> None:
     """Topics that keep their names would replicate in an endless loop."""
     runs = judged(in_order_to_e(), forward=copying("mm2-source", "RUNNING"))
     lines = commands_by_step(site(runs))["f"]
@@ -165,7 +165,7 @@ def test_the_way_back_is_not_started_beside_the_other_direction() -> None:
     assert not any("stop" in line for line in commands_by_step(SITE)["f"][1:])
 
 
-def test_the_journal_stands_beside() -> None:
+def test_the_journal_is_shown() -> None:
     run = JournaledRun(
         "20261122-main", "failover-unplanned", "done", ("fence producers on primary",)
     )
@@ -175,13 +175,13 @@ def test_the_journal_stands_beside() -> None:
     assert judged(in_order_to_d(), journal=(run,)).verdict is Verdict.OK
 
 
-def test_names_of_clusters_do_not_act_on_the_terminal() -> None:
+def test_names_of_clusters_are_escaped_on_the_terminal() -> None:
     text = drawn(judged(in_order_to_d(), fence=Unavailable("[red]\x1b[2J")))
     assert "[red]" in text
     assert "\x1b[2J" not in text
 
 
-def test_nobody_is_kept_from_writing_where_applications_may_be_at_work() -> None:
+def test_no_fence_is_suggested_where_applications_may_run() -> None:
     for where, words in (
         ((endpoint("primary"),), "file bootstrap leads to primary"),
         ((), "cannot be checked"),
@@ -192,7 +192,7 @@ def test_nobody_is_kept_from_writing_where_applications_may_be_at_work() -> None
     assert len(commands_by_step(SITE)["a"]) == 1
 
 
-def test_each_step_says_what_to_type() -> None:
+def test_each_step_has_its_command() -> None:
     stop = ["stop copier.sh", "main"]
     own = replace(SITE, link=link(replicator={"kind": "none", "stop": stop}))
     assert commands_by_step(own)["b"] == ("'stop copier.sh' main",)
@@ -213,9 +213,7 @@ def test_each_step_says_what_to_type() -> None:
         (("--timeout", "soon"), "soon"),
     ],
 )
-def test_what_does_not_go_together_is_refused(
-    called: Run, words: tuple[str, ...], said: str
-) -> None:
+def test_conflicting_options_are_refused(called: Run, words: tuple[str, ...], said: str) -> None:
     ran = called("failback", *words)
     assert (ran.code, ran.stdout) == (2, "")
     assert said in ran.stderr

@@ -40,12 +40,12 @@ def failing(**changed: Any) -> dict[str, str]:
     return told
 
 
-def test_nothing_stands_against_a_way_back_in_order() -> None:
+def test_nothing_blocks_a_failback_in_order() -> None:
     (found,) = against(judged(in_order_to_d()), TERMS)
     assert (found.status, found.reason) == (Status.OK, "steps are in order; step e is next")
 
 
-def test_what_the_run_puts_right_by_itself_is_only_told() -> None:
+def test_what_the_run_repairs_itself_does_not_block() -> None:
     found = against(
         judged(in_order_to_d(), forward=copying("mm2-source", "RUNNING", {PLACE: 100})), TERMS
     )
@@ -83,7 +83,7 @@ def test_a_source_that_takes_no_records_is_refused_before_anything_is_done(
         (replace(WHOLE, unknown={"orders": SILENT}), "min.insync.replicas of orders is unknown"),
     ],
 )
-def test_one_that_takes_them_and_is_not_whole_is_told_of(
+def test_an_incomplete_source_that_accepts_records_is_reported(
     health: ClusterHealth | Unavailable, words: str
 ) -> None:
     found, *_ = against(judged(in_order_to_d(), health=health), TERMS)
@@ -91,25 +91,25 @@ def test_one_that_takes_them_and_is_not_whole_is_told_of(
     assert words in found.reason
 
 
-def test_clients_that_are_home_are_not_led_there() -> None:
+def test_clients_on_the_primary_are_not_moved() -> None:
     assert (
         "no clients to fail back" in failing(endpoints=(endpoint("primary"),))["clients-on-source"]
     )
 
 
 @pytest.mark.parametrize("logs", [{}, {PLACE: OffsetRange(0, 0)}, {PLACE: OffsetRange(0, 99)}])
-def test_a_source_that_holds_less_than_was_copied_from_it_has_lost_records(logs: Any) -> None:
+def test_a_source_with_fewer_records_than_its_copies_has_lost_records(logs: Any) -> None:
     told = failing(on_source=Cluster(HERE, logs))["source-lost"]
     assert "was replicated up to 100" in told
     assert "copied from secondary; show the plan: drctl failback --link main --rebuild" in told
 
 
-def test_what_a_connector_copies_for_other_links_is_no_loss() -> None:
+def test_records_of_other_links_are_no_loss() -> None:
     others = {PLACE: 100, TopicPartition("of-another-link", 0): 5}
     assert failing(forward=copying("mm2-source", "STOPPED", others)) == {}
 
 
-def test_what_cannot_be_read_is_not_held_to_be_lost() -> None:
+def test_unreadable_records_do_not_count_as_lost() -> None:
     dark = Cluster(HERE, {PLACE: Unavailable("no leader")})
     assert "source-lost" not in failing(on_source=dark)
 
@@ -120,12 +120,12 @@ def test_a_connector_that_is_missing_is_created_stopped() -> None:
     assert failing(reverse=Unavailable("no worker"))["reverse-replication"].startswith("no worker")
 
 
-def test_one_that_runs_and_has_not_begun_at_the_boundary_is_stopped_first() -> None:
+def test_a_connector_that_did_not_start_at_the_boundary_is_stopped_first() -> None:
     told = failing(reverse=copying("mm2-back", "RUNNING"))
     assert "$CONNECT/connectors/mm2-back/stop" in told["reverse-replication"]
 
 
-def test_where_the_workers_are_known_their_address_is_typed() -> None:
+def test_known_workers_appear_in_the_command() -> None:
     running = judged(in_order_to_d(), reverse=copying("mm2-back", "RUNNING"))
     found = against(running, replace(TERMS, connect="http://c:8083"))
     cures = [each.remedy for each in found if each.check == "reverse-replication"]
@@ -140,7 +140,7 @@ def test_harm_that_no_step_repairs_refuses() -> None:
     assert "copied back" in failing(returned_copies=came)["step-order"]
 
 
-def test_where_a_person_starts_what_copies_no_connector_is_asked_for() -> None:
+def test_manual_replication_needs_no_connector() -> None:
     facts = replace(in_order_to_d(), reverse=Unavailable("drctl.yaml names no workers"))
     assert [each.status for each in against(judged(facts), Terms())] == [Status.OK]
 
@@ -177,7 +177,7 @@ def test_a_connector_that_would_write_to_the_workers_own_cluster_is_refused() ->
     assert "reverse-writes" in OVERRIDABLE, "the worker itself may name another cluster"
 
 
-def test_one_that_names_its_producer_is_known_by_the_addresses() -> None:
+def test_a_connector_with_its_own_producer_is_identified_by_addresses() -> None:
     assert written(**{NAMED: "one:9092,elsewhere:1"}) == []
     (wrong,) = written(HERE, **{NAMED: "two:9092"})
     assert (wrong.status, "writes to secondary" in wrong.reason) == (Status.FAIL, True)
@@ -185,7 +185,7 @@ def test_one_that_names_its_producer_is_known_by_the_addresses() -> None:
     assert (unknown.status, "cluster unknown" in unknown.reason) == (Status.WARN, True)
 
 
-def test_a_worker_beside_the_primary_writes_there_by_itself() -> None:
+def test_a_worker_on_the_primary_writes_to_it() -> None:
     assert written(HERE) == []
     (unknown,) = written(Unavailable("no worker answered"))
     assert (unknown.status, "cluster unknown" in unknown.reason) == (Status.WARN, True)
@@ -203,7 +203,7 @@ UNSAID = Policies(Action.REFUSE)
 CONFLICTING = gap(partition(safe=6, conflicting=3))
 
 
-def test_known_missing_records_without_a_decision_refuse_before_anything_is_closed() -> None:
+def test_undecided_missing_records_refuse_before_any_fence() -> None:
     (told,) = undecided(UNSAID)
     assert "10 records exist only on primary (9 safe, 0 conflicting, 1 unkeyed)" in told
     assert "no policy for 10 records" in told
@@ -217,7 +217,7 @@ def test_known_missing_records_without_a_decision_refuse_before_anything_is_clos
     assert "10 without a policy" in other
 
 
-def test_what_can_only_be_undecided_still_refuses_where_others_are_decided() -> None:
+def test_undecidable_records_still_refuse_if_others_are_decided() -> None:
     """Two records of an earlier incident, which may conflict by now."""
     settled = {
         "decided": {"result-0": {Decision("conflicting", "quarantine"): 2}},
@@ -229,7 +229,7 @@ def test_what_can_only_be_undecided_still_refuses_where_others_are_decided() -> 
     assert undecided(Policies(Action.COPY), gaps=(CONFLICTING,), **settled) == []
 
 
-def test_where_nothing_was_ever_decided_no_copies_have_to_be_sought_for() -> None:
+def test_without_decisions_no_copies_are_searched() -> None:
     unsought = Unavailable("60,000 offsets are too many to look through for it")
     (told,) = undecided(UNSAID, drctl_copies=unsought)
     assert "no policy for 10 records" in told
@@ -238,7 +238,7 @@ def test_where_nothing_was_ever_decided_no_copies_have_to_be_sought_for() -> Non
     assert undecided(UNSAID, drctl_copies=unsought, decided=Unavailable("it hung up")) == []
 
 
-def test_a_decision_on_each_of_them_refuses_nothing() -> None:
+def test_decisions_on_all_records_do_not_block() -> None:
     assert undecided(Policies(Action.COPY)) == []
     assert undecided(Policies(Action.COPY, {}, Action.QUARANTINE), gaps=(CONFLICTING,)) == []
     assert undecided(Policies(None, {"orders": Action.DISCARD})) == []

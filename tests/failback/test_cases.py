@@ -68,31 +68,31 @@ def test_all_in_order_up_to_the_decision() -> None:
     assert "on both clusters was not compared" in found.steps["d"].why
 
 
-def test_all_in_order_once_everything_was_brought_over() -> None:
+def test_all_in_order_once_everything_is_reconciled() -> None:
     found = judged(in_order_to_e())
     assert (states(found), found.verdict, found.next) == ("DDDDDNDNNNN", Verdict.OK, "f")
 
 
-def test_all_in_order_once_the_way_back_has_caught_up() -> None:
+def test_all_in_order_once_reverse_replication_has_caught_up() -> None:
     found = judged(in_order_to_h())
     assert (states(found), found.verdict, found.next) == ("DDDDDDDDNNN", Verdict.OK, "i")
     assert "reverse replication has since added records" in found.steps["c"].why
 
 
-def test_the_old_replicator_running_again() -> None:
+def test_forward_replication_running_again() -> None:
     found = judged(in_order_to_d(), forward=copying("mm2-source", "RUNNING"))
     assert (found.verdict, found.next) == (Verdict.VIOLATED, "b")
     assert "appends old records" in found.steps["b"].why
     assert found.verdict.exit_code is ExitCode.REFUSED
 
 
-def test_the_old_replicator_running_again_before_anything_was_done() -> None:
+def test_forward_replication_running_again_before_any_step() -> None:
     """No other step is done, and this is still the worst finding."""
     found = judged(in_order_to_d(), fence=OPEN, gaps=(), forward=copying("mm2-source", "RUNNING"))
     assert (found.verdict, found.next) == (Verdict.VIOLATED, "b")
 
 
-def test_the_old_replicator_that_ran_and_stopped_again() -> None:
+def test_forward_replication_that_ran_and_stopped_again() -> None:
     """The source is unchanged; an unreplicated record on the target reveals it."""
     since = {"gap/main-1": "offset 100 of orders-0 was missing, and is on secondary by now"}
     found = judged(in_order_to_d(), copied_since=since)
@@ -103,7 +103,7 @@ def test_the_old_replicator_that_ran_and_stopped_again() -> None:
     assert judged(in_order_to_d(), copied_since=since, gaps=(nightly,)).verdict is Verdict.OK
 
 
-def test_the_sites_own_command_tells_of_what_no_connector_stands_for() -> None:
+def test_a_user_supplied_command_reports_unmanaged_replication() -> None:
     blind = replace(in_order_to_d(), forward=Unavailable("drctl.yaml names no Connect workers"))
     assert judged(blind).steps["b"].observed == "unknown"
     held = judged(blind, stopped=Stopped(True, "the site's command says that it is stopped"))
@@ -115,7 +115,7 @@ def test_the_sites_own_command_tells_of_what_no_connector_stands_for() -> None:
     assert "look.sh" in silent.steps["b"].why
 
 
-def test_the_sites_own_command_tells_that_it_runs_again_at_home() -> None:
+def test_a_user_supplied_command_reports_that_replication_runs_after_the_failback() -> None:
     blind = replace(at_home(), forward=Unavailable("drctl.yaml names no Connect workers"))
     runs = judged(blind, stopped=Stopped(False, "the site's command says that it is not stopped"))
     assert (states(runs), runs.violations) == ("DDDDDDDDDDU", ())
@@ -127,7 +127,7 @@ LED_BACK = JournaledRun("20261122-main", "failback", "done", home=True)
 LED_AWAY = JournaledRun("r2", "failover-planned", "done", left=datetime(2026, 11, 23, tzinfo=UTC))
 
 
-def test_a_failback_that_the_journal_knows_to_be_complete_is_over() -> None:
+def test_a_failback_completed_by_the_journal_is_over() -> None:
     found = judged(at_home(), journal=(LED_BACK,))
     assert (states(found), found.verdict, found.next) == ("D" * 11, Verdict.OK, None)
     assert found.verdict.exit_code is ExitCode.DONE
@@ -161,7 +161,7 @@ def test_a_complete_failback_with_outstanding_actions_names_them() -> None:
     assert "restart consumers of readers" in found.steps["k"].why
 
 
-def test_clusters_that_were_seen_to_differ_outweigh_the_journal() -> None:
+def test_observed_differences_outweigh_the_journal() -> None:
     diverged = "offset 100 of orders-0 on secondary is not what follows on primary"
     found = judged(at_home(), diverged=diverged, journal=(LED_BACK,))
     assert found.verdict is not Verdict.OK
@@ -169,7 +169,7 @@ def test_clusters_that_were_seen_to_differ_outweigh_the_journal() -> None:
     assert down.verdict is Verdict.UNKNOWN
 
 
-def test_in_peace_there_is_nothing_to_fail_back() -> None:
+def test_without_an_incident_there_is_nothing_to_fail_back() -> None:
     for facts in (
         in_peace(),
         replace(in_peace(), endpoints=()),
@@ -203,7 +203,7 @@ def test_in_peace_there_is_nothing_to_fail_back() -> None:
         {"endpoints": (), "groups": SILENT},
     ],
 )
-def test_peace_is_seen_and_not_assumed(trace: dict[str, Any]) -> None:
+def test_no_incident_is_verified_and_not_assumed(trace: dict[str, Any]) -> None:
     found = judged(in_peace(), **trace)
     assert not found.seen.not_needed
     assert found.next is not None
@@ -234,7 +234,7 @@ BLIND = replace(in_peace(), endpoints=(), groups=SILENT, **PRIMARY_DOWN)
         {"gaps": (gap(replace(NOTHING_MISSING, only_on_target=0)),)},
     ],
 )
-def test_replication_that_runs_is_no_harm_where_nobody_sees_that_clients_left(
+def test_running_replication_is_no_violation_without_evidence_of_a_move(
     silent: dict[str, Any],
 ) -> None:
     found = judged(BLIND, **silent)
@@ -261,35 +261,33 @@ def test_replication_that_runs_is_no_harm_where_nobody_sees_that_clients_left(
         {"journal": (LED_BACK,), "endpoints": (SILENT,), "fence": FENCED},
     ],
 )
-def test_replication_that_runs_is_harm_where_anything_says_that_clients_left(
-    sign: dict[str, Any],
-) -> None:
+def test_running_replication_is_a_violation_with_evidence_of_a_move(sign: dict[str, Any]) -> None:
     found = judged(BLIND, **sign)
     assert (found.verdict, found.next) == (Verdict.VIOLATED, "b")
     assert not found.seen.unclear
 
 
-def test_a_way_home_says_beforehand_that_nobody_knows_where_clients_are() -> None:
+def test_unknown_clients_are_reported_before_a_failback() -> None:
     blind = judged(in_peace(), endpoints=(), groups=SILENT)
     (told,) = (each for each in against(blind, Terms()) if each.check == "step-order")
     assert (told.status, told.reason) == ("warn", blind.seen.unclear)
 
 
-def test_a_gap_that_was_never_run() -> None:
+def test_no_gap_result() -> None:
     found = judged(in_order_to_d(), gaps=())
     assert (states(found)[:5], found.verdict, found.next) == ("DDNNN", Verdict.OK, "c")
     assert found.tally is None
     assert OrderDocument.of(found).to_json()["records"]["safe"] is None
 
 
-def test_a_gap_that_was_never_run_before_the_way_back_was_started() -> None:
+def test_no_gap_result_before_reverse_replication_started() -> None:
     found = judged(
         in_order_to_d(), gaps=(), reverse=copying("mm2-back", "RUNNING"), on_source=GROWN
     )
     assert (found.verdict, found.next) == (Verdict.VIOLATED, "c")
 
 
-def test_a_primary_that_has_moved_since() -> None:
+def test_a_primary_that_has_changed_since() -> None:
     moved = replace(in_order_to_d(), on_source=GROWN, reverse_start={PLACE: ReverseStart.ELSEWHERE})
     found = judged(moved, journal=(CLOSED,))
     assert found.steps["c"].observed == "not-done"
@@ -301,7 +299,7 @@ def test_a_primary_that_has_moved_since() -> None:
     assert (unfenced.verdict, unfenced.next) == (Verdict.VIOLATED, "a")
 
 
-def test_a_comparison_of_before_the_fence_is_repeated_and_nothing_is_violated() -> None:
+def test_a_comparison_from_before_the_fence_is_repeated_without_a_violation() -> None:
     """Applications wrote to the recovered primary until it was fenced."""
     early = judged(in_order_to_d(), fence=OPEN)
     assert (states(early)[:5], early.verdict, early.next) == ("NDNNN", Verdict.OK, "a")
@@ -323,20 +321,20 @@ def test_a_comparison_of_before_the_fence_is_repeated_and_nothing_is_violated() 
     assert judged(in_order_to_d(), on_source=GROWN, gaps=(again, gap())).next == "e"
 
 
-def test_what_rests_on_a_comparison_of_before_the_fence_is_a_violation_still() -> None:
+def test_steps_based_on_a_comparison_from_before_the_fence_are_violations() -> None:
     found = judged(in_order_to_e(), fence=OPEN)
     assert (found.verdict, found.next) == (Verdict.VIOLATED, "a")
     assert "step e happened before step c" in found.violations[0].message
 
 
-def test_a_result_of_before_the_failover_only_grew_old() -> None:
+def test_a_result_from_before_the_failover_is_only_outdated() -> None:
     """A nightly run found no new records on the target: this proves and violates nothing."""
     nightly = gap(partition(only_on_target=0, unreplicated=0))
     found = judged(in_order_to_d(), on_source=GROWN, gaps=(nightly,))
     assert (states(found)[:4], found.verdict, found.next) == ("DDNN", Verdict.OK, "c")
 
 
-def test_what_the_primary_has_deleted_is_nothing_new_that_a_nightly_run_saw() -> None:
+def test_records_deleted_on_the_primary_are_not_new_ones() -> None:
     nightly = gap(partition(only_on_target=5, unreplicated=0))
     seen = {"on_source": GROWN, "gaps": (nightly,)}
     found = judged(in_order_to_d(), boundaries={PLACE: TARGET_END}, **seen)
@@ -346,7 +344,7 @@ def test_what_the_primary_has_deleted_is_nothing_new_that_a_nightly_run_saw() ->
     assert not judged(in_order_to_d(), boundaries=SILENT, **seen).violations, "no guess"
 
 
-def test_who_wrote_to_the_primary_is_not_guessed() -> None:
+def test_writers_to_the_primary_are_not_guessed() -> None:
     ran = copying("mm2-back", "STOPPED", {PLACE: 117})
     found = judged(
         in_order_to_d(), on_source=GROWN, reverse_start={PLACE: ReverseStart.ELSEWHERE}, reverse=ran
@@ -356,13 +354,13 @@ def test_who_wrote_to_the_primary_is_not_guessed() -> None:
     assert found.verdict is Verdict.UNKNOWN
 
 
-def test_a_primary_that_grew_while_the_way_back_ran_and_nobody_can_tell_by_what() -> None:
+def test_a_primary_that_grew_during_reverse_replication_is_unknown() -> None:
     found = judged(in_order_to_h(), reverse_start={PLACE: ReverseStart.ELSEWHERE})
     assert (found.verdict, found.next) == (Verdict.UNKNOWN, "c")
     assert "cannot tell" in found.steps["c"].why
 
 
-def test_a_tail_that_is_partly_reconciled() -> None:
+def test_partly_reconciled_records() -> None:
     some = Copies({PLACE: frozenset({100, 101, 102, 104})})
     found = judged(in_order_to_d(), drctl_copies=some)
     assert "in progress: unreplicated records with a copy: 4 of 10" in found.steps["e"].why
@@ -371,7 +369,7 @@ def test_a_tail_that_is_partly_reconciled() -> None:
     assert (late.verdict, late.next) == (Verdict.VIOLATED, "e")
 
 
-def test_decisions_are_seen_where_the_target_keeps_them() -> None:
+def test_decisions_are_read_from_the_target() -> None:
     """Quarantined and discarded records are not in the target's own topics."""
     kept = {Decision("safe", "quarantine"): 9, Decision("unkeyed", "discard"): 1}
     found = judged(in_order_to_d(), decided={"result-1": kept})
@@ -396,7 +394,7 @@ def test_a_decision_on_an_older_result_of_the_same_logs_counts() -> None:
     assert found.steps["e"].observed == "done"
 
 
-def test_what_earlier_results_left_missing_is_decided() -> None:
+def test_records_left_missing_by_earlier_results_are_decided() -> None:
     """From an earlier incident: a newer result lists them again beside new ones."""
     before = {"result-0": {Decision("safe", "quarantine"): 10}}
     old = judged(in_order_to_d(), decided=before, left_missing={PLACE: ((90, 109),)})
@@ -419,7 +417,7 @@ def test_what_earlier_results_left_missing_is_decided() -> None:
         assert told.steps["e"].observed == "not-done"
 
 
-def test_decisions_that_cannot_be_seen_are_not_guessed() -> None:
+def test_unreadable_decisions_are_unknown() -> None:
     found = judged(in_order_to_d(), exported=frozenset({"result-1"}))
     assert (found.verdict, found.next) == (Verdict.UNKNOWN, "e")
     assert "this host has an export" in found.steps["e"].why
@@ -428,19 +426,19 @@ def test_decisions_that_cannot_be_seen_are_not_guessed() -> None:
     assert silent.steps["e"].observed == "unknown"
 
 
-def test_the_way_back_started_before_anything_was_reconciled() -> None:
+def test_reverse_replication_started_before_reconcile() -> None:
     found = judged(in_order_to_h(), drctl_copies=Copies())
     assert states(found)[:6] == "DDDDND"
     assert (found.verdict, found.next) == (Verdict.VIOLATED, "e")
 
 
-def test_the_way_back_from_the_beginning() -> None:
+def test_reverse_replication_from_the_start() -> None:
     found = judged(in_order_to_h(), reverse_start={PLACE: ReverseStart.START})
     assert (found.verdict, found.next) == (Verdict.VIOLATED, "f")
     assert "twice" in found.steps["f"].why
 
 
-def test_the_way_back_about_to_begin_at_the_beginning() -> None:
+def test_reverse_replication_about_to_start_at_the_start() -> None:
     """While stopped it has done no harm; once started it would."""
     stopped = judged(in_order_to_e())
     assert "starts from the beginning" in stopped.steps["f"].why
@@ -449,7 +447,7 @@ def test_the_way_back_about_to_begin_at_the_beginning() -> None:
     assert running.steps["f"].observed == "not-done"
 
 
-def test_offsets_translated_while_the_group_is_read_in() -> None:
+def test_offsets_translated_while_the_group_is_active() -> None:
     early = (GroupState("readers", ("secondary",), {PLACE: 138}),)
     found = judged(in_order_to_h(), groups=early)
     assert (found.verdict, found.next) == (Verdict.VIOLATED, "i")
@@ -499,7 +497,7 @@ def test_a_source_that_is_down() -> None:
     assert "did not answer" in found.unknown["a"]
 
 
-def test_home_and_proven_but_for_what_nobody_can_see() -> None:
+def test_complete_except_for_unreadable_parts() -> None:
     """The final results hide the start offsets, and the reverse connector is stopped."""
     found = judged(at_home())
     assert states(found) == "DDDDDDDDDDU"
@@ -510,7 +508,9 @@ def test_home_and_proven_but_for_what_nobody_can_see() -> None:
 
 
 @pytest.mark.parametrize("came", [ReverseStart.BOUNDARY, ReverseStart.ELSEWHERE, SILENT])
-def test_what_applications_write_at_home_is_no_way_back(came: ReverseStart | Unavailable) -> None:
+def test_new_records_of_applications_on_the_primary_are_not_reverse_replication(
+    came: ReverseStart | Unavailable,
+) -> None:
     written = Cluster(HERE, {PLACE: OffsetRange(0, 200)})
     following = Cluster(THERE, {PLACE: OffsetRange(0, 190)})
     found = judged(at_home(), on_source=written, on_target=following, reverse_start={PLACE: came})
@@ -518,7 +518,7 @@ def test_what_applications_write_at_home_is_no_way_back(came: ReverseStart | Una
     assert "by what comes back" not in found.steps["c"].why
 
 
-def test_at_home_what_was_put_aside_is_no_gap() -> None:
+def test_quarantined_records_are_no_gap_after_the_failback() -> None:
     facts = at_home()
     newest, *older = facts.gaps
     (there,) = newest.partitions
@@ -535,7 +535,7 @@ def test_at_home_what_was_put_aside_is_no_gap() -> None:
     assert judged(found, **some).steps["k"].observed == "not-done"
 
 
-def test_much_that_was_written_at_home_is_unknown_and_no_violation() -> None:
+def test_many_new_records_on_the_primary_are_unknown_and_no_violation() -> None:
     many = Unavailable("80,000 offsets are too many to look through")
     written = Cluster(HERE, {PLACE: OffsetRange(0, 80_140)})
     found = judged(
@@ -546,7 +546,7 @@ def test_much_that_was_written_at_home_is_unknown_and_no_violation() -> None:
     assert many.reason in found.steps["f"].why
 
 
-def test_results_of_before_the_newest_failover_are_no_evidence() -> None:
+def test_results_from_before_the_newest_failover_are_no_evidence() -> None:
     """Records written on the primary since then look like replicated ones, even the first."""
     night = datetime(2026, 11, 23, 11, 3, tzinfo=UTC)
     left_source = JournaledRun("r2", "failover-planned", "done", left=night)
@@ -568,7 +568,7 @@ def test_results_of_before_the_newest_failover_are_no_evidence() -> None:
     assert judged(in_order_to_d(), journal=(earlier,)).next == "e"
 
 
-def test_comparisons_of_before_the_newest_failover_prove_nothing_at_home() -> None:
+def test_comparisons_from_before_the_newest_failover_prove_no_failback() -> None:
     since = JournaledRun("r2", "failover-planned", "done", left=datetime(2026, 11, 23, tzinfo=UTC))
     assert not judged(at_home(), journal=(since,)).seen.proven
     compared = judged(in_order_to_h(), journal=(since,), gaps=(gap(started=since.left),))
@@ -601,7 +601,7 @@ def over() -> Facts:
     )
 
 
-def test_a_way_home_that_is_over_is_not_begun_again() -> None:
+def test_a_completed_failback_is_not_repeated() -> None:
     found = judged(over())
     assert (found.verdict, found.violations, found.next) == (Verdict.UNKNOWN, (), "k")
     assert "the lag when they" in found.steps["h"].why
@@ -611,7 +611,7 @@ def test_a_way_home_that_is_over_is_not_begun_again() -> None:
     assert judged(even).next == "j"
 
 
-def test_copies_that_are_left_out_are_no_lag() -> None:
+def test_excluded_copies_are_no_lag() -> None:
     """Connect's offset stays below excluded records, which are too many to read at once."""
     decided = {"result-1": {Decision("safe", "copy"): 10}}
     facts = replace(in_order_to_h(), drctl_copies=SILENT, returned_copies=SILENT, decided=decided)
@@ -626,7 +626,7 @@ def test_copies_that_are_left_out_are_no_lag() -> None:
     assert "about 3 records" in judged(facts, on_target=more, pending=some).steps["h"].why
 
 
-def test_comparisons_of_before_the_loss_prove_no_way_home() -> None:
+def test_comparisons_from_before_the_loss_prove_no_failback() -> None:
     """Clients moved back early: new records of the secondary are not on the primary."""
     diverged = "offset 100 of orders-0 on secondary is not what follows on primary"
     reverse = copying("mm2-back", "STOPPED", {PLACE: 0})
@@ -641,7 +641,7 @@ def test_comparisons_of_before_the_loss_prove_no_way_home() -> None:
     assert "lead clients back" not in both.violations[0].message, "the other way runs already"
 
 
-def test_any_step_that_cannot_be_seen_keeps_from_ok() -> None:
+def test_any_unreadable_step_prevents_ok() -> None:
     found = judged(in_order_to_d(), reverse=Unavailable("no workers are configured"))
     assert found.verdict is Verdict.UNKNOWN
     assert set(found.unknown) == {"f", "h"}
@@ -651,14 +651,14 @@ def test_any_step_that_cannot_be_seen_keeps_from_ok() -> None:
 CONFLICTING = partition(safe=6, conflicting=3)
 
 
-def test_conflicting_records_are_no_violation_until_they_are_copied() -> None:
+def test_conflicting_records_are_a_violation_only_once_copied() -> None:
     found = judged(in_order_to_d(), gaps=(gap(CONFLICTING),))
     assert (found.verdict, found.next) == (Verdict.OK, "e")
     assert "3 conflicting" in found.steps["d"].why
     assert "--conflicting" in found.steps["d"].why
 
 
-def test_a_conflicting_record_that_was_copied_and_is_known_by_its_offset() -> None:
+def test_a_copied_conflicting_record_is_recognized_by_its_offset() -> None:
     sample = Sample(PLACE, 103, 1_700_000_000_000, b"k", "conflicting")
     facts = replace(in_order_to_d(), gaps=(gap(CONFLICTING, samples=(sample,)),))
     copied = Copies({PLACE: frozenset({103})})
@@ -669,7 +669,7 @@ def test_a_conflicting_record_that_was_copied_and_is_known_by_its_offset() -> No
     assert judged(facts, drctl_copies=Copies({PLACE: frozenset({104})})).verdict is Verdict.OK
 
 
-def test_conflicting_records_that_somebody_decided_to_copy_are_told_and_nothing_to_repair() -> None:
+def test_conflicting_records_copied_by_decision_are_reported_without_a_repair() -> None:
     """Their originals on the primary keep their offsets: the copies cannot be changed."""
     decided = {"result-1": {Decision("conflicting", "copy"): 3, Decision("safe", "copy"): 7}}
     sample = Sample(PLACE, 103, 1_700_000_000_000, b"k", "conflicting")
@@ -692,7 +692,7 @@ MADE_ANEW = gap(partition(topic_id="before"), where="gap/main-0", id="result-of-
 
 
 @pytest.mark.parametrize("old", [LAST_YEAR, MADE_ANEW], ids=["other-ends", "another-topic"])
-def test_decisions_of_an_earlier_failover_are_not_held_against_this_one(old: GapEvidence) -> None:
+def test_decisions_of_an_earlier_failover_are_no_violation(old: GapEvidence) -> None:
     decided = {old.id: {Decision("conflicting", "copy"): 2, Decision("safe", "copy"): 8}}
     now = gap(partition(topic_id="now"))
     found = judged(in_order_to_d(), gaps=(now, old), decided=decided)
@@ -711,7 +711,7 @@ def test_decisions_of_an_earlier_failover_are_not_held_against_this_one(old: Gap
     assert later.verdict is not Verdict.VIOLATED
 
 
-def test_copies_of_an_earlier_failover_are_left_out_like_any() -> None:
+def test_copies_of_an_earlier_failover_are_excluded_too() -> None:
     """Too many records to check for copies; they would not be replicated back."""
     decided = {"elsewhere": {Decision("safe", "copy"): 2}}
     facts = replace(
@@ -731,7 +731,7 @@ def test_lag_beyond_the_policy() -> None:
     assert judged(in_order_to_h(), drctl_copies=brought, max_lag=50).steps["h"].observed == "done"
 
 
-def test_lag_by_offsets_where_there_are_too_many_records_to_count() -> None:
+def test_lag_by_offsets_if_records_are_too_many_to_count() -> None:
     too_many = Unavailable("too many to look through")
     decided = {"result-1": {Decision("safe", "copy"): 10}}
     facts = replace(
@@ -743,7 +743,7 @@ def test_lag_by_offsets_where_there_are_too_many_records_to_count() -> None:
     assert judged(facts, on_target=behind, max_lag=50).steps["h"].observed == "done"
 
 
-def test_caught_up_is_more_than_offsets() -> None:
+def test_catching_up_needs_more_than_offsets() -> None:
     never = judged(in_order_to_h(), reverse_gaps=())
     assert (never.verdict, never.next) == (Verdict.UNKNOWN, "h")
     early = judged(in_order_to_h(), reverse_gaps=(back_gap(source_end=TARGET_END),))
@@ -760,7 +760,7 @@ def test_order_by_partition() -> None:
     assert found.tally == Tally(10, 0, 0)
 
 
-def test_a_result_that_judged_by_partition_is_taken_at_its_word() -> None:
+def test_a_result_by_partition_is_used_as_it_is() -> None:
     some = partition(safe=7, conflicting=3, unkeyed=0)
     result = replace(gap(some), within=OrderScope.PARTITION)
     assert judged(in_order_to_d(), order="per-partition", gaps=(result,)).tally == Tally(7, 3, 0)

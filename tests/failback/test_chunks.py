@@ -40,7 +40,7 @@ def wanted(partitions: int, offsets: range) -> dict[TopicPartition, range]:
 @pytest.mark.parametrize(
     ("partitions", "length"), [(1, 70_000), (60, 1_500), (120, 40), (5_000, 3), (60_000, 1)]
 )
-def test_no_call_asks_for_more_than_is_read_at_once(partitions: int, length: int) -> None:
+def test_no_request_exceeds_the_read_limit(partitions: int, length: int) -> None:
     logs = Logs(length + 50)
     asked = wanted(partitions, range(20, 20 + length))
     found: dict[TopicPartition, list[int]] = {place: [] for place in asked}

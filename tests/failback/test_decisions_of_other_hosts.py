@@ -57,9 +57,7 @@ def told(
     )
 
 
-def test_where_all_of_them_are_done_nothing_is_searched_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_completed_decisions_need_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
     found = told(monkeypatch, kept(ALL), {"result": "r1", "records": 7})
     assert found == Reconciliation(0, done={"copy": 5, "quarantine": 2})
 
@@ -74,7 +72,7 @@ def test_where_all_of_them_are_done_nothing_is_searched_for(
         pytest.param({}, {"result": "r1", "records": 7}, id="nothing-is-kept"),
     ],
 )
-def test_else_they_are_searched_for_anew(
+def test_other_records_are_searched_again(
     monkeypatch: pytest.MonkeyPatch, there: Mapping[Key, Progress], wish: Mapping[str, Any]
 ) -> None:
     with pytest.raises(Searched):

@@ -90,7 +90,7 @@ def seen(
     return answer(looked_at(primary(*source), secondary(*target), Results(results), around))
 
 
-def test_all_is_in_order_before_the_old_replication_runs() -> None:
+def test_everything_is_in_order_before_forward_replication_runs() -> None:
     found = seen(NEW, BEFORE, position=99)
     assert (found.verdict, found.next) == (Verdict.OK, "e"), found
     assert found.seen.facts.out_of_order == ()
@@ -98,7 +98,7 @@ def test_all_is_in_order_before_the_old_replication_runs() -> None:
 
 
 @pytest.mark.parametrize("results", [(AFTER,), (AFTER, BEFORE)], ids=["alone", "beside-an-older"])
-def test_what_the_old_replication_copied_behind_new_records_is_no_boundary(
+def test_records_appended_by_forward_replication_are_no_boundary(
     results: tuple[GapEvidence, ...],
 ) -> None:
     """A later comparison finds nothing missing, and nothing separates new from old records."""
@@ -117,7 +117,7 @@ def test_what_the_old_replication_copied_behind_new_records_is_no_boundary(
     assert rebuild_command("main") in refused.value.hint
 
 
-def test_who_reads_on_the_target_is_seen_while_the_source_is_silent() -> None:
+def test_active_groups_on_the_target_are_seen_without_the_source() -> None:
     mute, around = primary(*LOST, silent=True), Around({})
     read = secondary(*NEW, read_in={"readers": read_by("readers")})
     (group,) = looked_at(mute, read, Results(()), around).groups  # type: ignore[misc]
@@ -127,7 +127,7 @@ def test_who_reads_on_the_target_is_seen_while_the_source_is_silent() -> None:
     assert isinstance(nobody, Unavailable), "groups that only the source knows may be there"
 
 
-def test_where_the_journal_is_silent_copies_of_it_are_read() -> None:
+def test_local_copies_replace_an_unreadable_journal() -> None:
     class Lost(Around):
         def runs(self) -> tuple[()]:
             asked.append("runs")
@@ -143,7 +143,7 @@ def test_where_the_journal_is_silent_copies_of_it_are_read() -> None:
     assert len(asked) == 3, "no copy is asked where the journal tells"
 
 
-def test_the_end_of_a_transaction_hides_nothing() -> None:
+def test_a_transaction_marker_hides_nothing() -> None:
     """The last replicated offset has no record."""
     (part,) = AFTER.partitions
     ended = replace(AFTER, partitions=(replace(part, source=OffsetRange(0, len(LOST) + 1)),))
@@ -154,7 +154,7 @@ def test_the_end_of_a_transaction_hides_nothing() -> None:
     ).to_json()
 
 
-def test_what_drctl_copied_stands_there_rightly() -> None:
+def test_records_copied_by_drctl_are_no_violation() -> None:
     header = origin(HERE, 101)
     copied = (*NEW, at(102, "t1", header), at(103, "t2", header))
     found = seen(copied, compared(LOST, copied, 0, 2), BEFORE, position=99)
@@ -163,7 +163,7 @@ def test_what_drctl_copied_stands_there_rightly() -> None:
     ).to_json()
 
 
-def test_what_came_before_anything_was_new_is_a_boundary() -> None:
+def test_records_before_any_new_one_are_a_boundary() -> None:
     """Replication lagged at the comparison and caught up before the loss."""
     lagging = compared(LOST, LOST[:100], 2, 0)
     target = log(*BOTH, "t1", "t2", "n1")
@@ -191,7 +191,7 @@ def later(record: Record) -> Record:
         pytest.param(None, {"identity": ["headers"]}, id="nothing-is-compared"),
     ],
 )
-def test_copies_with_another_time_are_not_taken_for_none(
+def test_copies_with_another_timestamp_are_recognized(
     settings: dict[str, str] | None, link_settings: dict[str, object]
 ) -> None:
     """An equal record may be a copy or another with the same content: this is unknown."""
@@ -217,7 +217,7 @@ def test_copies_with_another_time_are_not_taken_for_none(
         assert looked(NEW, BEFORE).seen.gap.valid is BEFORE
 
 
-def test_a_header_that_the_identity_names_tells_a_copy() -> None:
+def test_a_header_of_the_identity_identifies_a_copy() -> None:
     def named(records: Sequence[Record]) -> list[Record]:
         return [replace(each, headers=(("id", each.key),)) for each in records]
 
@@ -229,7 +229,7 @@ def test_a_header_that_the_identity_names_tells_a_copy() -> None:
     assert facts.out_of_order == ("orders-0",)
 
 
-def test_a_partition_that_came_to_be_since_is_looked_through() -> None:
+def test_a_new_partition_is_searched() -> None:
     """Forward replication created the partition on the surviving cluster after the comparison."""
     (part,) = BEFORE.partitions
     none = replace(
@@ -261,7 +261,7 @@ def test_a_result_of_the_tail_is_no_full_comparison() -> None:
     ],
     ids=["who-reads", "where-it-stands"],
 )
-def test_groups_that_do_not_tell_are_not_taken_for_unread(silent: dict[str, Any]) -> None:
+def test_unreadable_groups_do_not_count_as_inactive(silent: dict[str, Any]) -> None:
     """Offsets committed too early are the trap of step i."""
     around = Around({"mm2-source": 101, "mm2-back": 99})
     source = primary(*LOST, **silent)
@@ -271,7 +271,7 @@ def test_groups_that_do_not_tell_are_not_taken_for_unread(silent: dict[str, Any]
     assert "readers: its coordinator is gone" in found.steps["i"].why
 
 
-def test_groups_that_tell_are_judged() -> None:
+def test_readable_groups_are_evaluated() -> None:
     around = Around({"mm2-source": 101, "mm2-back": 99})
     there = secondary(*NEW, read_in={"readers": read_by("readers")})
     source = primary(*LOST, stands={"readers": stands_at(102)})
@@ -282,7 +282,7 @@ def test_groups_that_tell_are_judged() -> None:
     assert (moved.verdict, moved.next) == (Verdict.VIOLATED, "i"), moved.to_json()
 
 
-def test_a_filter_may_have_been_added_behind_the_first_copies() -> None:
+def test_a_filter_may_have_been_added_after_the_first_copies() -> None:
     """Its presence now proves nothing about records replicated before."""
     too_many = Unavailable("1,060,000 offsets were written")
     found = judged(in_order_to_h(), returned_copies=too_many)
@@ -290,7 +290,7 @@ def test_a_filter_may_have_been_added_behind_the_first_copies() -> None:
     assert too_many.reason in found.steps["g"].why
 
 
-def test_what_came_home_is_looked_through_for_copies_up_to_a_million(
+def test_up_to_a_million_replicated_records_are_searched_for_copies(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("drctl.failback.observers.copies.MOST", 1)
@@ -327,14 +327,14 @@ TOLD_BESIDE = {"journal", "pending"}
 """Evidence beside what is seen; a count that offsets stand in for."""
 
 
-def test_every_field_that_may_be_silent_is_among_them() -> None:
+def test_every_field_that_may_be_unavailable_is_tested() -> None:
     hints = get_type_hints(Facts)
     may = {each.name for each in fields(Facts) if "Unavailable" in str(hints[each.name])}
     assert may == SILENT_FIELDS.keys() | TOLD_BESIDE
 
 
 @pytest.mark.parametrize("name", SILENT_FIELDS)
-def test_what_nobody_saw_is_never_ok(name: str) -> None:
+def test_unobserved_steps_are_never_ok(name: str) -> None:
     facts, silent = SILENT_FIELDS[name]
     found = judged(facts, **{name: silent})
     assert found.verdict is Verdict.UNKNOWN, (states(found), found.violations)
@@ -344,12 +344,12 @@ def test_what_nobody_saw_is_never_ok(name: str) -> None:
     "name",
     ["boundaries", "out_of_order", "reverse_start", "returned_copies", "groups", "drctl_copies"],
 )
-def test_nor_is_it_when_the_way_back_has_caught_up(name: str) -> None:
+def test_unobserved_steps_are_not_ok_after_catching_up(name: str) -> None:
     found = judged(in_order_to_h(), **{name: SILENT})
     assert found.verdict is Verdict.UNKNOWN, (states(found), found.violations)
 
 
-def test_too_much_to_look_through_for_it_is_unknown() -> None:
+def test_too_many_records_to_search_is_unknown() -> None:
     around = Around({"mm2-source": 101, "mm2-back": 101})
     facts = looked_at(primary(*LOST), secondary(*LATE), Results((AFTER,)), around, most=1)
     assert isinstance(facts.out_of_order, Unavailable)
@@ -361,7 +361,7 @@ def test_too_much_to_look_through_for_it_is_unknown() -> None:
     assert rebuild_command("main") in unknown.value.hint
 
 
-def test_the_plan_that_is_offered_then_is_the_one_that_fills_it_anew() -> None:
+def test_a_rebuild_is_suggested_then() -> None:
     text = drawn(seen(LATE, AFTER))
     assert f"as one plan: {rebuild_command('main')}" in text
     assert "PATCH" not in text, "no boundary is set by hand"

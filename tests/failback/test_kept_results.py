@@ -49,7 +49,7 @@ def result(folder: Path, hour: int) -> Path:
     return folder
 
 
-def test_those_of_the_link_the_newest_first(tmp_path: Path) -> None:
+def test_results_of_the_link_newest_first(tmp_path: Path) -> None:
     gap = tmp_path / "gap"
     result(gap / "main-20261122T010000.000000Z", 1)
     result(gap / "main-20261122T030000.000000Z", 3)
@@ -61,7 +61,7 @@ def test_those_of_the_link_the_newest_first(tmp_path: Path) -> None:
     assert kept(tmp_path / "nowhere", "main") == ()
 
 
-def test_examples_show_what_conflicts_first(tmp_path: Path) -> None:
+def test_examples_show_conflicting_records_first(tmp_path: Path) -> None:
     found = named(result(tmp_path / "out", 1))
     assert [each.order for each in found.samples] == [*["conflicting"] * 4, "unkeyed"]
     assert (found.samples[0].offset, found.samples[0].timestamp_ms) == (3, 1_700_000_000_003)
@@ -69,7 +69,7 @@ def test_examples_show_what_conflicts_first(tmp_path: Path) -> None:
     assert found.id
 
 
-def test_one_that_many_are_newer_than_is_found_by_its_id(tmp_path: Path) -> None:
+def test_an_old_result_is_found_by_its_id(tmp_path: Path) -> None:
     gap = tmp_path / "gap"
     for hour in range(NEWEST + 2):
         result(gap / "main" / f"20261122T{hour:02}0000.000000Z", hour)

@@ -29,7 +29,7 @@ def chosen(**changed: object) -> tuple[ResultStatus, str]:
     return found.standing, found.why
 
 
-def test_a_result_of_now_is_valid() -> None:
+def test_a_current_result_is_valid() -> None:
     assert chosen()[0] is ResultStatus.VALID
 
 
@@ -47,28 +47,28 @@ def test_a_result_of_now_is_valid() -> None:
         ),
     ],
 )
-def test_a_source_that_is_not_as_it_was(cluster: Cluster, words: str) -> None:
+def test_a_source_that_has_changed(cluster: Cluster, words: str) -> None:
     standing, why = chosen(on_source=cluster)
     assert standing is ResultStatus.STALE
     assert words in why
 
 
-def test_retention_before_what_is_missing_does_not_matter() -> None:
+def test_retention_of_other_records_does_not_matter() -> None:
     assert chosen(on_source=Cluster(HERE, {PLACE: OffsetRange(100, 110)}))[0] is ResultStatus.VALID
 
 
-def test_a_target_that_was_made_anew() -> None:
+def test_a_recreated_target() -> None:
     standing, why = chosen(on_target=Cluster("id-of-secondary", {PLACE: OffsetRange(0, 5)}))
     assert standing is ResultStatus.STALE
     assert "secondary was recreated: it ended at 130, now at 5" in why
 
 
-def test_other_records_than_it_names() -> None:
+def test_records_that_differ_from_the_result() -> None:
     assert chosen(source_mismatch={"gap/main-1": "made anew"})[0] is ResultStatus.STALE
     assert chosen(copied_since={"gap/main-1": "it exists"})[0] is ResultStatus.STALE
 
 
-def test_what_cannot_be_asked_is_unknown() -> None:
+def test_unreadable_state_is_unknown() -> None:
     assert chosen(on_source=SILENT)[0] is ResultStatus.UNKNOWN
     unled = Cluster(HERE, {PLACE: Unavailable("it has no leader")})
     standing, why = chosen(on_source=unled)
@@ -76,7 +76,7 @@ def test_what_cannot_be_asked_is_unknown() -> None:
     assert "no leader" in why
 
 
-def test_an_older_result_that_is_valid_goes_before_a_newer_one_that_is_not() -> None:
+def test_an_older_valid_result_is_preferred() -> None:
     half = gap(where="gap/main-2", complete=False, not_compared=("pay: no leader",))
     assert choose(replace(in_order_to_d(), gaps=(half, gap()))).valid is not None
     assert chosen(gaps=(half,)) == (
@@ -85,7 +85,7 @@ def test_an_older_result_that_is_valid_goes_before_a_newer_one_that_is_not() -> 
     )
 
 
-def test_new_records_are_counted_from_before_anything_was_brought_over() -> None:
+def test_new_records_are_counted_from_before_reconcile() -> None:
     """Later, copies are among the records of the target alone and are not counted."""
     first = gap(where="gap/main-1")
     later = gap(replace(NOTHING_MISSING, target=OffsetRange(0, 140)), where="gap/main-2")
@@ -96,7 +96,7 @@ def test_new_records_are_counted_from_before_anything_was_brought_over() -> None
     assert reference(Facts("main", "primary", "secondary")) is None
 
 
-def test_what_drctl_gap_writes_is_read_back() -> None:
+def test_results_of_drctl_gap_are_read_back() -> None:
     counts = Counts(unreplicated=3, only_on_target=4, duplicated_on_target=1)
     part = PartitionGap(
         0,
@@ -136,7 +136,7 @@ def test_what_drctl_gap_writes_is_read_back() -> None:
 
 
 @pytest.mark.parametrize("document", [{}, {"schema": "drctl/gap-estimate/1"}, {"schema": 1}])
-def test_what_is_no_result(document: dict[str, object]) -> None:
+def test_documents_that_are_not_results(document: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match="is not a result of drctl gap"):
         read_gap(document, "folder")
 
@@ -151,7 +151,7 @@ def test_what_is_no_result(document: dict[str, object]) -> None:
         (("one", "two"), ("one", "new"), "topic orders of secondary was recreated: id two"),
     ],
 )
-def test_topics_that_were_made_anew_are_told_by_their_ids(
+def test_recreated_topics_are_recognized_by_their_ids(
     told: tuple[str, str], now: tuple[str, str], words: str
 ) -> None:
     seen = in_order_to_d()
@@ -164,7 +164,7 @@ def test_topics_that_were_made_anew_are_told_by_their_ids(
     assert words in why
 
 
-def test_a_result_of_other_clusters_is_no_proof_that_anybody_wrote() -> None:
+def test_a_result_of_other_clusters_proves_no_writes() -> None:
     grown = Cluster(PRIMARY.identity, {PLACE: OffsetRange(0, LOST_END + 5)})
     fenced = JournaledRun("r1", "failback", "stopped", fenced=gap().started - timedelta(minutes=1))
     moved = choose(replace(in_order_to_d(), on_source=grown, journal=(fenced,)))

@@ -62,7 +62,7 @@ def stand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
 
 @pytest.mark.parametrize("order", ["per-key", "none"])
-def test_it_goes_on_where_the_order_at_home_is_what_counts(stand: Any, order: str) -> None:
+def test_it_continues_if_only_the_primarys_order_matters(stand: Any, order: str) -> None:
     assert stand("copy", order, {}) == Reconciliation(1, newer=1)
 
 
@@ -74,7 +74,7 @@ def test_it_goes_on_where_the_order_at_home_is_what_counts(stand: Any, order: st
         pytest.param("per-partition", {}, id="the-order-of-a-partition"),
     ],
 )
-def test_it_asks_where_the_older_record_would_stay(
+def test_it_asks_if_the_older_record_would_remain(
     stand: Any, order: str, topic: dict[str, str]
 ) -> None:
     """A compacted surviving cluster would keep only the old value, which nobody has chosen."""

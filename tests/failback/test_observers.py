@@ -102,7 +102,7 @@ def test_a_fence_may_be_wider_than_the_link(rule: Acl) -> None:
         RULE._replace(name="orders-eu", pattern="PREFIXED"),
     ],
 )
-def test_what_is_no_fence(rule: Acl) -> None:
+def test_acls_that_are_not_a_fence(rule: Acl) -> None:
     closed = Closed((rule,))
     found = fence(closed)
     assert found.held is False
@@ -110,7 +110,7 @@ def test_what_is_no_fence(rule: Acl) -> None:
     assert not closed.proven
 
 
-def test_a_fence_that_cannot_be_seen_is_not_guessed() -> None:
+def test_an_unreadable_fence_is_unknown() -> None:
     assert fence(Closed(), method="none").held is None
     assert fence(Closed(), method="command", command=["x"], verify=[]).held is None
     assert fence(Closed(enforced=False)).held is False
@@ -119,7 +119,7 @@ def test_a_fence_that_cannot_be_seen_is_not_guessed() -> None:
     assert "not every broker" in late.message
 
 
-def test_the_sites_own_look_at_its_fence() -> None:
+def test_a_user_supplied_fence_check() -> None:
     settings: dict[str, Any] = {"method": "command", "command": ["x"], "verify": ["y"]}
     assert fence(Closed(), **settings).held is True
     assert fence(Closed(), CommandResult(1, "port 9092 is open"), **settings).held is False
@@ -127,7 +127,7 @@ def test_the_sites_own_look_at_its_fence() -> None:
         fence(Closed(), CommandResult(None, "no such file"), **settings)
 
 
-def test_the_sites_own_look_at_the_old_replication() -> None:
+def test_a_user_supplied_replication_check() -> None:
     def stopped(said: CommandResult, **replicator: Any) -> Any:
         asked = link(replicator={"kind": "none", "stop": ["x"], **replicator})
         return observe_stopped(asked, cast(Any, Looks(said=said)))
@@ -169,7 +169,7 @@ ENDS = (frozenset({"one:9092"}), frozenset({"two:9092"}))
 ORDERS = lambda: ("orders",)  # noqa: E731
 
 
-def test_a_replicator_that_nobody_named_is_seen() -> None:
+def test_an_unconfigured_replicator_is_found() -> None:
     """The classic unnoticed connector, under another name."""
     backwards = {**MIRROR, "source.cluster.bootstrap.servers": "two:9092"}
     workers = Connect(
@@ -187,7 +187,7 @@ def test_a_replicator_that_nobody_named_is_seen() -> None:
     assert (found.workers, found.out_of, found.into) == ("id-of-the-worker's", *ENDS)
 
 
-def test_a_replicator_of_other_topics_is_left_alone() -> None:
+def test_a_replicator_of_other_topics_is_ignored() -> None:
     """Two clusters with topics of their own replicate to each other all the time."""
     workers = Connect(
         {
@@ -205,7 +205,7 @@ def test_a_replicator_of_other_topics_is_left_alone() -> None:
     assert len(unknown.found) == 4, "whose topics nobody knows, each may be one of them"
 
 
-def test_connect_is_asked_while_the_clusters_are_waited_for() -> None:
+def test_connect_is_read_while_clusters_are_awaited() -> None:
     """Offsets come from a cluster that may be frozen: the two waits must not add up."""
     asked: list[str] = []
 
@@ -251,7 +251,7 @@ def came(back: Record | None, *target: Record) -> Any:
     )[PLACE]
 
 
-def test_what_came_first_says_where_the_way_back_began() -> None:
+def test_the_first_replicated_record_shows_the_start_offset() -> None:
     assert came(record(LOST_END, "new", 50, ("added", b""))) is ReverseStart.BOUNDARY
     assert came(record(LOST_END, "first", 1)) is ReverseStart.START
     assert came(record(LOST_END, "another", 50)) is ReverseStart.ELSEWHERE
@@ -259,12 +259,12 @@ def test_what_came_first_says_where_the_way_back_began() -> None:
     assert came(None) is ReverseStart.NOTHING, "ends of transactions are no records"
 
 
-def test_records_that_are_alike_tell_nothing() -> None:
+def test_equal_records_prove_nothing() -> None:
     alike = record(BOUNDARY, "first", 1)
     assert isinstance(came(record(LOST_END, "first", 1), OLDEST, alike), Unavailable)
 
 
-def test_copies_name_their_originals() -> None:
+def test_provenance_headers_name_the_originals() -> None:
     log = (
         record(100, "a", 5, origin(HERE, 7)),
         record(101, "b", 5, origin("another", 8)),
@@ -289,7 +289,7 @@ def processed() -> tuple[Record, ...]:
     )
 
 
-def test_what_a_stream_processor_made_of_a_copy_is_none() -> None:
+def test_output_of_a_stream_processor_is_not_a_copy() -> None:
     """It forwards headers, which name a record of another partition."""
     there = Cluster("two", {PLACE: OffsetRange(0, 104)})
     found = observe_copies({PLACE: 100}, there, reader(*processed()), HERE)
@@ -305,7 +305,7 @@ def test_what_a_stream_processor_made_of_a_copy_is_none() -> None:
     assert found.offsets == {PLACE: frozenset({7, 8})}
 
 
-def test_what_a_stream_processor_made_of_a_copy_is_new() -> None:
+def test_output_of_a_stream_processor_is_new() -> None:
     """It was counted as new: treating it as a copy would count an old record instead."""
     whole = [record(n, f"r{n}", n) for n in range(100)]
     found = gap(partition(only_on_target=2, target=OffsetRange(0, 104)))
@@ -313,7 +313,7 @@ def test_what_a_stream_processor_made_of_a_copy_is_new() -> None:
     assert observe_boundaries(found, PRIMARY, reader(), log, 10) == {PLACE: 101}
 
 
-def test_the_first_record_that_a_filter_would_take_for_a_copy_is_found() -> None:
+def test_the_first_record_that_a_filter_would_drop_is_found() -> None:
     there = Cluster("two", {PLACE: OffsetRange(0, 104)})
     log = processed()
 
@@ -332,7 +332,7 @@ def test_the_first_record_that_a_filter_would_take_for_a_copy_is_found() -> None
     assert forwarded_headers(*asked, reader(*log)) == {elsewhere: 101}
 
 
-def test_copies_behind_where_the_way_back_stands_are_not_waited_for() -> None:
+def test_copies_after_the_connectors_offset_are_not_awaited() -> None:
     log = (
         record(101, "b", 3, origin(HERE, 7)),
         record(102, "c", 4, origin(HERE, 8)),
@@ -347,14 +347,14 @@ def test_copies_behind_where_the_way_back_stands_are_not_waited_for() -> None:
     assert observe_pending(SILENT, SILENT, HERE, there, reader(), {}) is SILENT
 
 
-def test_too_much_to_look_through_is_said() -> None:
+def test_too_many_records_to_search_is_reported() -> None:
     there = Cluster("two", {PLACE: OffsetRange(0, MOST + 1)})
     found = observe_copies({PLACE: 0}, there, reader(), HERE)
     assert isinstance(found, Unavailable)
     assert "50,001 offsets" in found.reason
 
 
-def test_a_topic_that_was_made_anew_is_known_by_its_records() -> None:
+def test_a_recreated_topic_is_recognized_by_its_records() -> None:
     sample = gap().samples[0]
     same = Record(0, sample.offset, sample.timestamp_ms, sample.key, b"v")
     assert source_mismatch(gap(), reader(same)) == ""
@@ -364,7 +364,7 @@ def test_a_topic_that_was_made_anew_is_known_by_its_records() -> None:
     assert source_mismatch(gap(partition(), samples=()), reader(other)) == ""
 
 
-def test_only_a_filter_for_drctls_own_header_keeps_copies_away() -> None:
+def test_only_a_filter_on_drctls_header_excludes_copies() -> None:
     config = DROP["config"]
     assert drops_copies(config)
     assert not drops_copies({**config, "transforms.ours.negate": "true"})
@@ -406,7 +406,7 @@ def with_leftovers(
     return observe_boundaries(found, on_source, reader(*here), reader(*there))
 
 
-def test_what_the_source_has_deleted_and_the_target_has_not_is_not_new() -> None:
+def test_records_deleted_only_on_the_source_are_not_new() -> None:
     whole = [record(n, f"r{n}", n) for n in range(110)]
     there = [*whole[5:100], *(record(n, f"new-{n}", n) for n in range(100, 130))]
     assert with_leftovers(whole[20:], there, 30 + 15) == {PLACE: 100}
@@ -415,7 +415,7 @@ def test_what_the_source_has_deleted_and_the_target_has_not_is_not_new() -> None
     assert with_leftovers(whole[20:], moved, 28 + 15) == {PLACE: 102}, "copies are none of them"
 
 
-def test_what_cannot_be_shown_to_be_left_over_is_counted_as_new() -> None:
+def test_records_of_unknown_origin_count_as_new() -> None:
     """Replicating too many makes the run refuse; too few would lose records."""
     whole = [record(n, f"r{n}", n) for n in range(110)]
     there = [*whole[5:100], *(record(n, f"new-{n}", n) for n in range(100, 130))]
@@ -435,7 +435,7 @@ def small(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
 
 @pytest.mark.parametrize("at_once", [1, 4, 64, 50_000])
 @pytest.mark.parametrize("holes", [1, 2, 5, 100])
-def test_the_boundary_is_not_behind_the_first_new_record_whatever_holds_none(
+def test_the_boundary_never_follows_the_first_new_record(
     monkeypatch: pytest.MonkeyPatch, at_once: int, holes: int
 ) -> None:
     """Each new record ends a transaction, or compaction removed those in between."""
@@ -457,7 +457,7 @@ def test_the_boundary_is_not_behind_the_first_new_record_whatever_holds_none(
     assert read.most_at_once <= 2 * at_once, "memory"
 
 
-def test_too_many_new_records_to_count_at_a_look_are_not_guessed() -> None:
+def test_too_many_new_records_to_count_are_unknown() -> None:
     many = gap(partition(only_on_target=11, target=OffsetRange(0, 40)))
     log = [record(2 * n, str(n), n) for n in range(20)]
     told = observe_boundaries(many, PRIMARY, reader(), reader(*log), 10)
@@ -466,14 +466,14 @@ def test_too_many_new_records_to_count_at_a_look_are_not_guessed() -> None:
     assert observe_boundaries(many, PRIMARY, reader(), reader(*log), 11) == {PLACE: 18}
 
 
-def test_new_records_that_were_deleted_since_leave_no_boundary() -> None:
+def test_deleted_new_records_leave_no_boundary() -> None:
     few = gap(partition(only_on_target=21, target=OffsetRange(5, 40)))
     log = [record(n, str(n), n) for n in range(20, 40)]
     with pytest.raises(Unreachable, match="fewer records than the comparison found to be new"):
         counted_in(few, *log)
 
 
-def test_nobody_says_what_came_first_where_the_boundary_is_not_known() -> None:
+def test_without_a_boundary_the_first_record_is_unknown() -> None:
     grown = Cluster(HERE, {PLACE: OffsetRange(0, LOST_END + 1)})
     source, target = reader(record(LOST_END, "new", 50)), reader(OLDEST, NEW)
     silent = Unavailable("nobody has counted")
@@ -488,7 +488,7 @@ def test_nobody_says_what_came_first_where_the_boundary_is_not_known() -> None:
         ((record(100, "n1", 50), record(101, "last", 9, origin(HERE, 99))), ()),
     ],
 )
-def test_what_the_old_replication_copied_behind_new_records_is_seen(
+def test_records_appended_by_forward_replication_are_found(
     behind: tuple[Record, ...], told: tuple[str, ...]
 ) -> None:
     """The last record on both clusters reveals it: it precedes all new ones."""
@@ -497,7 +497,7 @@ def test_what_the_old_replication_copied_behind_new_records_is_seen(
     assert find_out_of_order((gap(),), PRIMARY, {PLACE: BOUNDARY}, source, target) == told
 
 
-def test_missing_records_that_something_else_has_copied_since() -> None:
+def test_missing_records_replicated_since() -> None:
     """Forward replication ran again for a while, which the source does not show."""
     missing = record(100, "tail", 7)
     end = partition().target
@@ -521,7 +521,7 @@ def test_missing_records_that_something_else_has_copied_since() -> None:
     assert copied_since((gap(partition(ranges=())),), HERE, grown, *readers, most=10) == {}
 
 
-def test_a_result_of_long_ago_keeps_nobody_from_the_newest() -> None:
+def test_an_old_result_does_not_hide_the_newest() -> None:
     """Its logs ended elsewhere: the records after it are not read, however long that would take."""
     there = Cluster("two", {PLACE: OffsetRange(0, 20_000_000)})
     end = OffsetRange(0, 19_999_990)
@@ -542,7 +542,7 @@ def parted(own: Sequence[Record], copies: Sequence[Record], *, new: int = 0) -> 
     return divergence(result, HOME, AWAY, reader(*own), reader(*copies))
 
 
-def test_clusters_that_were_alike_have_parted_or_not() -> None:
+def test_equal_clusters_may_have_diverged() -> None:
     before = [record(n, f"b{n}", n) for n in range(100)]
     here = [*before, *(record(100 + n, f"n{n}", 200 + n) for n in range(5))]
     there = [*before, *(record(107 + n, f"n{n}", 200 + n) for n in range(5))]

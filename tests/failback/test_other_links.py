@@ -16,7 +16,7 @@ def told(known: Mapping[str, Connector] | Unavailable) -> list[str]:
     return [f"{each.subject}: {each.reason} | {each.remedy}" for each in found]
 
 
-def test_what_runs_is_not_mentioned() -> None:
+def test_running_replication_is_not_mentioned() -> None:
     assert told({"ba": Connector("ba", "source", {}, "RUNNING", (Task(0, "RUNNING"),))}) == []
 
 
@@ -33,6 +33,8 @@ def test_what_runs_is_not_mentioned() -> None:
         (Unavailable("no worker answered"), "unknown: no worker answered"),
     ],
 )
-def test_what_does_not_is(known: Mapping[str, Connector] | Unavailable, said: str) -> None:
+def test_stopped_replication_is_mentioned(
+    known: Mapping[str, Connector] | Unavailable, said: str
+) -> None:
     (found,) = told(known)
     assert said in found

@@ -58,7 +58,7 @@ def failing(config: Mapping[str, str], target: Cluster | None = None, **terms: A
     )
 
 
-def test_one_that_gives_records_their_own_names_again_is_let_begin() -> None:
+def test_a_connector_that_restores_topic_names_may_start() -> None:
     assert failing(ROUTED) == ""
 
 
@@ -72,14 +72,16 @@ def test_one_that_gives_records_their_own_names_again_is_let_begin() -> None:
         ({**DEFAULT, "target.cluster.alias": "home"}, "goes to secondary.primary.orders"),
     ],
 )
-def test_another_one_is_refused_with_what_to_set(config: Mapping[str, str], told: str) -> None:
+def test_any_other_connector_is_refused_with_its_settings(
+    config: Mapping[str, str], told: str
+) -> None:
     said = failing(config)
     assert told in said
     assert r"topics=primary\.orders; " in said
     assert r"transforms.rename.regex=primary\.(.*); transforms.rename.replacement=$1" in said
 
 
-def test_what_nobody_can_tell_is_looked_at_when_it_runs() -> None:
+def test_unpredictable_names_are_checked_once_it_runs() -> None:
     own = {**ROUTED, "transforms.rename.type": "com.example.Router"}
     assert misnamed(own, NAMES)[1] != ()
     assert failing(own) == ""
@@ -87,12 +89,12 @@ def test_what_nobody_can_tell_is_looked_at_when_it_runs() -> None:
     assert "predicate" in misnamed(only, NAMES)[1][0]
 
 
-def test_how_to_name_it_says_no_more_than_is_needed() -> None:
+def test_suggested_settings_are_minimal() -> None:
     assert "transforms" not in how_to_name("back", {"orders": "orders"})
     assert "transforms" not in how_to_name("back", {"a.x": "x", "b.y": "y"})
 
 
-def test_records_under_the_links_own_name_do_not_come_home_with_the_copies() -> None:
+def test_records_under_the_links_own_name_are_not_replicated_back() -> None:
     def beside(end: int) -> Cluster:
         return Cluster(
             THERE, {COPY: OffsetRange(0, TARGET_END)}, beside={PLACE: OffsetRange(0, end)}
@@ -103,7 +105,7 @@ def test_records_under_the_links_own_name_do_not_come_home_with_the_copies() -> 
     assert failing(ROUTED, beside(5), elsewhere=frozenset({"orders"})) == ""
 
 
-def test_a_source_that_holds_less_than_its_copies_has_lost_records() -> None:
+def test_a_source_smaller_than_its_copies_has_lost_records() -> None:
     facts = replace(
         in_order_to_d(),
         on_source=replace(PRIMARY, logs={PLACE: OffsetRange(0, 99)}),
@@ -115,7 +117,7 @@ def test_a_source_that_holds_less_than_its_copies_has_lost_records() -> None:
     assert told == ["it has lost records: orders-0 ends at 99 but was replicated up to 100"]
 
 
-def test_a_group_is_held_back_by_where_it_stands_in_the_copies() -> None:
+def test_a_groups_offset_is_limited_by_its_offset_in_the_copies() -> None:
     wanted = Wanted("app", PLACE, Committed(30))
     stands = {"app": {COPY: Committed(15)}}
     brought = CopiedRecords({COPY: 20}, {COPY: (Copy(20, 10),)})

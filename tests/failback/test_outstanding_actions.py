@@ -40,7 +40,7 @@ def run(name: str, plan: str, outstanding: str, status: str) -> list[Mapping[str
     return [*told, entries.ended(status, AT)]
 
 
-def test_a_way_home_without_an_end_stands_halfway() -> None:
+def test_an_unfinished_failback_is_partial() -> None:
     journal = Journal(
         r3=run("r3", "failback", "x", "done")[:-1],
         r2=run("r2", "failback", "x", "stopped"),
@@ -50,7 +50,7 @@ def test_a_way_home_without_an_end_stands_halfway() -> None:
     assert [each.run for each in found if each.in_progress] == ["r3"]
 
 
-def test_when_clients_were_led_away_is_known_by_what_a_run_opened() -> None:
+def test_the_time_of_a_move_is_that_of_enabled_writes() -> None:
     steps = (Step("fence", "fence-producers"), Step("open", "enable-writes"))
 
     def failover(name: str, *then: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -69,7 +69,7 @@ def test_when_clients_were_led_away_is_known_by_what_a_run_opened() -> None:
     assert {each.run: each.left for each in found if each.left} == {"r5": AT, "r1": AT}
 
 
-def test_of_copies_on_this_machine_those_of_the_link_count() -> None:
+def test_only_local_copies_of_the_link_count() -> None:
     opened = entries.intend("open", 1, {}, AT)
 
     def failover(name: str, link: str) -> list[Mapping[str, Any]]:
@@ -84,7 +84,7 @@ def test_of_copies_on_this_machine_those_of_the_link_count() -> None:
 
 
 @pytest.mark.parametrize(("status", "outstanding"), [("done", ()), ("stopped", ("fence a",))])
-def test_a_way_home_that_came_to_its_end_settles_it(
+def test_a_completed_failback_resolves_outstanding_actions(
     status: str, outstanding: tuple[str, ...]
 ) -> None:
     journal = Journal(
@@ -96,7 +96,7 @@ def test_a_way_home_that_came_to_its_end_settles_it(
     assert older.outstanding == outstanding
 
 
-def test_a_run_that_was_set_aside_hides_no_other() -> None:
+def test_an_abandoned_run_hides_no_other() -> None:
     class Damaged(Journal):
         aside = frozenset({"r3", "r2"})
 
@@ -129,7 +129,7 @@ def test_a_run_that_was_set_aside_hides_no_other() -> None:
     assert [each.run for each in others] == ["r2", "r1"]
 
 
-def test_what_a_damaged_run_did_is_not_taken_for_nothing() -> None:
+def test_a_damaged_run_may_have_changed_something() -> None:
     """It may have moved clients: drctl does not say that none moved, or that all returned."""
     home = JournaledRun("r1", "failback", "done", home=True)
     damaged = JournaledRun("r2", "unknown", DAMAGED)

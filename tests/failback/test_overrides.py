@@ -9,10 +9,10 @@ from drctl.steps import failback
 
 
 @pytest.mark.parametrize("name", [*applying.OVERRIDABLE, *failback.OVERRIDABLE])
-def test_prechecks_of_offsets_and_of_the_failback(name: str) -> None:
+def test_prechecks_that_can_be_overridden(name: str) -> None:
     assert known_overrides([f"{name}=agreed"]) == {name: "agreed"}
 
 
-def test_no_others() -> None:
+def test_no_other_precheck_can_be_overridden() -> None:
     with pytest.raises(UsageError):
         known_overrides(["unclean=agreed"])

@@ -56,19 +56,19 @@ def told(
     return producer_id_conflicts(cast("ClusterLinkReader", Sight(link, clusters)), facts)
 
 
-def test_ids_that_both_clusters_gave_out_stand_against_it() -> None:
+def test_producer_ids_issued_by_both_clusters_block() -> None:
     (found,) = told((OURS,), (OTHERS,))
     assert (found.check, found.status) == ("producer-ids-collide", Status.FAIL)
     assert found.reason == "1 producer id is used on both clusters"
     assert found.check in OVERRIDABLE, "who knows that producers begin anew passes it over"
 
 
-def test_ids_of_one_cluster_only_do_not() -> None:
+def test_producer_ids_of_one_cluster_do_not_block() -> None:
     (found,) = told((OURS,), (Producer(8, 0, 3, 90),))
     assert found.status is Status.OK
 
 
-def test_what_is_not_known_is_said_not_to_be() -> None:
+def test_unknown_producer_ids_are_reported() -> None:
     (found,) = told((OURS,), "cluster primary did not answer")
     assert (found.status, "did not answer" in found.reason) == (Status.NOT_CHECKED, True)
     assert told((OURS,), (OTHERS,), on_source=SILENT) == (), "it is told of anyway"

@@ -31,19 +31,19 @@ def found(terms: Terms = TERMS, **changed: Any) -> dict[str, Finding]:
 
 
 @pytest.mark.parametrize("logs", [{}, {PLACE: OffsetRange(0, 0)}, {PLACE: OffsetRange(0, 99)}])
-def test_what_was_lost_is_told_with_what_it_costs(logs: Any) -> None:
+def test_the_loss_is_reported_with_its_cost(logs: Any) -> None:
     told = found(on_source=Cluster(HERE, logs))["source-lost"]
     assert (told.status, told.impact) == (Status.WARN, COST)
     assert "was replicated up to 100" in told.reason
 
 
-def test_one_that_has_lost_nothing_is_refused() -> None:
+def test_a_cluster_without_a_loss_is_refused() -> None:
     told = found(on_source=in_order_to_d().on_source)["source-intact"]
     assert told.status is Status.FAIL
     assert "drctl failback without --rebuild" in told.remedy
 
 
-def test_where_connect_knows_nothing_an_empty_cluster_tells() -> None:
+def test_an_empty_cluster_is_evidence_without_connect() -> None:
     unknown = Unavailable("drctl.yaml names no workers")
     told = found(forward=unknown)["source-lost"]
     assert "never had a record of the link; secondary has 130" in told.reason
@@ -53,14 +53,14 @@ def test_where_connect_knows_nothing_an_empty_cluster_tells() -> None:
     assert found(on_source=deleted)["source-intact"].status is Status.FAIL
 
 
-def test_an_empty_cluster_is_no_way_home_without_it() -> None:
+def test_an_empty_cluster_needs_a_rebuild() -> None:
     known = judged(in_order_to_d(), on_source=EMPTY, forward=Unavailable("no workers"))
     told = {each.check: each for each in against(known, Terms())}
     assert told["source-lost"].status is Status.FAIL
     assert "drctl failback --link main --rebuild" in told["source-lost"].remedy
 
 
-def test_what_has_come_before_its_time_is_emptied_and_clients_are_not() -> None:
+def test_records_replicated_too_early_are_deleted_unless_clients_use_them() -> None:
     started = {
         "on_source": Cluster(HERE, {PLACE: OffsetRange(0, 50)}),
         "reverse_start": {PLACE: ReverseStart.START},
@@ -70,7 +70,7 @@ def test_what_has_come_before_its_time_is_emptied_and_clients_are_not() -> None:
     assert led["clients-on-source"].status is Status.FAIL
 
 
-def test_a_connector_that_leaves_copies_out_would_not_bring_everything() -> None:
+def test_a_connector_with_a_filter_would_not_replicate_everything() -> None:
     told = found(reverse=copying("mm2-back", "STOPPED", **DROP))["copies-excluded"]
     assert told.status is Status.FAIL
     assert "remove the filter" in told.remedy
@@ -84,7 +84,7 @@ def replicator(name: str, **config: str) -> Replication:
     return copying(name, "STOPPED", {PLACE: 100} if name == "there" else None, {**known, **keys})
 
 
-def test_a_replicator_that_knows_its_copies_would_leave_all_of_them_out() -> None:
+def test_a_replicator_with_provenance_headers_would_skip_its_copies() -> None:
     """Records that came from the recovered cluster are those that it needs."""
     ways = {"forward": replicator("there")}
     marked = {**ways, "reverse": replicator("back", provenance__header__enable="true")}
@@ -96,7 +96,7 @@ def test_a_replicator_that_knows_its_copies_would_leave_all_of_them_out() -> Non
     assert "copies-excluded" not in found(Terms(rebuilding=True, impact=COST), **passed)
 
 
-def test_a_replicator_that_begins_at_the_translated_position_leaves_the_rest_out() -> None:
+def test_a_replicator_that_starts_at_the_translated_offset_skips_earlier_records() -> None:
     """Other failbacks need one group for both directions; a rebuild must not have it."""
     group = {"src__consumer__group__id": "g"}
     ways = {

@@ -45,7 +45,7 @@ def lost(number: int = 0, **changed: Any) -> Answer:
     return judged(facts, **changed)
 
 
-def test_an_empty_source_that_waits_to_be_filled() -> None:
+def test_an_empty_source_before_the_rebuild() -> None:
     found = lost()
     assert (states(found), found.verdict, found.next) == ("DDDDDNDNNNN", Verdict.OK, "f")
     assert "orders-0 ends at 0 but was replicated up to 100" in found.steps["f"].why
@@ -53,7 +53,7 @@ def test_an_empty_source_that_waits_to_be_filled() -> None:
     assert "is not visible" in found.steps["e"].why
 
 
-def test_what_the_connector_keeps_of_before_is_taken_away_first() -> None:
+def test_old_connector_offsets_are_reset_first() -> None:
     found = lost(reverse=copying("mm2-back", "STOPPED", {PLACE: 130}))
     assert (found.verdict, found.next) == (Verdict.OK, "f")
     assert "set-start-offsets is next" in found.steps["f"].why
@@ -62,13 +62,13 @@ def test_what_the_connector_keeps_of_before_is_taken_away_first() -> None:
 
 
 @pytest.mark.parametrize("config", [DROP["config"], filter_to_add({})])
-def test_a_filter_would_leave_out_what_is_nowhere_else(config: dict[str, str]) -> None:
+def test_a_filter_would_skip_records_that_exist_nowhere_else(config: dict[str, str]) -> None:
     found = lost(reverse=copying("mm2-back", "RUNNING", {PLACE: 40}, config), filled=True)
     assert found.steps["g"].observed == "not-done"
     assert "include-reconciled-records is next" in found.steps["g"].why
 
 
-def test_what_it_still_has_is_found_and_decided_on_before_it_is_emptied() -> None:
+def test_remaining_records_are_decided_before_it_is_emptied() -> None:
     searched = gap(replace(NOTHING_MISSING, source=OffsetRange(0, 50)))
     first, then = lost(50), lost(50, gaps=(searched,))
     assert (states(first)[:6], first.verdict, first.next) == ("DDNNNN", Verdict.OK, "c")
@@ -77,7 +77,7 @@ def test_what_it_still_has_is_found_and_decided_on_before_it_is_emptied() -> Non
     assert "50 old offsets" in then.steps["f"].why
 
 
-def test_one_that_is_being_filled_is_in_order() -> None:
+def test_a_rebuild_in_progress_is_in_order() -> None:
     partly = lost(50, filled=True, reverse=RUNNING)
     assert (states(partly), partly.verdict, partly.next) == ("DDDDDDDNNNN", Verdict.OK, "h")
     assert "about 80 records" in partly.steps["h"].why
@@ -87,7 +87,7 @@ def test_one_that_is_being_filled_is_in_order() -> None:
     assert (started.verdict, started.next) == (Verdict.OK, "f")
 
 
-def test_one_that_holds_more_than_was_ever_copied_from_it_is_known_by_what_it_holds() -> None:
+def test_a_larger_cluster_is_recognized_by_its_records() -> None:
     """Its run was killed, and this host has no result; the other table would count too much."""
     partly = lost(120, filled=True, reverse=RUNNING)
     assert (states(partly), partly.verdict, partly.next) == ("DDDDDDDNNNN", Verdict.OK, "h")
@@ -97,7 +97,7 @@ def test_one_that_holds_more_than_was_ever_copied_from_it_is_known_by_what_it_ho
     assert not other.seen.rebuilding, "a comparison tells where what is new begins"
 
 
-def test_one_that_is_filled_is_compared_before_clients_come() -> None:
+def test_a_rebuilt_cluster_is_compared_before_clients_move() -> None:
     found = lost(TARGET_END, filled=True, reverse=RUNNING)
     assert (found.verdict, found.next) == (Verdict.UNKNOWN, "h")
     whole = lost(
@@ -106,20 +106,20 @@ def test_one_that_is_filled_is_compared_before_clients_come() -> None:
     assert (states(whole), whole.verdict, whole.next) == ("DDDDDDDDNNN", Verdict.OK, "i")
 
 
-def test_clients_that_are_led_to_an_empty_cluster() -> None:
+def test_clients_moved_to_an_empty_cluster() -> None:
     found = lost(endpoints=(endpoint("primary"),))
     assert (found.verdict, found.next) == (Verdict.VIOLATED, "f")
     running = lost(forward=copying("mm2-source", "RUNNING", {PLACE: 100}))
     assert (running.verdict, running.next) == (Verdict.VIOLATED, "b")
 
 
-def test_one_that_is_home_is_judged_by_its_proof() -> None:
+def test_a_completed_rebuild_is_judged_by_its_comparison() -> None:
     found = judged(at_home(), filled=True)
     assert (states(found), found.violations) == ("DDDDDDDDDDU", ())
     assert not found.seen.rebuilding
 
 
-def test_people_read_the_steps_of_a_rebuild() -> None:
+def test_text_shows_the_steps_of_a_rebuild() -> None:
     text = drawn(lost(), width=400)
     assert "Next: step f (primary was emptied and is refilled from secondary" in text
     assert "curl -s -X DELETE http://back:8083/connectors/mm2-back/offsets" in text
@@ -148,7 +148,7 @@ LOG = tuple(record(n, f"k{n}", n) for n in range(10, 30))
         ([record(n, f"k{n + 10}", n + 10) for n in range(21)], 0, False),
     ],
 )
-def test_whether_it_holds_the_beginning_of_the_target(
+def test_whether_it_has_the_first_records_of_the_target(
     log: Sequence[Record], start: int, filled: bool
 ) -> None:
     end = log[-1].offset + 1 if log else start
@@ -158,7 +158,7 @@ def test_whether_it_holds_the_beginning_of_the_target(
     assert observe_filled({COPY.topic: PLACE.topic}, here, there, *readers) is filled
 
 
-def test_a_log_that_cannot_be_read_is_not_held_to_be_filled() -> None:
+def test_an_unreadable_log_does_not_count_as_rebuilt() -> None:
     here = Cluster(HERE, {PLACE: Unavailable("it has no leader")})
     there = Cluster(THERE, {PLACE: OffsetRange(10, 30)})
     readers = reader(*LOG), reader(*LOG)

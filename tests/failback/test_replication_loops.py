@@ -19,7 +19,7 @@ def said(facts: Facts | None = None, **changed: Any) -> list[Finding]:
     return [each for each in found if each.check == "replication-loops"]
 
 
-def test_two_that_run_against_each_other_are_named_with_what_stops_them() -> None:
+def test_two_opposite_connectors_are_named_with_the_command_that_stops_one() -> None:
     (found,) = said(forward=FORWARD, reverse=BACK)
     assert found.status == "fail"
     assert found.subject == "connectors mm2-source and mm2-back"
@@ -29,12 +29,12 @@ def test_two_that_run_against_each_other_are_named_with_what_stops_them() -> Non
 
 
 @pytest.mark.parametrize("state", ["STOPPED", "PAUSED"])
-def test_where_one_of_them_is_stopped_nothing_goes_round(state: str) -> None:
+def test_with_one_stopped_connector_there_is_no_loop(state: str) -> None:
     assert not said(forward=copying("mm2-source", state, {PLACE: 100}), reverse=BACK)
     assert not said(forward=FORWARD, reverse=copying("mm2-back", state))
 
 
-def test_one_that_nobody_named_counts() -> None:
+def test_an_unconfigured_connector_counts() -> None:
     other = Replicator(connector("somebodys", "RUNNING"), True)
     both = Replication((*copying("mm2-back", "STOPPED").found, other))
     (found,) = said(forward=FORWARD, reverse=both)
@@ -44,7 +44,7 @@ def test_one_that_nobody_named_counts() -> None:
 @pytest.mark.parametrize(
     "config", [{"topics": "flights"}, {"replication.policy.class": "DefaultReplicationPolicy"}]
 )
-def test_what_does_not_come_back_to_the_topic_itself_is_no_cycle(config: dict[str, str]) -> None:
+def test_replication_to_another_topic_is_no_loop(config: dict[str, str]) -> None:
     assert not said(forward=FORWARD, reverse=copying("mm2-back", "RUNNING", {}, config))
 
 

@@ -36,19 +36,19 @@ def told(forward: Replication, reverse: Replication) -> dict[Status, str]:
     return {each.status: f"{each.subject}: {each.reason} | {each.remedy}" for each in found}
 
 
-def test_both_ways_with_one_group_and_headers() -> None:
+def test_both_directions_with_one_group_and_headers() -> None:
     assert told(one("copy"), one("copy")) == {}
     same = one("there", src__consumer__group__id="g"), one("back", src__consumer__group__id="g")
     assert told(*same) == {}
 
 
-def test_another_group_does_not_find_the_translated_position() -> None:
+def test_another_group_does_not_find_the_translated_offset() -> None:
     found = told(one("there"), one("back", offset__start="consumer"))
     assert "group ids differ: 'there' forward, 'back' reverse" in found[Status.FAIL]
     assert "set src.consumer.group.id=there on back" in found[Status.FAIL]
 
 
-def test_where_the_position_comes_from_connect_it_has_to_be_set() -> None:
+def test_an_offset_stored_by_connect_must_be_set() -> None:
     found = told(one("there"), one("back"))
     assert list(found) == [Status.WARN]
     assert "copied again unless they are set first" in found[Status.WARN]
@@ -105,7 +105,7 @@ def answer(**connectors: dict[str, str]) -> Answer:
         ({"header.converter": "x.SimpleHeaderConverter"}, ("may not recognize its own copies",)),
     ],
 )
-def test_what_workers_say_of_replicators_is_held_against_the_rules(
+def test_replicators_of_workers_are_checked_against_the_rules(
     back: dict[str, str], failing: tuple[str, ...]
 ) -> None:
     """By HTTP, as Connect lists connectors: only the class shows that they are Replicators."""
@@ -130,11 +130,11 @@ def test_what_workers_say_of_replicators_is_held_against_the_rules(
     assert BOTH_WAYS in OVERRIDABLE, "who knows better passes it over"
 
 
-def test_mirrormaker_is_not_asked_for_them() -> None:
+def test_mirrormaker_needs_no_such_headers() -> None:
     assert told(copying("there", "STOPPED"), copying("back", "STOPPED")) == {}
 
 
-def test_it_stands_against_a_way_back() -> None:
+def test_a_violated_rule_blocks_a_failback() -> None:
     changed: dict[str, Any] = {
         "forward": one("there"),
         "reverse": one("back", offset__start="consumer"),

@@ -55,12 +55,12 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
     return asked
 
 
-def test_where_new_records_begin_is_counted_however_many_there_are(looks: list[int | None]) -> None:
+def test_a_run_counts_new_records_without_a_limit(looks: list[int | None]) -> None:
     assert searched(*NOWHERE).boundaries == {PLACE: BOUNDARY}
     assert looks == [sys.maxsize]
 
 
-def test_which_result_holds_is_looked_at_shortly_first(looks: list[int | None]) -> None:
+def test_the_valid_result_is_chosen_with_limited_reads(looks: list[int | None]) -> None:
     """Reverse replication has started, and only its counted records explain it."""
     assert found_here(*NOWHERE) == Path("gap/main-1")
     assert looks == [None, sys.maxsize]
@@ -99,14 +99,14 @@ def found(monkeypatch: pytest.MonkeyPatch, looks: list[int | None]) -> Any:
 
 
 @pytest.mark.parametrize("action", ["quarantine", "discard"])
-def test_what_was_left_missing_on_purpose_is_not_found_again(found: Any, action: str) -> None:
+def test_records_left_missing_by_decision_are_not_found_again(found: Any, action: str) -> None:
     """`drctl gap` ran since: its result lists these records without a decision."""
     facts = replace(in_order_to_d(), gaps=(NEWER, gap()))
     decided = {"result-1": {Decision("safe", action): 9}}
     assert found(replace(facts, decided=decided)) == "result-1"
 
 
-def test_nor_where_many_results_are_newer(found: Any) -> None:
+def test_even_if_many_results_are_newer(found: Any) -> None:
     facts = replace(in_order_to_d(), gaps=(NEWER,), decided={"result-1": QUARANTINED})
     assert found(facts, gap()) == "result-1"
 
@@ -126,7 +126,7 @@ def test_a_decision_on_other_logs_or_to_copy_is_no_reason_to_take_an_old_result(
 
 
 @pytest.mark.usefixtures("looks")
-def test_new_records_that_would_be_left_out_as_copies_are_named_before_anything_comes_home(
+def test_new_records_that_a_filter_would_drop_are_named_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[tuple[object, ...]] = []

@@ -44,7 +44,7 @@ def typed(answer: Answer) -> tuple[str, ...]:
     return commands_by_step(site(answer))["f"]
 
 
-def test_what_began_at_the_boundary_is_only_started_again() -> None:
+def test_a_connector_that_started_at_the_boundary_is_only_resumed() -> None:
     found = judged(started())
     assert (found.verdict, found.next, found.steps["f"].started) == (Verdict.OK, "f", True)
     lines = typed(found)
@@ -52,7 +52,7 @@ def test_what_began_at_the_boundary_is_only_started_again() -> None:
     assert not any("/offsets" in line for line in lines), "set back it would copy all of it again"
 
 
-def test_what_has_come_is_not_copied_again_where_connect_does_not_keep_it() -> None:
+def test_replicated_records_are_not_repeated_without_connect_offsets() -> None:
     for kept in ({}, {PLACE: 99}):
         found = judged(started(), reverse=copying("mm2-back", "STOPPED", kept, **DROP))
         (line,) = typed(found)
@@ -62,7 +62,7 @@ def test_what_has_come_is_not_copied_again_where_connect_does_not_keep_it() -> N
     assert SILENT.reason in line
 
 
-def test_what_would_write_to_the_survivor_is_not_started() -> None:
+def test_a_connector_that_would_write_to_its_source_is_not_started() -> None:
     """MirrorMaker 2 on Connect writes with its worker's producer: it would replicate in a loop."""
     looping = replace(copying("mm2-back", "STOPPED", {PLACE: BOUNDARY}, **DROP), workers=THERE)
     found = judged(in_order_to_e(), reverse=looping)
@@ -81,7 +81,7 @@ def test_what_would_write_to_the_survivor_is_not_started() -> None:
     assert typed(right)[-1] == RESUME
 
 
-def test_a_run_of_the_way_home_that_has_not_ended_is_gone_on_with() -> None:
+def test_an_unfinished_failback_is_resumed() -> None:
     run = JournaledRun("20261123T110610Z", "failback", "not ended", in_progress=True)
     text = drawn(judged(started(), journal=(run,)))
     assert "drctl resume 20261123T110610Z --link main --execute" in text
@@ -98,7 +98,7 @@ def test_a_run_of_the_way_home_that_has_not_ended_is_gone_on_with() -> None:
     assert "drctl failover" in drawn(judged(in_order_to_h(), groups=early))
 
 
-def test_copies_are_left_out_before_anything_comes_back() -> None:
+def test_a_filter_is_set_before_replication_starts() -> None:
     """A rollback also removes the filter."""
     facts = replace(in_order_to_e(), reverse=copying("mm2-back", "STOPPED", {PLACE: 100}))
     found = judged(facts)
@@ -108,7 +108,7 @@ def test_copies_are_left_out_before_anything_comes_back() -> None:
     assert (late.verdict, late.next) == (Verdict.OK, "g")
 
 
-def test_what_has_to_be_set_is_printed_whole() -> None:
+def test_start_offsets_are_printed_in_full() -> None:
     two = gap(partition(), partition(place=OTHER, copy=OTHER))
     config: dict[str, Any] = {"source.cluster.alias": "secondary", **DROP["config"]}
     found = judged(
@@ -127,14 +127,14 @@ def test_what_has_to_be_set_is_printed_whole() -> None:
     assert "@" not in line
 
 
-def test_replicator_keeps_the_next_offset_and_no_alias() -> None:
+def test_replicator_stores_the_next_offset_without_an_alias() -> None:
     config = {"connector.class": "io.confluent.connect.replicator.ReplicatorSourceConnector"}
     found = judged(in_order_to_e(), reverse=copying("back", "STOPPED", {PLACE: 90}, config))
     (entry,) = json.loads(start_of(found.seen).body)["offsets"]
     assert entry == {"partition": {"topic": "orders", "partition": 0}, "offset": {"offset": 100}}
 
 
-def test_one_that_began_at_the_beginning_is_stopped() -> None:
+def test_a_connector_that_started_at_the_start_is_stopped() -> None:
     found = judged(in_order_to_h(), reverse_start={PLACE: ReverseStart.START})
     assert (found.next, start_of(found.seen)) == ("f", Start(twice=True))
     assert typed(found)[0].endswith("/connectors/mm2-back/stop")
@@ -150,10 +150,10 @@ def test_one_that_began_at_the_beginning_is_stopped() -> None:
         judged(at_home(), diverged="offset 100 of orders-0 is not what follows"),
     ],
 )
-def test_nothing_is_started_where_nobody_knows_what_it_would_bring(unsure: Answer) -> None:
+def test_nothing_is_started_with_unknown_consequences(unsure: Answer) -> None:
     (line,) = typed(unsure)
     assert line.startswith("do not start reverse replication yet: ")
 
 
-def test_no_command_names_a_file_that_nobody_has_written() -> None:
+def test_no_command_names_a_missing_file() -> None:
     assert not any("@" in line for lines in commands_by_step(SITE).values() for line in lines)

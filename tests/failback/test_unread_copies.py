@@ -52,20 +52,20 @@ def test_a_group_reads_again_rather_than_skip(
     assert found.bounds == Bounds(rereads, 0)
 
 
-def test_a_group_that_is_too_far_behind_is_not_moved() -> None:
+def test_a_group_that_lags_too_far_is_not_moved() -> None:
     wanted = Wanted("app", PLACE, Committed(3), Bounds(0, 0))
     stands = {"app": {PLACE: Committed(3)}}
     (found,) = held_back([wanted], stands, CopiedRecords({PLACE: 25}, {}, frozenset({PLACE})))
     assert "reconciled" in found.blocked
 
 
-def test_what_has_no_place_stays_as_it_is() -> None:
+def test_offsets_without_a_translation_stay() -> None:
     rows = (Wanted("app", PLACE, None, blocked="no evidence"), Wanted("none", PLACE, Committed(30)))
     stands: Stands = {"app": {PLACE: Committed(3)}, "none": {}}
     assert held_back(rows, stands, BROUGHT) == rows
 
 
-def test_a_group_of_which_nobody_knows_what_it_has_read_is_not_moved() -> None:
+def test_a_group_with_unknown_progress_is_not_moved() -> None:
     """It might skip the originals; without reconciled records there is nothing to skip."""
     other = TopicPartition("orders", 1)
     rows = [Wanted("dark", place, Committed(30), Bounds(0, 0)) for place in (PLACE, other)]
@@ -94,7 +94,7 @@ def test_only_copies_of_this_cluster_count() -> None:
     assert last_copies(progress, "home") == {PLACE: 21}
 
 
-def test_nothing_is_looked_for_where_all_groups_have_read_all_copies() -> None:
+def test_no_search_if_all_groups_have_read_all_copies() -> None:
     stands: Stands = {
         "a": {PLACE: Committed(22)},
         "b": {PLACE: Committed(21)},

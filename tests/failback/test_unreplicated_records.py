@@ -20,7 +20,7 @@ def left(through: int, *runs: tuple[int, int], action: Action = Action.QUARANTIN
     return Segment(action, through, 1, 1, left=LeftMissing(runs, 0))
 
 
-def test_it_is_of_the_topics_as_they_are_and_each_offset_counts_once() -> None:
+def test_only_current_topics_count_and_each_offset_once() -> None:
     known = {
         **kept("g1", left(5, (1, 3), (5, 5)), left(9, (8, 9), action=Action.DISCARD)),
         **kept("g2", left(6, (2, 4), (6, 6))),

@@ -90,7 +90,7 @@ def only(result: GapResult, topic: str) -> PartitionGap:
     return partition
 
 
-def test_what_is_missing_and_what_only_the_target_has() -> None:
+def test_missing_records_and_target_only_records() -> None:
     source = cluster("p", orders=FakeLog(rows(0, 1, 2, 3)), clicks=FakeLog(rows(0, 1)))
     target = cluster("s", orders=FakeLog(rows(0, 2, 7)), clicks=FakeLog(rows(0, 1)))
     result = compared(source, target)
@@ -193,7 +193,7 @@ def test_with_enough_time_everything_is_read() -> None:
     assert (result.scope, only(result, "orders").ranges) == ("full", ((1, 1),))
 
 
-def test_a_tail_that_was_requested_and_is_unknown() -> None:
+def test_a_requested_tail_without_evidence() -> None:
     source = cluster("p", orders=FakeLog(rows(0)), clicks=FakeLog())
     with pytest.raises(Unknown, match="cannot determine the tail"):
         compared(source, source, Scope.TAIL)

@@ -98,13 +98,13 @@ def pair() -> Pair:
     return found
 
 
-def test_what_is_there_is_compared_once(pair: Pair) -> None:
+def test_a_complete_partition_is_compared_once(pair: Pair) -> None:
     arrival_check = pair.arrival_check()
     assert [arrival_check.look().proven for _ in range(3)] == [True] * 3
     assert pair.compared == [{A0, A1, B0}]
 
 
-def test_what_moves_is_compared_again_and_nothing_else(pair: Pair) -> None:
+def test_only_changed_partitions_are_compared_again(pair: Pair) -> None:
     arrival_check = pair.arrival_check()
     arrival_check.look()
     pair.both(A1, 4)
@@ -114,7 +114,7 @@ def test_what_moves_is_compared_again_and_nothing_else(pair: Pair) -> None:
     assert pair.compared[1:] == [{A1}, {B0}]
 
 
-def test_what_arrives_is_waited_for_without_a_comparison(pair: Pair) -> None:
+def test_arriving_records_are_awaited_without_a_comparison(pair: Pair) -> None:
     arrival_check = pair.arrival_check()
     pair.source.append(A0, *range(10, 20))
     for time in range(10, 19):
@@ -126,7 +126,7 @@ def test_what_arrives_is_waited_for_without_a_comparison(pair: Pair) -> None:
     assert pair.compared == [{A1, B0}, {A0}]
 
 
-def test_what_does_not_come_is_compared_when_nothing_moves(pair: Pair) -> None:
+def test_missing_records_are_compared_once_nothing_changes(pair: Pair) -> None:
     arrival_check = pair.arrival_check()
     pair.source.append(A0, 4, 5)
     assert arrival_check.look().pending == (A0,)
@@ -151,13 +151,13 @@ def test_copy_with_the_newest_timestamp_may_be_incomplete(pair: Pair) -> None:
     assert dict(pair.arrival_check().look().missing) == {A0: 1}
 
 
-def test_times_that_jump_back_do_not_keep_it_from_being_compared(pair: Pair) -> None:
+def test_decreasing_timestamps_do_not_prevent_a_comparison(pair: Pair) -> None:
     arrival_check = pair.arrival_check()
     pair.both(A0, 2)
     assert arrival_check.look().proven
 
 
-def test_a_copy_that_was_cut_is_compared_again(pair: Pair) -> None:
+def test_a_truncated_copy_is_compared_again(pair: Pair) -> None:
     arrival_check = pair.arrival_check()
     arrival_check.look()
     pair.target.log(pair.target.at(A0)).truncate(1)
@@ -192,7 +192,7 @@ def test_end_offsets_show_arrival_if_offsets_are_preserved(pair: Pair) -> None:
     assert pair.compared == [{A1, B0}]
 
 
-def test_a_topic_whose_partitions_are_not_kept_is_compared_as_one(pair: Pair) -> None:
+def test_a_repartitioned_topic_is_compared_as_a_whole(pair: Pair) -> None:
     arrival_check = pair.arrival_check(keeps_partitions=False)
     assert arrival_check.look().pending == (A0, A1, B0)
     assert arrival_check.look().proven
@@ -218,7 +218,7 @@ def test_named_topic_that_is_not_visible_is_reported(pair: Pair) -> None:
     assert seen.left_out == ("b: does not exist on here, or is not visible",)
 
 
-def test_what_could_not_be_compared_is_compared_at_the_next_look(pair: Pair) -> None:
+def test_a_failed_comparison_is_repeated_at_the_next_read(pair: Pair) -> None:
     arrival_check = pair.arrival_check()
     pair.left_out = (NotCompared("a", 1, "an open transaction"), NotCompared("b", None, "odd"))
     seen = arrival_check.look()
@@ -241,12 +241,12 @@ def test_a_comparison_that_failed_proves_nothing(pair: Pair) -> None:
     assert pair.compared[1:] == [{A0}, {A0}]
 
 
-def test_what_was_never_written_to_needs_no_proof(pair: Pair) -> None:
+def test_an_empty_partition_needs_no_comparison(pair: Pair) -> None:
     pair.source.append(TopicPartition("b", 1))
     assert pair.arrival_check().look().proven
 
 
-def test_a_look_that_only_waits_asks_each_leader_a_few_times() -> None:
+def test_a_wait_sends_few_requests_per_leader() -> None:
     pair = Pair()
     places = [TopicPartition("a", number) for number in range(1000)]
     for place in places:

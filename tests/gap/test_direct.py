@@ -191,7 +191,7 @@ def compare_after_the_second_half(
     agree([topic], plan.identity, comparison)
 
 
-def test_what_was_held_when_a_scan_failed_is_not_relied_upon() -> None:
+def test_results_of_a_failed_scan_are_discarded() -> None:
     topic = one_topic(missing=8)
     comparer = DirectComparer(Failing([topic]), Written())
     plan = plan_of([topic], Identity())
@@ -211,7 +211,7 @@ def test_a_record_that_is_gone_when_its_key_is_read_again() -> None:
         comparer.compare(plan, suspects, no_progress)
 
 
-def test_another_plan_does_not_get_what_was_held_for_the_last_one() -> None:
+def test_results_are_not_reused_for_another_plan() -> None:
     before, after = one_topic(missing=8), one_topic(missing=8)
     after.source = {0: [replace(r, key=b"made anew") for r in before.source[0]]}
     logs = GeneratedLogs([before])

@@ -40,7 +40,7 @@ EXPECTED = {
 """Ledgers on disks hold sums of these: whoever changes them has to let `FORMAT` grow."""
 
 
-def test_digests_are_what_they_were() -> None:
+def test_digests_never_change() -> None:
     for name, (identity, timestamps) in VECTORS.items():
         found = in_hex(record_digest(identity, timestamps, salt=42)(*RECORD))
         assert found == EXPECTED[name], name
@@ -73,7 +73,7 @@ texts = st.one_of(st.none(), st.binary(max_size=12))
     cut=st.integers(0, 40),
 )
 @settings(max_examples=examples(150), derandomize=True)
-def test_bytes_do_not_move_between_parts_unseen(
+def test_bytes_moved_between_key_and_value_are_detected(
     one: tuple[bytes | None, bytes | None, list[tuple[bytes, bytes | None]]], cut: int
 ) -> None:
     key, value, held = one
@@ -89,7 +89,7 @@ def test_another_salt_is_another_digest() -> None:
     assert len(digests) == 3
 
 
-def test_another_process_finds_the_same() -> None:
+def test_another_process_computes_the_same() -> None:
     code = (
         "from drctl.gap.comparison import Identity; from drctl.gap.held import record_digest;"
         "print(record_digest(Identity(), True, 42)(7, b'k', None, ((b'h', b''),)))"

@@ -127,7 +127,7 @@ def test_the_bounds_hold_however_few_look_ups_there_are(
 
 @settings(max_examples=examples(30), deadline=None)
 @given(sides())
-def test_transactions_let_nobody_say_at_least(both: tuple[NumberedLog, NumberedLog]) -> None:
+def test_with_transactions_there_is_no_lower_bound(both: tuple[NumberedLog, NumberedLog]) -> None:
     """Every third record of the source is followed by a marker, and nothing is missing."""
     records, _ = both
     marked = [
@@ -160,7 +160,7 @@ def test_replication_stopped() -> None:
     assert found.diverges_from == found.stopped_at == NOON + 63_000
 
 
-def test_it_stopped_within_a_millisecond() -> None:
+def test_replication_stopped_within_a_millisecond() -> None:
     found = one(log(0, 1, 2, 2, 2, 2, 3, 9), log(0, 1, 2, 2))
     assert found.missing == Missing(4, 4, 6)
     assert found.diverges_from == NOON + 2
@@ -187,7 +187,7 @@ def test_old_losses_and_a_stop_have_two_times() -> None:
     assert found.stopped_at == NOON + 900 * 60_000
 
 
-def test_late_records_do_not_disturb_a_stop() -> None:
+def test_late_records_do_not_hide_a_stop() -> None:
     times = [n * 100 - (n * 7919) % 3000 for n in range(500)]
     found = one(log(*times), log(*times[:400]))
     assert found.missing.at_least == found.missing.estimate == 100
@@ -210,7 +210,7 @@ def test_clocks_out_of_order() -> None:
     assert found.uncertainty == (Uncertainty.CLOCKS_OUT_OF_ORDER,)
 
 
-def test_what_the_target_deleted_is_no_gap() -> None:
+def test_records_deleted_on_the_target_are_no_gap() -> None:
     times = [n * 10_000 for n in range(100)]
     found = one(log(*times), log(*times[:90], start=30))
     assert found.missing == Missing(10, 10, 10)
@@ -218,7 +218,7 @@ def test_what_the_target_deleted_is_no_gap() -> None:
     assert found.uncertainty == (Uncertainty.DELETED_ON_TARGET,)
 
 
-def test_what_the_source_deleted_hides_nothing() -> None:
+def test_records_deleted_on_the_source_hide_nothing() -> None:
     times = [n * 10_000 for n in range(100)]
     found = one(log(*times, start=40), log(*times[:90]))
     assert found.missing == Missing(10, 10, 10)
@@ -249,7 +249,7 @@ def test_an_identity_without_timestamp_is_compared_by_totals() -> None:
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_of_compacted_topics_only_what_is_newer_counts(side: str) -> None:
+def test_in_compacted_topics_only_newer_records_count(side: str) -> None:
     compacted = {f"{side}_configs": {"orders": {"cleanup.policy": "compact,delete"}}}
     times = [n * 1000 for n in range(100)]
     kept = [t for n, t in enumerate(times[:80]) if n % 3]
@@ -329,7 +329,7 @@ def test_a_partition_that_one_side_cannot_show_is_left_out(dark: str) -> None:
     assert len(whole.not_compared) == 2
 
 
-def test_partitions_are_counted_together_where_they_are_not_kept() -> None:
+def test_repartitioned_topics_are_counted_as_a_whole() -> None:
     ours = cluster("primary", log(0, 1000, 4000), log(2000, 3000, first=10))
     theirs = cluster("secondary", log(2000, first=10), log(0, first=0), log(1000, first=1))
     ((found,),) = (t.partitions for t in estimate(ours, theirs, link(keeps=False)).topics)
@@ -339,7 +339,7 @@ def test_partitions_are_counted_together_where_they_are_not_kept() -> None:
     assert found.uncertainty == (Uncertainty.WHOLE_TOPIC,)
 
 
-def test_totals_are_sums_and_the_worst_is_not_hidden_by_the_best() -> None:
+def test_totals_do_not_hide_the_worst_partition() -> None:
     times = [n * 10_000 for n in range(50)]
     ours = cluster("primary", log(*times), log(*times[:30]))
     theirs = cluster("secondary", log(*times[:30]), log(*times))
@@ -349,7 +349,7 @@ def test_totals_are_sums_and_the_worst_is_not_hidden_by_the_best() -> None:
     assert (totals.partitions, totals.diverging) == (2, 1)
 
 
-def test_look_ups_are_bounded_and_the_result_says_so() -> None:
+def test_look_ups_are_limited_and_the_result_says_so() -> None:
     """Every second record of every partition is missing: the estimate never converges."""
     times = [n * 100_000 for n in range(400)]
     ours = cluster("primary", *(log(*times) for _ in range(20)))
@@ -389,7 +389,7 @@ def test_a_topic_that_the_link_does_not_carry() -> None:
     assert "did you mean 'orders'" in told.value.hint
 
 
-def test_no_configuration_is_asked_for_where_nothing_differs() -> None:
+def test_no_configuration_is_read_if_nothing_differs() -> None:
     class Strict(FakeCluster):
         def configurations(self, names: Sequence[str]) -> dict[str, object]:  # type: ignore[override]
             assert not names

@@ -62,7 +62,7 @@ def test_events_at_one_place_differ_by_key_operation_and_content() -> None:
     assert digest(b"1", value(POSTGRES, op="u")) != first
 
 
-def test_what_mongodb_looks_up_when_it_reads_does_not_count() -> None:
+def test_fields_looked_up_by_mongodb_do_not_count() -> None:
     first = digest(b"1", value(MONGODB, op="u", updateDescription={"updatedFields": '{"a": 1}'}))
     later = {"op": "u", "updateDescription": {"updatedFields": '{"a": 1}'}, "after": '{"b": 2}'}
     assert digest(b"1", value(MONGODB, **later)) == first
@@ -88,11 +88,11 @@ def test_what_mongodb_looks_up_when_it_reads_does_not_count() -> None:
         b"[" * 5_000,
     ],
 )
-def test_what_has_no_identity(told: bytes | None) -> None:
+def test_events_without_an_identity(told: bytes | None) -> None:
     assert event_of(b"1", told) is None
 
 
-def test_its_words_say_where_it_was() -> None:
+def test_an_identity_as_text_names_the_position() -> None:
     event = event_of(b"1", value(POSTGRES))
     assert event.position == (
         "connector=postgresql name=shop lsn=24023128 txId=571 db=shop schema=public table=orders"
@@ -125,7 +125,7 @@ def test_tombstones_are_no_events_and_others_are_reported() -> None:
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_of_copies_in_two_partitions_the_lower_one_is_the_first(order: tuple[int, int]) -> None:
+def test_the_copy_in_the_lower_partition_comes_first(order: tuple[int, int]) -> None:
     logs = {0: log(events("mongodb", [1, 2])), 1: log(events("mongodb", [3, 2, 2]), partition=1)}
     found = counted(logs, order)
     assert found[0] == FoundEvents(EventCounts(2, 2, 0))
@@ -149,7 +149,7 @@ def analysis(cluster: FakeCluster) -> EventAnalysis:
     )
 
 
-def test_the_answer_says_where_and_what() -> None:
+def test_the_answer_names_position_and_event() -> None:
     reader = cluster(log(events("postgresql", [1, 2, 1])), log(events("postgresql", [3])))
     result = analysis(reader).run([T])
     assert result.exit_code is ExitCode.FOUND
@@ -161,7 +161,7 @@ def test_the_answer_says_where_and_what() -> None:
     assert "lsn=1001" in first["first_repeated"]["identity"]
 
 
-def test_what_is_not_complete_is_unknown() -> None:
+def test_an_incomplete_result_is_unknown() -> None:
     reader = cluster(log([*events("postgresql", [1, 1]), (b"1", b"x")]))
     assert analysis(reader).run([T]).exit_code is ExitCode.UNKNOWN
     reader = cluster(log(events("postgresql", [1, 2])))

@@ -50,7 +50,7 @@ def test_a_partition_that_one_side_cannot_read_is_compared_on_neither(dark: str)
 
 
 @pytest.mark.parametrize("dark", ["primary", "secondary"])
-def test_nothing_of_a_topic_that_is_compared_as_a_whole_and_partly_dark(dark: str) -> None:
+def test_a_topic_compared_as_a_whole_needs_all_partitions(dark: str) -> None:
     sides = {"primary": {0: WHOLE, 1: WHOLE}, "secondary": {0: WHOLE, 1: WHOLE}}
     sides[dark] = {0: WHOLE, 1: DARK}  # type: ignore[dict-item]
     topic, left_out = frozen(sides["primary"], sides["secondary"], keeps_partitions=False)
@@ -61,13 +61,13 @@ def test_nothing_of_a_topic_that_is_compared_as_a_whole_and_partly_dark(dark: st
     }
 
 
-def test_partitions_that_only_one_side_has_are_kept() -> None:
+def test_partitions_of_only_one_cluster_are_kept() -> None:
     topic, left_out = frozen({0: WHOLE, 1: WHOLE}, {0: WHOLE, 2: WHOLE})
     assert (topic.source.keys(), topic.target.keys()) == ({0, 1}, {0, 2})
     assert not left_out
 
 
-def test_what_an_open_transaction_hides_on_the_target_is_listed() -> None:
+def test_records_hidden_by_an_open_transaction_on_the_target_are_listed() -> None:
     topic, left_out = frozen({0: WHOLE}, {0: PartitionOffsets(0, 7, 10)})
     assert topic.target == {0: PartitionOffsets(0, 7, 10)}
     (item,) = left_out
@@ -75,7 +75,7 @@ def test_what_an_open_transaction_hides_on_the_target_is_listed() -> None:
     assert "open transaction: 3 offsets" in item.reason
 
 
-def test_what_arrives_while_it_settles_counts_and_what_is_written_meanwhile_does_not() -> None:
+def test_records_arriving_during_the_wait_count_and_new_ones_do_not() -> None:
     source, target = {0: PartitionOffsets(0, 7, 10)}, {0: PartitionOffsets(0, 6, 6)}
     ends = Cluster("primary", source), Cluster("secondary", target)
 
@@ -88,7 +88,7 @@ def test_what_arrives_while_it_settles_counts_and_what_is_written_meanwhile_does
 
 
 @pytest.mark.parametrize("later", [DARK, PartitionOffsets(0, 3, 3), PartitionOffsets(0, 7, 10)])
-def test_what_was_undecided_stays_so_where_nothing_else_is_known(
+def test_undecided_records_stay_undecided_without_evidence(
     later: PartitionOffsets | Unavailable,
 ) -> None:
     before = PartitionOffsets(0, 7, 10)

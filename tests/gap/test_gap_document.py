@@ -85,14 +85,14 @@ def before(document: dict[str, Any]) -> dict[str, Any]:
     return old
 
 
-def test_all_of_it_comes_back() -> None:
+def test_a_result_survives_a_round_trip() -> None:
     document = json.loads(json.dumps(whole().to_json()))
     check(document)
     assert read_document(document).result == whole()
     assert json.loads(json.dumps(read_document(document).result.to_json())) == document
 
 
-def test_what_earlier_versions_wrote_is_read() -> None:
+def test_results_of_earlier_versions_are_read() -> None:
     old = before(whole().to_json())
     check(old)
     found = read_document(old).result
@@ -121,7 +121,7 @@ def test_the_id_does_not_depend_on_the_place_or_the_version_that_reads() -> None
         ({**whole().to_json(), "topics": 3}, "it is damaged"),
     ],
 )
-def test_what_is_no_result(document: Any, why: str) -> None:
+def test_documents_that_are_not_results(document: Any, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         read_document(document)
 

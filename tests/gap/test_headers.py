@@ -8,13 +8,13 @@ from drctl.gap.held import record_digest
 from tests.links import link
 
 
-def test_the_headers_are_those_that_are_written() -> None:
+def test_the_headers_equal_those_that_replicators_write() -> None:
     written = {provenance.HEADER, migrator_headers.OFFSET_HEADER, migrator_headers.ORIGIN_HEADER}
     assert written <= REPLICATION_HEADERS
 
 
 @pytest.mark.parametrize("name", sorted(REPLICATION_HEADERS))
-def test_a_copy_is_the_record_that_it_is_a_copy_of(name: str) -> None:
+def test_a_copy_equals_its_original(name: str) -> None:
     identity = identity_of(link())
     digest = record_digest(identity, True, 7)
     own = ((b"trace", b"1"), (b"trace", None))

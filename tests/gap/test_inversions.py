@@ -82,7 +82,7 @@ def agree(
     assert set(written) == every
 
 
-def test_the_same_order_is_none() -> None:
+def test_equal_order_has_no_inversion() -> None:
     assert found(["a1", "b1", "a2"], ["a1", "b1", "a2"]) == []
 
 
@@ -95,7 +95,7 @@ def test_record_before_its_predecessor_counts() -> None:
     assert found(["a1", "a2"], ["a2", "a1"]) == [(1, 0, 0, 1)]
 
 
-def test_the_old_tail_that_was_appended_behind_what_came_later() -> None:
+def test_an_old_tail_appended_after_newer_records() -> None:
     """One late record: all that overtook it count, each with the record that it follows."""
     assert found(["a1", "a2", "a3"], ["a2", "a3", "a1"]) == [(1, 0, 0, 2), (2, 1, 0, 2)]
 
@@ -105,17 +105,17 @@ def test_records_without_a_key_have_an_order_only_in_their_partition() -> None:
     assert found(["-1", "-2"], ["-2", "-1"], PARTITION) == [(1, 0, 0, 1)]
 
 
-def test_what_is_missing_or_only_on_the_target_has_no_order() -> None:
+def test_missing_and_target_only_records_have_no_order() -> None:
     assert found(["a1", "a2", "a3"], ["a9", "a1", "a3"]) == []
 
 
-def test_second_copies_do_not_count() -> None:
+def test_duplicates_do_not_count() -> None:
     """A restarted replicator: the first copy of every record is in order."""
     assert found(["a1", "a2"], ["a1", "a2", "a1", "a2"]) == []
     assert found(["a1", "a2", "a1"], ["a1", "a2"]) == []
 
 
-def test_equal_records_may_stand_for_each_other() -> None:
+def test_equal_records_are_interchangeable() -> None:
     assert found(["a1", "b1", "a1", "b1"], ["a1", "b1", "b1", "a1"]) == []
 
 
@@ -143,7 +143,7 @@ def test_without_spark_it_agrees_with_the_reference(
     agree(generated, identity, within, *direct(generated, identity, within))
 
 
-def test_what_was_digested_is_not_read_again() -> None:
+def test_digested_records_are_not_read_again() -> None:
     generated = [topic({0: log("a1", "a2")}, {0: log("a2", "a1")})]
     logs, plan = GeneratedLogs(generated), plan_of(generated, Identity())
     comparer = DirectComparer(logs, Written())

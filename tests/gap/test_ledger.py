@@ -270,7 +270,7 @@ Histories.TestCase.settings = settings(
 TestHistories = Histories.TestCase
 
 
-def test_a_log_that_nobody_touches_is_not_read_again() -> None:
+def test_an_unchanged_log_is_not_read_again() -> None:
     machine = Histories()
     try:
         machine.some_records()
@@ -285,7 +285,7 @@ def test_a_log_that_nobody_touches_is_not_read_again() -> None:
         machine.teardown()
 
 
-def test_what_does_not_hold_any_more_is_said() -> None:
+def test_outdated_entries_are_reported() -> None:
     machine = Histories()
     try:
         machine.some_records()
@@ -316,7 +316,7 @@ def test_of_two_runs_at_once_the_faster_one_is_kept() -> None:
         machine.teardown()
 
 
-def test_a_file_that_is_no_ledger(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_ledger(tmp_path: Path) -> None:
     file = tmp_path / "ledger.db"
     file.write_bytes(b"these are not the bytes of a database" * 100)
     with pytest.raises(ConfigError, match=r"ledger\.db"):

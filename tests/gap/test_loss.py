@@ -115,7 +115,7 @@ def test_unknown_ends_of_the_range_are_stated() -> None:
         assert figure.based_on
 
 
-def test_a_source_that_died_at_once_loses_little_however_long_ago_that_is() -> None:
+def test_a_sudden_death_loses_little_however_long_ago() -> None:
     paced = written(100, 20.3, last=20.3)
     found = look(a=paced, signs=(beat(20), own(20.3)))
     least, likely, most = numbers(found)
@@ -131,7 +131,7 @@ def test_a_source_that_died_at_once_loses_little_however_long_ago_that_is() -> N
     )
 
 
-def test_replication_that_hung_long_before_leaves_what_was_written_until_the_crash() -> None:
+def test_stalled_replication_loses_everything_until_the_crash() -> None:
     hung, signs = written(200, 70, last=70), (beat(70), tracked(10))
     found = look(a=hung, signs=signs)
     assert numbers(found)[1] == 12_000, "60 s, until the last pass of the tracker"
@@ -146,7 +146,7 @@ def test_replication_that_hung_long_before_leaves_what_was_written_until_the_cra
     assert numbers(look(a=hung, signs=signs, halted="connector mm2 is PAUSED"))[1] == 12_000
 
 
-def test_copies_that_were_behind_are_complete_until_their_newest_only() -> None:
+def test_lagging_copies_are_complete_only_up_to_the_newest() -> None:
     slow = written(300, 14, last=14, lag=9, noted=6)
     found = look(a=slow, signs=(beat(5),))
     assert numbers(found)[1] == 2_700, "heartbeats came through, records were 9 s behind"
@@ -159,7 +159,7 @@ def test_copies_that_were_behind_are_complete_until_their_newest_only() -> None:
     assert numbers(failed)[1] == 2_700, "a task that failed did not keep up to the end"
 
 
-def test_a_partition_that_falls_silent_alone_is_behind() -> None:
+def test_a_single_silent_partition_lags() -> None:
     silent, busy = written(100, 9, last=5), written(100, 5, last=5)
     assert numbers(look(a=silent, b=busy, signs=(beat(5),)))[1] == 400
     both = look(a=silent, b=silent, signs=(beat(5),))
@@ -172,7 +172,7 @@ def test_a_source_that_was_idle_when_it_died_lost_nothing() -> None:
     assert found.seconds == 0.0
 
 
-def test_a_wave_of_writes_may_come_again() -> None:
+def test_a_burst_of_writes_may_repeat() -> None:
     """1,000 records within a second, a minute ago; nothing since."""
     wave = written(1_000, 65, since=66, last=5)
     found = look(a=wave, signs=(beat(5),))
@@ -181,7 +181,7 @@ def test_a_wave_of_writes_may_come_again() -> None:
     assert most > 1_000
 
 
-def test_what_was_seen_and_not_copied_is_lost_at_least() -> None:
+def test_observed_unreplicated_records_are_a_lower_bound() -> None:
     paced = written(10, 300, last=40)
     copied = {A: 43, B: 25}
     found = look(stock(250, a=50), a=paced, copied=copied, signs=(beat(40),))
@@ -201,7 +201,7 @@ def test_what_was_seen_and_not_copied_is_lost_at_least() -> None:
     assert least <= likely <= most, "the two others are no less than what was seen"
 
 
-def test_a_look_at_the_source_counts_until_then_and_the_pace_since() -> None:
+def test_an_observation_counts_until_its_time_and_the_rate_since() -> None:
     paced = written(100, 30, last=30)
     found = look(stock(10, a=2_100), a=paced, copied={A: 100}, signs=(beat(30), tracked(5)))
     assert numbers(found)[:2] == (2_000, 2_500)
@@ -217,7 +217,7 @@ def test_a_records_own_timestamp_counts_where_it_is_newest_and_not_of_the_future
     assert "(timestamp of the newest copy); " in found.message
 
 
-def test_an_end_that_one_partition_leaves_open_is_not_guessed() -> None:
+def test_an_unknown_bound_of_one_partition_stays_unknown() -> None:
     evidence_found = LossEvidence(
         "primary", (A, B), signs=(beat(5),), write_history={A: written(10, 5, last=5)}
     )
@@ -255,7 +255,7 @@ def test_each_piece_of_evidence_is_named_with_its_age() -> None:
 @pytest.mark.parametrize("pace", [1, 40, 3_000])
 @pytest.mark.parametrize("stalled", [0.0, 4.0, 90.0])
 @pytest.mark.parametrize("outage", [1.0, 60.0, 40_000.0])
-def test_of_a_steady_writer_the_range_holds_and_the_likely_number_is_right(
+def test_the_estimate_of_a_steady_writer_is_right(
     pace: float, stalled: float, outage: float
 ) -> None:
     ended = outage + stalled
@@ -269,7 +269,7 @@ def test_of_a_steady_writer_the_range_holds_and_the_likely_number_is_right(
     assert max(lost, 10) / 2 <= max(likely, 10) <= 2 * max(lost, 10)
 
 
-def test_clocks_that_do_not_agree_make_nothing_negative() -> None:
+def test_clock_skew_makes_nothing_negative() -> None:
     found = look(a=written(2.5, -9, last=-9), signs=(beat(-9),))
     assert numbers(found)[1] == 0
     assert (found.seconds, found.seconds_at_most) == (0.0, 0.0)
@@ -332,7 +332,7 @@ def test_a_replicator_that_was_suspended_when_the_source_died(
     assert any("MirrorMaker 2 did not run for " in each for each in blind.evidence)
 
 
-def test_without_heartbeats_of_the_replicator_the_estimate_names_what_it_relies_on() -> None:
+def test_without_heartbeats_the_estimate_names_its_assumption() -> None:
     found, lost = suspended(500, 5, RESUMED, 29, tracked_too=True, beats=False)
     assert numbers(found)[1] < lost / 2, "this is what the words have to warn of"
     assert found.message.endswith(f", if replication ran until then; {KEPT}")
@@ -364,7 +364,7 @@ STEADY = [NOW + 1_000 * each for each in range(60)]
         *("told to stop", "the last one", "slow", "one", "none"),
     ],
 )
-def test_a_pause_of_the_replicator_is_seen_by_its_heartbeats(
+def test_heartbeats_show_a_pause_of_the_replicator(
     beats: list[int], copied: float, until: float | None, pause: tuple[int, int] | None
 ) -> None:
     def at(seconds: float) -> int:
@@ -374,7 +374,7 @@ def test_a_pause_of_the_replicator_is_seen_by_its_heartbeats(
     assert found == (None if pause is None else Pause(*map(at, pause)))
 
 
-def test_what_was_fetched_before_a_pause_is_noted_after_it() -> None:
+def test_records_fetched_before_a_pause_are_synced_after_it() -> None:
     pause = Pause(NOW, NOW + 8_000)
     assert pause.before(NOW - 1) == NOW - 1
     assert pause.before(NOW + 8_300) == NOW

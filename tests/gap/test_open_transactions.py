@@ -47,18 +47,18 @@ def writing_on() -> Iterator[PartitionOffsets]:
     return (PartitionOffsets(0, at, at + 3) for at in range(7, 100, 3))
 
 
-def test_only_what_was_there_at_the_first_look_is_waited_for() -> None:
+def test_only_transactions_of_the_first_read_are_awaited() -> None:
     busy = Busy(list(writing_on()))
     assert busy.waited_for(10) == PartitionOffsets(0, 10, 10)
     assert busy.told == ["waiting for an open transaction in orders-0 on secondary, at most 10 s"]
 
 
-def test_an_idle_log_is_taken_with_the_marker_of_its_end() -> None:
+def test_an_idle_log_includes_its_last_marker() -> None:
     ended = PartitionOffsets(0, 11, 11)
     assert Busy([PartitionOffsets(0, 7, 10), ended]).waited_for(10) == ended
 
 
-def test_what_is_written_after_a_transaction_is_not_waited_for() -> None:
+def test_records_after_a_transaction_are_not_awaited() -> None:
     answers = [PartitionOffsets(0, 7, 10), PartitionOffsets(0, 11, 11), PartitionOffsets(0, 14, 14)]
     assert Busy([*answers]).waited_for(10) == WHOLE
 
@@ -75,12 +75,12 @@ def test_a_leader_that_is_silent_meanwhile_is_asked_again() -> None:
     assert busy.waited_for(10) == WHOLE
 
 
-def test_what_an_election_has_cut_off_was_never_decided() -> None:
+def test_truncated_records_were_never_decided() -> None:
     open_ = PartitionOffsets(0, 7, 10)
     assert Busy([open_, PartitionOffsets(0, 8, 8)]).waited_for(10) == open_
 
 
-def test_without_patience_it_is_said_that_it_is_open() -> None:
+def test_without_a_wait_it_is_reported_as_open() -> None:
     busy = Busy(list(writing_on()))
     assert (busy.waited_for(0), busy.clock) == (PartitionOffsets(0, 7, 10), 0)
 
@@ -96,7 +96,7 @@ class Writing(Cluster):
         return dict.fromkeys(partitions, next(self._goes_on))
 
 
-def test_a_freeze_of_what_is_written_to_in_transactions_leaves_nothing_out() -> None:
+def test_a_freeze_with_continuous_transactions_is_complete() -> None:
     ends = Writing("primary"), Writing("secondary")
     transaction_wait = TransactionWait(10, pause=lambda _seconds: None)
     found = freeze(

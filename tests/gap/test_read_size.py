@@ -35,12 +35,12 @@ def test_the_mean_size_times_all_offsets() -> None:
     assert source.asked == {("t", 0): 200, ("t", 1): 200}
 
 
-def test_few_of_many_partitions_are_looked_at() -> None:
+def test_few_of_many_partitions_are_sampled() -> None:
     source = Source()
     assert sampled_bytes(source, reads(500))  # type: ignore[arg-type]
     assert {place.partition for place in source.asked} == set(range(500 - PARTITIONS, 500))
     assert RECORDS * PARTITIONS < 200
 
 
-def test_nothing_can_be_looked_at() -> None:
+def test_nothing_can_be_sampled() -> None:
     assert sampled_bytes(Source(blind=True), reads(2)) is None  # type: ignore[arg-type]

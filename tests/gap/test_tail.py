@@ -95,7 +95,7 @@ def histories(draw: st.DrawFn) -> tuple[FakeCluster, FakeCluster, int]:
 @pytest.mark.slow
 @given(histories())
 @settings(max_examples=examples(60), deadline=None)
-def test_behind_its_beginning_a_tail_finds_what_a_full_comparison_finds(
+def test_a_tail_finds_what_a_full_comparison_finds_after_its_start(
     history: tuple[FakeCluster, FakeCluster, int],
 ) -> None:
     source, target, position = history
@@ -121,7 +121,7 @@ def test_only_the_tail_is_read() -> None:
     assert (window.source_start, window.target_start) == (3960, 3963)
 
 
-def test_a_stretch_that_is_not_there_makes_the_window_wider() -> None:
+def test_missing_ranges_widen_the_window() -> None:
     records = [(b"k%d" % n, n) for n in range(5000)]
     source, target = cluster(records), cluster(records[:3970] + records[3980:4000])
     missing, _, window = found_by_tail(source, target, 4000)
@@ -143,7 +143,7 @@ def test_without_evidence_a_partition_is_left_out_unless_it_is_small() -> None:
     assert (windows[PLACE].whole, unknown) == (True, ())
 
 
-def test_partitions_of_interest_are_read_whole_where_nobody_knows_and_others_not_at_all() -> None:
+def test_requested_partitions_without_evidence_are_read_in_full() -> None:
     source = cluster([(b"k%d" % n, n) for n in range(100)])
     source.logs[TopicPartition("t", 1)] = source.logs[PLACE]
     topic = TopicPlan(
@@ -157,7 +157,7 @@ def test_partitions_of_interest_are_read_whole_where_nobody_knows_and_others_not
     assert dict(windowed(whole, windows).topics[0].source) == {0: OffsetRange(0, 100)}
 
 
-def test_very_many_partitions_get_less_of_a_margin_each() -> None:
+def test_many_partitions_get_smaller_margins() -> None:
     number, end = 5_000, 1_000_000
     ranges = dict.fromkeys(range(number), OffsetRange(0, end))
     topic = TopicPlan("t", "t", True, True, 0, False, ranges, ranges, {})
@@ -177,7 +177,7 @@ def test_copies_that_keep_their_offsets_need_no_search() -> None:
     assert (windows[PLACE].source_start, windows[PLACE].target_start) == (110, 110)
 
 
-def test_the_last_of_several_equal_places_is_taken() -> None:
+def test_the_last_of_several_equal_ranges_is_used() -> None:
     def records(keys: str) -> list[Record]:
         return [Record(0, n, 0, key.encode(), None) for n, key in enumerate(keys)]
 

@@ -38,7 +38,7 @@ def told(result: GapResult) -> str:
     return out.getvalue()
 
 
-def test_a_cut_begins_where_both_sides_part() -> None:
+def test_a_truncation_starts_where_both_clusters_diverge() -> None:
     found = truncation_of(lossy())
     first, second = found.partitions
     assert (first.cut_from, first.end, first.offsets_cut) == (40, 100, 60)
@@ -53,7 +53,7 @@ def test_a_cut_begins_where_both_sides_part() -> None:
     }
 
 
-def test_a_rebuild_destroys_what_the_target_has_expired_too() -> None:
+def test_a_rebuild_also_destroys_records_expired_on_the_target() -> None:
     result = lossy()
     cut, rebuilt = procedures(result, result.truncation)
     assert (cut.records, cut.bytes) == (3, 636)
@@ -61,7 +61,7 @@ def test_a_rebuild_destroys_what_the_target_has_expired_too() -> None:
     assert "60 offsets" in cut.meaning
 
 
-def test_the_terminal_says_it_and_how_to_keep_it() -> None:
+def test_the_terminal_shows_the_loss_and_how_to_keep_records() -> None:
     said = told(lossy())
     assert "Up to 15 records (1.7 KB) in 2 partitions would be destroyed" in said
     assert "40-99" in said
@@ -122,7 +122,7 @@ def test_nothing_to_lose() -> None:
 
 
 @pytest.mark.parametrize("name", ["nothing_missing", "tail_lost", "unknown_only"])
-def test_the_document_and_the_page_have_it_only_where_it_was_asked_for(name: str) -> None:
+def test_the_document_and_the_page_have_it_only_on_request(name: str) -> None:
     plain = gaps.EVERY[name]()
     asked = with_truncation(plain)
     assert "truncation" not in plain.to_json()
@@ -134,7 +134,7 @@ def test_the_document_and_the_page_have_it_only_where_it_was_asked_for(name: str
     assert "<script>document" not in page
 
 
-def test_the_document_fits_its_schema() -> None:
+def test_the_document_matches_its_schema() -> None:
     result = lossy()
     done = replace(result, truncation=replace(result.truncation, export=Export("safe", 3, 0)))
     both = replace(result, truncation=replace(result.truncation, export=Export("safe", 3, 0, 12)))

@@ -21,7 +21,7 @@ def written(folder: Path, run: str = RUN) -> Path:
         return Path(journal.where)
 
 
-def test_what_is_appended_is_read_back(tmp_path: Path) -> None:
+def test_appended_entries_are_read_back(tmp_path: Path) -> None:
     written(tmp_path / "offsets")
     found = [json.loads(line) for line in lines(tmp_path / "offsets", RUN)]
     assert found == [
@@ -41,7 +41,7 @@ def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
     assert file.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_every_line_is_on_disk_before_the_next_thing_happens(
+def test_every_line_is_durable_before_the_next_action(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[bytes] = []
@@ -59,7 +59,7 @@ def test_every_line_is_on_disk_before_the_next_thing_happens(
     assert synced == [b'{"n":1}\n', b'{"n":1}\n{"n":2}\n']
 
 
-def test_a_run_has_its_name_for_itself(tmp_path: Path) -> None:
+def test_a_run_id_is_unique(tmp_path: Path) -> None:
     written(tmp_path)
     with (
         JournalFile(tmp_path, RUN, HINT) as second,
@@ -69,13 +69,13 @@ def test_a_run_has_its_name_for_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", range(1, 13))
-def test_a_torn_last_line_is_no_line(tmp_path: Path, cut: int) -> None:
+def test_an_incomplete_last_line_is_ignored(tmp_path: Path, cut: int) -> None:
     file = written(tmp_path)
     file.write_bytes(file.read_bytes()[:-cut])
     assert len(lines(tmp_path, RUN)) == 2
 
 
-def test_runs_are_told_newest_first(tmp_path: Path) -> None:
+def test_runs_are_listed_newest_first(tmp_path: Path) -> None:
     assert list(runs(tmp_path / "nowhere")) == []
     for name in ("20260305T142011.512000Z", "20260306T142011.512000Z", "20260304T000000.000000Z"):
         written(tmp_path, name)
@@ -84,7 +84,7 @@ def test_runs_are_told_newest_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["nothing", "../elsewhere", "", "."])
-def test_a_run_that_is_none(tmp_path: Path, name: str) -> None:
+def test_a_missing_run(tmp_path: Path, name: str) -> None:
     written(tmp_path)
     with pytest.raises(UsageError, match="there is no run") as refused:
         lines(tmp_path, name)

@@ -35,7 +35,7 @@ def test_a_run_that_ended_is_followed_by_another(here: LocalRuns) -> None:
     assert here.entries(RUN) == (BEGAN, OVER)
 
 
-def test_one_that_stopped_part_way_is_gone_on_with_first(here: LocalRuns) -> None:
+def test_an_unfinished_run_must_be_resumed_first(here: LocalRuns) -> None:
     with here.take(holder(RUN)) as file:
         file.append([BEGAN])
     assert here.unfinished == RUN
@@ -47,7 +47,7 @@ def test_one_that_stopped_part_way_is_gone_on_with_first(here: LocalRuns) -> Non
     assert here.unfinished == ""
 
 
-def test_two_processes_do_not_carry_out_one_each(here: LocalRuns) -> None:
+def test_two_processes_cannot_run_at_once(here: LocalRuns) -> None:
     with (
         here.take(holder(RUN)),
         pytest.raises(Refused, match="cluster:main is held by run"),
@@ -56,9 +56,7 @@ def test_two_processes_do_not_carry_out_one_each(here: LocalRuns) -> None:
         pass
 
 
-def test_copies_and_runs_of_other_clusters_are_not_among_them(
-    here: LocalRuns, tmp_path: Path
-) -> None:
+def test_copies_and_runs_of_other_clusters_are_excluded(here: LocalRuns, tmp_path: Path) -> None:
     folder = tmp_path / ".drctl" / "runs"
     with RunFiles(folder).create(RUN) as copy:
         copy.append([BEGAN])
@@ -70,7 +68,7 @@ def test_copies_and_runs_of_other_clusters_are_not_among_them(
             here.lines(run)
 
 
-def test_damage_is_kept_beside_what_is_sound(here: LocalRuns) -> None:
+def test_damaged_runs_are_kept_beside_valid_ones(here: LocalRuns) -> None:
     with here.take(holder(RUN)) as file:
         file.append([BEGAN])
         journal = Path(file.where)
@@ -95,7 +93,7 @@ def config(tmp_path: Path) -> Config:
     return loading.load(file)
 
 
-def test_a_silent_cluster_does_not_keep_the_journal_of_its_own_repair(
+def test_an_unresponsive_cluster_needs_a_local_journal(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[str] = []

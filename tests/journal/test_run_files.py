@@ -37,7 +37,7 @@ def begun(folder: RunFiles, run: str = RUN) -> Path:
         return Path(journal.where)
 
 
-def test_it_is_what_the_core_asks_for(folder: RunFiles) -> None:
+def test_it_implements_the_port(folder: RunFiles) -> None:
     reader: JournalReader = folder
     with folder.create(RUN) as opened:
         journal: RunJournal = opened
@@ -58,7 +58,7 @@ def test_only_its_owner_may_read_it(folder: RunFiles) -> None:
     assert file.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_going_on_goes_on_with_the_chain(folder: RunFiles) -> None:
+def test_a_resume_continues_the_hash_chain(folder: RunFiles) -> None:
     begun(folder)
     with folder.reopen(RUN) as journal:
         journal.append([{"entry": "resumed"}])
@@ -88,7 +88,7 @@ def test_a_torn_end_is_cut_off(
     assert run_state.verify(RUN, folder.lines(RUN)).complete
 
 
-def test_damage_is_told_and_nothing_is_cut_off(folder: RunFiles) -> None:
+def test_damage_is_reported_and_nothing_is_removed(folder: RunFiles) -> None:
     file = begun(folder)
     changed = file.read_bytes().replace(b'"effect":1', b'"effect":2', 1)
     file.write_bytes(changed)
@@ -105,7 +105,7 @@ def sealed(*entries: Entry) -> tuple[bytes, ...]:
 
 
 @pytest.mark.parametrize("known", [2, 3])
-def test_what_the_topic_has_more_is_added(folder: RunFiles, known: int) -> None:
+def test_entries_of_the_topic_are_added(folder: RunFiles, known: int) -> None:
     """Someone resumed the run on another host."""
     with folder.create(RUN) as journal:
         journal.append(ENTRIES[:2])
@@ -126,9 +126,7 @@ def test_a_run_that_began_elsewhere(folder: RunFiles) -> None:
 @pytest.mark.parametrize(
     "here", [[{"entry": "other"}], [*ENTRIES, {"entry": "more"}]], ids=["other", "more"]
 )
-def test_what_the_topic_says_is_right_and_what_stood_here_is_kept(
-    folder: RunFiles, here: list[Entry]
-) -> None:
+def test_the_topic_wins_and_the_local_file_is_kept(folder: RunFiles, here: list[Entry]) -> None:
     lines = sealed(*ENTRIES)
     for number in (1, 2):
         with folder.create(RUN) as journal:
@@ -141,14 +139,14 @@ def test_what_the_topic_says_is_right_and_what_stood_here_is_kept(
         file.unlink()
 
 
-def test_a_torn_file_and_what_is_known(folder: RunFiles) -> None:
+def test_an_incomplete_file_and_known_entries(folder: RunFiles) -> None:
     file = begun(folder)
     file.write_bytes(file.read_bytes()[:-5])
     folder.reopen(RUN, sealed(*ENTRIES)).close()
     assert folder.lines(RUN) == sealed(*ENTRIES)
 
 
-def test_a_run_has_its_name_for_itself(folder: RunFiles) -> None:
+def test_a_run_id_is_unique(folder: RunFiles) -> None:
     begun(folder)
     with pytest.raises(Unknown, match=r"cannot write journal .*: File exists") as refused:
         folder.create(RUN)
@@ -156,7 +154,7 @@ def test_a_run_has_its_name_for_itself(folder: RunFiles) -> None:
 
 
 @pytest.mark.parametrize("name", ["nothing", "../elsewhere", "", "."])
-def test_a_run_that_is_none(folder: RunFiles, name: str) -> None:
+def test_a_missing_run(folder: RunFiles, name: str) -> None:
     begun(folder)
     for call in (folder.entries, folder.lines, folder.reopen):
         with pytest.raises(UsageError, match="there is no run") as refused:
@@ -182,7 +180,7 @@ def full(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.undo()
 
 
-def test_after_a_full_disk_nothing_is_written_behind_half_a_line(
+def test_nothing_is_appended_after_an_incomplete_line(
     folder: RunFiles, full: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with folder.create(RUN) as journal:
@@ -210,7 +208,7 @@ with RunFiles(Path(sys.argv[1])).create(sys.argv[2]) as journal:
 """
 
 
-def test_what_was_appended_survives_a_kill(tmp_path: Path, folder: RunFiles) -> None:
+def test_appended_entries_survive_a_kill(tmp_path: Path, folder: RunFiles) -> None:
     writing = subprocess.Popen(
         [sys.executable, "-c", WRITES, str(tmp_path / "runs"), RUN], stdout=subprocess.PIPE
     )

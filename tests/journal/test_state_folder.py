@@ -8,7 +8,7 @@ from drctl.model.errors import ConfigError
 from drctl.stores.journal_files import StateFolder
 
 
-def test_one_that_is_there_and_one_that_could_be_made(tmp_path: Path) -> None:
+def test_an_existing_folder_and_one_to_create(tmp_path: Path) -> None:
     missing = StateFolder(tmp_path / "not" / "yet")
     missing.check()
     StateFolder(tmp_path).check()
@@ -16,14 +16,14 @@ def test_one_that_is_there_and_one_that_could_be_made(tmp_path: Path) -> None:
     assert missing.where == str(tmp_path / "not" / "yet")
 
 
-def test_a_file_is_in_the_way(tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="is not a directory") as caught:
         StateFolder(tmp_path / "file" / "runs").check()
     assert "state_dir" in caught.value.hint
 
 
-def test_it_may_not_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_without_write_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # To root, who runs some builds, every folder is writable.
     monkeypatch.setattr("os.access", lambda *_: False)
     with pytest.raises(ConfigError, match="may not write"):

@@ -173,7 +173,7 @@ def test_what_is_forgotten_leaves_tombstones(begun: Ledgers) -> None:
     assert dead == {"cell/source/orders/0/0/0", "log/target/orders/0", "cell/target/orders/0/0/0"}
 
 
-def test_only_what_changed_is_written(begun: Ledgers) -> None:
+def test_only_changes_are_written(begun: Ledgers) -> None:
     before = len(begun.records())
     grown = log(cell(0, 3), cell(1, 5))
     assert begun.writer().keep(begun.fingerprint, 1, RULES, [], {SOURCE: grown})

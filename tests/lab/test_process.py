@@ -45,7 +45,7 @@ def start(part: Part, program: str = SLEEPER) -> psutil.Process:
     return process
 
 
-def test_has_a_session_of_its_own_and_is_nobodys_child(part: Part) -> None:
+def test_it_has_its_own_session_and_no_parent(part: Part) -> None:
     process = start(part)
     assert os.getsid(process.pid) != os.getsid(0)
     assert process.terminal() is None
@@ -53,13 +53,13 @@ def test_has_a_session_of_its_own_and_is_nobodys_child(part: Part) -> None:
     assert (part.log.stat().st_mode & 0o777, part.folder.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
-def test_is_found_by_another_drctl(part: Part) -> None:
+def test_it_is_found_by_another_drctl(part: Part) -> None:
     process = start(part)
     assert Part(part.name, part.folder, part.mark).process() == process
 
 
 @pytest.mark.slow
-def test_ends_and_leaves_no_zombie(part: Part) -> None:
+def test_it_ends_without_a_zombie(part: Part) -> None:
     pid = start(part).pid
     part.end(Patience.of(20), gently=True)
     assert part.process() is None
@@ -68,7 +68,7 @@ def test_ends_and_leaves_no_zombie(part: Part) -> None:
 
 
 @pytest.mark.slow
-def test_ends_even_if_it_will_not_and_hangs(part: Part) -> None:
+def test_it_ends_even_if_frozen(part: Part) -> None:
     start(part, STUBBORN)
     part.signal(signal.SIGSTOP)
     assert Patience.of(10).wait_until(part.frozen)
@@ -85,16 +85,14 @@ def test_it_lives_until_its_last_thread_has_ended(part: Part) -> None:
     assert part.process() is None
 
 
-def test_while_it_becomes_another_program_it_lives(
-    part: Part, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_runs_during_exec(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
     """During exec a process has no command line for a moment, too short to hit on purpose."""
     process = start(part)
     monkeypatch.setattr(psutil.Process, "cmdline", lambda _process: [])
     assert part.process() == process
 
 
-def test_a_recycled_pid_is_not_taken_for_it(part: Part) -> None:
+def test_a_reused_pid_is_not_confused_with_it(part: Part) -> None:
     process = start(part)
     record = {"pid": process.pid, "started": process.create_time() - 60}
     (part.folder / "process.json").write_text(json.dumps(record), encoding="utf-8")

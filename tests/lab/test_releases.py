@@ -134,7 +134,7 @@ def test_producers_move_first(links: OwnLinks) -> None:
 
 
 @pytest.mark.nightly
-def test_consumers_move_back_alone_and_everybody_fails_back(links: OwnLinks) -> None:
+def test_consumers_move_back_alone_and_all_clients_fail_back(links: OwnLinks) -> None:
     stage = links.make(reverse=True, beside={"back": BACK})
     written = at_work(stage)
     undone = yes("start-consumers.undo", "stop-consumers.undo")

@@ -23,7 +23,7 @@ from drctl.lab.starting import (
 from drctl.model.errors import ExitCode, Refused, UsageError
 
 
-def test_the_identity_policy_cannot_go_both_ways() -> None:
+def test_the_identity_policy_cannot_replicate_both_ways() -> None:
     with pytest.raises(UsageError, match="endless loop") as caught:
         LabSettings(active_active=True)
     assert "--policy default" in caught.value.hint
@@ -77,7 +77,7 @@ def test_no_two_parts_share_a_port() -> None:
     assert {port // 100 for port in ports} == {190}
 
 
-def test_given_options_change_the_usual_settings(tmp_path: Path) -> None:
+def test_given_options_change_the_defaults(tmp_path: Path) -> None:
     given = {"brokers": 3, "policy": None, "active_active": None}
     assert changed_settings(tmp_path, given) == LabSettings(brokers=3)
     keep_settings(tmp_path, LabSettings(brokers=3, policy="default"))
@@ -85,7 +85,7 @@ def test_given_options_change_the_usual_settings(tmp_path: Path) -> None:
     assert again == LabSettings(brokers=3, policy="default", active_active=True)
 
 
-def test_a_lab_is_not_turned_into_another(tmp_path: Path) -> None:
+def test_a_running_lab_is_not_reconfigured(tmp_path: Path) -> None:
     keep_settings(tmp_path / "lab", LabSettings())
     with pytest.raises(Refused, match="has brokers 1, not 3") as caught:
         Lab(tmp_path / "lab").up(LabSettings(brokers=3))
@@ -138,7 +138,7 @@ def test_a_taken_port_is_named_with_its_owner(tmp_path: Path) -> None:
     assert not (lab.root / "lab.json").exists(), "refused: nothing was changed"
 
 
-def test_ports_are_free_again_after_their_owner_went() -> None:
+def test_ports_are_free_after_their_owner_ended() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         with pytest.raises(PortTaken):
@@ -146,7 +146,7 @@ def test_ports_are_free_again_after_their_owner_went() -> None:
     require_ports([port])
 
 
-def test_ports_that_a_lab_has_yet_to_take_are_given_to_nobody_else() -> None:
+def test_reserved_ports_are_not_given_to_others() -> None:
     first = free_port_base(random.Random(7))
     code = "import random; from drctl.lab.starting import free_port_base as free"
     other = [sys.executable, "-c", f"{code}; print(free(random.Random(7)))"]
@@ -154,14 +154,14 @@ def test_ports_that_a_lab_has_yet_to_take_are_given_to_nobody_else() -> None:
     require_ports(range(first, first + 99))
 
 
-def test_no_room_for_the_heaps() -> None:
+def test_not_enough_memory_for_the_heaps() -> None:
     with pytest.raises(TooLittleMemory, match="3 lab components need about 30000") as caught:
         require_memory(LabSettings(heap_mb=10_000_000), 3)
     assert "--heap-mb" in caught.value.hint
     require_memory(LabSettings(heap_mb=1), 1)
 
 
-def test_where_the_lab_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_labs_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/state")
     assert default_root() == Path("/state/drctl/lab")
     monkeypatch.delenv("XDG_STATE_HOME")

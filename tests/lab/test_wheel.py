@@ -119,7 +119,7 @@ def test_a_new_user_gets_help_runbooks_a_lab_and_a_comparison(
     assert json.loads(installed.drctl(*words))["totals"]["unreplicated"] == 0
 
 
-def test_the_wheel_holds_the_package_and_its_data_and_nothing_else(tmp_path: Path) -> None:
+def test_the_wheel_has_only_the_package_and_its_data(tmp_path: Path) -> None:
     names = ZipFile(build("wheel", tmp_path)).namelist()
     roots = {name.split("/")[0] for name in names}
     assert {name for name in roots if not name.endswith(".dist-info")} == {"drctl"}

@@ -32,9 +32,7 @@ def asked(host: str, port: int, method: str = "GET", path: str = "/metrics") -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("address", ["127.0.0.1:0", "localhost:0", *(["[::1]:0"] if v6() else [])])
-def test_the_page_is_made_when_it_is_asked_for(
-    address: str, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_the_page_is_rendered_per_request(address: str, capfd: pytest.CaptureFixture[str]) -> None:
     numbers = iter("12")
     host = address.rpartition(":")[0].strip("[]")
     with MetricsServer(address, lambda: f"n {next(numbers)} ä\n", "text/plain") as server:
@@ -48,7 +46,7 @@ def test_the_page_is_made_when_it_is_asked_for(
     assert capfd.readouterr() == ("", "")
 
 
-def test_somebody_who_says_nothing_holds_nobody_up() -> None:
+def test_a_silent_client_does_not_block_others() -> None:
     with (
         MetricsServer("127.0.0.1:0", lambda: "", "text/plain") as server,
         socket.create_connection(("127.0.0.1", server.port), DEADLINE_S),
@@ -56,7 +54,7 @@ def test_somebody_who_says_nothing_holds_nobody_up() -> None:
         assert asked("127.0.0.1", server.port)[0] == 200
 
 
-def test_the_address_is_taken() -> None:
+def test_the_address_is_in_use() -> None:
     with (
         MetricsServer("127.0.0.1:0", lambda: "", "text/plain") as first,
         pytest.raises(ConfigError, match=r"--listen 127\.0\.0\.1:\d+: Address already in use"),
@@ -68,6 +66,6 @@ def test_the_address_is_taken() -> None:
 @pytest.mark.parametrize(
     "address", ["", "9095", ":9095", "host:", "host:x", "host:65536", "::1:9095", "[::g]:9095"]
 )
-def test_no_address(address: str) -> None:
+def test_an_invalid_address(address: str) -> None:
     with pytest.raises(UsageError, match="not an address"):
         MetricsServer(address, lambda: "", "text/plain")

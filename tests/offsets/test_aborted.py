@@ -205,7 +205,7 @@ def test_distinguishable_copies_are_passed(world: World, data: st.DataObject) ->
 
 @settings(deadline=None, max_examples=examples(200))
 @given(worlds(), st.data())
-def test_with_the_source_silent_the_end_of_the_log_bounds_it(
+def test_without_the_source_the_end_of_the_log_is_the_bound(
     world: World, data: st.DataObject
 ) -> None:
     committed = data.draw(st.integers(0, world.source.end))

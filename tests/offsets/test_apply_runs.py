@@ -159,7 +159,7 @@ def batch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> in
     return int(request.param)
 
 
-def test_all_of_it() -> None:
+def test_a_complete_run() -> None:
     standing = cluster()
     ran = execute(standing, plan_of(standing, WANTED))
     assert (ran.code, ran.state.status) == (ExitCode.DONE, "done")
@@ -183,7 +183,7 @@ def test_undo_restores_everything_and_can_be_undone() -> None:
     assert set(standing.stands().values()) == {Committed(50)}
 
 
-def test_nothing_is_written_for_a_group_in_use() -> None:
+def test_nothing_is_committed_for_an_active_group() -> None:
     standing = cluster()
     standing.join("b")
     ran = execute(standing, plan_of(standing, WANTED))
@@ -268,7 +268,7 @@ def test_a_group_whose_positions_cannot_be_read_back() -> None:
     assert all("did not answer" in r.became.reason for r in ran.result.not_done)
 
 
-def test_a_cluster_that_is_gone_before_anything_was_sent() -> None:
+def test_a_cluster_lost_before_any_request() -> None:
     standing = cluster()
     found = plan_of(standing, WANTED)
     standing.silent = lambda _call: True
@@ -278,7 +278,7 @@ def test_a_cluster_that_is_gone_before_anything_was_sent() -> None:
     assert all("did not answer" in r.became.reason for r in ran.result.not_done)
 
 
-def test_a_group_that_is_refused_by_name() -> None:
+def test_a_refused_group_is_named() -> None:
     standing = cluster()
     standing.positions["b"] = Unavailable("not authorized for group b")
     ran = execute(standing, plan_of(standing, WANTED))
@@ -317,7 +317,7 @@ def crash_points() -> Iterator[Callable[[FakeCluster], Callable[[str], Any]]]:
 
 @pytest.mark.parametrize("point", list(crash_points()))
 @pytest.mark.parametrize("goes_on", [False, True], ids=["undone", "gone on with"])
-def test_a_crash_anywhere_leaves_a_journal_from_which_it_is_undone(
+def test_a_crash_anywhere_can_be_undone_from_the_journal(
     point: Callable[[FakeCluster], Callable[[str], Any]], goes_on: bool
 ) -> None:
     before, standing = cluster(), cluster()
@@ -402,7 +402,7 @@ def test_a_failover_is_undone_from_its_journal_too() -> None:
     assert undone(entries).origin.wanted == ran.undone.origin.wanted
 
 
-def test_an_intent_that_is_none() -> None:
+def test_an_invalid_intent() -> None:
     standing = cluster()
     ran = execute(standing, plan_of(standing, WANTED))
     entries = json.loads(json.dumps(ran.state.entries))

@@ -72,13 +72,13 @@ def wants(offset: int | None, bounds: Bounds | None = EXACT, **more: object) -> 
     return Wanted("g", PLACE, to, bounds, **more)  # type: ignore[arg-type]
 
 
-def test_a_group_that_has_no_position() -> None:
+def test_a_group_without_an_offset() -> None:
     found = line(wants(100))
     assert (found.action, found.before, found.to) == (Action.COMMIT, None, Committed(100))
     assert (found.rereads_at_most, found.skips_at_most, found.precheck) == (0, 0, None)
 
 
-def test_a_group_that_the_cluster_does_not_know() -> None:
+def test_a_group_unknown_to_the_cluster() -> None:
     dead = Group("g", GroupProtocol.UNKNOWN, GroupState.DEAD)
     assert line(wants(100), held=dead).action is Action.COMMIT
 
@@ -97,7 +97,7 @@ def test_offset_that_is_already_committed(
     assert line(wants(100, bounds), before=before).action is action
 
 
-def test_backwards_is_kept() -> None:
+def test_a_lower_offset_is_not_committed() -> None:
     found = line(wants(100), before=Committed(150))
     assert (found.action, found.precheck) == (Action.KEPT, Precheck.MOVES_BACKWARDS)
     assert found.rereads_at_most == 50
@@ -152,11 +152,11 @@ def test_skipping_needs_an_override(skips: int | None) -> None:
     assert line(wants(100, Bounds(0, skips)), Precheck.SKIPS_RECORDS).action is Action.COMMIT
 
 
-def test_forwards_over_records_that_evidence_says_were_read() -> None:
+def test_a_higher_offset_over_records_known_to_be_read() -> None:
     assert line(wants(100), before=Committed(50)).action is Action.COMMIT
 
 
-def test_forwards_with_no_evidence_of_what_was_read() -> None:
+def test_a_higher_offset_without_evidence() -> None:
     found = line(wants(100, None), before=Committed(50))
     assert (found.action, found.precheck) == (Action.REFUSED, Precheck.SKIPS_RECORDS)
     assert found.skips_at_most == 50
@@ -178,7 +178,7 @@ def test_the_ends_of_the_log_are_in_it(offset: int) -> None:
 
 
 @pytest.mark.parametrize("state", [GroupState.STABLE, GroupState.PREPARING, GroupState.UNKNOWN])
-def test_a_group_in_use_is_never_written(state: GroupState) -> None:
+def test_an_active_group_is_never_changed(state: GroupState) -> None:
     found = line(wants(100), *Precheck, held=group("g", state=state))
     assert (found.action, found.precheck) == (Action.REFUSED, Precheck.GROUP_ACTIVE)
     busy = line(wants(100), *Precheck, held=group("g", members=5))
@@ -186,12 +186,12 @@ def test_a_group_in_use_is_never_written(state: GroupState) -> None:
 
 
 @pytest.mark.parametrize("protocol", [GroupProtocol.SHARE, GroupProtocol.STREAMS])
-def test_groups_of_other_protocols_are_never_written(protocol: GroupProtocol) -> None:
+def test_groups_of_other_protocols_are_never_changed(protocol: GroupProtocol) -> None:
     found = line(wants(100), *Precheck, held=group("g", protocol=protocol))
     assert (found.action, found.precheck) == (Action.REFUSED, Precheck.GROUP_TYPE)
 
 
-def test_unreadable_groups_are_never_written() -> None:
+def test_unreadable_groups_are_never_changed() -> None:
     gone = Unavailable("partition orders-0 does not exist")
     found = line(wants(100), *Precheck, log=gone)
     assert (found.precheck, found.reason) == (Precheck.NOT_READABLE, gone.reason)
@@ -258,7 +258,7 @@ def test_rows_of_a_translation() -> None:
     assert (second.partition, second.to, second.blocked) == (other, None, "no such topic")
 
 
-def test_patterns_by_which_no_group_is_known() -> None:
+def test_patterns_that_match_no_group() -> None:
     known = [Wanted("orders-1", PLACE, None, blocked="x"), Wanted("billing", PLACE, None)]
     patterns = ("orders-.*", "orders", "billing", "audit", ".*")
     assert unmatched(patterns, known) == ("orders", "audit")
@@ -358,7 +358,7 @@ def test_lines_are_in_order() -> None:
         ("", "''"),
     ],
 )
-def test_overrides_that_are_none(text: str, words: str) -> None:
+def test_invalid_overrides(text: str, words: str) -> None:
     with pytest.raises(UsageError) as refused:
         parse_overrides([text], OVERRIDABLE)
     assert words in refused.value.message
@@ -399,7 +399,7 @@ overridable = [precheck for precheck in Precheck if precheck.overridable]
     st.sets(st.sampled_from(overridable)),
     st.none() | offsets,
 )
-def test_what_no_plan_ever_does(
+def test_invariants_of_every_plan(
     wanted: Wanted,
     held: Group | Unavailable,
     before: Committed | None,

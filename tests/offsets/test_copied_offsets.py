@@ -89,7 +89,7 @@ def test_other_records_are_left_alone() -> None:
     assert (offsets(found), found.undecodable) == ({"a": 5}, 0)
 
 
-def test_what_nobody_can_read_is_counted_and_voids_what_was() -> None:
+def test_unreadable_records_are_counted_and_void_earlier_ones() -> None:
     _, key, _ = commit(1, "a", 5)
     found = read(chunk(0, commit(1, "a", 5), (2, key, b"\x00\x09"), commit(3, "b", 1)))
     assert (offsets(found), found.undecodable) == ({"b": 1}, 1)
@@ -97,7 +97,7 @@ def test_what_nobody_can_read_is_counted_and_voids_what_was() -> None:
     assert (offsets(found), found.undecodable) == ({"a": 5}, 2)
 
 
-def test_it_is_true_as_of_the_newest_record_of_its_partition() -> None:
+def test_it_is_as_old_as_the_newest_record_of_its_partition() -> None:
     found = read(chunk(0, commit(1, "a", 5), commit(60, "b", 1)), chunk(1, commit(7, "c", 2)))
     known = {place.group: position.known_ms - NOON for place, position in found.positions.items()}
     assert known == {"a": 60, "b": 60, "c": 7}
@@ -126,7 +126,7 @@ def evidence(target: FakeCluster, topic: str | None, *, alive: bool = False) -> 
     return reader.read(alive, lambda _phase: None)
 
 
-def test_the_copy_is_read_while_the_source_is_silent() -> None:
+def test_the_copy_is_read_without_the_source() -> None:
     rows = list(chunk(0, commit(1, "a", 5), commit(2, "a", 9)).rows)
     target = FakeCluster({TopicPartition(COPY, 0): FakeLog(rows, 2)}, "target")
     found = evidence(target, COPY)

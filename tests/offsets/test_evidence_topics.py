@@ -31,13 +31,13 @@ def consumed(source: FakeCluster, target: FakeCluster) -> dict[GroupPartition, C
 
 
 @pytest.mark.parametrize("newer", [0, 1])
-def test_of_several_partitions_the_one_that_was_written_last_counts(newer: int) -> None:
+def test_the_partition_written_last_counts(newer: int) -> None:
     rows = [noted(timestamp_ms=5, at_ms=10)], [noted(timestamp_ms=9, at_ms=20)]
     source = cluster("source", *(rows if newer else reversed(rows)))
     assert consumed(source, cluster("target")) == {WHOSE: Consumed(9, 20)}
 
 
-def test_a_tombstone_that_was_written_last_takes_the_older_one_away() -> None:
+def test_a_later_tombstone_removes_an_older_row() -> None:
     source = cluster(
         "source", [noted(timestamp_ms=None, at_ms=20)], [noted(timestamp_ms=5, at_ms=10)]
     )
@@ -49,7 +49,7 @@ def test_within_a_partition_the_later_record_counts_whatever_its_time() -> None:
     assert consumed(cluster("source", rows), cluster("target")) == {WHOSE: Consumed(5, 10)}
 
 
-def test_of_both_clusters_the_newer_note_counts() -> None:
+def test_the_newer_timestamp_of_both_clusters_counts() -> None:
     source = cluster("source", [noted(timestamp_ms=5, at_ms=10)])
     target = cluster("target", [noted(timestamp_ms=9, at_ms=20)])
     assert consumed(source, target) == {WHOSE: Consumed(9, 20)}

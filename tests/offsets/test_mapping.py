@@ -209,7 +209,7 @@ def test_long_logs_take_few_reads(others: int, holes: int, at: int) -> None:
     assert target.read_offsets <= SAMPLES * SAMPLE + 20 * (NARROW + 8 * NARROW + WIDEST)
 
 
-def test_a_log_without_holes_takes_one_look() -> None:
+def test_a_log_without_gaps_takes_one_read() -> None:
     found = world([("copies", 0, 50_000)], start=7)
     target = FakeCluster({THERE: found.target})
     method = MappedOffsets(SOURCE_ID, None, target, target.offsets([THERE]), {})
@@ -239,11 +239,11 @@ def test_positions(committed: int, position: int, rereads: int, words: str) -> N
     assert words in answer.evidence
 
 
-def test_a_group_that_consumed_nothing_begins_with_the_log() -> None:
+def test_a_group_that_consumed_nothing_starts_at_the_log_start() -> None:
     assert bounds(world([("others", 30, 0), ("copies", 5, 90)]).asks(5)) == (0, 0, 0)
 
 
-def test_what_the_target_has_deleted_counts_as_skipped() -> None:
+def test_records_deleted_on_the_target_count_as_skipped() -> None:
     found = world([("copies", 40, 90)], start=40)
     assert bounds(found.asks(25)) == (40, 0, 15)
     answer = world([("copies", 40, 90)]).asks(25)  # nothing was deleted: so it began there
@@ -337,7 +337,7 @@ def forged(at: int, *upstream: int, true: bool = True, length: int = 900) -> Wor
 @pytest.mark.parametrize("dead", [False, True])
 @pytest.mark.parametrize("committed", [100, 200, 899, 900, 1_200])
 @pytest.mark.parametrize("upstream", [(99,), (899,), (98, 99), (7, 99), (99, 201), (99, 99)])
-def test_a_forged_header_moves_nobody_past_unread_records(
+def test_a_forged_header_moves_no_group_past_unread_records(
     upstream: tuple[int, ...], committed: int, dead: bool
 ) -> None:
     """One record at the end of the log once moved groups of any offset to the end, with bound 0."""
@@ -355,7 +355,7 @@ def test_a_forged_header_among_the_first_records_promises_nothing() -> None:
     assert bounds(cut.asks(500))[::2] == (7, None)
 
 
-def test_a_forged_header_contradicts_no_true_evidence() -> None:
+def test_a_forged_header_contradicts_no_other_evidence() -> None:
     """An answer without a bound is not compared with others."""
     answer = forged(900, 99).asks(200)
     assert isinstance(answer, Answer)
@@ -393,9 +393,7 @@ def test_tracked_offset_replaces_a_lost_source() -> None:
 
 
 @pytest.mark.parametrize("committed", [59, 60, 61, 80, 100])
-def test_at_the_last_copy_of_a_replicator_that_lags_the_records_bear_the_bound(
-    committed: int,
-) -> None:
+def test_at_the_last_copy_of_a_lagging_replicator_records_set_the_bound(committed: int) -> None:
     found = world([("copies", 0, 60)])
     rows = [record(n, (), n) for n in range(100)]
     source, target = (FakeCluster({HERE: FakeLog(rows, 100)}), FakeCluster({THERE: found.target}))
@@ -412,7 +410,7 @@ def test_at_the_last_copy_of_a_replicator_that_lags_the_records_bear_the_bound(
     assert row.translation.answer.target_offset == min(committed, 60)
 
 
-def test_while_the_source_is_lost_what_headers_say_is_taken_under_its_condition() -> None:
+def test_without_the_source_headers_are_used_under_a_condition() -> None:
     def lost(found: World, *others: Answer, committed: int = 20) -> Answer | None:
         said = found.asks(committed, dead=True)
         log = PartitionOffsets(0, found.target.end, found.target.end)
@@ -442,7 +440,7 @@ def test_while_the_source_is_lost_what_headers_say_is_taken_under_its_condition(
         assert answer.method is Method.CHECKPOINT
 
 
-def test_without_what_it_takes() -> None:
+def test_without_the_required_evidence() -> None:
     found = world([("copies", 0, 50)])
     assert isinstance(found.asks(None), NoAnswer)
     assert isinstance(world([("others", 50, 0)]).asks(10), NoAnswer)

@@ -58,13 +58,13 @@ def ask(method: TranslationMethod, committed: int | None) -> Answer | NoAnswer:
         (250, 181, 49),
     ],
 )
-def test_the_last_sync_before_the_position(committed: int, position: int, rereads: int) -> None:
+def test_the_last_sync_before_the_offset(committed: int, position: int, rereads: int) -> None:
     found = ask(syncs((100, 90), (200, 180)), committed)
     assert bounds(found) == (position, rereads, 0)
     assert found.age_seconds == pytest.approx(60, abs=0.01)
 
 
-def test_what_was_copied_twice_between_two_syncs_counts() -> None:
+def test_duplicates_between_two_syncs_count() -> None:
     found = ask(syncs((100, 90), (110, 200)), 105)
     assert found.rereads_at_most == 109
 
@@ -73,7 +73,7 @@ def test_what_was_copied_twice_between_two_syncs_counts() -> None:
     ("pairs", "words"),
     [(((100, 90),), "oldest usable sync"), (((10, 2_000),), "recreated"), ((), "no offset sync")],
 )
-def test_syncs_that_say_nothing(pairs: Sequence[tuple[int, int]], words: str) -> None:
+def test_syncs_without_evidence(pairs: Sequence[tuple[int, int]], words: str) -> None:
     assert words in reason(ask(syncs(*pairs), 50))
 
 
@@ -86,7 +86,7 @@ def test_syncs_that_say_nothing(pairs: Sequence[tuple[int, int]], words: str) ->
         ([(1, 1), (1, 9)], [(1, 9)]),
     ],
 )
-def test_steps_back_void_what_came_before(
+def test_a_decreasing_sync_voids_earlier_ones(
     pairs: list[tuple[int, int]], kept: list[tuple[int, int]]
 ) -> None:
     found = usable([Sync(up, down, 0) for up, down in pairs])
@@ -98,7 +98,7 @@ def checkpoint(upstream: int, downstream: int, recreated_ms: int = 0) -> Checkpo
     return CheckpointAnswers(known, {THERE: LOG}, {HERE: recreated_ms} if recreated_ms else {}, NOW)
 
 
-def test_a_checkpoint_says_no_more_than_it_knows() -> None:
+def test_a_checkpoint_proves_only_its_own_offset() -> None:
     assert bounds(ask(checkpoint(100, 90), 120)) == (90, 910, 0)
 
 
@@ -116,7 +116,7 @@ def test_a_checkpoint_that_could_skip(
     assert words in reason(ask(method, committed))
 
 
-def test_an_offset_of_before_the_sources_offsets_began_again_means_another_record() -> None:
+def test_an_offset_from_before_a_recreated_topic_is_another_record() -> None:
     """The topic was recreated there: offset syncs of the new one would skip far ahead."""
     pairs = ((100, 90), (5_000, 900), (0, 910), (100, 950))
     assert ask(syncs(*pairs, noted_ms=40_001), 5_000) == OFFSETS_RESET
@@ -124,7 +124,7 @@ def test_an_offset_of_before_the_sources_offsets_began_again_means_another_recor
     assert isinstance(ask(syncs(*pairs), 100), Answer), "the source itself said so"
 
 
-def test_without_the_groups_own_offset_neither_says_anything() -> None:
+def test_without_the_groups_offset_neither_has_an_answer() -> None:
     for method in (checkpoint(150, 91), syncs((100, 90), (200, 180))):
         assert ask(method, None) == UNKNOWN_POSITION
 
@@ -137,7 +137,7 @@ def memory(times: Sequence[int]) -> FakeCluster:
 @pytest.mark.parametrize(
     ("consumed", "position", "rereads"), [(3, 2, 1), (5, 3, 2), (7, 5, 1), (1, 0, 1)]
 )
-def test_the_first_record_of_the_time_of_the_last_consumed_one(
+def test_the_first_record_with_the_last_consumed_timestamp(
     consumed: int, position: int, rereads: int
 ) -> None:
     cluster = memory([1, 2, 3, 5, 5, 7])
@@ -147,7 +147,7 @@ def test_the_first_record_of_the_time_of_the_last_consumed_one(
     assert found.age_seconds == 10
 
 
-def test_times_that_say_nothing() -> None:
+def test_timestamps_without_evidence() -> None:
     cluster = memory([1, 2, 3])
     source = memory([1, 2, 3, 9])
 
@@ -163,19 +163,19 @@ def test_times_that_say_nothing() -> None:
     assert isinstance(ask(noted(2), 2), Answer)
 
 
-def test_a_time_alone_does_not_say_that_the_group_stayed() -> None:
+def test_a_timestamp_alone_does_not_prove_the_groups_offset() -> None:
     known = {PLACE: Consumed(2, None)}
     found = ask(ConsumerTimestamps(None, memory([1, 2, 3]), known, {"t": True}, NOW), None)
     assert bounds(found)[::2] == (1, None)
 
 
-def test_times_out_of_order_bound_nothing() -> None:
+def test_timestamps_out_of_order_set_no_bound() -> None:
     cluster, known = memory([9, 1, 2, 3]), {PLACE: Consumed(2, None)}
     found = ask(ConsumerTimestamps((cluster, cluster), cluster, known, {"t": True}, NOW), 3)
     assert bounds(found) == (0, None, 0)
 
 
-def test_a_given_time_promises_nothing() -> None:
+def test_a_given_time_has_no_bound() -> None:
     assert bounds(ask(GivenTime(memory([1, 2, 3]), 3), None)) == (2, None, None)
     after = ask(GivenTime(memory([1, 2, 3]), 9), None)
     assert after.target_offset == 3
@@ -196,7 +196,7 @@ def survived(target: FakeCluster, *tracked_offsets: tuple[int, int]) -> SameOffs
     return SameOffsets(target, target, {}, target.offsets([THERE]), noted)
 
 
-def test_tracked_offsets_show_that_offsets_are_kept_while_the_source_is_silent() -> None:
+def test_tracked_offsets_prove_preserved_offsets_without_the_source() -> None:
     target = memory(range(1_000))
     target.logs[THERE].start, target.logs[THERE].rows = 100, target.logs[THERE].rows[100:]
     many = [(offset, offset - 1) for offset in range(0, 2_000, 7)]
@@ -209,13 +209,13 @@ def test_tracked_offsets_show_that_offsets_are_kept_while_the_source_is_silent()
 
 
 @pytest.mark.parametrize("shift", [1, 20, 400])
-def test_tracked_offsets_show_that_offsets_are_not_kept(shift: int) -> None:
+def test_tracked_offsets_disprove_preserved_offsets(shift: int) -> None:
     found = ask(survived(memory(range(1_000)), (500, 499), (510, 509 - shift)), 730)
     assert "before offset 510" in reason(found)
 
 
 @pytest.mark.parametrize("tracked_offsets", [(), ((0, 0),), ((1_001, 1_000),)])
-def test_without_proof_nobody_knows_what_is_skipped(
+def test_without_proof_skipped_records_are_unknown(
     tracked_offsets: Sequence[tuple[int, int]],
 ) -> None:
     found = ask(survived(memory(range(1_000)), *tracked_offsets), 730)
@@ -223,21 +223,21 @@ def test_without_proof_nobody_knows_what_is_skipped(
     assert "source unreachable, no tracked offsets" in found.evidence
 
 
-def test_offsets_that_are_kept_are_believed_after_a_look() -> None:
+def test_preserved_offsets_are_used_after_verification() -> None:
     source, target = memory(range(2_000)), memory(range(1_000))
     assert bounds(ask(preserved(source, target), 30)) == (30, 0, 0)
     assert source.read_offsets <= 20
     assert bounds(ask(preserved(source, target), 1_005))[:2] == (1_000, 5)
 
 
-def test_what_the_target_has_deleted_is_skipped() -> None:
+def test_records_deleted_on_the_target_are_skipped() -> None:
     source, target = memory(range(50)), memory(range(50))
     log = target.logs[THERE]
     target.logs[THERE] = FakeLog(log.rows[20:], 50, 20)
     assert bounds(ask(preserved(source, target), 5))[::2] == (20, 15)
 
 
-def test_offsets_that_are_not_kept() -> None:
+def test_offsets_that_are_not_preserved() -> None:
     shifted = [(n + 1, n, None, b"v%d" % n, ()) for n in range(50)]
     target = FakeCluster({THERE: FakeLog(shifted, 51, 1)})  # type: ignore[arg-type]
     assert "not preserved" in reason(ask(preserved(memory(range(50)), target), 30))
@@ -252,7 +252,7 @@ def answer(
     return Answer(method, position, rereads, skips, "by hand")
 
 
-def test_the_fewest_to_read_again_of_those_that_skip_nothing() -> None:
+def test_the_answer_with_the_fewest_rereads_and_no_skips_is_chosen() -> None:
     question = Question(PLACE, 100, THERE)
     answers = [answer(95, 5), answer(100, 0, None), answer(97, 3), answer(90, None)]
     found = chosen(question, answers, LOG, "")
@@ -262,13 +262,13 @@ def test_the_fewest_to_read_again_of_those_that_skip_nothing() -> None:
     assert answer(90, 910) in found.others, "the log's end bounds it"
 
 
-def test_answers_that_cannot_both_be_right() -> None:
+def test_contradicting_answers() -> None:
     assert not contradictions([answer(95, 5), answer(100, 0)])
     (words,) = contradictions([answer(95, 4), answer(100, 0, method=Method.RECORD_MATCH)])
     assert words == "tracked-offset says 95 to 99, record-match says 100"
 
 
-def test_what_the_target_no_longer_holds() -> None:
+def test_records_no_longer_on_the_target() -> None:
     log = PartitionOffsets(98, 1_000, 1_000)
     found = chosen(Question(PLACE, 100, THERE), [answer(95, 5)], log, "").answer
     assert bounds(found) == (98, 2, 3)

@@ -69,7 +69,7 @@ def test_the_first_pass_goes_back_to_the_beginning(source: FakeCluster, one: One
 
 
 @pytest.mark.slow
-def test_what_is_known_is_not_read_again(source: FakeCluster, one: OneTracker) -> None:
+def test_known_records_are_not_read_again(source: FakeCluster, one: OneTracker) -> None:
     read = []
     for at in range(10_000, 20_000, 100):
         source.stand("billing", orders=at)
@@ -80,7 +80,7 @@ def test_what_is_known_is_not_read_again(source: FakeCluster, one: OneTracker) -
     assert sum(read[1:]) / len(read[1:]) < 2 * 8
 
 
-def test_positions_nearby_share_them(source: FakeCluster, one: OneTracker) -> None:
+def test_nearby_offsets_share_milestones(source: FakeCluster, one: OneTracker) -> None:
     for number in range(200):
         source.stand(f"g{number}", orders=20_000 + number)
     tracked = noted(one, "g7")
@@ -90,7 +90,7 @@ def test_positions_nearby_share_them(source: FakeCluster, one: OneTracker) -> No
 
 
 @pytest.mark.slow
-def test_no_more_is_read_than_may_be_at_once(
+def test_reads_are_limited(
     source: FakeCluster, one: OneTracker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(consumed, "READ_AT_ONCE", 40)
@@ -110,7 +110,9 @@ def test_no_more_is_read_than_may_be_at_once(
     assert all(well_spread(distances(tracked)) for tracked in found)
 
 
-def test_a_group_that_goes_back_keeps_those_before_it(source: FakeCluster, one: OneTracker) -> None:
+def test_a_group_that_moves_back_keeps_earlier_milestones(
+    source: FakeCluster, one: OneTracker
+) -> None:
     source.stand("billing", orders=20_000)
     before = noted(one)
     source.stand("billing", orders=9_000)
@@ -120,7 +122,7 @@ def test_a_group_that_goes_back_keeps_those_before_it(source: FakeCluster, one: 
     assert {m.position for m in after.milestones} & {m.position for m in before.milestones}
 
 
-def test_another_log_has_others(source: FakeCluster, one: OneTracker) -> None:
+def test_a_recreated_topic_has_new_milestones(source: FakeCluster, one: OneTracker) -> None:
     source.stand("billing", orders=20_000)
     noted(one)
     source.ids["orders"] = "recreated"
@@ -131,7 +133,7 @@ def test_another_log_has_others(source: FakeCluster, one: OneTracker) -> None:
     assert distances(tracked)[-1] == 199
 
 
-def test_retention_leaves_what_was_known(source: FakeCluster, one: OneTracker) -> None:
+def test_retention_keeps_known_milestones(source: FakeCluster, one: OneTracker) -> None:
     source.stand("billing", orders=20_000)
     noted(one)
     source.logs[ORDERS] = log(LONG, start=19_990)
@@ -146,7 +148,9 @@ def test_retention_leaves_what_was_known(source: FakeCluster, one: OneTracker) -
     assert distances(tracked)[-1] > 10_000
 
 
-def test_what_cannot_be_read_does_not_spoil_the_pass(source: FakeCluster, one: OneTracker) -> None:
+def test_an_unreadable_partition_does_not_fail_the_pass(
+    source: FakeCluster, one: OneTracker
+) -> None:
     source.stand("billing", orders=20_000)
     reads: list[TopicRanges] = []
     read = source.read
@@ -170,9 +174,7 @@ def test_what_cannot_be_read_does_not_spoil_the_pass(source: FakeCluster, one: O
     st.sets(st.integers(1, 10**12), max_size=60),
     st.integers(0, 2**40),
 )
-def test_they_are_well_spread_whatever_is_known(
-    offset: int, start: int, known: set[int], turn: int
-) -> None:
+def test_milestones_are_well_spread(offset: int, start: int, known: set[int], turn: int) -> None:
     """Every offset has a record, and every request is answered."""
 
     class Whole:
@@ -222,7 +224,7 @@ class World:
 @pytest.mark.slow
 @pytest.mark.parametrize("others", [0, 5_000])
 @pytest.mark.parametrize("lag", [0, 10, 33, 40, 1_000, 5_000, 25_000, 27_998])
-def test_replication_was_behind_when_the_source_was_lost(lag: int, others: int) -> None:
+def test_replication_lagged_when_the_source_was_lost(lag: int, others: int) -> None:
     world = World([3_000, 15_000, 28_000])
     copied = 28_000 - lag
     answer = world.asks(copied, others=others)
@@ -235,7 +237,7 @@ def test_replication_was_behind_when_the_source_was_lost(lag: int, others: int) 
 @pytest.mark.slow
 @settings(max_examples=examples(40), deadline=None)
 @given(st.integers(1, 28_000), st.lists(st.integers(40, 28_000), min_size=1, max_size=4))
-def test_nothing_is_skipped_however_far_it_was_behind(copied: int, passes: list[int]) -> None:
+def test_nothing_is_skipped_at_any_lag(copied: int, passes: list[int]) -> None:
     world = World(passes)
     answer = world.asks(copied)
     offset = passes[-1]
@@ -262,7 +264,7 @@ def test_equal_records_around_a_milestone_count() -> None:
     assert answer.rereads_at_most >= 2_000 - answer.target_offset
 
 
-def test_nothing_was_copied_or_times_are_the_targets_own() -> None:
+def test_nothing_was_replicated_or_the_target_has_append_times() -> None:
     world = World([28_000])
     assert isinstance(world.asks(0), NoAnswer)
     assert isinstance(world.asks(20_000, timed=False), NoAnswer)

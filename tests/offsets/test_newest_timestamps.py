@@ -93,7 +93,7 @@ def test_all_rows_fit_their_schema(
             assert ("error" in document) == bool(row.error)
 
 
-def test_only_what_is_wanted_but_always_what_has_no_key() -> None:
+def test_only_requested_keys_and_all_records_without_a_key() -> None:
     noted = encode_value(ConsumerTimestamp(1))
     places = [GroupPartition(g, t, 0) for g in ("a", "b") for t in ("x", "y")]
     made = chunks([(0, 0, encode_key(p), noted) for p in places] + [(0, 0, b"junk", noted)])

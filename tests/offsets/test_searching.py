@@ -129,7 +129,7 @@ def test_no_answer_skips_and_bounds_hold(world: World, data: st.DataObject) -> N
 
 @settings(deadline=None)
 @given(worlds(ordered=True), st.data())
-def test_with_times_of_its_own_the_target_is_searched_between_syncs(
+def test_with_append_times_the_target_is_searched_between_syncs(
     world: World, data: st.DataObject
 ) -> None:
     committed = data.draw(st.integers(world.source.start, world.source.end))
@@ -151,12 +151,12 @@ def test_different_records_are_found_exactly(committed: int) -> None:
     assert bounds(_ask(_plain(100, 100), committed)["record-match"])[:2] == (committed + 7, 0)
 
 
-def test_the_end_is_that_of_what_was_replicated() -> None:
+def test_the_end_of_replicated_records_is_found() -> None:
     assert bounds(_ask(_plain(100, 90), 100)["record-match"])[:2] == (97, 10)
 
 
 @pytest.mark.parametrize("copied", [1, 2, 60, 95, 600, 2_900, 4_960])
-def test_replication_may_be_far_behind(copied: int) -> None:
+def test_replication_may_lag_far(copied: int) -> None:
     answer = _ask(_plain(5_000, copied), 5_000)["record-match"]
     assert bounds(answer)[::2] == (copied + 7, 0)
     assert answer.rereads_at_most == 5_000 - copied
@@ -192,7 +192,7 @@ def _sparse(count: int, copied: int, every: int, run: int) -> World:
 
 
 @pytest.mark.parametrize("every", [2, 20, 300])
-def test_a_trail_has_its_length_in_records_not_in_offsets(every: int) -> None:
+def test_a_trail_is_measured_in_records_not_offsets(every: int) -> None:
     consumed = 119  # of 30 equal records in a row, 29
     dense = _ask(_sparse(200, 200, 1, run=30), consumed)["record-match"]
     sparse = _ask(_sparse(200, 200, every, run=30), every * consumed)["record-match"]
@@ -201,7 +201,7 @@ def test_a_trail_has_its_length_in_records_not_in_offsets(every: int) -> None:
 
 
 @pytest.mark.parametrize("every", [2, 20])
-def test_replication_may_be_far_behind_in_a_log_with_holes(every: int) -> None:
+def test_replication_may_lag_far_in_a_log_with_gaps(every: int) -> None:
     world = _sparse(count=2_000, copied=700, every=every, run=1)
     answer = _ask(world, every * 2_000)["record-match"]
     assert bounds(answer)[::2] == (700, 0)
@@ -220,5 +220,5 @@ def test_next_record_replaces_deleted_source_records() -> None:
     assert bounds(answer)[:2] == (67, 0)
 
 
-def test_a_position_behind_the_end_is_refused() -> None:
+def test_an_offset_above_the_end_is_refused() -> None:
     assert "truncated" in reason(_ask(_plain(10, 10), 11)["record-match"])

@@ -67,7 +67,7 @@ def document(snapshot: Snapshot) -> dict[str, Any]:
     return check(found)
 
 
-def test_everything_is_in_it() -> None:
+def test_a_snapshot_is_complete() -> None:
     found = taken()
     assert [each.group.name for each in found.groups] == ["a", "b", "s"]
     assert list(found.groups[1].committed_offsets) == [ORDERS, PAYMENTS]
@@ -85,7 +85,7 @@ def test_filters_match_whole_names() -> None:
         Filters(topics=("[",))
 
 
-def test_there_and_back(tmp_path: Path) -> None:
+def test_switch_and_restore(tmp_path: Path) -> None:
     snapshot = taken()
     back = read_document(file_of(tmp_path, document(snapshot)))
     assert isinstance(back, Snapshot)
@@ -123,7 +123,7 @@ positions = st.dictionaries(
 
 
 @given(st.dictionaries(names, positions, max_size=4))
-def test_whatever_a_cluster_holds_comes_back(
+def test_any_snapshot_survives_a_round_trip(
     tmp_path_factory: pytest.TempPathFactory, held: dict[str, Any]
 ) -> None:
     groups = tuple(GroupSnapshot(group(name), found) for name, found in held.items())
@@ -142,7 +142,7 @@ def test_only_some_groups() -> None:
         of_groups(wanted, ["a", "x"])
 
 
-def test_for_a_target_that_keeps_offsets() -> None:
+def test_a_snapshot_for_an_offset_preserving_target() -> None:
     found = renamed(
         restored(taken()), lambda g: g != "a", lambda t: t == "payments", "copy.{}".format
     )
@@ -217,7 +217,7 @@ def test_a_translation(tmp_path: Path) -> None:
         (("groups", 0, "protocol"), "groups[0].protocol", "'classic', 'consumer'"),
     ],
 )
-def test_a_snapshot_that_is_wrong(
+def test_an_invalid_snapshot(
     tmp_path: Path, change: tuple[Any, ...], place: str, words: str
 ) -> None:
     data = document(taken())
@@ -266,7 +266,7 @@ def test_duplicates(tmp_path: Path) -> None:
         ('{"schema": "drctl/offsets/1", "rows": [1]}', ConfigError, "rows[0]: "),
     ],
 )
-def test_what_is_no_such_document(
+def test_a_document_of_another_type(
     tmp_path: Path, text: str, kind: type[Exception], words: str
 ) -> None:
     with pytest.raises(kind) as wrong:
@@ -290,7 +290,7 @@ json_values = st.recursive(
 
 
 @given(json_values, st.integers(0, 3), st.data())
-def test_places_in_a_text(value: Any, indent: int, data: st.DataObject) -> None:
+def test_positions_in_a_text(value: Any, indent: int, data: st.DataObject) -> None:
     text = json.dumps(value, indent=indent or None)
     path: list[str | int] = []
     while isinstance(value, dict | list) and value and data.draw(st.booleans()):
@@ -303,7 +303,7 @@ def test_places_in_a_text(value: Any, indent: int, data: st.DataObject) -> None:
     assert json.JSONDecoder().raw_decode(text, at)[0] == value
 
 
-def test_an_unknown_place_is_that_of_what_is_around_it() -> None:
+def test_an_unknown_position_is_that_of_its_parent() -> None:
     assert place_of('{"a": {"b": 1}}', ("a", "c", 3)) == (1, 7)
     assert place_of("[1, 2]", ("x",)) == (1, 1)
     assert place_of("[1, 2]", (7,)) == (1, 1)

@@ -56,7 +56,7 @@ def squeezed(lines: list[str]) -> str:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_nothing_of_an_explanation_is_lost_or_too_wide(width: int) -> None:
+def test_explanations_fit_and_are_complete(width: int) -> None:
     lines = drawn(Explanation(EXPLAINED), width)
     assert max(map(cell_len, lines)) <= min(width, WIDEST)
     if width < 80:
@@ -76,11 +76,11 @@ def test_nothing_of_an_explanation_is_lost_or_too_wide(width: int) -> None:
 
 
 @pytest.mark.parametrize(("width", "lines"), [(80, 23), (100, 20), (140, 16), (200, 16)])
-def test_an_explanation_takes_no_more_lines_than_it_has_to(width: int, lines: int) -> None:
+def test_explanations_use_few_lines(width: int, lines: int) -> None:
     assert len(drawn(Explanation(EXPLAINED), width)) <= lines
 
 
-def test_which_one_is_taken_and_how_old_it_is() -> None:
+def test_the_chosen_answer_and_its_age() -> None:
     lines = drawn(Explanation(EXPLAINED), 140)
     place = "Group payments-settlement-europe, flights.orders-v2-11"
     assert lines[0] == f"{place}: source offset 3,940"
@@ -106,7 +106,7 @@ def test_a_row_that_is_blocked_or_has_no_answer() -> None:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_nothing_of_a_translation_is_lost_or_too_wide(width: int) -> None:
+def test_translations_fit_and_are_complete(width: int) -> None:
     blocked = replace(ROW, blocked="the group is STABLE on the target, with 3 members")
     rows = tuple(Explained(row, ()) for row in (ROW, blocked, replace(ROW, answer=None)))
     source = SourceGroups({}, elsewhere=3, unseen={"somebody": "not authorized to describe it"})
@@ -128,7 +128,7 @@ def test_nothing_of_a_translation_is_lost_or_too_wide(width: int) -> None:
         assert sum("payments-settlement-europe" in line for line in lines) == 4
 
 
-def test_rows_are_a_table_where_there_is_room() -> None:
+def test_rows_are_a_table_on_wide_terminals() -> None:
     def known(width: int) -> list[str]:
         result = LinkTranslated((Explained(ROW, ()),), SourceGroups({}), "id", ())
 

@@ -150,7 +150,7 @@ def tracked(offset: int, start: int = 0) -> tuple[Topic, Clock]:
     return topic, clock
 
 
-def test_what_was_tracked_is_found_again() -> None:
+def test_tracked_offsets_are_read_back() -> None:
     topic, clock = tracked(60)
     target = FakeCluster({ORDERS: log(80)})
     found = answers(topic, target, clock.now_ms)
@@ -185,7 +185,7 @@ ENDLESS = "(a|a)*b"
         Scope("primary", ("(",), ("(" * 3000,), ("a{4294967295}",)),
     ],
 )
-def test_patterns_that_were_read_are_never_run(read: Scope, own: Scope | None) -> None:
+def test_recorded_patterns_are_never_evaluated(read: Scope, own: Scope | None) -> None:
     name = "a" * 60
     key = tracked_offsets.encode_key(OffsetKey("A", name, name, 0))
     value = tracked_offsets.encode_value(TrackedOffset(7, -1, "id", NOON, ()))
@@ -196,7 +196,7 @@ def test_patterns_that_were_read_are_never_run(read: Scope, own: Scope | None) -
     assert not damaged
 
 
-def test_without_the_links_own_scope_what_is_named_counts() -> None:
+def test_without_the_links_scope_named_groups_count() -> None:
     later = NOON + HOUR
     named = Scope("primary", ("orders",), ("orders-2",), ("billing",))
     assert seen_ms(offset_record(), passed(later, named)) == later

@@ -71,7 +71,7 @@ def test_the_last_consumed_record_and_32_before_it(one: OneTracker, topic: Topic
     assert [r.timestamp_ms for r in tracked.records[:2]] == [row(59)[1], row(58)[1]]
 
 
-def test_fewer_where_the_log_has_fewer(one: OneTracker, source: FakeCluster, topic: Topic) -> None:
+def test_fewer_if_the_log_has_fewer(one: OneTracker, source: FakeCluster, topic: Topic) -> None:
     source.stand("billing", clicks=3)
     source.logs[ORDERS] = log(100, start=58)
     assert noted(one) == (2, 0)
@@ -115,7 +115,7 @@ def test_nothing_moved(source: FakeCluster, topic: Topic, clock: Clock, one: One
     assert topic.tracked_offsets()[BILLING].observed_ms == NOON + 30_000
 
 
-def test_only_what_moved_is_read(source: FakeCluster, topic: Topic, one: OneTracker) -> None:
+def test_only_changed_offsets_are_read(source: FakeCluster, topic: Topic, one: OneTracker) -> None:
     for number in range(50):
         source.stand(f"g{number}", orders=90)
     assert noted(one) == (51, 0)
@@ -128,7 +128,7 @@ def test_only_what_moved_is_read(source: FakeCluster, topic: Topic, one: OneTrac
     assert topic.tracked_offsets()[BILLING].offset == 61
 
 
-def test_a_group_that_went_back(source: FakeCluster, topic: Topic, one: OneTracker) -> None:
+def test_a_group_that_moved_back(source: FakeCluster, topic: Topic, one: OneTracker) -> None:
     noted(one)
     source.stand("billing", orders=10)
     assert noted(one) == (1, 0)
@@ -161,7 +161,7 @@ def test_topic_recreated_while_read(source: FakeCluster, topic: Topic, one: OneT
     assert noted(one) == (1, 0)
 
 
-def test_what_the_link_does_not_carry(source: FakeCluster, topic: Topic, clock: Clock) -> None:
+def test_groups_outside_the_link(source: FakeCluster, topic: Topic, clock: Clock) -> None:
     source.stand("shipping", orders=5)
     source.stand("billing", clicks=3)
     one = OneTracker(source, topic, clock, topics=["orders"], groups=["billing"])
@@ -199,7 +199,7 @@ def test_deleted_offset_is_forgotten_after_a_day(
     assert noted(one) == (0, 0)
 
 
-def test_a_position_that_comes_back(
+def test_an_offset_that_reappears(
     source: FakeCluster, topic: Topic, clock: Clock, one: OneTracker
 ) -> None:
     noted(one)
@@ -267,14 +267,14 @@ def test_a_topic_that_may_not_be_read(source: FakeCluster, topic: Topic, one: On
     assert len(topic.tracked_offsets()) == 1
 
 
-def test_a_position_behind_the_end(source: FakeCluster, topic: Topic, one: OneTracker) -> None:
+def test_an_offset_above_the_end(source: FakeCluster, topic: Topic, one: OneTracker) -> None:
     source.stand("billing", orders=101)
     result = one.run()
     assert "after the end offset 100" in result.look.problems[0].reason
     assert topic.tracked_offsets() == {}
 
 
-def test_the_source_is_silent(
+def test_an_unreachable_source(
     source: FakeCluster, topic: Topic, clock: Clock, one: OneTracker
 ) -> None:
     noted(one)
@@ -293,7 +293,7 @@ def test_the_source_is_silent(
     assert noted(one) == (0, 0)
 
 
-def test_the_target_is_silent(source: FakeCluster, topic: Topic, one: OneTracker) -> None:
+def test_an_unreachable_target(source: FakeCluster, topic: Topic, one: OneTracker) -> None:
     topic.silent = True
     result = one.run()
     assert "target" in result.failed.message
@@ -302,7 +302,7 @@ def test_the_target_is_silent(source: FakeCluster, topic: Topic, one: OneTracker
     assert noted(one) == (1, 0)
 
 
-def test_nothing_is_written_where_nobody_may(
+def test_nothing_is_written_without_permission(
     source: FakeCluster, topic: Topic, clock: Clock
 ) -> None:
     one = OneTracker(source, topic, clock)
@@ -312,7 +312,7 @@ def test_nothing_is_written_where_nobody_may(
     assert topic.records == []
 
 
-def test_a_cluster_does_not_keep_its_own_tracked_offsets(one: OneTracker) -> None:
+def test_tracked_offsets_are_not_stored_on_their_own_cluster(one: OneTracker) -> None:
     one.store.cluster_id = lambda: SOURCE_ID  # type: ignore[method-assign]
     with pytest.raises(ConfigError, match="are the same cluster"):
         raise one.run().failed or AssertionError
@@ -353,9 +353,7 @@ def test_an_older_observation_does_not_replace_a_newer_one(
     assert [noted(each) for each in (race.quick, race.slow)] == [(0, 0), (0, 0)]
 
 
-def test_two_trackers_do_not_write_against_each_other(
-    source: FakeCluster, topic: Topic, clock: Clock
-) -> None:
+def test_two_trackers_do_not_conflict(source: FakeCluster, topic: Topic, clock: Clock) -> None:
     both = [OneTracker(source, topic, clock) for _ in range(2)]
     assert [noted(each) for each in both] == [(1, 0), (0, 0)]
     for offset in (70, 80, 20):
@@ -365,7 +363,7 @@ def test_two_trackers_do_not_write_against_each_other(
         assert topic.tracked_offsets()[BILLING].offset == offset
 
 
-def test_a_tracker_whose_clock_is_behind(source: FakeCluster, topic: Topic) -> None:
+def test_a_tracker_with_a_slow_clock(source: FakeCluster, topic: Topic) -> None:
     ahead, behind = (
         OneTracker(source, topic, Clock()),
         OneTracker(source, topic, Clock(NOON - 60_000)),
@@ -391,7 +389,7 @@ def test_a_tracked_offset_from_the_far_future(
     assert topic.compacted().tracked_offsets()[BILLING].offset == 60
 
 
-def test_records_that_nobody_can_read_are_replaced(topic: Topic, one: OneTracker) -> None:
+def test_unreadable_records_are_replaced(topic: Topic, one: OneTracker) -> None:
     key = tracked_offsets.encode_key(OffsetKey(SOURCE_ID, "billing", "orders", 0))
     topic.records = [(key, b"nonsense"), (b"nonsense", b"")]
     assert topic.log().damaged == 2

@@ -83,7 +83,7 @@ def test_syncs_translate_the_checkpoints_own_offset() -> None:
 
 
 @pytest.mark.parametrize("at_ms", [-(2**63), -(2**53), -1, 0, 253_402_300_800_000, 2**63 - 1])
-def test_a_note_may_be_of_any_moment(at_ms: int) -> None:
+def test_tracked_offsets_may_have_any_time(at_ms: int) -> None:
     """Its writer chooses the number; a failover must not fail because of it."""
     tracked = Answer(Method.TRACKED_OFFSET, 440, 0, 0, "seen", max(0.0, (NOW - at_ms) / 1000))
     times = time_of(440, 0, (NOW - at_ms) / 1000)
@@ -94,7 +94,7 @@ def test_a_note_may_be_of_any_moment(at_ms: int) -> None:
         assert each.skips_only_if.startswith("the group was reset backwards after ")
 
 
-def test_of_notes_the_newest_counts_whoever_made_it() -> None:
+def test_the_newest_evidence_counts_whoever_wrote_it() -> None:
     """A checkpoint from before a reset that drctl recorded does not count, and vice versa."""
     for observed_ms, offset, committed in ((NOW - 9_000, 200, 200), (NOW - 99_000, 900, 500)):
         tracked_offsets = {ROW: TrackedOffset(offset, -1, "", observed_ms, ())}
@@ -106,14 +106,14 @@ def test_of_notes_the_newest_counts_whoever_made_it() -> None:
         assert found.answer.skips_at_most == (0 if committed == 200 else None)
 
 
-def test_of_a_topic_that_began_again_the_checkpoint_is_used_and_no_newer_sync() -> None:
+def test_for_a_recreated_topic_the_checkpoint_is_used() -> None:
     syncs = ((400, 340), (0, 600), (90, 690))
     evidence = mirrored(NOTED, *syncs, written_ms=NOW - 10_000)
     found = silent(Evidence(mirrored=evidence)).answer
     assert (found.method, found.target_offset) == (Method.CHECKPOINT, 440)
 
 
-def test_what_the_target_no_longer_holds_is_part_of_the_condition() -> None:
+def test_records_deleted_on_the_target_are_part_of_the_condition() -> None:
     log = PartitionOffsets(600, 1_000, 1_000)
     found = silent(Evidence(mirrored=mirrored(NOTED)), log=log).answer
     assert bounds(found)[:2] == (600, 400)
@@ -140,7 +140,7 @@ def test_committed_offset_on_the_target_is_the_last_resort() -> None:
     assert silent(Evidence(), standing=1_001).answer is None, "outside the log"
 
 
-def test_refusing_prefers_what_something_followed() -> None:
+def test_a_refusal_prefers_evidence_with_later_activity() -> None:
     tracked = {ROW: TrackedOffset(500, -1, "", NOW - 20_000, ())}
     found = silent(
         Evidence(tracked_offsets=tracked, mirrored=mirrored(NOTED)), unproven=False

@@ -31,7 +31,7 @@ def test_every_row_is_read_back(tmp_path: Path) -> None:
     assert written(tmp_path) == []
 
 
-def test_more_than_are_held_at_once(tmp_path: Path) -> None:
+def test_more_rows_than_fit_in_memory(tmp_path: Path) -> None:
     asked = 0
 
     def found() -> Iterator[Inversion]:

@@ -67,7 +67,7 @@ FARTHEST = ((1 << 63) - 1, -(1 << 63), 9_223_372_036_854_776, NOON * 1_000_000, 
 """Timestamps of records: Kafka takes any 64 bits, and some clients write nanoseconds."""
 
 
-def test_any_timestamp_is_kept_as_it_is(tmp_path: Path) -> None:
+def test_any_timestamp_is_kept(tmp_path: Path) -> None:
     rows = [row(n, timestamp_ms=at) for n, at in enumerate(FARTHEST)]
     ParquetRecords(tmp_path).write(rows)
     kept = pq.read_table(tmp_path / "records")
@@ -88,7 +88,7 @@ def test_results_of_earlier_versions_have_no_raw_timestamps(tmp_path: Path) -> N
     assert [s.timestamp_ms for s in read_samples(tmp_path / "records", 9)] == [NOON + 1, -1]
 
 
-def test_no_rows_are_files_all_the_same(tmp_path: Path) -> None:
+def test_no_rows_still_make_files(tmp_path: Path) -> None:
     assert written(tmp_path) == {"records": [], "others": []}
 
 

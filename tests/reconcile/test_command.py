@@ -47,7 +47,7 @@ def test_usage_errors(
     assert message in captured.err
 
 
-def test_without_a_folder_the_newest_result_of_the_link_is_taken(
+def test_the_newest_result_of_the_link_is_the_default(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -79,7 +79,7 @@ def drawn(result: ReconcileResult) -> str:
     return out.getvalue()
 
 
-def test_a_plan_says_what_is_refused_and_what_to_type() -> None:
+def test_a_plan_shows_refusals_and_the_next_command() -> None:
     plan = world(OrderVerdict.SAFE, OrderVerdict.CONFLICTING).plan(Policies(Action.COPY))
     text = drawn(ReconcileResult(plan, results=planned(plan)))
     assert text.startswith("Plan for cluster b: 1 record to process, 1 refused\n")
@@ -89,7 +89,7 @@ def test_a_plan_says_what_is_refused_and_what_to_type() -> None:
     assert in_words(plan) == "copies 1 record to orders"
 
 
-def test_a_guard_stands_against_all_and_says_how_it_is_passed_over() -> None:
+def test_a_failed_precheck_blocks_everything_and_names_its_override() -> None:
     seen = world(OrderVerdict.SAFE)
     seen.not_compared = ("orders-3: no leader",)
     plan = seen.plan(copies())
@@ -98,7 +98,7 @@ def test_a_guard_stands_against_all_and_says_how_it_is_passed_over() -> None:
     assert "To execute" not in text
 
 
-def test_a_result_names_what_is_gone_and_why_it_stopped() -> None:
+def test_a_result_names_deleted_records_and_the_reason_of_the_stop() -> None:
     plan = world(OrderVerdict.SAFE).plan(copies())
     gone = {PLACE: Gone([(3, 5), (9, 9)], 4)}
     text = drawn(
@@ -111,7 +111,7 @@ def test_a_result_names_what_is_gone_and_why_it_stopped() -> None:
     assert "cannot be rolled back" in text
 
 
-def test_where_all_is_refused_the_headline_says_so() -> None:
+def test_the_headline_says_if_everything_is_refused() -> None:
     plan = world(OrderVerdict.CONFLICTING).plan(Policies(Action.COPY))
     text = drawn(ReconcileResult(plan, results=planned(plan)))
     assert text.startswith("Plan for cluster b: nothing to do, 1 record refused\n")
@@ -119,7 +119,7 @@ def test_where_all_is_refused_the_headline_says_so() -> None:
     assert "rolled back" not in text
 
 
-def test_what_was_decided_before_is_told_as_it_was_decided() -> None:
+def test_earlier_decisions_are_reported_unchanged() -> None:
     seen = world(OrderVerdict.SAFE)
     seen.execution(copies(Action.DISCARD), FakeCopier(seen.target), Limits()).run()
     plan = seen.plan(copies())
@@ -138,16 +138,14 @@ def test_what_was_decided_before_is_told_as_it_was_decided() -> None:
         (Action.COPY, "__drctl_provenance", "an export"),
     ],
 )
-def test_the_consequence_is_that_of_what_is_done(
-    action: Action, said: str, not_covered: str
-) -> None:
+def test_the_consequence_matches_the_action(action: Action, said: str, not_covered: str) -> None:
     plan = world(OrderVerdict.SAFE).plan(copies(action))
     text = " ".join(drawn(ReconcileResult(plan, results=planned(plan))).split())
     assert said in text.lower()
     assert not_covered not in text
 
 
-def test_an_export_that_cannot_begin_is_refused_and_not_repeated(tmp_path: Path) -> None:
+def test_an_impossible_export_is_refused_without_a_retry(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(Refused, match="cannot write") as told:
         ExportFolder(tmp_path / "file" / "out", {}).begin([])

@@ -75,7 +75,7 @@ def test_each_record_is_there_once_and_in_order(
 
 @settings(max_examples=examples(50), deadline=None)
 @given(worlds(), st.lists(st.tuples(ACTIONS, ACTIONS, st.integers(0, 25)), max_size=5))
-def test_a_change_of_mind_leaves_every_record_with_one_decision(
+def test_changed_policies_leave_one_decision_per_record(
     world: World, minds: list[tuple[Action, Action, int]]
 ) -> None:
     for everywhere, conflicting, steps in minds:
@@ -142,13 +142,13 @@ def result_of(execution: Execution, world: World, failure: str = "") -> Reconcil
     return ReconcileResult(execution.plan, "R", results=results, gone=execution.gone)
 
 
-def test_transactions_hold_as_many_records_as_they_may() -> None:
+def test_transactions_are_as_large_as_allowed() -> None:
     world = one(9)
     world.execution(copies(), FakeCopier(world.target), Limits(4)).run()
     assert world.target.commits == 3
 
 
-def test_each_copy_says_where_it_comes_from() -> None:
+def test_each_copy_names_its_origin() -> None:
     world = one(2)
     world.execution(copies(), FakeCopier(world.target), Limits()).run()
     found = [provenance.decode(stamp) for _, stamp in world.target.logs[TopicPartition(T, 0)]]
@@ -159,7 +159,7 @@ def test_each_copy_says_where_it_comes_from() -> None:
 
 
 @pytest.mark.parametrize("counts", [False, True])
-def test_a_commit_without_an_answer_is_looked_at_before_anything_is_said(counts: bool) -> None:
+def test_an_unanswered_commit_is_read_back_first(counts: bool) -> None:
     world = one(3)
     silent = FakeCopier(world.target, 6, after=counts, failing=Unknown("no answer"))
     execution = world.execution(copies(), silent, Limits())
@@ -171,7 +171,7 @@ def test_a_commit_without_an_answer_is_looked_at_before_anything_is_said(counts:
     assert world.target.offsets(TopicPartition(T, 0)) == [0, 1, 2]
 
 
-def test_who_was_fenced_stopped_and_says_what_it_did() -> None:
+def test_a_fenced_process_stops_and_reports_its_work() -> None:
     world = one(5)
     fenced = FakeCopier(world.target, 7, failing=Fenced("another one"))
     execution = world.execution(copies(), fenced, Limits(2))
@@ -183,7 +183,7 @@ def test_who_was_fenced_stopped_and_says_what_it_did() -> None:
     assert result.status == "stopped"
 
 
-def test_a_target_that_lost_what_it_took_is_no_success() -> None:
+def test_a_target_that_lost_records_is_a_failure() -> None:
     world = one(3)
     execution = world.execution(copies(), FakeCopier(world.target), Limits())
     execution.run()
@@ -196,7 +196,7 @@ def test_a_target_that_lost_what_it_took_is_no_success() -> None:
     )
 
 
-def test_lost_progress_is_no_success() -> None:
+def test_lost_progress_is_a_failure() -> None:
     world = one(3)
     execution = world.execution(copies(), FakeCopier(world.target), Limits())
     execution.run()
@@ -204,7 +204,7 @@ def test_lost_progress_is_no_success() -> None:
     assert result_of(execution, world).status == "unknown"
 
 
-def test_what_is_gone_is_named_and_makes_the_end_worth_a_look() -> None:
+def test_deleted_records_are_named_and_change_the_exit_code() -> None:
     world = one(6)
     place = TopicPartition(T, 0)
     world.held = {place: [each for each in world.every[place] if each[0] not in (0, 3, 4)]}

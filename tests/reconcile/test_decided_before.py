@@ -59,7 +59,7 @@ def reasons(plan: ReconcilePlan) -> list[str]:
 
 @pytest.mark.parametrize("action", [Action.QUARANTINE, Action.DISCARD])
 @pytest.mark.parametrize("order", [SAFE, CONFLICTING])
-def test_what_another_result_left_missing_is_not_decided_on_twice(
+def test_records_left_missing_by_another_result_are_not_decided_twice(
     action: Action, order: OrderVerdict
 ) -> None:
     """Also if its verdict was different: applications have written since."""
@@ -87,13 +87,13 @@ def test_only_records_among_those_count() -> None:
         pytest.param({"policies": Policies(everywhere=Action.REFUSE)}, id="nothing-is-done"),
     ],
 )
-def test_what_is_about_something_else_stands_against_nothing(other: dict[str, object]) -> None:
+def test_unrelated_decisions_block_nothing(other: dict[str, object]) -> None:
     plan = planned(aside(2), **other)  # type: ignore[arg-type]
     assert reasons(plan) == []
     assert not plan.blocked
 
 
-def test_somebody_may_decide_again() -> None:
+def test_a_decision_can_be_changed() -> None:
     plan = planned(
         aside(2), overridden={Precheck.DECIDED_BEFORE: "it was for the incident of last year"}
     )
@@ -102,7 +102,7 @@ def test_somebody_may_decide_again() -> None:
 
 @pytest.mark.parametrize("action", [Action.QUARANTINE, Action.DISCARD])
 @pytest.mark.parametrize("everywhere", [Action.COPY, Action.QUARANTINE, Action.REFUSE])
-def test_what_is_known_to_be_decided_is_taken_over(action: Action, everywhere: Action) -> None:
+def test_known_decisions_are_kept(action: Action, everywhere: Action) -> None:
     before = aside(1, action, LeftMissing(((0, 1),), NEWEST))
     plan = planned(before, policies=Policies(everywhere))
     assert not plan.blocked
@@ -113,7 +113,7 @@ def test_what_is_known_to_be_decided_is_taken_over(action: Action, everywhere: A
     assert note.startswith("2 of the records were quarantined or discarded with another")
 
 
-def test_of_a_topic_without_an_id_nothing_is_taken_over() -> None:
+def test_decisions_on_a_topic_without_an_id_are_not_kept() -> None:
     """It may be another topic by now, so it is refused."""
     rows = [row(offset) for offset in range(2)]
     world = World({PLACE: rows}, {(PLACE, n): SAFE for n in range(2)}, {PLACE: rows})
@@ -128,7 +128,7 @@ def test_of_a_topic_without_an_id_nothing_is_taken_over() -> None:
     assert (plan.taken, reasons(plan)) == ({}, ["2"])
 
 
-def test_an_export_holds_them_again() -> None:
+def test_an_export_contains_them_again() -> None:
     plan = planned(aside(1, left=LeftMissing(((0, 1),), NEWEST)), policies=Policies(Action.EXPORT))
     assert [line.due.records for line in plan.acting] == [4]
     assert not plan.taken
@@ -145,7 +145,7 @@ def test_an_export_holds_them_again() -> None:
         pytest.param(LeftMissing(((7, 9),), NEWEST), 0, [], id="elsewhere"),
     ],
 )
-def test_a_record_that_nobody_decided_on_is_never_taken_for_one(
+def test_an_undecided_record_never_counts_as_decided(
     left: LeftMissing, taken: int, among: list[str]
 ) -> None:
     plan = planned(aside(3, left=left))
@@ -153,7 +153,7 @@ def test_a_record_that_nobody_decided_on_is_never_taken_for_one(
     assert reasons(plan) == among
 
 
-def test_what_is_taken_over_is_noted_although_nothing_is_left_to_do() -> None:
+def test_kept_decisions_are_recorded_even_without_work() -> None:
     world = one_of_two()
     plan = world.plan(copies())
     assert (plan.acting, list(plan.noted), plan.writes) == ((), [RecordSet(PLACE, SAFE)], True)

@@ -66,9 +66,7 @@ def test_named_topics_are_the_only_ones() -> None:
         check_names(found, ["a"])
 
 
-def test_where_the_order_of_a_partition_counts_everything_behind_something_newer_conflicts() -> (
-    None
-):
+def test_with_order_by_partition_all_older_records_conflict() -> None:
     found = parse_policies(Action.COPY, (), Action.QUARANTINE, per_partition=True)
     assert found.of("a", found.out_of_order(UNKEYED, True)) is Action.QUARANTINE
     assert found.of("a", found.out_of_order(UNKEYED, False)) is Action.COPY
@@ -82,7 +80,7 @@ def moved(seen: World, **log: int) -> set[Precheck]:
     return {o.precheck for o in blockers(seen.gap, seen.gap.partitions, changed, {})}
 
 
-def test_a_result_is_stale_once_the_source_moved() -> None:
+def test_a_result_is_stale_once_the_source_changed() -> None:
     seen = world(SAFE, SAFE)
     assert moved(seen, end=2) == set()
     assert moved(seen, end=3) == {Precheck.SOURCE_MOVED}
@@ -119,9 +117,7 @@ def key(result: str = "g1") -> Key:
         ({key("g2"): Progress("s", "t", (Segment(Action.DISCARD, 0, 1, 1),))}, set()),
     ],
 )
-def test_what_earlier_runs_left_to_know(
-    kept: dict[Key, Progress], prechecks: set[Precheck]
-) -> None:
+def test_evidence_of_earlier_runs(kept: dict[Key, Progress], prechecks: set[Precheck]) -> None:
     seen = world(SAFE)
     (partition,) = seen.gap.partitions
     partition = replace(partition, target_range=OffsetRange(0, 5))
@@ -131,7 +127,7 @@ def test_what_earlier_runs_left_to_know(
     assert {o.precheck for o in blockers(seen.gap, [partition], reader, kept)} == prechecks
 
 
-def test_a_target_that_ends_earlier_than_it_did_is_refused() -> None:
+def test_a_target_with_a_lower_end_is_refused() -> None:
     seen = world(SAFE)
     partition = replace(seen.gap.partitions[0], target_range=OffsetRange(0, 5))
     (found,) = blockers(seen.gap, [partition], seen.reader(), {})
@@ -147,7 +143,7 @@ def test_a_target_that_ends_earlier_than_it_did_is_refused() -> None:
         (("s", "old"), ["topic orders on the target was recreated: its id was old"]),
     ],
 )
-def test_topics_that_were_made_anew_are_told_by_their_ids(
+def test_recreated_topics_are_recognized_by_their_ids(
     told: tuple[str, str], reasons: list[str]
 ) -> None:
     seen = world(SAFE)
@@ -158,7 +154,7 @@ def test_topics_that_were_made_anew_are_told_by_their_ids(
     assert {o.precheck for o in found} <= {Precheck.RECREATED}
 
 
-def test_what_is_not_complete_blocks_everything_unless_somebody_says_why_not() -> None:
+def test_an_incomplete_result_blocks_unless_overridden() -> None:
     seen = world(SAFE)
     seen.not_compared = ("orders-3: no leader",)
     assert seen.plan(copies()).blocked
@@ -169,7 +165,7 @@ def test_what_is_not_complete_blocks_everything_unless_somebody_says_why_not() -
     assert (overridden.blocked, len(overridden.acting)) == ((), 1)
 
 
-def test_conflicting_records_are_refused_until_somebody_decides() -> None:
+def test_conflicting_records_are_refused_without_a_decision() -> None:
     plan = world(SAFE, CONFLICTING, UNKEYED).plan(Policies(Action.COPY))
     assert {ln.record_set.order: ln.precheck for ln in plan.lines} == {
         SAFE: None,
@@ -179,7 +175,7 @@ def test_conflicting_records_are_refused_until_somebody_decides() -> None:
     assert [line.record_set.order for line in plan.acting] == [SAFE, UNKEYED]
 
 
-def test_records_without_a_time_are_not_copied_where_the_time_counts() -> None:
+def test_records_without_a_timestamp_are_not_copied_if_it_matters() -> None:
     seen = world(SAFE)
     untimed = [(0, 0, b"k", b"v", ())]
     seen.held = seen.every = {PLACE: untimed}
@@ -200,7 +196,7 @@ def test_a_target_topic_that_is_missing_is_refused_for_copies_only() -> None:
         assert plan.lines[0].precheck is precheck
 
 
-def test_another_record_at_a_wanted_offset_ends_the_run() -> None:
+def test_another_record_at_an_expected_offset_ends_the_run() -> None:
     seen = world(SAFE, SAFE)
     seen.held = {PLACE: [row(0), row(1, key=b"other")]}
     with pytest.raises(Stopped, match="record at offset 1 is not the one"):
@@ -208,7 +204,7 @@ def test_another_record_at_a_wanted_offset_ends_the_run() -> None:
     assert seen.target.offsets(PLACE) == []
 
 
-def test_few_ranges_hold_all_offsets() -> None:
+def test_few_ranges_cover_all_offsets() -> None:
     assert ranges_of([1, 2, 500, 5000], 0) == [OffsetRange(1, 501), OffsetRange(5000, 5001)]
     assert ranges_of([1, 2, 500], 2) == [OffsetRange(2, 501)]
     ragged = ranges_of(range(0, 40_000_000, 2_000), 0)
@@ -222,7 +218,7 @@ def test_few_ranges_hold_all_offsets() -> None:
     st.lists(st.tuples(st.integers(1, 5_000), st.integers(1, 12_000)), max_size=2),
     st.integers(0, 100_000),
 )
-def test_ranges_hold_every_offset_and_begin_where_they_may(
+def test_ranges_cover_every_offset(
     steps: list[int], dense: list[tuple[int, int]], start: int
 ) -> None:
     offsets = list(accumulate(steps))
@@ -246,7 +242,7 @@ def gap_json(**changes: Any) -> dict[str, Any]:
     return document
 
 
-def test_a_result_is_the_same_wherever_it_lies() -> None:
+def test_a_result_is_independent_of_its_folder() -> None:
     first = read_gap(json.dumps(gap_json()), "x")
     moved_on = read_gap(json.dumps({**gap_json(), "out": "there", "seconds": 2.0}), "y")
     assert first.id == moved_on.id
@@ -256,7 +252,7 @@ def test_a_result_is_the_same_wherever_it_lies() -> None:
         assert read_gap(json.dumps(gap_json(**change)), "x").partitions[0].newer_on_target
 
 
-def test_a_result_that_judged_by_partition_is_taken_at_its_word() -> None:
+def test_a_result_by_partition_is_used_as_it_is() -> None:
     for change in ({"only_on_target": 1}, {"ranges": [[0, 1]]}, {"ranges_total": 2}):
         told = gap_json(**change)
         told["order"]["within"] = "partition"
@@ -264,12 +260,12 @@ def test_a_result_that_judged_by_partition_is_taken_at_its_word() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": "drctl/gap/1"}', '{"schema": 1}'])
-def test_what_is_no_result_is_refused(text: str) -> None:
+def test_a_document_that_is_not_a_result_is_refused(text: str) -> None:
     with pytest.raises(Refused):
         read_gap(text, "x")
 
 
-def test_records_that_are_not_those_that_were_counted_are_refused() -> None:
+def test_records_other_than_those_counted_are_refused() -> None:
     seen = world(SAFE, SAFE)
     check_rows(seen.gap, seen.rows().tallies(), "x")
     fewer = world(SAFE)
@@ -277,7 +273,7 @@ def test_records_that_are_not_those_that_were_counted_are_refused() -> None:
         check_rows(seen.gap, fewer.rows().tallies(), "x")
 
 
-def test_the_document_names_every_guard_that_may_be_passed_over() -> None:
+def test_the_document_names_every_precheck_that_can_be_overridden() -> None:
     seen = world(SAFE)
     seen.overrides = dict.fromkeys(OVERRIDABLE, "known")
     plan = seen.plan(copies())
@@ -285,7 +281,7 @@ def test_the_document_names_every_guard_that_may_be_passed_over() -> None:
     assert {each["precheck"] for each in told["overrides"]} >= {"target-moved", "decided-before"}
 
 
-def test_the_document_fits_its_schema() -> None:
+def test_the_document_matches_its_schema() -> None:
     seen = world(SAFE, CONFLICTING)
     seen.not_compared = ("orders-3: no leader",)
     plan = seen.plan(Policies(Action.COPY))

@@ -33,7 +33,7 @@ def kept(
     return {Key(name, source, RecordSet(PLACE, order)): Progress(topic_id, "t", segments)}
 
 
-def test_what_is_kept_of_other_records_tells_nothing() -> None:
+def test_decisions_on_other_records_prove_nothing() -> None:
     assert left_missing_before(kept(EARLIER), FOUND) == {PLACE: (EARLIER,)}
     discarded = kept(LATER, action=Action.DISCARD, order=OrderVerdict.CONFLICTING, name="g2")
     assert left_missing_before({**kept(EARLIER), **discarded}, FOUND) == {PLACE: (EARLIER, LATER)}

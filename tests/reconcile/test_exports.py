@@ -102,7 +102,7 @@ def stand(state: Path, offsets: Mapping[RecordSet, tuple[int, ...]], through: in
     )
 
 
-def test_only_the_records_that_an_export_holds_count_as_exported(tmp_path: Path) -> None:
+def test_only_records_in_an_export_count_as_exported(tmp_path: Path) -> None:
     """The failback continues by emptying the cluster with the only copy."""
     of_orders, of_audit = part(ORDERS, 3, 4), part(AUDIT, 7)
     conflicting = part(ORDERS, 5, order=CONFLICTING)
@@ -115,7 +115,7 @@ def test_only_the_records_that_an_export_holds_count_as_exported(tmp_path: Path)
     assert results_exported(tmp_path) == {"r1"}
 
 
-def test_an_export_counts_as_long_as_its_files_are_whole(tmp_path: Path) -> None:
+def test_an_export_counts_while_its_files_are_intact(tmp_path: Path) -> None:
     wanted = part(ORDERS, 3, 4)
     folder = export(exports_of(tmp_path, "r1"), {wanted: (3, 4)})
     file, record_set = folder / "orders-0.jsonl", {wanted.record_set: (3, 4)}
@@ -133,7 +133,7 @@ def test_an_export_counts_as_long_as_its_files_are_whole(tmp_path: Path) -> None
     assert stand(tmp_path, record_set) == (2, {})
 
 
-def test_an_export_of_other_records_of_the_lane_does_not_count(tmp_path: Path) -> None:
+def test_an_export_of_other_records_does_not_count(tmp_path: Path) -> None:
     """A result recreated on another host has the name of the first one."""
     wanted = part(ORDERS, 3, 4)
     export(exports_of(tmp_path, "r1"), {wanted: (3, 4)})
@@ -144,9 +144,7 @@ def test_an_export_of_other_records_of_the_lane_does_not_count(tmp_path: Path) -
     assert not saved_record_sets(tmp_path / "other", "r1")
 
 
-def test_what_was_exported_before_a_part_was_done_otherwise_counts_and_not_the_reverse(
-    tmp_path: Path,
-) -> None:
+def test_an_export_counts_only_from_before_another_action(tmp_path: Path) -> None:
     record_set = RecordSet(ORDERS, SAFE)
     export(exports_of(tmp_path, "r1"), {part(ORDERS, 5, 6, after=4): (5, 6)})
     assert stand(tmp_path, {record_set: (3, 4, 5, 6)}, through=4) == (0, {"export": 2})
@@ -154,7 +152,7 @@ def test_what_was_exported_before_a_part_was_done_otherwise_counts_and_not_the_r
     assert stand(tmp_path, {record_set: (3, 4, 5, 6)}) == (4, {})
 
 
-def test_records_that_were_gone_are_not_said_to_be_exported(tmp_path: Path) -> None:
+def test_deleted_records_are_not_reported_as_exported(tmp_path: Path) -> None:
     wanted = part(ORDERS, 3, 4, 5)
     export(exports_of(tmp_path, "r1"), {wanted: (4, 5)})
     told = {"export": 2, "deleted before they were exported": 1}
@@ -175,7 +173,7 @@ def test_records_that_were_gone_are_not_said_to_be_exported(tmp_path: Path) -> N
         ),
     ],
 )
-def test_an_export_never_goes_for_another_one(
+def test_an_export_never_counts_for_another(
     tmp_path: Path, later: Mapping[ExportedSet, tuple[int, ...]], about: Mapping[str, Any], why: str
 ) -> None:
     out = export(tmp_path / "out", {part(ORDERS, 3, 4): (3, 4)})
@@ -190,7 +188,7 @@ def test_an_export_never_goes_for_another_one(
     assert {name: left.get(name) for name in before} == before
 
 
-def test_an_export_that_does_not_say_what_it_holds_stays(tmp_path: Path) -> None:
+def test_an_export_without_a_record_list_is_kept(tmp_path: Path) -> None:
     out = export(tmp_path / "out", {part(ORDERS, 3, 4): (3, 4)})
     told = json.loads((out / MANIFEST).read_text())
     del told["record_sets"]  # as drctl wrote it before
@@ -201,7 +199,7 @@ def test_an_export_that_does_not_say_what_it_holds_stays(tmp_path: Path) -> None
     assert offsets_in(out / "orders-0.jsonl") == [3, 4]
 
 
-def test_an_export_is_made_again_in_its_place_and_may_take_more_in(tmp_path: Path) -> None:
+def test_an_export_can_be_replaced_by_a_larger_one(tmp_path: Path) -> None:
     out = exports_of(tmp_path, "r1")
     both = {part(ORDERS, 3, 4): (3, 4), part(AUDIT, 7): (7,)}
     for again in ({part(ORDERS, 3, 4): (3, 4)}, both, both):
@@ -211,13 +209,13 @@ def test_an_export_is_made_again_in_its_place_and_may_take_more_in(tmp_path: Pat
     assert not out.with_name("r1-2").exists()
 
 
-def test_what_is_no_export_stays(tmp_path: Path) -> None:
+def test_other_files_are_kept(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("mine")
     with pytest.raises(Refused, match=r"letter\.txt"):
         ExportFolder(tmp_path, {}).begin([part(ORDERS, 3)])
 
 
-def test_nothing_counts_until_as_much_is_written_as_was_read(tmp_path: Path) -> None:
+def test_an_export_counts_only_once_complete(tmp_path: Path) -> None:
     writer = ExportFolder(tmp_path / "out", dict(ABOUT))
     writer.begin([part(ORDERS, 3, 4)])
     writer.add(Exported(ORDERS, "orders", (3, 5, None, None, ()), SAFE))
@@ -226,7 +224,7 @@ def test_nothing_counts_until_as_much_is_written_as_was_read(tmp_path: Path) -> 
     assert not (tmp_path / "out" / MANIFEST).exists()
 
 
-def test_a_run_says_what_its_export_holds() -> None:
+def test_a_run_reports_the_records_of_its_export() -> None:
     place = TopicPartition(T, 0)
     rows = [(offset, 5, b"k", b"v", ()) for offset in range(4)]
     verdicts = {(place, 0): SAFE, (place, 1): CONFLICTING, (place, 2): SAFE, (place, 3): SAFE}

@@ -52,14 +52,14 @@ exported = st.builds(
 
 
 @given(st.text(), st.lists(segments, max_size=3).map(tuple))
-def test_progress_comes_back_as_it_was(topic: str, done: tuple[Segment, ...]) -> None:
+def test_progress_survives_a_round_trip(topic: str, done: tuple[Segment, ...]) -> None:
     key = Key("g", "c", RecordSet(TopicPartition(topic, 1), OrderVerdict.SAFE))
     progress = Progress("s", "t", done)
     assert decode([encode(key, progress)]) == {key: progress}
 
 
 @pytest.mark.parametrize("key", [b"", b"{}", b'{"drctl":2}', b"[]"])
-def test_progress_of_others_is_not_guessed_at(key: bytes) -> None:
+def test_progress_of_others_is_ignored(key: bytes) -> None:
     with pytest.raises(Unknown):
         decode([(key, b"{}")])
 
@@ -75,14 +75,14 @@ def test_segments_of_one_action_become_one() -> None:
 
 
 @given(exported)
-def test_an_exported_record_comes_back_as_it_was(record: Exported) -> None:
+def test_an_exported_record_survives_a_round_trip(record: Exported) -> None:
     line = line_of(record)
     assert b"\n" not in line
     assert record_of(line) == record
 
 
 @pytest.mark.parametrize("line", [b"", b"{}", b"[]", b'{"headers": 1}'])
-def test_a_line_of_something_else_is_refused(line: bytes) -> None:
+def test_a_foreign_line_is_refused(line: bytes) -> None:
     with pytest.raises(ValueError, match=r".+"):
         record_of(line)
 
@@ -98,7 +98,7 @@ def part(records: int, place: TopicPartition) -> ExportedSet:
     )
 
 
-def test_an_export_is_for_its_owner_and_whole_or_not_there(tmp_path: Path) -> None:
+def test_an_export_is_private_and_atomic(tmp_path: Path) -> None:
     folder = tmp_path / "made" / "export"
     writer = ExportFolder(folder, {"link": "main"})
     all_of_them = [record(partition, offset) for offset in range(3) for partition in range(40)]
@@ -117,14 +117,14 @@ def test_an_export_is_for_its_owner_and_whole_or_not_there(tmp_path: Path) -> No
     assert [record_of(line) for line in lines] == [r for r in all_of_them if r.place.partition == 7]
 
 
-def test_a_record_that_is_named_twice_is_refused() -> None:
+def test_a_repeated_record_is_refused() -> None:
     row = ("orders", 0, 1, 2, None, 3, OrderVerdict.SAFE.value)
     with pytest.raises(Refused, match="twice"):
         TemporaryWantedRows([row, row])
 
 
 @given(st.text(), st.text(), COUNT, COUNT, st.integers(-(2**63), 2**63 - 1))
-def test_the_header_of_a_copy_is_that_of_its_format(
+def test_the_header_of_a_copy_matches_its_format(
     cluster: str, topic: str, partition: int, offset: int, timestamp_ms: int
 ) -> None:
     stamp = stamp_of(cluster, TopicPartition(topic, partition))
@@ -152,9 +152,7 @@ kept_rows = st.lists(
     kept_rows,
     st.dictionaries(st.sampled_from(list(OrderVerdict)), st.integers(-1, 16_400), min_size=1),
 )
-def test_rows_come_back_in_order_whatever_order_they_came_in(
-    rows: list[GapRow], through: dict[OrderVerdict, int]
-) -> None:
+def test_rows_are_returned_in_order(rows: list[GapRow], through: dict[OrderVerdict, int]) -> None:
     kept = TemporaryWantedRows(rows)
     place = TopicPartition("orders", 1)
     record_sets: dict[RecordSet, list[GapRow]] = {}
@@ -191,7 +189,7 @@ def missing(offset: int, key: bytes | None = b"k") -> MissingRow:
     return MissingRow("orders", 3, offset, 1_700_000_000_123, key, 9, *told)
 
 
-def test_rows_come_back_from_the_files_of_a_gap_result(tmp_path: Path) -> None:
+def test_rows_are_read_from_a_gap_result(tmp_path: Path) -> None:
     rows = [missing(offset) for offset in range(25_000)] + [missing(25_000, None)]
     rows += [missing(25_001, b"")._replace(timestamp_ms=-1)]
     rows += [missing(25_002)._replace(timestamp_ms=253_402_300_799_999)]
@@ -209,7 +207,7 @@ def test_files_that_are_missing_or_damaged_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_walk_that_is_left_unfinished_outlives_the_rows() -> None:
+def test_an_unfinished_iteration_stays_valid() -> None:
     rows = TemporaryWantedRows([("orders", 0, n, 2, None, 3, "safe") for n in range(9)])
     walk = rows.after(TopicPartition("orders", 0), {OrderVerdict.SAFE: 3})
     assert next(walk)[0] == 4

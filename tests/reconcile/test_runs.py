@@ -62,7 +62,7 @@ def execute(at: Site, clock: Hurried | None = None) -> tuple[RunState, Outcome, 
     return *run.start(plan, WHO), reader.result
 
 
-def test_all_of_it(site: NewSite) -> None:
+def test_a_complete_run(site: NewSite) -> None:
     at = site(world(SAFE, SAFE, SAFE))
     assert (at.plan().name, at.plan().basis["records"]) == (RECONCILE, "copy orders: 3")
     state, outcome, result = execute(at)
@@ -72,7 +72,7 @@ def test_all_of_it(site: NewSite) -> None:
     assert at.plan().steps == (), "nothing is left to be done"
 
 
-def test_what_is_refused_is_named_and_the_run_is_over(site: NewSite) -> None:
+def test_refused_records_are_named_and_the_run_ends(site: NewSite) -> None:
     at = site(world(SAFE, CONFLICTING, SAFE))
     state, outcome, result = execute(at)
     assert (outcome.status, outcome.over, state.status) == (Status.STOPPED, True, "stopped")
@@ -81,7 +81,7 @@ def test_what_is_refused_is_named_and_the_run_is_over(site: NewSite) -> None:
     assert at.world.target.offsets(PLACE) == [0, 2]
 
 
-def test_a_guard_stands_against_it(site: NewSite) -> None:
+def test_a_failed_precheck_blocks_it(site: NewSite) -> None:
     at = site(world(SAFE))
     plan = at.plan()
     at.world.not_compared = ("orders-3: no leader",)
@@ -93,7 +93,7 @@ def test_a_guard_stands_against_it(site: NewSite) -> None:
     assert at.world.target.commits == 0
 
 
-def test_a_commit_without_an_answer_is_looked_at_first(site: NewSite) -> None:
+def test_an_unanswered_commit_is_read_back(site: NewSite) -> None:
     at = site(world(SAFE), steps=4, failing=Unknown("no answer"))
     notes = Notes(Quiet())
     run, _ = engine(at, notes)
@@ -121,7 +121,7 @@ def test_killed_at_any_call_a_resume_does_each_record_once(site: NewSite, steps:
     assert at.world.target.offsets(PLACE) == [0, 1, 2, 3]
 
 
-def test_ctrl_c_stops_after_what_is_committed_and_a_resume_continues(site: NewSite) -> None:
+def test_ctrl_c_stops_after_a_commit_and_a_resume_continues(site: NewSite) -> None:
     at, notes, clock = site(world(*[SAFE] * 4)), Notes(Quiet()), Hurried()
     run, _ = engine(at, notes, clock)
 
@@ -137,7 +137,7 @@ def test_ctrl_c_stops_after_what_is_committed_and_a_resume_continues(site: NewSi
     assert at.world.target.offsets(PLACE) == [0, 1, 2, 3]
 
 
-def test_where_its_gap_result_is_not_nothing_is_done_and_the_run_stays(site: NewSite) -> None:
+def test_without_its_gap_result_nothing_is_done_and_the_run_stays_open(site: NewSite) -> None:
     at, notes = site(world(SAFE, SAFE, SAFE), steps=5), Notes(Quiet())
     run, _ = engine(at, notes)
     with pytest.raises(Killed):
@@ -148,7 +148,7 @@ def test_where_its_gap_result_is_not_nothing_is_done_and_the_run_stays(site: New
     assert "not on this host" in outcome.message
 
 
-def test_a_resume_names_what_is_given_up(site: NewSite) -> None:
+def test_a_resume_names_discarded_records(site: NewSite) -> None:
     at = site(world(SAFE))
     (step,) = at.plan().steps
     given = {**step.settings, "topics": ["orders=discard"], "policy": None}

@@ -121,7 +121,7 @@ def against(plan: ReconcilePlan) -> list[tuple[Precheck, int | None]]:
     return [(o.precheck, o.place.partition if o.place else None) for o in plan.blocked]
 
 
-def test_a_record_that_came_since_is_not_written_again() -> None:
+def test_a_record_that_arrived_since_is_not_copied_again() -> None:
     plan = Stage({0: [at(10, wanted(3))]}).plan()
     assert against(plan) == [(Precheck.ALREADY_ON_TARGET, 0)]
     assert "offset 3 was missing and is now on the target" in plan.blocked[0].reason
@@ -141,7 +141,7 @@ def test_a_record_that_came_since_is_not_written_again() -> None:
         (at(10, copy(wanted(3), "elsewhere")), [(Precheck.TARGET_MOVED, 0)]),
     ],
 )
-def test_only_newer_records_of_the_keys_that_are_copied_stand_against_it(
+def test_only_newer_records_of_copied_keys_block(
     came: Row, prechecks: list[tuple[Precheck, int]]
 ) -> None:
     plan = Stage({0: [came]}).plan()
@@ -149,7 +149,7 @@ def test_only_newer_records_of_the_keys_that_are_copied_stand_against_it(
     assert NOTE in plan.notes[-1]
 
 
-def test_records_behind_something_newer_are_counted_and_may_be_copied_for_a_reason() -> None:
+def test_older_records_are_counted_and_can_be_copied_with_a_reason() -> None:
     stage = Stage({1: [at(9 + n, wanted(n), value=b"new") for n in (1, 2)]})
     (moved,) = stage.plan().blocked
     assert (moved.precheck, moved.place) == (Precheck.TARGET_MOVED, OTHER)
@@ -161,7 +161,7 @@ def test_records_behind_something_newer_are_counted_and_may_be_copied_for_a_reas
     assert plan.appended.newer == {OTHER: 2}
 
 
-def test_what_is_not_copied_into_the_order_of_its_key_needs_no_order() -> None:
+def test_records_that_are_not_copied_need_no_order() -> None:
     newer, there = at(10, wanted(3), value=b"new"), at(11, wanted(4))
     assert against(Stage({0: [newer]}).plan(copies(Action.QUARANTINE))) == []
     assert against(Stage({0: [newer, there]}).plan(copies(Action.QUARANTINE))) == [
@@ -174,7 +174,7 @@ def test_what_is_not_copied_into_the_order_of_its_key_needs_no_order() -> None:
     assert exported.read == []
 
 
-def test_where_the_order_of_a_partition_counts_whatever_is_newer_does() -> None:
+def test_with_order_by_partition_any_newer_record_blocks() -> None:
     late = {0: [at(10, wanted(3), key=None, value=b"new")]}
     (moved,) = Stage(late, per_partition=True).plan().blocked
     assert moved.reason.startswith("4 of the records"), "the fifth is newer itself"
@@ -182,7 +182,7 @@ def test_where_the_order_of_a_partition_counts_whatever_is_newer_does() -> None:
     assert against(Stage(late, per_partition=True, newer=True).plan(both)) == []
 
 
-def test_records_without_a_key_are_known_again_and_have_no_order() -> None:
+def test_records_without_a_key_are_recognized_and_have_no_order() -> None:
     plain = [at(n, wanted(n), key=None) for n in range(5)]
     stage = Stage({0: [at(10, wanted(3), key=None)]}, (UNKEYED,) * 5)
     stage.world.every = stage.world.held = {PLACE: plain, OTHER: plain}
@@ -198,7 +198,7 @@ def test_records_without_a_key_are_known_again_and_have_no_order() -> None:
     assert against(stage.plan()) == [(Precheck.ALREADY_ON_TARGET, 0)]
 
 
-def test_where_the_target_keeps_its_own_time_no_time_counts() -> None:
+def test_with_append_times_timestamps_do_not_count() -> None:
     own = {"message.timestamp.type": "LogAppendTime"}
     there = at(10, wanted(3), time=1)
     assert against(Stage({0: [there]}, config=own).plan()) == [(Precheck.ALREADY_ON_TARGET, 0)]
@@ -206,7 +206,7 @@ def test_where_the_target_keeps_its_own_time_no_time_counts() -> None:
     assert against(Stage({0: [newer]}, config=own).plan()) == [(Precheck.TARGET_MOVED, 0)]
 
 
-def test_a_copy_may_be_in_any_partition_where_replication_does_not_keep_them() -> None:
+def test_repartitioned_copies_may_be_anywhere() -> None:
     assert against(Stage({1: [at(10, wanted(3))]}).plan()) == [(Precheck.ALREADY_ON_TARGET, 1)]
     rows = {1: [at(10, wanted(3))]}
     anywhere = Stage(rows, by_partition=False).plan()
@@ -216,7 +216,7 @@ def test_a_copy_may_be_in_any_partition_where_replication_does_not_keep_them() -
     assert "does not cover partitions 2, 3" in more.reason
 
 
-def test_what_cannot_be_looked_through_is_unknown_and_what_was_seen_counts() -> None:
+def test_unread_records_are_unknown_and_read_ones_count() -> None:
     (silent, _) = Stage({0: [at(10, wanted(3), key=b"x")]}, fails=True).plan().blocked
     assert silent.precheck is Precheck.TARGET_UNREAD
     assert "cannot be read: a broker is silent" in silent.reason
@@ -230,7 +230,7 @@ def test_what_cannot_be_looked_through_is_unknown_and_what_was_seen_counts() -> 
     assert "deleted offsets 10 to 10 since" in lost.reason
 
 
-def test_open_transactions_are_waited_for_before_anything_is_written() -> None:
+def test_open_transactions_are_awaited_before_any_write() -> None:
     stage = Stage({0: [at(10, wanted(1), key=b"x"), at(11, wanted(3))]}, open=1, partitions=1)
     first = stage.plan(last=False)
     assert first.blocked == ()
@@ -239,13 +239,13 @@ def test_open_transactions_are_waited_for_before_anything_is_written() -> None:
     assert stage.read == [(0, 10, 11), (0, 11, 12)], "a second look goes on"
 
 
-def test_a_target_that_has_not_grown_is_not_read() -> None:
+def test_an_unchanged_target_is_not_read() -> None:
     stage = Stage({})
     plan = stage.plan()
     assert (plan.blocked, plan.notes, stage.read) == ((), (), [])
 
 
-def test_little_is_held_of_what_came(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_for_new_records_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(target_changes, "MOST_SUSPECTS", 1)
     monkeypatch.setattr(target_changes, "MOST_KEYS", 2)
     came = [at(10 + n, wanted(n), value=b"new") for n in range(4)]

@@ -39,7 +39,7 @@ def suite_of(of: Result) -> Element:
     return junit.suite_of(drill_to_junit(of))
 
 
-def test_it_is_red_exactly_where_the_exit_code_is_not_0() -> None:
+def test_it_fails_exactly_if_the_exit_code_is_not_0() -> None:
     seen = set()
     for each in every():
         suite = suite_of(each)
@@ -54,7 +54,7 @@ def test_it_is_red_exactly_where_the_exit_code_is_not_0() -> None:
     }  # fmt: skip
 
 
-def test_it_is_what_the_common_schemas_allow() -> None:
+def test_it_matches_the_common_schemas() -> None:
     bad = "\x1b[2J<b>&\u202e"
     hostile = result(
         steps=(*STEPS, StepTime(bad, bad, "failed", 0.0, bad)),
@@ -66,7 +66,7 @@ def test_it_is_what_the_common_schemas_allow() -> None:
     assert int(suite_of(hostile).attrib["tests"]) == 3 + 4
 
 
-def test_what_was_measured_is_in_it() -> None:
+def test_it_has_the_measurements() -> None:
     found = {
         each.attrib["name"]: each.attrib["value"]
         for each in suite_of(result(measures=GOOD)).iter("property")
@@ -75,7 +75,7 @@ def test_what_was_measured_is_in_it() -> None:
 
 
 @pytest.mark.parametrize("status", Became)
-def test_every_end_of_a_step_is_known(status: Became) -> None:
+def test_every_result_of_a_step_is_covered(status: Became) -> None:
     suite = suite_of(result(steps=(replace(STEPS[0], status=status.value),)))
     red = status not in (
         Became.DONE, Became.OUTSTANDING, Became.SKIPPED, Became.ROLLED_BACK, Became.NOT_STARTED,

@@ -43,7 +43,7 @@ def test_every_drill_is_in_the_picture_once(seconds: list[float | None]) -> None
 
 @settings(max_examples=examples(40))
 @given(st.lists(st.integers(0, 10**6), min_size=2, max_size=12))
-def test_more_never_lies_lower(counts: list[int]) -> None:
+def test_larger_values_are_never_drawn_lower(counts: list[int]) -> None:
     found = trend(nightly(*({"missing": each} for each in counts)))
     assert found is not None
     points = found.charts[1].points
@@ -51,24 +51,24 @@ def test_more_never_lies_lower(counts: list[int]) -> None:
         assert all((a.y <= b.y) or more < less for b, less in zip(points, counts, strict=True))
 
 
-def test_no_line_is_drawn_over_a_drill_that_measured_nothing() -> None:
+def test_drills_without_a_measurement_interrupt_the_line() -> None:
     found = trend(nightly({}, {"rto_s": None, "verdict": Verdict.DIED}, {}, {}))
     assert found is not None
     assert len(found.charts[0].lines) == 1
     assert found.charts[0].missing[0].tone == "incomplete"
 
 
-def test_only_drills_like_the_newest_make_a_trend() -> None:
+def test_only_comparable_drills_make_a_trend() -> None:
     drills = nightly({}, {"link": "other"}, {"inject": "kill-source"}, {})
     assert comparable(drills) == (drills[0], drills[3])
 
 
-def test_nothing_gives_no_picture() -> None:
+def test_no_drills_make_no_picture() -> None:
     assert trend([]) is None
 
 
 @pytest.mark.parametrize("verdict", Verdict)
-def test_the_page_says_how_the_newest_went(verdict: Verdict) -> None:
+def test_the_page_shows_the_newest_result(verdict: Verdict) -> None:
     reasons = () if verdict is Verdict.PASSED else ("RTO 90.0 s is above 60 s",)
     page = render(nightly({}, {"verdict": verdict, "reasons": reasons}))
     told = verdict not in (Verdict.PASSED, Verdict.DIED)
@@ -79,7 +79,7 @@ def test_the_page_says_how_the_newest_went(verdict: Verdict) -> None:
     assert not re.search(r"<script|<link|<img|@import|url\((?!#)|https?://", page)
 
 
-def test_hostile_texts_stay_texts() -> None:
+def test_hostile_texts_are_escaped() -> None:
     bad = {"link": HOSTILE, "inject": HOSTILE, "mode": HOSTILE, "reasons": (HOSTILE,)}
     page = render(nightly(bad, {**bad, "rto_s": None, "missing": None, "verdict": Verdict.DIED}))
     assert "<script" not in page

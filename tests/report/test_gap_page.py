@@ -17,7 +17,7 @@ every = pytest.mark.parametrize("make", gaps.EVERY.values(), ids=gaps.EVERY)
 
 
 @every
-def test_the_page_says_what_the_words_say(make: Callable[[], GapResult]) -> None:
+def test_the_page_agrees_with_the_text(make: Callable[[], GapResult]) -> None:
     result = make()
     text = Document(gap_page(make)).text
     assert verdict(result) in text
@@ -38,7 +38,7 @@ def test_null_empty_and_the_words_null_and_empty_look_different() -> None:
     assert "<bdi><code>null</code></bdi>" in page
 
 
-def test_what_is_left_out_is_counted() -> None:
+def test_omitted_rows_are_counted() -> None:
     text = Document(gap_page(gaps.vast)).text
     for words in (
         "and 9,975 more partitions in .drctl/gap/20260305T142007Z/gap.json",

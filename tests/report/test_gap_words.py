@@ -138,12 +138,12 @@ def test_misplaced_records_are_named() -> None:
     assert "2 unreplicated records are on secondary, but in another partition." in facts(misplaced)
 
 
-def test_order_that_was_not_checked_is_said_to_be_unknown() -> None:
+def test_unchecked_order_is_reported_as_unknown() -> None:
     assert any("--order" in line for line in unknown(gaps.nothing_missing()))
     assert order_lines(gaps.nothing_missing())[-1].count is None
 
 
-def test_a_smaller_scope_is_said_to_leave_something_out() -> None:
+def test_a_limited_scope_is_reported_as_incomplete() -> None:
     window = Window("orders", 0, 90, 80, 95, "connector mm2 reports offset 94 as copied", 5, False)
     tail = gaps.result(gaps.topic("orders", gaps.gap(0, 10, 1, window=window)), scope="tail")
     said = " ".join(unknown(tail))
@@ -152,7 +152,7 @@ def test_a_smaller_scope_is_said_to_leave_something_out() -> None:
     assert "before the tail" not in " ".join(unknown(gaps.result(gaps.topic("orders", whole))))
 
 
-def test_what_the_ledger_knew_is_said() -> None:
+def test_the_ledgers_part_is_reported() -> None:
     gone = (Forgotten("orders", "target", 1, "the log was truncated"),)
     use = LedgerUse(
         "ledger.db", 1_000_000, 0, kept=False, forgotten=gone, why_not="another run wrote to it"
@@ -183,7 +183,7 @@ def test_every_total_is_explained() -> None:
     assert all(line.meaning for line in total_lines(result))
 
 
-def test_parts_not_compared_stand_together_by_reason() -> None:
+def test_uncompared_parts_are_grouped_by_reason() -> None:
     reason = "no leader on primary"
     parts = [NotCompared("orders", n, reason) for n in (3, 0, 1, 2, 7)]
     (spot,) = uncompared_parts(replace(gaps.one_record(), not_compared=tuple(parts)))

@@ -19,7 +19,7 @@ def lines(what: RenderableType) -> list[str]:
     return [" ".join(line.split()) for line in drawn(what, width=2_000).splitlines()]
 
 
-def test_a_plan_lists_what_is_refused_and_ends_with_the_command() -> None:
+def test_a_plan_lists_refusals_and_ends_with_the_command() -> None:
     standing = cluster()
     standing.join("b")
     shown = lines(plan_table(plan_of(standing, WANTED), EXECUTE))
@@ -39,7 +39,7 @@ def test_a_plan_without_a_change() -> None:
     assert EXECUTE not in shown
 
 
-def test_a_result_lists_what_was_not_written_first_and_how_to_undo() -> None:
+def test_a_result_lists_failures_first_and_the_undo_command() -> None:
     standing = cluster()
     standing.join("b")
     result = execute(standing, plan_of(standing, WANTED)).result

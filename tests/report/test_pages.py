@@ -41,7 +41,7 @@ def test_the_times_of_old_records_are_dates() -> None:
 
 @pytest.mark.slow
 @every
-def test_the_page_is_whole_and_names_nothing_outside_itself(name: str) -> None:
+def test_the_page_is_complete_and_self_contained(name: str) -> None:
     document = Document(PAGES[name]())
     assert document.open == []
     active = {"script", "img", "iframe", "link", "object", "embed", "base", "form"}
@@ -62,7 +62,7 @@ def test_no_address_no_invisible_character_and_under_a_megabyte(name: str) -> No
 
 
 @pytest.mark.parametrize("name", ["gap one_record", "run done", "drills"])
-def test_the_policy_allows_this_style_and_nothing_else(name: str) -> None:
+def test_the_content_policy_allows_only_this_style(name: str) -> None:
     page = PAGES[name]()
     found = re.search(r"<style>(.*?)</style>", page, re.DOTALL)
     assert found

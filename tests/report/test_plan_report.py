@@ -62,7 +62,7 @@ def test_the_document_of_a_plan() -> None:
     assert made["execute"] == EXECUTE
 
 
-def test_a_plan_comes_back_from_its_document() -> None:
+def test_a_plan_survives_its_document() -> None:
     plan = runs.planned(overrides={"alive": "it is a drill"})
     made = document(plan)
     steps = made["steps"]
@@ -72,12 +72,12 @@ def test_a_plan_comes_back_from_its_document() -> None:
     assert steps[2]["rollback"] == "remove exactly the rules that were added"
 
 
-def test_the_same_plan_is_the_same_text_whoever_asked_first() -> None:
+def test_equal_plans_have_equal_texts() -> None:
     plan = runs.planned()
     assert json.dumps(document(plan)) == json.dumps(document(plan, FINDINGS[::-1]))
 
 
-def test_a_plan_that_breaks_a_rule_is_refused_by_order() -> None:
+def test_a_plan_that_breaks_an_ordering_rule_is_refused() -> None:
     plan = runs.planned()
     broken = replace(plan, steps=tuple(s for s in plan.steps if s.id != "fence-producers"))
     refused = document(broken, ())["refused"]
@@ -101,7 +101,7 @@ def test_the_rows_of_the_steps() -> None:
     assert opening.id == "enable-writes"
 
 
-def test_the_rows_of_the_guards_are_the_worst_first() -> None:
+def test_precheck_rows_are_worst_first() -> None:
     rows = precheck_rows(FINDINGS, {"alive": "it is a drill"})
     told = [(row.status.value, row.check, row.overridden, row.against) for row in rows]
     assert told == [
@@ -115,7 +115,7 @@ def test_the_rows_of_the_guards_are_the_worst_first() -> None:
     assert prechecks_in_words((), {}) == "none"
 
 
-def test_what_was_not_checked_is_against_the_failover_that_rests_on_it() -> None:
+def test_unchecked_prechecks_block_a_failover_that_needs_them() -> None:
     name = next(
         name
         for name, check_ in PRECHECKS.items()
@@ -128,7 +128,7 @@ def test_what_was_not_checked_is_against_the_failover_that_rests_on_it() -> None
     assert [row.against for row in precheck_rows(unseen, {}, Mode.UNPLANNED)] == [False]
 
 
-def test_what_to_type() -> None:
+def test_suggested_commands() -> None:
     plan = runs.planned(overrides={"alive": "it is a drill"})
     lagging = tuple(replace(f, check="replication-lag") for f in FINDINGS if f.check == "lag")
     assert next_actions(plan, lagging, (), EXECUTE) == (
@@ -194,7 +194,7 @@ def test_how_clients_leave_is_part_of_the_plan() -> None:
     assert leaving_lines(plan)[1] == f"switch-endpoint-1: {by_step['switch-endpoint-1']}"
 
 
-def test_a_plan_that_moves_nobody_says_so() -> None:
+def test_a_plan_that_moves_no_clients_says_so() -> None:
     plan = runs.planned()
     still = replace(plan, steps=tuple(s for s in plan.steps if s.kind != "switch-endpoint"))
     first, *others = leaving_rows(still)
@@ -209,7 +209,7 @@ def test_a_plan_that_moves_nobody_says_so() -> None:
     assert leaving_rows(closed) == ()
 
 
-def test_a_plan_of_an_older_drctl_does_not_say_how_they_leave() -> None:
+def test_a_plan_of_an_older_drctl_does_not_describe_clients() -> None:
     plan = runs.planned()
     old = ("number", "kind", "to")
     steps = (
@@ -224,7 +224,7 @@ def test_a_plan_of_an_older_drctl_does_not_say_how_they_leave() -> None:
     ]
 
 
-def test_what_is_lost_is_said_beside_the_plan() -> None:
+def test_the_loss_is_shown_with_the_plan() -> None:
     plan = runs.unplanned()
     why = Figure(12, "seen"), Figure(1240, "alive"), Figure(3100, "until now")
     loss = Loss(LossRange(*why), 4.5, 9.0, "about 1,240\nrecords", ("a heartbeat\x1b[2J",))

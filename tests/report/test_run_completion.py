@@ -75,7 +75,7 @@ def told(ran: ReportData, folder: Path) -> ReportData:
     return completed(ran, gap_results(folder, ran.until))
 
 
-def test_before_it_is_an_estimate_with_its_evidence(ran: ReportData, tmp_path: Path) -> None:
+def test_before_that_the_loss_is_an_estimate_with_evidence(ran: ReportData, tmp_path: Path) -> None:
     assert told(ran, tmp_path) is ran
     assert (ran.rpo.lost.numbers, ran.rpo.exact) == ((12, 1240, 3100), False)
     assert ran.topics == TOPICS
@@ -86,7 +86,7 @@ def test_before_it_is_an_estimate_with_its_evidence(ran: ReportData, tmp_path: P
         assert "What the loss estimate is based on" in shown
 
 
-def test_the_first_whole_comparison_makes_it_exact(ran: ReportData, tmp_path: Path) -> None:
+def test_the_first_complete_comparison_makes_it_exact(ran: ReportData, tmp_path: Path) -> None:
     keep(tmp_path, result(ran, 9000, 0), result(ran, 600, 1204), result(ran, 700, 1300))
     data = told(ran, tmp_path)
     assert (data.rpo.records, data.rpo.seconds, data.rpo.exact) == (1204, 3.5, True)
@@ -116,9 +116,7 @@ def test_the_first_whole_comparison_makes_it_exact(ran: ReportData, tmp_path: Pa
         assert "rests on" not in shown
 
 
-def test_without_the_time_of_one_of_them_nobody_says_how_long(
-    ran: ReportData, tmp_path: Path
-) -> None:
+def test_without_one_timestamp_there_is_no_duration(ran: ReportData, tmp_path: Path) -> None:
     found = result(ran, 600, 12)
     first, rest = found.topics
     timeless = replace(rest.partitions[0], counts=Counts(unreplicated=1))
@@ -129,7 +127,7 @@ def test_without_the_time_of_one_of_them_nobody_says_how_long(
     assert "by their own timestamps" not in data.rpo.how
 
 
-def test_nothing_left_behind_is_proven_too(ran: ReportData, tmp_path: Path) -> None:
+def test_no_loss_is_proven_too(ran: ReportData, tmp_path: Path) -> None:
     keep(tmp_path, result(ran, 600, 0))
     data = told(ran, tmp_path)
     assert (data.rpo.records, data.rpo.seconds, data.rpo.exact) == (0, 0.0, True)
@@ -137,9 +135,7 @@ def test_nothing_left_behind_is_proven_too(ran: ReportData, tmp_path: Path) -> N
     assert not any("left behind" in step.what for step in next_steps(data))
 
 
-def test_what_is_superseded_since_keeps_it_from_being_exact(
-    ran: ReportData, tmp_path: Path
-) -> None:
+def test_superseded_records_prevent_an_exact_number(ran: ReportData, tmp_path: Path) -> None:
     counts = Counts(unreplicated=1204, superseded=3, expired=1)
     keep(tmp_path, result(ran, 600, 1204, counts=counts))
     data = told(ran, tmp_path)
@@ -164,7 +160,7 @@ NOT_FITTING: Mapping[str, Mapping[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", NOT_FITTING)
-def test_what_does_not_fit_does_not_count(case: str, ran: ReportData, tmp_path: Path) -> None:
+def test_unrelated_results_do_not_count(case: str, ran: ReportData, tmp_path: Path) -> None:
     ran = replace(ran, ids={"primary": "kF2aPrimary", "secondary": "zQ9bSec"})
     changed = {"after_s": 600, **NOT_FITTING[case]}
     keep(tmp_path, result(ran, missing=7, **changed))
@@ -172,7 +168,7 @@ def test_what_does_not_fit_does_not_count(case: str, ran: ReportData, tmp_path: 
     assert completed(ran, gap_results(tmp_path)) is ran
 
 
-def test_a_run_whose_topics_nobody_noted_stays_as_it_is(ran: ReportData, tmp_path: Path) -> None:
+def test_a_run_without_topics_stays_unchanged(ran: ReportData, tmp_path: Path) -> None:
     keep(tmp_path, result(ran, 600, 7))
     assert told(replace(ran, topics=()), tmp_path).rpo.exact is False
 
@@ -187,7 +183,7 @@ def test_runs_that_need_no_completion(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"schema": "drctl/gap/2"}', '{"schema": "drctl/gap/1", "topics": 3}']
 )
-def test_what_is_no_result_is_passed_over(text: str, tmp_path: Path) -> None:
+def test_documents_that_are_not_results_are_ignored(text: str, tmp_path: Path) -> None:
     file = tmp_path / "gap" / "x" / "gap.json"
     file.parent.mkdir(parents=True)
     file.write_text(text, encoding="utf-8")
@@ -195,9 +191,7 @@ def test_what_is_no_result_is_passed_over(text: str, tmp_path: Path) -> None:
     assert list(gap_results(tmp_path / "nowhere")) == []
 
 
-def test_results_are_opened_only_where_they_can_be_young_enough(
-    ran: ReportData, tmp_path: Path
-) -> None:
+def test_only_recent_results_are_opened(ran: ReportData, tmp_path: Path) -> None:
     keep(tmp_path, result(ran, 600, 7), result(ran, 700, 8), result(ran, 5, 9))
     since = ran.until + timedelta(seconds=650)
     assert [each.result.totals.unreplicated for each in gap_results(tmp_path, since)] == [8]

@@ -50,14 +50,14 @@ ENDINGS = {
 
 
 @pytest.mark.parametrize("name", runs.EVERY)
-def test_how_each_run_stands(name: str) -> None:
+def test_the_status_of_each_run(name: str) -> None:
     data = runs.EVERY[name]().data
     code = data.ending.exit_code
     found = (data.ending.status, code and int(code), data.ending.step, data.writes)
     assert found == ENDINGS[name]
 
 
-def test_a_source_that_was_given_up_takes_no_writes_as_before() -> None:
+def test_an_abandoned_source_does_not_count_as_writable() -> None:
     precheck = Refused("records are not on the target", "wait")
     data = Run(runs.unplanned()).play({**GOOD, "preflight": Part(refuses=precheck, looks=3)}).data
     assert data.writes is Writes.AS_BEFORE
@@ -69,7 +69,7 @@ def test_a_source_that_was_given_up_takes_no_writes_as_before() -> None:
     assert told["Applications can write to"] == ("unknown", "primary is treated as lost")
 
 
-def test_a_planned_run_tells_rto_and_rpo() -> None:
+def test_a_planned_run_reports_rto_and_rpo() -> None:
     data = runs.done().data
     fence, last = _step(data, "fence-producers"), _step(data, "switch-endpoint-2")
     assert fence.started is not None
@@ -83,7 +83,7 @@ def test_a_planned_run_tells_rto_and_rpo() -> None:
     assert data.endpoints == (2, 2)
 
 
-def test_without_endpoints_the_rto_ends_where_the_target_was_seen_to_be_open() -> None:
+def test_without_endpoints_the_rto_ends_with_verified_writes() -> None:
     whole = runs.planned()
     steps = tuple(step for step in whole.steps if step.kind != "switch-endpoint")
     data = Run(replace(whole, steps=steps)).play(GOOD).data
@@ -91,7 +91,7 @@ def test_without_endpoints_the_rto_ends_where_the_target_was_seen_to_be_open() -
     assert "writes were enabled and verified (step enable-writes)" in data.rto.how
 
 
-def test_an_unplanned_run_tells_an_estimate_and_what_it_owes() -> None:
+def test_an_unplanned_run_reports_an_estimate_and_outstanding_actions() -> None:
     data = runs.outstanding().data
     assert (data.rpo.records, data.rpo.seconds, data.rpo.exact) == (1240, 4.5, False)
     assert data.rto.seconds is None
@@ -102,7 +102,7 @@ def test_an_unplanned_run_tells_an_estimate_and_what_it_owes() -> None:
     assert data.not_checked[0] == "primary did not answer before the first change"
 
 
-def test_an_unplanned_run_tells_its_time_to_recovery_from_the_command_on() -> None:
+def test_an_unplanned_run_counts_its_recovery_time_from_the_command() -> None:
     began = datetime.fromtimestamp(runs.BEGAN, UTC) - timedelta(seconds=7)
     who = {**runs.ADA, "commanded": began.isoformat()}
     data = Run(runs.unplanned()).play(runs.LOST, who).data
@@ -114,7 +114,7 @@ def test_an_unplanned_run_tells_its_time_to_recovery_from_the_command_on() -> No
     assert figures(data)[1].name == "RTO, since the command"
 
 
-def test_a_fence_that_worked_in_an_unplanned_run_is_measured_from() -> None:
+def test_an_effective_fence_of_an_unplanned_run_starts_the_measurement() -> None:
     script = {**runs.LOST, "fence-producers": Part("every broker (3) denies it", takes=2)}
     data = Run(runs.unplanned()).play(script).data
     assert data.rto.seconds is not None
@@ -122,7 +122,7 @@ def test_a_fence_that_worked_in_an_unplanned_run_is_measured_from() -> None:
     assert data.ending.exit_code is ExitCode.DONE
 
 
-def test_what_was_done_but_owes_is_done_and_owed() -> None:
+def test_a_completed_step_can_have_an_outstanding_action() -> None:
     offsets = replace(GOOD["commit-offsets"], outstanding="1 position was left out: a orders-0")
     data = Run(runs.planned()).play({**GOOD, "commit-offsets": offsets}).data
     step = _step(data, "commit-offsets")
@@ -130,7 +130,7 @@ def test_what_was_done_but_owes_is_done_and_owed() -> None:
     assert data.ending.exit_code is ExitCode.FOUND
 
 
-def test_what_was_taken_back_owes_nothing_and_tells_what_failed() -> None:
+def test_a_rolled_back_run_has_no_outstanding_action_and_names_the_failure() -> None:
     data = runs.rolled_back().data
     taken = [step.id for step in data.became(Became.ROLLED_BACK)]
     assert taken == ["fence-producers", "fence-consumers", "stop-replication"]
@@ -140,7 +140,7 @@ def test_what_was_taken_back_owes_nothing_and_tells_what_failed() -> None:
     assert (data.outstanding, data.positions, data.rto.seconds) == ({}, None, None)
 
 
-def test_what_could_not_be_taken_back_is_named() -> None:
+def test_failed_rollbacks_are_named() -> None:
     data = runs.half_back().data
     step = _step(data, "fence-producers")
     assert (step.became, step.items) == (Became.NOT_ROLLED_BACK, ("broker 2",))
@@ -149,7 +149,7 @@ def test_what_could_not_be_taken_back_is_named() -> None:
     assert data.rpo.how == "not measured: writes were not enabled on the target"
 
 
-def test_a_run_that_somebody_else_went_on_with() -> None:
+def test_a_run_resumed_by_someone_else() -> None:
     data = runs.resumed().data
     assert [(a.who, a.host, a.ending) for a in data.attempts] == [
         ("ada", "laptop-7", "no further journal entry at stop-replication"),
@@ -162,7 +162,7 @@ def test_a_run_that_somebody_else_went_on_with() -> None:
     assert sum(step.seconds or 0 for step in data.steps) == pytest.approx(worked, abs=0.02)
 
 
-def test_clocks_that_do_not_agree_give_no_rto_and_no_negative_time() -> None:
+def test_clock_skew_gives_no_rto_and_no_negative_time() -> None:
     dies = replace(GOOD["stop-replication"], takes=8, dies=True)
     run = Run(runs.planned()).play({**GOOD, "stop-replication": dies})
     data = run.rest(-3600).play(GOOD, runs.BOB).data
@@ -172,7 +172,7 @@ def test_clocks_that_do_not_agree_give_no_rto_and_no_negative_time() -> None:
     check(ReportDocument.of(data))
 
 
-def test_complaints_and_items_of_a_step_that_failed() -> None:
+def test_errors_and_items_of_a_failed_step() -> None:
     step = _step(runs.stopped().data, "switch-endpoint-1")
     assert step.errors == ("ns2.example.net: refused the update (REFUSED)",)
     assert len(step.items) == 2
@@ -180,7 +180,7 @@ def test_complaints_and_items_of_a_step_that_failed() -> None:
     assert runs.stopped().data.endpoints == (0, 2)
 
 
-def test_guards_overrides_ids_and_groups() -> None:
+def test_prechecks_overrides_ids_and_groups() -> None:
     data = runs.done().data
     assert [w.checked for w in data.warned] == [True, False, True]
     assert "endpoint-caches: dns: nobody can see how long clients keep an answer" in (
@@ -232,7 +232,7 @@ def test_an_entry_without_a_usable_time_is_a_damaged_journal(at: object) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("prepare", CASES, ids=lambda case: case.__name__)
-def test_the_report_says_of_every_crash_and_resume_what_the_engine_said(prepare: Prepare) -> None:
+def test_the_report_agrees_with_the_executor_after_every_crash(prepare: Prepare) -> None:
     for number in (*some(range(points(prepare))), 10**6):
         world = World()
         prepare(world)
@@ -257,7 +257,7 @@ def test_the_report_says_of_every_crash_and_resume_what_the_engine_said(prepare:
 
 
 @pytest.mark.parametrize("name", ["done", "outstanding", "half-back", "resumed", "stopped"])
-def test_every_beginning_of_a_journal_makes_a_sound_document(name: str) -> None:
+def test_every_prefix_of_a_journal_makes_a_valid_document(name: str) -> None:
     whole = runs.EVERY[name]().entries
     for length in range(1, len(whole) + 1):
         data = report_data(read_run(whole[:length]))
@@ -266,7 +266,7 @@ def test_every_beginning_of_a_journal_makes_a_sound_document(name: str) -> None:
             assert data.ending.status is RunStatus.NOT_ENDED
 
 
-def test_interruption_and_unknown_are_told_as_the_engine_tells_them() -> None:
+def test_interruption_and_unknown_agree_with_the_executor() -> None:
     stopped = World(stuck={"stop"}), Hurried(stop_after=1)
     for world, clock in (stopped, (World(unseen={"drain"}), Hurried())):
         notes = Notes(world)
@@ -276,7 +276,7 @@ def test_interruption_and_unknown_are_told_as_the_engine_tells_them() -> None:
         assert ending.exit_code is outcome.exit_code
 
 
-def test_the_facts_that_are_read_are_those_that_steps_write() -> None:
+def test_the_read_facts_are_those_that_steps_write() -> None:
     seen = CommitOffsets().verify(CommitIntent("b", (), 3, ("x",), 9), BLIND)
     run = Run(runs.planned()).play({**GOOD, "commit-offsets": Part(facts=to_json(seen.facts))})
     found = run.data.positions
@@ -284,7 +284,7 @@ def test_the_facts_that_are_read_are_those_that_steps_write() -> None:
     assert (found.same, found.rereads_at_most, found.left_out) == (3, 9, ("x",))
 
 
-def test_what_a_guard_could_not_look_at_is_read_from_what_preflight_writes() -> None:
+def test_unreadable_prechecks_are_taken_from_the_preflight_step() -> None:
     class Findings:
         def findings(self, mode: str) -> tuple[Finding, ...]:
             return (
@@ -306,7 +306,7 @@ def _step(data: ReportData, identity: str) -> StepReport:
     return next(step for step in data.steps if step.id == identity)
 
 
-def test_where_the_fence_fell_behind_the_opening_nobody_says_that_nothing_was_lost() -> None:
+def test_a_fence_lifted_after_writes_were_enabled_leaves_the_loss_unknown() -> None:
     switch, fence = GOOD["switch-endpoint-1"], GOOD["fence-producers"]
     killed = replace(switch, takes=10, dies=True)
     run = Run(runs.planned()).play({**GOOD, "switch-endpoint-1": killed})
@@ -321,7 +321,7 @@ def test_where_the_fence_fell_behind_the_opening_nobody_says_that_nothing_was_lo
     assert list(data.outstanding) == ["fence-producers"]
 
 
-def test_a_cause_that_kept_guards_from_looking_is_told_once_in_every_form() -> None:
+def test_a_shared_cause_of_unreadable_prechecks_is_reported_once() -> None:
     why = "cluster primary (h:9092) did not answer within 3 s: Connection refused"
     unseen = {"what": "cluster primary does not answer", "why": why, "checks": ["a", "b"]}
     script = {

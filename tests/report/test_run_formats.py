@@ -36,7 +36,7 @@ def test_every_case_is_used() -> None:
 
 
 @every
-def test_nothing_that_is_said_has_a_control_character(name: str) -> None:
+def test_no_text_has_a_control_character(name: str) -> None:
     data = runs.EVERY[name]().data
     texts = [verdict(data), *known(data), *unknown(data), *named(report(data), data)]
     for step in next_steps(data):
@@ -49,7 +49,7 @@ def test_nothing_that_is_said_has_a_control_character(name: str) -> None:
     assert [text for text in texts if not text.isprintable()] == []
 
 
-def test_markdown_of_hostile_names_is_text_and_nothing_else() -> None:
+def test_hostile_names_stay_text_in_markdown() -> None:
     text = run_markdown.render(runs.hostile().data)
     without_code = re.sub(r"(`+) .*? \1|`[^`]*`", "", text.replace("\\`", ""))
     assert "<" not in without_code
@@ -62,7 +62,7 @@ def test_markdown_of_hostile_names_is_text_and_nothing_else() -> None:
 
 
 @every
-def test_the_documents_fit_their_schemas(name: str) -> None:
+def test_the_documents_match_their_schemas(name: str) -> None:
     data = runs.EVERY[name]().data
     whole = check(ReportDocument.of(data))
     short = check(RunDocument.of(data, report="report.html"))
@@ -84,11 +84,11 @@ def test_the_documents_fit_their_schemas(name: str) -> None:
         ("lost", "unknown"),
     ],
 )
-def test_scripts_know_four_words(name: str, status: str) -> None:
+def test_scripts_get_one_of_four_results(name: str, status: str) -> None:
     assert RunDocument.of(runs.EVERY[name]().data).status == status
 
 
-def test_the_detail_of_a_step_names_every_item_and_complaint() -> None:
+def test_the_detail_of_a_step_names_every_item_and_error() -> None:
     steps = RunDocument.of(runs.stopped().data).to_json()["steps"]
     failed = next(step for step in steps if step["id"] == "switch-endpoint-1")
     assert failed["detail"] == (
@@ -102,19 +102,19 @@ def test_the_detail_of_a_step_names_every_item_and_complaint() -> None:
 
 
 @every
-def test_junit_is_what_the_common_schemas_allow(name: str) -> None:
+def test_junit_matches_the_common_schemas(name: str) -> None:
     data = runs.EVERY[name]().data
     cases = suite_of(junit(data)).findall("testcase")
     assert [c.attrib["name"] for c in cases] == [plain(step.id) for step in data.steps]
 
 
 @every
-def test_junit_is_red_wherever_the_exit_code_is_not_0(name: str) -> None:
+def test_junit_fails_if_the_exit_code_is_not_0(name: str) -> None:
     data = runs.EVERY[name]().data
     assert (reds(suite_of(junit(data))) == 0) == (data.ending.exit_code == 0)
 
 
-def test_junit_tells_failed_from_unknown_and_from_skipped() -> None:
+def test_junit_distinguishes_failed_unknown_and_skipped() -> None:
     def tags(name: str) -> dict[str, str]:
         suite = suite_of(junit(runs.EVERY[name]().data))
         return {c.attrib["name"]: c[0].tag for c in suite.iter("testcase") if len(c)}
@@ -128,7 +128,7 @@ def test_junit_tells_failed_from_unknown_and_from_skipped() -> None:
     assert tags("lost")["stop-replication"] == "error"
 
 
-def test_what_is_bad_stands_out_in_the_rows() -> None:
+def test_problems_are_marked_in_the_rows() -> None:
     bad = [row.id for row in report(runs.half_back().data).steps if row.bad]
     assert bad == ["fence-producers", "commit-offsets"]
     assert named(report(runs.outstanding().data), runs.outstanding().data) == (

@@ -21,7 +21,7 @@ HOME = {"failback": failback(failback_inputs()), "rebuild": rebuild(failback_inp
 
 
 @pytest.mark.parametrize("name", HOME)
-def test_a_way_home_that_is_done_leaves_its_own_replication_stopped(name: str) -> None:
+def test_a_completed_failback_leaves_reverse_replication_stopped(name: str) -> None:
     """It does not repeat a failover's suggestions: the cluster that clients left is not lost."""
     at_once = {step.id: Part(takes=0) for step in HOME[name].steps}
     data = Run(HOME[name]).play(at_once).data
@@ -29,7 +29,7 @@ def test_a_way_home_that_is_done_leaves_its_own_replication_stopped(name: str) -
     assert step.what.startswith(f"Keep the replication from {data.plan.source} to")
 
 
-def test_what_was_not_copied_is_part_of_the_answer_and_of_what_is_to_be_done() -> None:
+def test_unreplicated_records_are_in_the_answer_and_the_actions() -> None:
     done = {"copy": 984, "quarantine": 610, "discard": 1}
     at_once = {step.id: Part(takes=0) for step in HOME["failback"].steps}
     data = Run(HOME["failback"]).play({**at_once, "reconcile": Part(facts={"done": done})}).data
@@ -45,14 +45,14 @@ def test_what_was_not_copied_is_part_of_the_answer_and_of_what_is_to_be_done() -
 @pytest.mark.parametrize(
     ("name", "command"), [("failback", " --policy copy"), ("rebuild", " --rebuild --policy copy")]
 )
-def test_a_way_home_that_was_left_behind_is_planned_anew_as_it_was(name: str, command: str) -> None:
+def test_an_abandoned_failback_is_planned_again_unchanged(name: str, command: str) -> None:
     plan = HOME[name]
     dies = Part(takes=20, dies=True)
     run = Run(plan).play({plan.steps[2].id: dies}).leave("nobody can copy it")
     assert next_steps(run.data)[-1].command == f"drctl failback --link {plan.link}{command}"
 
 
-def test_what_was_filled_anew_for_its_order_says_so_and_is_planned_with_the_reason() -> None:
+def test_a_rebuild_for_order_is_planned_again_with_its_reason() -> None:
     plan, reason = HOME["rebuild"], "the old replicator ran, it's known"
     at_once = {step.id: Part(takes=0) for step in plan.steps}
     told = f"{plan.target} now has its records in the order of {plan.source}"
@@ -66,7 +66,7 @@ def test_what_was_filled_anew_for_its_order_says_so_and_is_planned_with_the_reas
     assert words[words.index("--override") + 1] == f"source-intact={reason}"
 
 
-def test_a_reason_that_names_another_way_home_stands_in_the_place_of_the_same_again() -> None:
+def test_a_reason_for_another_failback_replaces_the_same_plan() -> None:
     turned = replace(
         runs.rolled_back().data, rollback_reason="no: drctl failback --link main --rebuild"
     )
@@ -74,7 +74,7 @@ def test_a_reason_that_names_another_way_home_stands_in_the_place_of_the_same_ag
     assert next_steps(runs.rolled_back().data)[-1].command
 
 
-def test_what_is_owed_of_a_step_is_not_hidden_by_what_stands_of_it() -> None:
+def test_an_outstanding_action_is_not_hidden_by_remaining_changes() -> None:
     run = runs.lost()
     through = "primary may have taken records: it was not compared"
     at = datetime.fromtimestamp(run.clock.now(), UTC)
@@ -83,7 +83,7 @@ def test_what_is_owed_of_a_step_is_not_hidden_by_what_stands_of_it() -> None:
     assert told.startswith(f"{through}; in effect: fence producers on primary")
 
 
-def test_a_drain_that_stops_a_half_open_run_can_be_passed_over() -> None:
+def test_a_drain_that_stops_a_partly_enabled_run_can_be_overridden() -> None:
     data = runs.stopped().data
     stuck = {"became": Became.FAILED, "message": "1 record is not replicated yet"}
     steps = tuple(replace(s, **stuck) if s.id == "drain" else s for s in data.steps)
@@ -96,7 +96,7 @@ def test_a_drain_that_stops_a_half_open_run_can_be_passed_over() -> None:
     ]
 
 
-def test_a_way_home_that_turned_back_is_planned_anew_with_what_was_decided() -> None:
+def test_a_rolled_back_failback_is_planned_again_with_its_decisions() -> None:
     plan = HOME["failback"]
     said = {"policy": "copy", "topics": ["flights-orders=discard"], "conflicting": "quarantine"}
     steps = tuple(

@@ -19,7 +19,7 @@ every = pytest.mark.parametrize("name", runs.EVERY)
 
 
 @every
-def test_the_page_says_what_the_words_say(name: str) -> None:
+def test_the_page_agrees_with_the_text(name: str) -> None:
     data = runs.EVERY[name]().data
     text = letters(Document(run_page(name)).text)
     for said in (chip(data), verdict(data), *known(data), *unknown(data)):
@@ -54,12 +54,12 @@ def test_a_planned_run_shows_prechecks_groups_users_and_the_journal() -> None:
         assert words in text
 
 
-def test_what_is_left_out_is_counted() -> None:
+def test_omitted_rows_are_counted() -> None:
     text = Document(run_page("hostile")).text
     assert "and 10 more items; drctl report" in text
 
 
-def test_a_page_of_very_much_stays_small_and_counts_what_it_leaves_out() -> None:
+def test_a_large_page_stays_small_and_counts_omissions() -> None:
     page = render(runs.vast().data)
     assert len(page.encode()) < 200_000
     text = Document(page).text
@@ -98,7 +98,7 @@ def test_steps_follow_each_other_and_the_rto_spans_from_fence_to_endpoint() -> N
     assert shown.refused_for == "57.8 s"
 
 
-def test_a_long_absence_takes_little_room_and_is_marked() -> None:
+def test_a_long_interruption_is_shortened_and_marked() -> None:
     shown = picture(runs.resumed().data)
     assert shown is not None
     (cut,) = shown.cuts
@@ -108,7 +108,7 @@ def test_a_long_absence_takes_little_room_and_is_marked() -> None:
     assert ("not-running", "not running, not to scale") in shown.legend
 
 
-def test_what_was_taken_back_is_drawn_and_ends_the_time_without_writes() -> None:
+def test_a_rollback_is_drawn_and_ends_the_time_without_writes() -> None:
     shown = picture(runs.rolled_back().data)
     assert shown is not None
     assert shown.refused is not None
@@ -118,7 +118,7 @@ def test_what_was_taken_back_is_drawn_and_ends_the_time_without_writes() -> None
     assert shown.refused.x + shown.refused.width == pytest.approx(end, abs=0.01)
 
 
-def test_who_cannot_write_yet_is_told_so() -> None:
+def test_clients_that_cannot_write_yet_are_named() -> None:
     data = runs.interrupted().data
     shown = picture(data)
     assert shown is not None
@@ -127,7 +127,7 @@ def test_who_cannot_write_yet_is_told_so() -> None:
     assert shown.refused_for == "25.2 s so far"
 
 
-def test_a_run_that_took_no_time_has_no_picture() -> None:
+def test_a_run_without_duration_has_no_picture() -> None:
     nothing = runs.Part(looks=0, takes=0)
     run = runs.Run(runs.unplanned())
     data = run.play({step.id: nothing for step in run.plan.steps}).data

@@ -42,7 +42,7 @@ def test_hostile_names_stay_text(seen: Seen) -> None:
         assert not {"\u202e", "\u200b", "\x1b", "\x07", "\x00"} & set(str(page["text"]))
 
 
-def test_no_page_holds_or_asks_for_anything(pages: dict[str, str], seen: Seen) -> None:
+def test_no_page_stores_or_requests_anything(pages: dict[str, str], seen: Seen) -> None:
     for found, asked in seen.values():
         assert set(asked) == {"/", *pages}
         for page in found:

@@ -34,7 +34,7 @@ def seen(**changes: Any) -> Any:
     return judged(observed({**HEALTHY, "connectors": CONNECTORS, **changes}), GROUPS, None, 1.25)
 
 
-def test_the_document_fits_its_schema() -> None:
+def test_the_document_matches_its_schema() -> None:
     document = check(status_document(seen()))
     assert document["rpo"]["seconds"] == 2.5
     assert document["groups"]["groups_not_translated"] == 1
@@ -66,7 +66,7 @@ def test_metrics() -> None:
     assert values[f"drctl_status_group_offsets_not_translated{{{ends}}}"] == "1.0"
 
 
-def test_what_is_undone_after_a_failover_is_named_everywhere() -> None:
+def test_undone_changes_after_a_failover_are_named_everywhere() -> None:
     moved = {"moved": ["R1", "failover-planned", 60]}
     link = {
         **HEALTHY["link"],
@@ -100,7 +100,7 @@ def test_what_is_undone_after_a_failover_is_named_everywhere() -> None:
     assert "drctl_status_undone{" not in StatusMetrics({}, held).text()
 
 
-def test_what_is_not_known_is_no_number() -> None:
+def test_unknown_values_are_not_numbers() -> None:
     text = StatusMetrics({}, seen(source="silent", lag="silent")).text()
     assert "rpo_seconds{" not in text
     assert 'cluster_reachable{cluster="a"} 0.0' in text
@@ -108,7 +108,7 @@ def test_what_is_not_known_is_no_number() -> None:
     assert "drctl_status_up{} 0.0" in StatusMetrics({}, seen(), failed=True).text()
 
 
-def test_one_screen() -> None:
+def test_status_fits_one_screen() -> None:
     screen = io.StringIO()
     console = Console(file=screen, width=100)
     console.print(status_table(seen()))

@@ -34,14 +34,14 @@ def test_a_tombstone_is_a_deletion() -> None:
     assert "deleted" in Columns().line(row(timestamp_ms=None, value=None))
 
 
-def test_times_that_are_none() -> None:
+def test_invalid_times() -> None:
     assert time(None) == "-"
     assert time(-5) == "-5 ms"
     assert time(2**63 - 1) == f"{2**63 - 1} ms"
     assert time(0) == "1970-01-01 00:00:00.000"
 
 
-def test_what_does_not_decode_shows_its_bytes_as_far_as_they_fit() -> None:
+def test_undecodable_records_show_their_bytes() -> None:
     wrong = TimestampRow(None, None, None, None, None, bytes(1000), 1, (4, 9), None, "no key")
     line = undecodable(wrong)
     assert line.startswith("undecodable  partition 4 offset 9: no key; key null value 0000")

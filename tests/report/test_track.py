@@ -47,7 +47,7 @@ def tracked(**fields: object) -> PassResult:
 FAILED = tracked(look=None, failed=Unreachable("gone"), known_ms=NOON - 90_000)
 
 
-def test_one_line_a_pass() -> None:
+def test_one_line_per_pass() -> None:
     assert pass_line(tracked()) == (
         "2023-11-14 22:13:20  1,000 groups, 4,000 committed offsets: 2 changed, 2 written,"
         " 1 deleted; 0.51 s"
@@ -59,7 +59,7 @@ def test_one_line_a_pass() -> None:
     )
 
 
-def test_what_would_be_done() -> None:
+def test_a_dry_run() -> None:
     result = tracked(executed=False, topic_existed=False, known_ms=None)
     found = look(problems=PROBLEMS)
     assert list(pass_lines(result, found, "secondary", "drctl offsets track --execute")) == [
@@ -75,7 +75,7 @@ def test_what_would_be_done() -> None:
     ]
 
 
-def test_many_problems_are_not_all_told() -> None:
+def test_many_problems_are_limited() -> None:
     found = look(problems=tuple(Problem(f"g{n}", "", -1, "gone") for n in range(25)))
     lines = list(pass_lines(tracked(look=found), found, "secondary", ""))
     assert lines[-1] == "and 5 more; --output json lists all"
@@ -97,7 +97,7 @@ def test_documents() -> None:
 
 
 @pytest.mark.parametrize("known_ms", [-(2**63), 253_402_300_800_000, 2**63 - 1])
-def test_whoever_wrote_a_pass_chose_when_it_began(known_ms: int) -> None:
+def test_a_pass_may_have_any_start_time(known_ms: int) -> None:
     result = tracked(look=None, failed=Unreachable("gone"), known_ms=known_ms)
     failed = ErrorBody(code=5, kind="Unreachable", message="gone", hint="")
     document = check(document_of(result, failed))

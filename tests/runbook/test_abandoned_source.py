@@ -21,13 +21,13 @@ steps:
     ("name", "abandoned"),
     [("unplanned-failover", True), ("planned-switchover", False), ("failback", False)],
 )
-def test_shipped_ones(name: str, abandoned: bool) -> None:
+def test_shipped_runbooks(name: str, abandoned: bool) -> None:
     path = resources.shipped("runbooks") / f"{name}.yaml"
     assert load(path).abandons_source is abandoned
 
 
 @pytest.mark.parametrize(("mode", "abandoned"), [("unplanned", True), ("planned", False)])
-def test_user_supplied_ones_with_preflight(mode: str, abandoned: bool, tmp_path: Path) -> None:
+def test_user_supplied_runbooks_with_preflight(mode: str, abandoned: bool, tmp_path: Path) -> None:
     path = tmp_path / "own.yaml"
     path.write_text(PREFLIGHT.format(mode=mode), encoding="utf-8")
     assert load(path).abandons_source is abandoned

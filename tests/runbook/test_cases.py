@@ -57,6 +57,6 @@ def test_folders_and_missing_files(tmp_path: Path) -> None:
     assert not found[-1].clean
 
 
-def test_no_tag_of_a_file_was_executed() -> None:
+def test_yaml_tags_are_not_executed() -> None:
     assert not (FOLDER / "x").exists()
     assert not Path("x").exists()

@@ -40,7 +40,7 @@ def test_user_supplied_runbooks_are_listed_and_replace_built_in_ones(own: Path) 
     assert next(each for each in found if each.name == "ours").about == "Ours"
 
 
-def test_one_is_found_by_its_name(own: Path) -> None:
+def test_a_runbook_is_found_by_its_name(own: Path) -> None:
     assert find("drill", own).path == own / "drill.yaml"
     assert find("drill").path.parent.name == "runbooks"
     assert find("ours", own).file.about == "Ours. And more."

@@ -119,7 +119,7 @@ def written(drawn: list[tuple[Mapping[str, Any], str | None, str | None]]) -> st
 @pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None)
 @given(st.one_of(steps, nearly, nearly), st.lists(circumstances, min_size=1, max_size=4))
-def test_no_plan_breaks_a_rule_without_lint_saying_so(
+def test_every_broken_rule_is_reported_by_lint(
     drawn: list[tuple[Mapping[str, Any], str | None, str | None]], seen: list[PlanInputs]
 ) -> None:
     runbook, problems = parse_runbook(written(drawn), Path("x.yaml"))

@@ -59,7 +59,7 @@ def test_every_kind_of_step_can_be_rendered() -> None:
             assert "{" not in page.replace("${env:TOKEN}", "").replace("${x}", "")
 
 
-def test_given_values_stand_in_the_page_and_in_the_command_line() -> None:
+def test_given_values_are_in_the_page_and_the_command_line() -> None:
     page = render(shipped("migrate-topic"), FULL, {"topic": "orders", "keep": "a year"})
     assert "--set topic=orders --set 'keep=a year'" in page
     assert "Keep orders on primary fenced for a year" in page
@@ -113,7 +113,7 @@ def check(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_texts_stay_texts(text: str) -> None:
+def test_hostile_texts_are_escaped(text: str) -> None:
     check(text)
 
 
@@ -131,14 +131,14 @@ def test_no_text_changes_the_page(text: str) -> None:
     check(text)
 
 
-def test_what_cannot_be_shown_is_spelled_out() -> None:
+def test_unprintable_text_is_escaped() -> None:
     page = render(written("fine"), replace(FULL, source="a\x1b[2J\u202e"))
     assert "a\\x1b[2J\\xe2\\x80\\xae" in page
     assert all(line.isprintable() for line in page.splitlines())
 
 
 @given(st.text())
-def test_code_shows_what_it_is_given(text: str) -> None:
+def test_code_is_shown_unchanged(text: str) -> None:
     span = rendering.code(text)
     tokens = MarkdownIt("commonmark").parseInline(span)[0].children or []
     wanted = rendering.printable(text).replace("\n", " ")

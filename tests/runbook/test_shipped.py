@@ -30,12 +30,12 @@ COMING = frozenset({"runbook", "resume"})
 """Commands of this version that may not be registered yet."""
 
 
-def test_all_are_there() -> None:
+def test_all_runbooks_are_shipped() -> None:
     assert {path.stem for path in FILES} == NAMES
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_nothing_is_wrong_with_them(path: Path) -> None:
+def test_shipped_runbooks_pass_lint(path: Path) -> None:
     assert lint(path).lines == ()
 
 
@@ -48,7 +48,7 @@ def test_they_make_a_plan_for_every_link(path: Path, link: str) -> None:
 
 
 @pytest.mark.parametrize("link", LINKS)
-def test_what_sets_no_fence_does_not_ask_whether_one_is_possible(link: str) -> None:
+def test_without_a_fence_its_prechecks_are_not_required(link: str) -> None:
     asked = {}
     for name in ("offsets-only", "planned-switchover"):
         plan = build(load(FOLDER / f"{name}.yaml"), {}, LINKS[link])
@@ -70,7 +70,7 @@ def command_lines(page: str) -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_every_command_line_of_drctl_is_one(path: Path) -> None:
+def test_every_drctl_command_line_is_valid(path: Path) -> None:
     found = list(command_lines(render(load(path))))
     assert found
     for words in found:
@@ -78,7 +78,7 @@ def test_every_command_line_of_drctl_is_one(path: Path) -> None:
             parse(words)
 
 
-def test_no_file_of_kafka_is_named_that_does_not_exist() -> None:
+def test_named_kafka_tools_exist() -> None:
     known = {
         *("kafka-acls.sh", "kafka-broker-api-versions.sh", "kafka-configs.sh"),
         *("kafka-consumer-groups.sh", "kafka-leader-election.sh"),
@@ -88,7 +88,7 @@ def test_no_file_of_kafka_is_named_that_does_not_exist() -> None:
     assert set(re.findall(r"kafka-[a-z-]+\.sh", pages)) <= known
 
 
-def test_pages_that_they_refer_to_are_there() -> None:
+def test_referenced_pages_exist() -> None:
     text = "".join(path.read_text(encoding="utf-8") for path in FILES)
     for name in re.findall(r"`(runbooks/[a-z-]+\.md)`", text):
         assert (FOLDER.parent / name).is_file(), name

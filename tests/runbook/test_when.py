@@ -122,6 +122,6 @@ def test_errors_have_a_position(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["not " * 50 + "endpoints > 0", "(" * 5000, "endpoints > 0 " * 3])
-def test_depth_and_length_have_an_end(text: str) -> None:
+def test_depth_and_length_are_limited(text: str) -> None:
     with pytest.raises(InvalidCondition):
         parse(text)

@@ -8,7 +8,7 @@ from drctl.lab.waiting import Patience
 from tests.soak.client_log import ClientLog
 
 
-def test_what_a_client_says_of_its_group_is_kept(tmp_path: Path) -> None:
+def test_log_lines_about_a_group_are_kept(tmp_path: Path) -> None:
     log, path = ClientLog("g"), tmp_path / "g.log"
     settings = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "debug": "cgrp"}
     consumer = Consumer(settings, logger=log.logger)

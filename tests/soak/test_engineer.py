@@ -69,23 +69,21 @@ def begun(folder: Path) -> str:
 
 
 @pytest.mark.parametrize("code", [0, 1, 3, 4, 5, -9])
-def test_however_a_lab_is_struck_some_endings_are_right(code: int) -> None:
+def test_some_exit_codes_are_right_under_any_fault(code: int) -> None:
     assert not wrong_ending(code, "drctl: primary does not answer\n")
 
 
 @pytest.mark.parametrize("code", [2, 70, 130, 120, -11, -6])
-def test_others_are_drctls_own_fault(code: int) -> None:
+def test_other_exit_codes_are_drctls_fault(code: int) -> None:
     assert wrong_ending(code, "") == f"exit code {code}"
 
 
 @pytest.mark.parametrize("code", [0, 1, 5, 70, -9])
-def test_so_is_a_traceback_whatever_the_exit_code(code: int) -> None:
+def test_a_traceback_is_drctls_fault(code: int) -> None:
     assert wrong_ending(code, TRACEBACK) == f"exit code {code} and a traceback: KeyError: 'y'"
 
 
-def test_what_was_at_fault_is_remembered_though_the_leg_came_to_its_end(
-    played: Played, tmp_path: Path
-) -> None:
+def test_a_fault_counts_even_if_the_leg_completed(played: Played, tmp_path: Path) -> None:
     played.answers(70, stderr=TRACEBACK)
     played.answers("SEGV")
     played.answers(3)
@@ -95,14 +93,14 @@ def test_what_was_at_fault_is_remembered_though_the_leg_came_to_its_end(
     assert [bool(each.wrong) for each in found] == [True, True, False, False]
 
 
-def test_a_killed_one_is_gone_on_with(played: Played, tmp_path: Path) -> None:
+def test_a_killed_run_is_resumed(played: Played, tmp_path: Path) -> None:
     played.answers("KILL", then=begun(tmp_path))
     played.answers(0)
     assert [str(each) for each in led(tmp_path)] == ["failover killed", "resume 0"]
 
 
 @pytest.mark.parametrize(("status", "next_word"), [("done", ""), ("unwound", "failover")])
-def test_what_had_ended_unseen_is_not_to_be_gone_on_with(
+def test_a_run_that_ended_unnoticed_is_not_resumed(
     played: Played, tmp_path: Path, status: str, next_word: str
 ) -> None:
     played.answers("KILL", then=begun(tmp_path))
@@ -116,9 +114,7 @@ def test_what_had_ended_unseen_is_not_to_be_gone_on_with(
     assert [each.words[0] for each in found] == words
 
 
-def test_to_be_sent_away_from_a_run_that_has_not_ended_is_a_fault(
-    played: Played, tmp_path: Path
-) -> None:
+def test_a_refused_resume_of_an_unfinished_run_is_a_fault(played: Played, tmp_path: Path) -> None:
     played.answers("KILL", then=begun(tmp_path))
     played.answers(2)
     played.journal("not-ended")
@@ -129,7 +125,7 @@ def test_to_be_sent_away_from_a_run_that_has_not_ended_is_a_fault(
     ]
 
 
-def test_a_leg_that_does_not_come_to_its_end_is_a_failure(played: Played, tmp_path: Path) -> None:
+def test_a_leg_that_does_not_complete_is_a_failure(played: Played, tmp_path: Path) -> None:
     played.answers(0, then="exec sleep 60")
     with pytest.raises(Stopped, match="did not finish within 0 s: failover killed"):
         led(tmp_path, leg_s=0)

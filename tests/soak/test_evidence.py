@@ -12,7 +12,7 @@ from drctl.views.exports import ExportFolder
 from tests.soak.evidence import exported, reconciled
 
 
-def test_exported_values_are_those_of_whole_exports(tmp_path: Path) -> None:
+def test_exported_values_come_from_complete_exports(tmp_path: Path) -> None:
     for name, value in (("one", b"w0-1"), ("two", b"w0-2"), ("half", b"w0-3")):
         writer = ExportFolder(tmp_path / "reconcile" / "exports" / name, {})
         place = TopicPartition("flights", 0)
@@ -25,7 +25,7 @@ def test_exported_values_are_those_of_whole_exports(tmp_path: Path) -> None:
     assert exported(tmp_path / "runs") == {"w0-1", "w0-2"}
 
 
-def test_what_became_of_records_is_told_by_the_last_run_home(tmp_path: Path) -> None:
+def test_actions_on_records_come_from_the_last_failback(tmp_path: Path) -> None:
     for name, plan, done in (("1", "failback", 3), ("2", "failback", 7), ("3", "failover", 9)):
         run = tmp_path / name
         run.mkdir()

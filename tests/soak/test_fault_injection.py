@@ -69,7 +69,7 @@ def injected(lab: Recorded, runs: Path, injection: Injection) -> Injector:
         ),
     ],
 )
-def test_each_fault_hits_its_part_and_ends(
+def test_each_fault_hits_its_component_and_ends(
     tmp_path: Path, injection: Injection, done: list[str]
 ) -> None:
     lab = Recorded()
@@ -80,14 +80,14 @@ def test_each_fault_hits_its_part_and_ends(
     assert not found.failures
 
 
-def test_a_moment_comes_once_the_journal_announces_its_step(tmp_path: Path) -> None:
+def test_an_injection_follows_its_announced_step(tmp_path: Path) -> None:
     injection = Injection(Fault.PRIMARY, 0.9, 0)
     for steps, step in ((("drain",), ""), (STEPS, "switch")):
         runs = announced(tmp_path / str(len(steps)), *steps)
         assert Injector(cast(Lab, Recorded()), runs, frozenset())._announced(injection) == step
 
 
-def test_a_moment_that_did_not_come_while_the_leg_lasted_is_over(tmp_path: Path) -> None:
+def test_an_injection_without_its_step_is_dropped(tmp_path: Path) -> None:
     lab, late = Recorded(), Injection(Fault.PRIMARY, 0, 60)
     injector = Injector(cast(Lab, lab), announced(tmp_path, "drain"), frozenset())
     with injector.waiting_for((late, Injection(Fault.WAKE, 0, 0))):
@@ -95,7 +95,7 @@ def test_a_moment_that_did_not_come_while_the_leg_lasted_is_over(tmp_path: Path)
     assert lab.done == ["SIGCONT primary"]
 
 
-def test_what_does_not_run_is_not_struck(tmp_path: Path) -> None:
+def test_a_stopped_component_is_not_hit(tmp_path: Path) -> None:
     lab = Recorded(dead="primary-1")
     runs = announced(tmp_path, "drain")
     injector = Injector(cast(Lab, lab), runs, frozenset())
@@ -104,7 +104,7 @@ def test_what_does_not_run_is_not_struck(tmp_path: Path) -> None:
     assert not lab.done
 
 
-def test_drctl_that_does_not_run_is_not_struck(tmp_path: Path) -> None:
+def test_a_stopped_drctl_is_not_hit(tmp_path: Path) -> None:
     injector = Injector(cast(Lab, Recorded()), announced(tmp_path, "drain"), frozenset())
     injector._inject(Injection(Fault.DRCTL, 0, 0), "drain")
     assert not injector.injected

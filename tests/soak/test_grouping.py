@@ -11,7 +11,7 @@ from tests.soak import grouping
 from tests.soak.grouping import Member
 
 
-def test_who_is_in_no_group_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_member_without_a_group_rejoins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grouping, "ALONE_S", 0.2)
     nobody = {"bootstrap.servers": "127.0.0.1:1"}
     cluster = SimpleNamespace(name="primary", client_properties=lambda _user: nobody)

@@ -66,7 +66,7 @@ def on(seen: Evidence, cluster: str, *values: str, copied: tuple[str, ...] = ())
     return replace(seen, held={**seen.held, cluster: held(*values, copied=copied)})
 
 
-def test_what_is_as_promised_is_good() -> None:
+def test_a_round_without_violations_is_good() -> None:
     found = judge(fine())
     assert found.wrong == ()
     assert found.acknowledged == 6
@@ -79,7 +79,7 @@ def test_an_acknowledged_record_that_is_gone_is_lost() -> None:
     assert "lost on primary: 1, such as w0-5" in found.wrong
 
 
-def test_one_that_only_the_secondary_lacks_is_lost_unless_it_was_put_aside() -> None:
+def test_a_record_missing_only_on_the_secondary_is_lost_unless_quarantined() -> None:
     away = on(fine(), SECONDARY, *VALUES[:3], *VALUES[4:])
     seen = replace(
         away, acknowledged=away.acknowledged[:4], failed=FAILED, reported=Reported(missing=1)
@@ -89,7 +89,7 @@ def test_one_that_only_the_secondary_lacks_is_lost_unless_it_was_put_aside() -> 
     assert judge(replace(seen, quarantined=("w0-3",), reported=reported)).wrong == ()
 
 
-def test_where_nobody_came_home_the_secondary_has_to_hold_everything() -> None:
+def test_without_a_failback_the_secondary_must_have_everything() -> None:
     seen = replace(on(fine(), PRIMARY, *VALUES[:4]), serving=SECONDARY)
     assert judge(seen).wrong == ()
     (group,) = seen.groups
@@ -99,7 +99,7 @@ def test_where_nobody_came_home_the_secondary_has_to_hold_everything() -> None:
     assert "lost on secondary: 1, such as w0-5" in judge(lacking).wrong
 
 
-def test_a_record_that_is_not_where_it_was_acknowledged_is_lost() -> None:
+def test_a_record_missing_at_its_acknowledged_offset_is_lost() -> None:
     """A truncated log that was written to again."""
     other = ("w0-1", "w0-0", *VALUES[2:])
     found = judge(on(fine(), PRIMARY, *other))
@@ -115,7 +115,7 @@ def test_a_record_that_a_group_never_read_is_skipped() -> None:
     assert f"skipped by {GROUP}: 1, such as w0-5" in found.wrong
 
 
-def test_one_that_was_put_aside_is_not_skipped() -> None:
+def test_a_quarantined_record_is_not_skipped() -> None:
     reported = Reported(missing=1, done={"quarantine": 1})
     assert judge(replace(lacking(), quarantined=("w0-3",), reported=reported)).wrong == ()
 
@@ -134,7 +134,7 @@ def lacking() -> Evidence:
     )
 
 
-def test_one_that_was_exported_is_in_the_files() -> None:
+def test_an_exported_record_is_in_the_files() -> None:
     seen = replace(lacking(), reported=Reported(missing=1, done={"export": 1}))
     assert judge(replace(seen, exported=frozenset({"w0-3"}))).wrong == ()
     found = judge(seen)
@@ -142,7 +142,7 @@ def test_one_that_was_exported_is_in_the_files() -> None:
     assert "records exported by reconcile: drctl reports 1, ground truth is 0" in found.wrong
 
 
-def test_one_that_was_discarded_is_one_that_the_secondary_never_had() -> None:
+def test_a_discarded_record_was_never_on_the_secondary() -> None:
     seen = replace(lacking(), reported=Reported(missing=1, done={"discard": 1}))
     assert judge(seen).wrong == ()
     two = judge(replace(seen, reported=Reported(missing=1, done={"discard": 2})))
@@ -161,9 +161,7 @@ def test_one_that_was_discarded_is_one_that_the_secondary_never_had() -> None:
         ((What.SENT, What.REFUSED), 4),
     ],
 )
-def test_what_was_read_and_not_committed_is_to_be_read_again(
-    whats: tuple[What, ...], skipped: int
-) -> None:
+def test_uncommitted_records_are_read_again(whats: tuple[What, ...], skipped: int) -> None:
     seen = fine()
     (group,) = seen.groups
     commits = (*committed(0, PRIMARY, 4, *whats), *group.committed[2:])
@@ -171,7 +169,7 @@ def test_what_was_read_and_not_committed_is_to_be_read_again(
     assert found.skipped == skipped
 
 
-def test_a_record_behind_a_later_one_of_its_key_is_out_of_order() -> None:
+def test_a_record_after_a_later_one_of_its_key_is_out_of_order() -> None:
     seen = fine()
     moved = ("w0-0", "w0-1", "w0-2", "w0-3", "w0-5", "w0-4")
     assert judge(on(seen, SECONDARY, *moved)).out_of_order == 0, "these two have different keys"
@@ -180,7 +178,7 @@ def test_a_record_behind_a_later_one_of_its_key_is_out_of_order() -> None:
     assert "order on primary: 1, such as w0-0 of w0-k0 at 0:2" in found.wrong
 
 
-def test_a_second_copy_is_no_inversion_but_has_to_be_told() -> None:
+def test_a_duplicate_is_no_inversion_but_must_be_reported() -> None:
     twice = on(fine(), SECONDARY, *VALUES[:4], "w0-2", "w0-3", *VALUES[4:])
     twice = replace(twice, acknowledged=twice.acknowledged[:4], failed=FAILED)
     found = judge(twice)
@@ -189,13 +187,13 @@ def test_a_second_copy_is_no_inversion_but_has_to_be_told() -> None:
     assert judge(replace(twice, reported=Reported(secondary_duplicates=2))).wrong == ()
 
 
-def test_a_second_copy_at_home_has_to_be_told_too() -> None:
+def test_a_duplicate_on_the_primary_must_be_reported() -> None:
     twice = on(fine(), PRIMARY, *VALUES, "w0-5")
     assert "duplicates on the primary: drctl reports 0, ground truth is 1" in judge(twice).wrong
     assert judge(replace(twice, reported=Reported(missing=1, primary_duplicates=1))).wrong == ()
 
 
-def test_a_figure_of_drctl_that_is_too_high_is_wrong_as_well() -> None:
+def test_a_number_that_is_too_high_is_wrong() -> None:
     found = judge(
         replace(fine(), reported=Reported(missing=1, primary_duplicates=2, done={"copy": 3}))
     )
@@ -206,14 +204,14 @@ def test_a_figure_of_drctl_that_is_too_high_is_wrong_as_well() -> None:
     )
 
 
-def test_what_reconcile_did_twice_is_found() -> None:
+def test_repeated_reconciliation_is_found() -> None:
     seen = replace(fine(), reported=Reported(done={"copy": 2}, secondary_duplicates=1))
     seen = on(seen, SECONDARY, *VALUES, "w0-3", copied=("w0-3",))
     assert "copied more often than the primary holds them: 1, such as w0-3" in judge(seen).wrong
 
 
 @pytest.mark.parametrize("what", ["copy", "quarantine"])
-def test_a_record_that_its_producer_stored_twice_is_decided_on_twice(what: str) -> None:
+def test_a_record_stored_twice_is_decided_twice(what: str) -> None:
     home = on(fine(), PRIMARY, *VALUES, "w0-3")
     if what == "copy":
         seen = on(home, SECONDARY, *VALUES[:4], "w0-3", *VALUES[4:], copied=("w0-3",))
@@ -239,7 +237,7 @@ def test_a_copy_that_came_back_is_found() -> None:
     )
 
 
-def test_a_record_of_nobody_is_found() -> None:
+def test_a_record_of_no_writer_is_found() -> None:
     seen = on(replace(fine(), reported=Reported(missing=1)), PRIMARY, *VALUES, "w0-9")
     assert "unknown records on primary: 1, such as w0-9" in judge(seen).wrong
 
@@ -262,7 +260,7 @@ def read_again(seen: Evidence) -> Evidence:
         (lambda reported: replace(reported, unbounded=frozenset({SECONDARY})), False),
     ],
 )
-def test_reading_again_is_held_against_what_was_said(
+def test_records_read_again_are_compared_with_the_stated_number(
     change: Callable[[Reported], Reported], blamed: bool
 ) -> None:
     seen = read_again(fine())

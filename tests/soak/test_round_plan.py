@@ -20,12 +20,12 @@ BY_ONE = set(Fault) - set(ONE_BROKER)
 """What can be done where each cluster has one broker."""
 
 
-def test_the_same_seed_gives_the_same_course() -> None:
+def test_the_same_seed_gives_the_same_plan() -> None:
     assert tuple(draw(seed) for seed in range(300)) == PLANS
     assert len({(c.out, c.policy, c.on_failover, c.on_failback) for c in PLANS}) == len(PLANS)
 
 
-def test_every_way_and_every_fault_comes() -> None:
+def test_every_loss_and_every_fault_occurs() -> None:
     assert set(Counter(plan.out for plan in PLANS)) == set(Out)
     assert {plan.policy for plan in PLANS} == set(POLICIES)
     home = {injection.fault for plan in PLANS for injection in plan.on_failback}
@@ -37,7 +37,7 @@ def test_every_way_and_every_fault_comes() -> None:
         )
 
 
-def test_of_several_brokers_one_dies_on_each_way_beside_what_is_drawn_else() -> None:
+def test_with_several_brokers_one_dies_in_each_direction() -> None:
     wide = tuple(draw(seed, brokers=3) for seed in range(300))
     for one, three in zip(PLANS, wide, strict=True):
         assert three.on_failover[:-1] == one.on_failover
@@ -53,12 +53,12 @@ def test_of_several_brokers_one_dies_on_each_way_beside_what_is_drawn_else() -> 
     assert repeat(wide[7]) == "python -m tests.soak --seed 7 --rounds 1 --brokers 3"
 
 
-def test_a_strike_follows_any_step() -> None:
+def test_an_injection_can_follow_any_step() -> None:
     steps = ("a", "b", "c")
     assert [Injection(Fault.DRCTL, at, 0).step_of(steps) for at in (0, 0.34, 0.999)] == list(steps)
 
 
-def test_what_an_application_logs_is_read_back(tmp_path: Path) -> None:
+def test_application_logs_are_read_back(tmp_path: Path) -> None:
     lines: list[Line] = [
         Acknowledged("primary", 0, 1, "w0-1"),
         Failed("primary", "w0-2", "fenced"),

@@ -54,7 +54,7 @@ def test_a_short_round_keeps_every_promise(lab: Lab, tmp_path: Path) -> None:
     assert any(attempt.code < 0 for attempt in found.attempts), "drctl was not killed"
 
 
-def test_so_does_one_that_is_struck_on_the_way_home(lab: Lab, tmp_path: Path) -> None:
+def test_a_round_with_faults_in_the_failback_keeps_every_promise(lab: Lab, tmp_path: Path) -> None:
     found = played(FAULT_DURING_FAILBACK, WITH_FAILBACK, lab, tmp_path / "round")
     assert {each.injection.fault for each in found.injected} == {
         Fault.CONNECT,

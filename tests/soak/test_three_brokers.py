@@ -44,7 +44,7 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         assert not marked_processes(lab_mark(root))
 
 
-def test_a_broker_of_three_dies_on_each_way(wide: Lab, tmp_path: Path) -> None:
+def test_a_broker_of_three_dies_in_each_direction(wide: Lab, tmp_path: Path) -> None:
     found = played(ONE_OF_THREE, WITH_FAILBACK, wide, tmp_path / "round")
     assert [each.injection.fault for each in found.injected] == [
         Fault.PRIMARY_BROKER,

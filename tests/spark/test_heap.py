@@ -27,7 +27,7 @@ THEIR_HEAP = {"spark.driver.memory": "768m"}
         pytest.param(THEIR_HEAP, SMALL, id="a heap of the site's", marks=pytest.mark.nightly),
     ],
 )
-def test_garbage_that_lives_a_while_does_not_collect_the_old_generation_again_and_again(
+def test_medium_lived_garbage_causes_no_repeated_full_collections(
     tmp_path: Path, conf: Mapping[str, str], offsets: int
 ) -> None:
     # In a process of its own: one that has a session already would not start another JVM.

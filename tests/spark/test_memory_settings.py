@@ -7,13 +7,13 @@ from drctl.spark.session import SMALL, SparkSettings, defaults
 OPTIONS = "spark.driver.extraJavaOptions"
 
 
-def test_a_young_generation_of_a_fixed_size_in_a_heap_of_ours(tmp_path: Path) -> None:
+def test_the_default_heap_has_a_fixed_young_generation(tmp_path: Path) -> None:
     conf = defaults(SparkSettings(offsets=SMALL), tmp_path)
     assert conf["spark.driver.memory"] == "2g"
     assert {"-Xms2g", "-Xmn512m"} <= set(conf[OPTIONS].split())
 
 
-def test_a_heap_of_the_sites_is_divided_by_the_jvm(tmp_path: Path) -> None:
+def test_a_user_supplied_heap_is_divided_by_the_jvm(tmp_path: Path) -> None:
     conf = defaults(SparkSettings(conf={"spark.driver.memory": "256m"}, offsets=SMALL), tmp_path)
     assert "spark.driver.memory" not in conf
     assert OPTIONS not in conf

@@ -132,7 +132,7 @@ def test_secrets_are_in_private_files_only(
     assert {stat.S_IMODE(p.stat().st_mode) for p in holding} == {0o600}
 
 
-def test_the_site_decides(settings: SubmitSettings, job: Path, scratch: Path) -> None:
+def test_user_settings_take_precedence(settings: SubmitSettings, job: Path, scratch: Path) -> None:
     conf = {
         "spark.pyspark.driver.python": "/opt/python",
         "spark.sql.shuffle.partitions": "7",
@@ -178,7 +178,7 @@ def test_an_older_spark_is_not_asked_for_its_defaults(
         ({"shared": Path("/no/such/folder")}, "/no/such/folder is not a directory"),
     ],
 )
-def test_what_does_not_go_together(
+def test_conflicting_settings(
     changes: dict[str, object], said: str, settings: SubmitSettings
 ) -> None:
     settings = replace(settings, jars=("hdfs://nn/b.jar",))

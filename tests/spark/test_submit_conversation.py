@@ -136,7 +136,7 @@ def test_questions_are_answered_in_turn(
     assert comparer.compare(PLAN, suspects, silent) == FOUND, "a second time, over the first"
 
 
-def test_a_failed_scan_fails_here_too(
+def test_a_failed_scan_fails_in_the_client(
     folder: JobFolder, application: Application, job: Scripted, tmp_path: Path
 ) -> None:
     job.fails = True
@@ -168,7 +168,7 @@ def test_progress_of_another_question_is_not_shown(
     assert list(dict.fromkeys(said)) == [("waiting for executors", 0, 0), ("new", 2, 3)]
 
 
-def test_a_job_that_nobody_waits_for_ends(folder: JobFolder) -> None:
+def test_a_job_without_a_client_ends(folder: JobFolder) -> None:
     ended: list[str] = []
     watch = ClientWatch(folder, lambda: ended.append("spark"), 0.5)
     folder.put(ALIVE, 0)
@@ -176,14 +176,14 @@ def test_a_job_that_nobody_waits_for_ends(folder: JobFolder) -> None:
     assert ended == ["spark"]
 
 
-def test_a_job_whose_folder_is_gone_ends(folder: JobFolder) -> None:
+def test_a_job_without_its_folder_ends(folder: JobFolder) -> None:
     ended: list[str] = []
     folder.path.rmdir()
     serve(folder, Scripted(folder.path), ClientWatch(folder, lambda: ended.append("spark"), 600))
     assert ended == ["spark"]
 
 
-def test_signs_of_life_keep_it(folder: JobFolder, job: Scripted) -> None:
+def test_heartbeats_keep_it_running(folder: JobFolder, job: Scripted) -> None:
     watch = ClientWatch(folder, lambda: None, 0.4)
     with watch:
         for number in range(8):
@@ -192,7 +192,7 @@ def test_signs_of_life_keep_it(folder: JobFolder, job: Scripted) -> None:
         assert watch.released.wait(20), "and when there are none any more"
 
 
-def test_documents_are_for_those_who_may_see_the_folder(folder: JobFolder) -> None:
+def test_documents_are_readable_to_users_of_the_folder(folder: JobFolder) -> None:
     folder.put("a", 1)
     folder.path.chmod(0o2770)
     folder.put("b", 2)
@@ -253,7 +253,7 @@ READY = """
 """
 
 
-def test_an_application_that_dies_under_a_question(tmp_path: Path, shared: Path) -> None:
+def test_an_application_that_dies_during_a_request(tmp_path: Path, shared: Path) -> None:
     body = READY + "print('Caused by: java.lang.OutOfMemoryError: heap'); time.sleep(0.3)"
     given = settings(tmp_path, shared, body)
     with submitted(given, CLIENTS, tmp_path, os.environ) as comparer:
@@ -265,7 +265,7 @@ def test_an_application_that_dies_under_a_question(tmp_path: Path, shared: Path)
             comparer.digest(PLAN, PLAN.everything(), silent)
 
 
-def test_a_job_that_says_why_it_crashed(tmp_path: Path, shared: Path) -> None:
+def test_a_job_that_reports_its_crash(tmp_path: Path, shared: Path) -> None:
     body = (
         READY
         + """

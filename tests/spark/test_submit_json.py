@@ -74,7 +74,7 @@ def test_comparisons(comparison: Comparison) -> None:
 @pytest.mark.parametrize(
     "data", [None, {}, [["t", "source"]], [["t", "nowhere", *[0] * 8]], [[0, "source", *[0] * 8]]]
 )
-def test_what_is_no_table_of_digests(data: Any) -> None:
+def test_a_file_that_is_not_a_table_of_digests(data: Any) -> None:
     with pytest.raises(ValueError, match=r"."):
         restored(tuple[BucketDigest, ...], data)
 
@@ -92,12 +92,12 @@ def test_what_is_no_table_of_digests(data: Any) -> None:
         (Identity, {}),
     ],
 )
-def test_what_is_of_another_type(kind: Any, data: Any) -> None:
+def test_a_value_of_another_type(kind: Any, data: Any) -> None:
     with pytest.raises(ValueError, match=r"."):
         restored(kind, data)
 
 
-def test_what_has_no_json() -> None:
+def test_a_value_without_json() -> None:
     for value in (b"bytes", object()):
         with pytest.raises(TypeError):
             plain(value)

@@ -74,7 +74,7 @@ def test_sources_only(tmp_path: Path) -> None:
     assert all(name.endswith(".py") for name in names)
 
 
-def test_an_old_python_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_python_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     main, _ = write_job(tmp_path)
     monkeypatch.setattr(sys, "version_info", (3, 9, 2))
     monkeypatch.setattr(sys, "version", "3.9.2 (default)")

@@ -70,7 +70,7 @@ def test_nothing_but_the_codecs_own_error_escapes(each: Format) -> None:
 @pytest.mark.nightly
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
-def test_a_million_of_each(each: Format) -> None:
+def test_a_million_inputs_of_each_format(each: Format) -> None:
     tried(each, f"{each.name} at night", 1_000_000)
 
 

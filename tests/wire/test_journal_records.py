@@ -9,7 +9,7 @@ from drctl.formats.journal_records import Part, decode, encode, split
 
 
 @given(st.binary(min_size=1, max_size=40), st.integers(1, 50))
-def test_the_parts_of_a_line_are_the_line(line: bytes, most: int) -> None:
+def test_the_parts_of_a_line_make_the_line(line: bytes, most: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(journal_records, "MAX_PART_BYTES", most)
         parts = split("run", line)

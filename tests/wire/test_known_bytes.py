@@ -51,7 +51,7 @@ def test_values_of_consumer_timestamps(text: str, value: ConsumerTimestamp) -> N
 
 
 @pytest.mark.parametrize("length", [0, 1, 7, 9, 11, 13, 15, 17, 24])
-def test_no_other_length_is_guessed_at(length: int) -> None:
+def test_other_lengths_are_undecodable(length: int) -> None:
     data = bytes(length)
     with pytest.raises(Undecodable, match=f"{length} bytes; known are 8, 12 and 16") as caught:
         consumer_timestamps.decode_value(data)
@@ -110,7 +110,7 @@ def test_an_origin_is_read_in_every_layout(layout: replicator_headers.Layout) ->
         replicator_headers.encode(ORIGIN._replace(copied_ms=7)),
     ],
 )
-def test_an_origin_with_any_byte_unexplained_is_undecodable(data: bytes | None) -> None:
+def test_an_origin_with_an_extra_byte_is_undecodable(data: bytes | None) -> None:
     with pytest.raises(Undecodable, match="Replicator's provenance: "):
         replicator_headers.decode(data)
 
@@ -232,7 +232,7 @@ def test_source_offsets_of_others(value: dict[str, object]) -> None:
     assert copied_offset(value) is None
 
 
-def test_provenance_is_for_people_too() -> None:
+def test_provenance_is_readable_by_people() -> None:
     where = provenance.Provenance("RFj2XSUOSdiT9QqwHGckjA", "aufträge", 7, 5, NOON)
     text = (
         '{"drctl":1,"cluster":"RFj2XSUOSdiT9QqwHGckjA","topic":"aufträge","partition":7,"offset":5'
@@ -258,7 +258,7 @@ def test_provenance_is_for_people_too() -> None:
         '{"drctl":1,"cluster":"c","topic":"t","partition":0,"offset":0,"timestamp":9223372036854775808}',
     ],
 )
-def test_provenance_of_others(text: str) -> None:
+def test_foreign_provenance(text: str) -> None:
     with pytest.raises(Undecodable):
         provenance.decode(text.encode())
 
@@ -391,7 +391,7 @@ def test_pass_has_one_readable_encoding() -> None:
             tracking_passes.decode_value(wrong)
 
 
-def test_what_a_pass_covers() -> None:
+def test_the_scope_of_a_pass() -> None:
     scope = Scope("primary", ("orders", "pay.*", "__named", ".*audit"), ("pay-test",), ("a.*", "b"))
     topics = ("orders", "orders2", "payments", "pay-test", "__named", "__audit", "audit")
     covered = [name for name in topics if scope.covers_topic(name)]

@@ -26,7 +26,7 @@ def test_every_value_survives_a_round_trip(each: Format) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
-def test_no_byte_may_be_missing_or_too_much(each: Format) -> None:
+def test_missing_or_extra_bytes_are_undecodable(each: Format) -> None:
     @settings(max_examples=examples(30), deadline=None)
     @given(each.values, st.data())
     def check(value: Any, data: st.DataObject) -> None:

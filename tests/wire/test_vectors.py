@@ -33,7 +33,7 @@ def ids(line: Line) -> str:
 
 
 @pytest.mark.parametrize("line", VECTORS, ids=ids)
-def test_what_kafka_wrote(line: Line) -> None:
+def test_bytes_written_by_kafka(line: Line) -> None:
     word = WORDS[line["name"]]
     given = {k: v for k, v in line["fields"].items() if (k, v) != ("topicId", NO_ID)}
     assert word.fields(line["hex"]) == given
@@ -105,7 +105,7 @@ def asked_of_kafka(lines: list[Line]) -> list[Line]:
 
 
 @pytest.mark.jvm
-def test_the_vectors_are_what_kafka_writes_and_reads() -> None:
+def test_the_vectors_equal_kafkas_own_encoding() -> None:
     asked = [{k: v for k, v in line.items() if k != "hex"} for line in VECTORS]
     read = [{k: v for k, v in line.items() if k != "fields"} for line in VECTORS]
     made = made_here()
