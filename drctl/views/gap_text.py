@@ -357,7 +357,7 @@ def unknown(result: GapResult) -> tuple[str, ...]:
     said += _before_the_tail(result)
     if result.order.inversions is None:
         said.append(
-            f"Order of replicated records on {target}: not checked. Run drctl gap with --order."
+            f"Order of replicated records on {target}: not checked. Run `drctl gap --order`."
         )
     said.append(f"Records written after {utc(_freeze_ms(result))} UTC: not compared.")
     return tuple(said)
@@ -377,7 +377,7 @@ def next_steps(result: GapResult) -> Iterator[Step]:
         causes += [f"wait until open transactions on {source} end"] * bool(totals.undecided)
         what = " and ".join(causes)
         yield Step(
-            f"{what[0].upper()}{what[1:]}, then run drctl gap again.",
+            f"{what[0].upper()}{what[1:]}, then run `drctl gap` again.",
             "Until it exits with 0 or 1, more records may not be replicated.",
             again,
         )
@@ -391,7 +391,7 @@ def next_steps(result: GapResult) -> Iterator[Step]:
         yield Step(
             f"Check whether replication from {source} to {target} is running.",
             f"No records are only on {target}, so this may be replication lag. If so, let it "
-            "catch up and run drctl gap again.",
+            "catch up and run `drctl gap` again.",
             again,
         )
     if missing or not result.complete:
@@ -407,7 +407,7 @@ def next_steps(result: GapResult) -> Iterator[Step]:
         yield Step(
             "Nothing needs to be copied.",
             f"This covers what {source} held at {utc(_freeze_ms(result))} UTC. If it has taken "
-            "writes since, run drctl gap again.",
+            "writes since, run `drctl gap` again.",
         )
     if result.complete and totals.only_on_target:
         yield Step(
@@ -427,7 +427,7 @@ def _about_unreplicated(result: GapResult, source: str, target: str) -> Iterator
     link, out = (quote(each) for each in (result.link, result.out))
     yield Step(
         "Decide what to do with the unreplicated records: copy, quarantine, export or discard.",
-        f"{', '.join(said)} (see Order). The plan shows what would be done and writes nothing.",
+        f"{', '.join(said)} (see Order). Earlier decisions still apply. The plan writes nothing.",
         f"drctl reconcile {out} --policy copy",
     )
     yield Step(

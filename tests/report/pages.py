@@ -51,3 +51,8 @@ class Document(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self.open and self.open[-1] != "style":
             self.words.append(data)
+
+
+def letters(text: str) -> str:
+    """Return the text without white space and without backticks, which the page shows as code."""
+    return "".join(text.replace("`", "").split())

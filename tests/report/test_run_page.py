@@ -7,13 +7,7 @@ from drctl.views.run_lines import figures, known, next_steps, unknown
 from drctl.views.run_page import picture, render
 from drctl.views.run_words import chip, verdict
 from tests.report import runs
-from tests.report.pages import Document, run_page
-
-
-def letters(text: str) -> str:
-    """Return the text without white space and without backticks, which the page shows as code."""
-    return "".join(text.replace("`", "").split())
-
+from tests.report.pages import Document, letters, run_page
 
 every = pytest.mark.parametrize("name", runs.EVERY)
 
