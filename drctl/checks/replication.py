@@ -49,6 +49,8 @@ def unreachable(observed: Observed) -> Verdict | None:
     if not _on_connect(observed):
         return None
     if observed.link.settings.replicator.connect is None:
+        if _by_command(observed):
+            return None
         reason = "the link has no Connect worker: drctl cannot verify that replication is stopped"
         raise NotObserved("Connect", reason, _CONNECT)
     known = require_queried(observed.connectors, "Connect", "whether it answers is", _CONNECT)
@@ -67,7 +69,7 @@ def unreachable(observed: Observed) -> Verdict | None:
 @check("connectors-not-configured", _FAMILY, Status.FAIL, prechecks=Prechecks(BOTH, PLANNED))
 def named(observed: Observed) -> Verdict | None:
     """The link names its source connector, and the workers have it."""
-    if not _on_connect(observed):
+    if not _on_connect(observed) or _by_command(observed):
         return None
     name = observed.link.settings.replicator.connectors.source
     subject = "source connector"
@@ -89,7 +91,8 @@ def named(observed: Observed) -> Verdict | None:
 @check("replication-not-running", _FAMILY, Status.FAIL, prechecks=Prechecks(BOTH, PLANNED))
 def not_running(observed: Observed) -> Iterable[Verdict] | None:
     """Before a planned failover, the link's connectors and all their tasks are RUNNING."""
-    if not _on_connect(observed):
+    connect = observed.link.settings.replicator.connect
+    if not _on_connect(observed) or (connect is None and _by_command(observed)):
         return None
     known = require(observed.connectors, "Connect", "its connectors are", _CONNECT)
     connectors = _of_the_link(observed, known).items()
@@ -155,6 +158,11 @@ def _newest(observed: Observed) -> str:
 def _on_connect(observed: Observed) -> bool:
     replicator = observed.link.settings.replicator
     return replicator.kind in ON_CONNECT or replicator.connect is not None
+
+
+def _by_command(observed: Observed) -> bool:
+    """Whether the user's own command stops replication."""
+    return bool(observed.link.settings.replicator.stop)
 
 
 def _of_the_link(observed: Observed, known: Connectors) -> dict[str, Connector | None]:

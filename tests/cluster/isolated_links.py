@@ -33,7 +33,8 @@ class OwnLinks:
         """
         lab, topic = self._site.lab, self._site.new_topic(PARTITIONS)
         name, back = connector.format(topic), f"back-{topic}" if reverse else ""
-        stage = Stage(self._site, topic, mirror_of(lab, name, back), **link)
+        replicator = link.pop("replicator", None) or mirror_of(lab, name, back)
+        stage = Stage(self._site, topic, replicator, **link)
         self._made.append(stage)
         for cluster in self._site.clusters:
             allow(cluster, APP, topic)

@@ -1,17 +1,22 @@
 """Fences and stops that Strimzi's operators undo: what drctl says before and after a failover."""
 
 import re
+import subprocess
 from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import quote
 from urllib.request import urlopen
 
 import pytest
+import yaml
 
+import drctl
 from drctl.model.fencing import PROBE_TOPIC
 from tests.cluster.failover_stage import APP, Stage, connect
 from tests.cluster.isolated_links import OwnLinks, at_work
 from tests.cluster.killing import killed_at
-from tests.cluster.link_command import GO, soon, steps_of
-from tests.cluster.strimzi import Operators
+from tests.cluster.link_command import GO, NOTHING_LOST, soon, steps_of
+from tests.cluster.strimzi import Operators, ResourceOperators
 from tests.cluster.topic_acls import denials
 from tests.kafka.tls_broker import free_ports
 
@@ -83,6 +88,64 @@ def test_a_killed_probe_leaves_no_acl_once_it_is_resumed(links: OwnLinks) -> Non
     stage.json("resume", *GO, code=0)
     assert denials(stage.source, PROBE_TOPIC) == 0
     assert "nothing deleted them" in fence(stage)["evidence"]
+
+
+PAGE = Path(drctl.__file__).parents[1] / "docs/howto/strimzi.md"
+
+
+def test_the_scripts_of_the_page_fence_and_stop_for_good(links: OwnLinks, tmp_path: Path) -> None:
+    """Against operators that apply the resources, and delete and resume everything else."""
+    text = PAGE.read_text(encoding="utf-8").replace("/opt/drctl", str(tmp_path))
+    fencing, stopping = re.findall(r"^```text\n(#!/bin/sh\n.*?)^```", text, re.M | re.S)
+    (configuration,) = re.findall(r"^```yaml\n(.*?)^```", text, re.M | re.S)
+    section = yaml.safe_load(configuration)["links"]["orders"]
+    replicator = {**section["replicator"], "rename": "${topic}"}
+    stage = links.make(NAME, fence=section["fence"], replicator=replicator)
+    connector = NAME.format(stage.topic)
+    stage.written(50)
+    with connect(stage.lab) as worker:
+        url = stage.lab.parts.worker.url
+        operators = ResourceOperators(tmp_path, stage.source, worker, connector, url)
+        operators.script(fencing.replace('"orders"', f'"{stage.topic}"'), "fence-orders")
+        named = quote(connector)
+        operators.script(stopping.replace("a-%3Eb.MirrorSourceConnector", named), "mm2")
+
+        def script(name: str, word: str) -> int:
+            argv = [tmp_path / name, word]
+            return subprocess.run(argv, env={}, timeout=60, check=False).returncode
+
+        def fence(*words: str) -> list[int]:
+            return [script("fence-orders", word) for word in words]
+
+        def reconciled() -> None:
+            seen = operators.rounds
+            soon(lambda: operators.rounds > seen + 1)
+
+        with operators.at_work():
+            assert fence("lift", "verify", "set", "set", "verify") == [0, 1, 0, 0, 0]
+            assert stage.write(1, "fenced") == []
+            assert fence("lift", "lift", "verify") == [0, 0, 1]
+            assert len(stage.write(5, "lifted")) == 5
+            stage.copied(55)
+
+            # The drain of a failover cannot end while replication is stopped.
+            assert [script("mm2", word) for word in ("verify", "stopped")] == [1, 0]
+            soon(lambda: script("mm2", "verify") == 0)
+            assert len(stage.write(1, "behind")) == 1
+            passed = ("--override", "replication-not-running=a drill", "--timeout", "2s")
+            failed = stage.json("failover", *passed, *GO, code=3)
+            assert steps_of(failed, "status")["fence-producers"] == "rolled-back"
+            assert len(stage.write(1, "rolled-back")) == 1
+            assert script("mm2", "running") == 0
+            stage.copied(57)
+
+            done = stage.json("failover", *GO, code=0)
+            assert done["rpo"] == NOTHING_LOST
+            reconciled()
+            assert stage.write(1, "after") == []
+            assert worker.status(connector).state == "STOPPED"
+            assert fence("verify") == [0]
+        assert operators.deleted == 2, "only the fence that was lifted and the one rolled back"
 
 
 def test_what_operators_undo_is_said_before_and_after_a_failover(links: OwnLinks) -> None:
