@@ -480,7 +480,7 @@ class ReplicatorEvidence:
         elif other := sorted({*states} - {_RUNNING}):
             self.into.found.failed = True
             self.into.found.silent.append(
-                f"until when tasks of connector {name} copied that are {', '.join(other)}"
+                f"when tasks of connector {name} that are {', '.join(other)} last copied"
             )
 
     def _copied(self, client: "ConnectReader", name: str) -> None:

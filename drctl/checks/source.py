@@ -114,7 +114,7 @@ def alive(observed: Observed) -> Verdict:
     """Before an unplanned failover, the source does not answer."""
     subject = _subject(observed)
     remedy = (
-        "use --mode planned, which loses nothing; to give up the source anyway, pass"
+        "use --mode planned, which loses nothing; to treat it as lost anyway, pass"
         " --override source-alive=REASON"
     )
     answer = observed.source
@@ -153,7 +153,7 @@ def _silent(observed: Observed, subject: str, answer: Silent) -> Verdict:
         "replication still reaches it, and so may applications: both clusters would accept writes;"
         " or other clients already write to the target",
         "find out why it is unreachable from here, and run --mode planned from a host that reaches"
-        " it; or try again in a minute; to give up the source anyway, pass --override"
+        " it; or try again in a minute; to treat it as lost anyway, pass --override"
         " source-alive=REASON",
     )
 

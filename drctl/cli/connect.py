@@ -188,13 +188,14 @@ class Recover(PlanRequest):
         ),
     ] = "1s"
     max_backoff: Annotated[
-        str, typer.Option(metavar="TIME", help="Longest wait between restarts.")
+        str, typer.Option(metavar="TIME", help="Maximum wait between restarts.")
     ] = "120s"
     attempts: Annotated[int, typer.Option(metavar="N", help="Maximum number of restarts.")] = 16
-    stabilize: Annotated[
+    min_uptime: Annotated[
         str,
         typer.Option(
-            metavar="TIME", help="How long a connector must run before it counts as running."
+            metavar="TIME",
+            help="How long a restarted connector must stay RUNNING to count as recovered.",
         ),
     ] = "10s"
 
@@ -223,7 +224,7 @@ def recover(given: Recover) -> int:
     initial = seconds(given.initial_backoff, "--initial-backoff")
     longest = seconds(given.max_backoff, "--max-backoff")
     backoff = Backoff(initial, longest, given.attempts)
-    settle_s = seconds(given.stabilize, "--stabilize", zero=True)
+    settle_s = seconds(given.min_uptime, "--min-uptime", zero=True)
     given.check()
     overrides = parse_overrides(given.override, [recovery_plan.PRECHECK])
     wanted = _remedy(given)
@@ -269,7 +270,7 @@ def _held(plan: Plan, execute: str, given: PlanRequest) -> Plan:
 def _interrupted(state: RunState, where: str, connect: str | None) -> Interrupted:
     typed = ["--connect", connect_adapters.retyped(connect)] if connect else []
     resume = command_line(["resume", state.run, *typed])
-    return Interrupted(f"interrupted: for what was done, see {where}", resume)
+    return Interrupted(f"interrupted: see {where} for what was done", resume)
 
 
 def _remedy(given: Recover) -> Remedy | None:

@@ -59,10 +59,14 @@ class Gap:
     ] = Scope.AUTO
     timeout: Annotated[
         str,
-        typer.Option(metavar="TIME", help="With --scope auto: time limit for a full comparison."),
+        typer.Option(metavar="TIME", help="Time limit for a full comparison, with --scope auto."),
     ] = "2m"
     stabilize: Annotated[
-        str, typer.Option(metavar="TIME", help="How long to wait for records in flight.")
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="How long to wait for records in flight before the target's offsets are read.",
+        ),
     ] = "0s"
     order: Annotated[
         bool,
@@ -72,7 +76,9 @@ class Gap:
     ] = False
     ledger: Annotated[
         bool,
-        typer.Option("--ledger", help="Record what was compared, and skip it in the next run."),
+        typer.Option(
+            "--ledger", help="Store digests of what was compared, and skip it in the next run."
+        ),
     ] = False
     execute: Annotated[
         bool, typer.Option("--execute", help="With --ledger: write to a ledger in a Kafka topic.")

@@ -71,7 +71,7 @@ DrainTimeout = Annotated[
     typer.Option(
         "--timeout",
         metavar="TIME",
-        help="How long to wait for replication to catch up, for example 90s, 10m or 2h.",
+        help="Time limit for replication to catch up, for example 90s, 10m or 2h.",
     ),
 ]
 WaitForConsumers = Annotated[
@@ -79,8 +79,7 @@ WaitForConsumers = Annotated[
     typer.Option(
         "--wait-for-consumers",
         metavar="TIME",
-        help="How long to wait for consumers to commit and leave their groups before offsets are"
-        " read.",
+        help="Time limit for consumers to commit and leave their groups before offsets are read.",
     ),
 ]
 PlanOut = Annotated[
@@ -332,7 +331,7 @@ class DrctlCommand(TyperCommand):
             UsageError: both --dry-run and --execute were given.
         """
         if ctx.meta.get(DRY_RUN) and ctx.params.get("execute"):
-            raise UsageError("--dry-run and --execute cannot be combined", "leave out one of them")
+            raise UsageError("--dry-run and --execute cannot be combined", "remove one of them")
         return super().invoke(ctx)
 
 

@@ -49,14 +49,7 @@ from drctl.offsets.link_translation import Cluster
 from drctl.offsets.tracking import Passes, PassResult, Tracker
 from drctl.offsets.tracking_log import TRACKED_OFFSETS_TOPIC, scope_of
 from drctl.views.offsets import plan_table, result_table, snapshot_table
-from drctl.views.tracking import (
-    PassDocument,
-    TrackMetrics,
-    known,
-    pass_line,
-    pass_lines,
-    problem_lines,
-)
+from drctl.views.tracking import PassDocument, TrackMetrics, pass_line, pass_lines, problem_lines
 
 if TYPE_CHECKING:
     from drctl.app.link_reader import ClusterLinkReader
@@ -277,6 +270,7 @@ class Tracking:
         self._passes = passes
         labels = {"link": link.name, "source": link.source, "target": link.target}
         self._metrics = TrackMetrics(labels)
+        self._warned: tuple[str, ...] = ()
 
     def once(self) -> int:
         """Run one pass; returns the exit code.
@@ -316,15 +310,16 @@ class Tracking:
         self._tell(result)
 
     def _tell(self, result: PassResult) -> None:
+        """Print the pass; a failure or problem that persists is printed once."""
+        problems = () if result.look is None else tuple(problem_lines(result.look))
         if result.failed is not None:
-            message = without_secrets(result.failed.message)
-            console().warn(f"{message}; {known(result)}; trying again")
-        elif result.look is not None:
-            for line in problem_lines(result.look):
-                console().warn(line)
+            problems = (f"{without_secrets(result.failed.message)}; retrying",)
+        changed, self._warned = problems != self._warned, problems
+        for line in problems if changed else ():
+            console().warn(line)
         if options().output is Output.JSON:
             console().stream(self._document(result))
-        else:
+        elif changed or result.failed is None:
             console().result(pass_line(result), {})
 
     def _document(self, result: PassResult) -> PassDocument:

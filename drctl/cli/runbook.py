@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from drctl.cli.console import console
 from drctl.cli.grammar import Answers, LinkName, PlanRequest, option_words, takes_request
+from drctl.cli.help_pages import WIDTH
 from drctl.cli.settings import configuration, configuration_if_any
 from drctl.model.errors import ExitCode, UsageError
 from drctl.model.text import Lines
@@ -51,8 +53,14 @@ def list_runbooks() -> int:
     found = listing(_own(configuration_if_any()))
     width = max((len(each.name) for each in found), default=0)
     lines = (
-        f"{each.name:<{width}}  {each.about}{_remark(each.own, each.replaced, each.sound)}"
+        line
         for each in found
+        for line in wrap(
+            f"{each.name:<{width}}  {each.about}{_remark(each.own, each.replaced, each.sound)}",
+            WIDTH,
+            subsequent_indent=" " * (width + 2),
+            break_on_hyphens=False,
+        )
     )
     return console().result(meant(lines), RunbooksDocument(runbooks=ListedRunbook.each(found)))
 

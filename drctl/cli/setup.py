@@ -53,14 +53,7 @@ def completion(
     console().result(Lines(script), CompletionDocument(shell=shell.value, script=script))
 
 
-_Properties = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME=VALUE",
-        help="librdkafka property of this cluster. Write secrets as ${env:NAME} or ${file:PATH}."
-        " Repeatable.",
-    ),
-]
+_SECRETS = "Write secrets as ${env:NAME} or ${file:PATH}. Repeatable."
 
 
 def init(
@@ -75,8 +68,18 @@ def init(
     connect: Annotated[
         list[str] | None, typer.Option(metavar="URL", help="Kafka Connect worker URL. Repeatable.")
     ] = None,
-    primary_property: _Properties = None,
-    secondary_property: _Properties = None,
+    primary_property: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE", help=f"librdkafka property to connect to PRIMARY. {_SECRETS}"
+        ),
+    ] = None,
+    secondary_property: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE", help=f"librdkafka property to connect to SECONDARY. {_SECRETS}"
+        ),
+    ] = None,
     output_file: Annotated[Path, typer.Option(metavar="FILE", help="File to write.")] = Path(
         "drctl.yaml"
     ),

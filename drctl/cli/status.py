@@ -94,6 +94,7 @@ class Watching:
         link = opened.link
         labels = {"link": link.name, "source": link.source, "target": link.target}
         self._metrics = StatusMetrics(labels)
+        self._warned = ""
 
     def run(self, listen: str | None) -> NoReturn:
         """Refresh until interrupted.
@@ -126,10 +127,17 @@ class Watching:
             self._metrics = StatusMetrics(labels, before, failed=True)
         except DrctlError as error:
             self._metrics = StatusMetrics(labels, before, failed=True)
-            console().warn(f"{without_secrets(error.message)}; trying again")
+            self._warn(f"{without_secrets(error.message)}; retrying")
         else:
+            self._warned = ""
             self._metrics = StatusMetrics(labels, seen)
             self._tell(seen)
+
+    def _warn(self, message: str) -> None:
+        """Print a failure that persists once."""
+        if message != self._warned:
+            self._warned = message
+            console().warn(message)
 
     def _tell(self, seen: "StatusNow") -> None:
         if options().output is Output.JSON:

@@ -189,7 +189,7 @@ def _tracked_reason(plugin: str, age: float) -> str:
     if plugin == POSTGRES:
         text += (
             ", unless it confirmed a newer position to its replication slot: then its task fails,"
-            " and the events between are only where the replicator copied them"
+            " and the events between exist only where the replicator copied them"
         )
     return text
 

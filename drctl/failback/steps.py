@@ -614,5 +614,5 @@ def _outstanding(facts: Facts) -> str:
     """Outstanding actions by the journal."""
     if isinstance(facts.journal, Unavailable):
         return f"; outstanding actions: {facts.journal.reason}"
-    outstanding = [f"{what} (run {run.run})" for run in facts.journal for what in run.outstanding]
-    return f"; outstanding: {several(outstanding)}" if outstanding else ""
+    number = sum(len(run.outstanding) for run in facts.journal)
+    return f"; {plural(number, 'outstanding action')}, see Journal" if number else ""

@@ -92,7 +92,7 @@ class Loads:
         write_result(count, self.folder(spec.cluster))
         if count.next_row == spec.start:
             raise Refused(
-                f"no flights at or after row {spec.start}", "start from the first row: --start 0"
+                f"no flights from record {spec.start} on", "start with the first record: --start 0"
             )
         return self.state(spec.cluster)
 
@@ -122,7 +122,7 @@ class Loads:
         if part.process() is None and not (part.folder / "result.json").exists():
             raise Stopped(f"the load exited while starting:\n{part.log_tail()}")
         if not moving:
-            raise Stopped(f"{spec.cluster} acknowledged no row within {_FIRST_ACK_S} s")
+            raise Stopped(f"{spec.cluster} acknowledged no record within {_FIRST_ACK_S} s")
         return self.state(spec.cluster)
 
     def stop(self, cluster: str) -> LoadDocument:
@@ -178,7 +178,7 @@ def acknowledged_rows(folder: Path, topic: str) -> dict[tuple[int, int], int]:
 def in_words(state: LoadDocument) -> str:
     """The load's state as text."""
     status = f"running, pid {state.pid}" if state.running else "not running"
-    counts = f"{plural(state.acknowledged, 'row')} acknowledged, {state.failed:,} failed"
+    counts = f"{plural(state.acknowledged, 'record')} acknowledged, {state.failed:,} failed"
     return f"load to {state.cluster}: {status}; {counts}; log: {state.acks}"
 
 

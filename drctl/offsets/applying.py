@@ -303,7 +303,7 @@ def _changed_since(case: Case) -> str:
         str(each.offset) if isinstance(each, Committed) else "none"
         for each in (case.before, written)
     )
-    return f"the committed offset is {before}, the run had left {left}"
+    return f"the committed offset is {before}, the run had committed {left}"
 
 
 def _outside_log(case: Case) -> str:

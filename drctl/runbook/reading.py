@@ -149,7 +149,11 @@ def _parameters(file: RunbookFile, document: Document) -> Iterator[Problem]:
             yield at_key(document, (*path, "choices"), "is required by type choice")
             continue
         if parameter.type != "choice" and parameter.choices:
-            yield at_key(document, (*path, "choices"), f"goes with type choice ({parameter.type})")
+            yield at_key(
+                document,
+                (*path, "choices"),
+                (f"is allowed only with type choice, not {parameter.type}"),
+            )
         yield from _default(parameter, path, document)
 
 
@@ -184,7 +188,7 @@ def _kind(step: StepConfig, path: Place, document: Document) -> Iterator[Problem
         yield at_key(document, path, text)
         return
     if step.with_ is not None and used != ["step"]:
-        yield at_key(document, (*path, "with"), f"goes with step, not with {used[0]}")
+        yield at_key(document, (*path, "with"), f"is allowed only with step, not with {used[0]}")
     if step.step is not None and step.step not in SPECS:
         text = none_of(step.step, tuple(sorted(SPECS)), "kind of step")
         yield at_value(document, (*path, "step"), text)
@@ -193,7 +197,7 @@ def _kind(step: StepConfig, path: Place, document: Document) -> Iterator[Problem
             yield at_key(document, (*path, "sequence"), "must be a literal, not a parameter")
         for key in ("duty", "timeout"):
             if getattr(step, key) is not None:
-                text = "goes with a single step, not with a sequence"
+                text = "is allowed only with a single step, not with a sequence"
                 yield at_key(document, (*path, key), text)
 
 

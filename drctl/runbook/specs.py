@@ -249,7 +249,7 @@ def _preflight(
 
 def _fence(given: FenceSettings, inputs: PlanInputs, options: StepOptions) -> Iterator[Step]:
     if given.principals and inputs.fence_method is not FenceMethod.ACL:
-        text = f"goes with fence method acl, not {inputs.fence_method.value}"
+        text = f"is allowed only with fence method acl, not {inputs.fence_method.value}"
         raise SettingMismatch("principals", text)
     here = _with_fence_settings(given, inputs)
     yield options.applied_to(
@@ -416,7 +416,7 @@ def _sequence_steps(given: SequenceSettings, inputs: PlanInputs) -> Iterator[Ste
     if given.name != NAME:
         if given.policy is not None:
             raise SettingMismatch(
-                "policy", f"goes with {NAME}: {given.name} does not reconcile records"
+                "policy", f"is allowed only with {NAME}: {given.name} does not reconcile records"
             )
         yield from failover(Mode(given.name.removeprefix("failover-")), inputs).steps
         return

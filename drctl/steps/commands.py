@@ -62,7 +62,7 @@ class _Runs(StepKind[C, D, F]):
     def describe(self, settings: C) -> Description:
         """Describe the step for plans and reports."""
         argv, verify, undo = map(shlex.join, (settings.argv, settings.verify, settings.undo))
-        proof = f"`{verify}` ends with 0" if verify else "it ends with 0"
+        proof = f"`{verify}` exits with 0" if verify else "it exits with 0"
         return Description(f"run `{argv}`", proof, f"run `{undo}`" if undo else "")
 
     def apply(self, intent: D, writer: LinkWriter) -> tuple[str, ...]:
@@ -179,7 +179,7 @@ def _judged(argv: tuple[str, ...], ended: CommandResult) -> Readback[Any]:
 def _how(code: int | None) -> str:
     if code is None:
         return "could not be started"
-    return f"was ended by signal {-code}" if code < 0 else f"ended with {code}"
+    return f"was killed by signal {-code}" if code < 0 else f"exited with {code}"
 
 
 def _asked(question: str, text: str, reader: LinkReader) -> Readback[Any]:

@@ -80,7 +80,7 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
         return Description(
             f"enable writes on {settings.cluster}",
             f"a record written to {PROBE_TOPIC} reads back",
-            "restore the ACL rules that denied writes",
+            "restore the ACLs that denied writes",
         )
 
     def check(self, settings: EnableSettings, facts: Facts, reader: LinkReader) -> EnableIntent:
@@ -129,7 +129,7 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
         outstanding = ""
         if intent.unseen:
             # drctl writes the probe record itself: it proves nothing about applications.
-            outstanding = f"check whether ACL rules on {cluster} deny applications: {intent.unseen}"
+            outstanding = f"check whether ACLs on {cluster} deny applications: {intent.unseen}"
         return Readback(
             State.DONE, message, EnableFacts(len(intent.lifted)), outstanding=outstanding
         )
@@ -143,7 +143,7 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
     def verify_undo(self, intent: EnableIntent, reader: LinkReader) -> Readback[EnableFacts]:
         """Verify that every broker has the rules again."""
         if not intent.lifted:
-            return Readback(State.DONE, "no rule had been removed")
+            return Readback(State.DONE, "no ACL had been removed")
         enforcement = reader.acls(intent.cluster).enforcement(intent.lifted, intent.topics)
         state = State.DONE if enforcement.proven else State.WAITING
         return Readback(
@@ -180,7 +180,7 @@ def _refuse_if_alive(source: str, reader: LinkReader) -> None:
         what = "it responds again"
     raise Refused(
         f"{ALIVE}: cluster {source}: {what}",
-        "use --mode planned, which loses nothing; to abandon the source anyway, pass"
+        "use --mode planned, which loses nothing; to treat it as lost anyway, pass"
         f" --override {ALIVE}=REASON",
     )
 
@@ -230,7 +230,7 @@ def _refuse_if_missing(source: str, grown: list[str], reader: LinkReader) -> Non
         f"{CHANGED_AFTER_FENCE}: {plural(len(grown), 'partition')} of {source} grew after"
         " the fence,"
         f" {', '.join(grown[:_SHOWN])}: {what}",
-        f"find the writer (a principal not in fence.principals, a super user, or rules"
+        f"find the writer (a principal not in fence.principals, a super user, or ACLs"
         f" that were removed: kafka-acls.sh --list on {source}), stop it, and start again",
     )
 
@@ -241,12 +241,11 @@ def _refuse_if_needed(cluster: str, lifted: tuple[Acl, ...], others: Mapping[Acl
     if needed:
         rule, (link, signature) = next(iter(needed.items()))
         raise Refused(
-            f"{SHARED}: {plural(len(needed), 'rule')} that keep applications from"
-            f" {cluster} are needed by"
-            f" the fence of link {link}, such as {rule.operation} on {rule.on} to"
+            f"{SHARED}: the fence of link {link} needs ACLs that deny applications access to"
+            f" {cluster} ({len(needed):,}), such as {rule.operation} on {rule.on} to"
             f" {rule.principal}",
             f"fail back link {link} first; if its fence is no longer needed,"
-            f" remove the rules of principal {signature}... on {cluster}",
+            f" remove the ACLs of principal {signature}... on {cluster}",
         )
 
 

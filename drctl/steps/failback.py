@@ -165,7 +165,10 @@ class ResolveOutstanding(Polling[ResolveSettings, ResolveIntent, ResolveFacts]):
 
     def describe(self, settings: ResolveSettings) -> Description:
         """Describe the step for plans and reports."""
-        proof = "each action is listed with the proof that resolves it; all others stay outstanding"
+        proof = (
+            "each resolved action is listed with the result that proves it; all others stay"
+            " outstanding"
+        )
         return Description("resolve the outstanding actions of earlier runs", proof)
 
     def check(self, settings: ResolveSettings, facts: Facts, reader: LinkReader) -> ResolveIntent:
@@ -194,12 +197,14 @@ class ResolveOutstanding(Polling[ResolveSettings, ResolveIntent, ResolveFacts]):
         if not kept:
             message = message if settled else "no outstanding actions"
             return Readback(State.DONE, message, facts, settled)
-        message = f"{message}, {len(kept)} remain"
+        message = f"{message}, {len(kept)} left"
         shown = "; ".join(map(_named, kept[:_SHOWN]))
         more = f"; and {len(kept) - _SHOWN} more" if len(kept) > _SHOWN else ""
-        outstanding = f"no proof resolves: {shown}{more}"
+        outstanding = f"not confirmed by this run: {shown}{more}"
         if question:
-            outstanding += f"; once it is done, pass --answer {question}=yes to the next failback"
+            outstanding += (
+                f"; once they are done, pass --answer {question}=yes to the next failback"
+            )
         items = (*settled, *(f"still outstanding: {_named(each)}" for each in kept))
         return Readback(State.DONE, message, facts, items, outstanding)
 
@@ -213,7 +218,7 @@ def _named(each: OutstandingAction) -> str:
 
 
 def _asked(kept: tuple[OutstandingAction, ...]) -> str:
-    return f"is this resolved? No proof covers it: {'; '.join(map(_named, kept))}"
+    return f"are these actions done? This run cannot confirm them: {'; '.join(map(_named, kept))}"
 
 
 _CLOSED = tuple(

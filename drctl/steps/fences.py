@@ -93,13 +93,13 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
     def describe(self, settings: AclFenceSettings) -> Description:
         """Describe the step for plans and reports."""
         who, cluster = ", ".join(settings.principals), settings.cluster
-        proof = "every broker has the rules"
+        proof = "every broker has the ACLs"
         if self.operation is Denied.WRITE:
             proof += ", and end offsets are stable"
         return Description(
             f"fence {_WHO[self.operation]} on {cluster}: deny {self.operation} to {who}",
             proof,
-            "remove exactly the rules that were added",
+            "remove exactly the ACLs that were added",
             _CLIENTS[settings.groups] if self.operation is Denied.READ else "",
         )
 
@@ -140,7 +140,7 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
         present = reader.acls(cluster).acls()
         if rules and isinstance(present, Acls) and not set(rules) & set(present.rules):
             # The proof waits for lagging brokers: pointless if a crashed run added no rule.
-            return Readback(State.WAITING, f"none of {len(rules)} rules is on {cluster} yet")
+            return Readback(State.WAITING, f"ACLs on {cluster} so far: 0 of {len(rules)}")
         if self.operation is Denied.READ:
             # Stable end offsets were proven by the producer fence, and are checked again before
             # writes are enabled on the target.
@@ -164,7 +164,7 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
         """Verify that no broker enforces the removed rules."""
         cluster, added, link = intent.cluster, intent.added, intent.link
         if not added:
-            return Readback(State.DONE, "no rule had been added")
+            return Readback(State.DONE, "no ACL had been added")
         others = _needed(reader.acls(cluster).acls(), link)
         kept = {rule: others[rule].link for rule in added if rule in others}
         signs = {sign(rule, link) for rule in added} if link else set()
@@ -175,7 +175,7 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
                 State.WAITING, "; ".join(lifted.unproven[:_SHOWN]), items=lifted.unproven
             )
         message = (
-            f"{plural(len(added) - len(kept), 'rule was', 'rules were')} removed from every"
+            f"{plural(len(added) - len(kept), 'ACL was', 'ACLs were')} removed from every"
             f" broker of {cluster}"
         )
         if kept:

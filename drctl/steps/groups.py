@@ -297,8 +297,8 @@ class Quiesce(Polling[QuiesceSettings, QuiesceIntent, QuiesceFacts]):
             return Readback(State.DONE, message, facts)
 
         if not active:
-            return done(f"0 of {len(names)} groups are active")
-        message = f"{len(active)} of {len(names)} groups are active: {', '.join(active[:3])}"
+            return done(f"0 of {len(names)} groups active")
+        message = f"{len(active)} of {len(names)} groups active: {', '.join(active[:3])}"
         if intent.fenced and digest == intent.digest:
             return done(f"{message}; their reads are fenced and their offsets are stable")
         if intent.ends is not None:

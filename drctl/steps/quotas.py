@@ -73,7 +73,7 @@ class SetQuotas(StepKind[QuotasSettings, QuotasIntent, QuotasFacts]):
         """Describe the step for plans and reports."""
         return Description(
             f"set {plural(len(settings.changes), 'client quota')} on {settings.cluster}",
-            "each reads back as the source has it",
+            "each reads back with the value of the source",
             "restore each previous limit, or remove it where there was none",
         )
 

@@ -98,7 +98,7 @@ class EmptyRecovered(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
         title = f"verify that the link's topics on {cluster} are empty"
         if settings.question:
             title = one_line(settings.text)
-        proof = f"none of the records that {cluster} held is left, and no extra partition"
+        proof = f"no record that {cluster} held is left, and no extra partition"
         return Description(title, proof, f"none: {_WHY}")
 
     def check(self, settings: EmptySettings, facts: Facts, reader: LinkReader) -> EmptyIntent:

@@ -143,7 +143,7 @@ def found(facts: Facts) -> Search:
     """
     search = facts.of(FindMissing())
     if search is None:
-        raise Refused(f"no step {FindMissing.name} was done before")
+        raise Refused(f"step {FindMissing.name} has not been done")
     return search
 
 

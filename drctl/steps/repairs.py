@@ -247,9 +247,9 @@ class AddRules(StepKind[RulesSettings, RulesIntent, RulesFacts]):
     def describe(self, settings: RulesSettings) -> Description:
         """Describe the step for plans and reports."""
         return Description(
-            f"add {plural(len(settings.changes), 'ACL rule')} on {settings.cluster}",
+            f"add {plural(len(settings.changes), 'ACL')} on {settings.cluster}",
             f"{settings.cluster} lists each of them",
-            "remove exactly the rules that were added",
+            "remove exactly the ACLs that were added",
         )
 
     def check(self, settings: RulesSettings, facts: Facts, reader: LinkReader) -> RulesIntent:
@@ -286,7 +286,7 @@ class AddRules(StepKind[RulesSettings, RulesIntent, RulesFacts]):
         missing = tuple(_rule_text(rule) for rule in rules if rule not in there)
         if missing:
             return _waiting(f"not on {cluster}", missing, plural(len(rules), "rule"))
-        message = f"{cluster} lists {plural(len(rules), 'rule')}, {len(intent.added)} of them new"
+        message = f"{cluster} lists {plural(len(rules), 'ACL')}, {len(intent.added)} of them new"
         return Readback(State.DONE, message, RulesFacts(len(intent.added)))
 
     def undo(self, intent: RulesIntent, writer: LinkWriter) -> tuple[str, ...]:
@@ -304,7 +304,7 @@ class AddRules(StepKind[RulesSettings, RulesIntent, RulesFacts]):
         still = tuple(_rule_text(rule) for rule in added if rule in there)
         if still:
             return _waiting(f"still on {cluster}", still, plural(len(added), "rule"))
-        return Readback(State.DONE, f"{plural(len(added), 'added rule')} removed from {cluster}")
+        return Readback(State.DONE, f"{plural(len(added), 'added ACL')} removed from {cluster}")
 
 
 def _there(cluster: str, reader: LinkReader) -> frozenset[Acl] | Readback[Any]:
@@ -373,7 +373,7 @@ class ConfigureTopics(StepKind[ConfigureSettings, ConfigureIntent, ConfigureFact
         return Description(
             f"change {plural(len(changes), 'setting')} of"
             f" {plural(len(topics_of(changes)), 'topic')} on {settings.cluster}",
-            "each reads back as the source has it",
+            "each reads back with the value of the source",
             "restore each previous value, or remove the override where there was none",
         )
 

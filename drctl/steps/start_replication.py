@@ -179,7 +179,7 @@ BOUNDARY, END, START = "boundary", "end", "start"
 
 PROOF = "the operator confirms it, and the first record replicated to {target} is the expected one"
 _SHOWN = 5
-_NO_IDENTITY = "the first record proves nothing: `identity` names none of a record's own fields"
+_NO_IDENTITY = "the first record cannot be verified: `identity` has none of a record's own fields"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -320,7 +320,7 @@ def _not_seen(source: str, left: Remaining) -> str:
 
 def _waiting_for(late: int, groups: int, missing: tuple[str, ...]) -> str:
     if late:
-        return f"{late} of {groups} groups are not active yet: {'; '.join(missing[:_SHOWN])}"
+        return f"{late} of {groups} groups not active yet: {'; '.join(missing[:_SHOWN])}"
     return f"{plural(len(missing), 'problem')}: {'; '.join(missing[:_SHOWN])}"
 
 

@@ -256,9 +256,9 @@ def _empty(cluster: str, reader: LinkReader) -> Observed:
     active = sorted(n for n, g in described if isinstance(g, Unavailable) or g.active)
     if active:
         shown = ", ".join(active[:_SHOWN])
-        message = f"{len(active)} of {len(names)} groups on {cluster} are active: {shown}"
+        message = f"{len(active)} of {len(names)} groups active on {cluster}: {shown}"
         return Readback(State.WAITING, message, items=tuple(active))
-    return Readback(State.DONE, f"0 of {len(names)} groups on {cluster} are active")
+    return Readback(State.DONE, f"0 of {len(names)} groups active on {cluster}")
 
 
 def _caught_up(settings: WaitSettings, reader: LinkReader) -> Observed:

@@ -95,7 +95,8 @@ def recover_plan_table(plan: RecoverPlan, backoff: Backoff, execute: str) -> Ite
         *_, last = backoff.rows()
         total = duration(last.total_seconds)
         yield Text(
-            f"\n{plural(last.attempt, 'restart')} at most, pauses from {backoff.initial_s:g} s to"
+            f"\nAt most {plural(last.attempt, 'restart')}, with pauses of"
+            f" {backoff.initial_s:g} s to"
             f" {backoff.maximum_s:g} s, {total} in all"
         )
     if plan.acting:

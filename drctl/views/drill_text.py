@@ -262,8 +262,8 @@ def figures(result: Result) -> tuple[Figure, ...]:
         Figure(
             "RTO",
             "not measured" if outage.seconds is None else length(outage.seconds),
-            f"first write after {_length(outage.write_s)}, first record read after"
-            f" {_length(outage.read_s)}, {_SINCE[outage.since]}",
+            f"first write {_length(outage.write_s)}, first record read {_length(outage.read_s)}"
+            f" {_SINCE[outage.since]}",
         ),
         Figure(
             "RPO",

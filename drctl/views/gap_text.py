@@ -499,7 +499,9 @@ def _numbers(lines: Sequence[Line]) -> Table:
         if line.count
     ]
     none = ", ".join(line.name for line in lines if line.count == 0)
-    return Table([*rows, *([("  none", "0", Text(none, "dim"))] if none else ())], numbers=(0, 1))
+    return Table(
+        [*rows, *([("  all others", "0", Text(none, "dim"))] if none else ())], numbers=(0, 1)
+    )
 
 
 def _worst_cells(topic: str, gap: PartitionGap) -> tuple[str, ...]:

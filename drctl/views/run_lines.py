@@ -258,7 +258,7 @@ def _stopped(data: ReportData) -> Iterator[NextStep]:
         )
     if data.ending.status is not RunStatus.INTERRUPTED:
         yield NextStep(
-            "Or abandon it, if it cannot be finished.",
+            "Or abandon the run, if it cannot be finished.",
             "Nothing is rolled back. This lists what would stay in effect; with --execute it ends"
             " the run, so that a new one can start.",
             f"{_resume(data)} --abandon REASON",
@@ -274,8 +274,8 @@ def _past(data: ReportData, stuck: tuple[StepReport, ...]) -> Iterator[NextStep]
             named = step.message.startswith(f"{precheck}: ")
             if (named or moved) and precheck not in data.overrides:
                 yield NextStep(
-                    f"Or override {precheck}, if {plain(data.plan.source)} is to be given up.",
-                    f"Records it accepted meanwhile are not on {plain(data.plan.target)};"
+                    f"Or override {precheck}, to treat {plain(data.plan.source)} as lost.",
+                    f"Records that it accepted since are not on {plain(data.plan.target)};"
                     " `drctl gap` finds them later.",
                     f"{_resume(data)} --override {quote(precheck)}=REASON",
                 )
@@ -335,7 +335,7 @@ def _begun(what: str, data: ReportData) -> str:
 def _later(data: ReportData) -> str:
     if data.plan.name.startswith("failover-"):
         return f"`{_command(data, failback.NAME)}` resolves it, or says why not"
-    return "a later run must do it"
+    return "a later run must resolve it"
 
 
 def _after_failback(data: ReportData) -> Iterator[NextStep]:

@@ -161,7 +161,8 @@ def translation_table(link: "Link", result: "LinkTranslated") -> Iterator[Part]:
                 yield Line(f"  and {left}; --output json lists all", "dim")
     if also := list(_also_found(result, len(rows) - len(asked))):
         yield from (heading("Also found"), Items(also))
-    yield from (heading("Do now"), Items(_steps(result, bad), numbered=True))
+    if asked:
+        yield from (heading("Do now"), Items(_steps(result, bad), numbered=True))
 
 
 def _verdict(link: "Link", asked: Sequence[Translation], bad: Sequence[Translation]) -> str:

@@ -142,7 +142,7 @@ RESTART = (
     "0.01s",
     "--attempts",
     "1",
-    "--stabilize",
+    "--min-uptime",
     "0s",
 )
 ASKED = (

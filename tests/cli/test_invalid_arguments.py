@@ -31,7 +31,7 @@ TIMES = {
     "offsets track --every": ("offsets", "track", "--execute", "--yes", "--every"),
     "connect recover --initial-backoff": ("connect", "recover", "--initial-backoff"),
     "connect recover --max-backoff": ("connect", "recover", "--max-backoff"),
-    "connect recover --stabilize": ("connect", "recover", "--stabilize"),
+    "connect recover --min-uptime": ("connect", "recover", "--min-uptime"),
 }
 LONGER_THAN_0 = [
     name

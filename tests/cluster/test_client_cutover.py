@@ -83,7 +83,7 @@ def test_it_waits_for_clients_to_join_progress_and_leave(stage: Stage) -> None:
         applications.callback(old.stop)
         soon(lambda: len(old.values) == RECORDS)
         with stage.running("failover", "--wait-for-consumers", "2s", *GO) as process:
-            late = f"1 of 1 groups are not active yet: {stage.group}"
+            late = f"1 of 1 groups not active yet: {stage.group}"
             stays = f"{stage.group} is still active on primary (billing-3@"
             stage.says(process, late)
             assert stays in stage.said

@@ -180,7 +180,7 @@ def test_a_lost_slot_and_its_cost(shop: PostgresShop) -> None:
         shop.worker.await_task("shop", "FAILED")
     (line,) = shop.command.json("recover", *url, code=3)["lines"]
     assert line["explained"]["cause"] == "logs-purged"
-    remedy = ("recover", *url, "--connector", "shop", "--remedy", "reset", "--stabilize", "2s")
+    remedy = ("recover", *url, "--connector", "shop", "--remedy", "reset", "--min-uptime", "2s")
     (line,) = shop.command.json(*remedy)["lines"]
     assert "every row is sent again" in line["consequence"]
     done = shop.command.json(*remedy, "--execute", "--yes")

@@ -153,7 +153,7 @@ def test_a_lost_resume_token_and_its_cost(
     # The connector looks for its position before it starts, and does not say what MongoDB said.
     failure = explained()
     assert failure["cause"] == "history-lost", failure
-    words = ("recover", *url, "--connector", "shop", "--remedy", *remedy, "--stabilize", "2s")
+    words = ("recover", *url, "--connector", "shop", "--remedy", *remedy, "--min-uptime", "2s")
     (line,) = shop.command.json(*words)["lines"]
     assert "every row is sent again" in line["consequence"]
     before = Counter(shop.events())

@@ -40,7 +40,7 @@ QUICK = (
     "0.4s",
     "--attempts",
     "2",
-    "--stabilize",
+    "--min-uptime",
     "2s",
 )
 
@@ -217,7 +217,7 @@ def test_a_repaired_connector_runs_and_another_process_can_resume(
 ) -> None:
     grant(secondary)
     name = broken["authorization"]
-    words = ("recover", "--connector", name, "--stabilize", "2s", "--execute", "--yes")
+    words = ("recover", "--connector", name, "--min-uptime", "2s", "--execute", "--yes")
     assert command.json(*words, code=3)["connectors"] == []
     done = command.json(*words, "--override", "cause=the ACL is there now")
     (each,) = done["connectors"]
@@ -232,7 +232,7 @@ def test_a_repaired_connector_runs_and_another_process_can_resume(
     assert began["plan"]["overrides"] == {"cause": "the ACL is there now"}
     beating.made.append(f"{name}-b")
     recreate = ("--connector", name, "--remedy", "recreate", "--as", f"{name}-b")
-    always = ("--stabilize", "1s", "--override", "cause=its position is of no use")
+    always = ("--min-uptime", "1s", "--override", "cause=its position is of no use")
     (line,) = command.json("recover", *recreate, *always)["lines"]
     assert line["steps"][-1] == f"{name} stays stopped"
     anew = command.json("recover", *recreate, *always, "--execute", "--yes")["remedy_result"]

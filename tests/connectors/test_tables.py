@@ -46,7 +46,7 @@ def test_restarts() -> None:
     plan = restart_plan(WARD, WARD.connectors[:2], {})
     text = drawn(recover_plan_table(plan, Backoff(), EXECUTE))
     assert "Plan for Connect w:8083: 1 restart, 1 refuse" in text
-    assert "16 restarts at most, pauses from 1 s to 120 s, 20 min 7 s in all" in text
+    assert "At most 16 restarts, with pauses of 1 s to 120 s, 20 min 7 s in all" in text
     assert "Blocked (cause): authentication failed" in text
     assert text.rstrip().endswith(EXECUTE)
     patient = Restarted("net", Ending.FAILING, 3, said="409")

@@ -132,10 +132,10 @@ def test_a_verification_resolves_its_own_actions(
 )
 def test_an_unverified_action_stays_outstanding(outstanding: OutstandingAction, facts: Any) -> None:
     seen = settled(Asked((outstanding, FENCE)), {**WHOLE, **facts})
-    assert seen.message == "1 outstanding action is resolved, 1 remain"
+    assert seen.message == "1 outstanding action is resolved, 1 left"
     assert seen.outstanding == (
-        f"no proof resolves: {outstanding.what} (run r1);"
-        " once it is done, pass --answer resolve-outstanding=yes to the next failback"
+        f"not confirmed by this run: {outstanding.what} (run r1);"
+        " once they are done, pass --answer resolve-outstanding=yes to the next failback"
     )
 
 

@@ -91,7 +91,7 @@ def test_lifting_one_fence_keeps_the_fence_of_another_link(first: int) -> None:
     other = "ba"[first]
     assert f"1 stay: the fence of link {other} uses them" in runs[first].lift()
     assert cluster.rules == {RULE, sign(RULE, other)}
-    assert runs[1 - first].lift().startswith("1 rule was removed")
+    assert runs[1 - first].lift().startswith("1 ACL was removed")
     assert cluster.rules == set()
 
 
@@ -99,7 +99,7 @@ def test_acls_that_a_person_set_are_never_removed() -> None:
     cluster = Cluster({RULE})
     run = Run(cluster, "a").fence()
     assert cluster.rules == {RULE}
-    assert run.lift() == "no rule had been added"
+    assert run.lift() == "no ACL had been added"
     assert cluster.rules == {RULE}
 
 
@@ -138,7 +138,7 @@ def test_no_two_links_have_the_same_mark(one: str, other: str) -> None:
         runs = {link: Run(cluster, link).fence() for link in (one, other)}
         assert f"the fence of link {staying} uses them" in runs[lifting].lift()
         assert cluster.rules == {RULE, sign(RULE, staying)}
-        assert runs[staying].lift().startswith("1 rule was removed")
+        assert runs[staying].lift().startswith("1 ACL was removed")
         assert cluster.rules == set()
 
 
@@ -153,7 +153,7 @@ def test_marks_of_an_earlier_build_are_never_removed() -> None:
         settings = {"link": link, "cluster": "p", "principals": [APP]}
         with pytest.raises(Refused, match="signed by an earlier drctl") as no:
             Kind(EnableWrites()).check(settings, {}, cast(LinkReader, cluster))
-        assert "remove the rules of principal User:drctl-fence:main:..." in no.value.hint
+        assert "remove the ACLs of principal User:drctl-fence:main:..." in no.value.hint
 
 
 def test_a_lifted_fence_of_an_earlier_run_is_set_again_and_stays() -> None:
@@ -165,7 +165,7 @@ def test_a_lifted_fence_of_an_earlier_run_is_set_again_and_stays() -> None:
     cluster.rules.clear()
     home.fence()
     assert cluster.rules == whole
-    assert home.lift() == "no rule had been added"
+    assert home.lift() == "no ACL had been added"
     assert cluster.rules == whole
 
 
@@ -174,7 +174,7 @@ def test_writes_are_not_enabled_while_another_link_fences_the_cluster() -> None:
     Run(cluster, "main").fence()
     Run(cluster, "other").fence()
     settings = {"link": "main", "cluster": "p", "principals": [APP]}
-    with pytest.raises(Refused, match=r"fence-of-another-link: 1 rule .* of link other") as no:
+    with pytest.raises(Refused, match=r"fence-of-another-link: the fence of link other") as no:
         Kind(EnableWrites()).check(settings, {}, cast(LinkReader, cluster))
     assert "User:drctl-fence-of:other:" in no.value.hint
 
@@ -193,4 +193,4 @@ def test_acls_that_do_not_exist_are_not_awaited() -> None:
     run = Run(Cluster(), "main")
     seen = Kind(FENCE_PRODUCERS).verify(run.intent, run.look)
     assert not hasattr(run.look, "fence")
-    assert (seen.state, seen.message) == (State.WAITING, "none of 1 rules is on p yet")
+    assert (seen.state, seen.message) == (State.WAITING, "ACLs on p so far: 0 of 1")

@@ -43,8 +43,7 @@ def test_enabled_writes_without_a_read_of_the_acls_are_outstanding() -> None:
     told = opened(Unavailable("this user may not see ACLs"))
     assert told.state is State.DONE
     assert (
-        told.outstanding
-        == "check whether ACL rules on b deny applications: this user may not see ACLs"
+        told.outstanding == "check whether ACLs on b deny applications: this user may not see ACLs"
     )
 
 

@@ -206,7 +206,7 @@ def test_a_failing_command_is_reported_with_its_output_and_rolled_back(tmp_path:
     site = Site(folder=tmp_path)
     outcome = carried_out(site, plan(argv=shell("echo no such unit >&2; exit 4"), undo=REMOVE))
     assert outcome.status is Status.REFUSED
-    assert "ended with 4: no such unit" in outcome.message
+    assert "exited with 4: no such unit" in outcome.message
     assert not site.on["stop"]
 
 

@@ -139,7 +139,7 @@ def test_a_group_that_has_not_joined_is_named(around: Around) -> None:
     del around.members["b", "audit"]
     seen = verify(around, intent)
     assert (seen.state, seen.items) == (State.WAITING, ("audit",))
-    assert seen.message == "1 of 2 groups are not active yet: audit"
+    assert seen.message == "1 of 2 groups not active yet: audit"
 
 
 def test_a_group_that_does_not_read_its_backlog_is_named(around: Around) -> None:

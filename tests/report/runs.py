@@ -402,7 +402,7 @@ CONTROLS = "\ud800\x1b[2J\x07\u202e\x00\u200bend ]]> & | ` * _ [x](http://x)"
 
 
 def late() -> Run:
-    slow = Part("2 of 11 groups are not active yet: billing", takes=500, items=("billing", "vat"))
+    slow = Part("2 of 11 groups not active yet: billing", takes=500, items=("billing", "vat"))
     return Run(planned()).play({**GOOD, "verify-clients": slow})
 
 

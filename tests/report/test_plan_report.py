@@ -69,7 +69,7 @@ def test_a_plan_survives_its_document() -> None:
     assert isinstance(steps, list)
     overrides = {o["precheck"]: o["reason"] for o in made["overrides"]}  # type: ignore[attr-defined]
     assert Plan.from_json({**made, "overrides": overrides}) == plan
-    assert steps[2]["rollback"] == "remove exactly the rules that were added"
+    assert steps[2]["rollback"] == "remove exactly the ACLs that were added"
 
 
 def test_equal_plans_have_equal_texts() -> None:
