@@ -159,7 +159,7 @@ class Told:
         self.said.append(description)
 
 
-def test_an_estimate_names_what_it_reads_and_what_does_not_answer() -> None:
+def test_an_estimate_names_its_evidence_and_unreachable_parts() -> None:
     told, nothing = Told(), cast(Any, None)
     reader = LossReader(nothing, nothing, nothing, (), task=cast(Any, told))
 

@@ -608,7 +608,7 @@ def test_runbook_parameters_cover_principals_and_connectors(tmp_path: Path) -> N
     assert len(said(read_run([entries.began(RUN, elsewhere, WHO, AT)]), config)) == 3
 
 
-def test_a_signed_journal_may_name_what_the_configuration_lacks(tmp_path: Path) -> None:
+def test_a_signed_journal_may_name_more_than_the_configuration(tmp_path: Path) -> None:
     config = configured(tmp_path, more="journal: {key: '0123456789abcdef'}\n")
     env = Step("tell", "command", command(argv=["/opt/acme/announce", "x"], env={"A": "b"}))
     own = replace(FENCE, settings={**FENCE.settings, "principals": ["User:own"]})

@@ -148,7 +148,7 @@ def test_the_scripts_of_the_page_fence_and_stop_for_good(links: OwnLinks, tmp_pa
         assert operators.deleted == 2, "only the fence that was lifted and the one rolled back"
 
 
-def test_what_operators_undo_is_said_before_and_after_a_failover(links: OwnLinks) -> None:
+def test_changes_undone_by_operators_are_reported(links: OwnLinks) -> None:
     stage = links.make(NAME)
     at_work(stage)
     (refused,) = (

@@ -136,7 +136,7 @@ def test_positions_of_mirrors_are_valid_for_the_same_brokers_only() -> None:
         ),
     ],
 )
-def test_guards(
+def test_prechecks_of_a_move(
     there: dict[str, Connector], exported: Export, precheck: Precheck, words: str
 ) -> None:
     plan = planned(World(there), exported)

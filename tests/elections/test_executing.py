@@ -220,7 +220,7 @@ def test_killed_before_the_election_nothing_is_elected_that_has_changed() -> Non
     assert run.cluster.elected == []
 
 
-def test_killed_after_the_election_it_is_seen_and_measured() -> None:
+def test_killed_after_the_election_it_is_read_back_and_measured() -> None:
     run = Run(Cluster())
     with pytest.raises(Crash):
         run.go(crash_at("after the election"))

@@ -45,7 +45,7 @@ def test_a_rollback_moves_no_clients_and_a_failback_moves_them_back() -> None:
     assert last_move([back, returned, away], "secondary", KINDS) is None
 
 
-def test_a_run_that_moved_clients_tells_which_acls_its_fences_set_on_the_source() -> None:
+def test_a_run_that_moved_clients_lists_the_acls_of_its_fences() -> None:
     write, read = (
         denials(["User:app"], [Topics("orders")], [each])[0] for each in (Denied.WRITE, Denied.READ)
     )

@@ -134,7 +134,7 @@ def test_acls_that_stay_are_removed_after_the_time() -> None:
 
 
 @pytest.mark.parametrize(("signs_only", "deleted"), [(False, 2), (True, 1)])
-def test_acls_that_somebody_deletes_end_the_probe_at_once(signs_only: bool, deleted: int) -> None:
+def test_deleted_acls_end_the_probe_at_once(signs_only: bool, deleted: int) -> None:
     cluster = Watched({RULE}, happens=deleted_at(30, signs_only=signs_only))
     outcome, facts = run(cluster)
     assert outcome.status is Status.DONE

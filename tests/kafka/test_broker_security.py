@@ -103,7 +103,7 @@ def test_a_certificate_of_our_own_from_files_or_inline(alice: Certificate) -> No
         ({"ssl.certificate.location": "/no/such"}, "cannot load the client's certificate and key"),
     ],
 )
-def test_what_cannot_be_translated_is_refused(given: dict[str, str], message: str) -> None:
+def test_untranslatable_properties_are_refused(given: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message) as caught:
         broker_security({"security.protocol": "SSL", **given})
     assert caught.value.hint

@@ -55,7 +55,7 @@ def test_a_ledger_that_is_only_read_writes_nothing() -> None:
     assert not ledger.keep("f", 1, {}, [], {})
 
 
-def test_types_are_told_apart() -> None:
+def test_types_are_distinguished() -> None:
     assert not issubclass(KafkaWriter, KafkaReader)
     assert not issubclass(KafkaReader, KafkaWriter)
     assert typing.get_type_hints(KafkaCluster.reader)["return"] is KafkaReader

@@ -44,7 +44,7 @@ def test_rights_that_were_granted(cluster: TlsCluster, bob: Rights) -> None:
     assert Patience.of(20).wait_until(lambda: may_alter(cluster, "bob"))
 
 
-def test_nobody_is_there() -> None:
+def test_no_server_responds() -> None:
     nowhere = {"bootstrap.servers": f"127.0.0.1:{free_ports(1)[0]}"}
     with (
         KafkaHealthReader(Connection("x", nowhere, timeout_s=1)) as reader,

@@ -219,14 +219,14 @@ def row(document: dict[str, Any], topic: str) -> dict[str, Any]:
     return found
 
 
-def test_without_a_quorum_a_dead_leader_is_seen_to_be_dead(story: Story, topics: Topics) -> None:
+def test_without_a_quorum_a_dead_leader_is_detected(story: Story, topics: Topics) -> None:
     assert story.headless["controller"] is None
     assert story.headless["brokers"]["alive"] == [1]
     (only,) = story.headless["leaderless"]
     assert only["leader"] == 3, "nobody could elect another one"
 
 
-def test_who_is_there_and_what_they_hold(story: Story, topics: Topics) -> None:
+def test_brokers_and_their_logs(story: Story, topics: Topics) -> None:
     lost = row(story.shown, topics.lost)
     assert story.shown["controller"] in (1, 2)
     assert lost["leader"] is None

@@ -55,7 +55,7 @@ def test_a_certificate_instead_of_a_password(cluster: TlsCluster, bench: Bench) 
 
 @jvm
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
-def test_a_wrong_password_is_said_to_be_one(cluster: TlsCluster, mechanism: str) -> None:
+def test_a_wrong_password_is_named(cluster: TlsCluster, mechanism: str) -> None:
     properties = {**cluster.tls_properties("admin", mechanism), "sasl.password": "wrong-one"}
     started = time.monotonic()
     refused = refusal(properties, timeout_s=10)
@@ -65,7 +65,7 @@ def test_a_wrong_password_is_said_to_be_one(cluster: TlsCluster, mechanism: str)
 
 
 @jvm
-def test_an_unknown_authority_is_said_to_be_one(cluster: TlsCluster) -> None:
+def test_an_unknown_authority_is_named(cluster: TlsCluster) -> None:
     other = make_authority(cluster.folder / "other", "other")
     properties = {**cluster.tls_properties(), "ssl.ca.location": str(other.certificate)}
     refused = refusal(properties)
@@ -75,7 +75,7 @@ def test_an_unknown_authority_is_said_to_be_one(cluster: TlsCluster) -> None:
 
 
 @jvm
-def test_a_missing_client_certificate_is_said_to_be_a_matter_of_tls(cluster: TlsCluster) -> None:
+def test_a_missing_client_certificate_is_a_tls_error(cluster: TlsCluster) -> None:
     properties = cluster.mtls_properties()
     del properties["ssl.certificate.location"], properties["ssl.key.location"]
     assert "TLS failed" in refusal(properties).message
@@ -159,7 +159,7 @@ def test_properties_that_librdkafka_refuses(properties: dict[str, str], said: st
     assert "wrong-one" not in refused.value.message
 
 
-def test_secrets_are_struck_out_of_what_clients_say() -> None:
+def test_secrets_are_masked_in_client_messages() -> None:
     secrets = {
         "sasl.password": "one!",
         "ssl.key.password": "two!",

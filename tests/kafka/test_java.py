@@ -81,7 +81,7 @@ def test_names_that_differ_are_translated_and_those_that_agree_kept() -> None:
         "message.max.bytes",
     ],
 )
-def test_what_drctl_sets_itself_and_what_only_librdkafka_knows_is_left_out(key: str) -> None:
+def test_drctls_own_and_librdkafka_only_properties_are_omitted(key: str) -> None:
     assert key not in java_properties({**BROKERS, key: "1"})
 
 

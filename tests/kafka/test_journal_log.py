@@ -283,7 +283,7 @@ def test_a_link_that_was_taken_between_the_look_and_the_claim() -> None:
     assert between.holds
 
 
-def test_one_who_only_looks_on_sees_the_living_behind_the_end() -> None:
+def test_a_reader_sees_running_holders_after_the_end() -> None:
     look = Contention(log(*STOPPED))
     look.observe(Beat("token of B", last=False))
     assert look.alive is None

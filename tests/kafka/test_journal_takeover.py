@@ -243,7 +243,7 @@ def test_a_transaction_that_a_killed_process_left_open(place: JournalPlace) -> N
     assert place.words("A") == ["began", "ended"]
 
 
-def test_what_the_dead_one_of_another_link_left_open_is_waited_for(place: JournalPlace) -> None:
+def test_a_transaction_left_open_by_another_link_is_awaited(place: JournalPlace) -> None:
     place.run("A", "began", "ended")
     other = place.bench.producer(**{"transactional.id": f"{place.link}-other"})
     other.init_transactions(30)

@@ -237,7 +237,7 @@ def test_a_topic_that_is_deleted_under_a_run(place: JournalPlace) -> None:
     assert reader.runs() == ()
 
 
-def test_what_drctl_did_not_write(place: JournalPlace) -> None:
+def test_records_that_drctl_did_not_write(place: JournalPlace) -> None:
     place.run("A", "began")
     place.bench.produce(place.topic, {"key": b"of another link", "value": b"x"})
     assert place.words("A") == ["began"]

@@ -125,7 +125,7 @@ def test_reading_creates_no_topic(ledgers: Ledgers) -> None:
     assert set(ledgers.topics()) == before
 
 
-def test_what_is_kept_is_there(begun: Ledgers) -> None:
+def test_stored_entries_are_read_back(begun: Ledgers) -> None:
     logs = {SOURCE: log(cell(0, 3), cell(1, 2)), TARGET: log(cell(0, 3)), CLICKS: log(cell(7, 1))}
     assert begun.seen() == (replace(NEW, version=1, rules=RULES), logs)
     reader = begun.reader()
@@ -162,7 +162,7 @@ def test_an_incomplete_cell_is_unknown() -> None:
     assert ledger_topic.logs_in(values) == {SOURCE: log(cell(1, 1))}
 
 
-def test_what_is_forgotten_leaves_tombstones(begun: Ledgers) -> None:
+def test_removed_entries_leave_tombstones(begun: Ledgers) -> None:
     store = begun.writer()
     book = store.book(begun.fingerprint)
     assert book
@@ -265,7 +265,7 @@ store.keep(sys.argv[2], 1, RULES, [CLICKS, TARGET], {SOURCE: log(cell(0, 1))})
 """
 
 
-def test_a_crash_before_the_end_leaves_what_was(begun: Ledgers) -> None:
+def test_a_crash_before_the_end_changes_nothing(begun: Ledgers) -> None:
     before, end = begun.seen(), begun.end()
     died = subprocess.run(
         [sys.executable, "-c", DIES, begun.topic, begun.fingerprint],
@@ -353,7 +353,7 @@ def test_a_topic_that_would_forget(begun: Ledgers) -> None:
         begun.reader().book(begun.fingerprint)
 
 
-def test_what_another_drctl_wrote(begun: Ledgers) -> None:
+def test_records_of_another_drctl(begun: Ledgers) -> None:
     key = ledger_topic.header_key(begun.fingerprint)
     before = begun.seen()
     foreign = {"key": b"not/ours/at/all", "value": b"of somebody else"}
@@ -410,7 +410,7 @@ def test_required_permissions_and_the_errors_without_them(
     assert ledgers.seen()[1] == {SOURCE: log(cell(0, 1))}
 
 
-def test_that_it_may_not_be_written_is_said_before_anything_is_read(
+def test_missing_write_permission_is_reported_before_any_read(
     cluster: TlsCluster, begun: Ledgers, bob: Rights
 ) -> None:
     begun.properties = cluster.properties("bob")

@@ -72,7 +72,7 @@ def test_records_are_read_to_the_byte(
     ]
 
 
-def test_many_partitions_at_once_and_only_what_was_asked_for(
+def test_many_partitions_at_once_and_only_requested_ones(
     reader: KafkaLogReader, primary: ClusterUnderTest, new_topic: NewTopic
 ) -> None:
     topics = [new_topic(5, config={"retention.ms": "-1"}) for _ in range(3)]
@@ -103,7 +103,7 @@ def test_ranges_with_gaps_of_all_sizes(
     assert offsets(reader, topic, *ranges) == wanted
 
 
-def test_what_is_appended_meanwhile_is_left_out(
+def test_records_appended_meanwhile_are_omitted(
     reader: KafkaLogReader, primary: ClusterUnderTest, new_topic: NewTopic
 ) -> None:
     topic = new_topic(2, config={"retention.ms": "-1"})

@@ -100,7 +100,7 @@ def test_very_many_times_are_asked_in_portions(
         assert answer == Found(offset, -1 if later is None else later)
 
 
-def test_what_cannot_be_asked_does_not_spoil_the_rest(
+def test_an_unreachable_part_does_not_fail_the_rest(
     primary: ClusterUnderTest, bench: Bench
 ) -> None:
     allowed, hidden = bench.create(), bench.create()

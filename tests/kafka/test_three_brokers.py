@@ -137,9 +137,7 @@ def create(three: ClusterUnderTest, *assigned: list[int], **config: str) -> str:
     return name
 
 
-def test_a_fence_is_not_proven_on_a_broker_that_stalls(
-    brokers: Lab, three: ClusterUnderTest
-) -> None:
+def test_a_fence_is_not_verified_on_a_stalled_broker(brokers: Lab, three: ClusterUnderTest) -> None:
     name = create(three, [1, 2, 3], [2, 3, 1], [3, 1, 2])
     stalled, _ = bystanders(three)
     rules = denials(["User:orders-app"], [Topics(name)], [Denied.WRITE])

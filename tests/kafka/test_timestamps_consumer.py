@@ -355,7 +355,7 @@ def test_without_permission_it_warns_and_still_consumes(
     assert TOPIC not in primary.admin.list_topics(timeout=20).topics
 
 
-def test_what_could_not_be_written_is_written_later(
+def test_failed_writes_are_repeated(
     primary: ClusterUnderTest,
     new_consumer: NewConsumer,
     filled: str,
@@ -393,7 +393,7 @@ def test_a_consumer_that_is_forgotten_leaves_no_thread(
     assert Patience.of(20).wait_until(lambda: threads() == before)
 
 
-def test_transactions_are_said_not_to_be_seen(
+def test_invisible_transactions_are_reported(
     new_consumer: NewConsumer, caplog: pytest.LogCaptureFixture
 ) -> None:
     with new_consumer() as consumer, caplog.at_level(logging.WARNING, "drctl.consumer"):

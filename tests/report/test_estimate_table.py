@@ -98,7 +98,7 @@ def test_every_line_fits_and_is_printable(make: Callable[[], EstimateResult], wi
 
 
 @every
-def test_it_says_first_that_it_is_no_proof_and_last_what_to_do(
+def test_it_starts_with_no_proof_and_ends_with_the_actions(
     make: Callable[[], EstimateResult],
 ) -> None:
     found = make()
@@ -122,20 +122,20 @@ def test_since_when_and_how_many() -> None:
     assert "drctl gap --scope full --topic orders" in text
 
 
-def test_what_goes_on_by_itself_did_not_just_stop() -> None:
+def test_continuing_records_show_no_stop() -> None:
     text = draw(went_on())
     assert "orders-3 differs since 2026-03-05 14:10:07 UTC: about 6,276" in text
     assert "Do not restart replication" in text
     assert "replication lag" not in text
 
 
-def test_nothing_missing_is_never_said() -> None:
+def test_nothing_missing_is_never_claimed() -> None:
     assert "no gap visible in 2 partitions" in verdict(nothing())
     assert "nothing is missing" not in draw(nothing()).lower()
     assert "no partitions could be checked" in verdict(nothing_seen())
 
 
-def test_every_doubt_is_explained_once() -> None:
+def test_every_uncertainty_is_explained_once() -> None:
     text = draw(everything_wrong())
     for doubt in Uncertainty:
         assert text.count(MEANINGS[doubt]) == 1
@@ -143,7 +143,7 @@ def test_every_doubt_is_explained_once() -> None:
     assert "and 20 more" in draw(nothing_seen())
 
 
-def test_the_ten_worst_of_very_many() -> None:
+def test_the_ten_worst_partitions() -> None:
     lines = draw(vast()).splitlines()
     table = [line.split() for line in lines if line.startswith("  many-")]
     assert len(table) == 10
@@ -151,7 +151,7 @@ def test_the_ten_worst_of_very_many() -> None:
     assert any("more partitions" in line for line in lines)
 
 
-def test_names_are_no_markup_and_no_escape_sequence() -> None:
+def test_names_are_escaped() -> None:
     text = draw(hostile())
     assert r"\xe2\x80\xae[red]\x1b[31m" in text
     assert "\x1b[31m" not in text

@@ -50,13 +50,13 @@ def test_omitted_rows_are_counted() -> None:
     assert "and 3,988 more ranges" in text
 
 
-def test_notes_are_said_once_with_their_topics() -> None:
+def test_notes_are_shown_once_with_their_topics() -> None:
     text = Document(gap_page(gaps.vast)).text
     assert text.count("a note of all") == 1
     assert "and 92 more topics" in text
 
 
-def test_where_it_comes_from_is_told() -> None:
+def test_the_origin_of_the_result_is_shown() -> None:
     result = gaps.tail_lost()
     text = Document(render(result)).text
     for word in (result.source_id, result.target_id, "2026-03-05 14:20:07 UTC"):

@@ -95,7 +95,7 @@ def seen(pages: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> See
     }
 
 
-def test_the_inspector_sees_an_attack_that_works(tmp_path: Path) -> None:
+def test_the_test_detects_an_attack_that_works(tmp_path: Path) -> None:
     found, asked = inspect({"/bare": f"<title>calm</title>{ATTACK}"}, tmp_path)
     assert {page["title"] for page in found} == {"pwned"}
     assert all(page["scripts"] and page["images"] and page["handlers"] for page in found)
@@ -120,12 +120,12 @@ def test_no_page_holds_or_runs_anything_active(seen: Seen) -> None:
             assert page["title"] != "pwned"
 
 
-def test_pages_ask_for_nothing(pages: dict[str, str], seen: Seen) -> None:
+def test_pages_request_nothing(pages: dict[str, str], seen: Seen) -> None:
     for _, asked in seen.values():
         assert set(asked) == {"/", *pages}
 
 
-def test_nor_does_a_page_that_is_opened_by_itself(tmp_path: Path) -> None:
+def test_a_page_opened_as_a_file_requests_nothing(tmp_path: Path) -> None:
     with serve({"/page": render(gaps.hostile())}) as site:
         dom = dump_dom(site.address + "/page", tmp_path)
     assert "Order: what copying the unreplicated records would do" in dom
@@ -148,7 +148,7 @@ def test_the_page_follows_light_and_dark(seen: Seen) -> None:
     assert dark < 0.05
 
 
-def test_text_is_readable_on_its_ground(seen: Seen) -> None:
+def test_text_has_enough_contrast(seen: Seen) -> None:
     for found, _ in seen.values():
         for page in found:
             colours = page["colours"]

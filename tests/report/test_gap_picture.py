@@ -44,7 +44,7 @@ def test_counts_far_apart_still_differ_in_colour() -> None:
     assert scale.level(1) < scale.level(30) < scale.level(1_000_000)
 
 
-def test_the_worst_partitions_stand_on_top_and_all_are_summed() -> None:
+def test_the_worst_partitions_come_first_and_all_are_summed() -> None:
     rows = tuple(("orders", p, (p, 0, 2 * p)) for p in range(40))
     picture = heat_map(Histogram(0, HOUR, rows))
     assert picture
@@ -56,7 +56,7 @@ def test_the_worst_partitions_stand_on_top_and_all_are_summed() -> None:
     assert picture.peak == "1,560 records from 1970-01-01 02:00 to 03:00 UTC"
 
 
-def test_cells_stand_where_their_time_is() -> None:
+def test_cells_are_at_their_time() -> None:
     picture = heat_map(Histogram(0, HOUR, (("orders", 0, (0, 5, 0, 1)),)))
     assert picture
     first, second = picture.rows[0].cells
@@ -74,7 +74,7 @@ def test_many_bins_are_merged_without_losing_a_record() -> None:
     assert cells[-1].x + cells[-1].width == pytest.approx(100, abs=0.01)
 
 
-def test_nothing_to_show_is_no_picture() -> None:
+def test_no_data_makes_no_picture() -> None:
     assert heat_map(Histogram(0, HOUR, ())) is None
     assert heat_map(Histogram(0, HOUR, (("orders", 0, (0, 0)),))) is None
     assert heat_map(Histogram(0, 0, (("orders", 0, (1,)),))) is None
@@ -102,7 +102,7 @@ def test_bins_are_as_precise_as_they_are_wide() -> None:
     assert Axis(23 * HOUR, HOUR, 2).span(0) == "from 1970-01-01 23:00 to 1970-01-02 00:00 UTC"
 
 
-def test_the_strip_shows_each_partition_and_what_was_not_compared() -> None:
+def test_the_strip_shows_each_partition_and_uncompared_ones() -> None:
     topic = gaps.topic("orders", gaps.gap(2, 9), gaps.gap(0, 9, 3), gaps.gap(1, 9))
     cells = strip(topic, frozenset({2}), Scale((3,))).cells
     assert [cell.title for cell in cells] == [

@@ -34,7 +34,7 @@ def test_every_line_fits_and_is_printable(make: Callable[[], GapResult], width: 
 
 
 @every
-def test_it_says_what_the_page_says(make: Callable[[], GapResult]) -> None:
+def test_it_agrees_with_the_page(make: Callable[[], GapResult]) -> None:
     result = make()
     text = draw(result, width=2_000)
     assert text.startswith(verdict(result))
@@ -43,7 +43,7 @@ def test_it_says_what_the_page_says(make: Callable[[], GapResult]) -> None:
         assert step.command in [line.strip() for line in text.splitlines()]
 
 
-def test_names_are_no_markup_and_no_escape_sequence() -> None:
+def test_names_are_escaped() -> None:
     text = draw(gaps.hostile(), width=2_000)
     assert r"\xe2\x80\xae[red]\x1b[31m" in text
     assert "\x1b[31m" not in text
@@ -58,7 +58,7 @@ def test_the_ten_worst_partitions_and_how_many_more() -> None:
     assert "and 390 more partitions" in text
 
 
-def test_the_last_lines_are_what_to_do_and_the_page() -> None:
+def test_the_last_lines_are_the_actions_and_the_page() -> None:
     lines = draw(gaps.tail_lost()).rstrip().splitlines()
     assert lines[-1] == "Report: .drctl/gap/20260305T142007Z/gap.html"
     assert any("Do now" in line for line in lines[-20:])

@@ -60,7 +60,7 @@ def test_nothing_read_is_not_called_found() -> None:
 
 
 @every
-def test_words_and_exit_code_say_the_same(make: Callable[[], GapResult]) -> None:
+def test_text_and_exit_code_agree(make: Callable[[], GapResult]) -> None:
     result = make()
     said = verdict(result)
     starts = {ExitCode.DONE: "Fully replicated:", ExitCode.UNKNOWN: "Not complete:"}
@@ -86,7 +86,7 @@ def advice(result: GapResult) -> str:
     return "\n".join(f"{step.what} {step.why}" for step in next_steps(result))
 
 
-def test_after_a_failover_the_old_replication_must_stay_off() -> None:
+def test_after_a_failover_forward_replication_must_stay_stopped() -> None:
     steps = next_steps(gaps.tail_lost())
     first, meanwhile = steps[0].what.split(" while ")
     assert first == "Do not restart replication from primary to secondary"
@@ -106,7 +106,7 @@ def test_a_newer_record_of_a_key_rules_out_plain_lag() -> None:
     assert "Do not restart replication" in advice(conflicting)
 
 
-def test_what_is_unknown_comes_first_and_is_not_called_missing() -> None:
+def test_unknown_records_come_first_and_are_not_called_missing() -> None:
     steps = next_steps(gaps.unknown_only())
     assert "open transactions on primary" in steps[0].what
     assert steps[0].command == "drctl gap --link main"
@@ -114,13 +114,13 @@ def test_what_is_unknown_comes_first_and_is_not_called_missing() -> None:
     assert "unreplicated record" not in advice(gaps.unknown_only())
 
 
-def test_not_complete_never_says_that_nothing_has_to_be_done() -> None:
+def test_an_incomplete_result_always_has_an_action() -> None:
     for make in (gaps.unknown_only, gaps.not_complete):
         assert "Nothing needs to be copied" not in advice(make())
     assert "Nothing needs to be copied" in advice(gaps.nothing_missing())
 
 
-def test_records_only_on_the_target_matter_for_the_way_back() -> None:
+def test_target_only_records_matter_for_the_failback() -> None:
     assert "50 records from secondary to primary before a failback" in advice(gaps.accounted_for())
 
 
