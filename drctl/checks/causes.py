@@ -156,6 +156,14 @@ def group_by_cause(findings: Sequence[Finding]) -> tuple[tuple[Finding, ...], tu
     return tuple(each for each in findings if id(each) not in folded), unseen
 
 
+def one_per_reason(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Join findings that differ only in their subject."""
+    subjects: dict[Finding, list[str]] = {}
+    for each in findings:
+        subjects.setdefault(replace(each, subject=""), []).append(each.subject)
+    return tuple(replace(each, subject=", ".join(named)) for each, named in subjects.items())
+
+
 def in_words(findings: Sequence[Finding]) -> tuple[str, ...]:
     """One line per finding, and one line per shared cause."""
     own, unseen = group_by_cause(findings)

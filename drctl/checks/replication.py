@@ -205,7 +205,7 @@ def _running(name: str, connector: Connector | None, mode: Mode) -> Verdict:
 def _stopped(connector: Connector) -> tuple[str, str]:
     """What is not running, and why; empty if everything is."""
     if connector.state != RUNNING:
-        return f"it is {connector.state}", first_lines(connector.stack_trace)
+        return f"state {connector.state}", first_lines(connector.stack_trace)
     others = [task for task in connector.tasks if task.state != RUNNING]
     if others:
         evidence = ", ".join(f"task {task.number} is {task.state}" for task in others)

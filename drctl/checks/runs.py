@@ -11,6 +11,7 @@ from drctl.config.fields import for_commands
 from drctl.model.active_cluster import Moved, Unfinished
 from drctl.model.fencing import DENY, Denied, Topics, denials
 from drctl.model.finding import Status
+from drctl.model.health import brief_silence
 from drctl.model.moments import utc
 from drctl.model.repairs import GROUP, TOPIC, Acl
 from drctl.model.text import option, plural, put, quote, variable
@@ -152,7 +153,8 @@ def unfinished(observed: Observed) -> Verdict | None:
     every = () if isinstance(runs, Unavailable) else runs
     outstanding = [run for run in every if run.outstanding]
     if outstanding:
-        evidence = several(f"{run.run}: {each}" for run in outstanding for each in run.outstanding)
+        actions = [f"{run.run}: {each}" for run in outstanding for each in run.outstanding]
+        evidence = "\n".join(map(brief_silence, actions))
         impact = "these actions are required before the lost cluster may return"
         return warn(
             subject,

@@ -97,7 +97,7 @@ def unreachable(observed: Observed) -> Verdict:
     if not isinstance(observed.target, Silent | Locked):
         # Suggest a failover only to a target that answers.
         lost = f"`drctl failover --mode unplanned --link {quote(observed.link.name)}`"
-        remedy = f"{lost} if it is lost; else {remedy}"
+        remedy = f"if {observed.link.source} is lost: {lost}; otherwise {remedy}"
     identity = require_queried(observed.source, subject, "whether it answers is", remedy)
     impact = "it can neither be fenced nor drained: its unreplicated records stay on it"
     if isinstance(identity, Locked):

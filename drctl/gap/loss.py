@@ -430,6 +430,7 @@ class _Estimate:
     def _evidence(self) -> Iterator[str]:
         evidence_found, now = self._found, self._now
         every = len(evidence_found.places)
+        places = set(evidence_found.places)
         for sign in sorted(evidence_found.signs, key=lambda sign: -sign.at_ms):
             what = "replication worked" if sign.copying else f"{evidence_found.source} was alive"
             resort = " (record timestamp, set by the producer)" if sign.by_record else ""
@@ -438,10 +439,16 @@ class _Estimate:
             if ends.seen:
                 when = _since(max(seen.at_ms for seen in ends.seen.values()), now)
                 least = "" if ends.exact else " (lower bounds)"
-                where = f"end offsets of {len(ends.seen):,} of {every:,} partitions{least}"
+                where = (
+                    f"end offsets of {len(places & ends.seen.keys()):,} of {every:,}"
+                    f" partitions{least}"
+                )
                 yield f"{where}, {when}: {ends.evidence}"
         for copied in evidence_found.copied:
-            so_far = f"replicated offsets of {len(copied.copied_to):,} of {every:,} partitions"
+            so_far = (
+                f"replicated offsets of {len(places & copied.copied_to.keys()):,} of"
+                f" {every:,} partitions"
+            )
             yield f"{so_far}: {copied.evidence}"
         if evidence_found.write_history:
             own = sum(each.own for each in evidence_found.write_history.values())

@@ -1,5 +1,6 @@
 """Whether a cluster can take over: its controller, brokers and partitions; open transactions."""
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -43,6 +44,14 @@ class NoClusterResponds(Unreachable):
 def brief_reasons(reasons: Iterable[str]) -> str:
     """What was tried and why it failed, without what repeats the address."""
     return "; ".join(map(_brief, reasons))
+
+
+_SILENT = re.compile(r"(cluster \S+) \([^)]*\) (did not answer) within [^;]*")
+
+
+def brief_silence(text: str) -> str:
+    """The text without the address, the deadline and the error of a cluster that is silent."""
+    return _SILENT.sub(r"\1 \2", text)
 
 
 def _brief(reason: str) -> str:

@@ -233,10 +233,10 @@ class Reconcile(Permanent[DecideSettings, ReconcileIntent, ReconcileFacts]):
             message = f"{progress.due:,} of {intent.records:,} records are not reconciled yet"
             return Readback(State.WAITING, message, items=progress.refused)
         done = dict(sorted(progress.done.items()))
-        summary = ", ".join(f"{number:,} {what}" for what, number in done.items())
+        summary = _summary(done)
         left = sum(number for what, number in done.items() if what != COPY)
         # On another host, the search was repeated and may find nothing missing any more.
-        message = f"all reconciled: {summary}" if summary else "none of them is missing any more"
+        message = f"all reconciled ({summary})" if summary else "none of them is missing any more"
         if intent.newer:
             message += (
                 f"; {plural(intent.newer, 'safe record was', 'safe records were')} appended"
@@ -319,10 +319,7 @@ class ReconcileResult(Permanent[ResultSettings, ResultIntent, ReconcileFacts]):
         """Verify that all records are reconciled."""
         progress = reader.reconciliation(intent)
         done = dict(sorted(progress.done.items()))
-        summary = (
-            ", ".join(f"{number:,} {what}" for what, number in done.items())
-            or "nothing is done yet"
-        )
+        summary = _summary(done) or "nothing is done yet"
         if progress.due:
             return Readback(
                 State.WAITING, f"{summary}; {plural(progress.due, 'record is', 'records are')} left"
@@ -331,7 +328,7 @@ class ReconcileResult(Permanent[ResultSettings, ResultIntent, ReconcileFacts]):
             message = f"{summary}; refused: {'; '.join(progress.refused)}"
             return Readback(State.FAILED, message, items=progress.refused)
         left = sum(number for what, number in done.items() if what != COPY)
-        return Readback(State.DONE, f"all reconciled: {summary}", ReconcileFacts(left, done))
+        return Readback(State.DONE, f"all reconciled ({summary})", ReconcileFacts(left, done))
 
     def verify_undo(self, intent: ResultIntent, reader: LinkReader) -> Readback[ReconcileFacts]:
         """Report that the effect stays."""
@@ -339,6 +336,11 @@ class ReconcileResult(Permanent[ResultSettings, ResultIntent, ReconcileFacts]):
         if done <= 0:
             return Readback(State.DONE, "no record was changed")
         return Readback(State.DONE, f"{plural(done, 'record')}: {_STAYS}", leaves_changes=True)
+
+
+def _summary(done: Mapping[str, int]) -> str:
+    """Such as `copy: 1,998, quarantine: 2`."""
+    return ", ".join(f"{what}: {number:,}" for what, number in done.items())
 
 
 def discards(plan: Plan) -> str:
@@ -500,8 +502,8 @@ class VerifyCopies(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
             return Readback(State.WAITING, message, items=found.partitions)
         twice = found.duplicated - intent.twice_before
         known = f"only {plural(missing, 'record')} that were quarantined, exported or discarded"
-        message = f"{target} is missing {known if missing else 'no record'}"
-        message += f"; {plural(max(0, twice), 'duplicate')}"
+        message = f"{target} is missing {known if missing else 'no records'}"
+        message += f"; {plural(twice, 'duplicate')}" if twice > 0 else "; no duplicates"
         outstanding = f"{target} holds {plural(twice, 'duplicate record')}" if twice > 0 else ""
         return Readback(
             State.DONE, message, VerifyFacts(missing, found.duplicated), outstanding=outstanding

@@ -84,6 +84,8 @@ class WaitForCatchUp(Polling[CatchUpSettings, CaughtUpIntent, None]):
             message = f"not everything could be compared: {missing.not_compared[0]}"
             return Readback(State.WAITING, message, items=missing.not_compared)
         message = f"{plural(missing.records, 'record is', 'records are')} not replicated yet"
+        if not missing.records:
+            message = "every record is replicated"
         if missing.records > intent.at_most:
             halted = tuple(_halted(intent.connectors, reader))
             return Readback(State.WAITING, "; ".join((message, *halted)), items=missing.partitions)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from drctl.checks.causes import Unseen, group_by_cause, network_suspected
+from drctl.checks.causes import Unseen, group_by_cause, network_suspected, one_per_reason
 from drctl.checks.check import Family
 from drctl.checks.diagnosis import Diagnosis, Row
 from drctl.checks.repairs import PRECHECK
@@ -65,7 +65,7 @@ def _readiness(found: Diagnosis) -> Text:
 def _findings(rows: Sequence[Row], unseen: Sequence[Unseen]) -> Iterator[Text]:
     """Yield findings that do more than repeat a shared cause."""
     folded = [each for group in unseen for each in group.findings]
-    for finding in (row.finding for row in rows if row.finding not in folded):
+    for finding in one_per_reason(row.finding for row in rows if row.finding not in folded):
         yield from finding_lines(finding, _STYLES[finding.status], "evidence", "impact", "remedy")
 
 

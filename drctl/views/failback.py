@@ -6,6 +6,7 @@ from textwrap import indent
 from drctl.failback.answer import ROWS, TABLE, Answer, State, Verdict
 from drctl.failback.facts import Facts, JournaledRun
 from drctl.failback.suggested_commands import CommandContext, commands_by_step, whole_plan
+from drctl.model.health import brief_silence
 from drctl.model.text import plural, quote
 from drctl.model.topology import Unavailable
 from drctl.views.text import sentence, show
@@ -135,4 +136,4 @@ def _journal(facts: Facts) -> Iterator[Part]:
     for run in facts.journal:
         yield Text(f"  {sentence(run.run)}  {sentence(run.plan)}  {sentence(run.status)}")
         for action in run.outstanding:
-            yield Text(f"    outstanding: {sentence(action)}")
+            yield Text(f"    outstanding: {sentence(brief_silence(action))}")

@@ -114,5 +114,7 @@ def finding_lines(finding: Finding, style: str, *more: str) -> Iterator[Text]:
     words = sentence(f"{finding.check}: {finding.subject}: {finding.reason}")
     yield Text(words, style, f"  {finding.status.value:<11} ")
     for name in more:
-        if text := getattr(finding, name):
-            yield Text(f"{'':14}{_LABELS[name]}: {sentence(text)}", "dim")
+        label = f"{_LABELS[name]}: "
+        for line in filter(None, getattr(finding, name).split("\n")):
+            yield Text(f"{'':14}{label}{sentence(line)}", "dim")
+            label = " " * len(label)

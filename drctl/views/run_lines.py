@@ -70,6 +70,8 @@ def known(data: ReportData) -> Iterator[str]:
 
 def committed(found: Positions, mode: str) -> str:
     """Say how many offsets were committed, and how many records consumers read again."""
+    if not found.positions and not found.same:
+        return "No offsets of consumer groups were committed."
     text = f"Committed {plural(found.positions, 'offset')} of {plural(len(found.groups), 'group')}"
     if found.same:
         text += f" ({number(found.same)} more were already in place)"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from drctl.checks.causes import Unseen, group_by_cause, network_suspected
+from drctl.checks.causes import Unseen, group_by_cause, network_suspected, one_per_reason
 from drctl.checks.check import listed
 from drctl.checks.go import SKIPPED_CHECKS, Answer, GroupsNow, Rpo, StatusNow, TopicRpo
 from drctl.model.document import Count, Document, From, Seconds, rounded
@@ -428,6 +428,7 @@ def status_table(seen: StatusNow) -> Iterator[Part]:
         return
     yield from _blockers(seen)
     others, more = group_by_cause(seen.others)
+    others = one_per_reason(others)
     blockers = (*seen.planned.blockers, *seen.unplanned.blockers)
     shown_above = {each.cause for each in group_by_cause(blockers)[1]}
     unseen = [each for each in more if each.cause not in shown_above]
@@ -470,6 +471,7 @@ def _blockers(seen: StatusNow) -> Iterator[Text]:
         if rows:
             yield heading(f"Blockers ({title})")
             own, unseen = group_by_cause(rows)
+            own = one_per_reason(own)
             shown = max(_BLOCKERS, len(seen.undone) + 1)
             for each in own[:shown]:
                 yield from finding_lines(each, "bold red", "remedy")

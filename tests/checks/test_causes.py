@@ -191,6 +191,6 @@ def test_unreachable_source_is_one_cause() -> None:
     assert by_name["fence-not-possible"].remedy == "see source-unreachable"
     assert by_name["hanging-transactions"].remedy == "see source-unreachable"
     lines = next_actions(runs.planned(), findings, (), "drctl failover --execute")
-    assert lines[0].startswith("`drctl failover --mode unplanned --link main` if it is lost")
+    assert lines[0].startswith("If a is lost: `drctl failover --mode unplanned --link main`")
     assert "kafka-transactions" not in "\n".join(lines)
     assert "grant drctl's user" not in "\n".join(lines)

@@ -95,7 +95,7 @@ def test_the_lost_cluster_recovers_and_the_opposite_link_only_waited(sites: Both
     sites.west_came(2 * WEST)
     runbook = ("runbook", "run", "failback", "--set", "policy=copy", *yes(*BY_PEOPLE))
     done = sites.came_home(*runbook)
-    assert f"{TAIL} copy" in steps_of(done, "detail")["failback.reconcile"]
+    assert f"copy: {TAIL}" in steps_of(done, "detail")["failback.reconcile"]
     assert done["outstanding"] == []
     (shown,) = [each["facts"] for each in sites.entries("done", "failback.resolve-outstanding")]
     # The journal says in whose words the cluster did not answer; the report says it once.

@@ -132,7 +132,7 @@ def test_records_that_became_conflicting_after_the_comparison_are_not_copied(sit
     assert home.led_to == home.secondary.bootstrap
 
     done = home.came_home(*BACK)
-    assert steps_of(done, "detail")["reconcile"] == f"all reconciled: {TAIL - AGAIN} copy"
+    assert steps_of(done, "detail")["reconcile"] == f"all reconciled (copy: {TAIL - AGAIN})"
 
     superseded = named("tail", AGAIN)
     everything = Counter(EVERYTHING | named("again", AGAIN))

@@ -107,7 +107,7 @@ def test_records_of_renamed_copies_fail_back_under_the_original_topic(story: Pre
 
     story.kill_at("start-reverse-replication", *BACK, *GO)
     done = story.came_home("resume")
-    assert f"{TAIL} copy" in steps_of(done, "detail")["reconcile"]
+    assert f"copy: {TAIL}" in steps_of(done, "detail")["reconcile"]
 
     story.both_hold(EVERYTHING)
     story.goes_on(EVERYTHING, read)
@@ -139,7 +139,7 @@ def test_a_lost_primary_with_renamed_copies_fails_over_and_back(story: Prefixed)
 
     story.lab.start("primary")
     done = story.came_home(*BACK)
-    assert f"{TAIL} copy" in steps_of(done, "detail")["reconcile"]
+    assert f"copy: {TAIL}" in steps_of(done, "detail")["reconcile"]
     assert story.connectors.states(story.forward, story.reverse) == ["RUNNING", "STOPPED"]
     story.both_hold(EVERYTHING)
     story.goes_on(EVERYTHING, read)

@@ -122,7 +122,7 @@ def test_quarantined_records_need_no_second_decision(again: Again) -> None:
     home.record("copied", COPIED, home.primary)
     home.read_there(home.primary)
     home.lose("1")
-    reconciled(home.is_home_again(*POLICIES), f"{TAIL} copy, {OLDER} quarantine")
+    reconciled(home.is_home_again(*POLICIES), f"copy: {TAIL}, quarantine: {OLDER}")
 
     home.go_over("1")
     assert home.missing() == OLDER
@@ -132,7 +132,7 @@ def test_quarantined_records_need_no_second_decision(again: Again) -> None:
         f"all {OLDER} unreplicated records were quarantined or discarded with earlier results"
         in why
     )
-    reconciled(home.is_home_again(*POLICIES), f"{OLDER} quarantine")
+    reconciled(home.is_home_again(*POLICIES), f"quarantine: {OLDER}")
 
     home.lose("2")
     assert home.missing() == TAIL + 2 * OLDER
@@ -143,20 +143,20 @@ def test_quarantined_records_need_no_second_decision(again: Again) -> None:
     )
     assert f"no policy for {TAIL + OLDER} records" in home.refused("failback")
     assert f"{OLDER} conflicting" in home.refused(*BACK)
-    reconciled(home.is_home_again(*POLICIES), f"{TAIL} copy, {2 * OLDER} quarantine")
+    reconciled(home.is_home_again(*POLICIES), f"copy: {TAIL}, quarantine: {2 * OLDER}")
 
     home.go_over("2")
     assert home.missing() == 2 * OLDER
     home.json("failback", code=0)
-    reconciled(home.is_home_again(), f"{2 * OLDER} quarantine")
+    reconciled(home.is_home_again(), f"quarantine: {2 * OLDER}")
     home.read_there(home.primary)
     assert home.both <= home.has_read
 
 
 def reconciled(done: Mapping[str, Any], told: str) -> None:
     """Return what happened to records of the primary alone, in the run and on its page."""
-    assert steps_of(done, "detail")["reconcile"] == f"all reconciled: {told}"
+    assert steps_of(done, "detail")["reconcile"] == f"all reconciled ({told})"
     html = Path(done["report"]).read_text(encoding="utf-8")
     page = " ".join(re.sub("<[^>]*>", " ", html).split())
-    quarantined = told.rpartition(", ")[2].split()[0]
+    quarantined = told.rpartition(": ")[2]
     assert f"Of the records only on primary, {quarantined} are in quarantine" in page
