@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
+from drctl.connectors.moving import Prospect
 from drctl.engine.failback_state import OutstandingAction
 from drctl.engine.kind import Description, Facts, Polling, Readback, State, Trait
 from drctl.engine.ports import LinkReader
@@ -22,6 +23,12 @@ from drctl.steps.groups import PrepareGroups
 from drctl.steps.manual import MANUAL_FENCE
 from drctl.steps.producer_ids import AdvanceProducerIds
 from drctl.steps.records import VERIFY_FORWARD_COPIES, VerifyCopies, VerifyFacts
+from drctl.steps.source_connectors import (
+    KEEP_SOURCES_STOPPED,
+    MoveSourcePositions,
+    ResumeSourceConnectors,
+    StopSourceConnectors,
+)
 from drctl.steps.start_replication import RESTART_REPLICATION
 from drctl.steps.verify_clients import VerifyClients
 
@@ -314,6 +321,22 @@ def _positions(outstanding: OutstandingAction, proven: Proven) -> str:
     return ""
 
 
+def _sources_stopped(outstanding: OutstandingAction, proven: Proven) -> str:
+    """Proof that source connectors stopped on the cluster that came back."""
+    if outstanding.source == proven.returned and KEEP_SOURCES_STOPPED in proven.facts:
+        return f"its source connectors were stopped before {proven.returned} was used again"
+    return ""
+
+
+def _sources_moved(outstanding: OutstandingAction, proven: Proven) -> str:
+    """Proof that source connectors no longer have to run on the cluster that clients have left."""
+    moved = proven.facts.of(MoveSourcePositions())
+    stay = moved and any(each.prospect is Prospect.STAYS_STOPPED for each in moved.connectors)
+    if outstanding.target == proven.left and moved and not stay:
+        return f"its source connectors were moved to {proven.returned} (move-source-positions)"
+    return ""
+
+
 _PROOFS: Mapping[str, Callable[[OutstandingAction, Proven], str]] = {
     PrepareGroups.name: _of_clients,
     AdvanceProducerIds.name: _of_clients,
@@ -323,4 +346,7 @@ _PROOFS: Mapping[str, Callable[[OutstandingAction, Proven], str]] = {
     RESTART_REPLICATION: _copied_back,
     CommitOffsets.name: _positions,
     VerifyGroups.name: _positions,
+    StopSourceConnectors.name: _sources_stopped,
+    MoveSourcePositions.name: _sources_moved,
+    ResumeSourceConnectors.name: _sources_moved,
 }

@@ -156,7 +156,7 @@ class Shop:
             while len(found) < end:
                 message = consumer.poll(20)
                 assert message is not None
-                found.append(_event(json.loads(message.value() or b"null")))
+                found.append(event_of(json.loads(message.value() or b"null")))
             return found
         finally:
             consumer.close()
@@ -193,7 +193,8 @@ def command_on(kafka: ClusterUnderTest, folder: Path) -> ConnectCommand:
     return ConnectCommand(config)
 
 
-def _event(value: Mapping[str, Any]) -> tuple[str, int]:
+def event_of(value: Mapping[str, Any]) -> tuple[str, int]:
+    """What an event says: `r` for a row of a snapshot or `c` for an insert, and the order's id."""
     after = value["after"]
     # MongoDB's documents are JSON within JSON.
     row = json.loads(after) if isinstance(after, str) else after

@@ -35,6 +35,17 @@ WHOLE: Facts = {
     "verify-copies": {"missing": 0, "duplicated": 0},
     "verify-forward-copies": {"missing": 0, "duplicated": 0},
     "verify-groups": {"positions": 1, "groups": 1, "wrong": 0},
+    "keep-source-connectors-stopped": {},
+    "move-source-positions": {"target": "primary", "connectors": []},
+}
+LEFT: Facts = {
+    "connector": "shop",
+    "plugin": "",
+    "prospect": "stays-stopped",
+    "position": "",
+    "age_seconds": None,
+    "reason": "no position of it was exported",
+    "if_purged": "",
 }
 
 
@@ -95,6 +106,21 @@ def settled(world: Asked, facts: Facts = WHOLE) -> Readback:
             "app: each has a committed offset on primary now",
             "verify-groups",
         ),
+        (
+            OutstandingAction("r1", "its workers were dead", "stop-source-connectors", *OUT),
+            "were stopped before primary was used again",
+            "keep-source-connectors-stopped",
+        ),
+        (
+            OutstandingAction("r1", "shop stays stopped", "move-source-positions", *OUT),
+            "its source connectors were moved to primary (move-source-positions)",
+            "move-source-positions",
+        ),
+        (
+            OutstandingAction("r1", "shop failed", "resume-source-connectors", *OUT),
+            "its source connectors were moved to primary (move-source-positions)",
+            "move-source-positions",
+        ),
     ],
 )
 def test_a_verification_resolves_its_own_actions(
@@ -125,6 +151,10 @@ def test_a_verification_resolves_its_own_actions(
         (
             OutstandingAction("r1", "1 thrown back", "verify-groups", *OUT, groups=("app",)),
             {"verify-groups": {"positions": 1, "groups": 1, "wrong": 1}},
+        ),
+        (
+            OutstandingAction("r1", "shop stays stopped", "move-source-positions", *OUT),
+            {"move-source-positions": {"target": "primary", "connectors": [LEFT]}},
         ),
         (OutstandingAction("r1", "nobody knows which", "commit-offsets", *OUT), {}),
         (OutstandingAction("r1", "something of a runbook", "manual-change", *OUT), {}),
