@@ -181,19 +181,19 @@ class Stage:
         applications.writer.write(records)
         console().progress(f"{plural(records, 'record')} written to {topic} on {self.link.source}")
         copy = self.link.target_topic(topic)
-        self._wait(lambda: self._copied(copy) >= records, f"copy {topic} to {self.link.target}")
+        self._wait(lambda: self._copied(copy) >= records, f"copy of {topic} on {self.link.target}")
         applications.reader.start()
         most = records // 2
         self._wait(
             lambda: len(applications.reader.log.finished) >= most or _ended(applications),
-            f"read {plural(most, 'record')}",
+            f"group to read {plural(most, 'record')}",
         )
         if applications.reader.failure:
             raise Stopped(f"the drill's group cannot read: {applications.reader.failure}")
         applications.writer.start(RATE)
         began = self.clock.monotonic()
         self._wait(
-            lambda: self.clock.monotonic() - began >= self.wanted.work_s, "let applications work"
+            lambda: self.clock.monotonic() - began >= self.wanted.work_s, "end of the warm-up"
         )
 
     def _copied(self, topic: str) -> int:
@@ -258,12 +258,13 @@ class Stage:
         """
         while not condition():
             if self.clock.stopping:
-                raise Interrupted(f"interrupted while waiting to {what}")
+                raise Interrupted(f"interrupted while waiting for the {what}")
             if self.clock.monotonic() >= self._until:
                 raise Stopped(
-                    f"timed out after {self.wanted.budget_s:g} s: waiting to {what}",
-                    "check that replication runs; MirrorMaker 2 finds a new topic within"
-                    " refresh.topics.interval.seconds: increase --timeout",
+                    f"timed out after {self.wanted.budget_s:g} s: waiting for the {what}",
+                    "check that replication is running, or increase --timeout:"
+                    " MirrorMaker 2 finds a new"
+                    " topic only every refresh.topics.interval.seconds",
                 )
             self.clock.wait(_LOOK_EVERY_S)
 

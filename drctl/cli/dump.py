@@ -101,13 +101,13 @@ def _source(config: "Config") -> str:
     Raises:
         UsageError: there are several.
     """
-    from drctl.config.problems import one_of
+    from drctl.config.problems import to_add
 
     sources = {link.source for link in config.file.links.values()} or set(config.clusters)
     if len(sources) != 1:
         raise UsageError(
             f"{config.path} has {len(sources)} source clusters: choose one",
-            f"add --cluster {one_of(tuple(sorted(sources)))}",
+            to_add("--cluster", tuple(sorted(sources))),
         )
     return sources.pop()
 

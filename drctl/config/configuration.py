@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from drctl.config.endpoints import Section
 from drctl.config.link import INSIDE, Link
-from drctl.config.problems import did_you_mean, one_of
+from drctl.config.problems import did_you_mean, one_of, to_add
 from drctl.config.schema import (
     ClusterConfig,
     ConfigFile,
@@ -93,7 +93,7 @@ class Config:
             raise UsageError(f"{self.path} has no links", "add a link under `links:`")
         if name is None and len(known) > 1:
             raise UsageError(
-                f"{self.path} has {len(known)} links: choose one", f"add --link {one_of(known)}"
+                f"{self.path} has {len(known)} links: choose one", to_add("--link", known)
             )
         chosen = name or known[0]
         if chosen not in known:
@@ -137,8 +137,7 @@ class Config:
         names = tuple(self.clusters)
         if cluster is None and len(names) > 1:
             raise UsageError(
-                f"{self.path} has {len(names)} clusters: choose one",
-                f"add --cluster {one_of(names)}",
+                f"{self.path} has {len(names)} clusters: choose one", to_add("--cluster", names)
             )
         self.cluster(name := cluster or names[0])
         return name

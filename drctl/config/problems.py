@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from drctl.model.errors import ConfigError
-from drctl.model.text import lines
+from drctl.model.text import lines, option
 
 Path = tuple[str | int, ...]
 _LONGEST_VALUE = 60
@@ -64,6 +64,11 @@ def one_of(words: Sequence[str]) -> str:
     """`'a', 'b' or 'c'`."""
     shown = [quoted(word) for word in words]
     return " or ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
+
+
+def to_add(name: str, values: Sequence[str]) -> str:
+    """The option with each of its possible values, to be pasted."""
+    return "add " + " or ".join(option(name, value) for value in values)
 
 
 def escaped(text: str) -> str:

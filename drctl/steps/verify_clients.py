@@ -234,7 +234,8 @@ class VerifyClients(Polling[ClientsSettings, ClientsIntent, ClientsFacts]):
         """Describe the step for plans and reports."""
         title = f"verify that clients use {settings.target}"
         proof = (
-            f"every group that was active before is active on {settings.target}, consumes, and left"
+            f"every group that was active before is active on {settings.target}, consumes"
+            " there, and has left"
         )
         stayed = _STAYED.format(source=settings.source)
         return Description(title, f"{proof} {settings.source}", clients=stayed)

@@ -64,7 +64,7 @@ def _retries(health: ConnectorHealth) -> Iterator[Part]:
         f"  {plain(', '.join(names))}: {plain(words)}" for words, names in alike.items() if words
     ]
     if lines:
-        yield from section("Retries by the connectors themselves:", lines[:MOST])
+        yield from section("Retry and backoff settings of the connectors:", lines[:MOST])
 
 
 def _connector_cells(each: Connector) -> tuple[str, ...]:

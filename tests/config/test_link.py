@@ -77,7 +77,7 @@ TWO = (
 @pytest.mark.parametrize(
     ("text", "name", "message", "hint"),
     [
-        (TWO, None, "x.yaml has 2 links: choose one", "add --link 'there' or 'back'"),
+        (TWO, None, "x.yaml has 2 links: choose one", "add --link there or --link back"),
         (TWO, "their", "x.yaml has no link 'their'", "did you mean 'there'?"),
         (TWO, "q", "x.yaml has no link 'q'", "known: 'there' or 'back'"),
         (TWO.split("\n")[0], None, "x.yaml has no links", "add a link under `links:`"),
