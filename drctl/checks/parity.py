@@ -338,8 +338,8 @@ def brokers(observed: Observed) -> Verdict:
     if creates:
         details.append("auto.create.topics.enable=true")
         early = (
-            "a client that connects before replication creates a topic auto-creates it with"
-            " the wrong number of partitions"
+            "clients can auto-create a topic, with the wrong number of partitions, before"
+            " replication creates it"
         )
         impact = f"{impact}; {early}" if impact else early
     if details:

@@ -192,7 +192,7 @@ def _running(name: str, connector: Connector | None, mode: Mode) -> Verdict:
             tasks = len(connector.tasks)
             return ok(
                 subject,
-                f"it and its {plural(tasks, 'task is', 'tasks are')} running"
+                f"it and {plural(tasks, 'task')} are running"
                 if tasks
                 else "it is running without tasks",
             )

@@ -220,6 +220,8 @@ def groups_words(seen: StatusNow) -> str:
     groups = seen.groups
     if groups.unknown and not groups.groups:
         return f"groups unknown: {groups.unknown}"
+    if not groups.positions and not groups.left_out and not groups.unknown:
+        return "no group of the link has committed offsets"
     total = f"{plural(groups.groups, 'group')} with {plural(groups.positions, 'committed offset')}"
     beside = f"; {groups.unknown}" if groups.unknown else ""
     if not groups.left_out:
