@@ -33,7 +33,7 @@ from drctl.model.errors import ConfigError, DrctlError, Refused
 from drctl.model.fencing import PREFIXED, PROBE_TOPIC, may_be_of_a_fence
 from drctl.model.health import BlockingTransaction
 from drctl.model.plan import Json, Step
-from drctl.model.repairs import GROUP, Acl, TopicShape
+from drctl.model.repairs import GROUP, TOPIC, Acl, TopicShape
 from drctl.model.survey import Limit
 from drctl.model.text import quote
 from drctl.model.topology import TopicPartition, Unavailable
@@ -425,9 +425,12 @@ def _is_index(number: object, allowed: Permitted) -> bool:
 def _is_about(topic: str, rule: Acl | None, allowed: Permitted) -> bool:
     """Whether a topic belongs to the link.
 
-    A rule may be for a prefix of names: `require_differences` compares it with the clusters.
+    A rule may be for a prefix of names, or another resource: `require_differences` compares it with
+    the clusters.
     """
-    return allowed.carries(topic) or (rule is not None and rule.pattern == PREFIXED)
+    return allowed.carries(topic) or (
+        rule is not None and (rule.pattern == PREFIXED or rule.resource != TOPIC)
+    )
 
 
 def _not_carried(topic: str) -> str:

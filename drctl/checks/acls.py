@@ -16,7 +16,7 @@ from drctl.model.finding import Status
 from drctl.model.health import ALTER
 from drctl.model.loss import Mode
 from drctl.model.moments import utc
-from drctl.model.repairs import TOPIC, Acl, Acls
+from drctl.model.repairs import CLIENT_OPERATIONS, TOPIC, Acl, Acls
 from drctl.model.survey import Settings
 from drctl.model.text import option, plural, quote, variable
 from drctl.model.topology import Unavailable
@@ -195,19 +195,27 @@ def acls(observed: Observed) -> Verdict:
     )
     names = link.topics_of(name for name, state in known.items() if state is not None)
     topics = {name: link.target_topic(name) for name in names}
-    refused = refusals(source, target, judged_principals(observed, source, subject), topics)
-    if not refused:
+    principals = judged_principals(observed, source, subject)
+    refused = refusals(source, target, principals, topics)
+    missing = missing_allows(source, target, principals, topics)
+    if not refused and not missing:
         details = (
             f"{plural(len(topics), 'topic')}; {plural(len(source.rules), 'ACL')} on {link.source},"
             f" {len(target.rules):,} on {link.target}"
         )
         return ok(subject, "all permissions of the source exist on the target", details)
-    who = listed(dict.fromkeys(each.principal for each in refused))
-    details = several(f"{e.principal} may not {e.operation} {e.copy}" for e in refused)
-    reason = f"permissions of {who} that exist on the source are missing: {len(refused):,}"
+    denied = [
+        *((e.principal, e.operation, e.copy) for e in refused),
+        *((e.principal, e.operation, in_full(e)) for e in missing),
+    ]
+    who = listed(dict.fromkeys(principal for principal, _, _ in denied))
+    details = several(
+        f"{principal} may not {operation} {on}" for principal, operation, on in denied
+    )
+    reason = f"permissions of {who} that exist on the source are missing: {len(denied):,}"
     impact = "they are denied as soon as they use the target"
     remedy = "add the missing ALLOW ACLs: drctl doctor --fix, or kafka-acls --add"
-    if any(each.operation == "WRITE" for each in refused):
+    if any(operation == "WRITE" for _, operation, _ in denied):
         return fail(subject, reason, details, impact, remedy)
     return warn(subject, reason, details, impact, remedy)
 
@@ -249,6 +257,64 @@ def refusals(
                 if access(there, principal, operation, copy) is Access.NO
             ]
     return found
+
+
+def missing_allows(
+    source: Acls, target: Acls, principals: Iterable[str], topics: Iterable[str]
+) -> list[Acl]:
+    """The source's ALLOW rules of groups, transactional ids and cluster that the target is missing.
+
+    Args:
+        topics: of the link, by their names on the source: only principals that may use one count.
+
+    Returns:
+        For each principal and operation a rule of its own; names of these resources are the same
+        on both clusters. Nothing if the source enforces no rules.
+    """
+    if not source.enforced:
+        return []
+    ours = RuleBook(_allows(source, {TOPIC}))
+    by_principal: dict[str, list[Acl]] = defaultdict(list)
+    for rule in _allows(source, CLIENT_OPERATIONS):
+        by_principal[rule.principal].append(rule)
+    theirs, names = RuleBook(target.rules), tuple(topics)
+    found: dict[Acl, None] = {}
+    for principal in principals:
+        if not any(ours.concerning(principal, name) for name in names):
+            continue
+        for rule in (*by_principal[principal], *by_principal[_EVERYBODY]):
+            for operation in CLIENT_OPERATIONS[rule.resource]:
+                wanted = rule._replace(principal=principal, operation=operation)
+                if rule.operation in (operation, "ALL") and allowed(theirs, wanted) is Access.NO:
+                    found[wanted] = None
+    return list(found)
+
+
+def _allows(acls: Acls, resources: Collection[str]) -> Iterator[Acl]:
+    rules = (rule for rule in acls.rules if rule.permission == _ALLOW)
+    return (rule for rule in rules if rule.resource in resources)
+
+
+def allowed(book: RuleBook, wanted: Acl) -> Access:
+    """Whether rules allow at least what a rule allows; an existing fence is ignored."""
+    there = [
+        rule
+        for rule in book.concerning(wanted.principal, wanted.name, wanted.resource)
+        if covers(rule, wanted) and not of_a_fence(rule, wanted.principal)
+    ]
+    return access(there, wanted.principal, wanted.operation, wanted.name, wanted.resource)
+
+
+def covers(rule: Acl, wanted: Acl) -> bool:
+    """Whether a rule applies to every name that another rule, which it concerns, applies to."""
+    if wanted.pattern == "PREFIXED" or wanted.name == _ANY:
+        return rule.name == _ANY or (rule.pattern == "PREFIXED" and wanted.name != _ANY)
+    return True
+
+
+def in_full(rule: Acl) -> str:
+    """The resource of a rule, for messages."""
+    return f"{rule.on}..." if rule.pattern == "PREFIXED" else rule.on
 
 
 def of_a_fence(rule: Acl, principal: str) -> bool:

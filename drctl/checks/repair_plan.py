@@ -6,7 +6,17 @@ from functools import cached_property
 from typing import TypeGuard
 
 from drctl.checks import acls, parity
-from drctl.checks.acls import FENCED, Refusal, RuleBook, judged_principals, of_a_fence, refusals
+from drctl.checks.acls import (
+    FENCED,
+    Refusal,
+    RuleBook,
+    covers,
+    in_full,
+    judged_principals,
+    missing_allows,
+    of_a_fence,
+    refusals,
+)
 from drctl.checks.connector_settings import SOURCE, find
 from drctl.checks.observed import Observed
 from drctl.checks.parity import Pair, compared, does_less, does_more, limit, lower, number, policies
@@ -25,9 +35,17 @@ from drctl.checks.verdict import NotObserved, require
 from drctl.config.fields import UNCHANGED
 from drctl.config.foreign_patterns import compiled
 from drctl.model.finding import Finding, Status
-from drctl.model.repairs import Acl, Acls, TopicSetting, TopicShape, WantedTopic
+from drctl.model.repairs import (
+    CLIENT_OPERATIONS,
+    TOPIC,
+    Acl,
+    Acls,
+    TopicSetting,
+    TopicShape,
+    WantedTopic,
+)
 from drctl.model.survey import Entity, quota_of
-from drctl.model.text import option, plural
+from drctl.model.text import add_acl, option, plural, scram_user
 from drctl.model.topology import Unavailable
 
 _USERS, _QUOTAS = "scram-user-parity", "quota-parity"
@@ -47,9 +65,7 @@ def users_left(observed: Observed) -> Iterator[Left]:
             f"SCRAM user {name} is not on {observed.link.target}",
             _SECRET,
             "clients with this user cannot log in after a failover",
-            f"on {observed.link.target}, with its existing password: kafka-configs --alter"
-            " --add-config 'SCRAM-SHA-512=[password=...]' --entity-type users"
-            f" {option('--entity-name', name)}",
+            f"with its existing password: {scram_user(observed.link.target, name)}",
         )
 
 
@@ -105,6 +121,8 @@ def _only_there(observed: Observed, who: Entity, keys: list[str]) -> Left:
 _CHECK = "acl-parity"
 _ALLOW, _DENY, _LITERAL, _PREFIXED = "ALLOW", "DENY", "LITERAL", "PREFIXED"
 _ANY = "*"
+_TOO_WIDE = "it would also allow what belongs to other applications on the target"
+_KEPT_DENY = "drctl only copies DENY ACLs of topics"
 _DENIED = "is denied as soon as it uses the target"
 _EXCESS = "may do more on the target than on the source"
 
@@ -131,6 +149,17 @@ def rules_to_add(observed: Observed, seen: Seen) -> Fixes:
             continue
         for rule in books.allowing(refusal):
             wanted.setdefault(rule, _fix(observed, rule, _DENIED))
+    for rule in books.missing_allows:
+        if why_not := books.why_not(rule):
+            what = f"{rule.principal} may not {rule.operation} {in_full(rule)}"
+            remedy = add_acl(observed.link.target, rule)
+            left.append(Left(_CHECK, what, why_not, f"it {_DENIED}", remedy))
+        else:
+            wanted.setdefault(rule, _fix(observed, rule, _DENIED))
+    for rule in books.other_denials():
+        what = f"ACL not on {observed.link.target}: {in_words(rule)}"
+        remedy = f"if it is meant for the target, too: {add_acl(observed.link.target, rule)}"
+        left.append(Left(_CHECK, what, _KEPT_DENY, f"{rule.principal} {_EXCESS}", remedy))
     for rule, why_not in books.denials():
         if why_not:
             what = f"ACL not on {observed.link.target}: {in_words(rule)}"
@@ -143,7 +172,8 @@ def rules_to_add(observed: Observed, seen: Seen) -> Fixes:
 
 def in_words(rule: Acl) -> str:
     """A rule in the words of `kafka-acls`."""
-    where = f"topics {rule.name}..." if rule.pattern == _PREFIXED else f"topic {rule.name}"
+    topics = f"topics {rule.name}..." if rule.pattern == _PREFIXED else f"topic {rule.name}"
+    where = topics if rule.resource == TOPIC else in_full(rule)
     host = "" if rule.host == _ANY else f" from {rule.host}"
     return f"{rule.permission} {rule.principal} {rule.operation} {where}{host}"
 
@@ -182,6 +212,34 @@ class _Books:
         """Operations that principals would be denied."""
         copies = {name: self.observed.link.target_topic(name) for name in self.topics}
         return refusals(self.source, self.target, self.principals, copies)
+
+    @cached_property
+    def missing_allows(self) -> list[Acl]:
+        """Rules of groups, transactional ids and the cluster to add."""
+        return missing_allows(self.source, self.target, self.principals, self.topics)
+
+    def why_not(self, rule: Acl) -> str:
+        """Why such a rule is left; empty if it can be added."""
+        there = self._theirs.concerning(rule.principal, rule.name, rule.resource)
+        denying = [r for r in there if r.permission == _DENY and covers(r, rule)]
+        if denied := [r for r in denying if r.host == _ANY and not of_a_fence(r, r.principal)]:
+            return (
+                f"a rule of the target denies it, and drctl deletes no rules: {in_words(denied[0])}"
+            )
+        return _TOO_WIDE if rule.name == _ANY else ""
+
+    def other_denials(self) -> Iterator[Acl]:
+        """DENY rules of groups, transactional ids and the cluster that are missing on the target."""
+        there = set(self.target.rules)
+        for rule in self.source.rules:
+            if (
+                rule.permission == _DENY
+                and rule.resource in CLIENT_OPERATIONS
+                and rule.principal in self.principals
+                and rule not in there
+                and not of_a_fence(rule, rule.principal)
+            ):
+                yield rule
 
     @cached_property
     def _ours(self) -> RuleBook:
@@ -599,7 +657,7 @@ _OTHER_RULES = Left(
     "ACLs of groups, of transactional ids and of the cluster",
     "drctl compares only ACLs on topics",
     "an application without access to its group or transactional id is denied",
-    "compare `kafka-acls --list` of both clusters",
+    "list them with `kafka-acls --list`, and add what applications need",
 )
 
 COMPARED = tuple(check.name for check in (*_PARITY, *_BY_HAND))
@@ -636,7 +694,13 @@ def all_fixes(observed: Observed, seen: Seen) -> Fixes:
             continue  # Reported by its check: see `_not_observed`.
     left = (*users_left(observed), *_not_observed(observed))
     beyond = tuple(_by_hand(observed))
-    if isinstance(observed.target_acls, Acls) and observed.target_acls.enforced:
+    ours, theirs = observed.source_acls, observed.target_acls
+    if (
+        isinstance(ours, Acls)
+        and isinstance(theirs, Acls)
+        and theirs.enforced
+        and not ours.enforced
+    ):
         beyond += (_OTHER_RULES,)
     return found + Fixes(left=left, beyond=beyond)
 

@@ -43,7 +43,7 @@ from drctl.model.fencing import (
     rules_of_other_links,
     sign,
 )
-from drctl.model.repairs import TOPIC, Acl, Acls
+from drctl.model.repairs import CLIENT_OPERATIONS, TOPIC, Acl, Acls
 from drctl.model.topology import Unanswered, Unavailable
 
 DESCRIBE_ACLS = Api("DescribeAcls", 29, 2, True, "2.4")
@@ -505,7 +505,7 @@ class SharedRules:
 
 
 _CLIENT_PERMISSIONS = frozenset({"ALLOW", DENY})
-_CLIENT_OPERATIONS = frozenset({"READ", "WRITE"})
+_OPERATIONS_OF = {TOPIC: ("READ", "WRITE"), **CLIENT_OPERATIONS}
 _EVERY_TOPIC = "*"
 
 
@@ -534,10 +534,10 @@ class KafkaRuleWriter(_AclClient):
         return self._changed(rules, _DELETE, _is_client_rule, _CLIENT_RULE)
 
 
-_CLIENT_RULE = "a client rule for specific topics"
+_CLIENT_RULE = "a client rule for specific topics, groups or transactional ids"
 
 
 def _is_client_rule(rule: Acl) -> bool:
     exact = rule.pattern in (LITERAL, PREFIXED) and all(rule) and rule.name != _EVERY_TOPIC
-    known = rule.permission in _CLIENT_PERMISSIONS and rule.operation in _CLIENT_OPERATIONS
-    return exact and known and rule.resource == TOPIC
+    known = _OPERATIONS_OF.get(rule.resource, ())
+    return exact and rule.permission in _CLIENT_PERMISSIONS and rule.operation in known

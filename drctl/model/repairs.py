@@ -6,7 +6,13 @@ from typing import NamedTuple, Protocol
 
 from drctl.model.topology import Unavailable
 
-TOPIC, GROUP = "TOPIC", "GROUP"
+TOPIC, GROUP, TRANSACTIONAL_ID, CLUSTER = "TOPIC", "GROUP", "TRANSACTIONAL_ID", "CLUSTER"
+CLIENT_OPERATIONS: Mapping[str, tuple[str, ...]] = {
+    GROUP: ("READ", "DESCRIBE"),
+    TRANSACTIONAL_ID: ("WRITE", "DESCRIBE"),
+    CLUSTER: ("IDEMPOTENT_WRITE",),
+}
+"""What clients need besides topics, by resource; a rule for ALL stands for these."""
 
 
 class Acl(NamedTuple):
@@ -160,7 +166,7 @@ class ShapeWriter(Protocol):
 
 
 class RuleWriter(Protocol):
-    """Adds ALLOW and DENY rules for topics; removes only exactly the given rules."""
+    """Adds ALLOW and DENY rules of clients; removes only exactly the given rules."""
 
     def add(self, rules: Collection[Acl]) -> Mapping[Acl, Unavailable | None]:
         """Add rules; by rule None on success, or the reason of the failure."""

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from urllib.parse import quote as percent
 
+from drctl.model.repairs import Acl
 from drctl.model.topology import TopicPartition
 
 _PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
@@ -69,8 +70,43 @@ def abort_hanging(cluster: str, place: TopicPartition, start: int | str) -> str:
 
 
 def _transactions(cluster: str) -> str:
-    head = f'kafka-transactions.sh --bootstrap-server "{variable(cluster)}"'
-    return f"{head} --command-config admin.properties"
+    return _tool("kafka-transactions.sh", cluster)
+
+
+def _tool(name: str, cluster: str) -> str:
+    return f'{name} --bootstrap-server "{variable(cluster)}" --command-config admin.properties'
+
+
+_RESOURCES = {
+    "TOPIC": "--topic",
+    "GROUP": "--group",
+    "TRANSACTIONAL_ID": "--transactional-id",
+    "CLUSTER": "--cluster",
+}
+
+
+def add_acl(cluster: str, rule: Acl) -> str:
+    """The command that adds an ACL."""
+    camel = "".join(word.capitalize() for word in rule.operation.split("_"))
+    kind = rule.permission.lower()
+    on = _RESOURCES[rule.resource]
+    words = (
+        _tool("kafka-acls.sh", cluster),
+        "--add",
+        option(f"--{kind}-principal", rule.principal),
+        "" if rule.host == "*" else option(f"--{kind}-host", rule.host),
+        f"--operation {camel}",
+        on if rule.resource == "CLUSTER" else option(on, rule.name),
+        "--resource-pattern-type prefixed" if rule.pattern == "PREFIXED" else "",
+    )
+    return " ".join(filter(None, words))
+
+
+def scram_user(cluster: str, name: str) -> str:
+    """The command that gives a user a password; PASSWORD has to be replaced."""
+    head = _tool("kafka-configs.sh", cluster)
+    change = "--alter --add-config 'SCRAM-SHA-512=[password=PASSWORD]' --entity-type users"
+    return f"{head} {change} {option('--entity-name', name)}"
 
 
 def segment(name: str) -> str:

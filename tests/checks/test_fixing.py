@@ -326,6 +326,72 @@ def test_rules_of_renamed_copies() -> None:
     ]
 
 
+OTHERS = (
+    "ALLOW User:app READ LITERAL:billing * GROUP",
+    "ALLOW User:app READ PREFIXED:app. 10.0.0.1 GROUP",
+    "ALLOW User:app ALL PREFIXED:pay- * TRANSACTIONAL_ID",
+    "ALLOW User:* IDEMPOTENT_WRITE LITERAL:kafka-cluster * CLUSTER",
+    "ALLOW User:app ALTER LITERAL:kafka-cluster * CLUSTER",
+    "ALLOW User:other READ LITERAL:billing * GROUP",
+)
+
+
+def test_rules_of_groups_transactional_ids_and_the_cluster_are_added() -> None:
+    look = case(acls=[*BASE["acls"], *OTHERS])
+    assert rules(look) == [
+        "ALLOW User:app READ group billing",
+        "ALLOW User:app READ group app.... from 10.0.0.1",
+        "ALLOW User:app WRITE transactional id pay-...",
+        "ALLOW User:app DESCRIBE transactional id pay-...",
+        "ALLOW User:app IDEMPOTENT_WRITE cluster kafka-cluster",
+    ]
+    assert fixed(look).left == ()
+    again = carried_out(look, fixed(look))
+    assert rules(again) == []
+    (finding,) = parity_acls.acls.findings(again)
+    assert finding.status is Status.OK
+
+
+def test_other_rules_that_already_suffice_are_not_added() -> None:
+    wide = [
+        "ALLOW User:app READ LITERAL:* * GROUP",
+        "ALLOW User:app ALL PREFIXED:p * TRANSACTIONAL_ID",
+        "ALLOW User:* ALL LITERAL:kafka-cluster * CLUSTER",
+    ]
+    assert rules(case(acls=[*BASE["acls"], *OTHERS], target_acls=[*BASE["acls"], *wide])) == []
+    # A rule for a name that equals the prefix is narrower.
+    one = "ALLOW User:app READ LITERAL:app. * GROUP"
+    look = case(acls=[*BASE["acls"], OTHERS[1]], target_acls=[*BASE["acls"], one])
+    assert rules(look) == ["ALLOW User:app READ group app.... from 10.0.0.1"]
+    assert rules(case(acls=["ALLOW User:app READ LITERAL:x *", OTHERS[5]])) == []
+
+
+def test_other_rules_that_are_left_have_a_command() -> None:
+    source = [
+        *BASE["acls"],
+        "ALLOW User:app READ LITERAL:* * GROUP",
+        "ALLOW User:app READ LITERAL:billing * GROUP",
+        "DENY User:app DESCRIBE PREFIXED:secret- 10.1.1.1 TRANSACTIONAL_ID",
+        "DENY User:app READ LITERAL:billing * GROUP",
+    ]
+    fenced = "DENY User:app READ LITERAL:billing * GROUP"
+    denied = "DENY User:app READ PREFIXED:bill * GROUP"
+    look = case(acls=source, target_acls=[*BASE["acls"], fenced, denied])
+    assert fixed(look).rules == ()
+    every, one, deny = fixed(look).left
+    head = 'kafka-acls.sh --bootstrap-server "$B" --command-config admin.properties --add'
+    assert every.what == "User:app may not READ group *"
+    assert every.remedy == f"{head} --allow-principal User:app --operation Read --group '*'"
+    assert one.why.endswith("drctl deletes no rules: DENY User:app READ group bill...")
+    assert deny.what == (
+        "ACL not on b: DENY User:app DESCRIBE transactional id secret-... from 10.1.1.1"
+    )
+    assert deny.remedy.endswith(
+        f"{head} --deny-principal User:app --deny-host 10.1.1.1 --operation Describe"
+        " --transactional-id secret- --resource-pattern-type prefixed"
+    )
+
+
 def test_deny_rules_of_the_target_are_kept() -> None:
     denied = ["ALLOW User:app WRITE LITERAL:orders *", "DENY User:app ALL PREFIXED:ord *"]
     fixes = fixed(case(target_acls=denied))
@@ -411,7 +477,8 @@ def test_unobserved_values_are_left_with_the_reason() -> None:
     (left,) = fixes.left
     assert left.check == "acl-parity"
     assert left.why.endswith("drctl's user may not see ACLs")
-    (beyond,) = fixed(case()).beyond
+    assert fixed(case()).beyond == ()
+    (beyond,) = fixed(case(acls=False)).beyond
     assert beyond.what == "ACLs of groups, of transactional ids and of the cluster"
     assert fixed(case(target_acls=False)).beyond == ()
 

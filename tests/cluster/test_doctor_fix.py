@@ -8,9 +8,11 @@ from uuid import uuid4
 
 import pytest
 from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
+    AclBinding,
     AclOperation,
     ConfigResource,
     ConfigSource,
+    ResourcePatternType,
     ResourceType,
     ScramCredentialInfo,
     ScramMechanism,
@@ -19,17 +21,19 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 )
 
 from bench.quota import limit
+from drctl.kafka.acls import KafkaAclReader
 from drctl.kafka.connection import Connection
 from drctl.kafka.quotas import KafkaQuotaReader
 from drctl.model.errors import Refused
 from drctl.model.plan import Json
+from drctl.model.repairs import Acl, Acls
 from drctl.model.topology import Unavailable
 from drctl.steps.repairs import AddPartitions, ConfigureTopics
 from tests.cli.documents import check
 from tests.cluster.command import Drctl
 from tests.cluster.failover_stage import APP
 from tests.cluster.lab_link import NewDrctl, Site, link_over
-from tests.cluster.topic_acls import forget, grant, rule, rules_of
+from tests.cluster.topic_acls import forget, grant, rule, rules_of, take_back
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
@@ -77,7 +81,9 @@ def drifted(site: Site) -> Drifted:
     weak = site.new_topic(3, target_partitions=1, config=config, target_config=there)
     missing = site.new_topic(2, config={"cleanup.policy": "compact"}, on=("primary",))
     grant(site.primary, rule(APP, weak, AclOperation.WRITE))
+    grant(site.primary, *others(weak))
     for cluster in site.clusters:
+        site.opened.callback(take_back, cluster, *others(weak))
         site.opened.callback(forget, cluster, weak, missing)
         grant(cluster, rule(APP, missing, AclOperation.READ))
     user = f"fix-{uuid4().hex[:8]}"
@@ -91,6 +97,30 @@ def drifted(site: Site) -> Drifted:
     replicator = {"kind": "none"}
     link = link_over(weak, missing, groups=["nobody"], replicator=replicator, fence=fence)
     return Drifted(site.new_drctl({f"fix-{uuid4().hex[:8]}": link}), weak, missing, user)
+
+
+def others(name: str) -> list[AclBinding]:
+    """What the application needs besides its topics."""
+    prefixed, groups = ResourcePatternType.PREFIXED, ResourceType.GROUP
+    ids, write = ResourceType.TRANSACTIONAL_ID, AclOperation.WRITE
+    return [
+        rule(APP, name, AclOperation.READ, kind=groups, pattern=prefixed),
+        rule(APP, f"{name}-tx", write, kind=ids),
+        rule(APP, "kafka-cluster", AclOperation.IDEMPOTENT_WRITE, kind=ResourceType.BROKER),
+    ]
+
+
+def other_rules(cluster: ClusterUnderTest, name: str) -> set[str]:
+    """Those of them that are there."""
+    with KafkaAclReader(Connection("x", cluster.properties(), timeout_s=20)) as reader:
+        found = reader.acls()
+    assert isinstance(found, Acls)
+    mine = (r for r in found.rules if r.principal == USER and r.name in (name, f"{name}-tx"))
+    own = {f"{r.operation} {r.on} {r.pattern}" for r in mine if r.resource != "TOPIC"}
+    cluster_wide = Acl(
+        "kafka-cluster", "LITERAL", USER, "*", "IDEMPOTENT_WRITE", "ALLOW", "CLUSTER"
+    )
+    return own | ({"IDEMPOTENT_WRITE"} if cluster_wide in found.rules else set())
 
 
 def own_settings(cluster: ClusterUnderTest, topic: str) -> Mapping[str, str]:
@@ -120,6 +150,7 @@ def state(cluster: ClusterUnderTest, given: Drifted) -> object:
         own_settings(cluster, given.weak),
         [partitions(cluster, name) for name in (given.weak, given.missing)],
         [rules_of(cluster, name) for name in (given.weak, given.missing)],
+        other_rules(cluster, given.weak),
     )
 
 
@@ -146,6 +177,9 @@ def test_drift_is_planned_repaired_after_a_crash_and_gone(
     assert made["after"].startswith("2 partitions, 1 replica, cleanup.policy=compact")
     assert {what: (c["before"], c["after"]) for what, c in changes.items()} == {
         f"ACL ALLOW {USER} WRITE topic {weak}": ("missing", "present"),
+        f"ACL ALLOW {USER} READ group {weak}...": ("missing", "present"),
+        f"ACL ALLOW {USER} WRITE transactional id {weak}-tx": ("missing", "present"),
+        f"ACL ALLOW {USER} IDEMPOTENT_WRITE cluster kafka-cluster": ("missing", "present"),
         f"topic {weak}: max.message.bytes": ("1048588 (of its brokers)", "2000000"),
         f"topic {weak}: retention.ms": ("1000", "1209600000"),
         f"topic {weak}: partitions": ("1", "3"),
@@ -164,6 +198,15 @@ def test_drift_is_planned_repaired_after_a_crash_and_gone(
         patched.setattr(ConfigureTopics, "apply", crash)
         assert drifted.call("doctor", "--fix", *GO)[0] == 70
     assert rules_of(secondary, weak) == {"ALLOW WRITE"}
+    assert (
+        other_rules(secondary, weak)
+        == other_rules(primary, weak)
+        == {
+            f"READ group {weak} PREFIXED",
+            f"WRITE transactional id {weak}-tx LITERAL",
+            "IDEMPOTENT_WRITE",
+        }
+    )
     assert partitions(secondary, missing) == 0
     code, done = drifted.json("resume", *GO)
     assert (code, done["status"]) == (0, "done"), done

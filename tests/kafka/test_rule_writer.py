@@ -20,6 +20,10 @@ RULE = Acl("orders", "LITERAL", "User:app", "*", "WRITE", "ALLOW")
         RULE._replace(operation="ALL"),
         RULE._replace(operation="ALTER"),
         RULE._replace(permission="ANY"),
+        RULE._replace(resource="GROUP"),
+        RULE._replace(resource="GROUP", operation="READ", name="*"),
+        RULE._replace(resource="CLUSTER", operation="ALTER", name="kafka-cluster"),
+        RULE._replace(resource="DELEGATION_TOKEN", operation="DESCRIBE"),
     ],
 )
 def test_a_wide_or_open_rule_is_refused_before_anything_is_sent(rule: Acl) -> None:
