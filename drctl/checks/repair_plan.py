@@ -229,7 +229,7 @@ class _Books:
         return _TOO_WIDE if rule.name == _ANY else ""
 
     def other_denials(self) -> Iterator[Acl]:
-        """DENY rules of groups, transactional ids and the cluster that are missing on the target."""
+        """DENY rules of groups, transactional ids and cluster that are missing on the target."""
         there = set(self.target.rules)
         for rule in self.source.rules:
             if (
