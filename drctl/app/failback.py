@@ -126,7 +126,7 @@ class FailbackReader(ClusterLinkReader):
 
 def failback_reader(
     config: "Config", link: "Link", prompts: "Prompts", policies: "Policies | None" = None
-) -> FailbackReader:
+) -> ClusterLinkReader:
     """The reader for the failback of a link.
 
     Args:
@@ -136,9 +136,14 @@ def failback_reader(
     Raises:
         ConfigError: the reverse replication is not configured.
     """
-    from drctl.config.reverse_link import reversed_link
+    from drctl.config.reverse_link import both_sites, reversed_link
 
-    back = reversed_link(link, map(config.link, config.links))
+    links = tuple(map(config.link, config.links))
+    if (other := both_sites(link, links)) is not None:
+        from drctl.app.both_sites import both_sites_reader
+
+        return both_sites_reader(config, link, other, prompts, policies)
+    back = reversed_link(link, links)
     prechecks = partial(_prechecks, policies)
     return FailbackReader(
         config,
@@ -151,6 +156,10 @@ def failback_reader(
 
 def failback_writer(config: "Config", reader: ClusterLinkReader, folder: Path) -> ClusterLinkWriter:
     """The writer for the failback of a link."""
+    from drctl.app.both_sites import SiteReader, both_sites_writer
+
+    if isinstance(reader, SiteReader):
+        return both_sites_writer(reader, folder)
     old = ClusterLinkWriter(config, reader.reversed().link, folder, reader.reversed().commands)
     return ClusterLinkWriter(config, reader.link, folder, reader.commands, old)
 
@@ -176,7 +185,7 @@ def prechecks_of(
     known = terms(reader, _terms(reader, found))
     # A rebuilt cluster has no producer state.
     conflicts = () if known.rebuilding else producer_id_conflicts(reader, found.seen.facts)
-    return (*against(found, known), *conflicts, *_other_links(reader))
+    return (*against(found, known), *conflicts, *other_links(reader))
 
 
 def _prechecks(
@@ -194,19 +203,29 @@ def producer_id_conflicts(reader: ClusterLinkReader, facts: "Facts") -> "tuple[F
         reader: the reader for the failback, from the surviving cluster to the recovered one.
         facts: the facts of the link in its configured direction.
     """
-    from drctl.checks.observed import Observed
-    from drctl.checks.source import collide
     from drctl.failback.facts import Cluster
 
     recovered, surviving = facts.on_source, facts.on_target
     if not (isinstance(recovered, Cluster) and isinstance(surviving, Cluster)):
         return ()
+    return colliding_ids(reader, surviving.logs, recovered.logs)
+
+
+def colliding_ids(
+    reader: ClusterLinkReader,
+    surviving: "Collection[TopicPartition]",
+    recovered: "Collection[TopicPartition]",
+) -> "tuple[Finding, ...]":
+    """The same, in these partitions of the two clusters."""
+    from drctl.checks.observed import Observed
+    from drctl.checks.source import collide
+
     link = reader.link
     return collide.findings(
         Observed(
             link,
-            source_producers=_in_use(reader, link.source, surviving.logs),
-            target_producers=_in_use(reader, link.target, recovered.logs),
+            source_producers=_in_use(reader, link.source, surviving),
+            target_producers=_in_use(reader, link.target, recovered),
         )
     )
 
@@ -225,7 +244,7 @@ def _in_use(
 _CONNECT_S = 20.0
 
 
-def _other_links(reader: ClusterLinkReader) -> "tuple[Finding, ...]":
+def other_links(reader: ClusterLinkReader) -> "tuple[Finding, ...]":
     """Other links that replicate between the two clusters."""
     from drctl.failback.blockers import OtherLink, other_links
 

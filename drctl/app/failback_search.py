@@ -1,6 +1,7 @@
 """Finds unreplicated records, and the first new records of the surviving cluster."""
 
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -11,7 +12,7 @@ from drctl.engine.failback_state import Offsets, Search
 from drctl.model.errors import Refused, Unknown
 from drctl.model.moments import new_name
 from drctl.model.text import plural
-from drctl.model.topology import Unavailable
+from drctl.model.topology import TopicPartition, Unavailable
 
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
@@ -35,15 +36,21 @@ def new_folder(state: Path, link: str) -> Path:
 def unreplicated_before(result: "GapResult", before: "GapResult") -> int:
     """The number of unreplicated records that existed when an earlier comparison froze offsets."""
     ends = {
-        (topic.topic, each.partition): each.source_range.end
+        TopicPartition(topic.topic, each.partition): each.source_range.end
         for topic in before.topics
         for each in topic.partitions
     }
-    return sum(
-        _missing_below(each, ends.get((topic.topic, each.partition), 0))
+    return sum(missing_before(result, ends).values())
+
+
+def missing_before(result: "GapResult", ends: Offsets) -> Mapping[TopicPartition, int]:
+    """The number of unreplicated records before these offsets, by partition: an upper limit."""
+    return {
+        place: _missing_below(each, ends.get(place, 0))
         for topic in result.topics
         for each in topic.partitions
-    )
+        if (place := TopicPartition(topic.topic, each.partition))
+    }
 
 
 def _missing_below(gap: "PartitionGap", end: int) -> int:

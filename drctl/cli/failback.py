@@ -24,6 +24,7 @@ from drctl.cli.grammar import (
 from drctl.cli.running import MakePlan, plan_or_execute, plan_over_link
 from drctl.cli.settings import configuration, neither_responds
 from drctl.model.errors import ConfigError, UsageError
+from drctl.model.text import quote
 from drctl.plans.failback import MIRROR_MAKER, rebuild, reverse_inputs
 from drctl.plans.failback import failback as sequence
 from drctl.plans.inputs import FailbackInputs
@@ -112,7 +113,10 @@ def failback(given: Failback) -> int:
             raise UsageError(
                 "--check-order cannot be combined with --execute, --policy, --topic or --rebuild"
             )
+        _must_have_one_writer(given.link, "--check-order")
         return _check_order(given.link, given.gap)
+    if given.rebuild:
+        _must_have_one_writer(given.link, "--rebuild")
     if given.gap is not None:
         raise UsageError(
             "--gap requires --check-order", "omit --gap: failback runs its own comparison"
@@ -132,6 +136,21 @@ def failback(given: Failback) -> int:
     words = words_of(given, "timeout", "wait_for_consumers", link=None, override=(), answer=())
     operation = REBUILD if given.rebuild else failback_with(policies)
     return plan_or_execute(given, ["failback", *words], make, operation)
+
+
+def _must_have_one_writer(name: str | None, option: str) -> None:
+    """Refuse an option that takes the target for a copy of the source.
+
+    Raises:
+        UsageError: applications write on both clusters all the time.
+    """
+    link = configuration().link(name)
+    if link.settings.origin_header:
+        raise UsageError(
+            f"{option}: applications write on both clusters of link {link.name}, so"
+            f" {link.target} is not a copy of {link.source}",
+            f"show the plan: drctl failback --link {quote(link.name)} --policy copy",
+        )
 
 
 def _check_order(name: str | None, gap: Path | None) -> int:
@@ -184,9 +203,9 @@ def with_failback(config: "Config", link: "Link", seen: "PlanInputs") -> "PlanIn
         reverse = reversed_link(link, map(config.link, config.links))
     except ConfigError:
         return seen
-    return replace(
-        seen, failback=reverse_inputs(seen, reverse.settings.replicator.connectors.named)
-    )
+    inputs = reverse_inputs(seen, reverse.settings.replicator.connectors.named)
+    header = link.settings.origin_header or ""
+    return replace(seen, failback=replace(inputs, origin_header=header))
 
 
 def _policies(given: Failback) -> Policies:
@@ -229,6 +248,7 @@ def _inputs(
         _source_connector(reader.link),
         _source_connector(forward_reader.link),
         max_in_flight=reader.config.policy.max_lag_records,
+        origin_header=forward_reader.link.settings.origin_header or "",
     )
 
 

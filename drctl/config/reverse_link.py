@@ -67,6 +67,25 @@ def opposite(link: Link, links: Iterable[Link]) -> Link | None:
     return next((each for each in back if shares_topics(link, each)), None)
 
 
+def both_sites(link: Link, links: Iterable[Link]) -> Link | None:
+    """The opposite link, if applications write to the same topics on both clusters; else None.
+
+    Raises:
+        ConfigError: they do, and no opposite link covers all topics of the link.
+    """
+    header = link.settings.origin_header
+    if header is None:
+        return None
+    other = opposite(link, (each for each in links if each.settings.origin_header == header))
+    if other is None:
+        raise ConfigError(
+            f"links.{link.name}: applications write on both clusters (`origin_header`), but no link"
+            f" from {link.target} to {link.source} with the same header has all of its topics",
+            "list the same topics on both links: docs/howto/two-active-sites.md",
+        )
+    return other
+
+
 def shares_topics(link: Link, other: Link) -> bool:
     """Whether another link covers all topics of a link, judged by their patterns."""
     return all(map(other.carries, link.settings.topics))
@@ -77,16 +96,12 @@ def reversed_link(link: Link, links: Iterable[Link] = ()) -> Link:
 
     Raises:
         ConfigError: no replicator is configured for it, it renames topics, or applications write to
-            the same topics on both clusters.
+            the same topics on both clusters and no link replicates them back.
     """
-    if link.settings.origin_header:
-        raise ConfigError(
-            f"links.{link.name}: applications write on both clusters (`origin_header`);"
-            " drctl failback plans only links whose topics one cluster writes",
-            "compare and reconcile each direction: docs/howto/two-active-sites.md",
-        )
+    links = tuple(links)
     replicator, reverse = link.settings.replicator, link.settings.replicator.reverse
-    if reverse is None and (other := opposite(link, links)) is not None:
+    other = both_sites(link, links) or opposite(link, links)
+    if reverse is None and other is not None:
         back = other.settings.replicator
         reverse = ReverseConfig.model_construct(
             connect=back.connect,

@@ -348,6 +348,8 @@ class FencedPhase:
             return
         changed = fenced = False
         newest = self._newest_fence(run)
+        # In a plan without a fence of the source, enabling writes removes the only fence.
+        lifting = any(Trait.OPPOSITE_DIRECTION in kind.traits for kind, _ in self._enabling(run))
         for step in run.plan.steps:
             kind = self.effects.kinds[step.kind]
             fences = Trait.FENCES_WRITES in kind.traits
@@ -355,6 +357,8 @@ class FencedPhase:
             newest = "" if step.id == newest else newest
             effect = run.effect_of(step.id)
             if not fenced or effect is None or not effect.done:
+                continue
+            if fences and lifting:
                 continue
             if newest and not (fences or changed):
                 # It depends only on an older fence, and may differ since the newer one was set.

@@ -137,6 +137,7 @@ RULES = (
         Trait.SWITCHES,
         "clients would be sent to a cluster that rejects their writes",
         needed=True,
+        reach=Reach.ALL,
     ),
     Rule(
         Trait.COMMITS_OFFSETS,

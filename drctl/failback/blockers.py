@@ -31,6 +31,7 @@ SILENT, HOME, LOST, REVERSE, BESIDE = (
     "original-topics-on-target",
 )
 OTHER_LINKS = "other-links"
+UNDECIDED = "records-undecided"
 _ROUTER = "org.apache.kafka.connect.transforms.RegexRouter"
 
 _PUT_RIGHT = frozenset("abc")
@@ -79,7 +80,7 @@ def _findings(answer: Answer, terms: Terms) -> Iterator[Finding]:
     if answer.seen.home is True:
         reason = f"every endpoint already points to {facts.source}: no clients to fail back"
         yield Finding(HOME, Status.FAIL, "endpoints", reason)
-    yield from health_findings(facts)
+    yield from health_findings(facts.source, facts.health)
     if terms.rebuilding:
         yield from rebuild_findings(facts, answer.seen.lost, terms.impact, terms.connectors)
     else:
@@ -113,9 +114,8 @@ def _silent(facts: Facts) -> Iterator[Finding]:
             yield Finding(SILENT, Status.FAIL, name, seen.reason, remedy=remedy)
 
 
-def health_findings(facts: Facts) -> Iterator[Finding]:
+def health_findings(source: str, health: ClusterHealth | Unavailable) -> Iterator[Finding]:
     """Faults of the source, and unknown health; nothing if it is healthy."""
-    source, health = facts.source, facts.health
     if isinstance(health, Unavailable):
         reason = f"health unknown: {health.reason}"
         yield Finding(
@@ -415,9 +415,7 @@ def _undecided(answer: Answer, policies: Policies) -> Iterator[Finding]:
             "pass --policy copy|quarantine|export|discard, and --conflicting; to inspect them:"
             f" drctl reconcile {quote(result.where)} --policy copy"
         )
-        yield Finding(
-            "records-undecided", Status.FAIL, "unreplicated records", reason, remedy=remedy
-        )
+        yield Finding(UNDECIDED, Status.FAIL, "unreplicated records", reason, remedy=remedy)
 
 
 def _undecided_by(facts: Facts, result: GapEvidence, policies: Policies) -> Iterator[str]:

@@ -8,13 +8,21 @@ operator empties first, so that replication fills it again.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from drctl.formats.provenance import HEADER as PROVENANCE
 from drctl.model.loss import Mode
 from drctl.model.plan import Duty, Plan, Step
 from drctl.plans import failover as builders
 from drctl.plans.inputs import FailbackInputs, FenceMethod, PlanInputs
 from drctl.steps import commit_offsets
+from drctl.steps.both_sites import (
+    ENABLE_RECOVERED,
+    FIND_MISSING_REVERSE,
+    RECONCILE_REVERSE,
+    KeepGroupOffsets,
+)
 from drctl.steps.commands import COMMAND_FENCE, COMMAND_STOP_REPLICATION
 from drctl.steps.commit_offsets import VerifyGroups
+from drctl.steps.enable_writes import EnableSettings
 from drctl.steps.failback import (
     FAILBACK_MODE,
     REBUILD_MODE,
@@ -46,7 +54,9 @@ from drctl.steps.set_start_offsets import (
     EXCLUDE_RECONCILED,
     INCLUDE_RECONCILED,
     SET_START_OFFSETS,
+    SET_START_OFFSETS_AFTER_SEARCH,
     SET_START_OFFSETS_LATEST,
+    SET_START_OFFSETS_REVERSE,
     FilterSettings,
     SeedSettings,
     SetStartOffsets,
@@ -57,13 +67,14 @@ from drctl.steps.start_replication import (
     END,
     MANUAL_START_REPLICATION,
     RESTART_REPLICATION,
+    REVERSE_BOUNDARY,
     START,
     ManualStartSettings,
     RecordEndOffsets,
     StartReplication,
     StartSettings,
 )
-from drctl.steps.stop_replication import KEEP_STOPPED, StopReplication
+from drctl.steps.stop_replication import KEEP_REVERSE_STOPPED, KEEP_STOPPED, StopReplication
 from drctl.steps.waiting import CatchUpSettings, Drain, DrainSettings, WaitForCatchUp
 
 NAME = "failback"
@@ -153,6 +164,8 @@ def reverse_inputs(forward: PlanInputs, connectors: tuple[str, ...] = ()) -> Fai
 
 def failback(inputs: FailbackInputs) -> Plan:
     """Build the plan of a failback; the same inputs always give the same plan."""
+    if inputs.origin_header:
+        return _plan(NAME, inputs.reverse, tuple(_between_sites(inputs)))
     steps = (
         *_isolate(inputs),
         *_reconcile(inputs),
@@ -178,6 +191,78 @@ def rebuild(inputs: FailbackInputs, *, empty: bool) -> Plan:
         *_restore(inputs, rebuild=True),
     )
     return _plan(REBUILD_NAME, inputs.reverse, steps)
+
+
+def _between_sites(inputs: FailbackInputs) -> Iterator[Step]:
+    """The steps if applications of the surviving cluster keep writing, as they did before."""
+    reverse, forward = inputs.reverse, inputs.forward
+    source, target = reverse.source, reverse.target
+    yield FailbackOrder().step("order", OrderSettings(target, reverse.overrides), 60)
+    yield builders.snapshot_state(reverse)
+    for step in builders.stop_source_connectors(forward, KEEP_SOURCES_STOPPED):
+        yield replace(step, kind=KEEP_SOURCES_STOPPED)
+    stop = builders.stop_replication(reverse, "stop-reverse-replication")
+    yield replace(stop, kind=_KEEP_REVERSE_STOPPED[stop.kind])
+    stop = builders.stop_replication(forward, "stop-forward-replication")
+    yield replace(stop, kind=_KEEP_STOPPED[stop.kind])
+    fence = builders.fence_producers(forward, Duty.REQUIRED, f"fence-{target}")
+    yield _fence_recovered(fence, reverse.connectors, rebuild=False)
+    find, classify, reconcile = _reconcile(inputs)
+    yield find
+    yield FIND_MISSING_REVERSE.step("find-missing-reverse", FindSettings(target, source), 0)
+    yield classify
+    yield reconcile
+    # As replication would have copied them: they are no leftovers of a lost cluster.
+    everything = DecideSettings(target, source, "copy", (), "copy")
+    yield RECONCILE_REVERSE.step("reconcile-reverse", everything, 30)
+    yield from _resume_replication(inputs)
+    yield from builders.stop_source_connectors(reverse)
+    yield builders.prepare_groups(reverse)
+    yield KeepGroupOffsets().step("keep-group-offsets", builders.both_clusters(reverse), 30)
+    yield from builders.move_source_positions(reverse)
+    yield builders.advance_producer_ids(reverse)
+    enable = EnableSettings(cluster=target, principals=forward.principals, link=reverse.link)
+    yield ENABLE_RECOVERED.step("enable-writes", enable, 60)
+    yield from _lift_fence(forward)
+    yield from builders.switch_endpoints(reverse)
+    yield from builders.resume_source_connectors(reverse)
+    yield builders.verify_clients(reverse)
+    yield from _verify(inputs, emptied=False)
+
+
+def _resume_replication(inputs: FailbackInputs) -> Iterator[Step]:
+    """Start both directions, each where its comparison ended."""
+    reverse, forward = inputs.reverse, inputs.forward
+    identity, header = "start-reverse-replication", inputs.origin_header
+    where = (
+        "the end offsets that {} had when its records were compared (found by step {}). It has to"
+        f" skip records with header {PROVENANCE}, too, so that no record is replicated twice"
+    )
+    if connector := inputs.reverse_connector:
+        seeds = SeedSettings(reverse.source, reverse.target, connector)
+        seeding = SetStartOffsets(SET_START_OFFSETS_REVERSE, from_search=True)
+        yield seeding.step("set-start-offsets", seeds, 30)
+        start = replace(_start_settings(reverse, seeding.name), origin_header=header)
+        yield StartReplication().step(identity, start, 180)
+    else:
+        text = where.format(reverse.source, "find-missing-reverse")
+        yield _manual_start(reverse, identity, text, REVERSE_BOUNDARY, header=header)
+    at_most = max(inputs.max_in_flight, IN_FLIGHT)
+    caught_up = CatchUpSettings(
+        reverse.source, reverse.target, "full", at_most, (connector,) if connector else ()
+    )
+    yield WaitForCatchUp().step("wait-for-catch-up", caught_up, reverse.timeout_s)
+    identity = "restart-forward-replication"
+    if connector := inputs.forward_connector:
+        seeds = SeedSettings(forward.source, forward.target, connector)
+        seeding = SetStartOffsets(SET_START_OFFSETS_AFTER_SEARCH, from_search=True)
+        yield seeding.step("set-forward-start-offsets", seeds, 30)
+        start = replace(_start_settings(forward, seeding.name), origin_header=header)
+        yield replace(StartReplication().step(identity, start, 180), kind=RESTART_REPLICATION)
+    else:
+        text = where.format(forward.source, "find-missing")
+        step = _manual_start(forward, identity, text, BOUNDARY, header=header)
+        yield replace(step, kind="manual-restart-replication")
 
 
 def _plan(name: str, reverse: PlanInputs, steps: tuple[Step, ...]) -> Plan:
@@ -341,16 +426,28 @@ def _restore(inputs: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]
             )
             step = _manual_start(forward, identity, where, END)
         yield replace(step, kind="manual-restart-replication")
+    # Emptying or truncating the recovered cluster deleted records that may be missing elsewhere.
+    yield from _verify(inputs, emptied=rebuild or reverse.replicator == OFFSET_PRESERVING)
+
+
+def _verify(inputs: FailbackInputs, *, emptied: bool) -> Iterator[Step]:
+    """Step k: compare both directions, resolve outstanding actions of earlier runs."""
+    reverse, forward = inputs.reverse, inputs.forward
     proof = VerifySettings(reverse.source, reverse.target, forward=False)
     yield VerifyCopies().step("verify-primary", proof, 300)
-    # Emptying or truncating the recovered cluster deleted records that may be missing elsewhere.
-    emptied = rebuild or reverse.replicator == OFFSET_PRESERVING
     proof = VerifySettings(forward.source, forward.target, forward=True, emptied=emptied)
     yield replace(VerifyCopies().step("verify-secondary", proof, 300), kind=VERIFY_FORWARD_COPIES)
-    yield VerifyGroups().step("verify-groups", commit_offsets.VerifySettings(reverse.target), 60)
+    if not inputs.origin_header:
+        settings = commit_offsets.VerifySettings(reverse.target)
+        yield VerifyGroups().step("verify-groups", settings, 60)
     resolve = ResolveSettings(reverse.source, reverse.target, "resolve-outstanding")
     yield ResolveOutstanding().step("resolve-outstanding", resolve, 30)
 
+
+_KEEP_REVERSE_STOPPED = {
+    StopReplication.name: KEEP_REVERSE_STOPPED,
+    MANUAL_STOP_REPLICATION.name: f"manual-{KEEP_REVERSE_STOPPED}",
+}
 
 _KEEP_STOPPED = {
     StopReplication.name: KEEP_STOPPED,
@@ -370,6 +467,7 @@ def _manual_start(
     where: str,
     begins: str,
     how: Mapping[str, str] = _SET_POSITIONS,
+    header: str = "",
 ) -> Step:
     """Ask the operator to set positions and start a replicator that drctl cannot control.
 
@@ -377,16 +475,23 @@ def _manual_start(
         where: in words, where replication starts, and why.
         begins: `BOUNDARY`, `END` or `START` of `drctl.steps.start_replication`.
         how: how to set positions, by kind of replicator.
+        header: header of copies, if applications write to the same topics on both clusters.
     """
     text = (
         f"start replication from {{source}} to {{target}} at {where}. Before you start it,"
         f" set its position{how.get(inputs.replicator, '')}"
     )
-    return _ask_to_start(inputs, identity, begins, text)
+    return _ask_to_start(inputs, identity, begins, text, header=header)
 
 
 def _ask_to_start(
-    inputs: PlanInputs, identity: str, begins: str, text: str, *, mirrors: bool = False
+    inputs: PlanInputs,
+    identity: str,
+    begins: str,
+    text: str,
+    *,
+    mirrors: bool = False,
+    header: str = "",
 ) -> Step:
     settings = ManualStartSettings(
         question=identity,
@@ -398,6 +503,7 @@ def _ask_to_start(
         mirrors=mirrors,
         fields=inputs.fields,
         connect=inputs.replicator == _REPLICATOR,
+        origin_header=header,
     )
     # With --answer given in advance, the operator starts replication only during this step.
     return MANUAL_START_REPLICATION.step(identity, settings, max(120, inputs.timeout_s))

@@ -111,6 +111,8 @@ class FailbackInputs:
         topics: `TOPIC=POLICY` for topics with a policy of their own.
         conflicting: the policy for records that the surviving cluster has newer versions of.
         max_in_flight: how many records may be in flight when clients are moved.
+        origin_header: header of copies, if applications write to the same topics on both clusters;
+            else empty.
     """
 
     reverse: PlanInputs
@@ -121,3 +123,4 @@ class FailbackInputs:
     topics: tuple[str, ...] = ()
     conflicting: str = "refuse"
     max_in_flight: int = 0
+    origin_header: str = ""

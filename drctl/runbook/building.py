@@ -41,6 +41,7 @@ from drctl.runbook.values import (
     shell_safe,
 )
 from drctl.runbook.when import comparisons, observed
+from drctl.steps.failback import FailbackOrder
 from drctl.steps.prechecks import Preflight
 from drctl.steps.questions import concerned
 from drctl.steps.registry import KINDS
@@ -84,7 +85,8 @@ def _preflight(plan: Plan, kinds: Mapping[str, Kind]) -> Iterator[BrokenRule]:
     """Require `preflight` before writes are enabled; `check` runs only some prechecks."""
     passed = False
     for step in plan.steps:
-        passed = passed or step.kind == Preflight.name
+        # A failback has its own prechecks.
+        passed = passed or step.kind in (Preflight.name, FailbackOrder.name)
         if Trait.ENABLES_WRITES in kinds[step.kind].traits and not passed:
             why = "enable writes only after all prechecks of a failover have passed"
             text = f"step {step.id} needs an earlier step {Preflight.name}: {why}"

@@ -4,7 +4,7 @@ The first record that arrives on a target must be the first one that its replica
 rebuilt target must be a prefix of its source.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from drctl.engine.failback_state import Offsets
@@ -38,12 +38,18 @@ def first_records(site: ClusterReader, since: Offsets) -> Firsts:
     return {place: found[0] for place, found in records_from(site, since, 1).items() if found}
 
 
-def first_new_records(site: ClusterReader, since: Offsets) -> Firsts:
+def first_new_records(
+    site: ClusterReader, since: Offsets, counts: Callable[[Record], bool] | None = None
+) -> Firsts:
     """The same, ignoring records that drctl copied.
 
+    Args:
+        counts: whether a record counts, instead.
+
     Raises:
-        Unreachable: a partition could not be read, or holds too many copies.
+        Unreachable: a partition could not be read, or holds too many other records.
     """
+    counts = counts or (lambda record: not is_copy(record))
     found: dict[TopicPartition, Record] = {}
     waiting = dict(since)
     for time in range(_TIMES):
@@ -52,18 +58,22 @@ def first_new_records(site: ClusterReader, since: Offsets) -> Firsts:
         further = {}
         # Copies usually follow new records: one record is enough for nearly all partitions.
         for place, records in records_from(site, waiting, _AT_ONCE_NEW if time else 1).items():
-            new = next((each for each in records if not is_copy(each)), None)
+            new = next(filter(counts, records), None)
             if new is not None:
                 found[place] = new
             elif records:
                 further[place] = records[-1].offset + 1
         waiting = further
-    raise Unreachable(f"{next(iter(waiting))} of {site.name} holds too many copied records to scan")
+    raise Unreachable(f"{next(iter(waiting))} of {site.name} holds too many other records to scan")
 
 
 def is_copy(record: Record) -> bool:
     """Whether drctl copied the record; judged by the header alone, as the Connect filter does."""
-    return any(name == HEADER for name, _ in record.headers)
+    return _has(record, HEADER)
+
+
+def _has(record: Record, header: str) -> bool:
+    return any(name == header for name, _ in record.headers)
 
 
 def same_record(one: Record, other: Record, fields: Collection[str] = FIELDS) -> bool:
@@ -102,12 +112,18 @@ _SHOWN = 3
 
 
 def first_arrivals(
-    clusters: BothClusters, seeds: SeedFacts, reader: LinkReader, fields: Sequence[str] = FIELDS
+    clusters: BothClusters,
+    seeds: SeedFacts,
+    reader: LinkReader,
+    fields: Sequence[str] = FIELDS,
+    origin_header: str = "",
 ) -> Readback[Any]:
     """Verify that the first record to arrive in each partition is the expected one.
 
     Args:
         fields: the fields that identify a record.
+        origin_header: header of copies, if applications write to both clusters: only the source's
+            own records are replicated, and only records with the header arrive. Else empty.
 
     Raises:
         Unreachable: a cluster did not respond.
@@ -120,8 +136,16 @@ def first_arrivals(
         copy: ends.get(copy, 0) for copy in copies.values() if copy[1] in there.get(copy[0], ())
     }
     # Read the target first: a record written in between is then already on the source.
-    arrived = first_records(target, since)
-    expected = first_records(source, start) if whole else first_new_records(source, start)
+    if origin_header:
+        arrived = first_new_records(
+            target, since, lambda each: _has(each, origin_header) and not is_copy(each)
+        )
+        expected = first_new_records(
+            source, start, lambda each: not (_has(each, origin_header) or is_copy(each))
+        )
+    else:
+        arrived = first_records(target, since)
+        expected = first_records(source, start) if whole else first_new_records(source, start)
     wrong, awaited = [], []
     for place, copy in copies.items():
         if copy in arrived and not (

@@ -135,15 +135,19 @@ class FindMissing(Polling[FindSettings, Search, Search]):
         return Readback(State.DONE, message, intent)
 
 
-def found(facts: Facts) -> Search:
-    """The result of the step find-missing.
+FIND_REVERSE = "find-missing-reverse"
+"""The name of `FindMissing` for records that only the surviving cluster has."""
+
+
+def found(facts: Facts, kind: str = FindMissing.name) -> Search:
+    """The result of the step find-missing, or of another one of this name.
 
     Raises:
         Refused: the step was not done.
     """
-    search = facts.of(FindMissing())
+    search = facts.named(kind, Search)
     if search is None:
-        raise Refused(f"step {FindMissing.name} has not been done")
+        raise Refused(f"step {kind} has not been done")
     return search
 
 

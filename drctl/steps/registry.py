@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from drctl.engine.kind import Kind, StepKind
 from drctl.steps.apply_offsets import ApplyOffsets
+from drctl.steps.both_sites import BOTH_SITES
 from drctl.steps.commands import COMMAND, COMMAND_FENCE, COMMAND_STOP_REPLICATION
 from drctl.steps.commit_offsets import CommitOffsets, VerifyGroups
 from drctl.steps.connectors import (
@@ -178,6 +179,7 @@ _FAILBACK: tuple[StepKind, ...] = (
     OppositeDirection(VerifyCopies(), VERIFY_FORWARD_COPIES),
     VerifyGroups(),
     ResolveOutstanding(),
+    *BOTH_SITES,
 )
 
 FAILBACK = frozenset(kind.name for kind in _FAILBACK)

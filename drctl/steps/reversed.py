@@ -22,6 +22,7 @@ from drctl.engine.kind import (
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
 from drctl.steps.source_offsets import log_ends, moved_partitions, running_connectors
+from drctl.steps.stop_replication import KEEP_STOPPED
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +144,22 @@ class Irreversible(Wrapped[S, I, F]):
         return Readback(State.DONE, self.why, leaves_changes=True)
 
 
-_HINT = "stop it and keep it stopped; drctl failback --check-order shows the consequences"
+_HINT = (
+    "stop it and keep it stopped; drctl failback --check-order shows the consequences, unless"
+    " applications write on both clusters: then start the failback again, which compares again"
+)
 _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class WhileStopped(Wrapped[S, I, F]):
-    """A kind that runs only while forward replication is stopped and has stayed stopped."""
+    """A kind that runs only while replication is stopped and has stayed stopped.
+
+    Attributes:
+        stopped_by: the kind of the step that stopped it; by default, forward replication.
+    """
+
+    stopped_by: str = KEEP_STOPPED
 
     @property
     def name(self) -> str:
@@ -157,14 +167,14 @@ class WhileStopped(Wrapped[S, I, F]):
         return self.kind.name
 
     def check(self, settings: S, facts: Facts, reader: LinkReader) -> I:
-        """Delegate to the kind, if forward replication is still stopped.
+        """Delegate to the kind, if replication is still stopped.
 
         Raises:
-            Refused: forward replication was resumed, or the kind refuses.
+            Refused: replication was resumed, or the kind refuses.
             Unreachable: a cluster or Connect did not respond.
         """
-        _refuse_if_running(facts, reader)
-        if moved := moved_partitions(facts, reader):
+        _refuse_if_running(facts, reader, self.stopped_by)
+        if moved := moved_partitions(facts, reader, stopped_by=self.stopped_by):
             raise Refused(
                 f"{_listed(moved)}: it was resumed although it had to stay stopped", _HINT
             )
@@ -223,8 +233,8 @@ class ReportMovedReplication(Wrapped[T, J, F]):
         return replace(seen, outstanding="; ".join(filter(None, (seen.outstanding, outstanding))))
 
 
-def _refuse_if_running(facts: Facts, reader: LinkReader) -> None:
-    if running := running_connectors(facts, reader):
+def _refuse_if_running(facts: Facts, reader: LinkReader, stopped_by: str = KEEP_STOPPED) -> None:
+    if running := running_connectors(facts, reader, stopped_by):
         raise Refused(f"{'; '.join(running)}: it has to stay stopped", _HINT)
 
 

@@ -23,7 +23,7 @@ from drctl.formats.provenance import HEADER
 from drctl.model.errors import Refused
 from drctl.model.text import plural
 from drctl.steps.first_records import first_new_records
-from drctl.steps.records import found
+from drctl.steps.records import FindMissing, found
 from drctl.steps.reversed import SinceStopped
 from drctl.steps.source_offsets import (
     ALIAS,
@@ -40,6 +40,12 @@ _SHOWN = 3
 
 SET_START_OFFSETS_LATEST = "set-start-offsets-latest"
 """The name of `SetStartOffsets` in the direction in which replication ran before the loss."""
+
+SET_START_OFFSETS_AFTER_SEARCH = "set-start-offsets-after-search"
+"""The same, where a comparison of this direction ended."""
+
+SET_START_OFFSETS_REVERSE = "set-start-offsets-reverse"
+"""The same in the reverse direction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +65,13 @@ class SetStartOffsets(StepKind[SeedSettings, SeedSinceStopped, SeedFacts]):
     """Sets source offsets through Connect, and reads them back.
 
     Attributes:
-        from_search: whether to start at the boundaries of find-missing, instead of the end offsets.
+        from_search: whether to start at the boundaries of a search, instead of the end offsets.
+        search: the kind of the step that searched.
     """
 
     name: str
     from_search: bool
+    search: str = FindMissing.name
     traits = Trait.CHANGES
 
     def describe(self, settings: SeedSettings) -> Description:
@@ -87,7 +95,7 @@ class SetStartOffsets(StepKind[SeedSettings, SeedSinceStopped, SeedFacts]):
             Unreachable: a cluster, or Connect, did not respond.
         """
         name, connectors = settings.connector, reader.connectors()
-        search = found(facts) if self.from_search else None
+        search = found(facts, self.search) if self.from_search else None
         if search and search.started:
             # Replication has started at the right offsets already: it resumes.
             _check_resume_offsets(settings, search.boundaries, reader)
@@ -96,7 +104,10 @@ class SetStartOffsets(StepKind[SeedSettings, SeedSinceStopped, SeedFacts]):
             )
         must_be_stopped(name, connectors)
         if search:
-            start, ends = search.boundaries, search.ends
+            start = search.boundaries
+            ends = search.ends or log_ends(
+                reader.cluster_reader(settings.target), copies_of(reader)
+            )
         else:
             start = log_ends(reader.cluster_reader(settings.source), reader.topics())
             ends = log_ends(reader.cluster_reader(settings.target), copies_of(reader))

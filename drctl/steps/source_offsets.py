@@ -17,7 +17,13 @@ from drctl.model.errors import Refused, Unreachable
 from drctl.model.ports import ClusterReader
 from drctl.model.text import put
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
-from drctl.steps.stop_replication import KEEP_STOPPED, STOPPED, Kept, StopFacts
+from drctl.steps.stop_replication import (
+    KEEP_REVERSE_STOPPED,
+    KEEP_STOPPED,
+    STOPPED,
+    Kept,
+    StopFacts,
+)
 
 ALIAS = "source.cluster.alias"
 
@@ -128,39 +134,46 @@ def copies_of(reader: LinkReader) -> tuple[str, ...]:
     return tuple(map(reader.target_topic, reader.topics()))
 
 
-def running_connectors(facts: Facts, reader: LinkReader) -> tuple[str, ...]:
-    """Connectors of forward replication that run again, each with its state.
+def running_connectors(
+    facts: Facts, reader: LinkReader, stopped_by: str = KEEP_STOPPED
+) -> tuple[str, ...]:
+    """Connectors of one direction that run again, each with its state.
 
     Args:
         facts: the facts of the steps before; empty result if none of them stopped connectors.
+        stopped_by: the kind of the step that stopped them.
 
     Raises:
         Unreachable: no worker responded.
     """
-    boundary = _boundary(facts)
+    boundary = _boundary(facts, stopped_by)
     if not boundary:
         return ()
-    connectors = reader.reversed().connectors()
+    connectors = _stopped(reader, stopped_by).connectors()
     states = {name: connectors.state(name).state for name in boundary}
     return tuple(f"{name} is {state}" for name, state in states.items() if state != STOPPED)
 
 
 def moved_partitions(
-    facts: Facts, reader: LinkReader, expected: Offsets = MappingProxyType({})
+    facts: Facts,
+    reader: LinkReader,
+    expected: Offsets = MappingProxyType({}),
+    stopped_by: str = KEEP_STOPPED,
 ) -> tuple[str, ...]:
-    """Partitions in which forward replication has moved since it was stopped, described.
+    """Partitions in which replication has moved since it was stopped, described.
 
     Args:
         facts: as above.
         expected: offsets that an earlier attempt may have set; these do not count as moved.
+        stopped_by: as above.
 
     Raises:
         Unreachable: no worker responded.
     """
-    boundary = _boundary(facts)
+    boundary = _boundary(facts, stopped_by)
     if not boundary:
         return ()
-    connectors, moved = reader.reversed().connectors(), []
+    connectors, moved = _stopped(reader, stopped_by).connectors(), []
     for name, before in boundary.items():
         old, new = kept_offsets(name, before), kept_offsets(name, connectors.offsets(name))
         for place in sorted(old.keys() | new.keys()):
@@ -170,10 +183,15 @@ def moved_partitions(
     return tuple(moved)
 
 
-def _boundary(facts: Facts) -> Kept:
+def _boundary(facts: Facts, stopped_by: str) -> Kept:
     """The source offsets of the connectors when they were stopped, by name."""
-    found = facts.named(KEEP_STOPPED, StopFacts)
+    found = facts.named(stopped_by, StopFacts)
     return found.boundary if found else {}
+
+
+def _stopped(reader: LinkReader, stopped_by: str) -> LinkReader:
+    """The reader of the direction that a step stopped."""
+    return reader if stopped_by == KEEP_REVERSE_STOPPED else reader.reversed()
 
 
 def _at(offset: int | None) -> str:

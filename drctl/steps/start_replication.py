@@ -30,7 +30,7 @@ from drctl.steps.manual import (
     changing,
     verify_undo,
 )
-from drctl.steps.records import found
+from drctl.steps.records import FIND_REVERSE, found
 from drctl.steps.reversed import SinceStopped
 from drctl.steps.source_offsets import SeedFacts, copies_of, log_ends, logs_of, must_write_to
 from drctl.steps.stop_replication import RUNNING, STOPPED, for_each_connector
@@ -38,7 +38,11 @@ from drctl.steps.stop_replication import RUNNING, STOPPED, for_each_connector
 RESTART_REPLICATION = "restart-replication"
 """The name of `StartReplication` in the direction in which replication ran before the loss."""
 
-SETS_REVERSE_OFFSETS = ("set-start-offsets", "set-start-offsets-earliest")
+SETS_REVERSE_OFFSETS = (
+    "set-start-offsets",
+    "set-start-offsets-earliest",
+    "set-start-offsets-reverse",
+)
 """Steps that set offsets of connectors that may have never run in this direction."""
 
 
@@ -49,11 +53,13 @@ class StartSettings(BothClusters):
     Attributes:
         seeded_by: the kind of the step that set the start offsets.
         writes_overridden: whether not to check to which cluster the connectors write.
+        origin_header: header of copies, if applications write to both clusters; else empty.
     """
 
     connectors: tuple[str, ...]
     seeded_by: str
     writes_overridden: bool = False
+    origin_header: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,7 @@ class StartIntent(BothClusters):
     begins: Annotated[JournaledOffsets, Field(alias="from")]
     ends: JournaledOffsets
     whole: bool = False
+    origin_header: str = ""
 
 
 class StartReplication(StepKind[StartSettings, StartIntent, None]):
@@ -101,7 +108,13 @@ class StartReplication(StepKind[StartSettings, StartIntent, None]):
             raise Refused(f"no step {settings.seeded_by} was done before")
         before = {name: connectors.state(name).state for name in names}
         return StartIntent(
-            settings.source, settings.target, before, seeds.begins, seeds.ends, seeds.whole
+            settings.source,
+            settings.target,
+            before,
+            seeds.begins,
+            seeds.ends,
+            seeds.whole,
+            settings.origin_header,
         )
 
     def apply(self, intent: StartIntent, writer: LinkWriter) -> tuple[str, ...]:
@@ -115,7 +128,8 @@ class StartReplication(StepKind[StartSettings, StartIntent, None]):
         others = tuple(each.summary for each in states if each.state != RUNNING)
         if others:
             return Readback(State.WAITING, "; ".join(others), items=others)
-        return first_arrivals(intent, SeedFacts(intent.begins, intent.ends, intent.whole), reader)
+        seeds = SeedFacts(intent.begins, intent.ends, intent.whole)
+        return first_arrivals(intent, seeds, reader, origin_header=intent.origin_header)
 
     def undo(self, intent: StartIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Stop the connectors that were not running before."""
@@ -177,6 +191,9 @@ class RecordEndOffsets(Polling[BothClusters, EndsIntent, SeedFacts]):
 BOUNDARY, END, START = "boundary", "end", "start"
 """Where replication starts: the first new record, the recorded end, or the first record."""
 
+REVERSE_BOUNDARY = "reverse-boundary"
+"""Where a comparison of the reverse direction ended: see `FIND_REVERSE`."""
+
 PROOF = "the operator confirms it, and the first record replicated to {target} is the expected one"
 _SHOWN = 5
 _NO_IDENTITY = "the first record cannot be verified: `identity` has none of a record's own fields"
@@ -192,6 +209,7 @@ class ManualStartSettings(ManualSettings):
         fields: the fields that identify a record.
         connect: whether to write a Connect offsets file for Confluent Replicator, which stores the
             next offset.
+        origin_header: as in `StartSettings`.
     """
 
     source: str = ""
@@ -200,6 +218,7 @@ class ManualStartSettings(ManualSettings):
     mirrors: bool = False
     fields: tuple[str, ...] = FIELDS
     connect: bool = False
+    origin_header: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,6 +235,7 @@ class ManualStartIntent(ManualIntent):
     mirrors: bool = False
     fields: tuple[str, ...] = FIELDS
     connect: bool = False
+    origin_header: str = ""
     begins: Annotated[JournaledOffsets | None, Field(alias="from")] = None
     ends: JournaledOffsets = field(default_factory=dict)
     whole: bool = False
@@ -263,6 +283,7 @@ class ManualStart(Polling[ManualStartSettings, ManualStartIntent, ConfirmationFa
             mirrors=settings.mirrors,
             fields=settings.fields,
             connect=settings.connect,
+            origin_header=settings.origin_header,
             begins=seeds.begins,
             ends=seeds.ends,
             whole=seeds.whole,
@@ -289,7 +310,7 @@ class ManualStart(Polling[ManualStartSettings, ManualStartIntent, ConfirmationFa
             return replace(answer, message=f"{confirmed}; {_NO_IDENTITY}")
         clusters = BothClusters(intent.source, intent.target)
         seeds = SeedFacts(intent.begins, intent.ends, intent.whole)
-        seen = first_arrivals(clusters, seeds, reader, intent.fields)
+        seen = first_arrivals(clusters, seeds, reader, intent.fields, intent.origin_header)
         if seen.state is State.DONE:
             return Readback(State.DONE, f"{confirmed}; {seen.message}", answer.facts)
         if seen.state is State.FAILED and intent.mirrors:
@@ -313,7 +334,13 @@ Seeds = tuple[SeedFacts, bool]
 
 def _at_boundary(settings: ManualStartSettings, facts: Facts, reader: LinkReader) -> Seeds:
     search = found(facts)
-    return SeedFacts(search.boundaries, search.ends), search.started
+    ends = search.ends or log_ends(reader.cluster_reader(settings.target), copies_of(reader))
+    return SeedFacts(search.boundaries, ends), search.started
+
+
+def _at_reverse_boundary(settings: ManualStartSettings, facts: Facts, reader: LinkReader) -> Seeds:
+    ends = log_ends(reader.cluster_reader(settings.target), copies_of(reader))
+    return SeedFacts(found(facts, FIND_REVERSE).boundaries, ends), False
 
 
 def _at_end(settings: ManualStartSettings, facts: Facts, reader: LinkReader) -> Seeds:
@@ -333,6 +360,7 @@ def _at_start(settings: ManualStartSettings, facts: Facts, reader: LinkReader) -
 
 _WHERE: Mapping[str, Callable[[ManualStartSettings, Facts, LinkReader], Seeds]] = {
     BOUNDARY: _at_boundary,
+    REVERSE_BOUNDARY: _at_reverse_boundary,
     END: _at_end,
     START: _at_start,
 }

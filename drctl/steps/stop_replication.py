@@ -36,6 +36,9 @@ STOPPED, RUNNING, PAUSED = "STOPPED", "RUNNING", "PAUSED"
 KEEP_STOPPED = "keep-stopped"
 """The name of `StopReplication` in the direction in which replication ran before the loss."""
 
+KEEP_REVERSE_STOPPED = "keep-reverse-stopped"
+"""The same in the reverse direction, if applications write on both clusters."""
+
 SETTLE_S = 6.0
 """How long all tasks must be gone if several workers run them.
 

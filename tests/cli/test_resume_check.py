@@ -55,6 +55,7 @@ from tests.connectors.world import carried_out, notes_of
 from tests.depth import some
 from tests.elections import test_executing as elections
 from tests.engine import repairs
+from tests.engine import test_both_sites_interruptions as both_sites
 from tests.engine import test_failback_interruptions as failbacks
 from tests.engine import test_failback_kinds as kinds
 from tests.engine import test_rebuild_interruptions as rebuilds
@@ -268,6 +269,8 @@ LEGITIMATE: dict[str, Honest] = {
     "failback by people": Honest(
         lambda: reversed_link(FenceMethod.NONE, replace(NOBODY, connectors=())), FenceMethod.NONE
     ),
+    "failback between two sites": Honest(lambda: both_sites.case(both_sites.nothing_wrong)),
+    "failback between two sites by people": Honest(lambda: both_sites.BY_PEOPLE),
     "rebuild": Honest(lambda: rebuilds.case(rebuilds.nothing_wrong, wiped)),
     "rebuild of a part": Honest(lambda: rebuilds.case(rebuilds.nothing_wrong, cut)),
     **{f"runbook {name}": Honest(lambda name=name: booked(name)) for name in BOOKS},  # type: ignore[misc]

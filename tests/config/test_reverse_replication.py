@@ -51,11 +51,23 @@ def test_the_opposite_link_names_the_reverse_replicator() -> None:
     assert found.settings.replicator.connectors.source == "other"
 
 
-def test_a_link_whose_topics_both_clusters_write_is_not_reversed() -> None:
-    settings = "origin_header: site, replicator: {kind: mirrormaker2, connect: 'http://c:1'}"
-    other = f"  west: {{from: b, to: a, topics: [t], {settings}}}\n"
-    with pytest.raises(ConfigError, match="write on both clusters") as caught:
-        home("mirrormaker2", CONNECT, "origin_header: site", other)
+ORIGIN = "origin_header: site"
+
+
+def test_topics_that_both_clusters_write_are_replicated_back_by_the_other_link() -> None:
+    replicator = "{kind: mirrormaker2, connect: 'http://c:1', connectors: {source: back}}"
+    ends = "from: b, to: a, topics: [t]"
+    plain = f"  plain: {{{ends}, replicator: {replicator.replace('back', 'plain')}}}\n"
+    west = f"  west: {{{ends}, {ORIGIN}, replicator: {replicator}}}\n"
+    found = home("mirrormaker2", CONNECT, ORIGIN, plain + west)
+    assert found.settings.replicator.connectors.source == "back"
+    assert found.settings.origin_header == "site"
+
+
+def test_a_link_back_without_all_topics_cannot_replicate_them_back() -> None:
+    west = f"  west: {{from: b, to: a, topics: [u], {ORIGIN}, replicator: {{kind: none}}}}\n"
+    with pytest.raises(ConfigError, match="no link from b to a with the same header") as caught:
+        home("mirrormaker2", CONNECT, ORIGIN, west)
     assert "docs/howto/two-active-sites.md" in caught.value.hint
 
 

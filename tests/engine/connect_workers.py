@@ -25,6 +25,7 @@ class Connector:
     Attributes:
         state: state of its tasks; follows `wanted` with a delay.
         kept: last replicated offset by partition.
+        header: header that it adds to copies, and by which it skips records; empty for none.
     """
 
     source: Logs
@@ -33,6 +34,7 @@ class Connector:
     wanted: str = RUNNING
     config: dict[str, str] = field(default_factory=dict)
     kept: dict[TopicPartition, int] = field(default_factory=dict)
+    header: str = ""
 
     def __post_init__(self) -> None:
         self.config = {ALIAS: self.source.name[:3], "transforms": "mask", **self.config}
@@ -47,8 +49,10 @@ class Connector:
             if place.topic not in TOPICS:
                 continue
             for found in log[self.kept.get(place, -1) + 1 :]:
-                if not (leaves_out and is_copy(found)):
-                    self.target.append(place, found)
+                marked = any(name == self.header for name, _ in found.headers)
+                if not (marked or (leaves_out and is_copy(found))):
+                    mark = ((self.header, b""),) if self.header else ()
+                    self.target.append(place, replace(found, headers=(*found.headers, *mark)))
                 self.kept[place] = found.offset
 
 

@@ -16,8 +16,8 @@ Truth = Callable[[Pair, Json], bool]
 MAY_CHANGE: Mapping[str, frozenset[str]] = {
     "rules": frozenset(
         {
-            *("fence-producers", "fence-consumers", "enable-writes", "fence-recovered"),
-            *("probe-acls", "remove-probe-acls"),
+            *("fence-producers", "fence-consumers", "fence-recovered"),
+            *("enable-writes", "enable-writes-recovered", "probe-acls", "remove-probe-acls"),
         }
     ),
     "Connect": frozenset(
@@ -31,6 +31,8 @@ MAY_CHANGE: Mapping[str, frozenset[str]] = {
             ),
             *("start-replication", "set-start-offsets-latest", "restart-replication"),
             *("set-start-offsets-earliest", "include-reconciled-records"),
+            *("keep-reverse-stopped", "set-start-offsets-reverse"),
+            "set-start-offsets-after-search",
         }
     ),
     "sources": frozenset(
@@ -45,7 +47,7 @@ MAY_CHANGE: Mapping[str, frozenset[str]] = {
     "positions": frozenset({"commit-offsets"}),
     "ids": frozenset({"advance-producer-ids"}),
     "transactions": frozenset({"abort-transactions"}),
-    "probe_record": frozenset({"enable-writes", "verify-clients"}),
+    "probe_record": frozenset({"enable-writes", "enable-writes-recovered", "verify-clients"}),
     "endpoint 1": frozenset({"switch-endpoint"}),
     "endpoint 2": frozenset({"switch-endpoint"}),
     "commands": frozenset(
@@ -60,7 +62,7 @@ MAY_CHANGE: Mapping[str, frozenset[str]] = {
     "evidence": frozenset(
         {"snapshot-state", "manual-start-replication", "manual-restart-replication"}
     ),
-    "records": frozenset({"reconcile"}),
+    "records": frozenset({"reconcile", "reconcile-reverse"}),
 }
 """By what is changed, the kinds that may."""
 
@@ -311,9 +313,13 @@ TRUTHS: Mapping[str, Truth] = {
     "command-fence-recovered": _walled,
     "manual-fence-recovered": _walled,
     "keep-stopped": _all(STOPPED),
+    "keep-reverse-stopped": _all(STOPPED),
+    "manual-keep-reverse-stopped": _says_so,
     "find-missing": _always,
+    "find-missing-reverse": _always,
     "classify-records": _always,
     "reconcile": _decided,
+    "reconcile-reverse": _copied("source", "target"),
     "exclude-reconciled-records": _left_out,
     "include-reconciled-records": lambda pair, intent: not _left_out(pair, intent),
     "manual-keep-stopped": _says_so,
@@ -323,6 +329,10 @@ TRUTHS: Mapping[str, Truth] = {
     "empty-recovered": _emptied,
     "set-start-offsets-earliest": _from_start,
     "set-start-offsets": _seeded,
+    "set-start-offsets-reverse": _seeded,
+    "set-start-offsets-after-search": _seeded,
+    "keep-group-offsets": _always,
+    "enable-writes-recovered": _opened,
     "start-replication": _all(RUNNING),
     "wait-for-catch-up": _copied("source", "target"),
     "set-start-offsets-latest": _seeded,
@@ -347,6 +357,8 @@ ROLLED_BACK: Mapping[str, Truth] = {
     "manual-start-replication": _says_it_was,
     "manual-stop-replication": _says_it_was,
     "enable-writes": _closed,
+    "enable-writes-recovered": _closed,
+    "restart-replication": _as_before,
     "request-stop": _as_before,
     "stop-replication": _as_before,
     "commit-offsets": _put_back,

@@ -202,7 +202,7 @@ class Pair:
         found = self.arrivals.groups_of[name].get(group)
         return isinstance(found, Group) and found.active
 
-    def search_result(self) -> Search:
+    def search_result(self, only_on: str) -> Search:
         """Raise: only a failback searches."""
         raise UsageError("this is no way back")
 
@@ -210,11 +210,11 @@ class Pair:
         """Raise: only a rebuild searches before it."""
         raise UsageError("this is no way back")
 
-    def reconciliation(self) -> Reconciliation:
+    def reconciliation(self, only_on: str, result: str) -> Reconciliation:
         """Raise: only a failback reconciles."""
         raise UsageError("this is no way back")
 
-    def reconcile(self) -> None:
+    def reconcile(self, only_on: str, result: str) -> None:
         """Raise: only a failback reconciles."""
         raise UsageError("this is no way back")
 

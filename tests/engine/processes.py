@@ -12,7 +12,7 @@ from typing import Any, cast
 from zlib import crc32
 
 from drctl.checks.registry import PRECHECKS
-from drctl.engine.failback_state import OutstandingAction, Reconciliation, Search
+from drctl.engine.failback_state import OutstandingAction, ReconcileRequest, Reconciliation, Search
 from drctl.engine.ports import CommandResult, Missing
 from drctl.formats.tracked_positions import TrackedPositions
 from drctl.kafka.acls import SharedRules
@@ -20,7 +20,6 @@ from drctl.model.fencing import AclReader, FenceProof, Moved, NoWrites
 from drctl.model.finding import Finding, Status
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState
 from drctl.model.loss import Loss, exactly
-from drctl.model.plan import Json
 from drctl.model.repairs import Acls
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.offsets.applying import Bounds, Translated, Wanted
@@ -194,13 +193,13 @@ class Sight:
         return Sight(self.pair, self.target, self.source, self.memory)
 
     def search_result(self) -> Search:
-        return self.pair.search_result()
+        return self.pair.search_result(self.target)
 
     def search_before_rebuild(self) -> Search:
         return self.pair.search_before_rebuild()
 
-    def reconciliation(self, wish: Json) -> Reconciliation:
-        return self.pair.reconciliation()
+    def reconciliation(self, wish: ReconcileRequest) -> Reconciliation:
+        return self.pair.reconciliation(self.target, wish.result)
 
     def outstanding(self) -> Sequence[OutstandingAction]:
         self.pair.trace.look("journals")
@@ -306,8 +305,8 @@ class Grip:
     def reversed(self) -> "Grip":
         return Grip(self.pair, self.target, self.source, self.memory)
 
-    def reconcile(self, wish: Json) -> None:
-        self.pair.reconcile()
+    def reconcile(self, wish: ReconcileRequest) -> None:
+        self.pair.reconcile(self.target, wish.result)
 
     def _make(self, name: str, group: str) -> Unavailable | None:
         def put() -> None:

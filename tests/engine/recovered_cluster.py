@@ -41,7 +41,7 @@ class Returned(Pair):
         """The records of the surviving cluster."""
         return self.sites[SECONDARY].logs
 
-    def search_result(self) -> Search:
+    def search_result(self, only_on: str) -> Search:
         for logs in (self.home, self.away):
             logs.overview()
         begun = bool(self.workers.connectors[BACK].kept)
@@ -51,13 +51,13 @@ class Returned(Pair):
             self.search = Search("gap/main-1", tail, tail, 0, 0, ends, self._boundaries())
         return replace(self.search, started=begun)
 
-    def reconciliation(self) -> Reconciliation:
+    def reconciliation(self, only_on: str, result: str) -> Reconciliation:
         self.away.overview()
         due = len(tuple(self._tail())) - len(self.given_up)
         done = {"discard": len(self.given_up)} if self.discards else {"copy": len(self._copied())}
         return Reconciliation(due, self.undecided, done)
 
-    def reconcile(self) -> None:
+    def reconcile(self, only_on: str, result: str) -> None:
         if self.discards:
             gone = tuple(key for _, key in self._tail())
             note = lambda: setattr(self, "given_up", gone)  # noqa: E731

@@ -55,10 +55,12 @@ def failback_inputs(
     ("connectors", "endpoints", "fence"),
     tuple(product(((), ("mm2", "checkpoint")), ((), ("dns", "file")), FenceMethod)),
 )
+@pytest.mark.parametrize("header", ["", "site"])
 def test_the_ordering_rules_hold(
-    connectors: tuple[str, ...], endpoints: tuple[str, ...], fence: FenceMethod
+    connectors: tuple[str, ...], endpoints: tuple[str, ...], fence: FenceMethod, header: str
 ) -> None:
-    plan = failback(failback_inputs(connectors, endpoints, fence))
+    inputs = failback_inputs(connectors, endpoints, fence)
+    plan = failback(replace(inputs, origin_header=header))
     assert violations(plan, KINDS) == ()
     assert len({step.id for step in plan.steps}) == len(plan.steps)
     assert Plan.from_json(plan.to_json()) == plan
@@ -197,6 +199,27 @@ def test_a_rebuild_that_breaks_a_rule_is_named(change: Callable[[Plan], Plan], s
     assert said in " ".join(violations(change(plan), KINDS))
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda p: without(p, "stop-reverse-replication"), "both directions at once"),
+        (lambda p: without(p, "stop-forward-replication"), "both directions at once"),
+        (lambda p: without(p, "find-missing-reverse"), "records must be found"),
+        (lambda p: without(p, "fence-primary"), "clusters that both accept writes diverge"),
+        (
+            lambda p: moved(p, "start-reverse-replication", "reconcile-reverse"),
+            "append newer records",
+        ),
+        (lambda p: moved(p, "switch-endpoint-1", "enable-writes"), "rejects their writes"),
+    ],
+)
+def test_a_plan_between_two_sites_that_breaks_a_rule_is_named(
+    change: Callable[[Plan], Plan], said: str
+) -> None:
+    plan = failback(replace(failback_inputs(), origin_header="site"))
+    assert said in " ".join(violations(change(plan), KINDS))
+
+
 @pytest.mark.parametrize("empty", [True, False])
 @pytest.mark.parametrize(
     ("connectors", "fence"), tuple(product(((), ("mm2", "checkpoint")), FenceMethod))
@@ -220,8 +243,8 @@ def test_a_rebuild_keeps_the_rules(
 
 def test_every_failback_step_kind_is_in_a_plan() -> None:
     plans = [
-        failback(failback_inputs(connectors, ("file",), fence))
-        for connectors, fence in product(((), ("mm2",)), FenceMethod)
+        failback(replace(failback_inputs(connectors, ("file",), fence), origin_header=header))
+        for connectors, fence, header in product(((), ("mm2",)), FenceMethod, ("", "site"))
     ]
     by_command = replace(failback_inputs(()).forward, stop_command=("./mirror", "stop"))
     plans.append(failback(replace(reverse_inputs(by_command), policy="copy")))

@@ -1,0 +1,117 @@
+"""A cluster that was lost and is back; applications write on both all the time, in memory."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from drctl.engine.failback_state import Offsets, Reconciliation, Search
+from drctl.model.groups import Committed
+from drctl.model.topology import TopicPartition
+from drctl.steps.stop_replication import PAUSED, RUNNING
+from tests.engine.client_state import NEW, OLD, empty
+from tests.engine.connect_workers import Connector
+from tests.engine.memory_clusters import COPY, Logs, record
+from tests.engine.pair import AUDIT, BACK, ORDERS, PRIMARY, SECONDARY, Deed
+from tests.engine.recovered_cluster import Returned
+from tests.engine.test_failback_kinds import deeds, start, told_places
+
+SITE = "site"
+MARK = ((SITE, b""),)
+
+EAST, TAIL = ("e1", "e2"), ("t1", "t2")
+"""Written on the primary; the tail was not replicated when it was lost."""
+
+WEST, LOST, NEWER = ("w1", "w2"), "n1", "n2"
+"""Written on the secondary; the primary has lost the copy of one of the newer ones."""
+
+
+@dataclass
+class BothSites(Returned):
+    """Both have records that the other one has not; copies have a header.
+
+    Attributes:
+        searches: by result, how far each log was compared.
+    """
+
+    searches: dict[str, Offsets] = field(default_factory=dict)
+
+    def search_result(self, only_on: str) -> Search:
+        for logs in (self.home, self.away):
+            logs.overview()
+        result = f"gap/{only_on}-{len(self.searches)}"
+        ends = {place: len(self._logs(only_on).logs[place]) for place in (AUDIT, ORDERS)}
+        self.searches[result] = ends
+        number = len(tuple(self.only(only_on, result)))
+        return Search(result, number, number, 0, 0, {}, ends, id=result)
+
+    def reconciliation(self, only_on: str, result: str) -> Reconciliation:
+        self.away.overview()
+        self.home.overview()
+        due = len(tuple(self.only(only_on, result)))
+        return Reconciliation(due, self.undecided if only_on == PRIMARY else ())
+
+    def reconcile(self, only_on: str, result: str) -> None:
+        other = SECONDARY if only_on == PRIMARY else PRIMARY
+        for place, key in tuple(self.only(only_on, result)):
+            copied = record(key, (*COPY, *MARK))
+            put = lambda p=place, r=copied: self._logs(other).append(p, r)  # noqa: E731
+            self.trace.change(f"records of {other}", key, put)
+
+    def only(self, only_on: str, result: str) -> Iterator[tuple[TopicPartition, str]]:
+        """What a comparison found that only this cluster has, and that it still has alone."""
+        there = set(self._logs(SECONDARY if only_on == PRIMARY else PRIMARY).all_keys())
+        for place, end in self.searches[result].items():
+            for each in self._logs(only_on).logs[place][:end]:
+                key = (each.key or b"").decode()
+                if key not in there:
+                    yield place, key
+
+    def _logs(self, name: str) -> Logs:
+        return self.sites[name].logs
+
+
+def both_write() -> BothSites:
+    """The primary is back; its replication idles, and the other direction has gone on."""
+    pair = BothSites(SECONDARY, PRIMARY)
+    home = [(key, ()) for key in EAST] + [(key, MARK) for key in WEST]
+    home += [(key, ()) for key in TAIL] + [(NEWER, MARK)]
+    away = [(key, ()) for key in WEST] + [(key, MARK) for key in EAST]
+    away += [(key, ()) for key in (LOST, NEWER)]
+    for logs, orders, audit in ((pair.home, home, ()), (pair.away, away, MARK)):
+        logs.append(AUDIT, record("a1", audit))
+        for key, headers in orders:
+            logs.append(ORDERS, record(key, headers))
+    there = Connector(pair.home, pair.away, PAUSED, PAUSED, kept={AUDIT: 0, ORDERS: 3}, header=SITE)
+    back = Connector(pair.away, pair.home, kept={AUDIT: 0, ORDERS: 5}, header=SITE)
+    pair.workers.connectors = {"mm2": there, BACK: back}
+    pair.sites[PRIMARY].positions.positions = {"app": {AUDIT: Committed(1), ORDERS: Committed(4)}}
+    pair.arrivals.groups_of = {
+        SECONDARY: {"app": empty("app", NEW), "old": empty("old", OLD)},
+        PRIMARY: {"app": empty("app", NEW), "old": empty("old", OLD)},
+    }
+    pair.settle()
+    return pair
+
+
+def by_people() -> BothSites:
+    """The same, with people who stop and start replication as they are asked to."""
+    pair = both_write()
+    done = deeds(pair, cuts=False)
+
+    def starts(name: str, question: str) -> Deed:
+        connector = pair.workers.connectors[name]
+
+        def do() -> None:
+            begin = told_places(pair, question)
+            connector.kept = {place: at - 1 for place, at in begin.items()}
+            start(connector)
+
+        return Deed(do, lambda: connector.wanted == RUNNING)
+
+    reverse, forward = "start-reverse-replication", "restart-forward-replication"
+    pair.deeds = {
+        "stop-forward-replication": done["stop-forward-replication"],
+        "stop-reverse-replication": done["stop-replication"],
+        reverse: starts(BACK, reverse),
+        forward: starts("mm2", forward),
+    }
+    return pair

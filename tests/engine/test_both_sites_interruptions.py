@@ -1,0 +1,205 @@
+"""A failback between two sites that both accept writes, by its real steps; it may end anywhere."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import cast
+
+import pytest
+
+from drctl.engine.entries import What
+from drctl.engine.kind import Facts, Status
+from drctl.engine.ports import LinkReader
+from drctl.model.errors import Refused
+from drctl.plans.failback import failback, reverse_inputs
+from drctl.steps.registry import KINDS
+from drctl.steps.stop_replication import KEEP_REVERSE_STOPPED, RUNNING, STOPPED
+from tests.engine.both_sites import (
+    EAST,
+    LOST,
+    NEWER,
+    SITE,
+    TAIL,
+    WEST,
+    BothSites,
+    both_write,
+    by_people,
+)
+from tests.engine.connect_workers import CONNECT
+from tests.engine.crashing import Case, Change, assert_looked_at, assert_the_same, ends, run
+from tests.engine.failovers import SEEN, fence_falls, named
+from tests.engine.pair import BACK, ORDERS, PRIMARY, SECONDARY, Pair
+from tests.engine.processes import Process
+
+WAY = reverse_inputs(replace(SEEN, replicator="mirrormaker2"), (BACK,))
+PLAN = failback(replace(WAY, policy="copy", origin_header=SITE))
+OLD = replace(SEEN, replicator="none", connectors=())
+BY_PEOPLE = Case(
+    failback(replace(reverse_inputs(OLD), policy="copy", origin_header=SITE)), by_people
+)
+EVERYTHING = Counter(("a1", *EAST, *TAIL, *WEST, LOST, NEWER))
+
+
+def case(prepare: Change) -> Case:
+    """The failback, where something is wrong; and somebody puts it right."""
+
+    def remedy(pair: Pair) -> None:
+        pair.trace.heal()
+
+    return Case(PLAN, both_write, prepare, remedy=remedy)
+
+
+def nothing_wrong(pair: Pair) -> None:
+    """All goes well."""
+
+
+def undecided(pair: Pair) -> None:
+    """Nobody has said what becomes of the records."""
+    assert isinstance(pair, BothSites)
+    pair.undecided = ("2 safe ones: say what becomes of them",)
+
+
+def opening_refused(pair: Pair) -> None:
+    """The recovered cluster takes no record: the fence is lifted, so clients may write."""
+    pair.trace.declined.add(f"probe_record on {PRIMARY}")
+
+
+def restart_refused(pair: Pair) -> None:
+    """Connect does not start what replicated from the recovered cluster."""
+    change = pair.trace.change
+
+    def answers(what: str, how: str, do: Callable[[], object]) -> bool:
+        return how != f"mm2 {RUNNING}" and change(what, how, do)
+
+    pair.trace.change = answers  # type: ignore[method-assign]
+
+
+def endpoint_refused(pair: Pair) -> None:
+    """Clients cannot be sent there once it is open."""
+    pair.trace.declined.add("endpoint 2")
+
+
+def connect_unanswered(pair: Pair) -> None:
+    """Connect does the first thing that it is told, and is not heard of from then on."""
+    pair.trace.hushed.add(CONNECT)
+
+
+WRONG: dict[Change, tuple[Status, Status]] = {
+    nothing_wrong: (Status.DONE, Status.DONE),
+    undecided: (Status.STOPPED, Status.STOPPED),
+    restart_refused: (Status.STOPPED, Status.STOPPED),
+    opening_refused: (Status.STOPPED, Status.DONE),
+    endpoint_refused: (Status.STOPPED, Status.DONE),
+    connect_unanswered: (Status.UNKNOWN, Status.DONE),
+}
+"""By what is wrong: what the run comes to by itself, and in the end."""
+
+
+@pytest.mark.parametrize("prepare", WRONG, ids=named)
+def test_a_whole_run(prepare: Change) -> None:
+    ran = run(case(prepare))
+    assert (ran.first, ran.outcome.status) == WRONG[prepare]
+    assert_looked_at(ran.pair)
+    assert_once(ran.pair)
+    if ran.outcome.status is Status.DONE:
+        assert_failed_back(ran.pair)
+
+
+def assert_once(pair: Pair) -> None:
+    """No record is there twice, and the groups' offsets are where they were."""
+    for name in (PRIMARY, SECONDARY):
+        assert max(Counter(pair.sites[name].logs.all_keys()).values()) == 1, name
+
+
+def assert_failed_back(pair: Pair) -> None:
+    """Either side has each record once, in its origin's order; both directions replicate on."""
+    for name in (PRIMARY, SECONDARY):
+        keys = pair.sites[name].logs.all_keys()
+        assert Counter(keys) == EVERYTHING, name
+        east = [key for key in keys if key in (*EAST, *TAIL)]
+        assert east == [*EAST, *TAIL], name
+    assert pair.state["endpoints"] == [PRIMARY, PRIMARY]
+    assert pair.active(PRIMARY, "app")
+    assert not pair.active(SECONDARY, "app")
+    states = {name: each.state for name, each in pair.workers.connectors.items()}
+    assert states == {"mm2": RUNNING, BACK: RUNNING}
+    assert not [r for r in pair.sites[PRIMARY].rules.rules if r.permission == "DENY"]
+
+
+def test_groups_resume_where_they_were_when_the_cluster_was_lost() -> None:
+    ran = run(case(nothing_wrong))
+    kept = {each["step"]: each for each in ran.ledger.entries if each["entry"] == What.DONE}
+    assert kept["keep-group-offsets"]["facts"] == {"kept": 1, "without": ["old"]}
+    assert "keep-group-offsets" in ran.ledger.told(What.OUTSTANDING)
+    before = both_write().sites[PRIMARY].positions.positions["app"]
+    assert before[ORDERS].offset < ran.pair.sites[PRIMARY].positions.positions["app"][ORDERS].offset
+
+
+def test_people_start_replication_where_the_comparisons_ended() -> None:
+    ran = run(BY_PEOPLE)
+    assert ran.outcome.status is Status.DONE
+    assert_looked_at(ran.pair)
+    assert_failed_back(ran.pair)
+    told = ran.pair.asked["start-reverse-replication"]
+    assert "the end offsets that secondary had when its records were compared" in told
+
+
+@pytest.mark.slow
+def test_people_are_asked_again_wherever_the_process_ends() -> None:
+    assert_the_same(BY_PEOPLE, ends(BY_PEOPLE)[::2])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prepare", WRONG, ids=named)
+def test_the_end_is_the_same_wherever_the_process_ends(prepare: Change) -> None:
+    given = case(prepare)
+    assert_the_same(given, ends(given)[:: 1 if prepare is nothing_wrong else 2])
+
+
+def test_nothing_is_compared_while_replication_runs() -> None:
+    """Records that are being replicated would be reconciled, too, and be there twice."""
+    pair = both_write()
+    reader = cast(LinkReader, Process(pair).reader)
+    boundary = {BACK: [*pair.workers.offsets(BACK)]}
+    stopped = Facts({KEEP_REVERSE_STOPPED: {"boundary": boundary, "tasks_of": [BACK]}})
+    for name in ("find-missing-reverse", "reconcile-reverse"):
+        settings = PLAN.step(name).settings
+        with pytest.raises(Refused, match=f"{BACK} is RUNNING: it has to stay stopped"):
+            KINDS[name].check(settings, stopped, reader)
+
+
+def test_a_rollback_leaves_nothing_running_and_the_next_run_completes() -> None:
+    ran = run(case(restart_refused))
+    pair = ran.pair
+    assert ran.outcome.over
+    states = {name: each.state for name, each in pair.workers.connectors.items()}
+    assert states == {"mm2": STOPPED, BACK: STOPPED}
+    assert pair.active(SECONDARY, "app"), "clients stay where they are"
+    denied = {r.operation for r in pair.sites[PRIMARY].rules.rules if r.permission == "DENY"}
+    assert denied == {"WRITE"}, "the recovered cluster stays fenced"
+    del pair.trace.change
+    again = run(Case(PLAN, lambda: pair))
+    assert again.outcome.status is Status.DONE
+    assert_failed_back(again.pair)
+
+
+def test_records_are_never_copied_twice_if_the_fence_was_lifted_meanwhile() -> None:
+    """A comparison beside running replication would count what is in flight as missing."""
+
+    def falls(pair: Pair) -> None:
+        if not pair.sang(PRIMARY):
+            fence_falls(pair, PRIMARY)
+
+    given = replace(case(nothing_wrong), meanwhile=falls)
+    statuses = Counter[Status]()
+    for number in ends(given)[::3]:
+        ran = run(given, number)
+        statuses[ran.outcome.status] += 1
+        assert_once(ran.pair)
+        if ran.outcome.status is Status.DONE:
+            assert_failed_back(ran.pair)
+            continue
+        again = run(Case(PLAN, lambda: ran.pair))  # noqa: B023
+        assert again.outcome.status is Status.DONE, number
+        assert_failed_back(again.pair)
+    assert statuses.keys() == {Status.DONE, Status.STOPPED}
