@@ -131,6 +131,11 @@ def is_failback(steps: Iterable[Step]) -> bool:
     return any(step.kind == FailbackOrder.name for step in steps)
 
 
+def is_between_sites(steps: Iterable[Step]) -> bool:
+    """Whether the steps are those of a failback after which replication runs in both directions."""
+    return any(step.kind == ENABLE_RECOVERED.name for step in steps)
+
+
 def is_rebuild(steps: Iterable[Step]) -> bool:
     """Whether the steps are those of a rebuild: a failback to a cluster that is emptied first."""
     return any(step.kind == EmptyRecovered.name for step in steps)

@@ -79,6 +79,8 @@ class SetStartOffsets(StepKind[SeedSettings, SeedSinceStopped, SeedFacts]):
         where = "the end offset"
         if self.from_search:
             where = f"the first record that is missing on {settings.target}"
+        if self.name in (SET_START_OFFSETS_AFTER_SEARCH, SET_START_OFFSETS_REVERSE):
+            where = "the end offset that the comparison read"
         return Description(
             f"set connector {settings.connector} to start at {where}, in each partition of"
             f" {settings.source}",

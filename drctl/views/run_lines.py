@@ -90,7 +90,8 @@ def unknown(data: ReportData) -> Iterator[str]:
     """List what the journal does not answer."""
     if data.writes is Writes.UNKNOWN:
         yield f"Where applications can write: {_doubtful(data)}."
-    if data.writes is Writes.TARGET and not data.fenced:
+    both = failback.is_between_sites(data.plan.steps)
+    if data.writes is Writes.TARGET and not (data.fenced or both):
         yield f"Whether {plain(data.plan.source)} also accepts writes: its fence was not verified."
     for step in data.became(Became.UNKNOWN, Became.STARTED, Became.NOT_ROLLED_BACK):
         message = closed(step.rolled_back or step.message or "the journal has no later entry")
@@ -342,11 +343,12 @@ def _later(data: ReportData) -> str:
 
 def _after_failback(data: ReportData) -> Iterator[NextStep]:
     source, target = plain(data.plan.source), plain(data.plan.target)
-    yield NextStep(
-        f"Keep the replication from {source} to {target} stopped.",
-        f"Records are replicated from {target} to {source} again; running both directions would"
-        " copy them in a loop.",
-    )
+    if not failback.is_between_sites(data.plan.steps):
+        yield NextStep(
+            f"Keep the replication from {source} to {target} stopped.",
+            f"Records are replicated from {target} to {source} again; running both directions would"
+            " copy them in a loop.",
+        )
     if count := data.set_aside.get("quarantine", 0):
         gone = failback.is_rebuild(data.plan.steps)
         originals = "no other copy exists" if gone else f"the originals are only on {target}"

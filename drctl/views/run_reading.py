@@ -17,7 +17,7 @@ from drctl.model.plan import Step
 from drctl.steps.commit_offsets import CommitIntent, CommitOffsets
 from drctl.steps.fences import FENCE_PRODUCERS
 from drctl.steps.prechecks import Preflight, SnapshotState, Unseen
-from drctl.steps.records import FindGap, Reconcile
+from drctl.steps.records import FindGap, Reconcile, VerifyCopies
 from drctl.steps.registry import KINDS
 from drctl.steps.source_connectors import MoveSourcePositions
 from drctl.steps.stop_replication import MeasureLoss
@@ -458,10 +458,16 @@ def intent_of(state: RunState, kind: StepKind[Any, I, Any]) -> I | None:
 
 
 def steps_with(state: RunState, kinds: Mapping[str, Kind], trait: Trait) -> tuple[str, ...]:
-    """Return the steps of the plan's own direction that have a trait, in order."""
+    """Return the steps of the plan's own direction that have a trait, in order.
+
+    Writes are enabled on the plan's target in either direction.
+    """
     traits = {s.id: kinds[s.kind].traits for s in state.plan.steps if s.kind in kinds}
+    either = trait is Trait.ENABLES_WRITES
     return tuple(
-        step for step, its in traits.items() if trait in its and Trait.OPPOSITE_DIRECTION not in its
+        step
+        for step, its in traits.items()
+        if trait in its and (either or Trait.OPPOSITE_DIRECTION not in its)
     )
 
 
@@ -566,6 +572,9 @@ def rpo(state: RunState, kinds: Mapping[str, Kind], course: Course) -> Rpo:
         how = "a comparison by content, while the source may still have taken writes"
         lost = LossRange(Figure(found, how), Figure(found, how), Figure(None, how))
         return Rpo(lost, None, False, how)
+    if (verified := facts.of(VerifyCopies())) is not None:
+        how = "confirmed by a comparison of content at the end of the run"
+        return Rpo(exactly(verified.missing, how), None, True, how)
     return _not_measured("not measured: no step of this run measures it")
 
 

@@ -10,10 +10,15 @@ import pytest
 from drctl.engine.entries import What
 from drctl.engine.kind import Facts, Status
 from drctl.engine.ports import LinkReader
+from drctl.engine.run_state import read_run
 from drctl.model.errors import Refused
 from drctl.plans.failback import failback, reverse_inputs
 from drctl.steps.registry import KINDS
 from drctl.steps.stop_replication import KEEP_REVERSE_STOPPED, RUNNING, STOPPED
+from drctl.views.run_data import Writes
+from drctl.views.run_lines import next_steps, unknown
+from drctl.views.run_reading import report_data
+from drctl.views.run_words import lossless, writes_state
 from tests.engine.both_sites import (
     EAST,
     LOST,
@@ -133,6 +138,16 @@ def test_groups_resume_where_they_were_when_the_cluster_was_lost() -> None:
     assert "keep-group-offsets" in ran.ledger.told(What.OUTSTANDING)
     before = both_write().sites[PRIMARY].positions.positions["app"]
     assert before[ORDERS].offset < ran.pair.sites[PRIMARY].positions.positions["app"][ORDERS].offset
+
+
+def test_the_report_says_where_applications_can_write() -> None:
+    whole = report_data(read_run(run(case(nothing_wrong)).ledger.entries))
+    assert (whole.writes, writes_state(whole)) == (Writes.TARGET, f"{PRIMARY} accepts writes")
+    assert lossless(whole)
+    assert "accepts writes" not in " ".join(unknown(whole))
+    assert "stopped" not in " ".join(step.what for step in next_steps(whole))
+    early = report_data(read_run(run(case(restart_refused)).ledger.entries))
+    assert writes_state(early) == f"applications can write to {SECONDARY} as before"
 
 
 def test_people_start_replication_where_the_comparisons_ended() -> None:
