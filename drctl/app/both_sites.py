@@ -59,7 +59,7 @@ class SiteReader(ClusterLinkReader):
         """The records that only this reader's target has, by content.
 
         Raises:
-            Refused: copies cannot be told from other records.
+            Refused: copies cannot be distinguished from other records.
             Unknown: not everything could be compared.
         """
         return searched(self.config, self.records)
@@ -142,7 +142,7 @@ def searched(config: "Config", link: "Link") -> Search:
     Replication can start where the comparison ended: all earlier records were compared.
 
     Raises:
-        Refused: copies cannot be told from other records.
+        Refused: copies cannot be distinguished from other records.
         Unknown: not everything could be compared.
     """
     whole = GapOptions((), "full", ledger=False, submit=False, budget_s=0, timeout_s=TRANSACTIONS_S)

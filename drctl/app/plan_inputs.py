@@ -88,6 +88,7 @@ def _with(link: "Link", basis: Mapping[str, str], overrides: Mapping[str, str]) 
         source_connectors=dict(settings.source_connectors.pairs)
         if settings.source_connectors
         else {},
+        origin_header=settings.origin_header or "",
     )
 
 

@@ -203,9 +203,9 @@ def with_failback(config: "Config", link: "Link", seen: "PlanInputs") -> "PlanIn
         reverse = reversed_link(link, map(config.link, config.links))
     except ConfigError:
         return seen
-    inputs = reverse_inputs(seen, reverse.settings.replicator.connectors.named)
-    header = link.settings.origin_header or ""
-    return replace(seen, failback=replace(inputs, origin_header=header))
+    return replace(
+        seen, failback=reverse_inputs(seen, reverse.settings.replicator.connectors.named)
+    )
 
 
 def _policies(given: Failback) -> Policies:
@@ -248,7 +248,6 @@ def _inputs(
         _source_connector(reader.link),
         _source_connector(forward_reader.link),
         max_in_flight=reader.config.policy.max_lag_records,
-        origin_header=forward_reader.link.settings.origin_header or "",
     )
 
 

@@ -169,7 +169,7 @@ def reverse_inputs(forward: PlanInputs, connectors: tuple[str, ...] = ()) -> Fai
 
 def failback(inputs: FailbackInputs) -> Plan:
     """Build the plan of a failback; the same inputs always give the same plan."""
-    if inputs.origin_header:
+    if inputs.forward.origin_header:
         return _plan(NAME, inputs.reverse, tuple(_between_sites(inputs)))
     steps = (
         *_isolate(inputs),
@@ -238,7 +238,7 @@ def _between_sites(inputs: FailbackInputs) -> Iterator[Step]:
 def _resume_replication(inputs: FailbackInputs) -> Iterator[Step]:
     """Start both directions, each where its comparison ended."""
     reverse, forward = inputs.reverse, inputs.forward
-    identity, header = "start-reverse-replication", inputs.origin_header
+    identity, header = "start-reverse-replication", forward.origin_header
     where = (
         "the end offsets that {} had when its records were compared (found by step {}). It has to"
         f" skip records with header {PROVENANCE}, too, so that no record is replicated twice"
@@ -442,7 +442,7 @@ def _verify(inputs: FailbackInputs, *, emptied: bool) -> Iterator[Step]:
     yield VerifyCopies().step("verify-primary", proof, 300)
     proof = VerifySettings(forward.source, forward.target, forward=True, emptied=emptied)
     yield replace(VerifyCopies().step("verify-secondary", proof, 300), kind=VERIFY_FORWARD_COPIES)
-    if not inputs.origin_header:
+    if not inputs.forward.origin_header:
         settings = commit_offsets.VerifySettings(reverse.target)
         yield VerifyGroups().step("verify-groups", settings, 60)
     resolve = ResolveSettings(reverse.source, reverse.target, "resolve-outstanding")

@@ -313,6 +313,7 @@ def commit_offsets(
         dict(inputs.offset_overrides),
         leave_out,
         inputs.unproven_offsets if lost else None,
+        both_write=bool(inputs.origin_header),
     )
     return CommitOffsets().step(identity, settings, 30)
 

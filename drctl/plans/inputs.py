@@ -52,6 +52,8 @@ class PlanInputs:
         unproven_offsets: `commit` or `refuse`: `policy.unproven_offsets` of drctl.yaml.
         source_connectors: the name of each on the source's workers, and that on the target's; empty
             if none move with the applications.
+        origin_header: header of copies, if applications write to the same topics on both clusters;
+            else empty.
         failback: the inputs of a failback over the link, if they were collected.
     """
 
@@ -84,6 +86,7 @@ class PlanInputs:
     fields: tuple[str, ...] = FIELDS
     unproven_offsets: str = "commit"
     source_connectors: Mapping[str, str] = field(default_factory=dict)
+    origin_header: str = ""
     failback: "FailbackInputs | None" = None
 
     @property
@@ -111,8 +114,6 @@ class FailbackInputs:
         topics: `TOPIC=POLICY` for topics with a policy of their own.
         conflicting: the policy for records that the surviving cluster has newer versions of.
         max_in_flight: how many records may be in flight when clients are moved.
-        origin_header: header of copies, if applications write to the same topics on both clusters;
-            else empty.
     """
 
     reverse: PlanInputs
@@ -123,4 +124,3 @@ class FailbackInputs:
     topics: tuple[str, ...] = ()
     conflicting: str = "refuse"
     max_in_flight: int = 0
-    origin_header: str = ""

@@ -35,7 +35,7 @@ from drctl.steps.stop_replication import KEEP_REVERSE_STOPPED, StopReplication
 
 
 @dataclass(frozen=True, slots=True)
-class OfSurvivor(Wrapped[S, I, F]):
+class OfSurvivingCluster(Wrapped[S, I, F]):
     """A kind about the records that only the surviving cluster has, instead of the recovered one.
 
     `FindMissing` and `Reconcile` concern the direction opposite to the plan's; this is the plan's.
@@ -151,8 +151,8 @@ _STOPPED = "replication of neither direction runs until its start offsets are se
 _SEEDED = "start offsets stay valid while it is stopped; the next run sets them again"
 
 ENABLE_RECOVERED = EnableRecovered(EnableWrites(), "enable-writes-recovered")
-FIND_MISSING_REVERSE = OfSurvivor(FindMissing(), FIND_REVERSE)
-RECONCILE_REVERSE = OfSurvivor(Reconcile(), "reconcile-reverse")
+FIND_MISSING_REVERSE = OfSurvivingCluster(FindMissing(), FIND_REVERSE)
+RECONCILE_REVERSE = OfSurvivingCluster(Reconcile(), "reconcile-reverse")
 
 BOTH_SITES = (
     Irreversible(StopReplication(), KEEP_REVERSE_STOPPED, _STOPPED, looks=True),

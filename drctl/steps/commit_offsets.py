@@ -155,6 +155,7 @@ class CommitSettings:
     Attributes:
         leave_out: whether to continue without groups that have no offset to resume from.
         unproven_offsets: `policy.unproven_offsets` if the source is lost; None if it responds.
+        both_write: whether applications write to the same topics on both clusters.
     """
 
     link: str
@@ -162,6 +163,7 @@ class CommitSettings:
     overrides: Mapping[str, str]
     leave_out: bool
     unproven_offsets: str | None = None
+    both_write: bool = False
 
 
 class Kept(NamedTuple):
@@ -232,10 +234,16 @@ class CommitOffsets(StepKind[CommitSettings, CommitIntent, CommitFacts]):
 
     def describe(self, settings: CommitSettings) -> Description:
         """Describe the step for plans and reports."""
+        cluster = settings.cluster
+        title = f"commit the translated offsets of the link's groups on {cluster}"
+        if settings.both_write:
+            # Each cluster interleaves the records of both differently.
+            title += (
+                f"; groups can skip records that applications wrote to {cluster} and that they had"
+                " not read: reset groups that must not to a time before that"
+            )
         return Description(
-            f"commit the translated offsets of the link's groups on {settings.cluster}",
-            "every committed offset reads back",
-            "restore every previously committed offset",
+            title, "every committed offset reads back", "restore every previously committed offset"
         )
 
     def check(self, settings: CommitSettings, facts: Facts, reader: LinkReader) -> CommitIntent:

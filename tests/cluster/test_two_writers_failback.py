@@ -1,13 +1,19 @@
 """Applications of two sites write the same topic; one site is lost, returns, and is failed back."""
 
+from collections import Counter
+
 import pytest
 
 from tests.cluster.failback_stage import BACK, COPIED, LATER, NEW, TAIL, named
+from tests.cluster.killing import MOMENTS, killed_at
 from tests.cluster.lab_link import Site
-from tests.cluster.link_command import GO, steps_of
+from tests.cluster.link_command import GO, steps_of, yes
 from tests.cluster.two_writers import TwoWriters
 
-pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(1800)]
+
+COPY_ALL = (*BACK, "--conflicting", "copy")
+ANSWER = yes("resolve-outstanding")
 
 OLDER = 5
 """Records of the tail whose keys the surviving site has something newer of."""
@@ -30,6 +36,8 @@ def lose_the_primary(sites: TwoWriters) -> set[str]:
     written |= sites.wrote("tail", TAIL, sites.primary)
     written |= sites.wrote("older", OLDER, sites.primary, keys="flight")
     sites.kill_primary()
+    plan = sites.json("failover", "--mode", "unplanned", code=0)
+    assert "groups can skip records" in steps_of(plan, "title")["commit-offsets"]
     lost = sites.json("failover", "--mode", "unplanned", *GO, code=1)
     assert lost["status"] == "done"
     assert sites.led_to == sites.secondary.bootstrap
@@ -44,18 +52,26 @@ def test_the_lost_site_returns_and_both_have_every_record_once(sites: TwoWriters
     plan = sites.json(*BACK, code=0)
     (order,) = [each for each in plan["findings"] if each["check"] == "order-between-sites"]
     assert "have no common order" in order["reason"]
+    assert "is not a copy of" in sites.refused("failback", "--check-order", code=2)
+    assert "is not a copy of" in sites.refused("failback", "--rebuild", code=2)
     undecided = sites.refused(*BACK, *GO, code=4)
     assert f"{OLDER} conflicting" in undecided
     with sites.live() as live:
-        words = (*BACK, "--conflicting", "copy", "--answer", "resolve-outstanding=yes")
-        done = sites.json(*words, *GO, code=0)
+        done = sites.json(*COPY_ALL, *ANSWER, *GO, code=0)
+    assert done["rpo"]["records"] == 0
     details = steps_of(done, "detail")
     assert f"{TAIL + OLDER} copy" in details["reconcile"]
     assert sites.led_to == sites.primary.bootstrap
     written |= set(live)
 
+    assert "every endpoint already points to primary" in sites.refused(*COPY_ALL, code=3)
+    resumes_as_before(sites, written)
+
+
+def resumes_as_before(sites: TwoWriters, written: set[str]) -> None:
+    """Both directions replicate, nothing is missing or twice, and the group has skipped nothing."""
     assert sites.connectors.states(sites.there, sites.back) == ["RUNNING"] * 2
-    written |= sites.wrote("later", LATER, sites.primary)
+    written = written | sites.wrote("later", LATER, sites.primary)
     written |= sites.wrote("last", LATER, sites.secondary)
     for cluster in sites.site.clusters:
         sites.await_values(cluster, len(written))
@@ -66,3 +82,22 @@ def test_the_lost_site_returns_and_both_have_every_record_once(sites: TwoWriters
     before = named("east", COPIED) | named("west", COPIED)
     again = sites.read(sites.group, sites.primary, written - before)
     assert set(again) == written - before, "the group resumes where it was, and skips nothing"
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_failback_killed_in_every_step_copies_nothing_twice(
+    sites: TwoWriters, moment: str
+) -> None:
+    written = lose_the_primary(sites)
+    sites.lab.start("primary")
+    steps = [step["id"] for step in sites.json(*COPY_ALL, code=0)["steps"]]
+    words = (*COPY_ALL, *ANSWER, *GO)
+    with sites.live() as live:
+        for step in steps:
+            killed_at(sites, moment, step, *words)
+            words = ("resume", *ANSWER, *GO)
+        done = sites.json(*words, code=0)
+    assert done["status"] == "done"
+    announced = Counter(entry["step"] for entry in sites.entries("intend"))
+    assert announced == Counter(steps), "no step was repeated blindly"
+    resumes_as_before(sites, written | {*live})

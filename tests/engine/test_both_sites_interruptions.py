@@ -36,12 +36,10 @@ from tests.engine.failovers import SEEN, fence_falls, named
 from tests.engine.pair import BACK, ORDERS, PRIMARY, SECONDARY, Pair
 from tests.engine.processes import Process
 
-WAY = reverse_inputs(replace(SEEN, replicator="mirrormaker2"), (BACK,))
-PLAN = failback(replace(WAY, policy="copy", origin_header=SITE))
-OLD = replace(SEEN, replicator="none", connectors=())
-BY_PEOPLE = Case(
-    failback(replace(reverse_inputs(OLD), policy="copy", origin_header=SITE)), by_people
-)
+SEEN_BOTH = replace(SEEN, origin_header=SITE, replicator="mirrormaker2")
+PLAN = failback(replace(reverse_inputs(SEEN_BOTH, (BACK,)), policy="copy"))
+OLD = replace(SEEN_BOTH, replicator="none", connectors=())
+BY_PEOPLE = Case(failback(replace(reverse_inputs(OLD), policy="copy")), by_people)
 EVERYTHING = Counter(("a1", *EAST, *TAIL, *WEST, LOST, NEWER))
 
 

@@ -51,6 +51,11 @@ def failback_inputs(
     return FailbackInputs(home, old, *seeded, policy="copy")
 
 
+def between_sites(inputs: FailbackInputs, header: str) -> FailbackInputs:
+    """The same, where applications write on both clusters if there is a header."""
+    return replace(inputs, forward=replace(inputs.forward, origin_header=header))
+
+
 @pytest.mark.parametrize(
     ("connectors", "endpoints", "fence"),
     tuple(product(((), ("mm2", "checkpoint")), ((), ("dns", "file")), FenceMethod)),
@@ -60,7 +65,7 @@ def test_the_ordering_rules_hold(
     connectors: tuple[str, ...], endpoints: tuple[str, ...], fence: FenceMethod, header: str
 ) -> None:
     inputs = failback_inputs(connectors, endpoints, fence)
-    plan = failback(replace(inputs, origin_header=header))
+    plan = failback(between_sites(inputs, header))
     assert violations(plan, KINDS) == ()
     assert len({step.id for step in plan.steps}) == len(plan.steps)
     assert Plan.from_json(plan.to_json()) == plan
@@ -216,7 +221,7 @@ def test_a_rebuild_that_breaks_a_rule_is_named(change: Callable[[Plan], Plan], s
 def test_a_plan_between_two_sites_that_breaks_a_rule_is_named(
     change: Callable[[Plan], Plan], said: str
 ) -> None:
-    plan = failback(replace(failback_inputs(), origin_header="site"))
+    plan = failback(between_sites(failback_inputs(), "site"))
     assert said in " ".join(violations(change(plan), KINDS))
 
 
@@ -243,7 +248,7 @@ def test_a_rebuild_keeps_the_rules(
 
 def test_every_failback_step_kind_is_in_a_plan() -> None:
     plans = [
-        failback(replace(failback_inputs(connectors, ("file",), fence), origin_header=header))
+        failback(between_sites(failback_inputs(connectors, ("file",), fence), header))
         for connectors, fence, header in product(((), ("mm2",)), FenceMethod, ("", "site"))
     ]
     by_command = replace(failback_inputs(()).forward, stop_command=("./mirror", "stop"))

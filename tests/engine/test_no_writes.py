@@ -103,13 +103,13 @@ def plans() -> Iterator[tuple[Plan, Callable[[], Pair]]]:
             old = replace(seen, fence_method=method, replicator="mirrormaker2", reverse=())
             way = replace(reverse_inputs(old, (BACK,)), policy="copy")
             yield failback(way), returned
-            yield failback(replace(way, origin_header="site")), returned
+            both = reverse_inputs(replace(old, origin_header="site"), (BACK,))
+            yield failback(replace(both, policy="copy")), returned
             yield rebuild(way, empty=False), cut
             yield rebuild(way, empty=True), wiped
     fence = {"method": "acl", "principals": ["User:app"]}
     yield fence_probe_plan(link(PRIMARY, SECONDARY, fence=fence), "AAA", 0), linked
-    people = replace(reverse_inputs(BY_HAND), policy="copy", origin_header="site")
-    yield failback(people), returned
+    yield failback(reverse_inputs(replace(BY_HAND, origin_header="site"))), returned
     steps = tuple(Step(name, name, settings) for name, settings in OF_RUNBOOKS.items())
     yield Plan("runbook", "main", PRIMARY, SECONDARY, steps), linked
 

@@ -17,8 +17,12 @@ SHIPPED = load(resources.shipped("runbooks") / "failback.yaml")
 FAILBACK = "sequence: {name: failback, policy: copy}"
 
 
+@pytest.mark.parametrize("header", ["", "site"])
 @pytest.mark.parametrize("inputs", LINKS.values(), ids=list(LINKS))
-def test_the_built_in_runbook_has_every_step_of_drctl_failback(inputs: PlanInputs) -> None:
+def test_the_built_in_runbook_has_every_step_of_drctl_failback(
+    inputs: PlanInputs, header: str
+) -> None:
+    inputs = replace(inputs, origin_header=header)
     back = reverse_inputs(inputs, tuple(f"{name}-back" for name in inputs.connectors))
     plan = build(
         SHIPPED, {"policy": "copy", "conflicting": "quarantine"}, replace(inputs, failback=back)

@@ -1,0 +1,165 @@
+"""Prechecks of a failback between two sites that both accept writes."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from drctl.app.both_sites import OVERWRITTEN, _clients, _group_sync, _must_be_marked, _replication
+from drctl.app.link_reader import ClusterLinkReader
+from drctl.config.link import Link
+from drctl.config.loading import read
+from drctl.failback.blockers import HOME, LOST, REVERSE
+from drctl.model.endpoints import EndpointState
+from drctl.model.errors import Refused, Unreachable
+from drctl.model.finding import Finding, Status
+from drctl.model.topology import TopicPartition
+from drctl.steps.failback import CYCLES
+from tests.cluster.two_writers import TRANSFORMS
+from tests.engine.connect_workers import Connector, Workers
+from tests.engine.memory_clusters import Logs, Trace, record
+from tests.failback.failback_orders import gap as found
+from tests.failback.failback_orders import partition
+from tests.report.gaps import gap, result, topic
+
+PLACE = TopicPartition("orders", 0)
+MIRROR = {"connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector"}
+SITES = """
+clusters: {a: {bootstrap: "x:1"}, b: {bootstrap: "y:1"}}
+links:
+  east:
+    from: a
+    to: b
+    topics: [orders]
+    origin_header: site
+    endpoints: [{kind: file, path: one}, {kind: file, path: two}]
+    replicator:
+      kind: mirrormaker2
+      connect: "http://c:1"
+      connectors: {source: go, checkpoint: groups}
+  west:
+    from: b
+    to: a
+    topics: [orders]
+    origin_header: site
+    replicator: {kind: mirrormaker2, connect: "http://c:1", connectors: {source: back}}
+"""
+
+
+def east() -> Link:
+    return read(SITES, Path("drctl.yaml")).link("east")
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One that points to a cluster; or, if it is None, does not answer."""
+
+    cluster: str | None
+
+    def observe(self) -> EndpointState:
+        if self.cluster is None:
+            raise Unreachable("the file cannot be read", "check its path")
+        return EndpointState("endpoint", self.cluster, f"points to {self.cluster}")
+
+
+@dataclass
+class Direction:
+    """A link whose source has three records, all of which are copied."""
+
+    link: Link = field(default_factory=east)
+    config: dict[str, str] = field(default_factory=lambda: {**MIRROR, **TRANSFORMS})
+    copied: int = 2
+    checkpoint: dict[str, str] = field(default_factory=dict)
+    endpoints: tuple[str | None, str | None] = ("b", "b")
+
+    def topics(self) -> tuple[str, ...]:
+        return ("orders",)
+
+    def cluster_reader(self, name: str) -> Logs:
+        logs = Logs(name, Trace())
+        for key in ("1", "2", "3"):
+            logs.append(PLACE, record(key))
+        return logs
+
+    def connectors(self) -> Workers:
+        logs = self.cluster_reader("a")
+        go = Connector(logs, logs, config=self.config, kept={PLACE: self.copied})
+        made = {"go": go} if self.config else {}
+        return Workers(Trace(), {**made, "groups": Connector(logs, logs, config=self.checkpoint)})
+
+    def endpoint(self, number: int) -> Endpoint:
+        return Endpoint(self.endpoints[number])
+
+
+def said(found: Iterable[Finding]) -> dict[str, Finding]:
+    return {each.check: each for each in found}
+
+
+def reader(**told: Any) -> ClusterLinkReader:
+    return cast("ClusterLinkReader", Direction(**told))
+
+
+def test_a_direction_that_is_whole_and_marks_its_copies_has_no_finding() -> None:
+    assert said(_replication(reader())) == {}
+
+
+def test_a_source_that_ends_before_what_was_copied_has_lost_records() -> None:
+    lost = said(_replication(reader(copied=3)))[LOST]
+    assert (lost.status, lost.subject) == (Status.FAIL, "a")
+    assert "1 partition (orders-0) end before the last record that go has copied" in lost.reason
+
+
+def test_a_connector_that_marks_nothing_or_is_missing_blocks_it() -> None:
+    unmarked = said(_replication(reader(config=dict(MIRROR))))[CYCLES]
+    assert "it replicates records that have header site" in unmarked.reason
+    assert said(_replication(reader(config={})))[REVERSE].status is Status.FAIL
+
+
+def test_another_replicator_is_not_judged() -> None:
+    assert said(_replication(reader(config={"connector.class": "x.Other"}, copied=9))) == {}
+
+
+@pytest.mark.parametrize(("value", "blocks"), [("true", True), ("false", False)])
+def test_a_connector_that_commits_group_offsets_blocks_it(value: str, blocks: bool) -> None:
+    told = said(_group_sync(reader(checkpoint={"sync.group.offsets.enabled": value})))
+    assert (OVERWRITTEN in told) is blocks
+
+
+@pytest.mark.parametrize(
+    ("endpoints", "status"),
+    [
+        (("b", "b"), None),
+        (("b", "a"), None),
+        (("a", None), Status.WARN),
+        (("b", None), Status.WARN),
+    ],
+)
+def test_clients_of_the_target_may_be_failed_back(
+    endpoints: tuple[str | None, str | None], status: Status | None
+) -> None:
+    back = replace(cast("Any", east()), source="b", target="a")
+    told = said(_clients(reader(link=back, endpoints=endpoints)))
+    assert (told[HOME].status if told else None) is status
+
+
+def test_clients_that_are_all_there_would_be_fenced() -> None:
+    back = replace(cast("Any", east()), source="b", target="a")
+    assert said(_clients(reader(link=back, endpoints=("a", "a"))))[HOME].status is Status.FAIL
+
+
+def test_copies_without_the_header_are_not_reconciled() -> None:
+    """Ten have no marked copy; of these, four are on the target unmarked."""
+    evidence = found(partition(unreplicated=10))
+    plain = result(topic("orders", gap(0, 110, missing=10)))
+    _must_be_marked(east(), evidence, plain)
+    fewer = result(topic("orders", gap(0, 110, missing=6)))
+    with pytest.raises(Refused, match=r"4 records of a are on b without header site \(orders-0: 4"):
+        _must_be_marked(east(), evidence, fewer)
+
+
+def test_records_written_between_the_comparisons_hide_no_copies() -> None:
+    later = result(topic("orders", gap(0, 150, missing=46)))
+    with pytest.raises(Refused, match="without header"):
+        _must_be_marked(east(), found(partition(unreplicated=10)), later)
