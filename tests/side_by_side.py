@@ -9,6 +9,7 @@ CROWDED = (
     "tests/cluster/test_submit.py",
     "tests/lab/test_shapes.py",
     "tests/kafka/test_three_brokers.py",
+    "tests/kafka/test_broker_runbooks.py",
     "tests/kafka/test_elections.py",
     "tests/clients/test_clients_move.py",
     "tests/soak/test_three_brokers.py",

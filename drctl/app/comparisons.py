@@ -192,5 +192,12 @@ def _missing(result: "GapResult") -> Missing:
     )
     totals = result.totals
     repeated = sum(p.repeated for topic in result.topics for p in topic.partitions)
-    twice = totals.duplicated_on_target
-    return Missing(totals.unreplicated, left_out, tuple(missing), twice, repeated, undecided)
+    return Missing(
+        totals.unreplicated,
+        left_out,
+        tuple(missing),
+        totals.duplicated_on_target,
+        repeated,
+        undecided,
+        only_on_target=totals.only_on_target,
+    )

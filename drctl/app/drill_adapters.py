@@ -157,6 +157,7 @@ class DrillLinkReader(ClusterLinkReader):
         probe_record: the drill's topic for the probe record.
     """
 
+    rehearses = True
     probe_record: str = ""
 
     def probe_readable(self, name: str, topic: str, text: str) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from drctl.app import adapters, run_adapters
 from drctl.app.comparisons import Comparisons
@@ -245,8 +245,12 @@ class ClusterLinkReader(NoFailback):
         prompts: answers questions.
         lost: whether the source is probably down, so requests to it time out early.
         opposite: the reader of the reverse direction; None if no step needs it.
+
+    Attributes:
+        rehearses: whether the plan changes nothing of the link's applications.
     """
 
+    rehearses: ClassVar[bool] = False
     config: "Config"
     link: "Link"
     judge: "Callable[[ClusterLinkReader, str], Sequence[Finding]]"

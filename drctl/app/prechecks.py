@@ -123,11 +123,16 @@ def _journaled(link_reader: ClusterLinkReader) -> "Callable[[], ActiveCluster] |
     if link.name not in config.links or config.link(link.name).source != link.source:
         return None
     reader = run_adapters.journal_reader(link)
-    return partial(active_cluster, link, reader)
+    return partial(active_cluster, link, reader, rehearsal=link_reader.rehearses)
 
 
-def active_cluster(link: "Link", reader: "JournalTopicReader") -> "ActiveCluster":
+def active_cluster(
+    link: "Link", reader: "JournalTopicReader", *, rehearsal: bool = False
+) -> "ActiveCluster":
     """The active cluster of the link, and its unfinished run.
+
+    Args:
+        rehearsal: whether an unfinished run without a step that changes anything does not count.
 
     Raises:
         ConfigError: drctl has no permission to read the journal.
@@ -143,7 +148,7 @@ def active_cluster(link: "Link", reader: "JournalTopicReader") -> "ActiveCluster
     moved, probe = last_move(runs, link.target, KINDS), None
     if link.settings.fence.method == "acl":
         probe = _newest_probe(islice(again, _SEARCHED_RUNS))
-    return ActiveCluster(moved, newest_unfinished(reader), probe)
+    return ActiveCluster(moved, newest_unfinished(reader, rehearsal=rehearsal), probe)
 
 
 _SEARCHED_RUNS = 100
@@ -168,21 +173,28 @@ def _newest_probe(runs: "Iterable[RunState]") -> "FenceProbe | None":
     return None
 
 
-def newest_unfinished(reader: "JournalTopicReader") -> "Unfinished | None":
+def newest_unfinished(
+    reader: "JournalTopicReader", *, rehearsal: bool = False
+) -> "Unfinished | None":
     """The newest run, if it has not ended and this process does not execute it.
+
+    Args:
+        rehearsal: as above.
 
     Raises:
         ConfigError, Unreachable, Unknown: as above.
     """
-    from drctl.engine.active_cluster import unfinished
+    from drctl.engine.active_cluster import changes, unfinished
     from drctl.engine.run_state import read_run
     from drctl.steps.registry import KINDS
 
     newest = next((run for run in reader.runs() if not reader.set_aside(run)), None)
     if newest is None:
         return None
-    found = unfinished(read_run(reader.entries(newest)), KINDS)
-    held = reader.holder_of(newest)
+    run = read_run(reader.entries(newest))
+    found, held = unfinished(run, KINDS), reader.holder_of(newest)
+    if rehearsal and not changes(run.plan, KINDS):
+        return None
     if found is None or (held and (held.host, held.pid) == (socket.gethostname(), os.getpid())):
         return None
     alive = reader.alive()

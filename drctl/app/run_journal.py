@@ -87,18 +87,30 @@ def who(held: Holder) -> Mapping[str, str]:
     return {"user": held.who, "host": held.host, "process": str(held.pid)}
 
 
-def refuse_while_held(link: "Link", reader: "JournalTopicReader | None" = None) -> None:
+def refuse_while_held(
+    link: "Link", reader: "JournalTopicReader | None" = None, *, rehearsal: bool = False
+) -> None:
     """Refuse if another run holds the link; checked first, because that run changes all else.
 
     Args:
         reader: the reader of the journal, if there is one already.
+        rehearsal: whether a run without a step that changes anything is no obstacle, such as a
+            run of the runbook `drill`.
 
     Raises:
         Refused: a live process holds the link.
         Unreachable: the cluster of the journal did not answer.
+        Unknown: the journal of that run is damaged.
     """
-    alive = (reader or run_adapters.journal_reader(link)).alive()
-    if alive is not None:
+    from drctl.engine.active_cluster import changes
+    from drctl.engine.run_state import read_run
+    from drctl.steps.registry import KINDS
+
+    reader = reader or run_adapters.journal_reader(link)
+    alive = reader.alive()
+    if alive is None:
+        return
+    if not rehearsal or changes(read_run(reader.entries(alive.run)).plan, KINDS):
         raise Refused(
             f"link {link.name} is locked by run {alive.run}: {alive}",
             "wait until it ends, or stop its process and resume it",

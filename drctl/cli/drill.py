@@ -160,7 +160,7 @@ def drill(given: Drill) -> int:
     fault = injected(given.inject, link, given.lab) if given.inject else None
     if given.execute:
         drill_stage.revert_faults(config)
-    run_journal.refuse_while_held(link)
+    run_journal.refuse_while_held(link, rehearsal=True)
     covered = _coverage(link)
     covered.require(scratch)
     with (

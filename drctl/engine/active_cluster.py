@@ -7,6 +7,7 @@ from drctl.engine.entries import What
 from drctl.engine.kind import Kind, Trait
 from drctl.engine.run_state import RunState, decoding
 from drctl.model.active_cluster import Moved, Unfinished
+from drctl.model.plan import Plan
 from drctl.model.repairs import Acl
 from drctl.model.typed_json import read_as
 
@@ -52,6 +53,13 @@ def unfinished(run: RunState, kinds: Mapping[str, Kind]) -> Unfinished | None:
     elif fenced.difference(_done(run, kinds, Trait.OPPOSITE_DIRECTION)):
         writes = f"clients cannot write: {source} is fenced, and writes are not enabled on {target}"
     return Unfinished(run.run, run.plan.name, who, writes)
+
+
+def changes(plan: Plan, kinds: Mapping[str, Kind]) -> bool:
+    """Whether a plan has a step that changes anything, or one that this version does not know."""
+    return any(
+        step.kind not in kinds or Trait.CHANGES in kinds[step.kind].traits for step in plan.steps
+    )
 
 
 def _done(run: RunState, kinds: Mapping[str, Kind], trait: Trait) -> list[str]:

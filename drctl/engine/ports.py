@@ -164,6 +164,7 @@ class Missing:
             counted; they count once it is committed.
         left_missing_before: records that were quarantined or discarded in an earlier incident; not
             counted in `records`.
+        only_on_target: number of records that the source does not have.
     """
 
     records: int
@@ -173,6 +174,7 @@ class Missing:
     repeated: int = 0
     undecided: tuple[str, ...] = ()
     left_missing_before: int = 0
+    only_on_target: int = 0
 
     @property
     def unproven(self) -> tuple[str, ...]:

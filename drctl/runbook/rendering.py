@@ -276,7 +276,8 @@ def _parameters(runbook: Runbook) -> Iterator[str]:
     )
     for name, each in runbook.file.parameters.items():
         kind = " or ".join(map(code, each.choices)) or each.type
-        default = "must be given" if each.default is None else code(shown(sample(each)))
+        given = shown(sample(each))
+        default = "must be given" if each.default is None else code(given) if given else "none"
         cells = (code(name), kind, default)
         row = " | ".join(cell.replace("|", "\\|") for cell in cells)
         yield f"| {row} | {cell(each.about)} |"

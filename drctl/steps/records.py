@@ -80,6 +80,10 @@ class FindGap(Polling[GapSettings, GapIntent, GapFacts]):
         message = (
             f"{plural(missing.records, 'record is', 'records are')} not replicated to the target"
         )
+        if missing.duplicated:
+            message += f"; {plural(missing.duplicated, 'duplicate')} on the target"
+        if extra := missing.only_on_target:
+            message += f"; {plural(extra, 'record is', 'records are')} only on the target"
         facts, most = GapFacts(missing.records), intent.at_most
         if most is not None and missing.records > most:
             return Readback(

@@ -74,6 +74,9 @@ def _connector_cells(each: Connector) -> tuple[str, ...]:
     return plain(each.name), each.kind, each.state, tasks or "none", plugin
 
 
+_OVERRIDE = Text("  If the cause is fixed: --override cause=REASON")
+
+
 @view
 def recover_plan_table(plan: RecoverPlan, backoff: Backoff, execute: str) -> Iterator[Part]:
     """Show the plan, and the command that executes it."""
@@ -91,6 +94,7 @@ def recover_plan_table(plan: RecoverPlan, backoff: Backoff, execute: str) -> Ite
             yield Text(f"  Impact: {sentence(line.consequence)}", "yellow")
         if line.refused:
             yield Text(f"  Blocked (cause): {sentence(line.refused)}", "yellow")
+            yield _OVERRIDE
     if plan.restarted:
         *_, last = backoff.rows()
         total = duration(last.total_seconds)
@@ -126,6 +130,7 @@ def recover_table(
     for line in plan.refused:
         name, cause = plain(line.connector.name), sentence(line.refused)
         yield Text(f"  {name}: blocked (cause): {cause}", "yellow")
+        yield _OVERRIDE
 
 
 @view

@@ -73,7 +73,8 @@ class Running:
         """Wait until this was printed that often; a progress bar prints ten times a second."""
 
         def heard() -> bool:
-            assert self.process.poll() is None, without_frames(self.said())
+            ended = self.process.poll() is not None
+            assert not ended, self.stdout.read_text("utf-8") + without_frames(self.said())
             return self.said().count(words) >= times
 
         assert Patience.of(seconds).wait_until(heard), without_frames(self.said())

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from confluent_kafka import Consumer, ShareConsumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, ShareConsumer, TopicPartition
 
 from drctl.lab.waiting import Patience
 
@@ -58,7 +58,18 @@ def share_member(properties: Mapping[str, str], group: str, topic: str) -> Itera
 def commit(properties: Mapping[str, str], group: str, *positions: TopicPartition) -> None:
     """Commit as confluent-kafka does, without joining."""
     consumer = Consumer({**properties, "group.id": group}, logger=QUIET)
+
+    def committed() -> bool:
+        """False while the first coordinator of a new cluster reads its log."""
+        try:
+            consumer.commit(offsets=list(positions), asynchronous=False)
+        except KafkaException as refused:
+            if refused.args[0].code() != KafkaError.COORDINATOR_LOAD_IN_PROGRESS:
+                raise
+            return False
+        return True
+
     try:
-        consumer.commit(offsets=list(positions), asynchronous=False)
+        assert Patience.of(JOIN_S).wait_until(committed)
     finally:
         consumer.close()

@@ -9,6 +9,7 @@ import pytest
 
 from drctl import resources
 from drctl.cli.commands import COMMANDS
+from drctl.engine.active_cluster import changes
 from drctl.model.finding import Finding, Status
 from drctl.runbook.building import build
 from drctl.runbook.linting import lint
@@ -16,6 +17,7 @@ from drctl.runbook.reading import files, load
 from drctl.runbook.rendering import render
 from drctl.runbook.values import sample
 from drctl.steps.questions import asked_of
+from drctl.steps.registry import KINDS
 from tests.docs.test_command_lines import parse
 from tests.runbook.links import LINKS
 
@@ -26,6 +28,7 @@ NAMES = {
     *("move-consumers", "move-producers"),
     *("broker-failure", "all-replicas-down", "connector-recovery", "drill"),
 }
+CHANGE_NOTHING = {"broker-failure", "all-replicas-down", "connector-recovery", "drill"}
 COMING = frozenset({"runbook", "resume"})
 """Commands of this version that may not be registered yet."""
 
@@ -45,6 +48,15 @@ def test_they_make_a_plan_for_every_link(path: Path, link: str) -> None:
     runbook = load(path)
     given = {n: str(sample(p)) for n, p in runbook.file.parameters.items() if p.default is None}
     assert build(runbook, given, LINKS[link]).steps
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("link", LINKS)
+def test_drctl_changes_nothing_in_a_rehearsal_or_where_people_repair(path: Path, link: str) -> None:
+    runbook = load(path)
+    given = {n: str(sample(p)) for n, p in runbook.file.parameters.items() if p.default is None}
+    plan = build(runbook, given, LINKS[link])
+    assert changes(plan, KINDS) is (path.stem not in CHANGE_NOTHING)
 
 
 @pytest.mark.parametrize("link", LINKS)
