@@ -124,8 +124,8 @@ def _by_acl(subject: str, observed: Observed) -> Verdict:
     if probe is not None and probe.deleted:
         reason = "something deletes the ACLs that drctl adds, as Strimzi's User Operator does"
         evidence = (
-            f"run {probe.run} ({utc(probe.at_ms)}): {probe.deleted:,} of {probe.acls:,} ACLs were"
-            f" deleted within {probe.seconds:g} s"
+            f"run {probe.run} ({utc(probe.at_ms)}): {probe.deleted:,} of"
+            f" {plural(probe.acls, 'ACL')} deleted within {probe.seconds:g} s"
         )
         remedy = f"{_COMMAND} ({_PAGE}); if it no longer deletes them: {_probing(observed)}"
         return _not_possible(subject, reason, evidence, remedy, observed)

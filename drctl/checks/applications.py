@@ -68,8 +68,8 @@ def unseen(observed: Observed) -> Verdict | None:
     if found.offline:
         return fail(
             subject,
-            f"{len(found.offline):,} of {found.partitions:,} partitions of {OFFSETS_TOPIC} have"
-            " no leader",
+            f"partitions of {OFFSETS_TOPIC} without a leader: {len(found.offline):,} of"
+            f" {found.partitions:,}",
             f"without a leader: {listed(found.offline)}; missing brokers: {listed(found.absent)}",
             "groups stored there are not listed: they would move without their offsets and start at"
             " their auto.offset.reset",

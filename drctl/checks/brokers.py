@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial, wraps
 from typing import NamedTuple
 
-from drctl.checks.check import Family, Judge, check, listed, several
+from drctl.checks.check import Family, Judge, check, listed, nodes, several
 from drctl.checks.observed import ClusterSurvey, Observed, Topics
 from drctl.checks.verdict import NotObserved, Verdict, fail, ok, require, separately, warn
 from drctl.model.finding import Status
@@ -153,7 +153,7 @@ def behind(side: Side) -> Verdict:
     evidence = several(f"{p}: in sync {listed(each.in_sync) or 'none'}" for p, each in late.items())
     reason = (
         f"{plural(len(late), 'partition has', 'partitions have')} replicas out of sync, on"
-        f" brokers {listed(brokers)}"
+        f" {nodes(brokers)}"
     )
     impact = "the loss of one more broker can make partitions unavailable"
     return warn(side.subject, reason, evidence, impact, _BACK)
@@ -272,14 +272,14 @@ def loss(side: Side) -> Verdict:
     worst = [(node, *_lost_with(node, partitions, least)) for node in brokers]
     bad = [row for row in worst if row[1] or row[2]]
     if not bad:
-        evidence = f"brokers {listed(brokers)}, {plural(len(partitions), 'partition')}"
+        evidence = f"{nodes(brokers)}, {plural(len(partitions), 'partition')}"
         return ok(side.subject, "any one broker can be lost", evidence)
     evidence = several(
         f"without broker {node}: {gone:,} offline, {short:,} more reject acks=all"
         for node, gone, short in bad
     )
-    names = listed([node for node, _, _ in bad])
-    which = f"broker {names}" if len(bad) == 1 else f"any of brokers {names}"
+    lost = [node for node, _, _ in bad]
+    which = nodes(lost) if len(bad) == 1 else f"any of {nodes(lost)}"
     reason = f"the loss of {which} makes partitions unavailable"
     impact = "offline partitions are neither replicated nor drained until that broker is back"
     remedy = "add replicas, or get them in sync (see replication-factor, replicas-out-of-sync)"
@@ -324,7 +324,7 @@ def spread(side: Side) -> Verdict:
     full = [node for node in brokers if held[node] > _UNEVEN * average]
     if average < _FEW or not (idle or full):
         return ok(side.subject, "replicas are spread evenly", evidence)
-    which = f"brokers {listed(idle)} hold none" if idle else f"brokers {listed(full)} hold most"
+    which = f"none on {nodes(idle)}" if idle else f"most on {nodes(full)}"
     impact = "after a failover, few brokers carry the load of both clusters"
     remedy = "rebalance them: kafka-reassign-partitions"
     return warn(side.subject, f"replicas are not spread evenly: {which}", evidence, impact, remedy)
@@ -369,7 +369,7 @@ def skew(side: Side) -> Verdict:
     partitions = side.partitions()
     several_replicas = {p: each for p, each in partitions.items() if len(each.assigned) > 1}
     moved = [p for p, each in several_replicas.items() if each.leader != each.assigned[0]]
-    evidence = f"{len(moved):,} of {len(several_replicas):,} partitions"
+    evidence = f"{len(moved):,} of {plural(len(several_replicas), 'partition')}"
     if len(moved) <= _SKEW * len(several_replicas):
         return ok(side.subject, "leaders are the preferred ones", evidence)
     leaders = Counter(each.leader for each in partitions.values())

@@ -22,6 +22,11 @@ def listed(items: Collection[object], shown: int = SHOWN) -> str:
     return f"{first} and {more:,} more" if more > 0 else first
 
 
+def nodes(ids: Collection[int]) -> str:
+    """Brokers by their ids: `broker 1`, `brokers 1, 2`."""
+    return f"{'broker' if len(ids) == 1 else 'brokers'} {listed(ids)}"
+
+
 def several(items: Iterable[object]) -> str:
     """Like `listed`, with semicolons, for items that are phrases."""
     texts = list(map(str, items))

@@ -142,7 +142,7 @@ def _covered(
     more = f" and {len(left_out) - SHOWN} more" if len(left_out) > SHOWN else ""
     shown = ", ".join(left_out[:SHOWN]) + more
     remedy = f"extend `{key}` or narrow `{key}.exclude` of {settings.subject}"
-    reason = f"{len(left_out)} of the link's {key} are excluded: {shown}"
+    reason = f"{key} of the link that are excluded: {shown}"
     return Verdict(status, settings.subject, reason, evidence, impact, remedy)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from drctl.checks.brokers import Side, each_cluster, of_each, sides
 from drctl.checks.causes import NOBODY
-from drctl.checks.check import Family, Prechecks, check, listed, several
+from drctl.checks.check import Family, Prechecks, check, listed, nodes, several
 from drctl.checks.observed import Observed
 from drctl.checks.verdict import NotObserved, Verdict, fail, ok, require, require_queried, warn
 from drctl.model.finding import Status
@@ -58,7 +58,7 @@ def answer(side: Side) -> Verdict:
         return ok(side.subject, f"every broker ({len(asked):,}) answers")
     holders = {node for each in layout.partitions.values() for node in each.assigned}
     if absent := sorted(holders - layout.brokers.keys()):
-        reason = f"brokers {listed(absent)} hold replicas but are not in the cluster"
+        reason = f"not in the cluster, but assigned replicas: {nodes(absent)}"
         impact = "their partitions have fewer replicas, and some may have none"
         details = f"brokers in the cluster: {listed(sorted(layout.brokers))}"
         return fail(

@@ -109,7 +109,9 @@ def lag(observed: Observed) -> Iterator[Verdict]:
         raise NotObserved(subject, reason, remedy, _newest(observed))
     known, unknown = split(observed.lag)
     if unknown:
-        reason = f"the lag of {len(unknown):,} of {len(observed.lag):,} partitions is not known"
+        reason = (
+            f"the lag of {len(unknown):,} of {plural(len(observed.lag), 'partition')} is not known"
+        )
         yield not_checked(subject, reason, remedy, reasons(unknown))
     judged = _lagging(subject, known, observed)
     if judged.status is not Status.OK or not unknown:

@@ -106,7 +106,7 @@ def _returned(observed: Observed) -> Iterator[Verdict]:
     if not isinstance(observed.target, Unavailable):
         ids[observed.target] = link.target
     subject = f"newest records on clusters {link.source} and {link.target}"
-    reason = f"{len(found):,} of {len(rounds):,} were replicated back to {link.source}"
+    reason = f"replicated back to {link.source}: {len(found):,} of {len(rounds):,}"
     evidence = several(
         f"{each.at} on {end} offset {each.offset}: {_path(each, ids)} -> {end}"
         for end, each in found
@@ -293,7 +293,8 @@ def identical(observed: Observed) -> Verdict | None:
     found = require(observed.survey.sampled, subject, "whether they are identical is", remedy)
     if found.different:
         evidence = several(f"{place} offset {offset}" for place, offset in found.different)
-        reason = f"{len(found.different):,} of {found.same + len(found.different):,} samples differ"
+        total = found.same + len(found.different)
+        reason = f"samples that differ: {len(found.different):,} of {total:,}"
         impact = "groups would continue at the wrong records"
         remedy = "offsets are not preserved: change replicator.kind, or rebuild the mirror"
         return fail(subject, reason, evidence, impact, remedy)
@@ -328,7 +329,7 @@ def leader_epochs(observed: Observed) -> Verdict | None:
             f" {each.copied} on {link.target}"
             for each in changed
         )
-        reason = f"{len(changed):,} of {len(found.epochs):,} samples have another leader epoch"
+        reason = f"samples with another leader epoch: {len(changed):,} of {len(found.epochs):,}"
         impact = (
             "if committed offsets are replicated with their leader epoch, Java consumers hang"
             " after a failover, without an error"

@@ -518,12 +518,14 @@ def copies_marked(observed: Observed) -> Verdict:
         raise NotObserved(subject, "there is no copy to read", look)
     without = sorted({each.at.topic for each in traces.target if not each.origins})
     if not without:
-        return ok(subject, f"all {len(traces.target):,} that were read have provenance headers")
+        return ok(
+            subject, f"every copy that was read ({len(traces.target):,}) has a provenance header"
+        )
     topics = {} if isinstance(observed.target_topics, Unavailable) else observed.target_topics
     formats = {name: _format(topics.get(name)) for name in without}
     old = [f"{name} {version}" for name, version in formats.items() if _before_headers(version)]
     number = sum(not each.origins for each in traces.target)
-    reason = f"{number:,} of {len(traces.target):,} have no provenance header"
+    reason = f"copies without a provenance header: {number:,} of {len(traces.target):,}"
     impact = f"Replicator does not recognize them as copies; {_COPIED_AGAIN}"
     if old:
         evidence = f"message.format.version: {several(old)}; headers need 0.11.0 or later"

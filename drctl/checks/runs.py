@@ -76,7 +76,7 @@ def _fence(observed: Observed, moved: Moved) -> str | Verdict:
     first = missing[0]
     return fail(
         f"fence of cluster {source}",
-        f"{len(missing):,} of {len(wanted):,} ACLs of the fence are missing",
+        f"missing ACLs of the fence: {len(missing):,} of {len(wanted):,}",
         several(map(_allowed, missing)),
         impact,
         f'add each: kafka-acls.sh --bootstrap-server "{variable(source)}" --command-config'

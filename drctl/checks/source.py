@@ -160,7 +160,7 @@ def _silent(observed: Observed, subject: str, answer: Silent) -> Verdict:
 
 def _arrived(flow: ReplicationFlow) -> str:
     records = plural(flow.records, "record") if flow.records or not flow.heartbeats else ""
-    heartbeats = f"{flow.heartbeats:,} heartbeats ({flow.topic})" if flow.heartbeats else ""
+    heartbeats = f"{plural(flow.heartbeats, 'heartbeat')} ({flow.topic})" if flow.heartbeats else ""
     return " and ".join(filter(None, (records, heartbeats)))
 
 

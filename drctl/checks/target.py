@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from drctl.checks.check import BOTH, Family, Prechecks, check, duration, listed, several
+from drctl.checks.check import BOTH, Family, Prechecks, check, duration, listed, nodes, several
 from drctl.checks.observed import Observed
 from drctl.checks.verdict import (
     NotObserved,
@@ -118,7 +118,7 @@ def offline(observed: Observed) -> Verdict:
     counted = f"{plural(health.partitions, 'partition')} checked"
     if not health.offline:
         return ok(_subject(observed), "every copy has a leader", counted)
-    absent = f"; brokers {listed(health.absent)} are missing" if health.absent else ""
+    absent = f"; missing: {nodes(health.absent)}" if health.absent else ""
     return fail(
         _subject(observed),
         f"{plural(len(health.offline), 'partition has', 'partitions have')} no leader:"
@@ -140,7 +140,7 @@ def under_min_isr(observed: Observed) -> Iterator[Verdict]:
             subject,
             f"{plural(len(short), 'partition has', 'partitions have')} too few replicas"
             f" in sync: {worst}",
-            f"{plural(health.partitions, 'partition')} checked; brokers {listed(health.brokers)}",
+            f"{plural(health.partitions, 'partition')} checked; {nodes(health.brokers)}",
             "producers with acks=all fail on them",
             "restart the brokers that hold their replicas, and wait until these are in sync",
         )

@@ -215,7 +215,7 @@ def test_groups_without_a_coordinator_block_a_planned_failover(limping: Limping)
         each for each in precheck_findings(looked) if each.check == "groups-without-coordinator"
     ]
     assert [each.status for each in said] == [Status.FAIL]
-    assert f"{len(found.offline)} of {found.partitions} partitions" in said[0].reason
+    assert f"{len(found.offline)} of {found.partitions}" in said[0].reason
 
 
 def section(properties: Mapping[str, str]) -> dict[str, Any]:

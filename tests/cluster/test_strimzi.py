@@ -178,7 +178,7 @@ def test_changes_undone_by_operators_are_reported(links: OwnLinks) -> None:
     assert fence not in held
     assert connector not in held
     first = next(line for at, line in checks(seen).items() if at > undone)
-    assert f"{fence}: 3 of 3 ACLs of the fence are missing" in first
+    assert f"{fence}: missing ACLs of the fence: 3 of 3" in first
     assert f"{connector}: it is RUNNING" in first
     for subject in (fence, connector):
         assert re.search(rf'^drctl_status_undone{{.*subject="{subject}"}} 1.0$', numbers, re.M)

@@ -136,7 +136,7 @@ def test_a_broker_fails_and_comes_back(
         assert desk.found(check, *topics)["status"] == "ok", check
     racks = desk.found("rack-spread", *topics)
     assert racks["status"] == "warn"
-    assert racks["reason"] == f"all replicas of 1 partitions are in one rack: {pair}-0"
+    assert racks["reason"] == f"all replicas of 1 partition are in one rack: {pair}-0"
 
 
 class Lost:

@@ -81,7 +81,7 @@ def test_undone_changes_after_a_failover_are_named_everywhere() -> None:
     subjects = ["fence of cluster a", "connector copy"]
     assert [each.subject for each in now.undone] == subjects
     assert (
-        "fence of cluster a: 1 of 1 ACLs of the fence are missing; connector copy: it is RUNNING"
+        "fence of cluster a: missing ACLs of the fence: 1 of 1; connector copy: it is RUNNING"
         in status_line(now)
     )
     metrics = StatusMetrics({}, now).text()
