@@ -74,7 +74,7 @@ def _connector_cells(each: Connector) -> tuple[str, ...]:
     return plain(each.name), each.kind, each.state, tasks or "none", plugin
 
 
-_OVERRIDE = Text("  If the cause is fixed: --override cause=REASON")
+_OVERRIDE = Text("  To override: --override cause=REASON")
 
 
 @view
