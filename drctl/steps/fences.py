@@ -10,6 +10,8 @@ from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.engine.source_fence import FenceFacts
 from drctl.model.errors import DrctlError, Refused
 from drctl.model.fencing import (
+    LITERAL,
+    PREFIXED,
     Denied,
     Enforcement,
     Owner,
@@ -114,8 +116,10 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
         rules = denials(settings.principals, [Topics(t) for t in topics], [self.operation])
         open_groups: dict[str, str] = {}
         if self.operation is Denied.READ and settings.groups != "none":
-            open_groups = _open_groups(settings, topics, reader)
-            closed = [g for g in reader.link_groups(cluster) if g not in open_groups]
+            groups = reader.link_groups(cluster)
+            if settings.groups != "all":
+                open_groups = _open_groups(cluster, groups, topics, reader)
+            closed = [group for group in groups if group not in open_groups]
             rules += tuple(_group_rules(settings.principals, closed, present))
         others = rules_of_other_links(present.rules, link)
         shared = (rule for rule in rules if rule in others)
@@ -205,13 +209,10 @@ def enforced_acls(cluster: str, reader: LinkReader) -> Acls:
 
 
 def _open_groups(
-    settings: AclFenceSettings, topics: tuple[str, ...], reader: LinkReader
+    cluster: str, names: tuple[str, ...], topics: tuple[str, ...], reader: LinkReader
 ) -> dict[str, str]:
     """Groups of the link that the fence does not deny, each with the reason."""
-    if settings.groups == "all":
-        return {}
-    cluster, found = settings.cluster, dict[str, str]()
-    names = reader.link_groups(cluster)
+    found = dict[str, str]()
     described = reader.groups(cluster).described(names) if names else {}
     committed = reader.groups(cluster).committed(names) if names else {}
     for name in names:
@@ -230,10 +231,12 @@ def _group_rules(
 ) -> Iterator[Acl]:
     """The denials of groups, for principals that may join them; for all if no rule allows any."""
     allowed = [r for r in present.rules if r.resource == GROUP and r.permission == "ALLOW"]
-    book, everyone = RuleBook(allowed), dict.fromkeys(rule.principal for rule in allowed)
+    book = RuleBook(allowed)
+    names = {rule.name for rule in allowed if rule.pattern == LITERAL}
+    prefixes = tuple({rule.name for rule in allowed if rule.pattern == PREFIXED})
     for group in groups:
         may = [who for who in principals if book.concerning(who, group, GROUP)]
-        if not may and not any(book.concerning(who, group, GROUP) for who in everyone):
+        if not may and not ({group, "*"} & names or group.startswith(prefixes)):
             may = [*principals]
         yield from (group_denial(who, group) for who in may)
 
