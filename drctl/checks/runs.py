@@ -81,7 +81,7 @@ def _fence(observed: Observed, moved: Moved) -> str | Verdict:
         impact,
         f'add each: kafka-acls.sh --bootstrap-server "{variable(source)}" --command-config'
         f" admin.properties --add --force {option('--deny-principal', first.principal)}"
-        f" --operation {first.operation.capitalize()}"
+        f" {option('--operation', first.operation.capitalize())}"
         f" {option('--group' if first.resource == GROUP else '--topic', first.name)}; if they"
         " vanish again, something else manages the ACLs: find out what, and fence there",
     )
