@@ -271,12 +271,12 @@ def _worse(measures: Measures, limits: Limits) -> Iterator[str]:
         yield f"the group skipped {plural(translation.skipped, 'record')}"
     if translation.promised is None and translation.finished:
         yield (
-            f"no offset of the group was committed on the target: it reread"
+            f"no offset of the group was committed on the target: it re-read"
             f" {translation.reread:,} of {translation.finished:,} records"
         )
     elif translation.promised is not None and translation.reread > translation.promised:
         yield (
-            f"the group reread {plural(translation.reread, 'record')}; the plan allowed at most"
+            f"the group re-read {plural(translation.reread, 'record')}; the plan allowed at most"
             f" {translation.promised:,}"
         )
     if translation.left_out:

@@ -367,7 +367,7 @@ def _stand(intent: CommitIntent) -> Stand:
 
 
 def _nothing_known(pattern: str) -> str:
-    """Such a group would start by its `auto.offset.reset`: it may reread or skip everything."""
+    """Such a group would start by its `auto.offset.reset`: it may re-read or skip everything."""
     return f"{pattern}: no known group matches, and the source does not respond"
 
 

@@ -130,7 +130,7 @@ def test_a_killed_source_shows_the_lost_records(
     found = done["translation"]
     assert (found["finished"], found["reread"], found["skipped"]) == (100, 100, 0)
     assert found["promised"] is None
-    assert any(each.endswith("it reread 100 of 100 records") for each in done["reasons"])
+    assert any(each.endswith("it re-read 100 of 100 records") for each in done["reasons"])
 
 
 def without_source(stage: Stage, done: dict[str, Any], fault: str) -> None:

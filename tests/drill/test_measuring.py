@@ -59,7 +59,7 @@ def test_skipped_and_reread_records_are_counted_by_id() -> None:
     assert found.translation.examples == ("s2",)
     assert worse(found, PLANNED) == (
         "the group skipped 1 record",
-        "the group reread 2 records; the plan allowed at most 1",
+        "the group re-read 2 records; the plan allowed at most 1",
     )
 
 
@@ -68,7 +68,7 @@ def test_a_group_without_an_offset_does_not_pass() -> None:
     found = measured(logs(), none)
     assert found.translation.promised is None
     assert worse(found, PLANNED) == (
-        "no offset of the group was committed on the target: it reread 0 of 1 records",
+        "no offset of the group was committed on the target: it re-read 0 of 1 records",
         "1 offset could not be translated",
     )
 
