@@ -103,7 +103,8 @@ def unknown(data: ReportData) -> Iterator[str]:
         yield f"How long writes were refused: {data.rto.how}."
     if data.writes is Writes.TARGET and not data.rpo.exact:
         yield f"Exactly which records are not replicated: {data.rpo.how}."
-    yield from (f"Not checked: {closed(each.message)}" for each in data.unseen)
+    for message in dict.fromkeys(closed(each.message) for each in data.unseen):
+        yield f"Not checked: {message}"
     for name in data.not_checked:
         if not any(name.startswith(f"step {step.id}:") for step in data.steps):
             yield f"Not checked: {closed(name)}"

@@ -133,7 +133,7 @@ def test_problems_are_marked_in_the_rows() -> None:
     assert bad == ["fence-producers", "commit-offsets"]
     assert named(report(runs.outstanding().data), runs.outstanding().data) == (
         "outstanding, fence-producers: fence producers on primary: deny WRITE to User:orders-app, "
-        "User:payments-app: primary does not answer: it is owed",
+        "User:payments-app: primary does not answer: fence it before it returns",
     )
 
 
