@@ -317,7 +317,9 @@ LOST: Script = {
         facts={"silent": ["primary"], "active_groups": {}},
         looks=10.0,
     ),
-    "fence-producers": Part(refuses=Refused("primary does not answer", "fence it before it returns"), looks=10),
+    "fence-producers": Part(
+        refuses=Refused("primary does not answer", "fence it before it returns"), looks=10
+    ),
     "measure-loss": Part(
         "about 1,240 records (at least 12, at most 3,100) are probably not replicated",
         {"records": 1240, "at_least": 12, "at_most": 3_100, "seconds": 4.5},
