@@ -71,14 +71,14 @@ class FailbackReader(ClusterLinkReader):
 
         return searched(self.config, self.old)
 
-    def reconciliation(self, wish: ReconcileRequest) -> Reconciliation:
+    def reconciliation(self, request: ReconcileRequest) -> Reconciliation:
         """The progress of reconciling the records of a search.
 
         Raises:
             Refused: they cannot be reconciled.
             Unknown: the result is on another host, and not everything could be compared.
         """
-        return reconciliation(self.config, self.old, wish)
+        return reconciliation(self.config, self.old, request)
 
     def outstanding(self) -> Sequence[OutstandingAction]:
         """Outstanding actions of the last completed failback and of later runs, newest first.
@@ -349,7 +349,7 @@ def _outstanding_of(state: RunState) -> Iterator[OutstandingAction]:
 _MOVED = "applications keep writing during a failback; order on the source is not affected"
 
 
-def reconciliation(config: "Config", link: "Link", wish: ReconcileRequest) -> Reconciliation:
+def reconciliation(config: "Config", link: "Link", request: ReconcileRequest) -> Reconciliation:
     """The progress of reconciling the records of a search.
 
     If the result is on another host, the records are compared again, unless the target has
@@ -362,52 +362,52 @@ def reconciliation(config: "Config", link: "Link", wish: ReconcileRequest) -> Re
         Refused: the result is of other clusters, or cannot be used.
         Unknown: not everything could be compared.
     """
-    if not _is_here(wish) and (done := _recorded(link, wish)):
+    if not _is_here(request) and (done := _recorded(link, request)):
         return Reconciliation(0, done=done)
-    with opened(_options(config, _folder(config, link, wish), wish), lambda: config) as found:
+    with opened(_options(config, _folder(config, link, request), request), lambda: config) as found:
         progress = progress_of(found)
-        refused = (*_refused(found, wish), *_left_out(found))
+        refused = (*_refused(found, request), *_left_out(found))
         blocked = tuple(map(_reason, found.plan.blocked)) if progress.due else ()
         newer = sum(found.plan.appended.newer.values())
         return replace(progress, refused=(*refused, *blocked), newer=newer)
 
 
-def reconcile(config: "Config", link: "Link", wish: ReconcileRequest) -> None:
+def reconcile(config: "Config", link: "Link", request: ReconcileRequest) -> None:
     """Reconcile the records of a search.
 
     Raises:
         Stopped: some are not done.
         Unknown: it is unknown what was done, or not everything could be compared.
     """
-    with opened(_options(config, _folder(config, link, wish), wish), lambda: config) as found:
+    with opened(_options(config, _folder(config, link, request), request), lambda: config) as found:
         if found.plan.writes:
             require_done(execute(found))
 
 
-def _is_here(wish: ReconcileRequest) -> bool:
+def _is_here(request: ReconcileRequest) -> bool:
     """Whether the search's result is on this host."""
-    return (Path(wish.folder) / "gap.json").is_file()
+    return (Path(request.folder) / "gap.json").is_file()
 
 
-def _recorded(link: "Link", wish: ReconcileRequest) -> Mapping[str, int]:
+def _recorded(link: "Link", request: ReconcileRequest) -> Mapping[str, int]:
     """Records by action, if the target has recorded that all are done; otherwise empty."""
     with reconcile_adapters.reconcile_topic(link) as topic:
         recorded = topic.kept()
     done: Counter[str] = Counter()
     for key, progress in recorded.items():
-        if key.result == wish.result:
+        if key.result == request.result:
             for each in progress.segments:
                 done[each.action.value] += each.records + each.gone
-    return done if done.total() == wish.records else {}
+    return done if done.total() == request.records else {}
 
 
-def _folder(config: "Config", link: "Link", wish: ReconcileRequest) -> Path:
+def _folder(config: "Config", link: "Link", request: ReconcileRequest) -> Path:
     """The folder of the search's result; on another host the comparison is repeated.
 
     Records that were copied in the meantime are no longer missing, so none is copied twice.
     """
-    folder = Path(wish.folder)
-    if _is_here(wish):
+    folder = Path(request.folder)
+    if _is_here(request):
         return folder
     from drctl.app.failback_search import found_here
 
@@ -416,7 +416,7 @@ def _folder(config: "Config", link: "Link", wish: ReconcileRequest) -> Path:
     return found_here(config, link)
 
 
-def _options(config: "Config", folder: Path, wish: ReconcileRequest) -> ReconcileOptions:
+def _options(config: "Config", folder: Path, request: ReconcileRequest) -> ReconcileOptions:
     """Copy safe records although new records follow, unless the copies would stay out of order.
 
     That is so in compacted topics, and everywhere if the order within partitions matters.
@@ -424,12 +424,12 @@ def _options(config: "Config", folder: Path, wish: ReconcileRequest) -> Reconcil
     ordered = config.file.policy.order == "per-partition"
     return ReconcileOptions(
         folder,
-        wish.policy,
-        wish.topics,
-        Action(wish.conflicting),
+        request.policy,
+        request.topics,
+        Action(request.conflicting),
         overrides={} if ordered else {Precheck.TARGET_MOVED: _MOVED},
         undecided=True,
-        known_as=wish.result,
+        known_as=request.result,
         spares_compacted=True,
     )
 
@@ -443,11 +443,11 @@ def _reason(blocker: "Blocker") -> str:
     )
 
 
-def _refused(found: Opened, wish: ReconcileRequest) -> Iterator[str]:
+def _refused(found: Opened, request: ReconcileRequest) -> Iterator[str]:
     refused: Counter[tuple[str, str]] = Counter()
     for line in found.plan.refused:
         refused[line.record_set.order.value, line.reason] += line.due.records
-    if refused and wish.policy is None and not wish.topics:
+    if refused and request.policy is None and not request.topics:
         yield f"no policy for {plural(refused.total(), 'record')}"
         return
     for (order, reason), number in sorted(refused.items()):

@@ -184,7 +184,7 @@ def _search(link: "Link", found: "Situation") -> Search:
     result, first, boundaries = found.gap.valid, found.first, found.facts.boundaries
     if result is None:
         uncertain = (ResultStatus.INCOMPLETE, ResultStatus.UNKNOWN)
-        raise (Unknown if found.gap.standing in uncertain else Refused)(found.gap.why, _AGAIN)
+        raise (Unknown if found.gap.status in uncertain else Refused)(found.gap.why, _AGAIN)
     if isinstance(boundaries, Unavailable) or first is None:
         why = boundaries.reason if isinstance(boundaries, Unavailable) else found.gap.why
         raise Unknown(f"boundary on {link.target} unknown: {why}", _AGAIN)

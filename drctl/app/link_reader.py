@@ -206,7 +206,7 @@ class NoFailback:
         """
         raise UsageError(_NO_REVERSE)
 
-    def reconciliation(self, wish: ReconcileRequest) -> Reconciliation:
+    def reconciliation(self, request: ReconcileRequest) -> Reconciliation:
         """Not available.
 
         Raises:

@@ -226,7 +226,7 @@ class ClusterLinkWriter:
             raise UsageError("the reverse direction of this link is not configured")
         return self.opposite
 
-    def reconcile(self, wish: ReconcileRequest) -> None:
+    def reconcile(self, request: ReconcileRequest) -> None:
         """Reconcile the records of a search, each exactly once, even after a crash.
 
         Raises:
@@ -234,4 +234,4 @@ class ClusterLinkWriter:
         """
         from drctl.app.failback import reconcile
 
-        reconcile(self.config, self.reversed().link, wish)
+        reconcile(self.config, self.reversed().link, request)

@@ -68,19 +68,19 @@ class RebuildReader(FailbackReader):
         aside = sum(each.aside for each in found.partitions)
         return replace(search_of(found, {}, {}), aside=aside)
 
-    def reconciliation(self, wish: ReconcileRequest) -> Reconciliation:
+    def reconciliation(self, request: ReconcileRequest) -> Reconciliation:
         """The progress of reconciling the records of a search.
 
         Raises:
             Refused: they cannot be reconciled.
             Unknown: the result is on another host, and not everything could be compared.
         """
-        if not (Path(wish.folder) / "gap.json").is_file():
+        if not (Path(request.folder) / "gap.json").is_file():
             # On another host decisions come from the surviving cluster, or from a new comparison.
-            wish = replace(wish, folder=self.search_before_rebuild().folder)
-            if not wish.folder:
+            request = replace(request, folder=self.search_before_rebuild().folder)
+            if not request.folder:
                 return Reconciliation(0)
-        return FailbackReader.reconciliation(self, wish)
+        return FailbackReader.reconciliation(self, request)
 
     def translated(self) -> "Translated":
         """Target offsets of groups: the rebuilt cluster has the surviving one's offsets.

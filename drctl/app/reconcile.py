@@ -377,7 +377,7 @@ class ResultReader(ClusterLinkReader):
             self._of_result = self._open.enter_context(opened(given, lambda: self.config))
         return self._of_result
 
-    def reconciliation(self, wish: ReconcileRequest) -> Reconciliation:
+    def reconciliation(self, request: ReconcileRequest) -> Reconciliation:
         """The progress of reconciling the records.
 
         Raises:
@@ -386,7 +386,7 @@ class ResultReader(ClusterLinkReader):
         """
         if self.result is not None:
             return progress_after(self.result)
-        found = self.found(options_of(wish))
+        found = self.found(options_of(request))
         plan, _ = found.make(found.topic.kept(), last=False)
         progress = progress_of(replace(found, plan=plan))
         if progress.due and plan.blocked:
@@ -400,17 +400,17 @@ class ResultWriter(ClusterLinkWriter):
 
     reader: ResultReader = field(kw_only=True)
 
-    def reconcile(self, wish: ReconcileRequest) -> None:
+    def reconcile(self, request: ReconcileRequest) -> None:
         """Reconcile the records, each exactly once, even after a crash.
 
         Raises:
             DrctlError: some are not done, or it is unknown what was done.
         """
-        self.reader.result = execute(self.reader.found(options_of(wish)))
+        self.reader.result = execute(self.reader.found(options_of(request)))
         require_done(self.reader.result)
 
 
-def wish_of(found: Opened) -> ResultSettings:
+def settings_of(found: Opened) -> ResultSettings:
     """The options as settings of a plan; the inverse of `options_of`."""
     given = found.given
     return ResultSettings(
@@ -426,7 +426,7 @@ def wish_of(found: Opened) -> ResultSettings:
     )
 
 
-def options_of(wish: ReconcileRequest) -> ReconcileOptions:
+def options_of(request: ReconcileRequest) -> ReconcileOptions:
     """The options in the settings of a plan.
 
     Raises:
@@ -434,22 +434,22 @@ def options_of(wish: ReconcileRequest) -> ReconcileOptions:
     """
     from drctl.reconcile.gap_result import read_gap
 
-    assert isinstance(wish, ResultSettings)
-    folder = Path(wish.folder)
-    here = (folder / "gap.json").is_file() and read_gap(document_of(folder), wish.folder).id
-    if here != wish.result:
+    assert isinstance(request, ResultSettings)
+    folder = Path(request.folder)
+    here = (folder / "gap.json").is_file() and read_gap(document_of(folder), request.folder).id
+    if here != request.result:
         raise Unknown(
-            f"gap result {wish.result}: {folder}: not on this host",
+            f"gap result {request.result}: {folder}: not on this host",
             "resume on the host that has it, or copy the folder here",
         )
-    out, conflicting = Path(wish.out) if wish.out else None, Action(wish.conflicting)
+    out, conflicting = Path(request.out) if request.out else None, Action(request.conflicting)
     return ReconcileOptions(
         folder,
-        wish.policy,
-        wish.topics,
+        request.policy,
+        request.topics,
         conflicting,
         out,
-        {Precheck(name): why for name, why in wish.overrides.items()},
+        {Precheck(name): why for name, why in request.overrides.items()},
     )
 
 

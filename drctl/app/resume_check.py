@@ -522,7 +522,7 @@ class _Rehearsal:
     def reversed(self) -> "_Rehearsal":
         return self
 
-    def reconcile(self, wish: ReconcileRequest) -> None:
+    def reconcile(self, request: ReconcileRequest) -> None:
         """Allowed with any folder: a search that does not exist is repeated."""
 
     def _cluster(self, name: str) -> "_Cluster":

@@ -143,7 +143,7 @@ def under_min_isr(side: Side) -> Verdict:
 
 @check("replicas-out-of-sync", _FAMILY, Status.WARN)
 @each_cluster
-def behind(side: Side) -> Verdict:
+def out_of_sync(side: Side) -> Verdict:
     """Every replica is in sync."""
     partitions = side.partitions()
     late = {p: each for p, each in partitions.items() if len(each.in_sync) < len(each.assigned)}

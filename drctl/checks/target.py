@@ -150,13 +150,13 @@ def under_min_isr(observed: Observed) -> Iterator[Verdict]:
         remedy = "grant drctl's user DESCRIBE_CONFIGS on these topics"
         yield not_checked(subject, reason, remedy, first.reason)
     if not short and not health.unknown:
-        yield ok(subject, "every copy has enough replicas in sync", _behind(health))
+        yield ok(subject, "every copy has enough replicas in sync", _out_of_sync(health))
 
 
-def _behind(health: ClusterHealth) -> str:
-    behind = f", {len(health.under_replicated):,} with a replica out of sync"
+def _out_of_sync(health: ClusterHealth) -> str:
+    out_of_sync = f", {len(health.under_replicated):,} with a replica out of sync"
     return f"{plural(health.partitions, 'partition')} checked" + (
-        behind * bool(health.under_replicated)
+        out_of_sync * bool(health.under_replicated)
     )
 
 

@@ -198,9 +198,9 @@ class Stage:
 
     def _copied(self, topic: str) -> int:
         """The number of replicated records."""
-        numbers = self.target.site.overview().partitions.get(topic, ())
+        numbers = self.target.cluster_reader.overview().partitions.get(topic, ())
         places = [TopicPartition(topic, number) for number in numbers]
-        found = self.target.site.offsets(places) if places else {}
+        found = self.target.cluster_reader.offsets(places) if places else {}
         return sum(0 if isinstance(each, Unavailable) else each.end for each in found.values())
 
     def _fail_over(self, applications: Applications) -> None:
@@ -627,7 +627,7 @@ def take_inventory(stage: "Stage") -> Inventory:
         Unreachable: a cluster did not answer.
     """
     ends = (stage.source, stage.target)
-    clusters = {e.name: holding(e.site, e.groups, e.acls, e.survey) for e in ends}
+    clusters = {e.name: holding(e.cluster_reader, e.groups, e.acls, e.survey) for e in ends}
     connect = adapters.connect_of(stage.link)
     return Inventory(clusters, connect_holding(Connectors(connect) if connect else None))
 

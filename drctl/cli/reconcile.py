@@ -14,7 +14,7 @@ from drctl.app.reconcile import (
     checked,
     document_of,
     reader_of,
-    wish_of,
+    settings_of,
 )
 from drctl.cli.console import console
 from drctl.cli.grammar import LinkName, PlanRequest, command_line, takes_request, words_of
@@ -116,7 +116,7 @@ def reconcile(given: Reconcile) -> int:
     config = configuration()
     with reader_of(config, config.link(of_link)) as reader:
         found = reader.found(asked)
-        plan = without_secrets(reconcile_plan(reader.link, found.plan, wish_of(found)))
+        plan = without_secrets(reconcile_plan(reader.link, found.plan, settings_of(found)))
         plan_files(plan, plan_document(plan, (), (), again), given)
         if not given.execute or not plan.steps:
             result = ReconcileResult(found.plan, results=planned(found.plan))

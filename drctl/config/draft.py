@@ -96,14 +96,16 @@ def find_mirrors(
     """
     found: dict[tuple[str, str], FoundMirror] = {}
     for url, worker in workers.items():
-        home = worker.kafka_cluster_id()
+        cluster_id = worker.kafka_cluster_id()
         configs = {name: worker.config(name) for name in worker.connectors()}
         for mirror in mirrors(configs):
-            key = (home, mirror.connectors["source"])
+            key = (cluster_id, mirror.connectors["source"])
             if key in found:
                 found[key] = replace(found[key], urls=(*found[key].urls, url))
             else:
-                found[key] = FoundMirror(mirror, (url,), _forward(mirror, home, first, second))
+                found[key] = FoundMirror(
+                    mirror, (url,), _forward(mirror, cluster_id, first, second)
+                )
     return tuple(found.values())
 
 
@@ -116,13 +118,13 @@ def common_topics(first: Seen, second: Seen) -> tuple[tuple[str, ...], str]:
     return (), UNCHANGED
 
 
-def _forward(mirror: Mirror, home: str, first: Seen, second: Seen) -> bool | None:
+def _forward(mirror: Mirror, cluster_id: str, first: Seen, second: Seen) -> bool | None:
     """Judge by broker addresses, then by the workers' cluster, then by cluster aliases."""
     one, other = brokers(first.bootstrap), brokers(second.bootstrap)
     source, target = mirror.source_brokers, mirror.target_brokers
     evidence = (
         (bool(source & one or target & other), bool(source & other or target & one)),
-        (home == second.cluster_id, home == first.cluster_id),
+        (cluster_id == second.cluster_id, cluster_id == first.cluster_id),
         (mirror.source == first.name, mirror.source == second.name),
     )
     return next((forward for forward, back in evidence if forward != back), None)

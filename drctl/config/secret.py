@@ -199,8 +199,8 @@ def _as_word(form: str) -> str:
     if len(form) >= _LONG:
         return pattern
     before = r"(?<!\w)(?<!\w[-.])" if re.match(r"\w", form[0]) else ""
-    behind = r"(?![-.]?\w)" if re.match(r"\w", form[-1]) else ""
-    return before + pattern + behind
+    after = r"(?![-.]?\w)" if re.match(r"\w", form[-1]) else ""
+    return before + pattern + after
 
 
 def _pattern(alternatives: Iterable[str]) -> re.Pattern[str] | None:

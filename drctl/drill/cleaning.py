@@ -128,7 +128,7 @@ class Ports:
     """Readers and writers of one cluster."""
 
     name: str
-    site: ClusterReader
+    cluster_reader: ClusterReader
     groups: GroupReader
     acls: AclReader
     scratch: ScratchMaker
@@ -153,7 +153,7 @@ def left_on(ports: Ports) -> Left:
     rules = ports.acls.acls()
     return Left(
         ports.name,
-        _ours(ports.site.topic_names()),
+        _ours(ports.cluster_reader.topic_names()),
         _ours(ports.groups.groups()),
         () if isinstance(rules, Unavailable) else tuple(filter(_of_a_drill, rules.rules)),
     )

@@ -177,7 +177,7 @@ class _Found:
 
 
 def holding(
-    site: ClusterReader, groups: GroupReader, acls: AclReader, survey: ClusterSurveyor
+    cluster_reader: ClusterReader, groups: GroupReader, acls: AclReader, survey: ClusterSurveyor
 ) -> Holding:
     """Take the inventory of one cluster.
 
@@ -185,7 +185,7 @@ def holding(
         Unreachable: it did not answer.
     """
     found = _Found()
-    _topics(site, found)
+    _topics(cluster_reader, found)
     _rules(acls.acls(), found)
     _positions(groups, found)
     _brokers(survey, found)
@@ -221,10 +221,10 @@ def _connector(connectors: AllConnectors, name: str) -> str:
     return f"{state}, configuration {hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
-def _topics(site: ClusterReader, seen: _Found) -> None:
-    names = sorted(filter(not_of_a_drill, site.topic_names() - _BROKERS_OWN))
+def _topics(cluster_reader: ClusterReader, seen: _Found) -> None:
+    names = sorted(filter(not_of_a_drill, cluster_reader.topic_names() - _BROKERS_OWN))
     there: dict[str, str] = {}
-    for name, state in site.topics(names).items():
+    for name, state in cluster_reader.topics(names).items():
         if isinstance(state, Unavailable):
             seen.unseen[f"topic {name}"] = state.reason
         elif isinstance(state, TopicState):

@@ -83,7 +83,7 @@ class Loss:
         """The known loss; empty if nothing is lost, None if unknown."""
         if self.candidate.clean and isinstance(self.log_end, int):
             return OffsetRange(self.log_end, self.log_end)
-        return lost_behind(self.log_end, self.known_end)
+        return lost_after(self.log_end, self.known_end)
 
     @property
     def elsewhere(self) -> int:
@@ -123,7 +123,7 @@ class Loss:
         return f"the log of broker {self.longer[0][0]} reaches that offset"
 
 
-def lost_behind(log_end: int | Unavailable, known_end: int | None) -> OffsetRange | None:
+def lost_after(log_end: int | Unavailable, known_end: int | None) -> OffsetRange | None:
     """The offsets between the end of the kept log and the known end of the lost log."""
     if known_end is None or isinstance(log_end, Unavailable):
         return None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from drctl.elections.cluster_state import Declined, ElectionReader, Kind, PartitionStates
-from drctl.elections.loss import lost_behind
+from drctl.elections.loss import lost_after
 from drctl.elections.planning import Action, Aim, Blocker, ElectionPlan, Line, Precheck
 from drctl.model.errors import ExitCode
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
@@ -116,7 +116,7 @@ class LineResult:
         loss = self.line.loss
         if loss is None or self.cut is None or loss.candidate.clean:
             return None
-        return lost_behind(self.cut, loss.known_end)
+        return lost_after(self.cut, loss.known_end)
 
     @property
     def as_stated(self) -> bool | None:

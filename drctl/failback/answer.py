@@ -11,9 +11,9 @@ from drctl.failback.gap_results import Sample
 from drctl.failback.rebuild_steps import TITLES, rebuilt
 from drctl.failback.record_steps import (
     Tally,
-    brought,
     copied_conflicting,
     missing_records,
+    offsets_with_copy,
     reconciled,
     record_order,
     returning_copies,
@@ -427,7 +427,7 @@ def next_step(found: tuple[Violation, ...], steps: Steps, seen: Situation) -> st
         return "i"
     if found:
         return found[0].repair
-    if seen.home is True:
+    if seen.all_on_source is True:
         left = (name for name in "jk" if steps[name].observed is Observed.NOT_DONE)
         return next(left, None if steps["k"].observed is Observed.DONE else "k")
     waiting = (name for name in _IN_TURN if steps[name].observed is not Observed.DONE)
@@ -436,7 +436,7 @@ def next_step(found: tuple[Violation, ...], steps: Steps, seen: Situation) -> st
 
 def _harm(seen: Situation, steps: Steps) -> Iterator[Violation]:
     facts = seen.facts
-    if steps["b"].started and seen.home is not True:
+    if steps["b"].started and seen.all_on_source is not True:
         yield Violation("b", f"forward replication runs: {steps['b'].why}")
     if seen.rebuilding:
         # The source is refilled from scratch, so its current order does not matter.
@@ -452,13 +452,13 @@ def _harm(seen: Situation, steps: Steps) -> Iterator[Violation]:
         yield Violation("f", out_of_order(seen), rebuild_command(facts.link))
     if isinstance(facts.returned_copies, Copies) and facts.returned_copies.total:
         yield Violation("g", f"reconciled records were copied back: {steps['g'].why}")
-    if behind := _behind_newer(seen):
-        yield Violation("e", behind)
-    if seen.home is not True and committed_while_active(seen):
+    if older := _older_after_newer(seen):
+        yield Violation("e", older)
+    if seen.all_on_source is not True and committed_while_active(seen):
         yield Violation("i", f"offsets were committed too early: {steps['i'].why}")
 
 
-def _behind_newer(seen: Situation) -> str:
+def _older_after_newer(seen: Situation) -> str:
     """A conflicting record that was copied without a decision; empty if there is none."""
     result, facts = seen.gap.valid, seen.facts
     if result is None or facts.order == "none" or isinstance(facts.drctl_copies, Unavailable):
@@ -466,7 +466,7 @@ def _behind_newer(seen: Situation) -> str:
     # Copied by decision: reported, and nothing to repair.
     if copied_conflicting(seen):
         return ""
-    there = brought(result, facts.drctl_copies)
+    there = offsets_with_copy(result, facts.drctl_copies)
     wrong = [
         f"{each.place} offset {each.offset}"
         for each in result.samples

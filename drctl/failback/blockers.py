@@ -77,7 +77,7 @@ def _findings(answer: Answer, terms: Terms) -> Iterator[Finding]:
     if silent:
         yield from silent
         return
-    if answer.seen.home is True:
+    if answer.seen.all_on_source is True:
         reason = f"every endpoint already points to {facts.source}: no clients to fail back"
         yield Finding(HOME, Status.FAIL, "endpoints", reason)
     yield from health_findings(facts.source, facts.health)

@@ -258,7 +258,7 @@ class JournaledRun:
     """A run according to the journal; supplements observations, never replaces them.
 
     Attributes:
-        home: whether it is a completed switch of clients back to the source.
+        switched_back: whether it is a completed switch of clients back to the source.
         in_progress: whether it is an unfinished one.
         left: when it began, if it moved, or may have moved, clients to the target; else None.
         fenced: when a fence of the source was verified and not rolled back since; None if there is
@@ -269,7 +269,7 @@ class JournaledRun:
     plan: str
     status: str
     outstanding: tuple[str, ...] = ()
-    home: bool = False
+    switched_back: bool = False
     in_progress: bool = False
     left: datetime | None = None
     fenced: datetime | None = None
@@ -373,7 +373,7 @@ class Facts:
     def failed_back(self) -> str:
         """The run that moved clients back to the source, if it is the last move; else empty."""
         last = None if isinstance(self.journal, Unavailable) else self._last_that_moved
-        return last.run if last is not None and last.home else ""
+        return last.run if last is not None and last.switched_back else ""
 
     @property
     def never_moved(self) -> bool:
@@ -383,14 +383,16 @@ class Facts:
     @property
     def left_source(self) -> bool:
         """Whether the last run that moved clients left them on the target, or may have."""
-        return self._last_that_moved is not None and not self._last_that_moved.home
+        return self._last_that_moved is not None and not self._last_that_moved.switched_back
 
     @property
     def _last_that_moved(self) -> JournaledRun | None:
         """One that is damaged may have."""
         runs = self.local_journal if isinstance(self.journal, Unavailable) else self.journal
         moves = (
-            each for each in runs if each.home or each.in_progress or each.left or each.damaged
+            each
+            for each in runs
+            if each.switched_back or each.in_progress or each.left or each.damaged
         )
         return next(moves, None)
 

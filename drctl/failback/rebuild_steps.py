@@ -68,7 +68,9 @@ def _everything(seen: Situation, held: int) -> StepState:
     if held:
         came = f"{text}; {facts.source} has the first {plural(held, 'offset')}"
         return (
-            done(came) if facts.reverse.runs or seen.home is True else not_done(came, started=True)
+            done(came)
+            if facts.reverse.runs or seen.all_on_source is True
+            else not_done(came, started=True)
         )
     text = "; ".join(filter(None, (why, f"{facts.source} is empty; {text}")))
     if facts.reverse.runs:

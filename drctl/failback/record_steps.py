@@ -19,9 +19,9 @@ def missing_records(seen: Situation) -> StepState:
     """Whether a result of `drctl gap` still matches the clusters."""
     result = seen.gap.valid
     if result is None:
-        if seen.gap.standing is ResultStatus.UNKNOWN:
+        if seen.gap.status is ResultStatus.UNKNOWN:
             return unknown(seen.gap.why)
-        if seen.gap.standing is ResultStatus.STALE and not seen.gap.written_to:
+        if seen.gap.status is ResultStatus.STALE and not seen.gap.written_to:
             text = f"repeat the comparison: {seen.gap.why}"
             fence = seen.facts.fence
             if isinstance(fence, Fence) and fence.held:
@@ -79,8 +79,8 @@ def tallied(result: GapEvidence, order: str) -> Tally:
             sum(each.conflicting for each in parts),
             sum(each.unkeyed for each in parts),
         )
-    behind = sum(each.unreplicated for each in parts if _something_newer(each))
-    return Tally(result.unreplicated - behind, behind, 0)
+    conflicting = sum(each.unreplicated for each in parts if _something_newer(each))
+    return Tally(result.unreplicated - conflicting, conflicting, 0)
 
 
 def _something_newer(each: PartitionResult) -> bool:
@@ -134,15 +134,15 @@ _PAST = {_COPY: "copied", "quarantine": "quarantined", "discard": "discarded"}
 
 def reconciled(seen: Situation) -> StepState:
     """Whether every unreplicated record is copied or decided."""
-    found, behind = _reconciled(seen), known_out_of_order(seen)
-    return replace(found, why=f"{found.why}; {behind}") if behind else found
+    found, out_of_order = _reconciled(seen), known_out_of_order(seen)
+    return replace(found, why=f"{found.why}; {out_of_order}") if out_of_order else found
 
 
 def _reconciled(seen: Situation) -> StepState:
     result, facts = seen.gap.valid, seen.facts
     if result is None:
         waiting = "the unreplicated records are not known (step c)"
-        return (unknown if seen.gap.standing is ResultStatus.UNKNOWN else not_done)(waiting)
+        return (unknown if seen.gap.status is ResultStatus.UNKNOWN else not_done)(waiting)
     if not result.unreplicated:
         return done(f"no record of {facts.source} is missing on {facts.target}")
     for asked, kept in _decisions(result, facts):
@@ -158,7 +158,7 @@ def _reconciled(seen: Situation) -> StepState:
         )
     if isinstance(facts.drctl_copies, Unavailable):
         return unknown(f"copies of unreplicated records are unknown: {facts.drctl_copies.reason}")
-    there = sum(map(len, brought(result, facts.drctl_copies).values()))
+    there = sum(map(len, offsets_with_copy(result, facts.drctl_copies).values()))
     if there >= result.unreplicated:
         return done(
             f"unreplicated records with a copy on {facts.target}: all {result.unreplicated:,}"
@@ -204,7 +204,9 @@ def _counts(kept: Mapping[Decision, int]) -> str:
     return ", ".join(f"{n:,} {_PAST.get(action, action)}" for action, n in by_action.items() if n)
 
 
-def brought(result: GapEvidence, copies: Copies) -> Mapping[TopicPartition, frozenset[int]]:
+def offsets_with_copy(
+    result: GapEvidence, copies: Copies
+) -> Mapping[TopicPartition, frozenset[int]]:
     """The missing offsets that have a copy on the target."""
     return {
         each.place: frozenset(
@@ -274,9 +276,9 @@ def returning_copies(seen: Situation) -> StepState:
             f" {facts.returned_copies.total:,}",
             started=True,
         )
-    home = after_failback(seen)
-    if home is not None:
-        return home
+    after = after_failback(seen)
+    if after is not None:
+        return after
     if before.observed is Observed.UNKNOWN:
         return unknown("the reconciled records are not known (step e)")
     if before.observed is Observed.NOT_DONE:
@@ -299,18 +301,18 @@ def returning_copies(seen: Situation) -> StepState:
     return done("drctl reconcile has copied no record")
 
 
-def _kept_away(seen: Situation, brought: int) -> StepState:
+def _kept_away(seen: Situation, copied: int) -> StepState:
     reverse = seen.facts.reverse
     if isinstance(reverse, Unavailable):
         return unknown(f"reverse replication: {reverse.reason}")
     if not isinstance(seen.facts.returned_copies, Copies):
         # The filter may have been added after the first copy was replicated back.
         why = seen.facts.returned_copies.reason
-        return unknown(f"cannot tell whether any of {brought:,} copies were copied back: {why}")
+        return unknown(f"cannot tell whether any of {copied:,} copies were copied back: {why}")
     if _left_out(reverse):
         return done(_LEFT_OUT)
     return not_done(
-        f"{seen.facts.target} has {plural(brought, 'reconciled record')}, and reverse"
+        f"{seen.facts.target} has {plural(copied, 'reconciled record')}, and reverse"
         " replication does not"
         f" exclude header {HEADER}"
     )

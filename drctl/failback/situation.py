@@ -44,7 +44,7 @@ class ChosenResult:
         written_to: whether the source was written to, or copied from, after the comparison.
     """
 
-    standing: ResultStatus
+    status: ResultStatus
     result: GapEvidence | None
     why: str
     written_to: bool = False
@@ -52,19 +52,19 @@ class ChosenResult:
     @property
     def valid(self) -> GapEvidence | None:
         """The result, if it is valid."""
-        return self.result if self.standing is ResultStatus.VALID else None
+        return self.result if self.status is ResultStatus.VALID else None
 
 
 def choose(facts: Facts) -> ChosenResult:
     """Choose the newest valid result; else the newest, and why it is not valid."""
     judged = [_judge(result, facts) for result in facts.gaps]
-    valid = next((each for each in judged if each.standing is ResultStatus.VALID), None)
+    valid = next((each for each in judged if each.status is ResultStatus.VALID), None)
     if valid is not None:
         newer = judged[: judged.index(valid)]
         text = [
             f"a newer result is not usable: {each.why}"
             for each in newer
-            if each.standing is ResultStatus.INCOMPLETE
+            if each.status is ResultStatus.INCOMPLETE
         ]
         return replace(valid, why="; ".join((valid.why, *text[:1])))
     if judged:
@@ -268,11 +268,11 @@ def _explained(each: PartitionResult, facts: Facts) -> bool:
     return facts.reverse_start.get(each.place) is ReverseStart.BOUNDARY
 
 
-def nothing_to_fail_back(facts: Facts, home: bool | None) -> str:
+def nothing_to_fail_back(facts: Facts, all_on_source: bool | None) -> str:
     """Why there is nothing to fail back; empty if there is, or may be.
 
     Args:
-        home: whether every endpoint leads to the source; None if unknown.
+        all_on_source: whether every endpoint leads to the source; None if unknown.
     """
     seen = isinstance(facts.on_source, Cluster) and isinstance(facts.on_target, Cluster)
     back = isinstance(facts.reverse, Replication) and not facts.reverse.never_ran
@@ -280,7 +280,7 @@ def nothing_to_fail_back(facts: Facts, home: bool | None) -> str:
         return ""
     forward = _forward(facts)
     no_run = f"journal: no run has moved clients to {facts.target}"
-    if home is True and forward is not None:
+    if all_on_source is True and forward is not None:
         text = f"every endpoint leads to {facts.source}"
     elif not facts.endpoints and forward and _no_group_active(facts):
         text = f"no group is active on {facts.target}"
@@ -289,13 +289,13 @@ def nothing_to_fail_back(facts: Facts, home: bool | None) -> str:
     return "; ".join(filter(None, (text, no_run, forward)))
 
 
-def why_undetermined(facts: Facts, home: bool | None) -> str:
+def why_undetermined(facts: Facts, all_on_source: bool | None) -> str:
     """Why it is unknown whether clients have left the source; empty if it is known.
 
     Args:
-        home: whether every endpoint leads to the source; None if unknown.
+        all_on_source: whether every endpoint leads to the source; None if unknown.
     """
-    if home is not None or _failover_seen(facts):
+    if all_on_source is not None or _failover_seen(facts):
         return ""
     ends = facts.on_source, facts.on_target
     silent = (*ends, facts.journal, facts.groups, facts.forward, *facts.endpoints)
@@ -415,8 +415,8 @@ def endpoints_lead_to_source(facts: Facts) -> bool | None:
     known = [each for each in facts.endpoints if isinstance(each, EndpointState)]
     if any(each.cluster not in (None, facts.source) for each in known):
         return False
-    home = [each for each in known if each.cluster == facts.source]
-    return True if len(home) == len(facts.endpoints) else None
+    all_on_source = [each for each in known if each.cluster == facts.source]
+    return True if len(all_on_source) == len(facts.endpoints) else None
 
 
 def proof_of(facts: Facts) -> Proof:
@@ -468,7 +468,7 @@ class Situation:
         gap: the result of `drctl gap` that the failback uses.
         first: the result that gives the boundaries; None if none does.
         endpoints_on_source: endpoints that send clients to the source.
-        home: whether all endpoints do; None if unknown.
+        all_on_source: whether all endpoints do; None if unknown.
         proof: whether both clusters have the same records.
         lost: partitions whose source log is shorter than what was replicated from it.
         failed_back: the finished failback run, if clients are on the source and nothing
@@ -481,7 +481,7 @@ class Situation:
     gap: ChosenResult
     first: GapEvidence | None
     endpoints_on_source: tuple[str, ...]
-    home: bool | None
+    all_on_source: bool | None
     proof: Proof
     lost: tuple[str, ...] = ()
     failed_back: str = ""
@@ -501,17 +501,21 @@ class Situation:
         Empty if clients are back and no comparison found a difference: applications write there.
         """
         began = self.facts.reverse_start
-        if isinstance(began, Unavailable) or (self.home is True and self.proof.holds is not False):
+        if isinstance(began, Unavailable) or (
+            self.all_on_source is True and self.proof.holds is not False
+        ):
             return {}
         return {place: each for place, each in began.items() if each is not ReverseStart.NOTHING}
 
     @property
     def out_of_order_in(self) -> tuple[str, ...]:
         """Partitions with old records after new ones; empty once clients are back."""
-        behind = self.facts.out_of_order
-        if isinstance(behind, Unavailable) or (self.home is True and self.proof.holds is not False):
+        out_of_order = self.facts.out_of_order
+        if isinstance(out_of_order, Unavailable) or (
+            self.all_on_source is True and self.proof.holds is not False
+        ):
             return ()
-        return behind
+        return out_of_order
 
     @property
     def reverse_runs(self) -> bool:
@@ -534,7 +538,7 @@ class Situation:
     @property
     def rebuilding(self) -> bool:
         """Whether the source has lost its records and is, or must be, rebuilt."""
-        if self.home is True and self.proof.holds is not False:
+        if self.all_on_source is True and self.proof.holds is not False:
             return False
         return bool(self.lost) or (self.facts.filled and self.gap.valid is None)
 
@@ -548,24 +552,33 @@ def situation(facts: Facts) -> Situation:
     """Derive the situation from the facts."""
     known = [each for each in facts.endpoints if isinstance(each, EndpointState)]
     endpoints_on_source = tuple(each.endpoint for each in known if each.cluster == facts.source)
-    home, proof = endpoints_lead_to_source(facts), proof_of(facts)
-    back = facts.failed_back if home is True and not proof.contradicted else ""
+    all_on_source, proof = endpoints_lead_to_source(facts), proof_of(facts)
+    back = facts.failed_back if all_on_source is True and not proof.contradicted else ""
     if back and proof.holds is False:
         proof = Proof(
             None, f"journal: run {back} failed back; the clusters were not compared since"
         )
-    chosen, lost = _chosen(facts, home, proof), lost_records(facts)
-    not_needed = "" if back or lost else nothing_to_fail_back(facts, home)
-    unclear = "" if not_needed or lost else why_undetermined(facts, home)
+    chosen, lost = _chosen(facts, all_on_source, proof), lost_records(facts)
+    not_needed = "" if back or lost else nothing_to_fail_back(facts, all_on_source)
+    unclear = "" if not_needed or lost else why_undetermined(facts, all_on_source)
     first = reference(facts)
     return Situation(
-        facts, chosen, first, endpoints_on_source, home, proof, lost, back, not_needed, unclear
+        facts,
+        chosen,
+        first,
+        endpoints_on_source,
+        all_on_source,
+        proof,
+        lost,
+        back,
+        not_needed,
+        unclear,
     )
 
 
-def _chosen(facts: Facts, home: bool | None, proof: Proof) -> ChosenResult:
+def _chosen(facts: Facts, all_on_source: bool | None, proof: Proof) -> ChosenResult:
     """Choose the result; once clients are back, it stays valid although the source grows."""
-    if home is not True or proof.holds is False or not facts.gaps:
+    if all_on_source is not True or proof.holds is False or not facts.gaps:
         return choose(facts)
     newest = facts.gaps[0]
     if proof.holds:

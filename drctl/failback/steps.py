@@ -71,7 +71,7 @@ def unknown(why: str, *, started: bool = False) -> StepState:
 
 def after_failback(seen: Situation) -> StepState | None:
     """The state of steps b to h once clients are back; None if they are not."""
-    if seen.home is not True or seen.proof.holds is False:
+    if seen.all_on_source is not True or seen.proof.holds is False:
         return None
     home = f"clients are back on {seen.facts.source}"
     if seen.proof.holds is None:
@@ -93,7 +93,7 @@ def fenced(seen: Situation) -> StepState:
     if isinstance(facts.on_source, Unavailable):
         return unknown(f"{facts.source}: {facts.on_source.reason}")
     closed = _closed(seen)
-    if seen.home is True and closed.observed is not Observed.DONE:
+    if seen.all_on_source is True and closed.observed is not Observed.DONE:
         home = f"clients are back on {facts.source}"
         if seen.proven:
             return done(f"{home}; comparisons in both directions found no difference")
@@ -164,7 +164,7 @@ def old_replication(seen: Situation) -> StepState:
 
 def _at_work(seen: Situation, text: str, copies: bool) -> StepState:
     source, target = seen.facts.source, seen.facts.target
-    if seen.home is True:
+    if seen.all_on_source is True:
         return _again(seen)
     if seen.unclear:
         return unknown(f"{text}: correct only if clients still use {source}", started=True)
@@ -268,7 +268,7 @@ def _started(seen: Situation, reverse: Replication, partitions: int) -> StepStat
         f" {plural(partitions, 'partition')} of"
         f" {seen.facts.source} is the first new record of {seen.facts.target}"
     )
-    if reverse.runs or seen.home is True:
+    if reverse.runs or seen.all_on_source is True:
         return done(text)
     return not_done(f"{text}; it does not run now: {states(reverse.copying)}", started=True)
 
@@ -294,7 +294,7 @@ def _nothing_came(seen: Situation, reverse: Replication) -> StepState:
     if isinstance(seen.facts.boundaries, Unavailable):
         return unknown(f"{text}; {seen.facts.boundaries.reason}", started=started)
     diverged = seen.facts.diverged
-    if seen.home is True and isinstance(diverged, str) and diverged:
+    if seen.all_on_source is True and isinstance(diverged, str) and diverged:
         return not_done(f"clients are back on {seen.facts.source}, but {diverged}", started=started)
     wanted = {place: at for place, at in seen.boundaries.items() if held_before(place, at, seen)}
     if not positions.keys() & seen.boundaries.keys() and wanted:
@@ -379,7 +379,7 @@ def caught_up(seen: Situation) -> StepState:
 def _written_forward(seen: Situation) -> bool:
     """Whether forward replication adds records to the target, which looks like lag."""
     blind = isinstance(seen.facts.forward, Unavailable)
-    return seen.home is True and (blind or seen.forward_runs)
+    return seen.all_on_source is True and (blind or seen.forward_runs)
 
 
 def behind(seen: Situation, source: Cluster, target: Cluster) -> int | Unavailable:
@@ -457,7 +457,7 @@ _SYNC = "sync.group.offsets.enabled"
 def clients_switched(seen: Situation) -> StepState:
     """Where endpoints lead, and whether offsets were committed while groups were active."""
     facts = seen.facts
-    early = () if seen.home is True else committed_while_active(seen)
+    early = () if seen.all_on_source is True else committed_while_active(seen)
     if early:
         text = several(f"{each.name} is active on {listed(each.active_on)}" for each in early)
         return not_done(
@@ -469,7 +469,7 @@ def clients_switched(seen: Situation) -> StepState:
         return unknown(
             "drctl.yaml has no endpoints of the link: cannot tell which cluster clients use"
         )
-    if seen.home is True:
+    if seen.all_on_source is True:
         return done(_all_switched(facts))
     started = bool(seen.endpoints_on_source)
     silent = [each.reason for each in facts.endpoints if isinstance(each, Unavailable)]
@@ -553,13 +553,13 @@ def forward_restarted(seen: Situation) -> StepState:
         )
     if isinstance(facts.forward, Unavailable) and not isinstance(text, Stopped):
         return unknown(f"forward replication: {facts.forward.reason}")
-    if seen.home is False:
+    if seen.all_on_source is False:
         return not_done("it starts after clients are switched (step i)")
     if isinstance(text, Stopped) and text.held:
         return not_done(text.message)
     if isinstance(facts.forward, Replication) and not facts.forward.runs:
         return not_done(f"it does not run{_seed(facts, facts.forward)}")
-    if seen.home is None:
+    if seen.all_on_source is None:
         return unknown("it runs; cannot tell which cluster clients use (steps b and i)")
     if seen.proven:
         return done(
@@ -591,7 +591,7 @@ def _seed(facts: Facts, forward: Replication) -> str:
 
 def proven(seen: Situation) -> StepState:
     """Whether the result of the failback is verified; not all of it is visible."""
-    if seen.home is False:
+    if seen.all_on_source is False:
         return not_done("it is the last step")
     outstanding = _outstanding(seen.facts)
     if seen.failed_back:
@@ -601,7 +601,7 @@ def proven(seen: Situation) -> StepState:
     if seen.proof.holds is None:
         return unknown(f"{seen.proof.why}{outstanding}")
     if not seen.proven:
-        if seen.home is None:
+        if seen.all_on_source is None:
             return unknown(f"{NO_PROOF}; cannot tell which cluster clients use{outstanding}")
         return not_done(f"{NO_PROOF}{outstanding}")
     return unknown(

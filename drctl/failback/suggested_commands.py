@@ -42,7 +42,7 @@ def start_of(seen: Situation) -> Start:
         return Start()
     if ReverseStart.START in seen.arrived.values():
         return Start(twice=True)
-    if seen.home is True:
+    if seen.all_on_source is True:
         return Start(unsure=f"clients are back on {facts.source}: compare both directions first")
     if isinstance(facts.reverse, Unavailable):
         return Start(unsure=facts.reverse.reason)
@@ -53,20 +53,20 @@ def start_of(seen: Situation) -> Start:
     copier = facts.reverse.copying[0]
     if isinstance(copier.positions, Unavailable):
         return Start(unsure=f"its offsets are unknown: {copier.positions.reason}")
-    behind = several(_behind_what_came(seen, copier.positions))
-    if behind:
-        return Start(unsure=f"{behind}: records would be copied twice")
+    early = several(_before_arrived(seen, copier.positions))
+    if early:
+        return Start(unsure=f"{early}: records would be copied twice")
     return Start(_body(copier, dict(_to_be_set(seen, copier.positions))))
 
 
-def _behind_what_came(seen: Situation, positions: Mapping[TopicPartition, int]) -> Iterator[str]:
+def _before_arrived(seen: Situation, positions: Mapping[TopicPartition, int]) -> Iterator[str]:
     """Partitions that are replicated in part and would be replicated again."""
     for place, boundary, came in _started(seen):
         if came is not ReverseStart.BOUNDARY and came is not None:
             yield f"{place}: the first record that arrived is not the first new record"
         elif came and positions.get(place, 0) < boundary:
-            stands = positions.get(place, "not set")
-            yield f"{place}: its offset is {stands}, but records from {boundary} have arrived"
+            offset = positions.get(place, "not set")
+            yield f"{place}: its offset is {offset}, but records from {boundary} have arrived"
 
 
 def _to_be_set(
@@ -74,8 +74,8 @@ def _to_be_set(
 ) -> Iterator[tuple[TopicPartition, int]]:
     """Start offsets of partitions of which no record has arrived."""
     for place, boundary, came in _started(seen):
-        stands = positions.get(place, 0)
-        if came is None and stands != boundary and held_before(place, boundary, seen):
+        offset = positions.get(place, 0)
+        if came is None and offset != boundary and held_before(place, boundary, seen):
             yield place, boundary
 
 
@@ -157,33 +157,35 @@ class CommandContext:
         return rebuild_command(self.link.name) if self.seen.out_of_order_in else ""
 
 
-def whole_plan(site: CommandContext) -> str:
+def whole_plan(context: CommandContext) -> str:
     """The command that does all steps."""
-    return site.rebuild or f"drctl failback {site.named}{' --rebuild' * site.seen.rebuilding}"
+    return (
+        context.rebuild or f"drctl failback {context.named}{' --rebuild' * context.seen.rebuilding}"
+    )
 
 
-def commands_by_step(site: CommandContext) -> Mapping[str, tuple[str, ...]]:
+def commands_by_step(context: CommandContext) -> Mapping[str, tuple[str, ...]]:
     """Lines by step: commands, and notes where there is no command."""
-    rebuilding = site.seen.rebuilding
-    if site.rebuild and not rebuilding:
+    rebuilding = context.seen.rebuilding
+    if context.rebuild and not rebuilding:
         boundary = "there is no boundary: do not start reverse replication by hand"
-        return {**_of_each(site), "f": (site.rebuild, boundary)}
-    return {**_of_each(site), **(_rebuild_commands(site) if rebuilding else {})}
+        return {**_of_each(context), "f": (context.rebuild, boundary)}
+    return {**_of_each(context), **(_rebuild_commands(context) if rebuilding else {})}
 
 
-def _rebuild_commands(site: CommandContext) -> Mapping[str, tuple[str, ...]]:
+def _rebuild_commands(context: CommandContext) -> Mapping[str, tuple[str, ...]]:
     """Commands of a rebuild."""
-    offsets = connector_url(site.connect_back, site.reverse[0], "offsets")
-    start = start_of(site.seen)
+    offsets = connector_url(context.connect_back, context.reverse[0], "offsets")
+    start = start_of(context.seen)
     return {
         "f": (
             "do what is not done yet, in this order; export before you empty anything:",
-            f"drctl gap truncation {site.named} --scope full --export DIR",
-            f"empty the link's topics on {site.link.source}:"
+            f"drctl gap truncation {context.named} --scope full --export DIR",
+            f"empty the link's topics on {context.link.source}:"
             " kafka-topics.sh --delete --topic TOPIC",
             f"with the connector STOPPED: curl -s -X DELETE {offsets}",
-            *_one_way_only(site),
-            *(_not_yet(start) or _resumed(site)),
+            *_one_way_only(context),
+            *(_not_yet(start) or _resumed(context)),
         ),
         "g": (
             "while the connector is STOPPED, remove the filter on __drctl_provenance from its"
@@ -192,19 +194,23 @@ def _rebuild_commands(site: CommandContext) -> Mapping[str, tuple[str, ...]]:
     }
 
 
-def _of_each(site: CommandContext) -> Mapping[str, tuple[str, ...]]:
-    there, link, gap = f"drctl gap {site.named} --scope full", site.link, site.seen.gap.valid
-    if site.back is None:
+def _of_each(context: CommandContext) -> Mapping[str, tuple[str, ...]]:
+    there, link, gap = (
+        f"drctl gap {context.named} --scope full",
+        context.link,
+        context.seen.gap.valid,
+    )
+    if context.back is None:
         back = (
             f"add a link from {link.target} to {link.source} to drctl.yaml and run drctl gap on it"
         )
         switch = f"{back}; then drctl failover --mode planned on it"
     else:
-        back = f"drctl gap {option('--link', site.back)} --scope full"
-        switch = f"drctl failover {option('--link', site.back)} --mode planned"
+        back = f"drctl gap {option('--link', context.back)} --scope full"
+        switch = f"drctl failover {option('--link', context.back)} --mode planned"
     return {
-        "a": (*_before_closing(site), _deny(site)),
-        "b": _stop(site),
+        "a": (*_before_closing(context), _deny(context)),
+        "b": _stop(context),
         "c": (there,),
         "d": (there, "then read gap.html in its folder"),
         "e": (
@@ -212,7 +218,7 @@ def _of_each(site: CommandContext) -> Mapping[str, tuple[str, ...]]:
             "add --execute to run it",
             f"how to decide: {_RUNBOOK}, steps 7 and 8",
         ),
-        "f": _start(site, back),
+        "f": _start(context, back),
         "g": (
             "while the reverse connector is STOPPED, add to it"
             " transforms.NAME.type=org.apache.kafka.connect.transforms.Filter with a predicate"
@@ -220,21 +226,28 @@ def _of_each(site: CommandContext) -> Mapping[str, tuple[str, ...]]:
         ),
         "h": (back,),
         "i": (switch,),
-        "j": (*_again(site), *(put(site.connect, name, "resume") for name in site.forward)),
-        "k": (there, back, f"drctl offsets translate {site.named}"),
+        "j": (
+            *_again(context),
+            *(put(context.connect, name, "resume") for name in context.forward),
+        ),
+        "k": (there, back, f"drctl offsets translate {context.named}"),
     }
 
 
-def _start(site: CommandContext, back: str) -> tuple[str, ...]:
+def _start(context: CommandContext, back: str) -> tuple[str, ...]:
     """Commands that start reverse replication."""
-    start, source = start_of(site.seen), site.link.source
+    start, source = start_of(context.seen), context.link.source
     if start.twice:
         return (
-            *(put(site.connect_back, name, "stop") for name in site.reverse),
+            *(put(context.connect_back, name, "stop") for name in context.reverse),
             f"duplicates stay on {source}; to see them: {back}",
-            f"or empty {source} and refill it: {rebuild_command(site.link.name)}",
+            f"or empty {source} and refill it: {rebuild_command(context.link.name)}",
         )
-    return _not_yet(start) or (*_one_way_only(site), *_begin(site, start.body), *_resumed(site))
+    return _not_yet(start) or (
+        *_one_way_only(context),
+        *_begin(context, start.body),
+        *_resumed(context),
+    )
 
 
 def _not_yet(start: Start) -> tuple[str, ...]:
@@ -242,67 +255,67 @@ def _not_yet(start: Start) -> tuple[str, ...]:
     return (f"do not start reverse replication yet: {start.unsure}",) if start.unsure else ()
 
 
-def _resumed(site: CommandContext) -> tuple[str, ...]:
-    return tuple(put(site.connect_back, name, "resume") for name in site.reverse)
+def _resumed(context: CommandContext) -> tuple[str, ...]:
+    return tuple(put(context.connect_back, name, "resume") for name in context.reverse)
 
 
-def _begin(site: CommandContext, body: str) -> tuple[str, ...]:
+def _begin(context: CommandContext, body: str) -> tuple[str, ...]:
     if not body:
         return ("its offsets are at the boundary: only start it",)
     return (
         "with the connector STOPPED, set its offsets to the boundary:",
-        f"curl -s -X PATCH {connector_url(site.connect_back, site.reverse[0], 'offsets')}"
+        f"curl -s -X PATCH {connector_url(context.connect_back, context.reverse[0], 'offsets')}"
         f' -H "Content-Type: application/json" --data {quote_lines(body)}',
     )
 
 
-def _again(site: CommandContext) -> tuple[str, ...]:
+def _again(context: CommandContext) -> tuple[str, ...]:
     """Commands that check the offsets of the forward connector before it is resumed."""
-    name = site.forward[0]
+    name = context.forward[0]
     return (
         "with the connector STOPPED, check that its offsets are not before the switchover:",
         f"drctl connect offsets export {option('--connector', name)} --output-file offsets.json"
-        f" {site.named}",
+        f" {context.named}",
         f"if they are lower: correct that file and run"
-        f" drctl connect offsets apply --from offsets.json {site.named} --execute",
+        f" drctl connect offsets apply --from offsets.json {context.named} --execute",
     )
 
 
-def _stop(site: CommandContext) -> tuple[str, ...]:
-    replicator = site.link.settings.replicator
+def _stop(context: CommandContext) -> tuple[str, ...]:
+    replicator = context.link.settings.replicator
     if replicator.stop and not replicator.connect:
         return (command(replicator.stop),)
-    return tuple(put(site.connect, name, "stop") for name in site.forward)
+    return tuple(put(context.connect, name, "stop") for name in context.forward)
 
 
-def _one_way_only(site: CommandContext) -> tuple[str, ...]:
+def _one_way_only(context: CommandContext) -> tuple[str, ...]:
     """Commands that stop forward replication first: both at once would loop."""
-    if not site.seen.forward_runs:
+    if not context.seen.forward_runs:
         return ()
-    ends = f"{site.link.source} -> {site.link.target}"
+    ends = f"{context.link.source} -> {context.link.target}"
     return (
         f"first stop replication {ends}: with both directions running, records loop:",
-        *_stop(site),
+        *_stop(context),
     )
 
 
-def _before_closing(site: CommandContext) -> tuple[str, ...]:
+def _before_closing(context: CommandContext) -> tuple[str, ...]:
     """A warning not to fence a cluster that applications use."""
-    source, seen = site.link.source, site.seen
+    source, seen = context.link.source, context.seen
     if seen.endpoints_on_source:
         there = f"{listed(seen.endpoints_on_source)} leads to {source}"
-        return (f"only after clients are switched to {site.link.target} ({there} now):",)
-    if seen.home is None:
+        return (f"only after clients are switched to {context.link.target} ({there} now):",)
+    if seen.all_on_source is None:
         return (f"only if no application uses {source}, which cannot be checked here:",)
     return ()
 
 
-def _deny(site: CommandContext) -> str:
-    principals, seen = site.link.settings.fence.principals, site.seen.facts.on_source
+def _deny(context: CommandContext) -> str:
+    principals, seen = context.link.settings.fence.principals, context.seen.facts.on_source
     known = sorted(seen.topics) if isinstance(seen, Cluster) else ()
     who = " ".join(option("--deny-principal", each) for each in principals or ("User:APPLICATION",))
     topics = " ".join(option("--topic", each) for each in known or ("TOPIC",))
     return (
-        f'kafka-acls.sh --bootstrap-server "{variable(site.link.source)}"'
+        f'kafka-acls.sh --bootstrap-server "{variable(context.link.source)}"'
         f" --command-config admin.properties --add {who} --operation Write {topics}"
     )

@@ -20,7 +20,7 @@ from drctl.reconcile.progress import Key, Progress
 MOST = 1_000_000
 """How many offsets are searched for copies; a group that lags more is not moved."""
 
-Stands = Mapping[str, Positions | Unavailable]
+CommittedOffsets = Mapping[str, Positions | Unavailable]
 """Committed offsets of groups on the target."""
 
 
@@ -60,10 +60,12 @@ def last_copies(kept: Mapping[Key, Progress], source_id: str) -> dict[TopicParti
     return found
 
 
-def unread_from(last: Mapping[TopicPartition, int], stands: Stands) -> dict[TopicPartition, int]:
+def unread_from(
+    last: Mapping[TopicPartition, int], committed: CommittedOffsets
+) -> dict[TopicPartition, int]:
     """By partition, the lowest offset of a group that may not have read all copies in it."""
     found: dict[TopicPartition, int] = {}
-    for positions in stands.values():
+    for positions in committed.values():
         if isinstance(positions, Unavailable):
             continue
         for place, at in positions.items():
@@ -91,18 +93,18 @@ def find_copies(
     for place, records in in_chunks(
         reader, {place: range(at, last[place] + 1) for place, at in since.items()}
     ):
-        home = TopicPartition(source_topic(place.topic), place.partition)
+        source_place = TopicPartition(source_topic(place.topic), place.partition)
         found[place] += (
             Copy(record.offset, at)
             for record in records
-            if (at := original(record, source_id, home)) is not None
+            if (at := original(record, source_id, source_place)) is not None
         )
     return found
 
 
 def held_back(
     wanted: Iterable[Wanted],
-    stands: Stands,
+    committed: CommittedOffsets,
     copied: CopiedRecords,
     copy_of: Callable[[str], str | None] = lambda topic: topic,
 ) -> tuple[Wanted, ...]:
@@ -113,17 +115,17 @@ def held_back(
     """
     places = ((each, each.partition.topic, each.partition.partition) for each in wanted)
     return tuple(
-        _held_back(each, TopicPartition(copy_of(topic) or topic, number), stands, copied)
+        _held_back(each, TopicPartition(copy_of(topic) or topic, number), committed, copied)
         for each, topic, number in places
     )
 
 
 def _held_back(
-    each: Wanted, place: TopicPartition, stands: Stands, copied: CopiedRecords
+    each: Wanted, place: TopicPartition, committed: CommittedOffsets, copied: CopiedRecords
 ) -> Wanted:
     if each.to is None or place not in copied.last:
         return each
-    positions = stands.get(each.group, Unavailable("its offsets were not read"))
+    positions = committed.get(each.group, Unavailable("its offsets were not read"))
     if isinstance(positions, Unavailable):
         why = f"cannot tell whether it has read reconciled records: {positions.reason}"
         return replace(each, blocked=why)

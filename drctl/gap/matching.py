@@ -152,7 +152,7 @@ class _Unit:
     """A unit of comparison: a partition or the whole topic.
 
     Attributes:
-        homes: lowest target partition that holds a record, by digest.
+        lowest_partitions: lowest target partition that holds a record, by digest.
         missing: missing records; of equal records the last ones.
         first_replicated: smallest replicated offset of each source partition.
     """
@@ -160,7 +160,7 @@ class _Unit:
     unit: int | None
     on_source: dict[bytes, int] = field(default_factory=dict)
     on_target: dict[bytes, int] = field(default_factory=dict)
-    homes: dict[bytes, int] = field(default_factory=dict)
+    lowest_partitions: dict[bytes, int] = field(default_factory=dict)
     missing: list[Located] = field(default_factory=list)
     first_replicated: dict[int, int] = field(default_factory=dict)
 
@@ -275,7 +275,7 @@ class TopicMatcher:
         unit = _Unit(name)
         for partition, entry in self._places(Side.TARGET, name):
             unit.on_target[entry[6]] = unit.on_target.get(entry[6], 0) + 1
-            unit.homes.setdefault(entry[6], partition)
+            unit.lowest_partitions.setdefault(entry[6], partition)
         left = dict(unit.on_target)
         places = self._places(Side.SOURCE, name)
         if name is None:
@@ -294,10 +294,12 @@ class TopicMatcher:
         extra: dict[int, Extra] = {}
         for unit in self._units:
             for digest, here, there in unit.surplus():
-                home = unit.homes[digest]
-                known = extra.get(home, Extra())
+                lowest = unit.lowest_partitions[digest]
+                known = extra.get(lowest, Extra())
                 own, again = (0, there - here) if here else (there, 0)
-                extra[home] = Extra(known.only_on_target + own, known.duplicated_on_target + again)
+                extra[lowest] = Extra(
+                    known.only_on_target + own, known.duplicated_on_target + again
+                )
         return extra
 
     def _classified(self, unit: _Unit, elsewhere: set[bytes]) -> Iterator[Classified]:

@@ -222,10 +222,10 @@ def _judge(
     newer = record.key is not None and _newer_on_target(
         record, plan, matched, only_on_target, lambda r: r.key == record.key
     )
-    behind = newer
+    conflicting = newer
     if within is OrderScope.PARTITION:
-        behind = _newer_on_target(record, plan, matched, only_on_target, lambda r: True)
-    order = OrderVerdict.CONFLICTING if behind else OrderVerdict.SAFE
+        conflicting = _newer_on_target(record, plan, matched, only_on_target, lambda r: True)
+    order = OrderVerdict.CONFLICTING if conflicting else OrderVerdict.SAFE
     if record.key is None and within is OrderScope.KEY:
         order = OrderVerdict.UNKEYED
     if plan.compacted and newer:

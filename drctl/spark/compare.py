@@ -388,8 +388,8 @@ def with_order(
     rows = rows.join(F.broadcast(newest), ["topic", "partition"], "left").join(
         F.broadcast(youngest), ["topic", "unit"], "left"
     )
-    behind = _newer(plan, "newest", "youngest")
-    return rows.withColumn("order", F.when(behind, "conflicting").otherwise("safe"))
+    conflicting = _newer(plan, "newest", "youngest")
+    return rows.withColumn("order", F.when(conflicting, "conflicting").otherwise("safe"))
 
 
 def _newer(plan: ComparePlan, replicated: str, own: str) -> Column:

@@ -197,10 +197,10 @@ def checked_plan(
     Raises:
         Unreachable: the cluster did not respond.
     """
-    site = reader.cluster_reader(cluster)
+    cluster_reader = reader.cluster_reader(cluster)
     state = look(
         reader.groups(cluster),
-        site,
+        cluster_reader,
         lambda epochs: reader.elections(cluster).ends_before(epochs),
         wanted,
     )
@@ -208,7 +208,7 @@ def checked_plan(
         wanted,
         state,
         cluster=cluster,
-        cluster_id=site.cluster_id(),
+        cluster_id=cluster_reader.cluster_id(),
         origin=origin,
         made=datetime.now(UTC),
         overrides=overrides,

@@ -338,8 +338,8 @@ def _others(
             found.append(f"{group} {place}: {positions.reason}")
         elif positions.get(place) != position:
             now = positions.get(place)
-            stands = "has no committed offset" if now is None else f"is at offset {now.offset}"
-            found.append(f"{group} {place} {stands}")
+            found_at = "has no committed offset" if now is None else f"is at offset {now.offset}"
+            found.append(f"{group} {place} {found_at}")
     return tuple(found)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from drctl.elections.cluster_state import Kind as Election
-from drctl.elections.loss import lost_behind
+from drctl.elections.loss import lost_after
 from drctl.elections.planning import Aim, Precheck, plan_again
 from drctl.elections.results import Became, Outcome, observed
 from drctl.engine.kind import Description, Facts, Permanent, Readback, State, Trait
@@ -186,7 +186,7 @@ def _elected(intent: ElectIntent, found: Mapping[TopicPartition, Became]) -> tup
 
 
 def _lost(aim: Aim, each: Became) -> OffsetRange | None:
-    return None if each.cut is None or aim.clean else lost_behind(each.cut, aim.known_end)
+    return None if each.cut is None or aim.clean else lost_after(each.cut, aim.known_end)
 
 
 def _results(intent: ElectIntent, found: Mapping[TopicPartition, Became]) -> Iterator[str]:

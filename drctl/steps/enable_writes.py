@@ -189,10 +189,10 @@ def _refuse_if_moved(source: str, fenced: Mapping[str, int], reader: LinkReader)
     if not fenced:
         return
     try:
-        topics, site = reader.topics(), reader.cluster_reader(source)
-        there = site.overview().partitions
+        topics, cluster_reader = reader.topics(), reader.cluster_reader(source)
+        there = cluster_reader.overview().partitions
         places = [TopicPartition(t, number) for t in topics for number in there.get(t, ())]
-        offsets = site.offsets(places)
+        offsets = cluster_reader.offsets(places)
     except Unreachable:
         # A source that has died since it was fenced accepts no records.
         return

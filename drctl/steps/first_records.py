@@ -29,17 +29,17 @@ Firsts = Mapping[TopicPartition, Record]
 """By partition; partitions without a record are left out."""
 
 
-def first_records(site: ClusterReader, since: Offsets) -> Firsts:
+def first_records(cluster: ClusterReader, since: Offsets) -> Firsts:
     """The first record of each partition at or after its offset.
 
     Raises:
         Unreachable: a partition could not be read.
     """
-    return {place: found[0] for place, found in records_from(site, since, 1).items() if found}
+    return {place: found[0] for place, found in records_from(cluster, since, 1).items() if found}
 
 
 def first_new_records(
-    site: ClusterReader, since: Offsets, counts: Callable[[Record], bool] | None = None
+    cluster: ClusterReader, since: Offsets, counts: Callable[[Record], bool] | None = None
 ) -> Firsts:
     """The same, ignoring records that drctl copied.
 
@@ -57,14 +57,16 @@ def first_new_records(
             return found
         further = {}
         # Copies usually follow new records: one record is enough for nearly all partitions.
-        for place, records in records_from(site, waiting, _AT_ONCE_NEW if time else 1).items():
+        for place, records in records_from(cluster, waiting, _AT_ONCE_NEW if time else 1).items():
             new = next(filter(counts, records), None)
             if new is not None:
                 found[place] = new
             elif records:
                 further[place] = records[-1].offset + 1
         waiting = further
-    raise Unreachable(f"{next(iter(waiting))} of {site.name} holds too many other records to scan")
+    raise Unreachable(
+        f"{next(iter(waiting))} of {cluster.name} holds too many other records to scan"
+    )
 
 
 def is_copy(record: Record) -> bool:
@@ -91,7 +93,7 @@ def same_record(one: Record, other: Record, fields: Collection[str] = FIELDS) ->
 
 
 def records_from(
-    site: ClusterReader, since: Offsets, number: int
+    cluster: ClusterReader, since: Offsets, number: int
 ) -> Mapping[TopicPartition, tuple[Record, ...]]:
     """Up to `number` records of each partition, at or after its offset.
 
@@ -101,9 +103,9 @@ def records_from(
     if not since:
         return {}
     found: dict[TopicPartition, tuple[Record, ...]] = {}
-    for place, records in site.following(since, number).items():
+    for place, records in cluster.following(since, number).items():
         if isinstance(records, Unavailable):
-            raise Unreachable(f"{place} of {site.name} cannot be read: {records.reason}")
+            raise Unreachable(f"{place} of {cluster.name} cannot be read: {records.reason}")
         found[place] = records
     return found
 

@@ -99,11 +99,11 @@ class Preflight(Polling[PreflightSettings, PreflightFacts, PreflightFacts]):
         overrides = settings.overrides
         found = reader.findings(settings.mode)
         findings = [each for each in found if each.check not in settings.not_asked]
-        standing = blockers_among(findings, overrides, Mode(settings.mode))
-        if standing:
+        blocking = blockers_among(findings, overrides, Mode(settings.mode))
+        if blocking:
             raise Refused(
-                "; ".join(in_words(standing)),
-                "; ".join(dict.fromkeys(each.remedy for each in standing if each.remedy)),
+                "; ".join(in_words(blocking)),
+                "; ".join(dict.fromkeys(each.remedy for each in blocking if each.remedy)),
             )
         others = [each for each in findings if each.status is not Status.OK]
         warnings, unseen = group_by_cause(others)
@@ -281,17 +281,17 @@ def snapshot_of(wanted: SnapshotSettings, reader: LinkReader) -> StateSnapshot:
 def state_of(name: str, reader: LinkReader) -> ClusterSnapshot:
     """The state of a cluster, or why it did not respond."""
     try:
-        site = reader.cluster_reader(name)
-        identity = site.cluster_id()
+        cluster_reader = reader.cluster_reader(name)
+        identity = cluster_reader.cluster_id()
         carried = reader.link_groups(name)
         groups = reader.groups(name)
         described, committed = groups.described(carried), groups.committed(carried)
-        overview = site.overview().partitions
+        overview = cluster_reader.overview().partitions
         topics = sorted(
             {*reader.topics(), *map(reader.target_topic, reader.topics())} & overview.keys()
         )
         places = [TopicPartition(t, number) for t in topics for number in overview[t]]
-        offsets = site.offsets(places)
+        offsets = cluster_reader.offsets(places)
         shapes = reader.shapes(name).shapes(topics)
     except Unreachable as error:
         return ClusterSnapshot(error.message)

@@ -102,29 +102,31 @@ def alter(
     return ()
 
 
-def log_ends(site: ClusterReader, topics: Iterable[str]) -> Offsets:
+def log_ends(cluster: ClusterReader, topics: Iterable[str]) -> Offsets:
     """The end offsets of the topics' partitions; leaves out topics that do not exist.
 
     Raises:
         Unreachable: an offset could not be read.
     """
-    return {place: log.end for place, log in logs_of(site, topics).items()}
+    return {place: log.end for place, log in logs_of(cluster, topics).items()}
 
 
 def logs_of(
-    site: ClusterReader, topics: Iterable[str]
+    cluster: ClusterReader, topics: Iterable[str]
 ) -> Mapping[TopicPartition, PartitionOffsets]:
     """Start and end offsets; leaves out topics that do not exist.
 
     Raises:
         Unreachable: an offset could not be read.
     """
-    there = site.overview().partitions
+    there = cluster.overview().partitions
     places = [TopicPartition(name, n) for name in topics for n in there.get(name, ())]
     found = {}
-    for place, log in site.offsets(places).items() if places else ():
+    for place, log in cluster.offsets(places).items() if places else ():
         if isinstance(log, Unavailable):
-            raise Unreachable(f"the end offset of {place} of {site.name} is unknown: {log.reason}")
+            raise Unreachable(
+                f"the end offset of {place} of {cluster.name} is unknown: {log.reason}"
+            )
         found[place] = log
     return found
 

@@ -79,13 +79,13 @@ def open_transactions(cluster: str, reader: LinkReader) -> Mapping[str, int]:
     Raises:
         Unreachable: the cluster did not respond.
     """
-    site = reader.cluster_reader(cluster)
-    there = site.overview().partitions
+    cluster_reader = reader.cluster_reader(cluster)
+    there = cluster_reader.overview().partitions
     topics = sorted({reader.target_topic(topic) for topic in reader.topics()})
     places = [TopicPartition(topic, n) for topic in topics for n in there.get(topic, ())]
     return {
         str(place): log.last_stable
-        for place, log in site.offsets(places).items()
+        for place, log in cluster_reader.offsets(places).items()
         if not isinstance(log, Unavailable) and log.last_stable < log.end
     }
 

@@ -205,8 +205,8 @@ class TemporaryWantedRows:
         codes = bytes(_CODES[order] for order in orders)
         numbers = [array("q", each).tobytes() for each in (offsets, times, sizes)]
         part = marshal.dumps((*numbers, keys, codes))
-        behind = offsets[0] > drawer.last and all(map(lt, offsets, offsets[1:]))
-        drawer.ascending = drawer.ascending and behind
+        later = offsets[0] > drawer.last and all(map(lt, offsets, offsets[1:]))
+        drawer.ascending = drawer.ascending and later
         drawer.last = max(drawer.last, *offsets)
         drawer.parts.append((self._file.seek(0, 2), len(part)))
         self._file.write(part)

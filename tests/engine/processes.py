@@ -198,8 +198,8 @@ class Sight:
     def search_before_rebuild(self) -> Search:
         return self.pair.search_before_rebuild()
 
-    def reconciliation(self, wish: ReconcileRequest) -> Reconciliation:
-        return self.pair.reconciliation(self.target, wish.result)
+    def reconciliation(self, request: ReconcileRequest) -> Reconciliation:
+        return self.pair.reconciliation(self.target, request.result)
 
     def outstanding(self) -> Sequence[OutstandingAction]:
         self.pair.trace.look("journals")
@@ -305,8 +305,8 @@ class Grip:
     def reversed(self) -> "Grip":
         return Grip(self.pair, self.target, self.source, self.memory)
 
-    def reconcile(self, wish: ReconcileRequest) -> None:
-        self.pair.reconcile(self.target, wish.result)
+    def reconcile(self, request: ReconcileRequest) -> None:
+        self.pair.reconcile(self.target, request.result)
 
     def _make(self, name: str, group: str) -> Unavailable | None:
         def put() -> None:

@@ -69,12 +69,12 @@ class Returned(Around):
         ends, boundaries = {PLACE: len(HOME)}, {PLACE: BOUNDARY}
         return Search("gap/main-1", len(TAIL), len(TAIL), 0, 0, ends, boundaries)
 
-    def reconciliation(self, wish: Json) -> Reconciliation:
+    def reconciliation(self, request: Json) -> Reconciliation:
         self.fall("look at decisions")
         copied = sum(key in TAIL for key in self.keys("secondary"))
         return Reconciliation(len(TAIL) - copied, done={"copy": copied})
 
-    def reconcile(self, wish: Json) -> None:
+    def reconcile(self, request: Json) -> None:
         for key in TAIL:
             if key in self.keys("secondary"):
                 continue  # its progress is in the same transaction as the record

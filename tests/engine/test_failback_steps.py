@@ -119,10 +119,10 @@ class Around:
     def stop(self, name: str) -> None:
         self.states[name] = "STOPPED"
 
-    def reconciliation(self, wish: Json) -> Reconciliation:
+    def reconciliation(self, request: Json) -> Reconciliation:
         return self.stands
 
-    def reconcile(self, wish: Json) -> None:
+    def reconcile(self, request: Json) -> None:
         self.reconciled += 1
 
     def proof(self) -> Missing:

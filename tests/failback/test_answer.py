@@ -114,7 +114,7 @@ def test_with_unknown_clients_nothing_is_to_be_stopped() -> None:
 
 
 def test_a_completed_failback_is_reported() -> None:
-    run = JournaledRun("20261122-main", "failback", "done", home=True)
+    run = JournaledRun("20261122-main", "failback", "done", switched_back=True)
     found = judged(at_home(), journal=(run,))
     assert OrderDocument.of(found).to_json()["state"] == "completed"
     assert "the failback is complete (run 20261122-main)" in drawn(found)

@@ -123,7 +123,7 @@ def test_a_user_supplied_command_reports_that_replication_runs_after_the_failbac
     assert (states(stopped), stopped.next) == ("DDDDDDDDDNU", "j")
 
 
-LED_BACK = JournaledRun("20261122-main", "failback", "done", home=True)
+LED_BACK = JournaledRun("20261122-main", "failback", "done", switched_back=True)
 LED_AWAY = JournaledRun("r2", "failover-planned", "done", left=datetime(2026, 11, 23, tzinfo=UTC))
 
 

@@ -26,7 +26,7 @@ from tests.failback.failback_orders import (
 
 def chosen(**changed: object) -> tuple[ResultStatus, str]:
     found = choose(replace(in_order_to_d(), **changed))  # type: ignore[arg-type]
-    return found.standing, found.why
+    return found.status, found.why
 
 
 def test_a_current_result_is_valid() -> None:
@@ -168,6 +168,6 @@ def test_a_result_of_other_clusters_proves_no_writes() -> None:
     grown = Cluster(PRIMARY.identity, {PLACE: OffsetRange(0, LOST_END + 5)})
     fenced = JournaledRun("r1", "failback", "stopped", fenced=gap().started - timedelta(minutes=1))
     moved = choose(replace(in_order_to_d(), on_source=grown, journal=(fenced,)))
-    assert (moved.standing, moved.written_to) == (ResultStatus.STALE, True)
+    assert (moved.status, moved.written_to) == (ResultStatus.STALE, True)
     other = choose(replace(in_order_to_d(), on_source=replace(grown, identity="another")))
-    assert (other.standing, other.written_to) == (ResultStatus.STALE, False)
+    assert (other.status, other.written_to) == (ResultStatus.STALE, False)

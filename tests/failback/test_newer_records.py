@@ -53,10 +53,10 @@ def stand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         monkeypatch.setattr(
             "drctl.reconcile.cluster_state.look", lambda *_given: world.reader(**topic)
         )
-        wish = ReconcileRequest(
+        request = ReconcileRequest(
             folder=str(tmp_path), policy=policy, topics=(), conflicting="refuse", result="g1"
         )
-        return failback.reconciliation(config, config.link("main"), wish)
+        return failback.reconciliation(config, config.link("main"), request)
 
     return stands
 

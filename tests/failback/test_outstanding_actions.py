@@ -131,7 +131,7 @@ def test_an_abandoned_run_hides_no_other() -> None:
 
 def test_a_damaged_run_may_have_changed_something() -> None:
     """It may have moved clients: drctl does not say that none moved, or that all returned."""
-    home = JournaledRun("r1", "failback", "done", home=True)
+    home = JournaledRun("r1", "failback", "done", switched_back=True)
     damaged = JournaledRun("r2", "unknown", DAMAGED)
 
     def facts(*journal: JournaledRun) -> Facts:

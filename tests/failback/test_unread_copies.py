@@ -4,9 +4,9 @@ import pytest
 
 from drctl.failback.observers import copies
 from drctl.failback.unread_copies import (
+    CommittedOffsets,
     CopiedRecords,
     Copy,
-    Stands,
     find_copies,
     held_back,
     last_copies,
@@ -28,9 +28,9 @@ BROUGHT = CopiedRecords({PLACE: 25}, COPIES)
 
 
 def moved(at: int, to: int) -> Wanted:
-    stands = {"app": {PLACE: Committed(at)}}
+    committed = {"app": {PLACE: Committed(at)}}
     wanted = Wanted("app", PLACE, Committed(to), Bounds(0, 0))
-    (found,) = held_back([wanted], stands, BROUGHT)
+    (found,) = held_back([wanted], committed, BROUGHT)
     return found
 
 
@@ -54,23 +54,23 @@ def test_a_group_reads_again_rather_than_skip(
 
 def test_a_group_that_lags_too_far_is_not_moved() -> None:
     wanted = Wanted("app", PLACE, Committed(3), Bounds(0, 0))
-    stands = {"app": {PLACE: Committed(3)}}
-    (found,) = held_back([wanted], stands, CopiedRecords({PLACE: 25}, {}, frozenset({PLACE})))
+    committed = {"app": {PLACE: Committed(3)}}
+    (found,) = held_back([wanted], committed, CopiedRecords({PLACE: 25}, {}, frozenset({PLACE})))
     assert "reconciled" in found.blocked
 
 
 def test_offsets_without_a_translation_stay() -> None:
     rows = (Wanted("app", PLACE, None, blocked="no evidence"), Wanted("none", PLACE, Committed(30)))
-    stands: Stands = {"app": {PLACE: Committed(3)}, "none": {}}
-    assert held_back(rows, stands, BROUGHT) == rows
+    committed: CommittedOffsets = {"app": {PLACE: Committed(3)}, "none": {}}
+    assert held_back(rows, committed, BROUGHT) == rows
 
 
 def test_a_group_with_unknown_progress_is_not_moved() -> None:
     """It might skip the originals; without reconciled records there is nothing to skip."""
     other = TopicPartition("orders", 1)
     rows = [Wanted("dark", place, Committed(30), Bounds(0, 0)) for place in (PLACE, other)]
-    stands: Stands = {"dark": Unavailable("its coordinator is silent")}
-    found, elsewhere = held_back(rows, stands, BROUGHT)
+    committed: CommittedOffsets = {"dark": Unavailable("its coordinator is silent")}
+    found, elsewhere = held_back(rows, committed, BROUGHT)
     assert found.blocked.endswith("reconciled records: its coordinator is silent")
     assert elsewhere == rows[1]
     assert held_back(rows[:1], {}, BROUGHT)[0].blocked
@@ -95,13 +95,13 @@ def test_only_copies_of_this_cluster_count() -> None:
 
 
 def test_no_search_if_all_groups_have_read_all_copies() -> None:
-    stands: Stands = {
+    committed: CommittedOffsets = {
         "a": {PLACE: Committed(22)},
         "b": {PLACE: Committed(21)},
         "c": Unavailable("gone"),
     }
-    assert unread_from({PLACE: 21}, stands) == {PLACE: 21}
-    assert unread_from({PLACE: 20}, stands) == {}
+    assert unread_from({PLACE: 21}, committed) == {PLACE: 21}
+    assert unread_from({PLACE: 20}, committed) == {}
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 50_000])

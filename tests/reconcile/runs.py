@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from drctl.app.reconcile import Opened, ReconcileOptions, ResultReader, ResultWriter, wish_of
+from drctl.app.reconcile import Opened, ReconcileOptions, ResultReader, ResultWriter, settings_of
 from drctl.model.gap import OrderVerdict
 from drctl.model.plan import Plan
 from drctl.model.topology import PartitionOffsets, TopicPartition
@@ -90,7 +90,7 @@ class Site:
     def plan(self) -> Plan:
         """Return the plan of `drctl reconcile`."""
         found = self.opened()
-        return reconcile_plan(LINK, found.plan, wish_of(found))
+        return reconcile_plan(LINK, found.plan, settings_of(found))
 
 
 @contextmanager

@@ -88,7 +88,7 @@ class _Count:
     """How far back the new records of a partition are counted.
 
     Attributes:
-        home: the source partition.
+        source_partition: the source partition.
         at: offset of the last counted record; all later ones are counted.
         start: log start offset at that time.
         left: how many are not counted yet.
@@ -96,7 +96,7 @@ class _Count:
     """
 
     copy: TopicPartition
-    home: TopicPartition
+    source_partition: TopicPartition
     at: int
     start: int
     left: int
@@ -134,8 +134,12 @@ def _count(waiting: Mapping[TopicPartition, _Count], reader: ClusterReader, orig
     found: Counter[TopicPartition] = Counter()
     last = {p: deque[int](maxlen=e.left) for p, e in waiting.items() if e.step > e.left}
     for place, records in in_chunks(reader, {p: each.wanted for p, each in waiting.items()}):
-        home = waiting[place].home
-        new = [record.offset for record in records if original(record, origin, home) is None]
+        source_partition = waiting[place].source_partition
+        new = [
+            record.offset
+            for record in records
+            if original(record, origin, source_partition) is None
+        ]
         found[place] += len(new)
         if place in last:
             last[place].extend(new)

@@ -103,13 +103,13 @@ def observe_copies(
     found: dict[TopicPartition, set[int]] = defaultdict(set)
     others: Counter[TopicPartition] = Counter()
     for place, records in in_chunks(reader, wanted):
-        home = (source_partitions or {}).get(place, place)
+        source_place = (source_partitions or {}).get(place, place)
         for record in records:
-            first = original(record, origin, home)
+            first = original(record, origin, source_place)
             if first is None:
                 others[place] += 1
             else:
-                found[home].add(first)
+                found[source_place].add(first)
     return Copies({p: frozenset(offsets) for p, offsets in found.items()}, others, whole)
 
 
@@ -139,11 +139,11 @@ def observe_pending(
     return observe_copies(since, target, reader, origin, source_partitions=source_partitions)
 
 
-def original(record: Record, origin: str, home: TopicPartition) -> int | None:
+def original(record: Record, origin: str, source_place: TopicPartition) -> int | None:
     """The offset of its original; None if it is not a copy from that cluster.
 
     Args:
-        home: the corresponding partition on that cluster.
+        source_place: the corresponding partition on that cluster.
     """
     for name, value in record.headers:
         if name == provenance.HEADER:
@@ -151,7 +151,7 @@ def original(record: Record, origin: str, home: TopicPartition) -> int | None:
                 where = provenance.decode(value)
             except Undecodable:
                 continue
-            if where[:3] == (origin, *home):
+            if where[:3] == (origin, *source_place):
                 return where.offset
     return None
 
@@ -179,8 +179,10 @@ def forwarded_headers(
     wanted = {p: range(at, log.end) for p, at, log in logs if isinstance(log, OffsetRange)}
     found: dict[TopicPartition, int] = {}
     for place, records in in_chunks(reader, wanted):
-        home = source_partitions.get(place, place)
-        strange = (r.offset for r in records if is_copy(r) and original(r, origin, home) is None)
+        source_place = source_partitions.get(place, place)
+        strange = (
+            r.offset for r in records if is_copy(r) and original(r, origin, source_place) is None
+        )
         first = next(strange, None)
         if first is not None:
             found.setdefault(place, first)

@@ -82,46 +82,46 @@ def observe_journal(reader: JournalReader, source: str, link: str = "") -> tuple
         Unknown: the journal cannot be read.
     """
     found: list[JournaledRun] = []
-    home = moved = False
+    switched_back = moved = False
     for number, run in enumerate(reader.runs()):
         if number >= _RUNS and moved:
             break
-        for each in _run(reader, run, source, home, link):
-            home = home or each.home
-            moved = moved or bool(each.home or each.left)
+        for each in _run(reader, run, source, switched_back, link):
+            switched_back = switched_back or each.switched_back
+            moved = moved or bool(each.switched_back or each.left)
             if number < _RUNS or moved or each.damaged:
                 found.append(each)
     return tuple(found)
 
 
 def _run(
-    reader: JournalReader, run: str, source: str, home: bool, link: str
+    reader: JournalReader, run: str, source: str, switched_back: bool, link: str
 ) -> Iterator[JournaledRun]:
     try:
         for state in run_states_of(reader, run):
             if link in ("", state.plan.link):
                 with decoding(run):
-                    found = _journaled(state, source, home)
+                    found = _journaled(state, source, switched_back)
                 yield found
     except DamagedJournal as wrong:
         if link:
             return
-        unknown = () if home else (f"its changes are unknown: {wrong.message}",)
+        unknown = () if switched_back else (f"its changes are unknown: {wrong.message}",)
         yield JournaledRun(run, "unknown", DAMAGED, unknown)
 
 
-def _journaled(state: RunState, source: str, home: bool) -> JournaledRun:
+def _journaled(state: RunState, source: str, switched_back: bool) -> JournaledRun:
     failing_back = is_failback(state.plan.steps)
     completed = failing_back and state.status == Status.DONE
     return JournaledRun(
         state.run,
         state.plan.name,
         state.status or "not ended",
-        () if home else tuple(state.outstanding.values()),
+        () if switched_back else tuple(state.outstanding.values()),
         completed,
         failing_back and not state.status,
         state.began if not failing_back and _opened(state) else None,
-        None if home or completed else _fenced(state, source),
+        None if switched_back or completed else _fenced(state, source),
     )
 
 
