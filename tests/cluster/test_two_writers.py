@@ -23,6 +23,11 @@ def test_each_direction_is_compared_and_reconciled_by_itself(sites: TwoWriters) 
     sites.both_sites_hold(east | west)
     for link in (sites.link, sites.west):
         assert sites.gap(link, 0)["unreplicated"] == 0
+    plan = sites.json("failback", "--policy", "copy", code=3)
+    judged = {each["check"]: each["status"] for each in plan["findings"]}
+    assert judged["clients-on-source"] == "fail"
+    assert judged["order-between-sites"] == "warn"
+    assert not {"source-lost", "reverse-replication", "replication-loops"} & judged.keys()
     sites.connectors.stop(sites.there, sites.back)
     east |= sites.wrote("tail", TAIL, sites.primary)
     west |= sites.wrote("new", NEW, sites.secondary)

@@ -148,6 +148,19 @@ def test_the_report_says_where_applications_can_write() -> None:
     assert writes_state(early) == f"applications can write to {SECONDARY} as before"
 
 
+def test_source_connectors_return_with_the_clients() -> None:
+    """Their position is read once they have stopped on the surviving cluster."""
+    seen = replace(SEEN_BOTH, source_connectors={"shop": "shop"})
+    plan = failback(replace(reverse_inputs(seen, (BACK,)), policy="copy"))
+    given = Case(plan, both_write)
+    for number in ends(given)[::7]:
+        pair = run(given, number).pair
+        states = [pair.sources[name].connectors["shop"].state for name in (PRIMARY, SECONDARY)]
+        assert states == [RUNNING, STOPPED], number
+        assert pair.sources[PRIMARY].kept["shop"].offset == {"lsn": 7}, number
+        assert_failed_back(pair)
+
+
 def test_people_start_replication_where_the_comparisons_ended() -> None:
     ran = run(BY_PEOPLE)
     assert ran.outcome.status is Status.DONE
