@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from drctl.config.link import Link
     from drctl.config.schema import ClusterConfig
     from drctl.drill.cleaning import Ports, Scratch
+    from drctl.drill.takeovers import SourceConnectors
     from drctl.engine.ports import ProbeWriter
     from drctl.kafka.drill import DrillReader, DrillWriter
     from drctl.model.fencing import AclWriter
@@ -92,6 +93,23 @@ def target_applications(link: "Link", scratch: "Scratch") -> "tuple[DrillWriter,
     properties = adapters.revealed(link.target_config)
     place = (link.target, properties, link.target_topic(scratch.topic))
     return DrillWriter(*place, TARGET), DrillReader(*place, scratch.group)
+
+
+def source_connectors(link: "Link") -> "SourceConnectors":
+    """The link's source connectors: those that move with the applications, then the replicator's.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.connect.client import ConnectWriter
+    from drctl.drill.takeovers import SourceConnectors
+
+    replicator, moving = link.settings.replicator, link.settings.source_connectors
+    named = [(moving.source, moving.names)] if moving else []
+    places = [(adapters.open_connect(ConnectWriter, given), names) for given, names in named]
+    if name := replicator.connectors.source:
+        places.append((adapters.open_connect(ConnectWriter, replicator), (name,)))
+    return SourceConnectors([(client, names) for client, names in places if client])
 
 
 def records_on_target(link: "Link", scratch: "Scratch") -> Mapping[str, int]:

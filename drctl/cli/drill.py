@@ -169,6 +169,8 @@ def drill(given: Drill) -> int:
     ):
         principals, clock = _principals(link, scratch, source), StoppableClock()
         stage = Stage(config, link, scratch, wanted, principals, clock, source, target, fault)
+        if fault is not None and fault.fault.hits_connectors:
+            drill_adapters.source_connectors(link).require_running()
         left = drill_stage.leftovers(config, source, target, everything=False)
         for line in drill_stage.kept_lines(left.spared):
             console().note(line)
@@ -304,6 +306,7 @@ def _result(stage: Stage, ending: Ending, given: Drill, seconds: float) -> Resul
         ending.measures,
         _step_times(stage.state),
         stage.left_out,
+        stage.takeovers,
         tuple(ending.deleted),
         tuple(ending.left),
         ending.compared,

@@ -28,6 +28,7 @@ from drctl.drill.clients import Applications, Conducted, Logs
 from drctl.drill.inventory import Compared, Inventory, compared, connect_holding, holding
 from drctl.drill.planning import LeftOut, Rehearsal, narrowed, overrides, rehearsal
 from drctl.drill.result import Past, Verdict, read
+from drctl.drill.takeovers import Takeover, TaskId
 from drctl.engine.executing import Execution
 from drctl.engine.kind import Outcome, Status
 from drctl.engine.ports import LinkWriter
@@ -94,6 +95,7 @@ class Stage:
         state: of the engine's part; None until it began.
         left_out: steps of a real failover that the drill skips.
         journal: where the engine's part is written down; empty until it began.
+        takeovers: tasks of source connectors that the fault disrupted.
     """
 
     config: "Config"
@@ -109,6 +111,7 @@ class Stage:
     outcome: Outcome | None = field(default=None, init=False)
     left_out: tuple[LeftOut, ...] = field(default=(), init=False)
     journal: str = field(default="", init=False)
+    takeovers: tuple[Takeover, ...] = field(default=(), init=False)
     _until: float = field(default=0.0, init=False)
 
     @property
@@ -168,7 +171,7 @@ class Stage:
             self._set_up(applications)
             if self.fault is not None:
                 console().progress(f"injecting {self.fault.fault.value}")
-                self.fault.strike()
+                self._strike(self.fault)
             self._fail_over(applications)
             return self._logs(applications)
         finally:
@@ -195,6 +198,35 @@ class Stage:
         self._wait(
             lambda: self.clock.monotonic() - began >= self.wanted.work_s, "end of the warm-up"
         )
+
+    def _strike(self, fault: "Injected") -> None:
+        """Inject the fault; wait until the tasks of source connectors that it ended run again."""
+        if not fault.fault.hits_connectors:
+            fault.strike()
+            return
+        connectors = drill_adapters.source_connectors(self.link)
+        connectors.require_running()
+        tasks, gone = connectors.running(), ""
+        if not tasks:
+            raise Stopped("the source connectors have no task", "drctl connect status")
+        began = self.clock.monotonic()
+        if fault.fault is Fault.RESTART_TASKS:
+            connectors.restart()
+        else:
+            gone = next(iter(tasks.values()))
+            fault.strike(gone)
+            tasks = {task: worker for task, worker in tasks.items() if worker == gone}
+        again: dict[TaskId, Takeover] = {}
+
+        def all_again() -> bool:
+            seconds = round(self.clock.monotonic() - began, 3)
+            for task, worker in connectors.running().items():
+                if task in tasks and task not in again and worker != gone:
+                    again[task] = Takeover(*task, tasks[task], worker, seconds)
+            return len(again) == len(tasks)
+
+        self._wait(all_again, "see the tasks of source connectors run again")
+        self.takeovers = tuple(again[task] for task in sorted(again))
 
     def _copied(self, topic: str) -> int:
         """The number of replicated records."""
@@ -279,11 +311,18 @@ class Fault(StrEnum):
     KILL_SOURCE = "kill-source"
     PAUSE_SOURCE = "pause-source"
     STOP_CONNECT = "stop-connect"
+    RESTART_TASKS = "restart-tasks"
+    KILL_WORKER = "kill-worker"
 
     @property
     def loses_source(self) -> bool:
         """Whether the failover that follows is an unplanned one."""
-        return self is not Fault.STOP_CONNECT
+        return self in (Fault.KILL_SOURCE, Fault.PAUSE_SOURCE)
+
+    @property
+    def hits_connectors(self) -> bool:
+        """Whether it ends tasks of source connectors, which then run again."""
+        return self in (Fault.RESTART_TASKS, Fault.KILL_WORKER)
 
 
 # The lab command for each fault, and the one that reverts it.
@@ -291,6 +330,7 @@ _COMMANDS = {
     Fault.KILL_SOURCE: ("kill", "start"),
     Fault.PAUSE_SOURCE: ("freeze", "unfreeze"),
     Fault.STOP_CONNECT: ("kill", "start"),
+    Fault.KILL_WORKER: ("kill", "start"),
 }
 
 
@@ -307,13 +347,22 @@ class Injected:
     part: str
     folder: str
 
-    def strike(self) -> None:
+    def strike(self, worker: str = "") -> None:
         """Inject the fault.
+
+        Args:
+            worker: host and port of the Connect worker to hit.
 
         Raises:
             Stopped: it failed.
         """
-        self._call(_COMMANDS[self.fault][0])
+        part = self.part
+        if worker:
+            components = _status(self.folder).get("components", ())
+            part = next((str(c["name"]) for c in components if c["address"] == worker), "")
+            if not part:
+                raise Stopped(f"the lab has no Connect worker {worker}", "drctl lab status")
+        self._call(_COMMANDS[self.fault][0], part)
 
     @property
     def description(self) -> str:
@@ -326,11 +375,13 @@ class Injected:
         Raises:
             Stopped: it failed.
         """
+        if self.fault is Fault.RESTART_TASKS:
+            return
         states = self._states()
         # Nothing to revert: the lab is gone, or the suspended process is dead.
         if not states or (self.fault is Fault.PAUSE_SOURCE and _HANGS not in states):
             return
-        self._call(_COMMANDS[self.fault][1])
+        self._call(_COMMANDS[self.fault][1], self.part)
         until = time.monotonic() + _ANSWER_S
         while set(self._states()) != {_ANSWERS}:
             if time.monotonic() >= until:
@@ -364,13 +415,12 @@ class Injected:
             if self.part in (each["name"], str(each["name"]).rpartition("-")[0])
         )
 
-    def _call(self, command: str) -> None:
-        ended = _lab(command, self.part, folder=self.folder)
+    def _call(self, command: str, part: str) -> None:
+        ended = _lab(command, part, folder=self.folder)
         # Exit code 1: a part of the lab does not answer, as intended.
         if ended.returncode not in (0, 1):
             raise Stopped(
-                f"drctl lab {command} {self.part} failed (exit code {ended.returncode}):"
-                f" {_said(ended)}",
+                f"drctl lab {command} {part} failed (exit code {ended.returncode}): {_said(ended)}",
                 "drctl lab status",
             )
 
@@ -397,6 +447,12 @@ def injected(fault: Fault, link: "Link", folder: Path | None) -> Injected:
             "drctl lab up && drctl lab env; for a lab in another folder, add --lab DIR",
         )
     source = parts[0] or ""
+    workers = [c for c in known["components"] if str(c["name"]).startswith(_CONNECT)]
+    if fault is Fault.KILL_WORKER and len(workers) < 2:
+        raise Refused(
+            "the lab has one Connect worker: no other can take over its tasks",
+            "start a lab with two: drctl lab up --workers 2 --dir DIR",
+        )
     return Injected(fault, source if fault.loses_source else _CONNECT, place)
 
 

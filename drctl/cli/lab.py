@@ -175,6 +175,9 @@ def up(
     brokers: Annotated[
         int | None, typer.Option(metavar="N", help="Brokers per cluster: 1 or 3.", show_default="1")
     ] = None,
+    workers: Annotated[
+        int | None, typer.Option(metavar="N", help="Connect workers: 1, 2 or 3.", show_default="1")
+    ] = None,
     racks: Annotated[
         bool | None, typer.Option("--racks", help="Put each broker into a rack of its own.")
     ] = None,
@@ -230,6 +233,7 @@ def up(
     lab = _lab(dir, ivy_settings)
     given = {
         "brokers": brokers,
+        "workers": workers,
         "racks": racks,
         "kafka": kafka,
         "secondary_kafka": secondary_kafka,

@@ -480,6 +480,14 @@ class ConnectWriter(ConnectReader):
             "POST", f"{path_of(name)}/restart?includeTasks=true&onlyFailed=true", acknowledged
         )
 
+    def restart_task(self, name: str, number: int) -> None:
+        """Restart one task, whatever its state.
+
+        Raises:
+            NoSuchConnector: no connector has this name, or it has no such task.
+        """
+        self._call("POST", f"{path_of(name)}/tasks/{number}/restart", acknowledged)
+
     def create_stopped(self, name: str, config: Mapping[str, str]) -> None:
         """Create the connector in state STOPPED (Kafka 3.7 and later).
 

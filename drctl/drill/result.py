@@ -12,6 +12,7 @@ from drctl.drill.cleaning import Scratch
 from drctl.drill.clients import Logs
 from drctl.drill.inventory import Compared
 from drctl.drill.planning import LeftOut
+from drctl.drill.takeovers import Takeover
 from drctl.model.document import HIDDEN, Count, Name, Seconds
 from drctl.model.errors import ExitCode
 from drctl.model.strict_json import read_json
@@ -305,6 +306,7 @@ class Result:
         unanswered: whether it ended early because something did not answer.
         measures: None if it ended before measuring.
         steps: steps of the run; empty if it did not start.
+        takeovers: tasks of source connectors that the fault disrupted.
         deleted: deleted resources of the drill.
         left: resources that remain, or may remain.
         compared: all other resources before and after; None if that could not be checked.
@@ -328,6 +330,7 @@ class Result:
     measures: Measures | None = None
     steps: tuple[StepTime, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
+    takeovers: tuple[Takeover, ...] = ()
     deleted: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
     compared: Compared | None = None

@@ -10,11 +10,11 @@ from drctl.artifacts.jars import resolve
 from drctl.artifacts.java import class_archive, find_java, keep
 from drctl.lab.cluster import runs_broker
 from drctl.lab.lab import Lab, Progress
-from drctl.lab.parts import CONNECT
 from drctl.lab.processes import end_processes, lab_mark, marked_processes, recorded_classes
 from drctl.lab.settings import LabSettings
 from drctl.lab.starting import free_port_base
 from drctl.lab.waiting import Patience
+from drctl.lab.worker import CONNECT
 
 _KINDS = {"kafka": "primary-1", "connect": CONNECT}
 _HEAP_MB = 384

@@ -47,7 +47,7 @@ links:
     groups: {json.dumps(list(groups))}  # consumer groups whose offsets matter
     replicator:
       kind: mirrormaker2      # mirrormaker2 | confluent-replicator | offset-preserving | none
-      connect: {parts.worker.url}
+      connect: {_urls(parts)}
 {indent(_connectors(parts.directions[0]) + _reverse(parts, reverse), "      ")}
     fence:                    # how applications are blocked from writing to the source
       method: acl             # acl | command | none
@@ -137,6 +137,12 @@ def _cluster(cluster: LabCluster) -> str:
     return f"{cluster.name}:\n  bootstrap: {bootstrap}\n  properties:  # any of librdkafka\n{lines}"
 
 
+def _urls(parts: Parts) -> str:
+    """The URLs of the Connect workers, as in drctl.yaml."""
+    urls = [worker.url for worker in parts.workers]
+    return json.dumps(urls) if len(urls) > 1 else urls[0]
+
+
 def _connectors(direction: Direction) -> str:
     names = ", ".join(f"{kind}: {name}" for kind, name in direction.names.items())
     return f"connectors: {{{names}}}\nrename: {direction.rename}  # topic name on the target"
@@ -153,9 +159,9 @@ def _endpoint(file: str | None) -> str:
 
 def _reverse(parts: Parts, connector: str | None) -> str:
     if len(parts.directions) > 1:
-        inner = f"connect: {parts.worker.url}\n{_connectors(parts.directions[1])}"
+        inner = f"connect: {_urls(parts)}\n{_connectors(parts.directions[1])}"
     elif connector:
-        inner = f"connect: {parts.worker.url}\nconnectors: {{source: {connector}}}"
+        inner = f"connect: {_urls(parts)}\nconnectors: {{source: {connector}}}"
     else:
         return ""
     return f"\nreverse:                # replication for failback\n{indent(inner, '  ')}"

@@ -10,8 +10,6 @@ from drctl.lab.settings import CLUSTERS, LabSettings
 from drctl.lab.worker import Worker
 from drctl.model.errors import UsageError
 
-CONNECT = "connect"
-
 
 @dataclass(frozen=True, slots=True)
 class Parts:
@@ -31,8 +29,14 @@ class Parts:
 
     @property
     def worker(self) -> Worker:
-        """The Connect worker."""
-        return Worker(self.root, self.settings)
+        """The first Connect worker."""
+        return self.workers[0]
+
+    @property
+    def workers(self) -> tuple[Worker, ...]:
+        """All Connect workers."""
+        numbers = range(1, self.settings.workers + 1)
+        return tuple(Worker(self.root, self.settings, number) for number in numbers)
 
     @property
     def directions(self) -> tuple[Direction, ...]:
@@ -47,7 +51,7 @@ class Parts:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all processes: `primary-1`, ..., `connect`."""
-        return (*(broker.name for broker in self.brokers), CONNECT)
+        return (*(each.name for each in self.brokers), *(each.name for each in self.workers))
 
     def named(self, name: str) -> tuple[str, ...]:
         """Resolve `primary`, `secondary`, `connect` or a node to process names.
@@ -65,11 +69,16 @@ class Parts:
 
     def part(self, name: str) -> Part:
         """The process of this name."""
-        return self.worker.part if name == CONNECT else self._broker(name).part
+        return (self.worker_named(name) or self._broker(name)).part
 
     def ports(self, name: str) -> tuple[int, ...]:
         """The ports of a component; the client port first."""
-        return (self.settings.connect_port,) if name == CONNECT else self._broker(name).ports
+        worker = self.worker_named(name)
+        return (worker.port,) if worker else self._broker(name).ports
+
+    def worker_named(self, name: str) -> Worker | None:
+        """The Connect worker of this name; None if it is another component's."""
+        return next((worker for worker in self.workers if worker.name == name), None)
 
     def _broker(self, name: str) -> Broker:
         return next(broker for broker in self.brokers if broker.name == name)

@@ -64,6 +64,7 @@ class LabSettings:
         kafka: release of the primary's brokers, and of everything else unless stated.
         secondary_kafka: release of the secondary's brokers and of Connect; empty: like `kafka`.
         racks: whether each broker is in a rack of its own.
+        workers: number of Connect workers, which form one group.
     """
 
     port_base: int = 19000
@@ -76,6 +77,7 @@ class LabSettings:
     kafka: str = KAFKA
     secondary_kafka: str = ""
     racks: bool = False
+    workers: int = 1
 
     def __post_init__(self) -> None:
         """Validate the settings.
@@ -85,6 +87,8 @@ class LabSettings:
         """
         if self.brokers not in (1, 3):
             raise UsageError(f"invalid --brokers {self.brokers}", "use 1 or 3")
+        if self.workers not in (1, 2, 3):
+            raise UsageError(f"invalid --workers {self.workers}", "use 1, 2 or 3")
         if not 1024 <= self.port_base <= 65435:
             raise UsageError(f"invalid --port-base {self.port_base}", "use 1024 to 65435")
         for option, version in (
@@ -122,7 +126,7 @@ class LabSettings:
 
     @property
     def connect_port(self) -> int:
-        """Port of Connect's REST interface."""
+        """Port of the first Connect worker's REST interface; the others' follow."""
         return self.port_base + 83
 
     def bootstrap(self, cluster: str) -> str:

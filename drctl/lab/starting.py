@@ -144,8 +144,7 @@ class Startup:
         def secondary_and_worker() -> None:
             if secondary in clusters:
                 self._cluster(secondary)
-            if "connect" in self.wanted:
-                self._worker()
+            self._workers()
 
         together(
             self.patience,
@@ -206,13 +205,15 @@ class Startup:
                 f"could not create ACLs on {cluster.name}: {refused}", "run drctl lab up again"
             )
 
-    def _worker(self) -> None:
-        worker = self.parts.worker
-        if "connect" in self.missing:
-            worker.prepare()
-            worker.start(self.connect_jvm)
-        self._await([worker.part], worker.answering)
-        self._say("Connect answers", worker.url)
+    def _workers(self) -> None:
+        wanted = [worker for worker in self.parts.workers if worker.name in self.wanted]
+        for worker in wanted:
+            if worker.name in self.missing:
+                worker.prepare()
+                worker.start(self.connect_jvm)
+        for worker in wanted:
+            self._await([worker.part], worker.answering)
+            self._say("Connect answers", worker.url)
 
     def _await(self, parts: list[Part], answering: Callable[[], bool]) -> None:
         def settled() -> bool:

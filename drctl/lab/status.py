@@ -8,9 +8,10 @@ from drctl.lab.environment import BootstrapDocument, bootstraps
 from drctl.lab.lab import Lab
 from drctl.lab.loads import LoadDocument, Loads
 from drctl.lab.loads import in_words as load_in_words
-from drctl.lab.parts import CONNECT, Parts
+from drctl.lab.parts import Parts
 from drctl.lab.settings import CLUSTERS, HOST
 from drctl.lab.waiting import Patience, together
+from drctl.lab.worker import Worker
 from drctl.model.document import Document, Name
 from drctl.model.errors import Unknown
 
@@ -78,7 +79,7 @@ def look(lab: Lab) -> LabDocument:
         answering[name] = _answers(parts, name)
 
     together(Patience.of(_ANSWER_S), *(lambda name=name: ask(name) for name in parts.names))
-    connectors = _connectors(parts) if answering[CONNECT] else ()
+    connectors = next((_connectors(w) for w in parts.workers if answering[w.name]), ())
     loads = Loads(lab)
     settings = parts.settings
     states = [loads.state(name) for name in CLUSTERS if loads.folder(name).exists()]
@@ -113,8 +114,8 @@ def in_words(document: LabDocument) -> str:
 def _answers(parts: Parts, name: str) -> bool:
     if parts.part(name).process() is None or parts.part(name).frozen():
         return False
-    if name == CONNECT:
-        return parts.worker.answering(_ANSWER_S)
+    if worker := parts.worker_named(name):
+        return worker.answering(_ANSWER_S)
     cluster = parts.cluster(name.rpartition("-")[0])
     admin = cluster.admin(f"{HOST}:{parts.ports(name)[0]}")
     return answering_brokers(admin, _ANSWER_S) > 0
@@ -139,8 +140,8 @@ def _part(parts: Parts, name: str, answering: bool) -> ComponentDocument:
     )
 
 
-def _connectors(parts: Parts) -> tuple[ConnectorDocument, ...]:
-    client = parts.worker.client(_ANSWER_S)
+def _connectors(worker: Worker) -> tuple[ConnectorDocument, ...]:
+    client = worker.client(_ANSWER_S)
     try:
         statuses = client.statuses()
     except Unknown:

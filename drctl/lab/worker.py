@@ -1,4 +1,4 @@
-"""The Connect worker: distributed, loopback only, with its state on the secondary cluster."""
+"""Connect workers: distributed, loopback only, with their state on the secondary cluster."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,25 +9,44 @@ from drctl.lab.processes import Jvm, Part, lab_mark
 from drctl.lab.settings import HOST, LabSettings, private_folder, scram_login, write_properties
 from drctl.model.errors import Unknown
 
+CONNECT = "connect"
 _ANSWER_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A Kafka Connect process that runs MirrorMaker 2's connectors."""
+    """A Kafka Connect process that runs MirrorMaker 2's connectors.
+
+    Attributes:
+        number: from 1 on; all workers form one group.
+    """
 
     root: Path
     settings: LabSettings
+    number: int = 1
 
     @property
     def part(self) -> Part:
         """Its process."""
-        return Part("connect", self.root / "connect", lab_mark(self.root))
+        folder = self.root / CONNECT
+        if self.number > 1:
+            folder /= str(self.number)
+        return Part(self.name, folder, lab_mark(self.root))
+
+    @property
+    def name(self) -> str:
+        """`connect` if it is the only one, else `connect-1`, ..."""
+        return CONNECT if self.settings.workers == 1 else f"{CONNECT}-{self.number}"
+
+    @property
+    def port(self) -> int:
+        """The port of its REST interface."""
+        return self.settings.connect_port + self.number - 1
 
     @property
     def url(self) -> str:
         """Its REST interface."""
-        return f"http://{HOST}:{self.settings.connect_port}"
+        return f"http://{HOST}:{self.port}"
 
     def client(self, timeout_s: float = 20) -> ConnectWriter:
         """A client of its REST interface."""
@@ -35,14 +54,14 @@ class Worker:
 
     def prepare(self) -> None:
         """Write its properties."""
-        private_folder(self.part.folder / "plugins")
+        private_folder(self.root / CONNECT / "plugins")
         write_properties(self.part.folder / "worker.properties", self._properties())
 
     def start(self, jvm: Jvm) -> None:
         """Start the process."""
         properties = str(self.part.folder / "worker.properties")
         main = "org.apache.kafka.connect.cli.ConnectDistributed"
-        self.part.start(jvm.command("connect", main, properties))
+        self.part.start(jvm.command(self.name, main, properties))
 
     def answering(self, timeout_s: float = _ANSWER_S) -> bool:
         """Whether the worker has joined its group and lists its connectors."""
@@ -94,13 +113,13 @@ class Worker:
         return {
             "listeners": self.url,
             "rest.advertised.host.name": HOST,
-            "rest.advertised.port": self.settings.connect_port,
+            "rest.advertised.port": self.port,
             "key.converter": raw_bytes,
             "value.converter": raw_bytes,
             "header.converter": raw_bytes,
             # Scanning 60 jars for plugins takes half a minute; their service files do not.
             "plugin.discovery": "service_load",
-            "plugin.path": self.part.folder / "plugins",
+            "plugin.path": self.root / CONNECT / "plugins",
             "config.providers": "directory",
             "config.providers.directory.class": provider,
             "config.providers.directory.param.allowed.paths": self.root / "secrets",

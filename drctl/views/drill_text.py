@@ -17,6 +17,7 @@ from drctl.drill.result import (
     TranslationError,
     Verdict,
 )
+from drctl.drill.takeovers import Takeover
 from drctl.model.document import Count, Document, From, Name, Seconds
 from drctl.model.loss import Mode
 from drctl.model.text import plural
@@ -43,7 +44,8 @@ _SINCE = {
 }
 
 
-Inject = Annotated[str | None, ("enum", ("kill-source", "pause-source", "stop-connect", None))]
+_FAULTS = ("kill-source", "pause-source", "stop-connect", "restart-tasks", "kill-worker")
+Inject = Annotated[str | None, ("enum", (*_FAULTS, None))]
 
 
 class ScratchDocument(Document):
@@ -166,6 +168,7 @@ class DrillDocument(Document):
         rpo: null: not measured.
         translation: null: not measured.
         steps: steps of the run; empty if it did not start.
+        takeovers: tasks of source connectors that the fault disrupted; all run again.
         untouched: all other resources, before and after; null: could not be checked.
         journal: journal of the run.
         history: HTML page of all drills.
@@ -193,6 +196,7 @@ class DrillDocument(Document):
     limits: Limits
     steps: tuple[StepTime, ...]
     left_out: tuple[LeftOut, ...]
+    takeovers: tuple[Takeover, ...]
     untouched: UntouchedDocument | None = read(
         lambda r: UntouchedDocument.of(r.compared) if r.compared else None
     )
@@ -362,6 +366,9 @@ def result_table(result: Result, page: str | None) -> Iterator[Part]:
         yield table(_step(n, step) for n, step in enumerate(result.steps, 1))
         yield heading("Skipped in a drill")
         yield from _lines(f"{plain(each.id)}: {each.why}" for each in result.left_out)
+    if result.takeovers:
+        yield heading("Source connectors")
+        yield from _lines(map(_takeover, result.takeovers))
     yield heading("Other resources")
     yield Text(f"  {untouched(result)}")
     if result.compared is not None:
@@ -370,6 +377,14 @@ def result_table(result: Result, page: str | None) -> Iterator[Part]:
     yield Text(f"  {plural(len(result.deleted), 'resource')} of the drill deleted{left}")
     if page:
         yield Text(f"\nHistory: {page}")
+
+
+def _takeover(task: Takeover) -> str:
+    where = f"on {task.after}"
+    if task.after != task.before:
+        where = f"taken over from {task.before} by {task.after}"
+    name = f"{plain(task.connector)} task {task.task}"
+    return f"{name}: running again after {length(task.seconds)}, {plain(where)}"
 
 
 def _some(what: Sequence[str]) -> str:

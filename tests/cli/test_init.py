@@ -6,7 +6,7 @@ import pytest
 
 from drctl.config.loading import load
 from drctl.lab.lab import Lab
-from drctl.lab.parts import CONNECT
+from drctl.lab.worker import CONNECT
 from tests.cli.conftest import Run
 from tests.cli.documents import check
 from tests.lab.cluster_under_test import ClusterUnderTest

@@ -31,12 +31,13 @@ BROKERS_OWN = {"__consumer_offsets"}
 class Stage:
     """A link whose applications a drill must not affect."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, **link: Any) -> None:
         self.lab, self.clusters = site.lab, site.clusters
         section = link_over(
             "flights",
             replicator={k: v for k, v in mirror_maker(site.lab).items() if k != "rename"},
             fence={"method": "acl", "principals": ["User:orders-app"]},
+            **link,
         )
         drctl = site.new_drctl({"main": section})
         self.drctl = replace(drctl, first=("drill",))

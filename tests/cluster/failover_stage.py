@@ -35,7 +35,7 @@ def mirror_maker(lab: Lab, reverse: str = "", **more: object) -> dict[str, Any]:
         reverse: connector of the reverse direction.
         more: other keys of its section.
     """
-    url = lab.parts.worker.url
+    url = [worker.url for worker in lab.parts.workers]
     back = {"reverse": {"connect": url, "connectors": {"source": reverse}, **more}}
     return {
         "kind": "mirrormaker2",

@@ -53,6 +53,8 @@ def test_a_killed_drill_is_cleaned_up_by_the_next_drill(stage: Stage) -> None:
     refused = stage.run("--records", "200")
     assert refused.code == 3
     assert "replicates topics that match flights.*" in refused.document()["error"]["message"]
+    alone = stage.json(*SMALL, *stage.fault("kill-worker"), code=3)
+    assert "no other can take over its tasks" in alone["error"]["message"]
     agreed = stage.drills.parent.parent / "agreed.json"
     plan = stage.json(*SMALL, "--plan-out", str(agreed), code=0)
     left_out = ["advance-producer-ids", "stop-replication", "confirm-stop"]

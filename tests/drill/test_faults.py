@@ -23,7 +23,7 @@ def test_other_links_than_labs_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", Fault)
+@pytest.mark.parametrize("fault", [each for each in Fault if each is not Fault.RESTART_TASKS])
 def test_a_fault_of_a_deleted_lab_is_over(fault: Fault, tmp_path: Path) -> None:
     """Otherwise every later drill would stop at a fault that nobody can remove."""
     gone = Injected(fault, "primary", str(tmp_path / "none"))
@@ -37,4 +37,5 @@ def test_a_fault_is_recognized_after_a_crash() -> None:
     fault = Injected(Fault.KILL_SOURCE, "primary", "/somewhere")
     assert Injected.from_json(fault.to_json()) == fault
     assert fault.fault.loses_source
-    assert not Fault.STOP_CONNECT.loses_source
+    planned = {Fault.STOP_CONNECT, Fault.RESTART_TASKS, Fault.KILL_WORKER}
+    assert {each for each in Fault if not each.loses_source} == planned

@@ -13,10 +13,12 @@ from drctl.config.loading import read
 from drctl.drill.cleaning import Cleaned, Scratch, began
 from drctl.drill.inventory import Compared, Inventory
 from drctl.drill.result import Limits, Loss, Measures, Outage, Result, TranslationError, Verdict
+from drctl.drill.takeovers import Takeover
 from drctl.engine.kind import Outcome, Status
 from drctl.model.errors import ExitCode, Interrupted, Refused, Unknown, Unreachable
-from drctl.views.drill_text import VERDICTS, DrillDocument
+from drctl.views.drill_text import VERDICTS, DrillDocument, result_table
 from tests.cli.documents import check
+from tests.connectors.test_tables import drawn
 
 DRILL = "20260102t030400z-000000"
 GOOD = Measures(
@@ -80,6 +82,14 @@ def test_each_result_has_its_exit_code(
     document = check(DrillDocument.of(found, history=None))
     assert document["verdict"] == verdict.value
     assert VERDICTS[verdict]
+
+
+def test_tasks_that_run_again_are_listed() -> None:
+    moved = Takeover("shop", 0, "w:8083", "w:8084", 11.2)
+    restarted = Takeover("mm2-source", 1, "w:8084", "w:8084", 0.4)
+    text = drawn(result_table(result(takeovers=(moved, restarted)), None))
+    assert "shop task 0: running again after 11.2 s, taken over from w:8083 by w:8084" in text
+    assert "mm2-source task 1: running again after 0.4 s, on w:8084" in text
 
 
 def test_the_reason_of_a_missing_comparison_is_reported() -> None:

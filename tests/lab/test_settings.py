@@ -12,6 +12,7 @@ import pytest
 
 from drctl.artifacts.jars import KAFKA, OLDER_KAFKAS, committed_sums, kafka_set
 from drctl.lab.lab import Lab
+from drctl.lab.parts import Parts
 from drctl.lab.settings import CLUSTERS, LabSettings, changed_settings, default_root, keep_settings
 from drctl.lab.starting import (
     PortTaken,
@@ -30,7 +31,9 @@ def test_the_identity_policy_cannot_replicate_both_ways() -> None:
     assert LabSettings(active_active=True, policy="default").active_active
 
 
-@pytest.mark.parametrize("given", [{"brokers": 2}, {"port_base": 80}, {"port_base": 65500}])
+@pytest.mark.parametrize(
+    "given", [{"brokers": 2}, {"workers": 4}, {"port_base": 80}, {"port_base": 65500}]
+)
 def test_numbers_out_of_range(given: dict[str, int]) -> None:
     with pytest.raises(UsageError, match=str(next(iter(given.values())))):
         LabSettings(**given)  # type: ignore[arg-type]
@@ -66,14 +69,14 @@ def test_every_release_has_committed_checksums_of_its_own_jars(release: str) -> 
 
 
 def test_no_two_parts_share_a_port() -> None:
-    settings = LabSettings(brokers=3)
-    ports = [settings.connect_port] + [
+    settings = LabSettings(brokers=3, workers=3)
+    ports = [worker.port for worker in Parts(Path("lab"), settings).workers] + [
         port(cluster, node)
         for cluster in ("primary", "secondary")
         for node in settings.nodes
         for port in (settings.broker_port, settings.controller_port)
     ]
-    assert len(set(ports)) == len(ports) == 13
+    assert len(set(ports)) == len(ports) == 15
     assert {port // 100 for port in ports} == {190}
 
 
