@@ -19,7 +19,7 @@ _BEFORE_FAILOVER = frozenset(
             "groups-without-coordinator",
         ),
         *("hanging-transactions", "mm2-checkpoint-age", "mm2-connectors", "mm2-heartbeat-age"),
-        *("acl-parity", "policy.max_rpo_seconds", "producer-ids-collide", "replication-lag"),
+        *("acl-parity", "policy.max_rpo_seconds", "replication-lag"),
         *("replication-not-running", "backlog-near-retention", "source-alive"),
         *("copies-differ", "unexpected-writers"),
     }

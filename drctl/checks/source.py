@@ -1,6 +1,6 @@
 """The source: whether it answers, and whether its transactions will end."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from drctl.checks.check import (
     PLANNED,
@@ -15,17 +15,22 @@ from drctl.checks.check import (
 from drctl.checks.observed import Observed
 from drctl.checks.replication_flow import ReplicationFlow
 from drctl.checks.verdict import Verdict, fail, not_checked, ok, require, require_queried, warn
+from drctl.model.active_cluster import ActiveCluster, Moved
 from drctl.model.finding import Status
 from drctl.model.health import BlockingTransaction, Locked, OpenTransactions, Silent
+from drctl.model.moments import utc
 from drctl.model.producer_ids import Collision, Producers, collisions
-from drctl.model.text import abort_hanging, find_hanging, plural, quote
+from drctl.model.text import abort_hanging, describe_producers, find_hanging, plural, quote
 from drctl.model.topology import Unavailable
 
 _REMEDY = (
     "restart the producers when they move to the target: they get new ids; or stop those on the"
     " target first and wait until their ids expire (producer.id.expiration.ms, 1 day by default)"
 )
-_LOOK = "compare `kafka-transactions describe-producers` of both clusters"
+_RESTART = (
+    "restart the producers that write to these partitions: they get new ids; then compare what they"
+    " sent since they moved with what is stored"
+)
 
 
 @check(
@@ -39,9 +44,21 @@ def collide(observed: Observed) -> Iterator[Verdict]:
     """No producer id is used by different producers on the source and on the target."""
     link = observed.link
     subject = f"producer ids on clusters {link.source} and {link.target}"
-    source = require(observed.source_producers, subject, "those of the source are", _LOOK)
-    target = require(observed.target_producers, subject, "those of the target are", _LOOK)
+    ask = "; ".join(describe_producers(name, "TOPIC", 0) for name in (link.source, link.target))
+    look = f"compare both clusters, one partition at a time: {ask}"
+    source = require(observed.source_producers, subject, "those of the source are", look)
+    target = require(observed.target_producers, subject, "those of the target are", look)
+    unread = [*_unread(source), *_unread(target)]
+    if unread:
+        reason = f"producer ids of {plural(len(unread), 'partition')} could not be read"
+        yield not_checked(subject, reason, look, several(unread))
     found = collisions(source, target, link.target_topic)
+    active = observed.active_cluster
+    if isinstance(active, ActiveCluster) and active.moved is not None:
+        verdict = _still_used(observed, subject, found, active.moved)
+        if verdict.status is not Status.OK or not unread:
+            yield verdict
+        return
     silent = [each for each in found if each.silent]
     refused = [each for each in found if not each.silent]
     if silent:
@@ -50,12 +67,35 @@ def collide(observed: Observed) -> Iterator[Verdict]:
     if refused:
         impact = "their records are rejected; librdkafka producers stop with a fatal error"
         yield warn(subject, _count(refused), _listed(refused), impact, _REMEDY)
-    unread = [*_unread(source), *_unread(target)]
-    if unread:
-        reason = f"producer ids of {plural(len(unread), 'partition')} could not be read"
-        yield not_checked(subject, reason, _LOOK, several(unread))
-    elif not found:
+    if not found and not unread:
         yield ok(subject, "no id is used on both", f"{plural(len(source), 'partition')} compared")
+
+
+def _still_used(
+    observed: Observed, subject: str, found: Iterable[Collision], moved: Moved
+) -> Verdict:
+    """Judge ids that both clusters know by whether they are used on the target since the move."""
+    source, target = observed.link.source, observed.link.target
+    used = [each for each in found if each.theirs.timestamp_ms >= moved.since_ms]
+    since = f"where clients have been since {utc(moved.since_ms)}"
+    if not used:
+        judged_by = "judged by the timestamp of each producer's last record"
+        return ok(subject, f"no id of {source} is in use on {target}, {since}", judged_by)
+    ids = len({each.ours.producer_id for each in used})
+    number = plural(ids, f"producer id of {source} is", f"producer ids of {source} are")
+    reason = f"{number} in use on {target}, {since}"
+    details = several(
+        f"id {each.theirs.producer_id} in {each.target} (epoch {each.theirs.epoch}, last record"
+        f" {duration(observed.now_ms - each.theirs.timestamp_ms)} ago), known on {source} in"
+        f" {each.source} (epoch {each.ours.epoch})"
+        for each in used
+    )
+    impact = (
+        f"their producers moved without a restart, or {target} assigned the same ids to others:"
+        " records may be acknowledged and not stored"
+    )
+    judged = fail if any(each.silent for each in used) else warn
+    return judged(subject, reason, details, impact, _RESTART)
 
 
 def _count(collisions: list[Collision]) -> str:

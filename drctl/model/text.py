@@ -61,6 +61,12 @@ def find_hanging(cluster: str, topic: str) -> str:
     return f"{_transactions(cluster)} find-hanging {option('--topic', topic)}"
 
 
+def describe_producers(cluster: str, topic: str, partition: int) -> str:
+    """The command that lists the producers of a partition."""
+    place = f"{option('--topic', topic)} --partition {partition}"
+    return f"{_transactions(cluster)} describe-producers {place}"
+
+
 def abort_hanging(cluster: str, place: TopicPartition, start: int | str) -> str:
     """The command that aborts the transaction that starts at an offset of a partition."""
     return (

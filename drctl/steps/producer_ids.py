@@ -268,11 +268,10 @@ def _cost(given: Given, intent: AdvanceIntent) -> str:
 
 def _outstanding(intent: AdvanceIntent) -> str:
     source, unread = intent.source, intent.unread
+    named = f"once {source} is back, drctl doctor names those still in use (producer-ids-collide)"
     if intent.silent:
-        return f"{RESTART}; the ids in use on {source} are unknown: {intent.silent}"
+        return f"{RESTART}; {named}; the ids in use on {source} are unknown: {intent.silent}"
     if unread:
-        message = (
-            f"{RESTART}; the ids in use in {plural(unread, 'partition')} of {source} are unknown"
-        )
-        return f"{message}: {intent.named[0]}"
+        where = f"{plural(unread, 'partition')} of {source}"
+        return f"{RESTART}; {named}; the ids in use in {where} are unknown: {intent.named[0]}"
     return ""

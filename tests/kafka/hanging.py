@@ -1,8 +1,10 @@
-"""A hanging transaction: its records are in a partition, and no coordinator knows it.
+"""Records with a given producer id, also those of a hanging transaction.
 
-Written with brokers' verification of transactions off (KIP-890), as by brokers older than 3.6.
+No coordinator knows that one: it is written with brokers' verification of transactions off
+(KIP-890), as by brokers older than 3.6.
 """
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from struct import pack
@@ -40,15 +42,17 @@ def crc32c(data: bytes) -> int:
     return crc ^ 0xFFFFFFFF
 
 
-def batch(producer_id: int, epoch: int, values: list[bytes], at_ms: int) -> bytes:
-    """A batch of a transaction, in format v2."""
+def batch(
+    producer_id: int, epoch: int, values: list[bytes], at_ms: int, attributes: int = _TRANSACTIONAL
+) -> bytes:
+    """A batch in format v2."""
     records = b""
     for number, value in enumerate(values):
         lengths = signed_varlong(number) + signed_varlong(-1) + signed_varlong(len(value))
         record = b"\0" + signed_varlong(0) + lengths + value + signed_varlong(0)
         records += signed_varlong(len(record)) + record
     times, producer = (at_ms, at_ms), (producer_id, epoch, 0)
-    checked = pack(">hiqqqhii", _TRANSACTIONAL, len(values) - 1, *times, *producer, len(values))
+    checked = pack(">hiqqqhii", attributes, len(values) - 1, *times, *producer, len(values))
     checked += records
     body = pack(">ibI", -1, 2, crc32c(checked)) + checked
     return int64(0) + bytes32(body)
@@ -64,9 +68,24 @@ def hang(
     epoch: int = 0,
 ) -> None:
     """Write records of a transaction that no coordinator knows; the cluster has one broker."""
-    data = bytes32(batch(producer_id, epoch, values, at_ms))
-    rows = int32(1) + string(place.topic) + int32(1) + int32(place.partition) + data
-    body = nullable_string("nobody-knows-it") + int16(_ALL) + int32(DEADLINE_S * 1000) + rows
+    data = batch(producer_id, epoch, values, at_ms)
+    _produce(properties, place, "nobody-knows-it", data)
+
+
+def write_as(
+    properties: Mapping[str, str], place: TopicPartition, producer_id: int, values: list[bytes]
+) -> None:
+    """Write records of an idempotent producer that has this id; the cluster has one broker."""
+    data = batch(producer_id, 0, values, int(time.time() * 1000), 0)
+    _produce(properties, place, None, data)
+
+
+def _produce(
+    properties: Mapping[str, str], place: TopicPartition, transactional_id: str | None, data: bytes
+) -> None:
+    rows = int32(1) + string(place.topic) + int32(1) + int32(place.partition) + bytes32(data)
+    head = nullable_string(transactional_id) + int16(_ALL) + int32(DEADLINE_S * 1000)
+    body = head + rows
 
     def read(cursor: Cursor) -> int:
         cursor.int32()
