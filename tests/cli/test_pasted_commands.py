@@ -52,7 +52,16 @@ HOSTILE = (
     "a=b c",
     "$'\\x41'",
 )
-TOOLS = ("curl", "drctl", "kafka-acls.sh", "kafka-configs", "kafka-topics.sh", "chmod", "tool")
+TOOLS = (
+    "curl",
+    "drctl",
+    "kafka-acls.sh",
+    "kafka-configs",
+    "kafka-configs.sh",
+    "kafka-topics.sh",
+    "chmod",
+    "tool",
+)
 
 SHELL = """
 tell() { printf '%s\\0' "$@"; }
@@ -67,7 +76,7 @@ def words_of(line: str) -> list[str]:
             "--norc",
             "-u",
             "-c",
-            f"{SHELL}\nCONNECT=http://connect:8083 SOURCE=s TARGET=t PRIMARY=p\n{line}\n",
+            f"{SHELL}\nCONNECT=http://connect:8083 SOURCE=s TARGET=t PRIMARY=p B=b\n{line}\n",
         ],
         capture_output=True,
         timeout=20,
@@ -160,7 +169,7 @@ def test_users_and_quotas(name: str) -> None:
     left = [*users_left(seen_as), *quotas_to_set(seen_as, Seen({}, {}, frozenset())).left]
     assert len(left) == 2
     for each in left:
-        (line,) = (value for value in vars_of(each) if "kafka-configs --alter" in value)
+        (line,) = (value for value in vars_of(each) if "kafka-configs" in value)
         words = words_of(line[line.index("kafka-configs") :])
         assert name in words or f"--entity-name={name}" in words
 
