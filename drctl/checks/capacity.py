@@ -108,7 +108,7 @@ def partitions(observed: Observed) -> Verdict:
             raise NotObserved(subject, f"{side.name} lists no brokers", DESCRIBE_CLUSTER)
         replicas = sum(len(each.assigned) for each in layout.partitions.values())
         held.append(replicas / len(layout.brokers))
-    evidence = f"{held[0]:,.0f} replicas per broker on {here.name}, {held[1]:,.0f} on {there.name}"
+    evidence = f"replicas per broker: {held[0]:,.0f} on {here.name}, {held[1]:,.0f} on {there.name}"
     if held[1] <= _MORE * held[0] or held[1] < _FEW:
         return ok(subject, "they hold about as many replicas as those of the source", evidence)
     reason = (
