@@ -64,15 +64,15 @@ class SiteReader(ClusterLinkReader):
         """
         return searched(self.config, self.records)
 
-    def reconciliation(self, wish: ReconcileRequest) -> Reconciliation:
+    def reconciliation(self, request: ReconcileRequest) -> Reconciliation:
         """The progress of reconciling the records of a search.
 
         Raises:
             Refused: they cannot be reconciled.
             Unknown: the result is not on this host.
         """
-        _must_be_here(wish)
-        return failback.reconciliation(self.config, self.records, wish)
+        _must_be_here(request)
+        return failback.reconciliation(self.config, self.records, request)
 
     def outstanding(self) -> Sequence[OutstandingAction]:
         """Outstanding actions of the last completed failback and of later runs, newest first.
@@ -90,14 +90,14 @@ class SiteWriter(ClusterLinkWriter):
 
     records: "Link" = field(kw_only=True)
 
-    def reconcile(self, wish: ReconcileRequest) -> None:
+    def reconcile(self, request: ReconcileRequest) -> None:
         """Reconcile the records of a search, each exactly once, even after a crash.
 
         Raises:
             DrctlError: some records were not reconciled, or their state is unknown.
         """
-        _must_be_here(wish)
-        failback.reconcile(self.config, self.records, wish)
+        _must_be_here(request)
+        failback.reconcile(self.config, self.records, request)
 
 
 def both_sites_reader(
@@ -124,14 +124,14 @@ def both_sites_writer(reader: SiteReader, folder: Path) -> SiteWriter:
     return SiteWriter(config, reader.link, folder, reader.commands, old, records=reader.records)
 
 
-def _must_be_here(wish: ReconcileRequest) -> None:
+def _must_be_here(request: ReconcileRequest) -> None:
     """Check that the result is on this host.
 
     A new comparison would start at later offsets than those that the run has journaled.
     """
-    if not (Path(wish.folder) / "gap.json").is_file():
+    if not (Path(request.folder) / "gap.json").is_file():
         raise Unknown(
-            f"gap result {wish.result}: {wish.folder}: not on this host",
+            f"gap result {request.result}: {request.folder}: not on this host",
             "resume on the host that has it, or copy the folder here",
         )
 

@@ -166,11 +166,9 @@ def eligible(side: Side) -> Verdict:
     late = {p: e for p, e in side.partitions().items() if len(e.in_sync) < len(e.assigned)}
     if not late:
         return ok(side.subject, "every replica is in sync")
-    untold = [p for p, each in late.items() if each.eligible is None]
-    if untold:
-        reason = (
-            f"brokers do not report eligible leader replicas of {plural(len(untold), 'partition')}"
-        )
+    unreported = [p for p, each in late.items() if each.eligible is None]
+    if unreported:
+        reason = f"brokers do not report eligible leader replicas of {plural(len(unreported), 'partition')}"
         raise NotObserved(side.subject, reason, "inspect the replicas: drctl elect show")
     alone = [p for p, each in late.items() if len(each.in_sync) < 2 and not each.eligible]
     evidence = several(

@@ -106,8 +106,8 @@ def link_now(topics: Iterable[TopicRpo], why: str) -> Rpo:
         return unknown(why)
     seconds = [each.seconds for each in known]
     worst = next(row.rpo for row in rows if row.rpo.records is not None)
-    untold = sum(row.unknown for row in rows)
-    beside = f"; the lag of {plural(untold, 'partition')} is not known" if untold else ""
+    unknown_lag = sum(row.unknown for row in rows)
+    beside = f"; the lag of {plural(unknown_lag, 'partition')} is not known" if unknown_lag else ""
     return lagging(
         sum(each.records or 0 for each in known),
         sum(each.at_most or 0 for each in known),
@@ -118,11 +118,11 @@ def link_now(topics: Iterable[TopicRpo], why: str) -> Rpo:
 
 def _topic(observed: Observed, topic: str, lags: Lags) -> TopicRpo:
     known = {p: each for p, each in lags.items() if isinstance(each, Lag)}
-    untold = len(lags) - len(known)
+    unknown_lag = len(lags) - len(known)
     target = observed.link.target_topic(topic)
     if not known:
         why = next(each.reason for each in lags.values() if isinstance(each, Unavailable))
-        return TopicRpo(topic, target, len(lags), unknown(why), untold)
+        return TopicRpo(topic, target, len(lags), unknown(why), unknown_lag)
     behind = [each for each in known.values() if each.records]
     times = [each.oldest_ms for each in behind]
     seconds = None
@@ -141,7 +141,7 @@ def _topic(observed: Observed, topic: str, lags: Lags) -> TopicRpo:
         target,
         len(lags),
         lagging(records, at_most, seconds, worst.evidence + undated),
-        untold,
+        unknown_lag,
     )
 
 

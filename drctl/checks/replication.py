@@ -233,7 +233,7 @@ def near_tail(observed: Observed) -> Iterator[Verdict]:
     """The source keeps unreplicated records for more than a quarter of its `retention.ms`."""
     subject = f"unreplicated records on cluster {observed.link.source}"
     remedy = "compare retention.ms of the source's topics with the replication lag"
-    tails, untold = split(require(observed.tails, subject, "their age is", remedy))
+    tails, unreported = split(require(observed.tails, subject, "their age is", remedy))
     keep = "raise retention.ms of these topics on the source until replication has caught up"
     lost, evidence = _count({p: tail.lost for p, tail in tails.items()})
     if lost:
@@ -261,7 +261,7 @@ def near_tail(observed: Observed) -> Iterator[Verdict]:
             " left"
         )
         yield warn(subject, reason, later_evidence, impact, keep)
-    unknown = [f"{p}: {each.reason}" for p, each in untold.items()]
+    unknown = [f"{p}: {each.reason}" for p, each in unreported.items()]
     unknown += [f"{p}: {tail.by_size}" for p, tail in tails.items() if tail.by_size]
     if unknown:
         reason = f"the expiry of {plural(len(unknown), 'partition')} is not known"

@@ -240,7 +240,7 @@ def _where(seen: Situation) -> StepState:
             f" copied from {facts.source} are on {facts.source} twice",
             started=True,
         )
-    unknown_start = _untold(arrived, facts)
+    unknown_start = _unreported(arrived, facts)
     if unknown_start and facts.reverse.never_ran:
         return not_done(f"it never ran; {unknown_start}")
     if unknown_start:
@@ -250,7 +250,7 @@ def _where(seen: Situation) -> StepState:
     return _nothing_came(seen, facts.reverse)
 
 
-def _untold(arrived: Mapping[TopicPartition, ReverseStart | Unavailable], facts: Facts) -> str:
+def _unreported(arrived: Mapping[TopicPartition, ReverseStart | Unavailable], facts: Facts) -> str:
     text = [f"{p}: {each.reason}" for p, each in arrived.items() if isinstance(each, Unavailable)]
     elsewhere = [place for place, each in arrived.items() if each is ReverseStart.ELSEWHERE]
     if elsewhere:

@@ -192,10 +192,10 @@ class ReconcilePlan:
     def noted(self) -> Mapping[RecordSet, Progress]:
         """Decisions to take over that no line of the plan stores."""
         written = {line.record_set for line in self.recorded}
-        untold = {
+        unreported = {
             record_set: p for record_set, p in self.taken.items() if record_set not in written
         }
-        return {} if self.blocked else untold
+        return {} if self.blocked else unreported
 
     @property
     def writes(self) -> bool:

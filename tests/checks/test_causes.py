@@ -2,7 +2,13 @@
 
 from typing import Any
 
-from drctl.checks.causes import causes_first, group_by_cause, in_words, without_consequences
+from drctl.checks.causes import (
+    causes_first,
+    group_by_cause,
+    in_words,
+    one_per_reason,
+    without_consequences,
+)
 from drctl.checks.diagnosis import diagnosed
 from drctl.checks.go import GroupsNow, judged
 from drctl.checks.registry import precheck_findings
@@ -183,6 +189,17 @@ def test_single_check_that_could_not_run_is_reported_itself() -> None:
     told, unseen = group_by_cause(findings)
     assert unseen == () or all(len(each.checks) > 1 for each in unseen)
     assert len(told) + sum(len(each.findings) for each in unseen) == len(findings)
+
+
+def test_findings_that_differ_in_their_subject_are_one() -> None:
+    found = [
+        Finding("replication-not-running", Status.FAIL, f"connector {name}", f"state {state}")
+        for name, state in (("a", "STOPPED"), ("b", "FAILED"), ("c", "STOPPED"))
+    ]
+    assert [(each.subject, each.reason) for each in one_per_reason(found)] == [
+        ("connector a, connector c", "state STOPPED"),
+        ("connector b", "state FAILED"),
+    ]
 
 
 def test_unreachable_source_is_one_cause() -> None:

@@ -1,7 +1,11 @@
 """A tracking pass as text and as numbers."""
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 
+from drctl.cli.offsets import Tracking
 from drctl.model.errors import Unreachable
 from drctl.offsets.tracking import PassResult, Problem, TrackingPass
 from drctl.views.command_documents import ErrorBody
@@ -57,6 +61,18 @@ def test_one_line_per_pass() -> None:
         "2023-11-14 22:13:20  failed. Tracked offsets are as of 2023-11-14 22:11:50 UTC,"
         " 1 min 30 s ago"
     )
+
+
+def test_a_failure_that_persists_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    ends = iter((FAILED, FAILED, tracked(), FAILED))
+    link = SimpleNamespace(name="main", source="primary", target="secondary")
+    tracking = Tracking(cast(Any, link), cast(Any, SimpleNamespace(run=lambda _: next(ends))))
+    printed = []
+    for _ in range(4):
+        tracking._pass()
+        out, err = capsys.readouterr()
+        printed.append((len(out.splitlines()), err.count("gone; retrying")))
+    assert printed == [(1, 1), (0, 0), (1, 0), (1, 1)]
 
 
 def test_a_dry_run() -> None:

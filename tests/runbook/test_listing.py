@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from drctl.cli.runbook import list_runbooks
 from drctl.model.errors import ConfigError, UsageError
 from drctl.runbook.reading import find, listing
 
@@ -26,6 +27,18 @@ def test_built_in_runbooks_are_listed_with_their_descriptions() -> None:
         "Rehearse a switchover: check everything that it depends on"
     )
     assert all(each.sound and not each.own and not each.replaced for each in found.values())
+
+
+def test_a_long_description_is_wrapped(
+    own: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (own / "ours.yaml").write_text(OWN.format(name="ours").replace("Ours", "Ours " * 40))
+    monkeypatch.setattr("drctl.cli.runbook._own", lambda _: own)
+    list_runbooks()
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 100
+    (place,) = (n for n, line in enumerate(lines) if line.startswith("ours "))
+    assert lines[place + 1].startswith(" " * lines[place].index("Ours") + "Ours")
 
 
 def test_user_supplied_runbooks_are_listed_and_replace_built_in_ones(own: Path) -> None:
