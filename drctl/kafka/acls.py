@@ -336,8 +336,8 @@ def _unmet_text(rules: Collection[Acl], total: int, what: str) -> str:
     return f"{len(rules)} of {total} ACLs are {what}, for example {example}"
 
 
-# A controller accepts 10,000 changes per request. Clients wait while a fence is set: 2,000 ACLs take
-# half as long in one request as in four.
+# A controller accepts 10,000 changes per request. Clients wait while a fence is set: 2,000 ACLs
+# take half as long in one request as in four.
 _CHUNK = 2_500
 _CHANGED_BY = 5
 # Returned while there is no controller, or while it does not answer.

@@ -14,7 +14,7 @@ from drctl.offsets.applying import NOTHING, ApplyPlan, Wanted
 from drctl.reconcile.planning import ReconcilePlan
 from drctl.steps.apply_offsets import ApplyOffsets, ApplySettings, LeftOut, Row
 from drctl.steps.elections import ElectLeaders, ElectSettings
-from drctl.steps.fence_probe import ProbeAcls, ProbeSettings, RemoveProbeAcls
+from drctl.steps.fence_probe import VISIBLE_S, ProbeAcls, ProbeSettings, RemoveProbeAcls
 from drctl.steps.records import ReconcileResult, ResultSettings
 
 OFFSETS_APPLY = "offsets-apply"
@@ -25,9 +25,6 @@ FENCE_PROBE = "fence-probe"
 _ELECT_S = 30.0
 _COMMIT_S = 15.0
 """How long to wait until a commit without a response becomes visible."""
-
-_VISIBLE_S = 30.0
-"""How long to wait until brokers answer and have applied changed ACLs."""
 
 _RECONCILE_S = 1.0
 """Appended records are read back at once and never sent again automatically."""
@@ -64,8 +61,8 @@ def fence_probe_plan(link: Link, cluster_id: str, watch_s: float) -> Plan:
         cluster=link.source, principals=principals, link=link.configured, seconds=watch_s
     )
     steps = (
-        ProbeAcls().step(ProbeAcls.name, settings, watch_s + _VISIBLE_S),
-        RemoveProbeAcls().step(RemoveProbeAcls.name, settings, _VISIBLE_S),
+        ProbeAcls().step(ProbeAcls.name, settings, watch_s + VISIBLE_S),
+        RemoveProbeAcls().step(RemoveProbeAcls.name, settings, VISIBLE_S),
     )
     basis = {f"cluster {link.source}": cluster_id}
     return Plan(FENCE_PROBE, link.name, link.source, link.target, steps, basis)

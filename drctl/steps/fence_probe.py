@@ -19,6 +19,9 @@ from drctl.steps.fences import FENCE_PRODUCERS, AclFenceIntent, enforced_acls
 
 F = TypeVar("F")
 
+VISIBLE_S = 30.0
+"""How long to wait until brokers answer and have applied changed ACLs."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeSettings:
@@ -83,6 +86,7 @@ class ProbeAcls(StepKind[ProbeSettings, ProbeIntent, ProbeFacts]):
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
+        self._begun: float | None = None
         self._since: float | None = None
 
     def describe(self, settings: ProbeSettings) -> Description:
@@ -109,7 +113,7 @@ class ProbeAcls(StepKind[ProbeSettings, ProbeIntent, ProbeFacts]):
                 f"topic {PROBE_TOPIC} exists on {cluster}: the probe would deny writes to it",
                 "delete the topic; drctl does not create it",
             )
-        self._since = None
+        self._begun = self._since = None
         return _intent(settings)
 
     def apply(self, intent: ProbeIntent, writer: LinkWriter) -> tuple[str, ...]:
@@ -126,9 +130,13 @@ class ProbeAcls(StepKind[ProbeSettings, ProbeIntent, ProbeFacts]):
         wanted = {*intent.rules, *(sign(rule, intent.link) for rule in intent.rules)}
         missing = wanted - {*present.rules}
         now, count = self._clock(), plural(len(wanted), "ACL")
+        self._begun = now if self._begun is None else self._begun
         if self._since is None and missing:
-            # Nobody has seen them yet: they may not have been added, or not be visible.
-            return Readback(State.WAITING, f"{len(missing)} of {count} are not on {cluster} yet")
+            message = f"{len(missing)} of {count} are not on {cluster}"
+            if now - self._begun < VISIBLE_S:
+                return Readback(State.WAITING, f"{message} yet")
+            why = f"{message} after {VISIBLE_S:g} s: drctl's user needs ALTER on the cluster"
+            return Readback(State.FAILED, why)
         self._since = now if self._since is None else self._since
         watched = round(now - self._since, 1)
         principals = tuple(dict.fromkeys(rule.principal for rule in intent.rules))

@@ -152,6 +152,18 @@ def test_a_topic_of_that_name_refuses_the_probe() -> None:
     assert cluster.rules == {RULE}
 
 
+def test_a_user_who_may_not_change_acls_learns_it_before_the_time_is_over() -> None:
+    cluster = Watched({RULE})
+    refusal = Unavailable("this user may not change ACLs; grant it ALTER on the cluster")
+    cluster.deny = lambda rules: dict.fromkeys(rules, refusal)  # type: ignore[method-assign]
+    began = cluster.clock.seconds
+    outcome, facts = run(cluster)
+    assert (outcome.status, facts) == (Status.REFUSED, None)
+    assert "drctl's user needs ALTER on the cluster" in outcome.message
+    assert cluster.clock.seconds - began < WATCHED_S
+    assert cluster.rules == {RULE}
+
+
 def test_a_source_that_does_not_answer_for_long_is_probed_again_by_resume() -> None:
     def dies(cluster: Watched) -> None:
         if cluster.clock.seconds >= Hurried().seconds + 20:
