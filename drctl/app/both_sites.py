@@ -264,7 +264,7 @@ def _replication(direction: ClusterLinkReader) -> Iterator[Finding]:
             kept = kept_offsets(name, direction.connectors().offsets(name))
             ends = log_ends(direction.cluster_reader(link.source), direction.topics())
         except DrctlError as error:
-            remedy = error.hint or f"curl $CONNECT/connectors/{name}/status"
+            remedy = error.hint or "check that the workers of Connect run, and have this connector"
             yield Finding(REVERSE, Status.FAIL, f"connector {name}", error.message, remedy=remedy)
             continue
         if simple_class(config) != SOURCE:
