@@ -250,6 +250,7 @@ QUOTED = {
     "variable",
     "connector_url",
     "put",
+    "abort_hanging",
 }
 SAID_ELSEWHERE = {
     # Put together of quoted words just before.
@@ -260,7 +261,7 @@ SAID_ELSEWHERE = {
     ("views/failback.py", "name"),
     ("views/failback.py", "context.named"),
     ("views/translation.py", "where"),
-    ("failback/suggested_commands.py", "site.named"),
+    ("failback/suggested_commands.py", "context.named"),
     ("failback/suggested_commands.py", "offsets"),
     ("failback/suggested_commands.py", "topics"),
     ("failback/suggested_commands.py", "who"),
@@ -271,7 +272,7 @@ SAID_ELSEWHERE = {
     ("views/estimate_text.py", "only"),
     ("views/estimate_text.py", "too"),
     ("steps/commit_offsets.py", "LEFT_OUT"),
-    ("failback/suggested_commands.py", "' --rebuild' * site.seen.rebuilding"),
+    ("failback/suggested_commands.py", "' --rebuild' * context.seen.rebuilding"),
     ("failback/rebuilding.py", "INTACT"),
     ("failback/situation.py", "INTACT"),
     ("runbook/rendering.py", "_ADMIN"),
