@@ -9,7 +9,7 @@ from collections.abc import Collection
 from pathlib import Path
 from uuid import uuid4
 
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as Partition
 from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
     AclBinding,
@@ -34,11 +34,13 @@ from tests.jvm import classes_of
 from tests.kafka.tls_broker import wait_until
 
 QUIET = logging.getLogger("tests.clients")
-PORT, BEHIND_PROXY, _CONTROLLER = 9092, 9093, 9094
+PORT, BEHIND_PROXY, _CONTROLLER, _OPERATORS = 9092, 9093, 9094, 9095
 COPIED = 5000
 """Records that the target holds before anybody moves: their offsets are those of no source."""
 
 EVERYBODY = "User:ANONYMOUS"
+_OPERATOR, _PASSWORD = "operator", "not-a-secret"
+"""A super user, for drctl and the replicator: a fence denies access to everybody else."""
 # Whoever starts these takes them along, however it ends.
 TAKEN_ALONG = ("setpriv", "--pdeathsig", "KILL", "--")
 _SMALL = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -47,10 +49,13 @@ node.id=1
 process.roles=broker,controller
 controller.quorum.voters=1@{address}:{controller}
 controller.listener.names=CONTROLLER
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,CLIENTS:PLAINTEXT,PROXIED:PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,CLIENTS:PLAINTEXT,PROXIED:PLAINTEXT,OPERATORS:SASL_PLAINTEXT
+sasl.enabled.mechanisms=PLAIN
+listener.name.operators.plain.sasl.jaas.config={login}
+super.users=User:{operator}
 inter.broker.listener.name=CLIENTS
-listeners=CLIENTS://{address}:{port},PROXIED://{address}:{behind},CONTROLLER://{address}:{controller}
-advertised.listeners=CLIENTS://{address}:{port},PROXIED://{proxy}:{port}
+listeners=CLIENTS://{address}:{port},PROXIED://{address}:{behind},OPERATORS://{address}:{operators},CONTROLLER://{address}:{controller}
+advertised.listeners=CLIENTS://{address}:{port},PROXIED://{proxy}:{port},OPERATORS://{address}:{operators}
 log.dirs={logs}
 authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
 allow.everyone.if.no.acl.found=true
@@ -65,6 +70,11 @@ share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
 log.retention.ms=-1
 """
+
+_LOGIN = (
+    "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    f' user_{_OPERATOR}="{_PASSWORD}";'
+)
 
 
 class Cluster:
@@ -85,6 +95,9 @@ class Cluster:
                 port=PORT,
                 behind=BEHIND_PROXY,
                 controller=_CONTROLLER,
+                operators=_OPERATORS,
+                operator=_OPERATOR,
+                login=_LOGIN,
                 logs=folder / "data",
             )
         )
@@ -92,6 +105,17 @@ class Cluster:
         self._java = [str(find_java()), *_SMALL, *classes_of(jars), "-cp", f"{jars[0].parent}/*"]
         self._process: subprocess.Popen[bytes] | None = None
         self._used = False
+
+    @property
+    def operators(self) -> dict[str, str]:
+        """Connection properties of the super user."""
+        return {
+            "bootstrap.servers": f"{self.address}:{_OPERATORS}",
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": _OPERATOR,
+            "sasl.password": _PASSWORD,
+        }
 
     @property
     def lives(self) -> bool:
@@ -190,21 +214,30 @@ class Cluster:
 
     def stored(self, topic: str) -> dict[int, str]:
         """Return the records after the replicated ones, by offset."""
-        settings = {**self.properties, "group.id": "unused", "enable.auto.commit": "false"}
+        settings = {
+            **self.properties,
+            "group.id": "unused",
+            "enable.auto.commit": "false",
+            "enable.partition.eof": "true",
+        }
         consumer = Consumer(settings, logger=QUIET)
         found: dict[int, str] = {}
         try:
-            # Clients go on writing: the end is not waited for, but asked.
+            # Clients go on writing: records up to the end as it is now are read, or all there are.
             _, end = consumer.get_watermark_offsets(Partition(topic, 0), timeout=20)
             consumer.assign([Partition(topic, 0, COPIED)])
-            while COPIED + len(found) < end:
+            while True:
                 message = consumer.poll(20)
                 assert message is not None, f"{self.name} does not answer"
-                assert message.error() is None, message.error()
-                found[message.offset() or 0] = (message.value() or b"").decode()
+                error, offset = message.error(), message.offset() or 0
+                if error is not None and error.code() == KafkaError._PARTITION_EOF:
+                    return found
+                assert error is None, error
+                if offset >= end:
+                    return found
+                found[offset] = (message.value() or b"").decode()
         finally:
             consumer.close()
-        return found
 
 
 def _cluster_id() -> str:

@@ -5,15 +5,25 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
-from tests.lab.cluster_under_test import QUIET, ClusterUnderTest
+from tests.lab.cluster_under_test import QUIET
 
 _BATCH = 500
 _PAUSE_S = 0.05
 _ENDING_S = 30
+
+
+class Copied(Protocol):
+    """What a copier needs of a cluster."""
+
+    def properties(self) -> dict[str, str]: ...
+
+    def producer(self) -> Producer: ...
+
+    def end_offsets(self, topic: str) -> dict[int, int]: ...
 
 
 @dataclass
@@ -28,8 +38,8 @@ class Copier:
         leaves_out: records with this header are not copied; empty for none.
     """
 
-    source: ClusterUnderTest
-    target: ClusterUnderTest
+    source: Copied
+    target: Copied
     topic: str
     folder: Path
     keeps_offsets: bool
