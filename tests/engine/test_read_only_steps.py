@@ -189,3 +189,12 @@ def test_a_gap_is_compared_with_its_limit(
     assert seen.state is state
     assert two.asked == ["tail"]
     assert state is State.UNKNOWN or seen.facts == {"unreplicated": lacking.records}
+
+
+def test_a_gap_also_states_what_else_differs() -> None:
+    settings = {"source": "a", "target": "b", "scope": "full", "at_most": None}
+    found = Missing(0, duplicated=2, only_on_target=1)
+    assert looked("gap", settings, Two(lacking=found)).message == (
+        "0 records are not replicated to the target; 2 duplicates on the target;"
+        " 1 record is only on the target"
+    )
