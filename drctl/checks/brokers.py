@@ -168,7 +168,8 @@ def eligible(side: Side) -> Verdict:
         return ok(side.subject, "every replica is in sync")
     unreported = [p for p, each in late.items() if each.eligible is None]
     if unreported:
-        reason = f"brokers do not report eligible leader replicas of {plural(len(unreported), 'partition')}"
+        count = plural(len(unreported), "partition")
+        reason = f"brokers do not report eligible leader replicas of {count}"
         raise NotObserved(side.subject, reason, "inspect the replicas: drctl elect show")
     alone = [p for p, each in late.items() if len(each.in_sync) < 2 and not each.eligible]
     evidence = several(
