@@ -155,13 +155,13 @@ def unfinished(observed: Observed) -> Verdict | None:
     if outstanding:
         actions = [f"{run.run}: {each}" for run in outstanding for each in run.outstanding]
         evidence = "\n".join(map(brief_silence, actions))
-        impact = "these actions are required before the lost cluster may return"
+        impact = "these actions are required before the lost cluster is used again"
         return warn(
             subject,
             f"{plural(len(outstanding), 'run has', 'runs have')} outstanding actions",
             evidence,
             impact,
-            "drctl report RUN",
+            f"drctl report {quote(outstanding[0].run)}",
         )
     evidence = f"the newest: {every[0].run} ({every[0].status})" if every else ""
     return ok(subject, "none is unfinished", evidence)
