@@ -144,6 +144,29 @@ def test_an_unknown_bound_is_not_zero() -> None:
     assert STEP.check(settings, {}, look(Translating(known=wanted[::2])))["rereads_at_most"] == 5
 
 
+def test_an_offset_that_stays_is_committed_without_the_epoch_of_another_log() -> None:
+    """The target's log has epochs up to 2; the offset with epoch 5 was copied from the source."""
+
+    class Target(Translating):
+        def elections(self, name: str) -> "Target":
+            assert name == "secondary"
+            return self
+
+        def ends_before(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+            return {place: 9 if epoch <= 2 else 0 for place, epoch in epochs.items()}
+
+    known = tuple(Wanted(group, ONE, Committed(7), Bounds(2, 0)) for group in ("a", "b"))
+    before = {"a": {ONE: Committed(7, 5, "x")}, "b": {ONE: Committed(7, 2)}}
+    found = Target({name: dict(at) for name, at in before.items()}, known=known)
+    planned = STEP.check({**SETTINGS, "leave_out": False}, {}, look(found))
+    assert planned["same"] == 1
+    assert STEP.apply(planned, writer(found)) == ()
+    assert found.stand == {"a": {ONE: Committed(7, -1, "x")}, "b": before["b"]}
+    assert STEP.verify(planned, look(found)).state is State.DONE
+    assert STEP.undo(planned, writer(found)) == ()
+    assert found.stand == before
+
+
 LINES = intent(("a", ONE, None, 7), ("a", TWO, 3, 8), ("b", ONE, 5, 9))
 
 
