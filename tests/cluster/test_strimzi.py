@@ -20,7 +20,7 @@ from tests.cluster.strimzi import Operators, ResourceOperators
 from tests.cluster.topic_acls import denials
 from tests.kafka.tls_broker import free_ports
 
-pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
 
 NAME = "primary->secondary-{}.MirrorSourceConnector"
 MANAGED = "connectors-managed-elsewhere"
@@ -51,6 +51,7 @@ def probed(stage: Stage, watched: str) -> str:
     return str(steps_of(done, "detail")["probe-acls"])
 
 
+@pytest.mark.nightly
 def test_a_fence_that_an_operator_would_delete_is_refused_in_the_plan(links: OwnLinks) -> None:
     """Until a later probe sees that ACLs stay."""
     stage = links.make()
@@ -93,6 +94,7 @@ def test_a_killed_probe_leaves_no_acl_once_it_is_resumed(links: OwnLinks) -> Non
 PAGE = Path(drctl.__file__).parents[1] / "docs/howto/strimzi.md"
 
 
+@pytest.mark.nightly
 def test_the_scripts_of_the_page_fence_and_stop_for_good(links: OwnLinks, tmp_path: Path) -> None:
     """Against operators that apply the resources, and delete and resume everything else."""
     text = PAGE.read_text(encoding="utf-8").replace("/opt/drctl", str(tmp_path))
@@ -148,6 +150,7 @@ def test_the_scripts_of_the_page_fence_and_stop_for_good(links: OwnLinks, tmp_pa
         assert operators.deleted == 2, "only the fence that was lifted and the one rolled back"
 
 
+@pytest.mark.nightly
 def test_changes_undone_by_operators_are_reported(links: OwnLinks) -> None:
     stage = links.make(NAME)
     at_work(stage)
