@@ -77,12 +77,15 @@ def let_it_fail(stage: Stage) -> None:
     """The user as whom the connector writes loses its right, and records are written then."""
     override = "producer.override.sasl.jaas.config"
     allow(stage.target, COPIER, stage.topic)
+    # While it runs, tasks with the old configuration would copy until they are replaced.
+    stage.stop(stage.copies)
     with connect(stage.lab) as client:
         config = client.config(stage.copies)
         admin, copier = (stage.target.lab_cluster.password_file(u).name for u in ("admin", COPIER))
         login = config[override].replace('"admin"', f'"{COPIER}"')
         config[override] = login.replace(f":{admin}}}", f":{copier}}}")
         client.put_config(stage.copies, config)
+        stage.resume(stage.copies)
         at_work(stage)
         assert revoke(stage.target, about(stage.topic, COPIER))
         assert len(stage.write(RECORDS, "after")) == RECORDS
