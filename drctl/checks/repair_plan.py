@@ -45,7 +45,7 @@ from drctl.model.repairs import (
     WantedTopic,
 )
 from drctl.model.survey import Entity, quota_of
-from drctl.model.text import add_acl, option, plural, scram_user
+from drctl.model.text import add_acl, kafka_tool, option, plural, scram_user
 from drctl.model.topology import Unavailable
 
 _USERS, _QUOTAS = "scram-user-parity", "quota-parity"
@@ -114,7 +114,7 @@ def _only_there(observed: Observed, who: Entity, keys: list[str]) -> Left:
     )
     what = f"quota {','.join(keys)} of {quota_of(who)} is not on {observed.link.source}"
     change = option("--delete-config", ",".join(keys))
-    remedy = f"on {observed.link.target}: kafka-configs --alter {change} {named}"
+    remedy = f"{kafka_tool('kafka-configs.sh', observed.link.target)} --alter {change} {named}"
     return Left(_QUOTAS, what, _KEPT_QUOTA, "these clients are throttled too much", remedy)
 
 

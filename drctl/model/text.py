@@ -76,10 +76,11 @@ def abort_hanging(cluster: str, place: TopicPartition, start: int | str) -> str:
 
 
 def _transactions(cluster: str) -> str:
-    return _tool("kafka-transactions.sh", cluster)
+    return kafka_tool("kafka-transactions.sh", cluster)
 
 
-def _tool(name: str, cluster: str) -> str:
+def kafka_tool(name: str, cluster: str) -> str:
+    """The start of a command: the tool, the cluster's brokers and the administrator's settings."""
     return f'{name} --bootstrap-server "{variable(cluster)}" --command-config admin.properties'
 
 
@@ -97,7 +98,7 @@ def add_acl(cluster: str, rule: Acl) -> str:
     kind = rule.permission.lower()
     on = _RESOURCES[rule.resource]
     words = (
-        _tool("kafka-acls.sh", cluster),
+        kafka_tool("kafka-acls.sh", cluster),
         "--add",
         option(f"--{kind}-principal", rule.principal),
         "" if rule.host == "*" else option(f"--{kind}-host", rule.host),
@@ -110,7 +111,7 @@ def add_acl(cluster: str, rule: Acl) -> str:
 
 def scram_user(cluster: str, name: str) -> str:
     """The command that gives a user a password; PASSWORD has to be replaced."""
-    head = _tool("kafka-configs.sh", cluster)
+    head = kafka_tool("kafka-configs.sh", cluster)
     change = "--alter --add-config 'SCRAM-SHA-512=[password=PASSWORD]' --entity-type users"
     return f"{head} {change} {option('--entity-name', name)}"
 

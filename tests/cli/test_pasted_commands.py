@@ -24,8 +24,20 @@ from drctl.config.schema import ConnectorsConfig
 from drctl.failback.blockers import OtherLink, other_links
 from drctl.failback.facts import Cluster
 from drctl.failback.suggested_commands import commands_by_step
+from drctl.model.repairs import Acl
 from drctl.model.replication import Connector
-from drctl.model.text import arguments, command, connector_url, option, put, quote
+from drctl.model.text import (
+    abort_hanging,
+    add_acl,
+    arguments,
+    command,
+    connector_url,
+    describe_producers,
+    find_hanging,
+    option,
+    put,
+    quote,
+)
 from drctl.model.topology import OffsetRange, TopicPartition
 from drctl.runbook.rendering import by_hand
 from drctl.views.run_lines import next_steps
@@ -53,14 +65,8 @@ HOSTILE = (
     "$'\\x41'",
 )
 TOOLS = (
-    "curl",
-    "drctl",
-    "kafka-acls.sh",
-    "kafka-configs",
-    "kafka-configs.sh",
-    "kafka-topics.sh",
-    "chmod",
-    "tool",
+    *("curl", "drctl", "chmod", "tool"),
+    *("kafka-acls.sh", "kafka-configs.sh", "kafka-topics.sh", "kafka-transactions.sh"),
 )
 
 SHELL = """
@@ -169,14 +175,28 @@ def test_users_and_quotas(name: str) -> None:
     left = [*users_left(seen_as), *quotas_to_set(seen_as, Seen({}, {}, frozenset())).left]
     assert len(left) == 2
     for each in left:
-        (line,) = (value for value in vars_of(each) if "kafka-configs" in value)
-        words = words_of(line[line.index("kafka-configs") :])
+        (line,) = (value for value in vars_of(each) if "kafka-configs.sh" in value)
+        words = words_of(line[line.index("kafka-configs.sh") :])
         assert name in words or f"--entity-name={name}" in words
 
 
 def vars_of(value: Any) -> Iterator[str]:
     for name in value.__dataclass_fields__:
         yield str(getattr(value, name))
+
+
+@every
+def test_acls_and_transactions(name: str) -> None:
+    resources = ("TOPIC", "GROUP", "TRANSACTIONAL_ID")
+    for line in (
+        *(add_acl("b", Acl(name, "PREFIXED", name, name, "READ", "DENY", r)) for r in resources),
+        find_hanging("b", name),
+        abort_hanging("b", TopicPartition(name, 0), 5),
+        describe_producers("b", name, 0),
+    ):
+        words = words_of(line)
+        assert words[1:5] == ["--bootstrap-server", "b", "--command-config", "admin.properties"]
+        assert any(each == name or each.endswith(f"={name}") for each in words), line
 
 
 @every
@@ -241,6 +261,7 @@ COMMANDS = re.compile(
     r"|journal)|curl |kafka-[a-z-]+(?:\.sh)? -|chmod )[^`]*$"
 )
 QUOTED = {
+    "abort_hanging",
     "quote_lines",
     "quote",
     "command",
