@@ -52,8 +52,11 @@ def test_they_are_named_and_with_the_override_aborted_once(
     links: OwnLinks, primary: ClusterUnderTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage = links.make()
+    # Tasks that run would go on as they were configured, for a while.
+    stage.stop(stage.copies)
     with connect(stage.lab) as client:
         client.configure(stage.copies, {"source.consumer.isolation.level": "read_committed"})
+    stage.resume(stage.copies)
     written = at_work(stage)
     at_ms, topic = int(time.time() * 1000) - OLD_MS, stage.topic
     place = TopicPartition(topic, 0)
