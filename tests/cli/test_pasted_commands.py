@@ -261,7 +261,6 @@ COMMANDS = re.compile(
     r"|journal)|curl |kafka-[a-z-]+(?:\.sh)? -|chmod )[^`]*$"
 )
 QUOTED = {
-    "abort_hanging",
     "quote_lines",
     "quote",
     "command",
