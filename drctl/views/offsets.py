@@ -4,19 +4,26 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from drctl.model.text import plural
-from drctl.offsets.applying import ApplyPlan, Line
+from drctl.offsets.applying import Action, ApplyPlan, Line
 from drctl.offsets.results import WRITTEN, ApplyResult
 from drctl.offsets.snapshot import Snapshot
 from drctl.views.text import number, plain, sentence
 from drctl.views.view import MOST, Part, Text, heading, more, notes, section, table, view, why
 
 _NUMBERS = ("Part.", "From", "To", "Re-reads", "Skips")
+_PLANNED = {
+    Action.COMMIT: "to commit",
+    Action.DELETE: "to delete",
+    Action.SAME: "already committed",
+    Action.KEPT: "kept: a higher offset is committed",
+    Action.REFUSED: "refused",
+}
 
 
 @view
 def plan_table(plan: ApplyPlan, execute: str) -> Iterator[Part]:
     """Show the plan; the command that executes it comes last, next to the prompt."""
-    counts = _in_words((action.value, count) for action, count in plan.counts.items())
+    counts = _in_words((_PLANNED[action], count) for action, count in plan.counts.items())
     yield Text(f"Plan for cluster {plain(plan.cluster)}: {counts}", "bold")
     yield Text(f"Source of the offsets: {plain(plan.origin)}", "dim")
     yield from _notes(plan)

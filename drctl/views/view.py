@@ -148,7 +148,7 @@ def more(count: int, what: str = "") -> Iterator[Text]:
 
 def counted(words: Iterable[str]) -> str:
     """Count equal words: `12 written, 3 refused`, in order of first appearance."""
-    return ", ".join(f"{number(n)} {word}" for word, n in Counter(words).items()) or "nothing"
+    return ", ".join(f"{number(n)} {word}" for word, n in Counter(words).items()) or "nothing to do"
 
 
 def why(reasons: Iterable[str]) -> Iterator[Text]:

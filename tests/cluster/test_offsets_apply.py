@@ -172,7 +172,7 @@ def test_the_text_on_a_terminal(stage: Stage) -> None:
     assert plan.code == 3
     assert plan.stderr == ""
     first, *_, last = plan.stdout.splitlines()
-    assert first == "Plan for cluster secondary: 1 commit, 1 refused"
+    assert first == "Plan for cluster secondary: 1 to commit, 1 refused"
     assert f"{stage.group('a')}" in plan.stdout
     assert "refused (skips-records)" in plan.stdout
     assert "may skip an unknown number of records" in plan.stdout

@@ -75,7 +75,7 @@ def test_a_result_shows_the_loss() -> None:
 def test_a_preferred_plan_with_nothing_to_do() -> None:
     led = reader(partition((1, 2), (1, 2), leader=1))
     text = drawn(plan_table(preferred_plan("main", led, None), EXECUTE))
-    assert text.split("\n")[0] == "Preferred election on cluster main: nothing"
+    assert text.split("\n")[0] == "Preferred election on cluster main: nothing to do"
     assert "No elections are needed." in text
 
 

@@ -23,7 +23,10 @@ def test_a_plan_lists_refusals_and_ends_with_the_command() -> None:
     standing = cluster()
     standing.join("b")
     shown = lines(plan_table(plan_of(standing, WANTED), EXECUTE))
-    assert shown[:2] == ["Plan for cluster s: 4 commit, 2 refused", "Source of the offsets: a test"]
+    assert shown[:2] == [
+        "Plan for cluster s: 4 to commit, 2 refused",
+        "Source of the offsets: a test",
+    ]
     assert "Group Topic Part. From To Re-reads Skips What" in shown
     refused, committed = "b t 1 20 50 0 0 refused (group-active)", "a t 0 - 50 0 0 commit"
     assert shown.index(refused) < shown.index(committed)
@@ -34,7 +37,7 @@ def test_a_plan_without_a_change() -> None:
     standing = cluster()
     execute(standing, plan_of(standing, WANTED))
     shown = lines(plan_table(plan_of(standing, WANTED), EXECUTE))
-    assert shown[0] == "Plan for cluster s: 6 same"
+    assert shown[0] == "Plan for cluster s: 6 already committed"
     assert [line for line in shown if line][-1] == "Nothing to write."
     assert EXECUTE not in shown
 

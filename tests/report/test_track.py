@@ -6,6 +6,7 @@ from typing import Any, cast
 import pytest
 
 from drctl.cli.offsets import Tracking
+from drctl.cli.options import begin
 from drctl.model.errors import Unreachable
 from drctl.offsets.tracking import PassResult, Problem, TrackingPass
 from drctl.views.command_documents import ErrorBody
@@ -64,6 +65,7 @@ def test_one_line_per_pass() -> None:
 
 
 def test_a_failure_that_persists_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    begin(["offsets", "track"])
     ends = iter((FAILED, FAILED, tracked(), FAILED))
     link = SimpleNamespace(name="main", source="primary", target="secondary")
     tracking = Tracking(cast(Any, link), cast(Any, SimpleNamespace(run=lambda _: next(ends))))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from drctl.cli.options import begin
 from drctl.cli.runbook import list_runbooks
 from drctl.model.errors import ConfigError, UsageError
 from drctl.runbook.reading import find, listing
@@ -33,6 +34,7 @@ def test_a_long_description_is_wrapped(
     own: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (own / "ours.yaml").write_text(OWN.format(name="ours").replace("Ours", "Ours " * 40))
+    begin(["runbook", "list"])
     monkeypatch.setattr("drctl.cli.runbook._own", lambda _: own)
     list_runbooks()
     lines = capsys.readouterr().out.splitlines()
