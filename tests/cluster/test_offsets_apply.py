@@ -191,7 +191,7 @@ def test_the_text_on_a_terminal(stage: Stage) -> None:
     assert undo[3:5] == ["offsets", "undo"]
     again = stage.drctl.process(*undo[4:])
     assert (again.code, again.stderr) == (0, "")
-    assert "1 delete" in again.stdout
+    assert "1 to delete" in again.stdout
     assert stage.stands("a") == stage.at(40)
     assert stage.drctl.process(*undo[4:], *GO).code == 0
     assert stage.stands("a") == {}
