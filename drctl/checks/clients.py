@@ -436,7 +436,7 @@ def acks(client: ClientConfig) -> Verdict | None:
 
 @client_check("client-idempotence", Status.WARN, Status.FAIL)
 def idempotence(client: ClientConfig) -> Verdict | None:
-    """A producer's retries keep the order of records: `enable.idempotence`, or one in flight."""
+    """A producer's retries keep record order: `enable.idempotence`, or one request in flight."""
     if not client.produces:
         return None
     key, java = "enable.idempotence", client.library is Library.JAVA

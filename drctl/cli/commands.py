@@ -65,7 +65,7 @@ COMMANDS = {
         ASSESS,
     ),
     "doctor": Registered(
-        "drctl.cli.doctor:doctor", "Check whether a failover would work, and how to fix it", ASSESS
+        "drctl.cli.doctor:doctor", "Check whether a failover would work, and what to fix", ASSESS
     ),
     "gap": Registered(
         "drctl.cli.gap:gap", "Find records that are not replicated to the target", ASSESS
@@ -109,7 +109,7 @@ COMMANDS = {
 
 SUBCOMMANDS = {
     "gap truncation": Registered(
-        "drctl.cli.gap:truncation", "Show which records truncating the source would destroy"
+        "drctl.cli.gap:truncation", "Show which records would be lost if the source were truncated"
     ),
     "drill history": Registered("drctl.cli.drill:show_history", "List past drills"),
     "drill clean": Registered(

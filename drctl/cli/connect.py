@@ -119,8 +119,7 @@ Names = Annotated[
 def status(connect: Urls = None, link: LinkName = None) -> int:
     """Show all connectors, and why failed tasks failed.
 
-    Also shows what connectors retry by themselves: their own settings of retries and backoff.
-    Read-only.
+    Also shows each connector's own settings for retries and backoff. Read-only.
 
     Examples:
         drctl connect status
@@ -476,7 +475,7 @@ def apply(given: Positions) -> int:
 
     Exit codes:
         0: all offsets are written
-        3: a precheck refused, or everything was rolled back
+        3: a precheck failed, or everything was rolled back
         4: some offsets were written
         5: a worker did not answer; `drctl resume` checks what was done
         130: interrupted

@@ -61,7 +61,7 @@ class Doctor(PlanRequest):
 
 @takes_request
 def doctor(given: Doctor) -> int:
-    """Check whether a failover would work, and how to fix it.
+    """Check whether a failover would work, and what to fix.
 
     Read-only, unless --execute is given with --fix or --fence-probe. One row per check: ok, warn,
     fail or not-checked, with the reason and a fix.
@@ -75,7 +75,7 @@ def doctor(given: Doctor) -> int:
         drctl doctor --fence-probe 150s --execute         # do ACLs stay?
 
     Exit codes:
-        0: no check fails; with --fix: no differences, or all were fixed; with --fence-probe: probed
+        0: no check fails; with --fix: no differences, or all fixed; with --fence-probe: probe done
         1: a check fails; with --fix: changes are planned, or manual work remains
         3: --fix was refused, or rolled back completely
         4: --fix stopped part-way

@@ -135,9 +135,9 @@ class Drill:
 def drill(given: Drill) -> int:
     """Rehearse a failover on a scratch topic and measure it.
 
-    Runs the steps of a real failover for a topic and a group that only the drill uses, measures
-    RTO and RPO, deletes them again and checks that nothing else changed. Without --execute
-    nothing is created: the plan is printed.
+    Runs the steps of a real failover for a topic and a group that only the drill uses, and
+    measures RTO and RPO. Then deletes the topic and the group, and checks that nothing else
+    changed. Without --execute nothing is created: the plan is printed.
 
     Examples:
         drctl drill

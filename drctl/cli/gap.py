@@ -174,9 +174,7 @@ class Truncation(Gap):
 
     export: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR", help="Export the records that would be destroyed to this folder."
-        ),
+        typer.Option(metavar="DIR", help="Also save these records as files in this folder."),
     ] = None
     include_superseded: Annotated[
         bool,
@@ -226,7 +224,7 @@ def gap(given: Gap) -> int:
 
 @takes_request
 def truncation(given: Truncation) -> int:
-    """Show which records truncating the source would destroy.
+    """Show which records would be lost if the source were truncated.
 
     Lists the records that exist only on the source: they are lost if its topics are truncated or
     recreated.

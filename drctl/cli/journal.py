@@ -104,7 +104,8 @@ def report(
     """Write the report of a run.
 
     Reports the steps, the measured RTO and RPO, and outstanding actions. After an unplanned
-    failover the number of lost records is exact only after `drctl gap` has compared the clusters.
+    failover the number of unreplicated records is an estimate until `drctl gap` has compared the
+    clusters.
 
     Examples:
         drctl report                                       # report-RUN.html of the newest run

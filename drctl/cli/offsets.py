@@ -474,7 +474,7 @@ def apply(given: Apply) -> int:
 
     Exit codes:
         0: all offsets are committed
-        3: a precheck refused; nothing was written
+        3: a precheck failed; nothing was written
         4: some offsets were committed
         5: a cluster did not answer; `drctl resume` checks what was done
         130: interrupted; `drctl resume` continues
@@ -531,7 +531,7 @@ def undo(given: Undo) -> int:
 
     Exit codes:
         0: all offsets are restored
-        3: a precheck refused; nothing was written
+        3: a precheck failed; nothing was written
         4: some offsets were restored
         5: a cluster did not answer; `drctl resume` checks what was done
         130: interrupted; `drctl resume` continues

@@ -49,7 +49,12 @@ from drctl.failback.observers.records import (
 from drctl.failback.observers.replication import observe_replication
 from drctl.failback.ports import Ends, FailbackPorts, Workers
 from drctl.failback.rebuilding import lost_records
-from drctl.failback.situation import clean_there, endpoints_lead_to_source, over_the_same, reference
+from drctl.failback.situation import (
+    clean_there,
+    endpoints_point_to_source,
+    over_the_same,
+    reference,
+)
 from drctl.model.errors import DrctlError
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import TopicPartition, Unavailable
@@ -279,7 +284,7 @@ class FailbackObserver:
 
     def _apart(self, facts: Facts, source: Cluster, target: Cluster) -> str | Unavailable:
         """How the clusters differ; read once clients are back: before that, they always do."""
-        if endpoints_lead_to_source(facts) is not True or not clean_there(facts):
+        if endpoints_point_to_source(facts) is not True or not clean_there(facts):
             return NOT_LOOKED_AT
         return _answer(lambda: divergence(facts.gaps[0], source, target, *self._readers))
 

@@ -272,7 +272,7 @@ def nothing_to_fail_back(facts: Facts, all_on_source: bool | None) -> str:
     """Why there is nothing to fail back; empty if there is, or may be.
 
     Args:
-        all_on_source: whether every endpoint leads to the source; None if unknown.
+        all_on_source: whether every endpoint points to the source; None if unknown.
     """
     seen = isinstance(facts.on_source, Cluster) and isinstance(facts.on_target, Cluster)
     back = isinstance(facts.reverse, Replication) and not facts.reverse.never_ran
@@ -281,7 +281,7 @@ def nothing_to_fail_back(facts: Facts, all_on_source: bool | None) -> str:
     forward = _forward(facts)
     no_run = f"journal: no run has moved clients to {facts.target}"
     if all_on_source is True and forward is not None:
-        text = f"every endpoint leads to {facts.source}"
+        text = f"every endpoint points to {facts.source}"
     elif not facts.endpoints and forward and _no_group_active(facts):
         text = f"no group is active on {facts.target}"
     else:
@@ -293,7 +293,7 @@ def why_undetermined(facts: Facts, all_on_source: bool | None) -> str:
     """Why it is unknown whether clients have left the source; empty if it is known.
 
     Args:
-        all_on_source: whether every endpoint leads to the source; None if unknown.
+        all_on_source: whether every endpoint points to the source; None if unknown.
     """
     if all_on_source is not None or _failover_seen(facts):
         return ""
@@ -405,8 +405,8 @@ class Proof(NamedTuple):
         return self.holds is False and self.why != NO_PROOF
 
 
-def endpoints_lead_to_source(facts: Facts) -> bool | None:
-    """Whether every endpoint leads to the source; None if unknown.
+def endpoints_point_to_source(facts: Facts) -> bool | None:
+    """Whether every endpoint points to the source; None if unknown.
 
     Without endpoints in drctl.yaml, a finished failback run counts.
     """
@@ -552,7 +552,7 @@ def situation(facts: Facts) -> Situation:
     """Derive the situation from the facts."""
     known = [each for each in facts.endpoints if isinstance(each, EndpointState)]
     endpoints_on_source = tuple(each.endpoint for each in known if each.cluster == facts.source)
-    all_on_source, proof = endpoints_lead_to_source(facts), proof_of(facts)
+    all_on_source, proof = endpoints_point_to_source(facts), proof_of(facts)
     back = facts.failed_back if all_on_source is True and not proof.contradicted else ""
     if back and proof.holds is False:
         proof = Proof(

@@ -455,7 +455,7 @@ _SYNC = "sync.group.offsets.enabled"
 
 
 def clients_switched(seen: Situation) -> StepState:
-    """Where endpoints lead, and whether offsets were committed while groups were active."""
+    """Where endpoints point to, and whether offsets were committed while groups were active."""
     facts = seen.facts
     early = () if seen.all_on_source is True else committed_while_active(seen)
     if early:
@@ -478,14 +478,16 @@ def clients_switched(seen: Situation) -> StepState:
     states = [each for each in facts.endpoints if isinstance(each, EndpointState)]
     text = several(map(_pointing, states))
     if any(each.cluster is None for each in states):
-        return unknown(f"an endpoint leads to an unknown cluster: {text}", started=started)
+        return unknown(f"an endpoint points to an unknown cluster: {text}", started=started)
     if started:
-        leads = f"{len(seen.endpoints_on_source)} of {len(states)} endpoints lead to {facts.source}"
+        leads = (
+            f"{len(seen.endpoints_on_source)} of {len(states)} endpoints point to {facts.source}"
+        )
         return not_done(f"{leads}: {text}", started=True)
     unseen = "" if seen.rebuilding else _unseen(facts)
     if unseen:
         return unknown(f"groups: {unseen}")
-    return not_done(f"endpoints lead to {facts.target}: {text}{_committed_when(seen)}")
+    return not_done(f"endpoints point to {facts.target}: {text}{_committed_when(seen)}")
 
 
 def _unseen(facts: Facts) -> str:
@@ -539,7 +541,7 @@ def _pointing(state: EndpointState) -> str:
 def _all_switched(facts: Facts) -> str:
     states = [each for each in facts.endpoints if isinstance(each, EndpointState)]
     waiting = [each.unfinished[0] for each in states if each.unfinished]
-    text = f"every endpoint ({len(states):,}) leads to {facts.source}"
+    text = f"every endpoint ({len(states):,}) points to {facts.source}"
     return f"{text}; not all clients have followed: {several(waiting)}" if waiting else text
 
 

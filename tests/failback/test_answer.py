@@ -88,7 +88,7 @@ def test_without_an_incident_there_is_nothing_to_fail_back() -> None:
     check(OrderDocument.of(found).to_json())
     assert (found.verdict, found.next, found.state) == (Verdict.OK, None, State.NOTHING)
     assert OrderDocument.of(found).to_json()["why"] == (
-        "every endpoint leads to primary; journal: no run has moved clients to secondary;"
+        "every endpoint points to primary; journal: no run has moved clients to secondary;"
         " replication primary -> secondary runs"
     )
     text = drawn(found)
@@ -183,7 +183,7 @@ def test_names_of_clusters_are_escaped_on_the_terminal() -> None:
 
 def test_no_fence_is_suggested_where_applications_may_run() -> None:
     for where, words in (
-        ((endpoint("primary"),), "file bootstrap leads to primary"),
+        ((endpoint("primary"),), "file bootstrap points to primary"),
         ((), "cannot be checked"),
     ):
         first, deny = commands_by_step(site(judged(in_order_to_d(), endpoints=where)))["a"]
