@@ -79,7 +79,7 @@ WaitForConsumers = Annotated[
     typer.Option(
         "--wait-for-consumers",
         metavar="TIME",
-        help="Time limit for consumers to commit and leave their groups before offsets are read.",
+        help="Time limit for consumers to read the fenced topics to their end and commit.",
     ),
 ]
 PlanOut = Annotated[
