@@ -48,6 +48,8 @@ WORDS: Mapping[str, str] = {
     r"in peace(?: time)?|peacetime": "in normal operation",
     r"no yes|plays? a story|stories": "counts as failure, scenario",
     r"thrown back|st(?:and|ands|anding) before": "moved backwards, precede",
+    r"endpoints? leads? to": "points to",
+    r"behind (?:the|a|its) fence": "while the source is fenced",
 }
 
 # (file or folder, phrase, why): the phrase is not looked at there.
