@@ -253,7 +253,7 @@ def _clients(reader: ClusterLinkReader) -> Iterator[Finding]:
 
 
 def _replication(direction: ClusterLinkReader) -> Iterator[Finding]:
-    """Whether a direction's connector exists, tells copies apart, and its source is whole."""
+    """Check a direction: its connector exists and identifies copies, its source lost no records."""
     link = direction.link
     header = link.settings.origin_header
     if header is None or not link.settings.replicator.connect:

@@ -169,7 +169,7 @@ def _whole(scope: str) -> GapOptions:
 
 
 def _without_new(found: Missing, records: int) -> Missing:
-    """Do not count new records, which are in flight; count them as repeated first."""
+    """Leave out new records, which are in flight; repeated records are left out first."""
     repeated = max(0, found.repeated - (found.records - records))
     return replace(found, records=records, repeated=repeated)
 

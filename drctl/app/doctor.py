@@ -385,7 +385,7 @@ def _tracked_offsets(link: "Link") -> "TrackedOffsetsSeen | None":
 def _runs(config: "Config", link: "Link") -> "tuple[RunSeen, ...]":
     """The newest runs of the link, from the journal on the target.
 
-    The checks of parity report what a repair did not fix, so it has no other outstanding action.
+    The outstanding actions of a repair are left out: the parity checks report them.
     """
     from drctl.checks.observed import RunSeen
     from drctl.failback.observers.journal import observe_journal

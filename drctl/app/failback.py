@@ -93,7 +93,7 @@ class FailbackReader(ClusterLinkReader):
         return outstanding_since_failback(run_states(reader))
 
     def translated(self) -> "Translated":
-        """Target offsets of groups: before every record that they have not read.
+        """Target offsets of groups; no record that a group has not read is before its offset.
 
         Raises:
             Unreachable: a cluster did not answer.

@@ -232,7 +232,8 @@ def _require_order(link: "Link", found: "Situation") -> None:
 def _require_no_forwarded_headers(link: "Link", first: "GapEvidence", found: "Situation") -> None:
     """Check that no new record has drctl's header.
 
-    It would be excluded as a copy, and be missing on the source. A mirror excludes nothing.
+    Reverse replication would exclude it as a copy, and the source would miss it. Replicators that
+    preserve offsets exclude no record.
 
     Raises:
         Refused: some have it.

@@ -621,8 +621,8 @@ class ClusterLinkReader(NoFailback):
 
         Args:
             task: gets the progress.
-            halted: what kept replication from running when this run requested its stop, empty for
-                nothing; None if it requested no stop, so the state is read.
+            halted: why replication was not running when this run requested its stop, empty if it
+                was running; None if this run requested no stop: then its state is read now.
 
         Raises:
             Unreachable: the target did not answer.

@@ -562,7 +562,7 @@ class ReplicatorEvidence:
         self.into.found.copied.append(Copied("offset syncs and later copies", copied_to))
 
     def _before_pause(self, syncs: "Sequence[Sync]") -> "Sequence[Sync]":
-        """Date syncs that were written right after a pause to before it: they were fetched then."""
+        """Correct the times of syncs written right after a pause: they were fetched before it."""
         pause = self.into.found.pause
         if pause is None:
             return syncs
@@ -637,8 +637,8 @@ class LossReader:
         target: the reader of the surviving cluster.
         topics: the topics of the source.
         task: shows what is read.
-        halted: what kept replication from running when its stop was requested, empty for nothing;
-            None to read the state from Connect.
+        halted: why replication was not running when its stop was requested, empty if it was
+            running; None to read its state from Connect now.
     """
 
     config: "Config"

@@ -305,7 +305,7 @@ def _runbook(config: "Config", state: RunState) -> RunbookNames:
 
 
 def _values(settings: Iterable[Mapping[str, Any]], key: str) -> tuple[str, ...]:
-    """All values of a key, with references to parameters; one may stand for a whole list."""
+    """All values of a key; a reference to a parameter counts as one value, even for a list."""
     found = (each.get(key, ()) for each in settings)
     return tuple(name for each in found for name in ((each,) if isinstance(each, str) else each))
 

@@ -1,7 +1,7 @@
 """Opens the journal of a run, which is written to a topic and then copied to a file.
 
 The topic `__drctl_journal` is on the surviving cluster, or on the cluster of a run inside one. If
-that one cannot take it, such a run has its journal only in a file on this host; `begun` decides.
+that cluster cannot store it, such a run has its journal only in a file on this host: see `begun`.
 """
 
 import getpass
@@ -75,7 +75,7 @@ def holder(run: str) -> Holder:
 
 
 def commanded(held: Holder) -> Mapping[str, str]:
-    """This process in an entry, with its start time: the measured outage starts there."""
+    """This process, for a journal entry, with its start time, from which an outage is measured."""
     import psutil
 
     began = datetime.fromtimestamp(psutil.Process().create_time(), UTC)

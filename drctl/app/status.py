@@ -163,8 +163,9 @@ _NOT_CHECKED = "not checked by drctl status: see drctl doctor"
 _DEADLINE_S = 30.0
 
 _GROUPS_S = 20.0
-"""The first attempt takes up to a fifth of it. It must not be shorter: librdkafka aborts the
-process if the attempt ends while a busy coordinator describes a group (its issue 4605)."""
+"""Timeout for reading the groups. The first attempt takes up to a fifth of it, and must not be
+shorter: librdkafka aborts the process if the attempt ends while a busy coordinator describes a
+group (its issue 4605)."""
 
 
 @dataclass(frozen=True, slots=True)

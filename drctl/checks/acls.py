@@ -306,7 +306,7 @@ def allowed(book: RuleBook, wanted: Acl) -> Access:
 
 
 def covers(rule: Acl, wanted: Acl) -> bool:
-    """Whether a rule applies to every name that another rule, which it concerns, applies to."""
+    """Whether a rule applies to all names of another rule, given that it applies to one of them."""
     if wanted.pattern == "PREFIXED" or wanted.name == _ANY:
         return rule.name == _ANY or (rule.pattern == "PREFIXED" and wanted.name != _ANY)
     return True

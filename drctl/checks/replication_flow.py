@@ -14,7 +14,7 @@ LATER_S = 2.0
 """Time between later readings, while records arrive."""
 
 READINGS = 5
-"""Enough for what a replicator had fetched before the source died to arrive."""
+"""Maximum number of readings; by then, all records fetched before the source died have arrived."""
 
 
 def _wait(seconds: float) -> None:

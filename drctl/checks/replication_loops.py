@@ -44,7 +44,7 @@ _LOOK = "check whether both directions run at the same time"
 @check("replication-loops", _FAMILY, Status.WARN, Status.FAIL, prechecks=Prechecks(BOTH))
 def loops(observed: Observed) -> Iterator[Verdict]:
     """No record is replicated back to the topic that it came from."""
-    yield from _returned(observed)
+    yield from _replicated_back(observed)
     yield _configured(observed)
 
 
@@ -55,12 +55,12 @@ def _configured(observed: Observed) -> Verdict:
     remedy = "rename topics in one direction, use provenance headers, or stop one direction"
     header = link.settings.origin_header
     if header and header != replicator_headers.HEADER:
-        return _told_apart(observed, subject, header)
+        return _copies_identified(observed, subject, header)
     others = require(observed.neighbours, subject, "the other links are", remedy)
     ours, reverse = _running(observed)
     marking = [each for each in reverse if skips_copies(ours) and skips_copies(each.config)]
     unmarked = [each for each in reverse if each not in marking]
-    running = sorted(each.name for each in unmarked if _brings_back(each, observed, subject))
+    running = sorted(each.name for each in unmarked if _replicates_back(each, observed, subject))
     back = [each for each in others if (each.source, each.target) == (link.target, link.source)]
     meant = [each.name for each in back if _round(link, each)]
     impact = "each direction replicates the other's copies as new records, endlessly"
@@ -85,7 +85,7 @@ def _configured(observed: Observed) -> Verdict:
 _ENDLESSLY = "records are replicated in a loop: each round adds copies on every cluster"
 
 
-def _returned(observed: Observed) -> Iterator[Verdict]:
+def _replicated_back(observed: Observed) -> Iterator[Verdict]:
     """What Replicator's headers show: records that were replicated to where they came from.
 
     Each hop adds a header with the cluster and the topic that the record was copied from, so loops
@@ -140,7 +140,7 @@ def _cluster(ids: Mapping[str, str], origin: bytes | None) -> str:
     return ids.get(known, known)
 
 
-def _told_apart(observed: Observed, subject: str, header: str) -> Verdict:
+def _copies_identified(observed: Observed, subject: str, header: str) -> Verdict:
     """Whether the connectors of both directions mark their copies, and skip those of the other."""
     connectors = _sources(observed)
     named = observed.link.settings.replicator.connectors.source
@@ -209,7 +209,7 @@ def _the_other_way(connector: Connector, ours: Connector) -> bool:
     return swapped or _ends(connector) == _ends(ours)[::-1]
 
 
-def _brings_back(connector: Connector, observed: Observed, subject: str) -> bool:
+def _replicates_back(connector: Connector, observed: Observed, subject: str) -> bool:
     """Whether a copy of a topic of the link returns to the topic itself, as far as known."""
     link = observed.link
     names = _topics(observed)

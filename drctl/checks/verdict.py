@@ -49,7 +49,7 @@ def require(value: T | Unavailable, subject: str, what: str, remedy: str) -> T:
     """Return the value if it was observed.
 
     Args:
-        what: names the value in the reason, as in "their age is" not known.
+        what: the value and its verb, as in "their age is"; the reason continues with "not known".
 
     Raises:
         NotObserved: it was not observed.

@@ -262,11 +262,11 @@ class Stage:
         if not self.done or applications.moved is None:
             return None
         writer, reader = applications.moved
-        self._hope(lambda: writer.log.first_at is not None)
+        self._wait_briefly(lambda: writer.log.first_at is not None)
         writer.stop(wait=True)
         held = self._held()
         unread = held.keys() - before.finished
-        self._hope(lambda: unread <= reader.log.read.keys() or bool(reader.failure))
+        self._wait_briefly(lambda: unread <= reader.log.read.keys() or bool(reader.failure))
         return Logs(source, writer.log, before, reader.log, held)
 
     def _held(self) -> Mapping[str, int]:
@@ -275,8 +275,8 @@ class Stage:
         except Unreachable as error:
             raise Unreachable(f"the loss is unknown: {error.message}", error.hint) from error
 
-    def _hope(self, condition: Callable[[], bool]) -> None:
-        """Wait for a while; if it never happens, the measurements show it."""
+    def _wait_briefly(self, condition: Callable[[], bool]) -> None:
+        """Wait for a condition, but not for long; if it is not met, the measurements show it."""
         until = time.monotonic() + _READ_S
         while not condition() and time.monotonic() < until and not self.clock.stopping:
             self.clock.wait(_LOOK_EVERY_S)
@@ -400,10 +400,10 @@ class Injected:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Injected":
-        """From what `to_json` made.
+        """Read the result of `to_json`.
 
         Raises:
-            KeyError, ValueError: it did not.
+            KeyError, ValueError: the data does not have that form.
         """
         return cls(Fault(data["fault"]), str(data["part"]), str(data["folder"]))
 

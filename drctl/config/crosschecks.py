@@ -73,7 +73,7 @@ def _replicator(document: Document, path: Path) -> Iterator[Problem]:
 
 
 def _origin_header(document: Document, link: Path) -> Iterator[Problem]:
-    """Require the same header in the other direction, where its copies are told apart, too."""
+    """Require the same header in the other direction, which identifies its copies by it, too."""
     path = (*link, "origin_header")
     header = _scalar(document, path)
     if header is None:
@@ -150,7 +150,7 @@ def _stopped_by_command(document: Document, path: Path) -> Iterator[Problem]:
 def _started_after_failover(
     document: Document, path: Path, kind: Scalar | None
 ) -> Iterator[Problem]:
-    """Require what drctl needs to set its start offsets: else it would copy everything again."""
+    """Require what drctl needs to set the start offsets; without them, all is replicated again."""
     path = (*path, "reverse")
     wanted = _scalar(document, (*path, "after_failover"))
     if wanted is None or wanted.value is not True:

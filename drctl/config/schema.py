@@ -186,9 +186,10 @@ class FenceConfig(Section):
     """How applications are prevented from using the source.
 
     Attributes:
-        groups: groups to which a planned move denies principals READ, in addition to topics:
-            classic ones that consume only the link's topics, all of the link, or none. Members of
-            KIP-848 groups fail if it is denied, and have to be restarted.
+        groups: groups on which a planned failover or failback denies READ to principals, in
+            addition to topics: classic groups that consume only the link's topics, all groups of
+            the link, or none. Members of KIP-848 groups fail without READ, and have to be
+            restarted.
         command: sets the fence; an argv list, run without a shell, like the next two.
         undo: lifts it; without it, that is a manual step.
         verify: exits with 0 if the fence is set.

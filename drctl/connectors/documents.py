@@ -60,7 +60,7 @@ class RestartedDocument(Document):
     connector: Name = read(lambda each: each.name)
     ending: Ending
     restarts: Count = read(lambda each: each.attempts)
-    response: str = read(lambda each: each.said)
+    response: str = read(lambda each: each.response)
     explained: ExplainedDocument | None
 
 

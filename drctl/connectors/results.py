@@ -25,24 +25,24 @@ class Restarted:
     """A restarted connector.
 
     Attributes:
-        said: the worker's error response to the last restart; empty if it was accepted.
+        response: the worker's error response to the last restart; empty if it was accepted.
     """
 
     name: str
     ending: Ending
     attempts: int
-    said: str = ""
+    response: str = ""
     explained: Explained | None = None
 
 
-def restarted(name: str, now: Connector | None, attempts: int, said: str) -> Restarted:
+def restarted(name: str, now: Connector | None, attempts: int, response: str) -> Restarted:
     """The result, from the current state."""
     if now is None:
-        return Restarted(name, Ending.GONE, attempts, said)
+        return Restarted(name, Ending.GONE, attempts, response)
     if now.running:
-        return Restarted(name, Ending.RUNNING, attempts, said)
+        return Restarted(name, Ending.RUNNING, attempts, response)
     why = explain(now.failed[0].stack_trace) if now.failed else None
-    return Restarted(name, Ending.FAILING, attempts, said, why)
+    return Restarted(name, Ending.FAILING, attempts, response, why)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ def narrowed(link: Link, scratch: Scratch, principals: tuple[str, ...]) -> Link:
     return replace(link, settings=settings)
 
 
-# What MirrorMaker 2 leaves out where nothing is set; `.*[-.]internal` of older ones fits no drill.
+# MirrorMaker 2's default of topics.exclude; `.*[-.]internal` of older releases matches no drill.
 _EXCLUDED = r"mm2.*\.internal, .*\.replica, __.*"
 _REFRESH_S = 600.0
 

@@ -138,7 +138,7 @@ class Aim:
             return False
         return kind is Kind.UNCLEAN or found.leader == self.to
 
-    def came_true(self, kind: Kind, states: PartitionStates) -> bool:
+    def took_effect(self, kind: Kind, states: PartitionStates) -> bool:
         """Whether it got the expected leader since."""
         found = states.find(self.place)
         led = self.is_led(kind, states) and found is not None and found.leader == self.to

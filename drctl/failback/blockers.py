@@ -93,9 +93,9 @@ def _findings(answer: Answer, terms: Terms) -> Iterator[Finding]:
         yield from _reverse(answer, terms)
     if terms.policies is not None:
         yield from _undecided(answer, terms.policies)
-    behind = known_out_of_order(answer.seen)
-    if behind:
-        yield Finding(STEP_ORDER, Status.WARN, "step e", behind)
+    misplaced = known_out_of_order(answer.seen)
+    if misplaced:
+        yield Finding(STEP_ORDER, Status.WARN, "step e", misplaced)
     if answer.seen.unclear:
         yield Finding(STEP_ORDER, Status.WARN, "step i", answer.seen.unclear)
     put_right = _BY_EMPTYING if terms.rebuilding else _PUT_RIGHT
@@ -122,17 +122,17 @@ def health_findings(source: str, health: ClusterHealth | Unavailable) -> Iterato
             UNHEALTHY, Status.WARN, source, reason, remedy="step preflight checks it again"
         )
         return
-    closed = tuple(_closed(health))
-    if closed:
-        reason = f"it does not accept all writes: {several(closed)}"
+    unwritable = tuple(_not_writable(health))
+    if unwritable:
+        reason = f"it does not accept all writes: {several(unwritable)}"
         remedy = f"restart the brokers of {source} that have the replicas"
         yield Finding(UNHEALTHY, Status.FAIL, source, reason, remedy=remedy)
-    behind = tuple(_behind(health))
-    if behind:
-        yield Finding(UNHEALTHY, Status.WARN, source, f"it is not healthy: {several(behind)}")
+    degraded = tuple(_degraded(health))
+    if degraded:
+        yield Finding(UNHEALTHY, Status.WARN, source, f"it is not healthy: {several(degraded)}")
 
 
-def _closed(health: ClusterHealth) -> Iterator[str]:
+def _not_writable(health: ClusterHealth) -> Iterator[str]:
     """Partitions that do not accept writes with acks=all."""
     if health.offline:
         yield (
@@ -147,19 +147,19 @@ def _closed(health: ClusterHealth) -> Iterator[str]:
         )
 
 
-def _behind(health: ClusterHealth) -> Iterator[str]:
+def _degraded(health: ClusterHealth) -> Iterator[str]:
     """Brokers that are down, partitions that are not in sync, and what is unknown."""
     if health.absent:
         yield (
             f"{plural(len(health.absent), 'broker is', 'brokers are')} down"
             f" ({listed(health.absent)})"
         )
-    closed = {*health.offline, *_places(health.under_min_isr)}
-    behind = [place for place in _places(health.under_replicated) if place not in closed]
-    if behind:
+    unwritable = {*health.offline, *_places(health.under_min_isr)}
+    out_of_sync = [place for place in _places(health.under_replicated) if place not in unwritable]
+    if out_of_sync:
         yield (
-            f"{plural(len(behind), 'partition is', 'partitions are')} not in sync"
-            f" ({listed(behind)})"
+            f"{plural(len(out_of_sync), 'partition is', 'partitions are')} not in sync"
+            f" ({listed(out_of_sync)})"
         )
     if health.unknown:
         yield f"min.insync.replicas of {listed(sorted(health.unknown))} is unknown"

@@ -387,7 +387,7 @@ class Facts:
 
     @property
     def _last_that_moved(self) -> JournaledRun | None:
-        """One that is damaged may have."""
+        """The last run that moved clients, or may have: unfinished, or with a damaged journal."""
         runs = self.local_journal if isinstance(self.journal, Unavailable) else self.journal
         moves = (
             each

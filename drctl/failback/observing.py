@@ -128,7 +128,7 @@ class FailbackObserver:
         boundaries = _answer(lambda: observe_boundaries(result, source, *readers, self.most))
         return replace(
             facts,
-            diverged=self._apart(facts, source, target),
+            diverged=self._divergence(facts, source, target),
             boundaries=boundaries,
             out_of_order=_answer(
                 lambda: find_out_of_order(
@@ -137,7 +137,7 @@ class FailbackObserver:
                     boundaries,
                     *readers,
                     self.most,
-                    self._alike(target),
+                    self._record_identity(target),
                 )
             ),
             reverse_start=_answer(
@@ -261,7 +261,7 @@ class FailbackObserver:
                 target,
                 *self._readers,
                 self.most,
-                self._alike(target),
+                self._record_identity(target),
             )
         )
         if isinstance(found, Unavailable):
@@ -282,13 +282,13 @@ class FailbackObserver:
         filled = _answer(lambda: observe_filled(names, source, target, *self._readers))
         return replace(facts, filled=filled is True)
 
-    def _apart(self, facts: Facts, source: Cluster, target: Cluster) -> str | Unavailable:
+    def _divergence(self, facts: Facts, source: Cluster, target: Cluster) -> str | Unavailable:
         """How the clusters differ; read once clients are back: before that, they always do."""
         if endpoints_point_to_source(facts) is not True or not clean_there(facts):
             return NOT_LOOKED_AT
         return _answer(lambda: divergence(facts.gaps[0], source, target, *self._readers))
 
-    def _alike(self, target: Cluster) -> RecordIdentity:
+    def _record_identity(self, target: Cluster) -> RecordIdentity:
         return RecordIdentity(self.link.settings.identity, target.own_time)
 
     def _drctl_copies(

@@ -276,7 +276,7 @@ def nothing_to_fail_back(facts: Facts, all_on_source: bool | None) -> str:
     """
     seen = isinstance(facts.on_source, Cluster) and isinstance(facts.on_target, Cluster)
     back = isinstance(facts.reverse, Replication) and not facts.reverse.never_ran
-    if not seen or back or not facts.never_moved or any(_traces(facts)):
+    if not seen or back or not facts.never_moved or any(_evidence_of_failover(facts)):
         return ""
     forward = _forward(facts)
     no_run = f"journal: no run has moved clients to {facts.target}"
@@ -319,7 +319,9 @@ def _failover_seen(facts: Facts) -> bool:
     # A finished failback may have left the other evidence.
     positions = (each.positions for each in reverse)
     copied_back = any(not isinstance(each, Unavailable) and each for each in positions)
-    return not facts.failed_back and (copied_back or _stopped(facts) or any(_traces(facts)))
+    return not facts.failed_back and (
+        copied_back or _stopped(facts) or any(_evidence_of_failover(facts))
+    )
 
 
 def _stopped(facts: Facts) -> bool:
@@ -334,7 +336,7 @@ def _held(fence: Fence | Unavailable) -> bool:
     return isinstance(fence, Fence) and fence.held is True
 
 
-def _traces(facts: Facts) -> Iterator[bool]:
+def _evidence_of_failover(facts: Facts) -> Iterator[bool]:
     """Evidence of a failover or of a started failback."""
     yield _held(facts.fence)
     yield any(saw_new_records(each, facts) for each in facts.gaps)

@@ -92,15 +92,15 @@ def fenced(seen: Situation) -> StepState:
     facts = seen.facts
     if isinstance(facts.on_source, Unavailable):
         return unknown(f"{facts.source}: {facts.on_source.reason}")
-    closed = _closed(seen)
-    if seen.all_on_source is True and closed.observed is not Observed.DONE:
+    fence_state = _fenced(seen)
+    if seen.all_on_source is True and fence_state.observed is not Observed.DONE:
         home = f"clients are back on {facts.source}"
         if seen.proven:
             return done(f"{home}; comparisons in both directions found no difference")
         return unknown(
             f"{home} and its fence is lifted; whether it was fenced until then is not visible"
         )
-    both = (_whole(facts), closed)
+    both = (_whole(facts), fence_state)
     for state in (Observed.NOT_DONE, Observed.UNKNOWN):
         text = [each.why for each in both if each.observed is state]
         if text:
@@ -130,7 +130,7 @@ def _whole(facts: Facts) -> StepState:
     )
 
 
-def _closed(seen: Situation) -> StepState:
+def _fenced(seen: Situation) -> StepState:
     fence = seen.facts.fence
     if isinstance(fence, Unavailable):
         return unknown(f"fence of {seen.facts.source}: {fence.reason}")

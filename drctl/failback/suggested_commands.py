@@ -209,7 +209,7 @@ def _of_each(context: CommandContext) -> Mapping[str, tuple[str, ...]]:
         back = f"drctl gap {option('--link', context.back)} --scope full"
         switch = f"drctl failover {option('--link', context.back)} --mode planned"
     return {
-        "a": (*_before_closing(context), _deny(context)),
+        "a": (*_before_fencing(context), _deny(context)),
         "b": _stop(context),
         "c": (there,),
         "d": (there, "then read gap.html in its folder"),
@@ -299,7 +299,7 @@ def _one_way_only(context: CommandContext) -> tuple[str, ...]:
     )
 
 
-def _before_closing(context: CommandContext) -> tuple[str, ...]:
+def _before_fencing(context: CommandContext) -> tuple[str, ...]:
     """A warning not to fence a cluster that applications use."""
     source, seen = context.link.source, context.seen
     if seen.endpoints_on_source:

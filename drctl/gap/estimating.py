@@ -168,7 +168,7 @@ CROWD = 1_000
 """More offsets in one millisecond of a partition indicate timestamps that are out of order."""
 
 TIME_RANGES_SHOWN = 20
-"""Stretches that the result has of one partition."""
+"""Maximum number of time ranges that the result has of one partition."""
 
 SPREAD = 0.25
 """If each half of the replicated records has at least this share of the excess, control records of

@@ -269,7 +269,7 @@ class _Estimate:
         newest = min(write_history.newest_ms, self._now)
         behind = missing and known is not None and known.end.at_ms < (self._copying or 0)
         since = newest if behind else self._complete_until(write_history, newest)
-        firm = newest if _unlike_it(write_history, newest, since) else since
+        firm = newest if _unusually_idle(write_history, newest, since) else since
         if firm == newest and self._others_continued(place, newest):
             since = newest
         pace = _pace(write_history, since, (self._alive_ms - since) / 1000)
@@ -576,10 +576,10 @@ def _highest(write_history: WriteHistory, until_ms: int, horizon_s: float) -> tu
     return max(paces, default=0.0), max(waves, default=0.0)
 
 
-def _unlike_it(write_history: WriteHistory, newest: int, since: int) -> bool:
-    """Return whether it was idle for longer than ever in the minutes before.
+def _unusually_idle(write_history: WriteHistory, newest: int, since: int) -> bool:
+    """Return whether the partition was idle for longer than ever in the minutes before.
 
-    Then copying may have stopped, not writing.
+    Then replication may have stopped, rather than its producers.
     """
     silence = (since - newest) / 1000
     if silence * 1000 < _SAME_MS:

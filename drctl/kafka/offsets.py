@@ -242,8 +242,8 @@ _CHUNK = 250
 # Over drctl's own connection: decoding a response delays other threads.
 _OWN_CHUNK = 5_000
 
-# A leader looks up one time after another, in 0.7 ms each if batches are large: request as many as
-# it answers well within the first attempt of a second, while the next portion is already sent.
+# A leader looks up one time after another, in 0.7 ms each if batches are large. It answers this
+# many well within the first attempt, which takes a second, even with the next portion in flight.
 _PORTION = 500
 
 LookUpQuestion = tuple[TopicPartition, int]

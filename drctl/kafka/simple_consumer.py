@@ -209,7 +209,7 @@ class SimpleConsumer(Closing):
         first = self._call["consume_queue"](self._queue, max(1, int(timeout_s * 1000)))
         if not first:
             return []
-        # With any timeout, the call waits until the batch is full; so it gets none.
+        # With a timeout above 0, the call waits until the batch is full.
         take = self._call["consume_batch_queue"]
         count = take(self._queue, 0, self._pointers, self._batch)
         return [first, *filter(None, self._pointers[: max(0, count)])]

@@ -1,4 +1,4 @@
-"""The values that travel through drctl, the errors it ends with, and the ports the core needs.
+"""The values that all packages of drctl use, its errors, and the ports that the core needs.
 
 Nothing here imports another part of drctl.
 """

@@ -196,7 +196,7 @@ def keys_of(kind: type) -> Iterator[tuple[str, str, Any]]:
 
 _Keys = tuple[tuple[str, str, bool], ...]
 _KEYS: dict[type, _Keys] = {}
-"""Return key, field, and whether it is optional, for each field."""
+"""By type of document, for each field: its key, its name, and whether it is optional."""
 
 
 def _keys(kind: type) -> _Keys:

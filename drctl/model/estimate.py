@@ -101,7 +101,8 @@ class Missing:
     """Bounds of a number of records that were not counted.
 
     Attributes:
-        at_least: at_most: hold as far as `ASSUMED` does.
+        at_least: lower bound, valid only if `ASSUMED` is true.
+        at_most: upper bound, valid only if `ASSUMED` is true.
     """
 
     at_least: int = 0

@@ -248,7 +248,7 @@ class AclReader(Protocol):
     def enforcement(self, rules: Collection[Acl], topics: Collection[str]) -> Enforcement:
         """Whether each broker has all of these denying rules; waits for it up to the deadline.
 
-        Asked are all brokers, and those that hold replicas of the topics and are not there.
+        The answer includes brokers that hold replicas of the topics and are down.
 
         Raises:
             Unreachable: no broker answered within the deadline.

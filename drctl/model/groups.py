@@ -54,7 +54,7 @@ class GroupState(StrEnum):
 
 
 class Member(NamedTuple):
-    """Who reads in a group."""
+    """A member of a group."""
 
     client_id: str
     host: str

@@ -34,7 +34,7 @@ class NoClusterResponds(Unreachable):
     """Neither cluster of a link responds from this host; nothing was changed.
 
     Args:
-        reasons: what each of them did not answer, as `Unreachable` reports it.
+        reasons: why each of them did not respond: the messages of `Unreachable`.
     """
 
     def __init__(self, reasons: Iterable[str]) -> None:
@@ -42,7 +42,7 @@ class NoClusterResponds(Unreachable):
 
 
 def brief_reasons(reasons: Iterable[str]) -> str:
-    """What was tried and why it failed, without what repeats the address."""
+    """The messages of unreachable clusters: each attempt and its cause, the address only once."""
     return "; ".join(map(_brief, reasons))
 
 

@@ -81,7 +81,7 @@ class Holder:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in journals."""
+        """The JSON form in journals."""
         return {
             "run": self.run,
             "who": self.who,
@@ -93,10 +93,10 @@ class Holder:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Holder":
-        """From what `to_json` made.
+        """Read the result of `to_json`.
 
         Raises:
-            ValueError: it did not.
+            ValueError: the data does not have that form.
         """
         match data:
             case {

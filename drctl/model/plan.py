@@ -14,7 +14,7 @@ from drctl.model.errors import UsageError
 G = TypeVar("G", bound=str)
 
 PLACEHOLDER = "REASON"
-"""What stands for a reason in help and printed commands; pasted unchanged, it is none."""
+"""Placeholder for a reason in help and printed commands; it is not accepted as a reason."""
 
 
 def parse_overrides(
@@ -87,7 +87,7 @@ class Step:
     duty: Duty = Duty.REQUIRED
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in plans and journals."""
+        """The JSON form in plans and journals."""
         return {
             "id": self.id,
             "kind": self.kind,
@@ -98,10 +98,10 @@ class Step:
 
     @classmethod
     def from_json(cls, data: Json) -> "Step":
-        """From what `to_json` made.
+        """Read the result of `to_json`.
 
         Raises:
-            KeyError, TypeError, ValueError: it did not.
+            KeyError, TypeError, ValueError: the data does not have that form.
         """
         return cls(
             _text(_mapping(data)["id"]),
@@ -166,7 +166,7 @@ class Plan:
         """Read a plan from the result of `to_json`; the fingerprint stays the same.
 
         Raises:
-            KeyError, TypeError, ValueError: it did not.
+            KeyError, TypeError, ValueError: the data does not have that form.
         """
         if not isinstance(_mapping(data)["steps"], list | tuple):
             raise ValueError("its steps are not a list")
@@ -181,10 +181,10 @@ class Plan:
 
 
 def _number(value: object) -> float:
-    """As it stands: 60 and 60.0 are equal, and written differently.
+    """Return a number of seconds unchanged: 60 and 60.0 are equal, but not the same as JSON.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a number of seconds.
     """
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
         raise ValueError(f"{value!r} is not a number of seconds")

@@ -1,4 +1,4 @@
-"""Topics and rules of a cluster that are brought in line with another one's: looked at, changed."""
+"""Reads and changes the topics and ACL rules of a cluster, to align it with another cluster."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field

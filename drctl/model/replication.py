@@ -146,7 +146,7 @@ class Workers(ConnectorLister, Protocol):
         """
 
     def running_for(self, names: Collection[str]) -> Mapping[str, float]:
-        """How many seconds `all` has seen each run; 0 if it did not run last time."""
+        """For how many seconds each was RUNNING, as observed by `all`; 0 if it last was not."""
 
 
 class ConnectorStopper(Protocol):
@@ -219,7 +219,7 @@ class ReplicationProgress(Protocol):
         """By partition of the source; without those of which nothing is known.
 
         Raises:
-            Unreachable: who knows it did not answer.
+            Unreachable: the cluster or worker that stores the progress did not answer.
         """
 
 

@@ -22,7 +22,7 @@ def plural(count: int, one: str, many: str = "") -> str:
 
 
 def quote(word: str) -> str:
-    r"""The word for a shell; what does not print as `$'\xNN'`, as bash, zsh and ksh read it."""
+    r"""Quote a word for a shell; unprintable text becomes `$'\xNN'`, for bash, zsh and ksh."""
     if _PLAIN.fullmatch(word):
         return word
     if word.isprintable():

@@ -134,7 +134,7 @@ def _epoch_ends(
     committed: Mapping[str, Positions | Unavailable],
     ends_before: EndsBefore,
 ) -> dict[tuple[TopicPartition, int], int | Unavailable]:
-    """The ends of the leader epochs that are committed where a translation may keep the offset."""
+    """The end offset of each committed leader epoch, for offsets that come from a translation."""
     epochs: dict[TopicPartition, set[int]] = defaultdict(set)
     for row in asked:
         held = committed.get(row.group)
@@ -401,7 +401,7 @@ class Line:
         before: the offset committed now; None if there is none or it could not be read.
         to: the offset to commit; None to delete it.
         precheck: the precheck that refused it; None if none did.
-        reason: why it is refused or kept, or why an offset that stays is committed again.
+        reason: why it is refused or kept, or why an unchanged offset is committed again.
         overridden: prechecks that failed and were overridden.
         rereads_likely: with an unreachable source, if the group consumed nothing since the
             evidence; None if unknown, or if the source is reachable.
@@ -527,7 +527,7 @@ def _line(case: Case, overridden: frozenset[str]) -> Line:
 
 
 def _without_epoch(line: Line, case: Case) -> Line:
-    """Commit an offset that stays again, if consumers could not resume with its leader epoch.
+    """Commit an unchanged offset without its leader epoch, if consumers could not resume with it.
 
     A consumer resumes where its leader epoch ends in this log, if that is before the offset, and
     a Java consumer waits for ever for a leader of a higher epoch (KIP-320).

@@ -93,7 +93,7 @@ class ConsumerTimestamps:
         return frozenset(
             q
             for q, at in asked.items()
-            if not isinstance(found := before[at], Before) or found.trail.passed
+            if not isinstance(found := before[at], Before) or found.consumed.passed
         )
 
     def _gone_back(self, consumed: Mapping[Question, Consumed]) -> Mapping[Question, bool]:

@@ -1,7 +1,5 @@
 """Reads the records before committed offsets on the source: what a group consumed last.
 
-These records are called a trail; a step of it is the fingerprint of one record.
-
 Some older records (milestones) are read too: they help if replication lagged. One call of a
 `RangeReader` reads the ranges of many partitions.
 """
@@ -31,7 +29,7 @@ from drctl.model.topology import (
 )
 
 LENGTH = 32
-"""Records of a trail: up to this many equal records in a row can be distinguished."""
+"""Number of last consumed records: up to this many equal ones in a row can be distinguished."""
 
 WIDTHS = (MOST_RECORDS, 4 * MOST_RECORDS, 2_000, 20_000)
 """Offsets to read, in several attempts: transactions and compaction leave offsets without
@@ -157,11 +155,11 @@ class Before(NamedTuple):
     """The records before a committed offset on the source.
 
     Attributes:
-        trail: without steps if no committed record is left.
+        consumed: without steps if no committed record is left.
         last: offset of its first step; -1 if there is none.
     """
 
-    trail: LastConsumed
+    consumed: LastConsumed
     last: int
 
 
@@ -190,10 +188,10 @@ def last_consumed(
             )
         else:
             waiting[at] = log
-    return {**found, **trails_before(reader, waiting)}
+    return {**found, **records_before(reader, waiting)}
 
 
-def trails_before(
+def records_before(
     reader: RangeReader, logs: Mapping[Position, PartitionOffsets]
 ) -> Mapping[Position, Before]:
     """Read the records before each of these offsets, which must be within their logs.
@@ -208,7 +206,7 @@ def trails_before(
     sparse = {at: span for at, span in spans.items() if at[1] - span.start > len(committed[at])}
     every = {**committed, **records_in(reader, sparse, uncommitted=True)}
     found = dict.fromkeys(logs, Before(LastConsumed(), -1))
-    return found | {at: _trail(at[1], committed[at], every[at]) for at in spans}
+    return found | {at: _before_offset(at[1], committed[at], every[at]) for at in spans}
 
 
 def _everything(offset: int, log: PartitionOffsets, committed: Records) -> OffsetRange:
@@ -219,7 +217,7 @@ def _everything(offset: int, log: PartitionOffsets, committed: Records) -> Offse
     return OffsetRange(first, offset if offset - last <= WIDTHS[-1] else last + 1)
 
 
-def _trail(offset: int, committed: Records, every: Records) -> Before:
+def _before_offset(offset: int, committed: Records, every: Records) -> Before:
     last = committed[-1][0]
     sure = {at for at, _ in committed}
     newest = [(at, step) for at, step in reversed(every) if at <= last][:MOST_RECORDS]
@@ -333,8 +331,8 @@ def known_from(
             here.update(
                 (tracked.offset, Milestone(tracked.offset, *r)) for r in tracked.records[:1]
             )
-    for (partition, _), (trail, last) in before.items():
-        for step in trail.steps[:1]:
+    for (partition, _), (consumed, last) in before.items():
+        for step in consumed.steps[:1]:
             known[partition][last + 1] = Milestone(last + 1, *step)
     return known
 

@@ -518,7 +518,7 @@ class MappedOffsets:
         if tracked is None or tracked.offset != committed or below[-1].upstream != committed - 1:
             return False
         pairs = list(zip(tracked.records, reversed(below), strict=False))[:NEAR]
-        return len(pairs) > 1 and all(_alike(copy.step, noted) for noted, copy in pairs)
+        return len(pairs) > 1 and all(_same_record(copy.step, noted) for noted, copy in pairs)
 
     def _as_noted(self, place: GroupPartition, committed: int, before: Copy) -> bool:
         """Whether the last copy before the offset does not contradict the tracked offset."""
@@ -527,7 +527,7 @@ class MappedOffsets:
             return True
         if not tracked.records or tracked.passed:
             return True
-        return _alike(before.step, tracked.records[0])
+        return _same_record(before.step, tracked.records[0])
 
     def _proofs(
         self,
@@ -609,7 +609,7 @@ def _is_equal(
         wanted += [first, *(at for at in there if first < at < first + NEAR and at <= reached)]
     copies = {copy.upstream: copy for copy in (*below, *above)}
     equal = all(
-        at in there and at in copies and _alike(copies[at].step, there[at]) for at in wanted
+        at in there and at in copies and _same_record(copies[at].step, there[at]) for at in wanted
     )
     # A single equal record counts only if the source has no other one nearby.
     return equal and (len(wanted) > 1 or len(there) == 1)
@@ -627,7 +627,7 @@ def _some(copies: Sequence[Copy], log: PartitionOffsets | Unavailable) -> Sequen
 def _judged(copies: Sequence[Copy], there: Mapping[int, Step]) -> int | NoAnswer:
     both = [copy for copy in copies if copy.upstream in there]
     for copy in both:
-        if not _alike(copy.step, there[copy.upstream]):
+        if not _same_record(copy.step, there[copy.upstream]):
             return NoAnswer(
                 f"wrong header at target offset {copy.offset}: the record at source offset "
                 f"{copy.upstream} is a different one"
@@ -635,6 +635,6 @@ def _judged(copies: Sequence[Copy], there: Mapping[int, Step]) -> int | NoAnswer
     return len(both)
 
 
-def _alike(one: Step, other: Step) -> bool:
+def _same_record(one: Step, other: Step) -> bool:
     """Compare; a replicator may change values (schema ids), a broker timestamps; not both."""
     return one.fingerprint == other.fingerprint or one.timestamp_ms == other.timestamp_ms

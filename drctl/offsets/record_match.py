@@ -33,7 +33,7 @@ from drctl.offsets.consumed import (
     last_consumed,
     next_to_consume,
     read_ranges,
-    trails_before,
+    records_before,
 )
 from drctl.offsets.methods import UNKNOWN_POSITION, Answers, NoAnswer, Question, not_asked
 from drctl.offsets.searching import Match, SearchQuery, TargetSearch
@@ -60,12 +60,12 @@ class Reached(NamedTuple):
 
     Attributes:
         match: its place on the target.
-        offset: source offset at which the matching trail ends.
+        offset: source offset before which `consumed` was read.
     """
 
     match: Match
     offset: int
-    trail: LastConsumed
+    consumed: LastConsumed
 
 
 @dataclass(slots=True)
@@ -85,14 +85,14 @@ class _Search:
             return (self.low + self.high) // 2
         return max(self.lost.log.log_start + 1, self.lost.offset - self.step)
 
-    def note(self, probe: int, trail: LastConsumed, match: Match | Unavailable | None) -> None:
+    def note(self, probe: int, consumed: LastConsumed, match: Match | Unavailable | None) -> None:
         if isinstance(match, Unavailable):
             self.ended = True  # an earlier match stays valid: it is only further back
         elif match is None:
             self.high, self.step = probe, self.step * GROWTH
             self.ended = self.low is None and probe <= self.lost.log.log_start + 1
         else:
-            self.low, self.found = probe, Reached(match, probe, trail)
+            self.low, self.found = probe, Reached(match, probe, consumed)
             self.ended = match.missing > 0
         if self.low is not None and self.high - self.low <= MOST_RECORDS:
             self.ended = True
@@ -112,14 +112,17 @@ def replicated_end(
     searches = {one: _Search(one, one.offset) for one in lost if one.offset > one.log.log_start}
     while waiting := [each for each in searches.values() if not each.ended]:
         probes = {each.lost: each.probe for each in waiting}
-        trails = trails_before(source, {(one.source, at): one.log for one, at in probes.items()})
+        found_records = records_before(
+            source, {(one.source, at): one.log for one, at in probes.items()}
+        )
         sought = {
-            one: SearchQuery(one.target, trails[one.source, at].trail) for one, at in probes.items()
+            one: SearchQuery(one.target, found_records[one.source, at].consumed)
+            for one, at in probes.items()
         }
         matches = search.find(sought.values())
         for each in waiting:
             wanted = sought[each.lost]
-            each.note(probes[each.lost], wanted.trail, matches.get(wanted))
+            each.note(probes[each.lost], wanted.consumed, matches.get(wanted))
     return {one: each.found for one, each in searches.items() if each.found}
 
 
@@ -134,11 +137,11 @@ class _Clue(NamedTuple):
     """Records of the source by which an offset is found.
 
     Attributes:
-        last: source offset of the last consumed record; -1 if none is left: then the trail is the
+        last: source offset of the last consumed record; -1 if none is left: then `consumed` is the
             next record to consume.
     """
 
-    trail: LastConsumed
+    consumed: LastConsumed
     last: int
 
     @property
@@ -179,7 +182,7 @@ class RecordMatch:
         logs = self.source.offsets({partition for partition, _ in positions})
         clues = self._clues(positions, logs)
         sought = {
-            q: SearchQuery(q.target, clue.trail, None if timed else self.windows(q, clue.last))
+            q: SearchQuery(q.target, clue.consumed, None if timed else self.windows(q, clue.last))
             for q in questions
             if isinstance(clue := clues[_at(q)], _Clue)
             for timed in [clue.ahead or self.search.timed(q.target.topic)]
@@ -198,7 +201,7 @@ class RecordMatch:
             else:
                 match = matches.get(sought[question])
                 found[question] = self._answer(question, clue, match)
-                passed = clue.trail.passed and not clue.ahead
+                passed = clue.consumed.passed and not clue.ahead
                 if passed and isinstance(match, Match) and match.exact:
                     exact[question] = clue
         return {**found, **self._passing(exact, found)}
@@ -211,10 +214,10 @@ class RecordMatch:
         if match is None:
             return NEXT_NOT_THERE if clue.ahead else NOT_THERE
         if not clue.ahead:
-            return answer(Method.RECORD_MATCH, match, clue.trail, "")
+            return answer(Method.RECORD_MATCH, match, clue.consumed, "")
         evidence = f"the next record to consume is at target offset {match.position - 1}"
         position = match.position - 1
-        if passed := clue.trail.passed:
+        if passed := clue.consumed.passed:
             # A reader of uncommitted records has not consumed those before it.
             log = self.search.logs([question.target])[question.target]
             start = log.log_start if isinstance(log, PartitionOffsets) else 0
@@ -236,7 +239,7 @@ class RecordMatch:
             topic, exact_answer = topics[question.place.partition.topic], found[question]
             if not isinstance(topic, TopicState) or "cleanup.policy" not in topic.config:
                 continue
-            if topic.compacted or clue.trail.passed > WIDTHS[-1]:
+            if topic.compacted or clue.consumed.passed > WIDTHS[-1]:
                 continue
             assert isinstance(exact_answer, Answer)
             assert question.committed is not None
@@ -245,7 +248,7 @@ class RecordMatch:
                 question.place.partition,
                 OffsetRange(clue.last + 1, question.committed),
                 question.target,
-                OffsetRange(start, start + clue.trail.passed + 2 * FURTHER),
+                OffsetRange(start, start + clue.consumed.passed + 2 * FURTHER),
             )
         copied = _copied(self.source, self.reader, self.search, set(runs.values()))
         passing: dict[Question, Answer] = {}
@@ -257,7 +260,7 @@ class RecordMatch:
             evidence, left = exact_answer.evidence, 0
             if passed:
                 evidence += f", followed by copies of {passed} uncommitted records"
-                left = exact[question].trail.passed - passed
+                left = exact[question].consumed.passed - passed
             passing[question] = replace(
                 exact_answer,
                 target_offset=run.copies.start + passed,
@@ -269,7 +272,7 @@ class RecordMatch:
     def _further_back(
         self, questions: Sequence[Question], logs: Logs
     ) -> Mapping[Question, Reached]:
-        """Answer questions for which replication lagged by more records than a trail has."""
+        """Answer questions for which replication lagged by more than the last consumed records."""
         lost = {
             question: Lost(*at, log, question.target)
             for question in questions
@@ -287,15 +290,15 @@ class RecordMatch:
             log = logs[at[0]]
             if isinstance(before, Unavailable):
                 clues[at] = NoAnswer(f"its last consumed records cannot be read: {before.reason}")
-            elif before.trail.steps:
+            elif before.consumed.steps:
                 clues[at] = _Clue(*before)
             else:
                 clues[at] = NO_RECORD
                 if isinstance(log, PartitionOffsets) and at[1] <= log.log_start:
                     first[at] = log
-        for at, trail in next_to_consume(self.reader, first).items():
-            if trail.steps:
-                clues[at] = _Clue(trail, -1)
+        for at, consumed in next_to_consume(self.reader, first).items():
+            if consumed.steps:
+                clues[at] = _Clue(consumed, -1)
         return clues
 
 
@@ -389,15 +392,19 @@ def _inside(records: Records, span: OffsetRange) -> Records:
 
 
 def answer(
-    method: Method, match: Match, trail: LastConsumed, whose: str, age_seconds: float | None = None
+    method: Method,
+    match: Match,
+    consumed: LastConsumed,
+    whose: str,
+    age_seconds: float | None = None,
 ) -> Answer:
     """Build the answer from a match.
 
     Args:
-        whose: where the trail comes from; the evidence begins with it.
+        whose: where the consumed records come from; the evidence begins with it.
     """
     equal = match.latest - match.position
-    rereads = None if match.between is None else equal + match.between + trail.passed
+    rereads = None if match.between is None else equal + match.between + consumed.passed
     if not match.missing:
         evidence = f"the last consumed record is at target offset {match.position - 1}"
         if equal:
@@ -415,7 +422,7 @@ def _lagging(question: Question, reached: Reached) -> Answer:
     """Build the answer if replication lagged by more than the last consumed records."""
     assert question.committed is not None
     match = reached.match
-    lag = question.committed - reached.offset + reached.trail.passed
+    lag = question.committed - reached.offset + reached.consumed.passed
     evidence = (
         "at least the last"
         f" {plural(lag + match.missing, 'consumed offset is', 'consumed offsets are')}"

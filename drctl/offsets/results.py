@@ -214,7 +214,7 @@ class LineDocument(Document):
             is reachable, or no condition is known.
         based_on: the evidence of a translation; null for other origins.
         precheck: the precheck that refused it; null if none did.
-        reason: why it is not written, or why an offset that stays is committed again; else empty.
+        reason: why it is not written, or why an unchanged offset is committed again; else empty.
         overridden: prechecks that failed and were overridden.
     """
 

@@ -1,4 +1,4 @@
-"""Finds a trail, the last records that a group consumed, on the target.
+"""Finds on the target the last records that a group consumed on the source.
 
 It never skips records: it uses the earliest record that may be the last consumed one. If the last
 consumed record is not on the target, it uses the newest one that is.
@@ -36,26 +36,26 @@ another lookup would be more expensive."""
 
 
 class SearchQuery(NamedTuple):
-    """A trail to find in a target partition.
+    """The last consumed records to find in a target partition.
 
     Attributes:
         within: offsets to search, if known better than from its timestamp.
     """
 
     target: TopicPartition
-    trail: LastConsumed
+    consumed: LastConsumed
     within: OffsetRange | None = None
 
 
 class Match(NamedTuple):
-    """Where a trail ends on the target.
+    """Where the last consumed records are on the target.
 
     Attributes:
         position: just after the earliest record that may be its newest one.
         latest: just after the latest such record.
-        missing: newest committed records of the trail that were not found.
-        between: records of the trail (including uncommitted ones) that may follow the match,
-            because the trail has equal records; None if unknown.
+        missing: number of the newest committed records that were not found.
+        between: number of the records (including uncommitted ones) that may follow the match,
+            because some of them are equal; None if unknown.
         to_end: whether everything was read up to the end of the log.
     """
 
@@ -67,7 +67,7 @@ class Match(NamedTuple):
 
     @property
     def exact(self) -> bool:
-        """Whether the match is certainly the newest record of the trail."""
+        """Whether the match is certainly the last consumed record."""
         return not self.missing and self.between == 0 and self.latest == self.position
 
 
@@ -76,8 +76,8 @@ class _Window:
     """The offsets to search.
 
     Attributes:
-        first: first record with the timestamp of the newest of the trail; None if unknown.
-        sure: whether the newest record of the trail is certain to be in it.
+        first: first record with the timestamp of the last consumed one; None if unknown.
+        sure: whether the last consumed record is certain to be in it.
     """
 
     range: OffsetRange
@@ -92,7 +92,7 @@ class _Window:
 
 @dataclass(frozen=True, slots=True)
 class TargetSearch:
-    """Finds many trails at once.
+    """Finds the last consumed records of many offsets at once.
 
     Attributes:
         timed_topics: whether records keep their timestamps on the target, by target topic.
@@ -107,7 +107,7 @@ class TargetSearch:
         return self.timed_topics.get(topic, False)
 
     def find(self, sought: Iterable[SearchQuery]) -> Mapping[SearchQuery, Match | Unavailable]:
-        """Find trails; return matches and failed timestamp lookups.
+        """Find them all; return matches and failed timestamp lookups.
 
         Raises:
             Unreachable: the target did not answer.
@@ -116,10 +116,10 @@ class TargetSearch:
         waiting = dict.fromkeys(
             s
             for s in sought
-            if s.trail.steps and (s.within is not None or self.timed(s.target.topic))
+            if s.consumed.steps and (s.within is not None or self.timed(s.target.topic))
         )
         logs = self.target.offsets({s.target for s in waiting})
-        by_time = {s: s.trail.steps[0].timestamp_ms for s in waiting if s.within is None}
+        by_time = {s: s.consumed.steps[0].timestamp_ms for s in waiting if s.within is None}
         firsts, unavailable = self._look_up(by_time)
         near = _near(firsts, logs)
         held = self._held(near)
@@ -191,7 +191,7 @@ class TargetSearch:
         found: dict[SearchQuery, int] = {}
         unseen: dict[SearchQuery, int] = {}
         for s, window in near.items():
-            newest, log = s.trail.steps[0].timestamp_ms, logs[s.target]
+            newest, log = s.consumed.steps[0].timestamp_ms, logs[s.target]
             assert isinstance(log, PartitionOffsets)
             end = held[s.target].younger(newest, firsts[s], window.end)
             if end is not None:
@@ -265,7 +265,7 @@ def _matches(
     windows: Mapping[SearchQuery, _Window], held: "_Held"
 ) -> Iterator[tuple[SearchQuery, Match]]:
     for s, window in windows.items():
-        if match := held[s.target].match(s.trail, window):
+        if match := held[s.target].match(s.consumed, window):
             yield s, match
 
 
@@ -291,16 +291,16 @@ class _PartitionRecords:
     def _name(self, step: Step) -> object:
         return step if self._timed else step.fingerprint
 
-    def match(self, trail: LastConsumed, window: _Window) -> Match | None:
-        """Find the newest committed record of the trail in the window.
+    def match(self, consumed: LastConsumed, window: _Window) -> Match | None:
+        """Find the newest of the consumed committed records in the window.
 
         Uncommitted records are ignored: if they were not copied, an equal record on the target may
         have been committed later and not be consumed.
         """
         start, end = window.range
         missing = 0
-        for number, step in enumerate(trail.steps):
-            if number in trail.uncommitted:
+        for number, step in enumerate(consumed.steps):
+            if number in consumed.uncommitted:
                 continue
             offsets = self._at.get(self._name(step), ())
             inside = offsets[bisect_left(offsets, start) : bisect_left(offsets, end)]
@@ -308,23 +308,23 @@ class _PartitionRecords:
                 position = inside[0] + 1
                 if missing and window.first is not None:
                     position = min(position, window.first)
-                between = 0 if window.sure and not missing else self._between(trail, inside[0])
+                between = 0 if window.sure and not missing else self._between(consumed, inside[0])
                 return Match(position, inside[-1] + 1, missing, between, window.to_end)
             missing += 1
         return None
 
-    def _between(self, trail: LastConsumed, offset: int) -> int | None:
-        """Return how many records of the trail may follow the match at this offset.
+    def _between(self, consumed: LastConsumed, offset: int) -> int | None:
+        """Return how many consumed records may follow the match at this offset.
 
-        The records before it show which of several equal records of the trail it is.
+        The records before it show which of several equal consumed records it is.
         """
-        names = [self._name(step) for step in trail.steps]
+        names = [self._name(step) for step in consumed.steps]
         last = bisect_left(self._offsets, offset)
         before = list(reversed(self._names[max(0, last + 1 - len(names)) : last + 1]))
         places = [n for n, name in enumerate(names) if name == before[0]]
         fitting = [n for n in places if all(map(eq, names[n:], before))]
-        if trail.uncommitted:  # they may not have been copied
-            kept = [n for n in range(len(names)) if n not in trail.uncommitted]
+        if consumed.uncommitted:  # they may not have been copied
+            kept = [n for n in range(len(names)) if n not in consumed.uncommitted]
             for place, number in enumerate(kept):
                 if all(map(eq, (names[n] for n in kept[place:]), before)):
                     fitting.append(number)

@@ -141,11 +141,11 @@ class Reading(NamedTuple):
     """The records before a committed offset.
 
     Attributes:
-        trail: the last consumed records; without steps if none are left.
+        consumed: the last consumed records; without steps if none are left.
         milestones: some older records.
     """
 
-    trail: LastConsumed
+    consumed: LastConsumed
     milestones: tuple[Milestone, ...] = ()
 
 
@@ -199,7 +199,7 @@ def read_before(
             return _RECREATED
         at = (place.partition, position.offset)
         found = before[at]
-        return found if isinstance(found, Unavailable) else Reading(found.trail, milestones[at])
+        return found if isinstance(found, Unavailable) else Reading(found.consumed, milestones[at])
 
     return {place: reading(place, position) for place, position in moved.items()}
 
@@ -240,16 +240,16 @@ class TrackingDecisions:
         reading: Reading,
     ) -> None:
         """Record a committed offset that differs from its tracked offset, or has none."""
-        trail = reading.trail
+        consumed = reading.consumed
         tracked = TrackedOffset(
             position.offset,
             position.leader_epoch,
             topic_id,
             self._now(held),
-            trail.steps,
+            consumed.steps,
             milestones=reading.milestones,
-            passed=trail.passed,
-            uncommitted=trail.uncommitted,
+            passed=consumed.passed,
+            uncommitted=consumed.uncommitted,
         )
         self._write(self._key(place), held, tracked)
 
@@ -435,7 +435,7 @@ class Tracker:
             committed_offsets=len(state.committed),
             moved=len(readings),
             without_records=sum(
-                isinstance(each, Reading) and not each.trail.steps for each in readings.values()
+                isinstance(each, Reading) and not each.consumed.steps for each in readings.values()
             ),
             unverified=decisions.unverified,
             notes=tuple(decisions.notes),

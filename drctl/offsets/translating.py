@@ -27,7 +27,10 @@ _SHIFTED = "the mirror does not preserve offsets"
 
 
 def adjusted_for_unreachable_source(
-    said: MethodResults, known: LastKnown, log: PartitionOffsets | Unavailable | None, now_ms: int
+    results: MethodResults,
+    known: LastKnown,
+    log: PartitionOffsets | Unavailable | None,
+    now_ms: int,
 ) -> MethodResults:
     """Adjust the bounds of one row's answers for an unreachable source.
 
@@ -36,7 +39,10 @@ def adjusted_for_unreachable_source(
         log: log of the target partition.
     """
     return _without_contradicted(
-        [(name, _answer(a, known, log, now_ms) if isinstance(a, Answer) else a) for name, a in said]
+        [
+            (name, _answer(a, known, log, now_ms) if isinstance(a, Answer) else a)
+            for name, a in results
+        ]
     )
 
 
@@ -82,13 +88,15 @@ def _reset(age_seconds: float | None, now_ms: int) -> str:
     return f"the group was reset backwards after {utc(round(now_ms - age_seconds * 1000))}"
 
 
-def _without_contradicted(said: MethodResults) -> MethodResults:
+def _without_contradicted(results: MethodResults) -> MethodResults:
     """Drop answers that a newer one contradicts: the group was reset in between.
 
     Only timestamps are compared with offsets here.
     """
-    times = [a for _, a in said if isinstance(a, Answer) and a.method is Method.CONSUMER_TIMESTAMP]
-    offsets = [a for _, a in said if isinstance(a, Answer) and a.method not in _BY_THEMSELVES]
+    times = [
+        a for _, a in results if isinstance(a, Answer) and a.method is Method.CONSUMER_TIMESTAMP
+    ]
+    offsets = [a for _, a in results if isinstance(a, Answer) and a.method not in _BY_THEMSELVES]
     void = {
         id(old)
         for one, other in ((t, o) for t in times for o in offsets)
@@ -96,7 +104,7 @@ def _without_contradicted(said: MethodResults) -> MethodResults:
         if new.rereads_likely is not None
         and old.target_offset > new.target_offset + new.rereads_likely
     }
-    return [(name, _OVERTAKEN if id(a) in void else a) for name, a in said]
+    return [(name, _OVERTAKEN if id(a) in void else a) for name, a in results]
 
 
 _BY_THEMSELVES = (Method.CONSUMER_TIMESTAMP, Method.TARGET_OFFSET, Method.TIMESTAMP)
@@ -130,11 +138,11 @@ class Explained:
     """One row with the answers of all methods.
 
     Attributes:
-        said: the answer of each method, in order.
+        results: the answer of each method, in order.
     """
 
     translation: Translation
-    said: tuple[tuple[str, Answer | NoAnswer], ...]
+    results: tuple[tuple[str, Answer | NoAnswer], ...]
 
 
 def translate(
@@ -165,7 +173,7 @@ def translate(
             refused[place] = reason
         else:
             questions[place] = Question(place, committed, there)
-    said = asked(methods, tuple(questions.values()))
+    results = asked(methods, tuple(questions.values()))
     rows = []
     for place in sorted({*positions, *never}):
         if place in refused:
@@ -177,7 +185,7 @@ def translate(
             rows.append(Explained(row, ()))
         else:
             question = questions[place]
-            rows.append(_explained(question, said[question], target, unreachable))
+            rows.append(_explained(question, results[question], target, unreachable))
     return tuple(rows)
 
 
@@ -185,12 +193,12 @@ def asked(
     methods: Sequence[TranslationMethod], questions: Sequence[Question]
 ) -> Mapping[Question, tuple[tuple[str, Answer | NoAnswer], ...]]:
     """Return the answer of each method to each question."""
-    said: dict[Question, list[tuple[str, Answer | NoAnswer]]] = defaultdict(list)
+    results: dict[Question, list[tuple[str, Answer | NoAnswer]]] = defaultdict(list)
     for method in methods:
         answers: Answers = method.answers(questions) if questions else {}
         for question in questions:
-            said[question].append((method.method.value, answers[question]))
-    return {question: tuple(said[question]) for question in questions}
+            results[question].append((method.method.value, answers[question]))
+    return {question: tuple(results[question]) for question in questions}
 
 
 def unread(
@@ -226,17 +234,20 @@ def _unanswerable(there: TopicPartition, target: Target) -> str:
 
 
 def _explained(
-    question: Question, said: MethodResults, target: Target, unreachable: UnreachableSource | None
+    question: Question,
+    results: MethodResults,
+    target: Target,
+    unreachable: UnreachableSource | None,
 ) -> Explained:
     log = target.logs.get(question.target)
     if unreachable is not None:
-        said = adjusted_for_unreachable_source(
-            said, unreachable.known[question.place], log, unreachable.now_ms
+        results = adjusted_for_unreachable_source(
+            results, unreachable.known[question.place], log, unreachable.now_ms
         )
-    answers = [answer for _, answer in said if isinstance(answer, Answer)]
+    answers = [answer for _, answer in results if isinstance(answer, Answer)]
     blocked = _occupied(target.groups.get(question.place.group))
     unproven = unreachable is not None and unreachable.unproven
-    return Explained(chosen(question, answers, log, blocked, unproven=unproven), tuple(said))
+    return Explained(chosen(question, answers, log, blocked, unproven=unproven), tuple(results))
 
 
 def _occupied(group: Group | Unavailable | None) -> str:

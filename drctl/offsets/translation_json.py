@@ -146,7 +146,7 @@ class ExplainedDocument(Document):
     read = From(Explained)
     row: RowDocument = read(lambda e: row_document(e.translation))
     methods: tuple[MethodDocument, ...] = read(
-        lambda e: tuple(_said(method, said) for method, said in e.said)
+        lambda e: tuple(_said(method, said) for method, said in e.results)
     )
 
 

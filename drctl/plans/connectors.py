@@ -30,12 +30,12 @@ _WRITING_S = 10.0
 _LEAST_S = 1.0
 
 
-def recover(found: RecoverPlan, backoff: Backoff, settle_s: float, link: str, keeper: str) -> Plan:
+def recover(found: RecoverPlan, backoff: Backoff, settle_s: float, link: str, cluster: str) -> Plan:
     """The plan that recovers failed connectors; without steps if nothing can be done.
 
     Args:
         link: the name that runs on these workers use as their link.
-        keeper: the cluster that stores the journal.
+        cluster: the cluster that stores the journal.
     """
     steps: Iterator[Step] = iter(())
     if found.remedy is not None and found.acting:
@@ -50,7 +50,7 @@ def recover(found: RecoverPlan, backoff: Backoff, settle_s: float, link: str, ke
         for line in found.lines
     }
     basis = {"workers": found.workers, **seen}
-    return Plan("connect-recover", link, keeper, keeper, tuple(steps), basis, found.overrides)
+    return Plan("connect-recover", link, cluster, cluster, tuple(steps), basis, found.overrides)
 
 
 def _restarts(watch: Watch, backoff: Backoff) -> Iterator[Step]:
@@ -81,7 +81,7 @@ def _remedy(
     yield VerifyConnectorsRunning().step("runs", watch, _EACH_S + settle_s + 5, Duty.BEST_EFFORT)
 
 
-def set_positions(found: OffsetsPlan, link: str, keeper: str) -> Plan:
+def set_positions(found: OffsetsPlan, link: str, cluster: str) -> Plan:
     """The plan that sets source positions; without steps if there is nothing to set."""
     rows: dict[str, list[Move]] = {}
     for line in found.writes:
@@ -100,4 +100,4 @@ def set_positions(found: OffsetsPlan, link: str, keeper: str) -> Plan:
         for n, line in enumerate(found.refused, 1)
     }
     basis = {"workers": found.workers, "from": found.origin, **refused}
-    return Plan("connect-offsets", link, keeper, keeper, tuple(steps), basis, overrides)
+    return Plan("connect-offsets", link, cluster, cluster, tuple(steps), basis, overrides)

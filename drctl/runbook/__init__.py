@@ -1,1 +1,1 @@
-"""Runbooks: YAML that a person can read -> the same plans that the sequences of drctl make."""
+"""Runbooks: readable YAML files, from which drctl builds plans like those of its own commands."""

@@ -43,7 +43,7 @@ from drctl.runbook.values import (
 from drctl.runbook.when import comparisons, observed
 from drctl.steps.failback import FailbackOrder
 from drctl.steps.prechecks import Preflight
-from drctl.steps.questions import concerned
+from drctl.steps.questions import with_required_prechecks
 from drctl.steps.registry import KINDS
 
 _REQUIRED: Mapping[Trait, str] = {
@@ -232,7 +232,7 @@ def make_plan(
     ends = (inputs.source, inputs.target)
     if is_failback(steps):
         ends = (inputs.target, inputs.source)
-    required = concerned(steps, KINDS)
+    required = with_required_prechecks(steps, KINDS)
     plan = Plan(runbook.name, inputs.link, *ends, required, basis, inputs.overrides)
     return plan, places, problems
 

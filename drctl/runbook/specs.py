@@ -222,7 +222,7 @@ class Spec:
 
 
 def _built(builder: Callable[[PlanInputs, str], Step]) -> Spec:
-    """A kind without settings, built as in drctl's given sequences."""
+    """A kind without settings, built as in drctl's own plans."""
 
     def make(_: NoSettings, inputs: PlanInputs, options: StepOptions) -> Iterator[Step]:
         yield options.applied_to(builder(inputs, options.id))

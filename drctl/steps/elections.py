@@ -125,7 +125,7 @@ class ElectLeaders(Permanent[ElectSettings, ElectIntent, ElectFacts]):
         )
         passed = {Precheck(name): why for name, why in settings.overrides.items()}
         now = {line.place: line for line in plan_again(election, states, ends_of, passed).lines}
-        there = tuple(aim for aim in aims if aim.came_true(election, states))
+        there = tuple(aim for aim in aims if aim.took_effect(election, states))
         due = tuple(aim for aim in aims if aim.is_still(now[aim.place]))
         kept = {aim.place for aim in (*there, *due)}
         changed = tuple(Changed(*aim.place) for aim in aims if aim.place not in kept)

@@ -102,7 +102,7 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
             for rule in rules
             if rule.principal in settings.principals and may_be_of_a_fence(rule)
         ]
-        # A group that was fenced may have expired since: then only its marker tells.
+        # A group that was fenced may have expired since: then only the marker rule shows the fence.
         marked = {r for r in signed(denying, rules, settings.link) if r.resource == GROUP}
         others = any(rule.resource == GROUP and rule not in marked for rule in denying)
         names = {TOPIC: topics, GROUP: reader.link_groups(cluster) if others else ()}

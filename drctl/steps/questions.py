@@ -76,8 +76,8 @@ _GROUP_PRECHECKS = (
 )
 
 
-def concerned(steps: Sequence[Step], kinds: Mapping[str, Kind]) -> tuple[Step, ...]:
-    """The steps; preflight ignores what concerns none of them.
+def with_required_prechecks(steps: Sequence[Step], kinds: Mapping[str, Kind]) -> tuple[Step, ...]:
+    """Return the steps; preflight then ignores prechecks that concern none of them.
 
     If no step fences, it ignores whether a fence is possible; if writes are enabled without
     committing offsets, because consumers move at another time, it ignores the groups.

@@ -199,7 +199,7 @@ class RunFile(LineFile):
         self.write(lines)
         self._head = run_state.head_after(lines, self._head)
 
-    def behind(self, lines: Sequence[bytes]) -> None:
+    def continue_after(self, lines: Sequence[bytes]) -> None:
         """Continue after these lines, with which the file starts.
 
         Raises:
@@ -279,7 +279,7 @@ class RunFiles:
             held = self._agreeing(run, known)
         opened = RunFile(self._file(run), run)
         if held or not known:
-            opened.behind(held)
+            opened.continue_after(held)
         else:
             opened.create()
         opened.copy(known[len(held) :])

@@ -71,10 +71,10 @@ class TemporaryEntries:
 
 
 _SPAN = 14
-"""Bits of the offset within one drawer, the range of offsets that is stored together."""
+"""Bits of the offset within one bucket, the range of offsets that is stored together."""
 
 _HELD = 50_000
-"""Number of rows in memory before they are written to drawers."""
+"""Number of rows in memory before they are written to buckets."""
 
 _CODES = {verdict.value: code for code, verdict in enumerate(OrderVerdict)}
 _VERDICTS = tuple(OrderVerdict)
@@ -85,8 +85,8 @@ Row = tuple[str, int, int, int, bytes | None, int, str]
 
 
 @dataclass(slots=True)
-class _Drawer:
-    """A drawer: where the rows of a range of offsets are in the file.
+class _Bucket:
+    """Where the rows of a range of offsets are in the file.
 
     Attributes:
         parts: position and length of each part.
@@ -112,7 +112,7 @@ class TemporaryWantedRows:
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self._file = TemporaryFile()  # noqa: SIM115
-        self._drawers: dict[TopicPartition, dict[int, _Drawer]] = {}
+        self._buckets: dict[TopicPartition, dict[int, _Bucket]] = {}
         self._tallies: dict[RecordSet, Tally] = {}
         try:
             coming = iter(rows)
@@ -132,9 +132,9 @@ class TemporaryWantedRows:
     def done(self, record_set: RecordSet, through: int) -> Tally:
         """The tally of a record set up to this offset."""
         done = Tally()
-        for number, drawer in sorted(self._drawers.get(record_set.place, {}).items()):
+        for number, bucket in sorted(self._buckets.get(record_set.place, {}).items()):
             if number << _SPAN <= through:
-                rows = self._rows(drawer)
+                rows = self._rows(bucket)
                 done = _sum(done, [r for r in rows if r[4] is record_set.order and r[0] <= through])
         return done
 
@@ -160,34 +160,34 @@ class TemporaryWantedRows:
     def _after(
         self, place: TopicPartition, through: Mapping[OrderVerdict, int]
     ) -> Iterator[Sequence[WantedRow]]:
-        for drawer, whole in self._open(place, through):
-            rows = self._rows(drawer)
+        for bucket, whole in self._open(place, through):
+            rows = self._rows(bucket)
             yield rows if whole else [r for r in rows if r[0] > through.get(r[4], r[0])]
 
     def _offsets_after(
         self, place: TopicPartition, through: Mapping[OrderVerdict, int]
     ) -> Iterator[Iterable[int]]:
-        for drawer, whole in self._open(place, through):
-            if whole and len(drawer.parts) == 1:
-                yield array("q", self._part(*drawer.parts[0])[0])
+        for bucket, whole in self._open(place, through):
+            if whole and len(bucket.parts) == 1:
+                yield array("q", self._part(*bucket.parts[0])[0])
             else:
-                rows = self._rows(drawer)
+                rows = self._rows(bucket)
                 yield [r[0] for r in rows if r[0] > through.get(r[4], r[0])]
 
     def _open(
         self, place: TopicPartition, through: Mapping[OrderVerdict, int]
-    ) -> Iterator[tuple[_Drawer, bool]]:
-        """The drawers with any of these offsets, and whether all their rows are selected."""
+    ) -> Iterator[tuple[_Bucket, bool]]:
+        """The buckets with any of these offsets, and whether all their rows are selected."""
         first, last = min(through.values()), max(through.values())
         record_sets = {
             record_set.order for record_set in self._tallies if record_set.place == place
         } <= through.keys()
-        for number, drawer in sorted(self._drawers.get(place, {}).items()):
-            if drawer.last > first:
-                yield drawer, record_sets and number << _SPAN > last
+        for number, bucket in sorted(self._buckets.get(place, {}).items()):
+            if bucket.last > first:
+                yield bucket, record_sets and number << _SPAN > last
 
     def _take(self, rows: Iterable[Row]) -> None:
-        """Write rows to their drawers."""
+        """Write rows to their buckets."""
         held = defaultdict[tuple[str, int, int], list[WantedRow]](list)
         for topic, partition, at, timestamp, key, size, verdict in rows:
             row = at, timestamp, key, size, _VERDICTS[_CODES[verdict]]
@@ -198,35 +198,35 @@ class TemporaryWantedRows:
                 record_set = RecordSet(place, order)
                 before = self._tallies.get(record_set, Tally())
                 self._tallies[record_set] = _sum(before, [row for row in some if row[4] is order])
-            self._put(self._drawers.setdefault(place, {}).setdefault(number, _Drawer()), some)
+            self._put(self._buckets.setdefault(place, {}).setdefault(number, _Bucket()), some)
 
-    def _put(self, drawer: _Drawer, rows: Sequence[WantedRow]) -> None:
+    def _put(self, bucket: _Bucket, rows: Sequence[WantedRow]) -> None:
         offsets, times, keys, sizes, orders = zip(*rows, strict=True)
         codes = bytes(_CODES[order] for order in orders)
         numbers = [array("q", each).tobytes() for each in (offsets, times, sizes)]
         part = marshal.dumps((*numbers, keys, codes))
-        later = offsets[0] > drawer.last and all(map(lt, offsets, offsets[1:]))
-        drawer.ascending = drawer.ascending and later
-        drawer.last = max(drawer.last, *offsets)
-        drawer.parts.append((self._file.seek(0, 2), len(part)))
+        later = offsets[0] > bucket.last and all(map(lt, offsets, offsets[1:]))
+        bucket.ascending = bucket.ascending and later
+        bucket.last = max(bucket.last, *offsets)
+        bucket.parts.append((self._file.seek(0, 2), len(part)))
         self._file.write(part)
 
     def _sort(self) -> None:
-        """Sort drawers whose rows are not in order."""
-        for drawer in chain.from_iterable(map(dict.values, self._drawers.values())):
-            if drawer.ascending:
+        """Sort buckets whose rows are not in order."""
+        for bucket in chain.from_iterable(map(dict.values, self._buckets.values())):
+            if bucket.ascending:
                 continue
-            rows = sorted(self._rows(drawer), key=_OFFSET)
-            drawer.parts, drawer.last, drawer.ascending = [], -1, True
-            self._put(drawer, rows)
-            if not drawer.ascending:
+            rows = sorted(self._rows(bucket), key=_OFFSET)
+            bucket.parts, bucket.last, bucket.ascending = [], -1, True
+            self._put(bucket, rows)
+            if not bucket.ascending:
                 raise Refused(
                     "the gap result is damaged: it contains a record twice", "run `drctl gap` again"
                 )
 
-    def _rows(self, drawer: _Drawer) -> list[WantedRow]:
+    def _rows(self, bucket: _Bucket) -> list[WantedRow]:
         rows: list[WantedRow] = []
-        for position, length in drawer.parts:
+        for position, length in bucket.parts:
             offsets, times, sizes, keys, codes = self._part(position, length)
             numbers = [array("q", each) for each in (offsets, times, sizes)]
             orders = map(_VERDICTS.__getitem__, codes)

@@ -121,8 +121,8 @@ def recover_table(
     for each in attempts:
         message = f"{plural(each.attempts, 'restart')}, {each.ending}"
         yield Text(f"  {plain(each.name)}: {message}")
-        if each.said:
-            yield Text(f"    {sentence(each.said)}", "dim")
+        if each.response:
+            yield Text(f"    {sentence(each.response)}", "dim")
         if each.explained and each.ending != "running":
             yield Text(f"    {each.explained.advice.message}; {each.explained.advice.remedy}")
     for step in treated.done if treated else ():

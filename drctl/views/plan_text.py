@@ -57,7 +57,7 @@ class PlanRow:
     Attributes:
         rollback: empty if the step changes nothing.
         unless: what happens if it fails; empty if the run ends.
-        opens: whether it enables writes: after it there is no automatic rollback.
+        enables_writes: whether it enables writes: after it there is no automatic rollback.
     """
 
     number: int
@@ -66,7 +66,7 @@ class PlanRow:
     proof: str
     rollback: str
     unless: str
-    opens: bool
+    enables_writes: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -515,9 +515,9 @@ def _with_evidence(title: str, lines: Sequence[str]) -> Iterator[Part]:
 def _cells(row: PlanRow) -> tuple[Text, ...]:
     title = f"{row.title}; {row.unless}" if row.unless else row.title
     back = row.rollback or "-"
-    if row.opens:
+    if row.enables_writes:
         back = f"{back}; no automatic rollback from here on"
-    style = "bold" if row.opens else ""
+    style = "bold" if row.enables_writes else ""
     return tuple(Text(part, style) for part in (str(row.number), row.id, title, row.proof, back))
 
 

@@ -45,19 +45,19 @@ def reconcile_table(result: ReconcileResult, execute: str) -> Iterator[Part]:
         yield Text(f"\nExported: {plain(result.exported)}")
     if plan.left_out:
         yield Text(f"\nNot selected: {plural(plan.left_out, 'record')} of other topics.")
-    if plan.acting and not _in_vain(result):
+    if plan.acting and not _fails_again(result):
         text = rollback(result)
         yield Text(f"\n{text[0].upper()}{text[1:]}.", "dim")
     to_do = any(each.outcome in (Outcome.PLANNED, Outcome.PARTIAL) for each in result.results)
-    if (to_do or (plan.noted and not result.run)) and not _in_vain(result):
+    if (to_do or (plan.noted and not result.run)) and not _fails_again(result):
         these = "execute what is not refused" if plan.refused else "execute"
         title = "To continue" if result.run else f"Nothing was written. To {these}"
         if not plan.blocked:
             yield from section(f"{title}:", [plain(execute)])
 
 
-def _in_vain(result: ReconcileResult) -> bool:
-    """Return whether it was refused before anything was written: a retry would be, too."""
+def _fails_again(result: ReconcileResult) -> bool:
+    """Return whether it was refused before anything was written: a retry would be refused, too."""
     return bool(result.failure) and result.exit_code is ExitCode.REFUSED
 
 

@@ -270,7 +270,7 @@ def _stopped(data: ReportData) -> Iterator[NextStep]:
 
 
 def _past(data: ReportData, stuck: tuple[StepReport, ...]) -> Iterator[NextStep]:
-    # A drain stops a run only if the fence was removed while the target was being opened.
+    # A drain stops a run only if the fence was removed as writes to the target were enabled.
     stopped = data.ending.status is RunStatus.STOPPED and not data.rollback_reason
     for step in stuck:
         for precheck in (ALIVE, CHANGED_AFTER_FENCE):

@@ -225,7 +225,7 @@ def attempts(state: RunState, kinds: Mapping[str, Kind], course: Course) -> tupl
 def ending(state: RunState, kinds: Mapping[str, Kind], course: Course) -> Ending:
     """Derive how the run ended from its last entry."""
     status, step = _status_after(state, kinds, state.entries, course.begins[-1])
-    message, items = _last_words(state, status, step)
+    message, items = _last_observation(state, status, step)
     if status is RunStatus.NOT_ENDED:
         return Ending(status, step, message, items, None)
     outcome = Outcome(
@@ -293,7 +293,7 @@ def _rolled_back(
     return (RunStatus.UNKNOWN if unknown else RunStatus.STOPPED), str(tried[0]["step"])
 
 
-def _last_words(state: RunState, status: RunStatus, step: str) -> tuple[str, tuple[str, ...]]:
+def _last_observation(state: RunState, status: RunStatus, step: str) -> tuple[str, tuple[str, ...]]:
     """Return the last observation at a step, and its problems, each named."""
     if status is RunStatus.DONE:
         return "", ()

@@ -53,7 +53,7 @@ class Explanation:
             yield Text(f"Blocked: {plain(found.blocked)}", style="yellow")
         for words in found.contradictions:
             yield Text(f"Contradiction: {plain(words)}", style="yellow")
-        said = self._row.said
+        said = self._row.results
         if answers := [(name, each) for name, each in said if isinstance(each, Answer)]:
             yield Text("")
             yield from self._answers(console, options, answers)

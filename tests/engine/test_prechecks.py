@@ -14,7 +14,7 @@ from drctl.model.plan import Step
 from drctl.plans.failover import failover
 from drctl.plans.inputs import PlanInputs
 from drctl.steps.prechecks import Preflight
-from drctl.steps.questions import concerned
+from drctl.steps.questions import with_required_prechecks
 from drctl.steps.registry import KINDS
 
 NO_FENCE = Finding("fence-not-possible", Status.FAIL, "fence of cluster a", "the link has none")
@@ -36,7 +36,7 @@ def asked(*found: Finding, **settings: Any) -> Any:
 
 def test_a_plan_without_a_fence_needs_no_fence_precheck() -> None:
     bare = (Step("ask", "preflight", {"mode": "planned", "overrides": {}}),)
-    (step,) = concerned(bare, KINDS)
+    (step,) = with_required_prechecks(bare, KINDS)
     assert asked(NO_FENCE, **step.settings).get("warnings", []) == []
     with pytest.raises(Refused, match="replication-lag: link main: it lags"):
         asked(NO_FENCE, LAG, **step.settings)
@@ -47,7 +47,7 @@ def test_groups_are_ignored_where_producers_move_without_consumers() -> None:
     active = Finding("groups-active-on-target", Status.FAIL, "groups on cluster b", "one is active")
     plan = failover(Mode.PLANNED, inputs)
     alone = [each for each in plan.steps if each.kind != "commit-offsets"]
-    first = next(each for each in concerned(alone, KINDS) if each.kind == "preflight")
+    first = next(each for each in with_required_prechecks(alone, KINDS) if each.kind == "preflight")
     assert asked(active, **first.settings).get("warnings", []) == []
     with pytest.raises(Refused, match="groups-active-on-target"):
         asked(active, **plan.steps[0].settings)
@@ -56,11 +56,11 @@ def test_groups_are_ignored_where_producers_move_without_consumers() -> None:
 @pytest.mark.parametrize("mode", Mode)
 def test_a_plan_with_a_fence_has_its_precheck(mode: Mode) -> None:
     plan = failover(mode, PlanInputs("main", "a", "b", ("User:app",), ("mm2",)))
-    assert concerned(plan.steps, KINDS) == plan.steps
+    assert with_required_prechecks(plan.steps, KINDS) == plan.steps
     only_readers = (
         Step("ask", "preflight", {"mode": "planned", "overrides": {}}),
         Step("fence", "fence-consumers", {}),
     )
-    assert concerned(only_readers, KINDS) == only_readers
+    assert with_required_prechecks(only_readers, KINDS) == only_readers
     with pytest.raises(Refused, match="fence-not-possible"):
         asked(NO_FENCE)

@@ -73,7 +73,7 @@ class World:
 
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
-    """Draw at most as many records as a trail has: older equal ones cannot be told apart."""
+    """Draw at most `LENGTH` records: older equal ones cannot be distinguished."""
     distinct, ordered = draw(st.booleans()), draw(st.booleans())
     rows: list[Row] = []
     aborted: set[int] = set()
@@ -119,10 +119,10 @@ def noted(source: FakeCluster, committed: int) -> TrackedOffset | None:
     at = (HERE, committed)
     logs = source.offsets([HERE])
     before = last_consumed(logs, source, [at])[at]
-    records = tuple(ConsumedRecord(s.fingerprint, s.timestamp_ms) for s in before.trail.steps)
+    records = tuple(ConsumedRecord(s.fingerprint, s.timestamp_ms) for s in before.consumed.steps)
     log = cast(PartitionOffsets, logs[HERE])
     further = milestones_before(source, {at: log}, known_from({at: before}, ()), 0)[at]
-    passed = {"passed": before.trail.passed, "uncommitted": before.trail.uncommitted}
+    passed = {"passed": before.consumed.passed, "uncommitted": before.consumed.uncommitted}
     tracked = TrackedOffset(committed, -1, "", 0, records, milestones=further, **passed)
     return tracked_offsets.decode_value(tracked_offsets.encode_value(tracked))
 

@@ -90,7 +90,7 @@ def test_a_plan_that_breaks_an_ordering_rule_is_refused() -> None:
 
 def test_the_rows_of_the_steps() -> None:
     rows = step_rows(runs.unplanned())
-    fence, opening = rows[2], next(row for row in rows if row.opens)
+    fence, opening = rows[2], next(row for row in rows if row.enables_writes)
     assert (
         fence.title
         == "fence producers on primary: deny WRITE to User:orders-app, User:payments-app"

@@ -356,7 +356,7 @@ def find_out_of_order(
     source: ClusterReader,
     target: ClusterReader,
     most: int = QUICK_LIMIT,
-    alike: RecordIdentity = _ALIKE,
+    record_identity: RecordIdentity = _ALIKE,
 ) -> tuple[str, ...] | Unavailable:
     """Partitions in which a source record follows the first new record of the target.
 
@@ -364,7 +364,7 @@ def find_out_of_order(
         results: gap results for the same source logs; each shows what was copied by then.
         boundaries: first new offset of each target partition.
         most: maximum number of offsets to scan.
-        alike: how copies are identified.
+        record_identity: how copies are identified.
 
     Raises:
         Unreachable: a partition could not be read.
@@ -389,16 +389,20 @@ def find_out_of_order(
         return Unavailable(f"{source.name} has no record at or shortly before {where}")
     wanted: dict[TopicPartition, set[RecordKey]] = defaultdict(set)
     for each in asked:
-        wanted[each.copy].add(alike.key(last[each.place, each.at], each.copy.topic))
+        wanted[each.copy].add(record_identity.key(last[each.place, each.at], each.copy.topic))
     stand = {
         copy
         for copy, records in in_chunks(target, behind)
         for record in records
-        if not is_copy(record) and alike.key(record, copy.topic) in wanted[copy]
+        if not is_copy(record) and record_identity.key(record, copy.topic) in wanted[copy]
     }
-    sure = {str(each.place) for each in asked if each.copy in stand and alike.sure(each.copy.topic)}
+    sure = {
+        str(each.place)
+        for each in asked
+        if each.copy in stand and record_identity.sure(each.copy.topic)
+    }
     if stand and not sure:
-        return alike.unsure(min(stand).topic)
+        return record_identity.unsure(min(stand).topic)
     return tuple(sorted(sure))
 
 

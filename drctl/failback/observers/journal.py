@@ -120,12 +120,12 @@ def _journaled(state: RunState, source: str, switched_back: bool) -> JournaledRu
         () if switched_back else tuple(state.outstanding.values()),
         completed,
         failing_back and not state.status,
-        state.began if not failing_back and _opened(state) else None,
+        state.began if not failing_back and _enabled_writes(state) else None,
         None if switched_back or completed else _fenced(state, source),
     )
 
 
-def _opened(state: RunState) -> bool:
+def _enabled_writes(state: RunState) -> bool:
     """Whether it enabled writes to the target, or may have, and did not roll that back."""
     opening = {step.id for step in state.plan.steps if step.kind == EnableWrites.name}
     return any(each.step in opening and not each.undone for each in state.effects)

@@ -73,7 +73,7 @@ def copied_since(
     source: ClusterReader,
     target: ClusterReader,
     most: int = QUICK_LIMIT,
-    alike: RecordIdentity = _ALIKE,
+    record_identity: RecordIdentity = _ALIKE,
 ) -> Mapping[str, str | Unavailable]:
     """By folder of a result, an unreplicated record that is on the target by now.
 
@@ -82,7 +82,7 @@ def copied_since(
     Args:
         origin: id of the source: copies that name it are drctl's, and are expected.
         most: maximum number of offsets to scan for records missing in the newest result.
-        alike: how copies are identified.
+        record_identity: how copies are identified.
 
     Raises:
         Unreachable: a cluster did not answer.
@@ -114,13 +114,13 @@ def copied_since(
             rows_of[each.copy].append((where, each, at))
     for copy, records in in_chunks(target, _up_to_now(since, on_target)):
         for where, each, at in rows_of[copy]:
-            if _holds(records, missing.get((each.place, at)), each, origin, alike):
+            if _holds(records, missing.get((each.place, at)), each, origin, record_identity):
                 text = (
                     f"offset {at} of {each.place} was missing and is on {target.name} now:"
                     " something else copied it after newer records"
                 )
-                sure = alike.sure(copy.topic) or isinstance(found.get(where), str)
-                found[where] = text if sure else alike.unsure(copy.topic)
+                sure = record_identity.sure(copy.topic) or isinstance(found.get(where), str)
+                found[where] = text if sure else record_identity.unsure(copy.topic)
     return found
 
 
@@ -148,14 +148,14 @@ def _holds(
     wanted: Record | Unavailable | None,
     each: PartitionResult,
     origin: str,
-    alike: RecordIdentity,
+    record_identity: RecordIdentity,
 ) -> bool:
     if not isinstance(wanted, Record):
         return False
-    text = alike.key(wanted, each.copy.topic)
+    text = record_identity.key(wanted, each.copy.topic)
     return any(
         r.offset >= _ended(each)
-        and alike.key(r, each.copy.topic) == text
+        and record_identity.key(r, each.copy.topic) == text
         and original(r, origin, each.place) is None
         for r in records
     )
