@@ -137,7 +137,7 @@ def opened(given: ReconcileOptions, configuration: "Callable[[], Config]") -> "I
         with notices().task("reading the gap result"):
             rows = stack.enter_context(reconcile_adapters.wanted_rows(gap, given.folder))
         tasks: list[Task] = []
-        growth = reconcile_adapters.target_growth(
+        changes = reconcile_adapters.target_changes(
             link,
             gap,
             rows,
@@ -159,7 +159,7 @@ def opened(given: ReconcileOptions, configuration: "Callable[[], Config]") -> "I
                 check_clusters(gap, reader)
                 plan = build_plan(gap, policies, rows, reader, kept, overrides)
                 spared = compacted(gap, reader) if given.spares_compacted else ()
-                return with_appended(plan, growth.look(plan, reader, last=last), spared), reader
+                return with_appended(plan, changes.look(plan, reader, last=last), spared), reader
 
         plan, _ = make(topic.kept(), last=False)
         yield Opened(plan, given, config, link, gap, rows, topic, target, make)

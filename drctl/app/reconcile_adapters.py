@@ -76,7 +76,7 @@ def source_log(link: "Link") -> "SourceLog":
     return KafkaSourceLog(link.source, adapters.revealed(link.source_config))
 
 
-def target_growth(
+def target_changes(
     link: "Link",
     gap: "FoundGap",
     rows: "WantedRows",

@@ -23,7 +23,7 @@ from drctl.model.topology import Unavailable
 from drctl.reconcile.policy import Action, Policies
 from drctl.steps.failback import BOTH_WAYS, CYCLES, STEP_ORDER, UNHEALTHY
 
-SILENT, HOME, LOST, REVERSE, BESIDE = (
+SILENT, CLIENTS_ON_SOURCE, LOST, REVERSE, BESIDE = (
     "cluster-unreachable",
     "clients-on-source",
     "source-lost",
@@ -79,7 +79,7 @@ def _findings(answer: Answer, terms: Terms) -> Iterator[Finding]:
         return
     if answer.seen.all_on_source is True:
         reason = f"every endpoint already points to {facts.source}: no clients to fail back"
-        yield Finding(HOME, Status.FAIL, "endpoints", reason)
+        yield Finding(CLIENTS_ON_SOURCE, Status.FAIL, "endpoints", reason)
     yield from health_findings(facts.source, facts.health)
     if terms.rebuilding:
         yield from rebuild_findings(facts, answer.seen.lost, terms.impact, terms.connectors)
@@ -289,7 +289,7 @@ def _beside(facts: Facts, terms: Terms) -> Iterator[Finding]:
     }
     if not held:
         return
-    copies = {home: copy for copy, home in facts.names.items()}
+    copies = {original: copy for copy, original in facts.names.items()}
     text = several(f"{topic} (not {copies.get(topic, topic)})" for topic in sorted(held))
     reason = f"topics with the original names have records: {text}; only copies are replicated back"
     remedy = (
@@ -359,14 +359,14 @@ def _other_names(facts: Facts, reverse: Replication, terms: Terms) -> Iterator[F
 def misnamed(config: Mapping[str, str], wanted: Names) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Topics replicated to a wrong topic or not at all, and those unknown, as text."""
     wrong, unsure = [], []
-    for copy, home in wanted.items():
+    for copy, original in wanted.items():
         there = arrives_as(config, copy)
         if isinstance(there, Unavailable):
             unsure.append(f"{copy}: {there.reason}")
         elif there is None:
             wrong.append(f"{copy} is not replicated")
-        elif there != home:
-            wrong.append(f"{copy} goes to {there}, not to {home}")
+        elif there != original:
+            wrong.append(f"{copy} goes to {there}, not to {original}")
     return tuple(wrong), tuple(unsure)
 
 
@@ -389,7 +389,9 @@ def how_to_name(connector: str, wanted: Names) -> str:
 
 def _prefix(wanted: Names) -> str:
     """The common prefix of the copies; empty if there is none."""
-    before = {copy.removesuffix(home) for copy, home in wanted.items() if copy.endswith(home)}
+    before = {
+        copy.removesuffix(original) for copy, original in wanted.items() if copy.endswith(original)
+    }
     return before.pop() if len(before) == 1 else ""
 
 

@@ -276,8 +276,8 @@ class FailbackObserver:
         origins = {copy: self.link.source_topic(copy) for copy in sorted(target.topics)}
         names = {copy: origin for copy, origin in origins.items() if origin is not None}
         facts = replace(facts, names=names)
-        brought = isinstance(facts.reverse, Replication) and not facts.reverse.never_ran
-        if not brought and not lost_records(facts):
+        replicated = isinstance(facts.reverse, Replication) and not facts.reverse.never_ran
+        if not replicated and not lost_records(facts):
             return facts
         filled = _answer(lambda: observe_filled(names, source, target, *self._readers))
         return replace(facts, filled=filled is True)

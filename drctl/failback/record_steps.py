@@ -285,7 +285,7 @@ def returning_copies(seen: Situation) -> StepState:
         return not_done("unreplicated records are not reconciled yet (step e)")
     total = copied(seen)
     if total:
-        return _kept_away(seen, total)
+        return _copies_excluded(seen, total)
     if not isinstance(facts.drctl_copies, Unavailable) and facts.drctl_copies.whole:
         return done("no record was reconciled by copying")
     # Results of other hosts count, too.
@@ -301,7 +301,7 @@ def returning_copies(seen: Situation) -> StepState:
     return done("drctl reconcile has copied no record")
 
 
-def _kept_away(seen: Situation, copied: int) -> StepState:
+def _copies_excluded(seen: Situation, copied: int) -> StepState:
     reverse = seen.facts.reverse
     if isinstance(reverse, Unavailable):
         return unknown(f"reverse replication: {reverse.reason}")

@@ -48,12 +48,12 @@ def _named(
 
 def _worker(facts: Facts, reverse: Replication, each: Replicator) -> Iterator[Finding]:
     """Checks a connector that writes to the cluster of its worker."""
-    home, workers = facts.on_source, reverse.workers
-    if isinstance(home, Unavailable) or isinstance(workers, Unavailable):
-        unseen = next(seen for seen in (home, workers) if isinstance(seen, Unavailable))
+    cluster, workers = facts.on_source, reverse.workers
+    if isinstance(cluster, Unavailable) or isinstance(workers, Unavailable):
+        unseen = next(seen for seen in (cluster, workers) if isinstance(seen, Unavailable))
         remedy = f"set {NAMED} to the brokers of {facts.source}"
         yield _unsure(each, f"{_UNSEEN}: it has no {NAMED}, and {unseen.reason}", remedy)
-    elif workers != home.identity:
+    elif workers != cluster.identity:
         reason = (
             f"it writes to {_name(facts, workers)}, not to {facts.source}: Connect writes to the"
             f" cluster of its worker, and the connector has no {NAMED}"

@@ -73,11 +73,11 @@ def after_failback(seen: Situation) -> StepState | None:
     """The state of steps b to h once clients are back; None if they are not."""
     if seen.all_on_source is not True or seen.proof.holds is False:
         return None
-    home = f"clients are back on {seen.facts.source}"
+    back = f"clients are back on {seen.facts.source}"
     if seen.proof.holds is None:
-        return unknown(f"{home}; {seen.proof.why}")
+        return unknown(f"{back}; {seen.proof.why}")
     return done(
-        f"{home}; comparisons in both directions found no unreplicated records and no duplicates;"
+        f"{back}; comparisons in both directions found no unreplicated records and no duplicates;"
         f" later records are on {seen.facts.target} or in flight"
     )
 
@@ -94,11 +94,11 @@ def fenced(seen: Situation) -> StepState:
         return unknown(f"{facts.source}: {facts.on_source.reason}")
     fence_state = _fenced(seen)
     if seen.all_on_source is True and fence_state.observed is not Observed.DONE:
-        home = f"clients are back on {facts.source}"
+        back = f"clients are back on {facts.source}"
         if seen.proven:
-            return done(f"{home}; comparisons in both directions found no difference")
+            return done(f"{back}; comparisons in both directions found no difference")
         return unknown(
-            f"{home} and its fence is lifted; whether it was fenced until then is not visible"
+            f"{back} and its fence is lifted; whether it was fenced until then is not visible"
         )
     both = (_whole(facts), fence_state)
     for state in (Observed.NOT_DONE, Observed.UNKNOWN):
@@ -209,9 +209,9 @@ _AGAIN = "all records are copied twice"
 def reverse_replication(seen: Situation) -> StepState:
     """Where reverse replication started, by its first record; else where it would start."""
     facts = seen.facts
-    home = after_failback(seen)
-    if home is not None:
-        return home
+    state = after_failback(seen)
+    if state is not None:
+        return state
     if seen.out_of_order_in:
         text = f"{out_of_order(seen)}; rebuild it: {rebuild_command(facts.link)}"
         return not_done(text, started=seen.reverse_started)
@@ -351,9 +351,9 @@ def caught_up(seen: Situation) -> StepState:
             return unknown(f"{name}: {end.reason}")
     assert isinstance(source, Cluster)
     assert isinstance(target, Cluster)
-    home = after_failback(seen)
-    if home is not None:
-        return home
+    state = after_failback(seen)
+    if state is not None:
+        return state
     if not seen.reverse_started:
         if isinstance(facts.reverse, Unavailable):
             return unknown(f"reverse replication: {facts.reverse.reason}")

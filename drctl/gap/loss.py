@@ -394,8 +394,8 @@ class _Estimate:
             return False
         if self._copying is not None:
             seen = (self._known[p].end.at_ms for p, part in self._parts.items() if part.missing)
-            behind_it = any(at_ms > self._copying for at_ms in seen)
-            return behind_it or self._alive_ms > self._copying + _SAME_MS
+            seen_later = any(at_ms > self._copying for at_ms in seen)
+            return seen_later or self._alive_ms > self._copying + _SAME_MS
         return not (self._alive.copying or self._alive.by_record)
 
     def _of_all(self, number: int, what: str) -> str:

@@ -123,13 +123,13 @@ def segment(name: str) -> str:
     return percent(name, safe="", errors="surrogatepass")
 
 
-def connector_url(worker: str, connector: str, *behind: str) -> str:
+def connector_url(worker: str, connector: str, *rest: str) -> str:
     """The URL of a connector, as a shell word.
 
     Args:
         worker: URL of the worker; if empty, the command uses $CONNECT.
     """
-    path = "/".join(("/connectors", segment(connector), *behind))
+    path = "/".join(("/connectors", segment(connector), *rest))
     return f"{CONNECT}{path}" if worker in ("", CONNECT) else quote(f"{worker}{path}")
 
 

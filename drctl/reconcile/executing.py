@@ -38,7 +38,7 @@ from drctl.reconcile.results import Count, Gone, LineResult, Outcome, left_alone
 MOST = 1_000
 """Rows without a record per batch."""
 
-_BEHIND_ALL = 1 << 63
+_AFTER_ALL = 1 << 63
 
 Stamp = Callable[[int, int], bytes]
 """Returns the value of the provenance header for an offset and timestamp."""
@@ -133,7 +133,7 @@ class Matcher:
 
     def rest(self) -> Iterator[list[Match]]:
         """Yield the remaining rows after the log was read to its end."""
-        return self.gone_before(_BEHIND_ALL)
+        return self.gone_before(_AFTER_ALL)
 
 
 @dataclass(slots=True)

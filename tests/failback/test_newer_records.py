@@ -48,7 +48,7 @@ def stand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         monkeypatch.setattr("drctl.app.adapters.both_readers", readers)
         monkeypatch.setattr("drctl.app.reconcile_adapters.reconcile_topic", opened)
         monkeypatch.setattr("drctl.app.reconcile_adapters.wanted_rows", wanted)
-        monkeypatch.setattr("drctl.app.reconcile_adapters.target_growth", lambda *_, **__: growth)
+        monkeypatch.setattr("drctl.app.reconcile_adapters.target_changes", lambda *_, **__: growth)
         monkeypatch.setattr("drctl.reconcile.gap_result.read_gap", lambda *_given: world.gap)
         monkeypatch.setattr(
             "drctl.reconcile.cluster_state.look", lambda *_given: world.reader(**topic)

@@ -241,14 +241,14 @@ def follow_last_copied(
         newest = next((one for one in known if isinstance(one, Record)), None)
         if newest is not None:
             last[copy] = newest
-    stands: dict[TopicPartition, Record] = {}
+    at_boundary: dict[TopicPartition, Record] = {}
     for copy, records in in_chunks(
         target, {c: range(max(0, at[c] - _BEFORE), at[c]) for c in last}
     ):
         own = [record for record in records if original(record, origin, asked[copy].place) is None]
         if own:
-            stands[copy] = own[-1]
-    return frozenset(c for c, one in stands.items() if content(one) == content(last[c]))
+            at_boundary[copy] = own[-1]
+    return frozenset(c for c, one in at_boundary.items() if content(one) == content(last[c]))
 
 
 def last_copied(each: PartitionResult) -> int:
@@ -375,8 +375,8 @@ def find_out_of_order(
     ends: dict[TopicPartition, int] = defaultdict(int)
     for each in asked:
         ends[each.copy] = max(ends[each.copy], each.until)
-    behind = {copy: range(boundaries[copy], end) for copy, end in ends.items()}
-    total = sum(map(len, behind.values()))
+    beyond = {copy: range(boundaries[copy], end) for copy, end in ends.items()}
+    total = sum(map(len, beyond.values()))
     if total > most:
         return Unavailable(
             f"{plural(total, 'offset')} of {target.name} are too many to search here: drctl"
@@ -390,19 +390,19 @@ def find_out_of_order(
     wanted: dict[TopicPartition, set[RecordKey]] = defaultdict(set)
     for each in asked:
         wanted[each.copy].add(record_identity.key(last[each.place, each.at], each.copy.topic))
-    stand = {
+    misplaced = {
         copy
-        for copy, records in in_chunks(target, behind)
+        for copy, records in in_chunks(target, beyond)
         for record in records
         if not is_copy(record) and record_identity.key(record, copy.topic) in wanted[copy]
     }
     sure = {
         str(each.place)
         for each in asked
-        if each.copy in stand and record_identity.sure(each.copy.topic)
+        if each.copy in misplaced and record_identity.sure(each.copy.topic)
     }
-    if stand and not sure:
-        return record_identity.unsure(min(stand).topic)
+    if misplaced and not sure:
+        return record_identity.unsure(min(misplaced).topic)
     return tuple(sorted(sure))
 
 

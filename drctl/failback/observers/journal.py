@@ -141,12 +141,12 @@ class _Fence:
 def _fenced(state: RunState, source: str) -> datetime | None:
     """When its fence of the source was last verified; None if not set or lifted."""
     traits = {step.id: KINDS[step.kind].traits for step in state.plan.steps if step.kind in KINDS}
-    stands = {
+    fences = {
         each.step
         for each in state.effects
         if Trait.FENCES_WRITES in (of := traits.get(each.step, Trait.NONE))
         and read_as(_Fence, each.intent).cluster == source
         and (Trait.IRREVERSIBLE in of or not (each.undoing or each.undone))
     }
-    times = [e["at"] for e in state.entries if e["entry"] == What.DONE and e["step"] in stands]
+    times = [e["at"] for e in state.entries if e["entry"] == What.DONE and e["step"] in fences]
     return datetime.fromisoformat(times[-1]) if times else None

@@ -92,8 +92,8 @@ def copied_since(
     since: dict[TopicPartition, int] = {}
     for result in results:
         rows = list(_firsts(result, on_target))
-        behind = {each.copy: _ended(each) for each, _ in rows}
-        total = span(behind, on_target)
+        compared_ends = {each.copy: _ended(each) for each, _ in rows}
+        total = span(compared_ends, on_target)
         # An old result for other logs is never evidence: it is not worth reading weeks of records.
         if total > (most if result.ends == results[0].ends else min(most, QUICK_LIMIT)):
             found[result.where] = Unavailable(
@@ -103,7 +103,7 @@ def copied_since(
             )
         elif rows:
             asked[result.where] = rows
-            since |= {p: min(at, since.get(p, at)) for p, at in behind.items()}
+            since |= {p: min(at, since.get(p, at)) for p, at in compared_ends.items()}
     if not since:
         return found
     places = dict.fromkeys((each.place, at) for rows in asked.values() for each, at in rows)
