@@ -135,7 +135,7 @@ def _watch(cluster: str | None, topics: tuple[str, ...], within_s: float) -> int
                 console().progress(f"{at:%H:%M:%S} {line}")
             if states is not None and within_s:
                 alive = ", ".join(map(str, sorted(states.alive))) or "none"
-                missing = f"{len(states.dark)} without a leader"
+                missing = f"{len(states.leaderless)} without a leader"
                 task.update(description=f"{missing}; brokers online: {alive}")
 
         try:
@@ -145,9 +145,9 @@ def _watch(cluster: str | None, topics: tuple[str, ...], within_s: float) -> int
                 raise
         if clock.stopping:
             raise Interrupted("interrupted; nothing was changed")
-    dark = states.dark
-    code = ExitCode.FOUND if dark or states.absent else ExitCode.DONE
-    document = show_document(name, states, dark)
+    leaderless = states.leaderless
+    code = ExitCode.FOUND if leaderless or states.absent else ExitCode.DONE
+    document = show_document(name, states, leaderless)
     return console().result(show_table(name, states), document, code)
 
 

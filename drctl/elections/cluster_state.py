@@ -78,7 +78,7 @@ class PartitionStates:
         return partition.leader is not None and partition.leader in self.alive
 
     @property
-    def dark(self) -> tuple[Partition, ...]:
+    def leaderless(self) -> tuple[Partition, ...]:
         """Partitions without a leader that answers."""
         return tuple(each for each in self.partitions if not self.led(each))
 

@@ -42,7 +42,7 @@ class Wait:
             else:
                 self.report(states, news(before, states))
                 before = states
-                if over or not states.dark:
+                if over or not states.leaderless:
                     return states
             self.clock.wait(min(_WAIT_EVERY_S, max(0.0, until - self.clock.monotonic())))
 

@@ -166,11 +166,11 @@ class BothLogs:
         return found
 
     def _units(self, topic: str, source: Logs, target: Logs) -> Iterator[Unit]:
-        dark = {n for logs in (source, target) for n, log in logs.items() if log is None}
+        unreadable = {n for logs in (source, target) for n, log in logs.items() if log is None}
         if self._link.settings.keeps_partitions:
-            for n in sorted({*source, *target} - dark):
+            for n in sorted({*source, *target} - unreadable):
                 yield Unit(topic, n, _some(source.get(n)), _some(target.get(n)))
-        elif dark:
+        elif unreadable:
             self._leave_out(topic, None, "compared across partitions, and some are not readable")
         else:
             yield Unit(topic, None, _some(*source.values()), _some(*target.values()))

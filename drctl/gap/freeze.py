@@ -263,11 +263,11 @@ class _Freezer:
     ) -> tuple[dict[int, PartitionOffsets], frozenset[int]]:
         numbers = sorted(state.partitions) if state else ()
         found = {n: offsets[TopicPartition(state.name, n)] for n in numbers if state}
-        dark = {n: each for n, each in found.items() if isinstance(each, Unavailable)}
-        for number, each in dark.items():
+        unreadable = {n: each for n, each in found.items() if isinstance(each, Unavailable)}
+        for number, each in unreadable.items():
             self._leave_out(topic, number, f"{cluster}: {each.reason}")
         readable = {n: each for n, each in found.items() if not isinstance(each, Unavailable)}
-        return readable, frozenset(dark)
+        return readable, frozenset(unreadable)
 
 
 def freeze(

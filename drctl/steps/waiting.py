@@ -237,18 +237,20 @@ def _silent(settings: WaitSettings, reader: LinkReader) -> Observed:
 
 
 def _led(cluster: str, names: Sequence[str], reader: LinkReader) -> Observed:
-    dark = []
+    leaderless = []
     for name, found in reader.cluster_reader(cluster).topics(names).items():
         if isinstance(found, Unavailable):
-            dark.append(f"{name}: {found.reason}")
+            leaderless.append(f"{name}: {found.reason}")
         elif found is not None:
-            dark += [f"{name}-{n}" for n, leader in found.partitions.items() if leader is None]
-    if dark:
+            leaderless += [
+                f"{name}-{n}" for n, leader in found.partitions.items() if leader is None
+            ]
+    if leaderless:
         message = (
-            f"{plural(len(dark), 'partition has', 'partitions have')} no leader:"
-            f" {', '.join(sorted(dark)[:_SHOWN])}"
+            f"{plural(len(leaderless), 'partition has', 'partitions have')} no leader:"
+            f" {', '.join(sorted(leaderless)[:_SHOWN])}"
         )
-        return Readback(State.WAITING, message, items=tuple(sorted(dark)))
+        return Readback(State.WAITING, message, items=tuple(sorted(leaderless)))
     return Readback(State.DONE, f"every partition of {len(names)} topics has a leader")
 
 

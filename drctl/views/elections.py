@@ -26,7 +26,7 @@ from drctl.views.view import (
 @view
 def show_table(cluster: str, states: PartitionStates) -> Iterator[Part]:
     """Show partitions without a leader, with each replica."""
-    leaderless = states.dark
+    leaderless = states.leaderless
     partitions = plural(len(states.partitions), "partition")
     state = f"{partitions}, all have a leader"
     if leaderless:

@@ -72,7 +72,7 @@ def test_a_cluster_that_never_answers_is_unreachable() -> None:
 
 def test_an_unresponsive_leader_does_not_count() -> None:
     silent = reader(partition((2, 3), (3,), leader=3), alive=(1, 2))
-    assert silent.dark == silent.partitions
+    assert silent.leaderless == silent.partitions
     assert news(LED, silent) == ("broker 3 no longer answers", "orders-0: no leader")
     other = reader(partition((2, 3), (3,), leader=2), alive=(1, 2, 3))
     assert news(LED, other) == ("orders-0: broker 2 leads it, no longer broker 3",)
