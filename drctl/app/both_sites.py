@@ -22,7 +22,14 @@ from drctl.config.mirrors import origin_fault, simple_class
 from drctl.config.reverse_link import reversed_link
 from drctl.engine.failback_state import OutstandingAction, ReconcileRequest, Reconciliation, Search
 from drctl.engine.run_state import run_states
-from drctl.failback.blockers import HOME, LOST, REVERSE, SILENT, UNDECIDED, health_findings
+from drctl.failback.blockers import (
+    CLIENTS_ON_SOURCE,
+    LOST,
+    REVERSE,
+    SILENT,
+    UNDECIDED,
+    health_findings,
+)
 from drctl.model.errors import DrctlError, Refused, Unknown, Unreachable
 from drctl.model.finding import Finding, Status
 from drctl.model.text import plural, put, quote
@@ -245,11 +252,13 @@ def _clients(reader: ClusterLinkReader) -> Iterator[Finding]:
         try:
             found.append(reader.endpoint(number).observe().cluster)
         except DrctlError as error:
-            yield Finding(HOME, Status.WARN, "endpoints", error.message, remedy=error.hint)
+            yield Finding(
+                CLIENTS_ON_SOURCE, Status.WARN, "endpoints", error.message, remedy=error.hint
+            )
             found.append(None)
     if found and all(cluster == recovered for cluster in found):
         reason = f"every endpoint already points to {recovered}: no clients to fail back"
-        yield Finding(HOME, Status.FAIL, "endpoints", reason)
+        yield Finding(CLIENTS_ON_SOURCE, Status.FAIL, "endpoints", reason)
 
 
 def _replication(direction: ClusterLinkReader) -> Iterator[Finding]:
