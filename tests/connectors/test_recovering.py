@@ -121,4 +121,4 @@ def test_the_response_to_the_last_restart_is_reported() -> None:
             raise UsageError("409: rebalancing")
 
     (each,) = recovered(Busy({"shop": failed()}), backoff=Backoff(1, 1, 1))
-    assert each.said == "409: rebalancing"
+    assert each.response == "409: rebalancing"

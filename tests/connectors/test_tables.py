@@ -49,7 +49,7 @@ def test_restarts() -> None:
     assert "At most 16 restarts, with pauses of 1 s to 120 s, 20 min 7 s in all" in text
     assert "Blocked (cause): authentication failed" in text
     assert text.rstrip().endswith(EXECUTE)
-    patient = Restarted("net", Ending.FAILING, 3, said="409")
+    patient = Restarted("net", Ending.FAILING, 3, response="409")
     text = drawn(recover_table(plan, [patient], None))
     assert "net: 3 restarts, failing" in text
 

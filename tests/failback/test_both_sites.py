@@ -11,7 +11,7 @@ from drctl.app.both_sites import OVERWRITTEN, _clients, _group_sync, _must_be_ma
 from drctl.app.link_reader import ClusterLinkReader
 from drctl.config.link import Link
 from drctl.config.loading import read
-from drctl.failback.blockers import HOME, LOST, REVERSE
+from drctl.failback.blockers import CLIENTS_ON_SOURCE, LOST, REVERSE
 from drctl.model.endpoints import EndpointState
 from drctl.model.errors import Refused, Unreachable
 from drctl.model.finding import Finding, Status
@@ -141,12 +141,15 @@ def test_clients_of_the_target_may_be_failed_back(
 ) -> None:
     back = replace(cast("Any", east()), source="b", target="a")
     told = said(_clients(reader(link=back, endpoints=endpoints)))
-    assert (told[HOME].status if told else None) is status
+    assert (told[CLIENTS_ON_SOURCE].status if told else None) is status
 
 
 def test_clients_that_are_all_there_would_be_fenced() -> None:
     back = replace(cast("Any", east()), source="b", target="a")
-    assert said(_clients(reader(link=back, endpoints=("a", "a"))))[HOME].status is Status.FAIL
+    assert (
+        said(_clients(reader(link=back, endpoints=("a", "a"))))[CLIENTS_ON_SOURCE].status
+        is Status.FAIL
+    )
 
 
 def test_copies_without_the_header_are_not_reconciled() -> None:

@@ -62,7 +62,7 @@ def test_explanations_fit_and_are_complete(width: int) -> None:
     if width < 80:
         return
     text = " ".join(" ".join(lines).split())
-    for method, said in EXPLAINED.said:
+    for method, said in EXPLAINED.results:
         (line,) = (line for line in lines if line[5:].startswith(f"{method} "))
         if isinstance(said, Answer):
             assert f"{said.target_offset:,}" in line
