@@ -292,7 +292,7 @@ PRINTED_BY: Mapping[str, str] = {
     "runbook-lint": "runbook lint",
     "runbooks": "runbook list",
     "schema": "schema NAME",
-    "status": "status (one per look)",
+    "status": "status (one per check)",
     "version": "--version",
 }
 

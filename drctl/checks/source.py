@@ -241,7 +241,7 @@ def all_open(transactions: OpenTransactions) -> Iterator[BlockingTransaction]:
 
 @check(BLOCKING, _FAMILY, Status.FAIL, prechecks=Prechecks(PLANNED, PLANNED))
 def hanging(observed: Observed) -> Iterator[Verdict]:
-    """No transaction on the source is hanging or older than 5 minutes."""
+    """No transaction on the source is hanging, or idle for at least 5 minutes."""
     cluster, now_ms = observed.link.source, observed.now_ms
     subject = f"transactions on cluster {cluster}"
     some = f"find them, one topic at a time: {find_hanging(cluster, 'TOPIC')}"
@@ -252,7 +252,7 @@ def hanging(observed: Observed) -> Iterator[Verdict]:
     if bad:
         yield fail(
             subject,
-            f"hanging or older than 5 minutes: {plural(len(bad), 'open transaction')}",
+            f"hanging, or idle for at least 5 minutes: {plural(len(bad), 'open transaction')}",
             several(described(each, now_ms) for each in bad),
             "read_committed replication cannot pass them: the drain would time out",
             f"stop their producers; or pass --override {BLOCKING}=REASON: drctl failover then"

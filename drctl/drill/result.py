@@ -161,7 +161,7 @@ class TranslationError:
         finished: records that the group had consumed and committed on the source.
         reread: how many of these it read again on the target.
         skipped: records of the target that it consumed on neither cluster.
-        promised: upper bound of rereads in the plan; None if no offset was committed.
+        promised: upper bound of re-reads in the plan; null if no offset was committed.
         left_out: offsets that were not committed.
     """
 
@@ -241,7 +241,7 @@ class Limits:
 
     Attributes:
         rpo_s: `policy.max_rpo_seconds`.
-        rto_s: the drill's RTO limit; None if not set.
+        rto_s: the drill's RTO limit; null if not set.
         planned: whether no record may be lost.
     """
 

@@ -40,49 +40,51 @@ class Uncertainty(StrEnum):
 
 MEANINGS = {
     Uncertainty.TRANSACTIONS: (
-        "the source cluster runs transactions: offsets may be their control records or aborted "
-        "records, which nobody misses, so that counts may be too high and at least says 0"
+        "the source cluster runs transactions: their control records and aborted records have "
+        "offsets too, so counts may be too high, and the lower bound is 0"
     ),
     Uncertainty.TRANSACTIONS_ON_TARGET: (
         "the target cluster runs transactions: their control records are counted as records and "
         "may hide missing ones"
     ),
     Uncertainty.OPEN_TRANSACTION: (
-        "a transaction is open on the source: offsets from the last stable one on are undecided "
+        "a transaction is open on the source: offsets from the last stable offset on are undecided "
         "and not counted"
     ),
     Uncertainty.OPEN_TRANSACTION_ON_TARGET: (
         "a transaction is open on the target: its offsets may or may not become records"
     ),
     Uncertainty.COMPACTED: (
-        "compacted on a side: spans of offsets are no counts of records; the estimate is of what "
-        "is newer than everything on the target"
+        "the topic is compacted on a cluster, so offset ranges do not give record counts: only "
+        "records newer than everything on the target are estimated"
     ),
     Uncertainty.TIMES_NOT_COMPARABLE: (
-        "the target keeps its own time (LogAppendTime) or the link's identity has no timestamp: "
-        "only totals are compared, without a place in time"
+        "the target uses LogAppendTime, or the link's identity has no timestamp: only totals are "
+        "compared, so it is unknown since when records are missing"
     ),
     Uncertainty.CLOCKS_OUT_OF_ORDER: (
-        "many records share one timestamp or follow one from the future: clocks are out of order, "
-        "and where in time something is missing is unknown"
+        "many records share one timestamp, or follow a record with a timestamp in the future: "
+        "timestamps are out of order, so it is unknown since when records are missing"
     ),
     Uncertainty.DELETED_ON_SOURCE: (
-        "the source has deleted its oldest records: the target may hold more, which says nothing"
+        "the source has deleted its oldest records: where it has, additional records on the target "
+        "are not counted as ahead"
     ),
     Uncertainty.DELETED_ON_TARGET: (
-        "the target has deleted its oldest records: what lies before is no gap and is not counted"
+        "the target has deleted its oldest records: where it has, source records are not counted "
+        "as missing"
     ),
     Uncertainty.AHEAD_ON_TARGET: (
-        "the target holds records that the source has not, or holds some twice: they hide missing "
-        "ones of the same time"
+        "the target holds records that the source does not have, or holds some twice: they hide "
+        "missing records of the same time interval"
     ),
     Uncertainty.COARSE: (
-        "there were more differences than look-ups allowed for: places in time are coarse and at "
-        "most is high; name fewer topics for a finer look"
+        "there are more differences than allowed look-ups: times are imprecise, and the upper "
+        "bound is high; name fewer topics for a more precise estimate"
     ),
     Uncertainty.CONFIGURATION_UNKNOWN: (
-        "the topic's configuration may not be read: taken as not compacted and as keeping "
-        "timestamps, and at least says 0"
+        "the topic's configuration may not be read: treated as not compacted and as keeping "
+        "timestamps; the lower bound is 0"
     ),
     Uncertainty.NOT_ON_TARGET: "the target has no such partition: all of it counts as missing",
     Uncertainty.WHOLE_TOPIC: "the link does not preserve partitions: all are counted together",
@@ -115,8 +117,8 @@ class TimeRange:
     """A time range in which source and target hold different numbers of offsets.
 
     Attributes:
-        from_ms: first millisecond (UTC) of it; None where it begins with the logs.
-        to_ms: first millisecond after it; None where it lasts to the ends of the logs.
+        from_ms: first millisecond of it (UTC); null if it starts at the log starts.
+        to_ms: first millisecond after it; null if it lasts to the log ends.
     """
 
     from_ms: int | None
@@ -242,9 +244,9 @@ class TotalsDocument(Document):
     """The sums over partitions.
 
     Attributes:
-        missing_at_least: holds as far as `assumed` does.
-        missing_at_most: holds as far as `assumed` does.
-        diverging_partitions: of which something may be missing.
+        missing_at_least: valid only if `assumed` is true.
+        missing_at_most: valid only if `assumed` is true.
+        diverging_partitions: partitions whose records may be missing on the target.
     """
 
     read = From(EstimateTotals)
@@ -264,7 +266,7 @@ class TimestampDocument(Document):
     """A timestamp of a record, which may be any number.
 
     Attributes:
-        utc: null: no time of the calendar.
+        utc: null if it is not a valid date.
     """
 
     ms: int
@@ -290,14 +292,14 @@ class PartitionDocument(Document):
             together.
         target_range: the same of the target.
         source_offsets: up to the last stable offset.
-        missing_at_least: holds as far as `assumed` does.
-        missing_at_most: holds as far as `assumed` does.
-        ahead_on_target: offsets of the target in times in which the source has fewer.
+        missing_at_least: valid only if `assumed` is true.
+        missing_at_most: valid only if `assumed` is true.
+        ahead_on_target: target offsets minus source offsets, where the target has more.
         undecided: source offsets at or after the last stable offset.
-        diverges_from: first time from which on the source has more.
-        stopped_at: first source record from which on the target has nothing.
-        time_ranges: the first times in which the sides differ.
-        uncertainty: what each means stands in `uncertainty` of the document.
+        diverges_from: since when the source has more offsets.
+        stopped_at: timestamp of a source record; from then on the target has nothing.
+        time_ranges: the first time ranges in which the clusters differ.
+        uncertainty: explained in `uncertainty` of the document.
     """
 
     read = From(PartitionEstimate)
@@ -330,8 +332,8 @@ class EstimateDocument(Document):
 
     Attributes:
         complete: an estimate is no proof.
-        assumed: what the bounds rest on.
-        uncertainty: why numbers may be off, for the words that stand at partitions.
+        assumed: the bounds are valid only if this is true.
+        uncertainty: what each word in `uncertainty` of a partition means.
     """
 
     SCHEMA = "drctl/gap-estimate/1"

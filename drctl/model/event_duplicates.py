@@ -27,7 +27,7 @@ class EventCounts:
     Attributes:
         events: records with an identity, including repeated ones.
         repeated: second and further occurrences of events.
-        tombstones: records without a value; they follow a deletion, and are no events.
+        tombstones: records without a value; they follow a deletion, and do not count as events.
         unidentified: all others; whether they are duplicates is not known.
     """
 
@@ -111,8 +111,8 @@ class RepeatDocument(Document):
     """A repeated event, and its first occurrence.
 
     Attributes:
-        first_offset: where the event was first.
-        identity: its place in the database's log, in words.
+        first_offset: offset of its first occurrence.
+        identity: its position in the database's log, as text.
     """
 
     offset: Count
@@ -126,9 +126,9 @@ class PartitionDocument(Document):
 
     Attributes:
         range: offsets that were read: [log start, last stable).
-        events: records with an identity, the repeated ones among them.
-        repeated: events that are there a second or further time.
-        tombstones: records without a value: no events.
+        events: records with an identity, including repeated ones.
+        repeated: second and further occurrences of events.
+        tombstones: records without a value; they do not count as events.
         unidentified: all others; whether they are duplicates is not known.
         last_repeated: offset of the last repeated event.
     """

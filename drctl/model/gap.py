@@ -84,7 +84,7 @@ class Export:
 
     Attributes:
         gone: number of records that the source deleted before they could be exported.
-        others: number of superseded and expired records, in a subfolder; None if not requested.
+        others: number of superseded and expired records, in a subfolder; null if not requested.
         others_gone: likewise.
         appended: number of offsets appended to the source since the comparison, which were neither
             compared nor exported.
@@ -195,7 +195,7 @@ class Window:
 
     Attributes:
         source_start: first source offset that was compared; target_start: likewise.
-        position: first source offset that replication may not have reached; None if unknown.
+        position: first source offset that replication may not have reached; null if unknown.
         evidence: source of that information.
         margin: number of offsets before the position that are compared, too.
         whole: whether the whole partition was compared.
@@ -272,7 +272,7 @@ class TopicGap:
 
 @dataclass(frozen=True, slots=True)
 class NotCompared:
-    """A partition that was not compared, and why; the whole topic if partition is None."""
+    """A partition that was not compared, and why; the whole topic if partition is null."""
 
     topic: Name
     partition: Count | None
@@ -300,9 +300,9 @@ class LedgerUse:
     Attributes:
         where: location of the ledger.
         offsets_known: number of offsets, on both clusters, that were not read again.
-        oldest_ms: when the oldest of them was read, milliseconds UTC; None if there are none.
+        oldest_ms: when the oldest of them was read, milliseconds UTC; null if there are none.
         kept: whether the offsets read now were added.
-        why_not: why they were not; empty if they were.
+        why_not: why they were not added; empty if they were.
     """
 
     where: str

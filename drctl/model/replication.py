@@ -106,7 +106,7 @@ class Connector:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A source position of a connector; None if it has none.
+    """A source position of a connector; null if it has none.
 
     Attributes:
         partition: the source partition, in the connector's format.

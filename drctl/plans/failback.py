@@ -484,7 +484,7 @@ def _manual_start(
     """
     text = (
         f"start replication from {{source}} to {{target}} at {where}. Before you start it,"
-        f" set its position{how.get(inputs.replicator, '')}"
+        f" set its start offsets{how.get(inputs.replicator, '')}"
     )
     return _ask_to_start(inputs, identity, begins, text, header=header)
 

@@ -36,7 +36,7 @@ _WHO = {Denied.WRITE: "producers", Denied.READ: "consumers"}
 _SHOWN = 5
 
 _ERRORS = "consumers get authorization errors for topics"
-_RESUME = "they resume on the target, or here if the fence is removed"
+_RESUME = "they resume once they have moved, or on {cluster} if the fence is removed"
 _CLIENTS = {
     "classic": f"{_ERRORS}, members of classic groups also for their group; {_RESUME}",
     "all": f"{_ERRORS} and groups; {_RESUME}, but members of KIP-848 groups need a restart",
@@ -98,11 +98,14 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
         proof = "every broker has the ACLs"
         if self.operation is Denied.WRITE:
             proof += ", and end offsets are stable"
+        clients = ""
+        if self.operation is Denied.READ:
+            clients = _CLIENTS[settings.groups].replace("{cluster}", cluster)
         return Description(
             f"fence {_WHO[self.operation]} on {cluster}: deny {self.operation} to {who}",
             proof,
             "remove exactly the ACLs that were added",
-            _CLIENTS[settings.groups] if self.operation is Denied.READ else "",
+            clients,
         )
 
     def check(self, settings: AclFenceSettings, facts: Facts, reader: LinkReader) -> AclFenceIntent:

@@ -256,7 +256,7 @@ class Quiesce(Polling[QuiesceSettings, QuiesceIntent, QuiesceFacts]):
     def describe(self, settings: QuiesceSettings) -> Description:
         """Describe the step for plans and reports."""
         if settings.drain_window:
-            title = f"wait for consumers to read {settings.cluster} to its fenced end"
+            title = f"wait for consumers to read {settings.cluster} up to its end offsets"
             proof = "groups are empty, have committed everything, or their offsets no longer change"
             return Description(title, proof)
         title = f"wait until consumers have left {settings.cluster}"
@@ -345,7 +345,7 @@ def _unread(rows: Rows, active: list[str], ends: Mapping[str, int]) -> int:
 def _left(rows: Rows, active: list[str], ends: Mapping[str, int]) -> str:
     unread = _unread(rows, active, ends)
     return (
-        f"records up to the fenced end that are not committed: {unread:,}"
+        f"records up to the fenced end offsets that are not committed: {unread:,}"
         if unread
         else "they have committed everything"
     )

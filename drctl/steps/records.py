@@ -481,9 +481,8 @@ class VerifyCopies(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
     def describe(self, settings: VerifySettings) -> Description:
         """Describe the step for plans and reports."""
         title = f"verify that {settings.target} has every record of {settings.source}"
-        return Description(
-            title, "only records not to be copied are missing, and there are no duplicates"
-        )
+        proof = "nothing is missing but records that were not to be copied; there are no duplicates"
+        return Description(title, proof)
 
     def check(self, settings: VerifySettings, facts: Facts, reader: LinkReader) -> VerifyIntent:
         """Derive the allowed differences from earlier steps."""

@@ -202,7 +202,7 @@ class StopReplication(_Stopping[StopSettings, StopIntent, StopFacts]):
     def describe(self, settings: StopSettings) -> Description:
         """Describe the step for plans and reports."""
         names = ", ".join(settings.connectors)
-        proof = "Connect reports each and all of its tasks as STOPPED"
+        proof = "Connect reports each connector and all its tasks as STOPPED"
         if settings.tasks_only:
             proof = "Connect has no task left that writes records or offsets on the target"
         return Description(
@@ -261,7 +261,7 @@ class RequestStop(_Stopping[StopSettings, RequestedStop, RequestedStop]):
         names = ", ".join(settings.connectors)
         return Description(
             f"request the stop of connectors {names}",
-            "Connect has stored it: no task of them is configured any more",
+            "Connect has stored the request: the connectors have no configured tasks any more",
             "resume the connectors that were running",
         )
 
@@ -447,7 +447,7 @@ class MeasureLoss(Polling[BothClusters, MeasureIntent, LossFacts]):
 
     def describe(self, settings: BothClusters) -> Description:
         """Describe the step for plans and reports."""
-        title = f"estimate which records of {settings.source} are missing on {settings.target}"
+        title = f"estimate how many records of {settings.source} are missing on {settings.target}"
         return Description(
             title, "a number of records and seconds, with the reasons for uncertainty"
         )

@@ -52,15 +52,16 @@ class AbortFacts:
 
 
 class AbortTransactions(Permanent[AbortSettings, AbortIntent, AbortFacts]):
-    """Aborts transactions that hang or whose last record is older than 5 minutes."""
+    """Aborts transactions that hang or have been idle for at least 5 minutes."""
 
     name = "abort-transactions"
     traits = Trait.CHANGES | Trait.ENDS_TRANSACTIONS | Trait.IRREVERSIBLE | Trait.RECHECKED
 
     def describe(self, settings: AbortSettings) -> Description:
         """Describe the step for plans and reports."""
+        title = f"abort transactions on {settings.cluster} that hang or have been idle for 5 minutes"
         return Description(
-            f"abort transactions on {settings.cluster} that hang or are older than 5 minutes",
+            title,
             "none of them is open, and the last stable offset has moved past each",
             "none: aborted transactions stay aborted",
             "producers of aborted transactions are fenced: they must be restarted, and write the"
@@ -106,7 +107,7 @@ class AbortTransactions(Permanent[AbortSettings, AbortIntent, AbortFacts]):
         unread = f"; {plural(len(intent.unread), 'partition')} could not be read"
         suffix = unread if intent.unread else ""
         if not intent.transactions:
-            message = f"no transaction on {cluster} hangs or is older than 5 minutes{suffix}"
+            message = f"no transaction on {cluster} hangs or has been idle for 5 minutes{suffix}"
             return Readback(State.DONE, message, AbortFacts(()), intent.unread)
         still = _still_open(intent, reader)
         if still:

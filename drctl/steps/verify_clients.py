@@ -165,8 +165,8 @@ def _stayed(name: str, group: Group | Unavailable, cluster: str) -> str:
 _STAYED = (
     "if a group is still active on {source} when time is up, its members are listed with client id"
     " and host, and the run ends with exit code 5: restart them, cut their connections, or close"
-    " the listener of {source}; then run drctl resume. drctl cannot observe producers; a fence that"
-    " holds rejects them until they are moved"
+    " the listener of {source}; then run drctl resume. drctl cannot observe producers; if the"
+    " fence is in place, it rejects their writes until they move"
 )
 _NO_GROUPS = "no group was active before: there is none to wait for"
 

@@ -72,7 +72,7 @@ def test_they_are_named_and_with_the_override_aborted_once(
 
     refused = stage.refused("failover", *GO)
     since = f"epoch {EPOCH}, open since offset {hanging.since}, last record 10 min ago, hanging"
-    assert "hanging or older than 5 minutes: 2 open transactions" in refused
+    assert "hanging, or idle for at least 5 minutes: 2 open transactions" in refused
     shown = check(stage.json("failover", code=3))
     (finding,) = [each for each in shown["findings"] if each["status"] == "fail"]
     assert f"{place} (producer id {HANGS}, {since})" in finding["evidence"]
