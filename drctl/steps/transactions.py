@@ -59,9 +59,9 @@ class AbortTransactions(Permanent[AbortSettings, AbortIntent, AbortFacts]):
 
     def describe(self, settings: AbortSettings) -> Description:
         """Describe the step for plans and reports."""
-        title = f"abort transactions on {settings.cluster} that hang or have been idle for 5 minutes"
+        cluster = settings.cluster
         return Description(
-            title,
+            f"abort transactions on {cluster} that hang or have been idle for 5 minutes",
             "none of them is open, and the last stable offset has moved past each",
             "none: aborted transactions stay aborted",
             "producers of aborted transactions are fenced: they must be restarted, and write the"
