@@ -189,8 +189,9 @@ def _must_be_marked(link: "Link", found: "GapEvidence", unmarked: "GapResult") -
     }
     if there:
         header, place = link.settings.origin_header, min(there)
+        words = (f"record of {link.source} is", f"records of {link.source} are")
         raise Refused(
-            f"{sum(there.values()):,} records of {link.source} are on {link.target} without header"
+            f"{plural(sum(there.values()), *words)} on {link.target} without header"
             f" {header} ({place}: {there[place]:,}): copies from before the header was introduced,"
             " or records that applications wrote to both clusters. drctl cannot tell which of them"
             " are missing",
@@ -307,8 +308,8 @@ def _group_sync(reader: ClusterLinkReader) -> Iterator[Finding]:
             continue
         if config.get(COMMITS_OFFSETS, "").lower() == "true":
             reason = (
-                f"{COMMITS_OFFSETS} is true: it commits offsets of groups on {reader.link.target}"
-                " that can skip records which only they have not read"
+                f"{COMMITS_OFFSETS} is true: it commits group offsets on {reader.link.target}, and"
+                " groups that resume at them can skip records that exist only there"
             )
             remedy = (
                 f"set it to false; reset the groups on {reader.link.target} to a time before the"

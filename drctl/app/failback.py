@@ -487,7 +487,7 @@ def await_transactions(link: "Link") -> None:
             if not waiting:
                 return
             what = "a transaction is open in" if waiting[0] in now else "no broker answers for"
-            left = f"waiting for its brokers, up to {max(0.0, until - time.monotonic()):.0f} s"
+            left = f"waiting up to {max(0.0, until - time.monotonic()):.0f} s"
             task.update(description=f"{what} {waiting[0]} of {link.target}: {left}")
             time.sleep(_PAUSE_S)
 

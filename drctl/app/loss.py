@@ -174,7 +174,7 @@ class Copies:
         reliable = [p for p, lag in lags.items() if lag is not None and lag <= KEEPING_UP_MS]
         if reliable:
             at_ms = max(own[p] for p in reliable)
-            words = "the newest copy's timestamp, by a clock in sync with replication"
+            words = "the newest copy's timestamp, confirmed by offset syncs"
             signs.append(Sign(words, at_ms, copying=True))
         at_ms = max(own.values())
         if not reliable or at_ms > max(own[p] for p in reliable):
@@ -480,7 +480,7 @@ class ReplicatorEvidence:
         elif other := sorted({*states} - {_RUNNING}):
             self.into.found.failed = True
             self.into.found.silent.append(
-                f"when tasks of connector {name} that are {', '.join(other)} last copied"
+                f"when the {', '.join(other)} tasks of connector {name} last copied"
             )
 
     def _copied(self, client: "ConnectReader", name: str) -> None:

@@ -34,8 +34,8 @@ def without_secrets(plan: Plan) -> Plan:
             raise Refused(
                 f"step {shown['id']}: its {', '.join(secret) or 'id'} would write a secret to the"
                 " journal",
-                "pass secrets to a command by `env`: ${env:NAME} or ${file:PATH}; change a secret"
-                " that is an ordinary word of plans",
+                "pass secrets to a command by `env`: ${env:NAME} or ${file:PATH}; if the secret is"
+                " an ordinary word that plans contain, change the secret",
             )
         steps.append(replace(step, settings=settings))
     return replace(plan, steps=tuple(steps), basis=masked["basis"], overrides=masked["overrides"])
@@ -83,7 +83,9 @@ def require_plan(plan: Plan, file: Path) -> None:
         return
     what = "; ".join(changes(_plan_in(document, file), plan))
     # The fingerprint alone differs only if the file was edited.
-    raise Refused(f"the plan is not the one in {file}: {what or 'its fingerprint'}", _REVIEW)
+    raise Refused(
+        f"the plan is not the one in {file}: {what or 'only its fingerprint differs'}", _REVIEW
+    )
 
 
 def _plan_in(document: Mapping[str, Any], file: Path) -> Plan:

@@ -142,7 +142,7 @@ def opened(given: ReconcileOptions, configuration: "Callable[[], Config]") -> "I
             gap,
             rows,
             lambda done, total: tasks[-1].update(
-                done, total, f"searching new records of {link.target}"
+                done, total, f"searching the new records of {link.target}"
             ),
             per_partition=policies.per_partition,
         )

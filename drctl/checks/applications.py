@@ -36,7 +36,8 @@ def active(observed: Observed) -> Iterator[Verdict]:
     if reading:
         yield fail(
             subject,
-            f"{plural(len(reading), 'group')} of the link already active on it",
+            f"{plural(len(reading), 'group of the link is', 'groups of the link are')} already"
+            " active on it",
             several(map(_members, reading)),
             "their offsets cannot be committed: they may skip or repeat records",
             "stop these consumers until writes are enabled on the target",
@@ -231,7 +232,8 @@ def on_both(observed: Observed) -> Verdict:
     if both:
         reason = f"active on both clusters: {listed(both)}"
         evidence = several(
-            f"{name}: {plural(len(ours[name].members), 'member')} and {len(theirs[name].members)}"
+            f"{name}: {plural(len(ours[name].members), 'member')} on {link.source},"
+            f" {len(theirs[name].members):,} on {link.target}"
             for name in both
         )
         impact = "records are processed twice, and the target's offsets are not the translated ones"
@@ -240,7 +242,7 @@ def on_both(observed: Observed) -> Verdict:
     return ok(
         subject,
         "no group is active on both clusters",
-        f"{len(here):,} and {plural(len(there), 'group')}",
+        f"{plural(len(here), 'group')} on {link.source}, {len(there):,} on {link.target}",
     )
 
 

@@ -199,7 +199,7 @@ def factor(side: Side) -> Verdict:
         f"{plural(len(alone), 'topic has', 'topics have')} partitions with one replica:"
         f" {listed(alone)}"
     )
-    impact = "the loss of that broker loses their unreplicated records"
+    impact = "if the broker of the only replica is lost, so are its unreplicated records"
     remedy = "raise their replication factor: kafka-reassign-partitions"
     return warn(side.subject, reason, evidence, impact, remedy)
 
@@ -271,7 +271,7 @@ def loss(side: Side) -> Verdict:
     worst = [(node, *_lost_with(node, partitions, least)) for node in brokers]
     bad = [row for row in worst if row[1] or row[2]]
     if not bad:
-        evidence = f"{nodes(brokers)}, {plural(len(partitions), 'partition')}"
+        evidence = f"{nodes(brokers)}; {plural(len(partitions), 'partition')}"
         return ok(side.subject, "any one broker can be lost", evidence)
     evidence = several(
         f"without broker {node}: {gone:,} offline, {short:,} more reject acks=all"
@@ -368,7 +368,9 @@ def skew(side: Side) -> Verdict:
     partitions = side.partitions()
     several_replicas = {p: each for p, each in partitions.items() if len(each.assigned) > 1}
     moved = [p for p, each in several_replicas.items() if each.leader != each.assigned[0]]
-    evidence = f"{len(moved):,} of {plural(len(several_replicas), 'partition')}"
+    evidence = (
+        f"led by another replica: {len(moved):,} of {plural(len(several_replicas), 'partition')}"
+    )
     if len(moved) <= _SKEW * len(several_replicas):
         return ok(side.subject, "leaders are the preferred ones", evidence)
     leaders = Counter(each.leader for each in partitions.values())

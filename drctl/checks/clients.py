@@ -284,7 +284,7 @@ def bootstrap(client: ClientConfig) -> Verdict:
 
 def _others(client: ClientConfig, hosts: list[str], evidence: str, some: bool = False) -> Verdict:
     names = listed(client.names) or "the endpoint's name"
-    reason = f"{listed(hosts)} is not the endpoint"
+    reason = f"{listed(hosts)} {'is' if len(hosts) == 1 else 'are'} not the endpoint"
     remedy = f"set bootstrap.servers to {names} with its port only"
     if some:
         impact = "if one of these reaches the source, it reconnects to the source"

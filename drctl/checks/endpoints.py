@@ -40,7 +40,7 @@ def permissions(observed: Observed) -> Verdict:
 
 
 _FAMILY = Family.ENDPOINTS
-_LOOK = "resolve it as clients do"
+_LOOK = "find out by hand where clients are sent"
 
 
 @check("endpoint-unreachable", _FAMILY, Status.FAIL, prechecks=Prechecks(BOTH, BOTH))

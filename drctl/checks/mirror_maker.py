@@ -268,7 +268,7 @@ def _aged(
 _LOCATION = "offset-syncs.topic.location"
 _SPARSE = 1000
 _NO_SYNCS = (
-    "offsets can only be translated from tracked offsets and from records: if the source is lost"
+    "offsets can only be translated from tracked offsets and from records; if the source is lost"
     " and `drctl offsets track` did not run, groups start at their auto.offset.reset"
 )
 
@@ -299,7 +299,7 @@ def location(observed: Observed) -> Iterator[Verdict]:
         yield read.ok("both connectors use the same cluster for offset syncs")
         return
     reason = f"it reads offset syncs from one cluster, {written.subject} writes them to the other"
-    yield read.fail(reason, f"no checkpoint is emitted: {_NO_SYNCS}", remedy)
+    yield read.fail(reason, f"no checkpoint is emitted; {_NO_SYNCS}", remedy)
 
 
 @check("mm2-syncs-density", _FAMILY, Status.WARN)

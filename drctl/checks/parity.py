@@ -247,7 +247,7 @@ def orphans(observed: Observed) -> Verdict:
         subject,
         f"without a topic on {link.source}: {listed(orphaned)}",
         "the topic was deleted there, is not visible to drctl's user, or this topic is not a copy",
-        "clients that are moved may read or write what no longer exists on the source",
+        "clients that are moved may use topics that no longer exist on the source",
         "delete the copy with kafka-topics --delete if nobody needs it; add topics of the target's"
         " own to `exclude` of the link",
     )
@@ -377,8 +377,8 @@ def offsets_partitions(observed: Observed) -> Verdict:
         sum(place.topic == OFFSETS_TOPIC for place in side.layout().partitions)
         for side in sides(observed)
     ]
-    subject = f"{OFFSETS_TOPIC} of both clusters"
-    details = f"{counts[0]} and {plural(counts[1], 'partition')}"
+    link, subject = observed.link, f"{OFFSETS_TOPIC} of both clusters"
+    details = f"{plural(counts[0], 'partition')} on {link.source}, {counts[1]} on {link.target}"
     replicator = observed.link.settings.replicator
     mirrored = replicator.kind == "offset-preserving" or replicator.copied_offsets_topic
     if not all(counts):
@@ -448,5 +448,5 @@ def quotas(observed: Observed) -> Verdict:
         impact = "these clients are not throttled on the target"
         remedy = "set the source's quotas: drctl doctor --fix"
         return warn(subject, f"missing: {len(lost):,}", several(lost), impact, remedy)
-    details = f"{len(ours):,} and {plural(len(theirs), 'quota')}"
+    details = f"{plural(len(ours), 'quota')} on {link.source}, {len(theirs):,} on {link.target}"
     return ok(subject, "none is lower or missing", details)

@@ -83,7 +83,7 @@ def _one_version(side: Side) -> Verdict:
     tops = {node: each.supported.get(_METADATA, 0) for node, each in known.items()}
     if not any(tops.values()):
         raise NotObserved(side.subject, f"its brokers do not report {_METADATA}", _LOOK)
-    details = several(f"broker {node} up to {top}" for node, top in sorted(tops.items()))
+    details = several(f"broker {node} supports up to {top}" for node, top in sorted(tops.items()))
     evidence = f"{_METADATA} is {_levels(side).get(_METADATA, 0)}; {details}"
     if len(set(tops.values())) > 1:
         impact = "which features a client can use depends on the broker that it reaches"
@@ -123,9 +123,11 @@ def _compared(observed: Observed, ours: Mapping[str, int], theirs: Mapping[str, 
 
 
 _SINCE = {
-    Capability.CONSUMER_GROUPS: "Kafka 4.0 or later with group.version=1",
-    Capability.ELIGIBLE_LEADERS: "Kafka 4.0 or later with eligible.leader.replicas.version=1",
-    Capability.QUORUM: "clusters in KRaft mode",
+    Capability.CONSUMER_GROUPS: "only in Kafka 4.0 or later with group.version=1",
+    Capability.ELIGIBLE_LEADERS: (
+        "only in Kafka 4.0 or later with eligible.leader.replicas.version=1"
+    ),
+    Capability.QUORUM: "only in KRaft mode",
 }
 _ENABLE = "upgrade the target: kafka-features upgrade"
 

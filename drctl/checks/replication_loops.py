@@ -65,7 +65,12 @@ def _configured(observed: Observed) -> Verdict:
     meant = [each.name for each in back if _round(link, each)]
     impact = "each direction replicates the other's copies as new records, endlessly"
     if running:
-        reason = f"connectors {listed(running)} replicate back under the same topic names"
+        names = listed(running)
+        reason = (
+            f"connector {names} replicates back under the same topic names"
+            if len(running) == 1
+            else f"connectors {names} replicate back under the same topic names"
+        )
         stop = "; ".join(put("", name, "stop") for name in running)
         return fail(subject, reason, "both directions are running", impact, f"{remedy}: {stop}")
     if marking:

@@ -42,11 +42,14 @@ from drctl.model.text import plural
 from drctl.model.topology import TopicState, Unavailable
 
 _FAMILY = Family.REPLICATOR
-_COPIED_AGAIN = "a failback copies records again that were replicated before: duplicates"
+_COPIED_AGAIN = "a failback duplicates records that were already replicated"
 _CONVERTER = "io.confluent.connect.replicator.util.ByteArrayConverter"
 
 
-_AT_RESET = "groups start on the target at their auto.offset.reset: everything again, or nothing"
+_AT_RESET = (
+    "groups start on the target at their auto.offset.reset: they skip everything or reprocess"
+    " everything"
+)
 _SLOW_MS = 300_000
 _EXPIRY_MS = 600_000
 
@@ -272,7 +275,7 @@ def _timestamps_of(name: str, state: TopicState | Unavailable | None, impact: st
 
 
 _INTERCEPTOR = "ConsumerTimestampsInterceptor"
-_NO_TIMES = "is not translated: it starts on the target at its auto.offset.reset"
+_NO_TIMES = "starts on the target at its auto.offset.reset, without a translated offset"
 
 # These keep their offsets in the sink system, not in Kafka.
 _OWN_OFFSETS = frozenset({"HdfsSinkConnector", "Hdfs3SinkConnector", "IcebergSinkConnector"})
@@ -500,7 +503,7 @@ def header_converter(observed: Observed) -> Verdict:
         "provenance headers are not kept as bytes",
         f"set header.converter={_CONVERTER}",
     )
-    impact = f"Replicator does not recognise its own copies; {_COPIED_AGAIN}"
+    impact = f"Replicator does not recognize its own copies; {_COPIED_AGAIN}"
     return converter.fail(reason, impact, f"{remedy} on the connector")
 
 

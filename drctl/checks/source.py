@@ -275,7 +275,10 @@ def hanging(observed: Observed) -> Iterator[Verdict]:
     if not bad and not unread and not ageless:
         ages = [now_ms - each.timestamp_ms for each in found]
         oldest = f"the oldest wrote {duration(max(ages))} ago" if ages else ""
-        yield ok(subject, f"{plural(len(found), 'open transaction')}, none is old", oldest)
+        reason = (
+            f"{plural(len(found), 'open transaction')}, none is old" if found else "none is open"
+        )
+        yield ok(subject, reason, oldest)
 
 
 def _subject(observed: Observed) -> str:

@@ -61,11 +61,12 @@ def listed(observed: Observed) -> Verdict | None:
         )
     return warn(
         subject,
-        f"{plural(len(others), 'connector')} not moved by the failover import data into Kafka",
+        f"{plural(len(others), 'connector imports', 'connectors import')} data into Kafka and"
+        f" {'is' if len(others) == 1 else 'are'} not moved by the failover",
         several(f"{c.name} ({simple_class(c.config)})" for c in others),
-        "they keep writing to the cluster that their workers use, with their stored positions; if"
-        " that cluster is lost, so are they, and a connector that is created elsewhere without its"
-        " position begins with a snapshot",
+        "they keep writing to the cluster that their workers use, which also stores their"
+        " positions; if it is lost, so are the positions, and a connector that is created elsewhere"
+        " begins with a snapshot",
         "add those that write to the source to `source_connectors` of the link in drctl.yaml, or"
         " move their positions yourself: drctl connect offsets export",
     )
@@ -119,7 +120,7 @@ def _position(seen: SourceConnectorSeen, hours: float | None, now_ms: int) -> Ve
     times = [time for each in stored if (time := position_time(each.offset or {})) is not None]
     evidence = several(position_words(each.offset or {}) for each in stored)
     if not times:
-        return not_checked(subject, "its position has no time that drctl knows", look, evidence)
+        return not_checked(subject, "drctl finds no time in its position", look, evidence)
     return _age(connector, min(times), hours, now_ms, evidence)
 
 
@@ -171,8 +172,8 @@ def _slot(connector: Connector, old: str, evidence: str) -> Verdict | None:
             subject,
             "its replication slot is dropped when it stops",
             "slot.drop.on.stop=true",
-            "a failover stops it: the database then no longer keeps the log at its position"
-            f" ({if_purged(connector)})",
+            "a failover stops it: the database then no longer keeps the log at its position;"
+            f" {if_purged(connector)}",
             "set slot.drop.on.stop=false, its default",
         )
     if not connector.all_in(RUNNING):
@@ -201,7 +202,7 @@ def snapshots(observed: Observed) -> Iterator[Verdict]:
 
 def _snapshot(connector: Connector) -> Verdict:
     mode = settings_of(connector).text("snapshot.mode", "initial")
-    subject, lost = _subject(connector), f"if the position is lost: {if_purged(connector)}"
+    subject, lost = _subject(connector), f"if the position is lost, {if_purged(connector)}"
     if mode.value in ("always", "initial_only"):
         reason, impact = {
             "always": (

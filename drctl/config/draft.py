@@ -16,6 +16,7 @@ from drctl.config.mirrors import Mirror, brokers, mirrors, pattern_of
 from drctl.config.schema import ClusterConfig
 from drctl.model.errors import Refused, UsageError
 from drctl.model.ports import ClusterReader
+from drctl.model.text import plural
 
 
 class ConnectorReader(Protocol):
@@ -211,7 +212,7 @@ class Draft:
 
     def _cluster(self, seen: Seen) -> list[str]:
         lines = [
-            f"  {seen.name}:  # id {seen.cluster_id}, {len(seen.topics)} topics",
+            f"  {seen.name}:  # id {seen.cluster_id}, {plural(len(seen.topics), 'topic')}",
             f"    bootstrap: {word(seen.bootstrap)}",
         ]
         if not seen.properties:

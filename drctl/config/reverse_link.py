@@ -80,7 +80,8 @@ def both_sites(link: Link, links: Iterable[Link]) -> Link | None:
     if other is None:
         raise ConfigError(
             f"links.{link.name}: applications write on both clusters (`origin_header`), but no link"
-            f" from {link.target} to {link.source} with the same header has all of its topics",
+            f" from {link.target} to {link.source} with the same header has all topics of"
+            f" {link.name}",
             "list the same topics on both links: docs/howto/two-active-sites.md",
         )
     return other

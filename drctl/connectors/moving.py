@@ -183,13 +183,13 @@ def _moved(one: Kept, name: str, to: Connector, age: float | None) -> MovedConne
 
 def _tracked_reason(plugin: str, age: float) -> str:
     text = (
-        f"exported {age:,.0f} s before by drctl offsets track; events that it sent since then are"
+        f"exported {age:,.0f} s earlier by drctl offsets track; events that it sent since then are"
         " sent again"
     )
     if plugin == POSTGRES:
         text += (
-            ", unless it confirmed a newer position to its replication slot: then its task fails,"
-            " and the events between exist only where the replicator copied them"
+            "; if it has confirmed a newer position to its replication slot, its task fails"
+            " instead, and the events in between exist only where the replicator copied them"
         )
     return text
 

@@ -147,7 +147,7 @@ def remedy_plan(
     refused = ""
     if not lost and not overrides:
         state = found.advice.message if found else f"it is {connector.state}, and nothing failed"
-        refused = f"its resume point is not known to be gone: {state}"
+        refused = f"nothing shows that its resume point is lost: {state}"
     action = Action.REFUSE if refused else Action.REMEDY
     line = RecoverLine(
         connector, action, found, steps(remedy, connector, name), consequence(connector), refused

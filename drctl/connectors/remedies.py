@@ -19,7 +19,7 @@ def consequence(connector: Connector) -> str:
     """The consequence for the data if it starts from scratch."""
     if connector.kind == SINK:
         reset = connector.config.get("consumer.override.auto.offset.reset", "the worker's setting")
-        return f"it reads its topics from auto.offset.reset ({reset})"
+        return f"it starts at its auto.offset.reset ({reset})"
     if connector.plugin.startswith("io.debezium."):
         mode = connector.config.get("snapshot.mode", "initial")
         if mode in NO_ROWS:

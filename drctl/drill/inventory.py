@@ -20,7 +20,7 @@ from drctl.model.topology import TopicState, Unavailable
 NEVER = (
     "records of other topics and their number",
     "progress of connectors",
-    "ACLs on other resources than topics",
+    "ACLs on resources other than topics",
     "passwords and other secrets",
 )
 """Never compared: data that changes during a drill, and secrets."""

@@ -577,7 +577,7 @@ def _outcome(run: RunState, changed: bool, remaining: Observed, irreversible: Ob
     if remaining:
         unknown = any(seen.state is State.UNKNOWN for _, seen in remaining)
         items = tuple(f"{effect.step}: {seen.message}" for effect, seen in remaining)
-        message = f"the rollback is incomplete, after: {run.rollback_reason}"
+        message = f"the rollback is incomplete; reason for the rollback: {run.rollback_reason}"
         status = Status.UNKNOWN if unknown else Status.STOPPED
         return Outcome(status, remaining[0][0].step, message, items)
     reasons = (each for each in reversed(run.entries) if each["entry"] == What.ROLLING_BACK)

@@ -302,7 +302,7 @@ def _beside(facts: Facts, terms: Terms) -> Iterator[Finding]:
 def _reverse(answer: Answer, terms: Terms) -> Iterator[Finding]:
     """Whether the reverse connectors exist and are stopped."""
     reverse, connectors = answer.seen.facts.reverse, terms.connectors
-    subject = f"connectors {', '.join(connectors)}"
+    subject = f"{'connector' if len(connectors) == 1 else 'connectors'} {', '.join(connectors)}"
     if isinstance(reverse, Unavailable):
         yield Finding(REVERSE, Status.FAIL, subject, reverse.reason)
         return
@@ -318,9 +318,11 @@ def _reverse(answer: Answer, terms: Terms) -> Iterator[Finding]:
     running = [each.name for each in reverse.found if each.name in connectors and not each.idle]
     if running and not answer.seen.arrived:
         started = all(_keeps_positions(reverse, name) for name in running)
+        one = len(running) == 1
+        are, resume = ("is", "it resumes from its") if one else ("are", "they resume from their")
         reason = (
-            f"{', '.join(running)} is writing to {answer.seen.facts.source}, which must not change"
-            " during the comparison; it resumes from its offsets"
+            f"{', '.join(running)} {are} writing to {answer.seen.facts.source}, which must not"
+            f" change during the comparison; {resume} offsets"
             if started
             else f"{', '.join(running)} may start at any time, from the beginning"
         )

@@ -44,11 +44,11 @@ def _nothing_alone(seen: Situation, held: int) -> Mapping[str, StepState]:
         if held
         else f"{facts.source} has no record of the link"
     )
-    gone = "whether its deleted records were decided is not visible"
+    gone = f"whether records deleted from {facts.source} were reconciled is not visible"
     return {
         "c": done(f"{text}: no unreplicated records"),
         "d": done(f"{text}: no unreplicated records"),
-        "e": done(f"{text}: nothing to decide; {gone}"),
+        "e": done(f"{text}: nothing to reconcile; {gone}"),
     }
 
 

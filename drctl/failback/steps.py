@@ -113,12 +113,15 @@ def _whole(facts: Facts) -> StepState:
     if isinstance(health, Unavailable):
         return unknown(f"health of {name}: {health.reason}")
     counted = (
-        (health.missing, "topics are missing"),
-        (health.offline, "partitions have no leader"),
-        (health.absent, "brokers are down"),
-        ([each.partition for each in health.under_replicated], "partitions are not in sync"),
+        (health.missing, ("topic is missing", "topics are missing")),
+        (health.offline, ("partition has no leader", "partitions have no leader")),
+        (health.absent, ("broker is down", "brokers are down")),
+        (
+            [each.partition for each in health.under_replicated],
+            ("partition is not in sync", "partitions are not in sync"),
+        ),
     )
-    broken = [f"{len(what):,} {message} ({listed(what)})" for what, message in counted if what]
+    broken = [f"{plural(len(what), *words)} ({listed(what)})" for what, words in counted if what]
     if broken:
         return not_done(f"{name} is not healthy: {several(broken)}")
     if health.unknown:

@@ -303,8 +303,8 @@ def _before_fencing(context: CommandContext) -> tuple[str, ...]:
     """A warning not to fence a cluster that applications use."""
     source, seen = context.link.source, context.seen
     if seen.endpoints_on_source:
-        there = f"{listed(seen.endpoints_on_source)} points to {source}"
-        return (f"only after clients are switched to {context.link.target} ({there} now):",)
+        there = f"endpoints on {source} now: {listed(seen.endpoints_on_source)}"
+        return (f"only after clients are switched to {context.link.target} ({there}):",)
     if seen.all_on_source is None:
         return (f"only if no application uses {source}, which cannot be checked here:",)
     return ()

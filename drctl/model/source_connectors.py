@@ -27,16 +27,16 @@ def if_purged(connector: Connector) -> str:
     mode = connector.config.get("snapshot.mode", "initial")
     if mode == "when_needed":
         return (
-            "snapshot.mode when_needed: it takes a new snapshot by itself; every row is sent again,"
-            " and changes and deletes in between are missing"
+            "it takes a new snapshot by itself (snapshot.mode when_needed): every row is sent"
+            " again, and changes and deletes in between are missing"
         )
     if mode in NO_ROWS:
         return (
-            f"snapshot.mode {mode}: its task fails; after a reset, changes since the position are"
+            f"its task fails (snapshot.mode {mode}); after a reset, changes since the position are"
             " missing"
         )
     return (
-        f"snapshot.mode {mode}: its task fails; a reset takes a new snapshot: every row is sent"
+        f"its task fails (snapshot.mode {mode}); a reset takes a new snapshot: every row is sent"
         " again, and changes and deletes in between are missing"
     )
 

@@ -301,7 +301,7 @@ def test_loops_are_found_by_the_headers_of_records(
     repeated, running = found()
     assert "some repeatedly" in repeated["reason"]
     assert running["status"] == "fail"
-    assert f"connectors again-{topic} replicate back" in running["reason"]
+    assert f"connector again-{topic} replicates back" in running["reason"]
 
 
 MM2 = "org.apache.kafka.connect.mirror"

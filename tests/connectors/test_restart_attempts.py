@@ -60,7 +60,7 @@ def test_a_remedy_is_refused_without_a_loss() -> None:
     net = failed("net")
     (line,) = remedy_plan(ward(net), net, Remedy.RESET, "", {}).lines
     assert line.refused == (
-        "its resume point is not known to be gone: a broker or a database does not answer"
+        "nothing shows that its resume point is lost: a broker or a database does not answer"
     )
     assert remedy_plan(ward(net), net, Remedy.RESET, "", {"cause": "the slot is gone"}).acting
 

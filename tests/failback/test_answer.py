@@ -183,7 +183,7 @@ def test_names_of_clusters_are_escaped_on_the_terminal() -> None:
 
 def test_no_fence_is_suggested_where_applications_may_run() -> None:
     for where, words in (
-        ((endpoint("primary"),), "file bootstrap points to primary"),
+        ((endpoint("primary"),), "endpoints on primary now: file bootstrap"),
         ((), "cannot be checked"),
     ):
         first, deny = commands_by_step(site(judged(in_order_to_d(), endpoints=where)))["a"]

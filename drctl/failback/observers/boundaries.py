@@ -481,8 +481,8 @@ def divergence(
         first = _first_other(own, [c for c in copies if original(c, origin, each.place) is None])
         if first is not None:
             return (
-                f"the record at offset {first} of {each.copy} on {target.name} is not the one that"
-                f" follows on {source.name} after {result.label}"
+                f"the record at offset {first} of {each.copy} on {target.name} is not a copy of the"
+                f" next record that {source.name} has after {result.label}"
             )
     return ""
 
