@@ -71,7 +71,7 @@ def test_a_remedy_is_refused_without_a_loss() -> None:
         (connector(snapshot_mode="no_data"), "snapshot.mode no_data reads no rows"),
         (connector(), "a new snapshot (snapshot.mode initial)"),
         (connector(plugin=MIRROR), "existing copies are duplicated"),
-        (connector(kind="sink", plugin="x.Sink"), "from auto.offset.reset"),
+        (connector(kind="sink", plugin="x.Sink"), "it starts at its auto.offset.reset"),
         (connector(plugin="x.Source"), "it starts as if it had never run"),
     ],
 )
