@@ -16,7 +16,7 @@ from drctl.engine.kind import Description, Facts, Kind, Readback, State, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.plan import Json
 from drctl.steps.registry import KINDS
-from tests.engine.toggles import Notes, World
+from tests.engine.toggles import MemoryJournal, World
 from tests.report import runs
 
 HOSTILE = "\x1b[2J\x07\u202e[bold red]orders[/]\r\n"
@@ -72,7 +72,7 @@ class Drama:
 def main(speed: float) -> int:
     plan = runs.staged(runs.planned())
     world = World()
-    with stoppable() as clock, watched(plan, Notes(world), clock) as seen:
+    with stoppable() as clock, watched(plan, MemoryJournal(world), clock) as seen:
         parts = {name: Drama(kind, clock, speed) for name, kind in KINDS.items()}
         kinds = cast(Mapping[str, Kind], parts)
         nothing: Any = world

@@ -33,7 +33,7 @@ from drctl.steps.registry import KINDS
 from drctl.views.run_data import Became
 from tests.cli.conftest import clean_environment
 from tests.engine.test_read_only_steps import Two
-from tests.engine.toggles import Deaf, Hurried, Notes, World, kinds, plan
+from tests.engine.toggles import FastClock, MemoryJournal, NoWatcher, World, kinds, plan
 from tests.report import runs
 
 STOP = "Ctrl-C stops after the current operation and shows how to resume."
@@ -66,7 +66,7 @@ class Stage:
     """The executor with switches; each frame that could be drawn is recorded."""
 
     def __init__(self, world: World) -> None:
-        self.world, self.clock, self.notes = world, Hurried(), Notes(world)
+        self.world, self.clock, self.notes = world, FastClock(), MemoryJournal(world)
         self.seen: list[tuple[Snapshot, float]] = []
 
     def run(self, *, again: bool = False) -> Snapshot:
@@ -76,7 +76,7 @@ class Stage:
         def keep() -> None:
             self.seen.append((timeline.snapshot, self.clock.monotonic()))
 
-        class Watching(Deaf):
+        class Watching(NoWatcher):
             def step(self, *told: Any) -> None:
                 timeline.step(*told)
                 keep()
@@ -142,7 +142,7 @@ def test_a_rolled_back_run_that_is_resumed() -> None:
 
 
 def test_a_falling_number_has_a_rate() -> None:
-    clock = Hurried()
+    clock = FastClock()
     timeline = LiveTimeline(runs.planned(), KINDS, "r1", clock.monotonic)
     timeline.step("drain", 4, 13)
     timeline.waiting("drain", "900 records are not replicated yet", 60)
@@ -168,7 +168,7 @@ def drawn(seen: Snapshot, now: float, width: int, height: int, *, stopping: bool
 
 def hostile() -> tuple[Snapshot, float]:
     """Return the middle of a run with hostile text everywhere."""
-    run, clock = runs.hostile(), Hurried()
+    run, clock = runs.hostile(), FastClock()
     timeline = LiveTimeline(run.plan, KINDS, runs.ATTACK, clock.monotonic, run.entries)
     timeline.step("drain", 4, 13)
     timeline.waiting("drain", f"12,400 records {runs.CONTROLS * 9}", 60)

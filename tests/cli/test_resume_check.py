@@ -72,15 +72,15 @@ from tests.engine.failovers import (
     nothing_wrong,
     positions_refused,
 )
-from tests.engine.pair import APP, PRIMARY, SECONDARY, Deed, Pair, linked
+from tests.engine.pair import APP, PRIMARY, SECONDARY, Pair, PersonAction, linked
 from tests.engine.processes import MIRROR
-from tests.engine.recovered_cluster import returned
-from tests.engine.test_failback_kinds import deeds as by_people
+from tests.engine.recovered_cluster import recovered_pair
+from tests.engine.test_failback_kinds import manual_actions as by_people
 from tests.engine.test_interruptions import Countdown
 from tests.engine.test_no_writes import ASKED, OF_RUNBOOKS
 from tests.engine.test_runbook_interruptions import BOOKS
 from tests.engine.test_runbook_interruptions import case as booked
-from tests.engine.toggles import Crash, Notes
+from tests.engine.toggles import Crash, MemoryJournal
 from tests.links import link
 
 AT = datetime(2026, 3, 5, 14, 20, tzinfo=UTC)
@@ -191,16 +191,18 @@ class Honest:
     copies: str = CONNECTORS
 
 
-def obliging(pair: Pair) -> None:
+def cooperative_people(pair: Pair) -> None:
     """People do what they are asked to, on either cluster."""
 
-    def wall(name: str, to: bool) -> Deed:
+    def wall(name: str, to: bool) -> PersonAction:
         site = pair.sites[name]
-        return Deed(lambda: setattr(site, "walled", to), lambda: site.walled is to)
+        return PersonAction(
+            lambda: setattr(site, "fenced_outside", to), lambda: site.fenced_outside is to
+        )
 
     source = pair.source
-    stop = Deed(lambda: pair.stopped.add(source), lambda: source in pair.stopped)
-    pair.deeds |= {
+    stop = PersonAction(lambda: pair.stopped.add(source), lambda: source in pair.stopped)
+    pair.manual_actions |= {
         "fence-primary": wall(PRIMARY, True),
         "lift-fence": wall(PRIMARY, False),
         "fence-producers": wall(source, True),
@@ -215,11 +217,11 @@ def reversed_link(method: FenceMethod, seen: PlanInputs) -> Case:
     plan = failback(replace(reverse_inputs(old), policy="copy"))
 
     def begun() -> Pair:
-        pair = returned()
-        pair.deeds = by_people(pair, cuts=False)
+        pair = recovered_pair()
+        pair.manual_actions = by_people(pair, cuts=False)
         return pair
 
-    return Case(plan, begun, obliging)
+    return Case(plan, begun, cooperative_people)
 
 
 def by_a_runbook() -> Case:
@@ -227,7 +229,7 @@ def by_a_runbook() -> Case:
     steps = tuple(Step(name, name, told) for name, told in OF_RUNBOOKS.items())
 
     def agreeing(pair: Pair) -> None:
-        pair.deeds = {ASKED["question"]: Deed(lambda: None, lambda: True)}
+        pair.manual_actions = {ASKED["question"]: PersonAction(lambda: None, lambda: True)}
 
     return Case(Plan("runbook", "main", PRIMARY, SECONDARY, steps), linked, agreeing)
 
@@ -725,7 +727,7 @@ def test_a_repair_may_continue_wherever_it_was_interrupted(
 
     for number in count():
         world = repairs.Lagging(fall=Countdown(number), declines={declined})
-        notes = Notes(world)
+        notes = MemoryJournal(world)
         try:
             repairs.execution(world, notes).start(repairs.plan(), WHO)
         except Crash:

@@ -106,7 +106,7 @@ class Scene:
         events = self.running.events()
         return Counter(e.text for e in events if (e.client, e.what) == (client.name, "read"))
 
-    def goes_on(self) -> tuple[set[str], Counter[str]]:
+    def keeps_running(self) -> tuple[set[str], Counter[str]]:
         """Wait until all clients work on the target, and consumers have read all new records.
 
         Returns:
@@ -199,7 +199,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 def test_java_clients_through_a_planned_failover(scene: Scene) -> None:
     done = scene.drctl.json("failover", *GO)
     assert done["rpo"] == NOTHING_LOST
-    acknowledged, stored = scene.goes_on()
+    acknowledged, stored = scene.keeps_running()
     print(f"\n{scene.table('planned', stored)}\n")
     assert acknowledged <= stored.keys()
     assert set(stored.values()) == {1}
@@ -211,7 +211,7 @@ def test_java_clients_through_an_unplanned_failover(scene: Scene) -> None:
     scene.stage.primary.kill()
     killed = time.monotonic()
     done = scene.drctl.json("failover", "--mode", "unplanned", *GO, code=1)
-    acknowledged, stored = scene.goes_on()
+    acknowledged, stored = scene.keeps_running()
     lost = acknowledged - stored.keys()
     print(f"\n{scene.table('unplanned', stored)}\n\n{len(lost)} not replicated: {done['rpo']}\n")
     assert all(each.at_s < killed for each in scene.acknowledged() if each.text in lost)

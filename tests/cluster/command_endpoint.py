@@ -26,7 +26,7 @@ class Switch:
         """The file that names the cluster of the clients."""
         return self.folder / command_endpoint_program.LED_TO
 
-    def lead_to(self, cluster: str) -> None:
+    def direct_to(self, cluster: str) -> None:
         """Set the cluster."""
         self.file.write_text(cluster, encoding="utf-8")
 
@@ -35,7 +35,7 @@ class Switch:
         (self.folder / command_endpoint_program.GO).touch()
 
     @property
-    def led_to(self) -> str:
+    def directed_to(self) -> str:
         """Return the cluster that clients are directed to."""
         return self.file.read_text(encoding="utf-8")
 

@@ -8,7 +8,7 @@ import pytest
 from drctl.lab.lab import Lab
 from tests.cluster.failover_stage import Stage
 from tests.cluster.filling import Clock, copies, fill, holding, rows
-from tests.cluster.isolated_failbacks import OwnHome
+from tests.cluster.isolated_failbacks import OwnFailback
 from tests.cluster.isolated_links import OwnLinks
 from tests.cluster.lab_link import WAYS, NewDrctl, NewHalf, Site, drctl_of, new_prefix, site_on
 from tests.cluster.linked_traps import LINK_CASES, LinkCase
@@ -44,8 +44,8 @@ def link(links: OwnLinks) -> Stage:
 
 
 @pytest.fixture
-def home(site: Site) -> OwnHome:
-    return site.keep(OwnHome(site))
+def home(site: Site) -> OwnFailback:
+    return site.keep(OwnFailback(site))
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ def end_of(stage: Stage, name_of: Callable[[str], str] = str) -> dict[str, Any]:
         **told_of(stage, name_of),
         "positions": positions(stage),
         "ends": stage.target.end_offsets(stage.topic),
-        "endpoint": stage.led_to,
+        "endpoint": stage.directed_to,
         "connector": stage.states(stage.copies)[0],
         "denied": stage.denials(stage.target),
     }

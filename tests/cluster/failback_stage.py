@@ -21,24 +21,24 @@ REBUILD = ("failback", "--rebuild")
 BACK = ("failback", "--policy", "copy")
 
 
-class Journey(Link):
+class FailbackStage(Link):
     """A link whose primary was lost and has recovered, with applications on the secondary."""
 
     def __init__(self, site: Site, topic: str, *beside: Any, **link: Any) -> None:
         super().__init__(site, topic, *beside, **link)
-        self.lead_to("secondary")
+        self.direct_to("secondary")
 
     def replicate(self, running: bool) -> None:
         """Start or stop forward replication."""
         self.lab.replicate(running)
 
-    def let_in(self) -> None:
+    def allow_applications(self) -> None:
         """Allow applications to use the topic, which the lab does not know."""
         for cluster in self.site.clusters:
             allow(cluster, APP, self.name_on(cluster))
             self.site.opened.callback(forget, cluster, self.name_on(cluster))
 
-    def lose_the_primary(self) -> None:
+    def lose_primary(self) -> None:
         """Write replicated records, unreplicated ones on the primary, new ones on the secondary."""
         self.write_copied()
         self.replicate(False)
@@ -111,7 +111,7 @@ class Journey(Link):
         """Let the group read new records, but not what is written after them."""
         return self.read(self.group, self.secondary, named("copied", COPIED) | named("new", NEW))
 
-    def judged_at_home(self) -> None:
+    def check_order_afterwards(self) -> None:
         """Return `--check-order` after the failback, here and on another host."""
         for elsewhere in (False, True):
             if elsewhere:
@@ -121,11 +121,11 @@ class Journey(Link):
             assert (observed, found["verdict"], found["next"]) == ("d" * 11, "ok", None), found
             assert found["state"] == "completed"
 
-    def came_home(self, *words: str) -> dict[str, Any]:
+    def completed_failback(self, *words: str) -> dict[str, Any]:
         """Fail back with this command; assert that nothing is lost."""
         done = self.json(*words, *GO, code=0)
         assert (done["status"], done["rpo"]) == ("done", NOTHING_LOST), done
-        assert self.led_to == self.primary.bootstrap
+        assert self.directed_to == self.primary.bootstrap
         return done
 
     def both_hold(self, everything: Iterable[str]) -> None:
@@ -133,7 +133,9 @@ class Journey(Link):
         for cluster in self.site.clusters:
             assert self.all_of(cluster) == Counter(everything), cluster.name
 
-    def goes_on(self, everything: Iterable[str], read: list[str], *, again: bool = True) -> None:
+    def keeps_running(
+        self, everything: Iterable[str], read: list[str], *, again: bool = True
+    ) -> None:
         """Assert that new records are replicated, and that the group has then read everything.
 
         Args:
@@ -143,7 +145,7 @@ class Journey(Link):
         self.await_held(self.secondary, len(wanted))
         self.both_hold(wanted)
         more = wanted - set(read)
-        read += self.read_on(read, wanted) if again else self.read(self.group, self.primary, more)
+        read += self.read_rest(read, wanted) if again else self.read(self.group, self.primary, more)
         assert set(read) == wanted
         assert again or len(read) == len(wanted), "a group has read something twice"
 
@@ -169,7 +171,7 @@ class Journey(Link):
         ends = self.secondary.end_offsets(self.topic)
         return {number: end - new.get(number, 0) for number, end in ends.items()}
 
-    def read_on(self, before: list[str], wanted: set[str]) -> list[str]:
+    def read_rest(self, before: list[str], wanted: set[str]) -> list[str]:
         """Read on the primary what the group has not read; count the records that it reads again.
 
         Args:
@@ -208,7 +210,7 @@ class Journey(Link):
         return {int(number): int(at) for _, number, at in rows}
 
 
-class Story(Journey):
+class MirrorMakerFailback(FailbackStage):
     """MirrorMaker 2 keeps topic names; a stopped connector for reverse replication exists."""
 
     def __init__(self, site: Site, *beside: Any, **reverse: Any) -> None:

@@ -169,12 +169,12 @@ class Link(LinkCommand):
     def held(self, cluster: ClusterUnderTest) -> int:
         return sum(cluster.end_offsets(self.name_on(cluster)).values())
 
-    def lead_to(self, cluster: str) -> None:
+    def direct_to(self, cluster: str) -> None:
         address = f"{getattr(self, cluster).bootstrap}\n"
         self.endpoint.write_text(address, encoding="utf-8")
 
     @property
-    def led_to(self) -> str:
+    def directed_to(self) -> str:
         return self.endpoint.read_text(encoding="utf-8").strip()
 
     def denials(self, cluster: ClusterUnderTest) -> int:
@@ -236,7 +236,7 @@ class Stage(Link):
         self.reading = {"session.timeout.ms": "6000"}
         self.writing: dict[str, object] = {"delivery__timeout__ms": 15_000}
         self.source, self.target = self.primary, self.secondary
-        self.lead_to("primary")
+        self.direct_to("primary")
 
     def write(self, count: int, prefix: str, cluster: ClusterUnderTest | None = None) -> list[str]:
         """Write as the application; return acknowledged records."""
@@ -250,7 +250,7 @@ class Stage(Link):
         self.copied(before + count)
         return found
 
-    def leave_behind(self, count: int) -> None:
+    def write_unreplicated(self, count: int) -> None:
         """Write records that are not replicated, and let `drctl gap` find them."""
         self.pause(self.copies)
         assert len(self.write(count, "behind")) == count
@@ -308,9 +308,9 @@ class Stage(Link):
         with connect(self.lab) as client:
             return {status.state for status in client.statuses().values()}
 
-    def leads_to(self, cluster: str) -> bool:
+    def directs_to(self, cluster: str) -> bool:
         """Whether the endpoint directs clients to a cluster."""
-        return self.led_to == getattr(self, cluster).bootstrap
+        return self.directed_to == getattr(self, cluster).bootstrap
 
     def await_checkpoint(self, group: str) -> None:
         """Wait until MirrorMaker 2 has checkpoints of the group's current offsets."""

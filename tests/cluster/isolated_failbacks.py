@@ -7,7 +7,7 @@ from confluent_kafka import TopicPartition
 
 from drctl.reconcile.policy import QUARANTINE
 from tests.cluster.end_state import told_of
-from tests.cluster.failback_stage import COPIED, TAIL, Journey, named
+from tests.cluster.failback_stage import COPIED, TAIL, FailbackStage, named
 from tests.cluster.failover_stage import PARTITIONS
 from tests.cluster.groups import positions_on
 from tests.cluster.isolated_connectors import Connectors, mirror_of, settings
@@ -21,7 +21,7 @@ READ = 5
 POLICIES = ("--policy", "copy", "--conflicting", "quarantine")
 
 
-class OwnHome(Journey):
+class OwnFailback(FailbackStage):
     """A topic and connectors that nothing else in the lab uses.
 
     Attributes:
@@ -36,7 +36,7 @@ class OwnHome(Journey):
         self.forward, self.reverse = f"there-{topic}", f"home-{topic}"
         replicator = mirror_of(site.lab, self.forward, self.reverse)
         super().__init__(site, topic, **{"replicator": replicator, **link})
-        self.let_in()
+        self.allow_applications()
         there = settings(site.lab, "primary", "secondary", topic, tasks__max="1")
         self.connectors.create(self.forward, there, running=True)
         back = settings(site.lab, "secondary", "primary", topic, tasks__max="1")
@@ -45,12 +45,12 @@ class OwnHome(Journey):
     def replicate(self, running: bool) -> None:
         (self.connectors.run if running else self.connectors.stop)(self.forward)
 
-    def lose_the_primary(self) -> None:
+    def lose_primary(self) -> None:
         """Write some unreplicated records older than records of their keys on the secondary.
 
         The group has read some of the new records; reconciled ones come after them.
         """
-        super().lose_the_primary()
+        super().lose_primary()
         self.wrote("older", OLDER, self.primary, keys="flight")
         self.wrote("newer", OLDER, self.secondary, keys="flight")
         held = self.in_order(self.secondary)
@@ -72,7 +72,7 @@ class OwnHome(Journey):
             "records": {each.name: self.in_order(each) for each in self.site.clusters},
             "denied": {each.name: self.denials(each) for each in self.site.clusters},
             "connectors": self.connectors.states(self.forward, self.reverse),
-            "led_to": self.led_to,
+            "directed_to": self.directed_to,
         }
 
     @property

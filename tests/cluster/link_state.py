@@ -100,7 +100,7 @@ def picture(stage: Stage, *, answering: bool = True) -> Mapping[str, Any]:
     return {
         **clusters,
         "connector": connector(stage) if answering else None,
-        "endpoint": stage.led_to,
+        "endpoint": stage.directed_to,
         "entries": stage.journaled(),
     }
 

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from drctl.lab.cluster import read_topic
-from tests.cluster.failback_stage import COPIED, EVERYTHING, NEW, TAIL, Story, named
+from tests.cluster.failback_stage import COPIED, EVERYTHING, NEW, TAIL, MirrorMakerFailback, named
 from tests.cluster.failover_stage import FORWARD, PARTITIONS
 from tests.cluster.isolated_connectors import Connectors, mirror_of, settings
 from tests.cluster.lab_link import Site
@@ -24,7 +24,7 @@ WEST = 40
 BY_PEOPLE = ("healthy", "no-other-writers", "check-order", "no-clients-left", "hand-over-records")
 
 
-class BothWays(Story):
+class BothWays(MirrorMakerFailback):
     """A link in each direction; names are kept, and no topic is written on both clusters."""
 
     def __init__(self, site: Site) -> None:
@@ -41,7 +41,7 @@ class BothWays(Story):
             "fence": {"method": "acl", "principals": ["User:west-app"]},
         }
         super().__init__(site, {self.back: other})
-        self.lead_to("primary")
+        self.direct_to("primary")
         west = settings(site.lab, "secondary", "primary", self.west)
         self.connectors.create(self.westward, west, running=True)
 
@@ -52,7 +52,7 @@ class BothWays(Story):
             producer.produce(self.west, value=f"{prefix}-{number}")
         assert producer.flush(30) == 0
 
-    def west_on(self, cluster: ClusterUnderTest) -> Counter[str]:
+    def west_records(self, cluster: ClusterUnderTest) -> Counter[str]:
         """Return every record of that topic."""
         held = read_topic(cluster.lab_cluster, self.west)
         return Counter(value.decode() for value in held.values())
@@ -85,7 +85,7 @@ def test_the_lost_cluster_recovers_and_the_opposite_link_only_waited(sites: Both
     lost = sites.json("failover", "--mode", "unplanned", *GO, code=1)
     assert lost["status"] == "done"
     (fence,) = [what for what in lost["outstanding"] if "fence" in what]
-    assert sites.led_to == sites.secondary.bootstrap
+    assert sites.directed_to == sites.secondary.bootstrap
     assert sites.states(*FORWARD.values()) == ["STOPPED"] * 3
     assert sites.states(sites.westward) == ["RUNNING"], "only the other direction is stopped"
     sites.wrote("new", NEW, sites.secondary)
@@ -94,7 +94,7 @@ def test_the_lost_cluster_recovers_and_the_opposite_link_only_waited(sites: Both
     sites.lab.start("primary")
     sites.west_came(2 * WEST)
     runbook = ("runbook", "run", "failback", "--set", "policy=copy", *yes(*BY_PEOPLE))
-    done = sites.came_home(*runbook)
+    done = sites.completed_failback(*runbook)
     assert f"copy: {TAIL}" in steps_of(done, "detail")["failback.reconcile"]
     assert done["outstanding"] == []
     (shown,) = [each["facts"] for each in sites.entries("done", "failback.resolve-outstanding")]
@@ -109,6 +109,6 @@ def test_the_lost_cluster_recovers_and_the_opposite_link_only_waited(sites: Both
     west = named("before", WEST) | named("alone", WEST)
     sites.both_hold(EVERYTHING)
     for cluster in (sites.primary, sites.secondary):
-        assert sites.west_on(cluster) == Counter(west), cluster.name
-    read += sites.read_on(read, EVERYTHING)
+        assert sites.west_records(cluster) == Counter(west), cluster.name
+    read += sites.read_rest(read, EVERYTHING)
     assert set(read) == EVERYTHING

@@ -24,7 +24,7 @@ def assert_untouched(stage: Stage) -> None:
     """Assert that nothing of a failover happened: no ACL, no journal, no client moved."""
     assert stage.denials(stage.source) == 0
     assert stage.all_states() == {"RUNNING"}
-    assert stage.leads_to("primary")
+    assert stage.directs_to("primary")
     assert stage.json("journal", code=0)["runs"] == []
     assert stage.journaled() == []
 

@@ -56,13 +56,13 @@ class WayBack(Link):
         replicator = mirror_maker(site.lab, self.reverse)
         super().__init__(site, topic, beside, replicator=replicator, groups=common["groups"])
         (self.group,) = common["groups"]
-        self.lead_to("secondary")
+        self.direct_to("secondary")
 
     def name(self, link: str) -> str:
         """Return the name of another link over the same topic."""
         return f"{link}-{self.reverse}"
 
-    def lose_the_primary(self) -> None:
+    def lose_primary(self) -> None:
         """Write replicated records, unreplicated ones on the primary, new ones on the secondary."""
         self.copy_some()
         self.lab.replicate(False)
@@ -163,13 +163,13 @@ def way(site: Site) -> WayBack:
 
 def test_each_step_in_order_is_ok_and_names_the_next_step(way: WayBack) -> None:
     way.copy_some()
-    way.lead_to("primary")
+    way.direct_to("primary")
     peace = way.order(0)
     assert (peace.document["state"], peace.next) == ("nothing-to-fail-back", None), peace.document
     assert "replication primary -> secondary runs" in peace.document["why"]
     assert "Verdict: ok: there is nothing to fail back" in way.says_order(0)
-    way.lead_to("secondary")
-    way.lose_the_primary()
+    way.direct_to("secondary")
+    way.lose_primary()
     # As retention does, whose segments end elsewhere on each cluster.
     way.primary.delete_records(way.topic, 0, DELETED)
     way.deploy_reverse(**LEAVES_COPIES_OUT)
@@ -216,17 +216,17 @@ def test_each_step_in_order_is_ok_and_names_the_next_step(way: WayBack) -> None:
 
 
 def test_steps_out_of_order_are_named(way: WayBack) -> None:
-    way.lose_the_primary()
+    way.lose_primary()
     way.deploy_reverse()
     way.fence()
     way.gap()
     assert way.order(0).next == "e"
 
-    way.lead_to("primary")
+    way.direct_to("primary")
     early = way.order(3)
     assert (early.verdict, early.next) == ("violated", "e"), early.document
     assert early.observed[8] == "d"
-    way.lead_to("secondary")
+    way.direct_to("secondary")
 
     way.write(way.primary, "behind the fence", 3)
     # Since when a fence stands that a person has set, nobody can tell.
@@ -265,7 +265,7 @@ def test_steps_out_of_order_are_named(way: WayBack) -> None:
 
 @pytest.mark.nightly
 def test_a_reverse_replication_that_starts_at_the_beginning(way: WayBack) -> None:
-    way.lose_the_primary()
+    way.lose_primary()
     way.deploy_reverse()
     way.fence()
     way.gap()
@@ -278,7 +278,7 @@ def test_a_reverse_replication_that_starts_at_the_beginning(way: WayBack) -> Non
 
 
 def test_steps_that_are_incomplete_or_started_too_early(way: WayBack) -> None:
-    way.lose_the_primary()
+    way.lose_primary()
     way.deploy_reverse(**LEAVES_COPIES_OUT)
     blind = way.order(5, way.name("bare"))
     assert (blind.verdict, blind.observed[:2]) == ("unknown", "uu"), blind.document

@@ -49,7 +49,7 @@ PRECHECKS = {
 
 
 @dataclass(frozen=True)
-class Limping:
+class ClusterWithDeadBroker:
     """A cluster whose broker 2 is dead."""
 
     cluster: TlsCluster
@@ -61,7 +61,7 @@ class Limping:
 
 
 @pytest.fixture(scope="module")
-def limping(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Limping]:
+def limping(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterWithDeadBroker]:
     """One partition has lost its only replica, another one of its two."""
     cluster = TlsCluster(tmp_path_factory.mktemp("limping"))
     try:
@@ -78,7 +78,7 @@ def limping(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Limping]:
             commit(cluster.properties(), name, TopicPartition(SHORT, 0, 0))
         cluster.signal(2, signal.SIGKILL)
         cluster.wait_for_brokers(1)
-        yield Limping(cluster, admin)
+        yield ClusterWithDeadBroker(cluster, admin)
     finally:
         cluster.close()
 
@@ -109,7 +109,7 @@ class Command(LinkCommand):
 
 @pytest.fixture
 def command(
-    limping: Limping, primary: ClusterUnderTest, new_drctl: NewDrctl, tmp_path: Path
+    limping: ClusterWithDeadBroker, primary: ClusterUnderTest, new_drctl: NewDrctl, tmp_path: Path
 ) -> Iterator[Command]:
     for name in (SHORT, DARK):
         primary.create_topic(name)
@@ -131,7 +131,7 @@ def command(
 
 
 def test_a_target_that_cannot_accept_every_record_is_refused(
-    limping: Limping, primary: ClusterUnderTest, command: Command
+    limping: ClusterWithDeadBroker, primary: ClusterUnderTest, command: Command
 ) -> None:
     words = [word for precheck in PRECHECKS for word in ("--override", f"{precheck}={WHY}")]
     before = [end(each, PREFIX) for each in (primary, limping)]
@@ -185,7 +185,9 @@ class Looking:
         return tuple(name for name in self.reader.groups() if name in GROUPS)
 
 
-def test_a_group_of_a_dead_coordinator_does_not_count_as_gone(limping: Limping) -> None:
+def test_a_group_of_a_dead_coordinator_does_not_count_as_gone(
+    limping: ClusterWithDeadBroker,
+) -> None:
     """The remaining brokers do not list such groups: only describing them by name shows it."""
     with KafkaGroupReader(Connection("half", limping.properties(), timeout_s=3)) as reader:
         look: Any = Looking(reader)
@@ -206,7 +208,9 @@ def test_a_group_of_a_dead_coordinator_does_not_count_as_gone(limping: Limping) 
         assert [each.partition(" ")[0] for each in stayed] == alive[:1]
 
 
-def test_groups_without_a_coordinator_block_a_planned_failover(limping: Limping) -> None:
+def test_groups_without_a_coordinator_block_a_planned_failover(
+    limping: ClusterWithDeadBroker,
+) -> None:
     with KafkaHealthReader(Connection("half", limping.properties())) as reader:
         found = reader.health([OFFSETS_TOPIC], {OFFSETS_TOPIC: {}})
     assert 0 < len(found.offline) < found.partitions
@@ -228,7 +232,7 @@ def section(properties: Mapping[str, str]) -> dict[str, Any]:
 
 
 def test_a_partition_without_leader_is_not_compared_but_the_others_are(
-    limping: Limping, new_drctl: NewDrctl
+    limping: ClusterWithDeadBroker, new_drctl: NewDrctl
 ) -> None:
     """A topic and its copy on the same cluster, over TLS."""
     link = link_over(LED, replicator={"kind": "none", "rename": "copy.${topic}"})

@@ -10,7 +10,16 @@ from collections import Counter
 import pytest
 
 from drctl.lab.scenarios import stage
-from tests.cluster.failback_stage import BACK, COPIED, EVERYTHING, HAD, NEW, TAIL, Story, named
+from tests.cluster.failback_stage import (
+    BACK,
+    COPIED,
+    EVERYTHING,
+    HAD,
+    NEW,
+    TAIL,
+    MirrorMakerFailback,
+    named,
+)
 from tests.cluster.failover_stage import FORWARD, PARTITIONS
 from tests.cluster.killing import dying
 from tests.cluster.lab_link import Site
@@ -23,13 +32,13 @@ DELETED = 3
 
 
 @pytest.fixture
-def story(site: Site) -> Story:
-    made = site.keep(Story(site))
-    made.lose_the_primary()
+def story(site: Site) -> MirrorMakerFailback:
+    made = site.keep(MirrorMakerFailback(site))
+    made.lose_primary()
     return made
 
 
-def test_a_failback_loses_duplicates_and_skips_nothing(story: Story) -> None:
+def test_a_failback_loses_duplicates_and_skips_nothing(story: MirrorMakerFailback) -> None:
     read = story.read_new()
 
     plan = story.json("failback", code=0)
@@ -50,23 +59,23 @@ def test_a_failback_loses_duplicates_and_skips_nothing(story: Story) -> None:
         story.kill_at("reconcile", *BACK, *GO)
         story.move_to_another_machine()
         story.kill_at("start-reverse-replication", "resume", *GO)
-        assert story.led_to == story.secondary.bootstrap
-        done = story.came_home("resume")
+        assert story.directed_to == story.secondary.bootstrap
+        done = story.completed_failback("resume")
     assert 0 < done["rto_seconds"] < 120
     effects = Counter(e["step"] for e in story.entries("intend"))
     assert (effects["reconcile"], effects["enable-writes"]) == (1, 1)
 
     everything = EVERYTHING | {"still-open-0", *live}
     story.both_hold(everything)
-    story.goes_on(everything, read)
+    story.keeps_running(everything, read)
     story.runs_forward()
 
-    story.judged_at_home()
+    story.check_order_afterwards()
     assert "no clients to fail back" in story.refused(*BACK)
 
 
 @pytest.mark.nightly
-def test_an_open_transaction_of_a_killed_run_is_awaited(story: Story) -> None:
+def test_an_open_transaction_of_a_killed_run_is_awaited(story: MirrorMakerFailback) -> None:
     """On another host the records are compared again; that is incomplete while it is open."""
     with story.running(*BACK, *GO, program=dying("reconcile", "before", "commit:1")) as process:
         story.ends(process, -signal.SIGKILL)
@@ -78,21 +87,23 @@ def test_an_open_transaction_of_a_killed_run_is_awaited(story: Story) -> None:
 
 
 @pytest.mark.nightly
-def test_records_that_only_the_primary_deleted_are_not_new_records(story: Story) -> None:
+def test_records_that_only_the_primary_deleted_are_not_new_records(
+    story: MirrorMakerFailback,
+) -> None:
     """Retention deletes whole segments, which end at different offsets on each cluster."""
     before = story.all_of(story.primary)
     for partition in range(PARTITIONS):
         story.primary.delete_records(story.topic, partition, DELETED)
     left = story.all_of(story.primary)
     assert (before - left).total() == PARTITIONS * DELETED
-    story.came_home(*BACK)
+    story.completed_failback(*BACK)
     new = Counter(named("new", NEW))
     assert story.all_of(story.primary) == left + new
     assert story.all_of(story.secondary) == before + new
-    story.judged_at_home()
+    story.check_order_afterwards()
 
 
-def test_a_temporary_restart_of_forward_replication_is_detected(story: Story) -> None:
+def test_a_temporary_restart_of_forward_replication_is_detected(story: MirrorMakerFailback) -> None:
     """It has appended unreplicated records after new ones: offsets no longer tell them apart."""
     stage.remove(story.lab, story.reverse)
     assert f"Connect has no {story.reverse}" in story.refused(*BACK)
@@ -105,14 +116,14 @@ def test_a_temporary_restart_of_forward_replication_is_detected(story: Story) ->
     assert "follow new records of secondary" in steps_of(ended, "detail")["find-missing"]
     assert story.states("mm2-source", story.reverse) == ["STOPPED", "STOPPED"]
     assert story.write("closed", 1, story.primary) == []
-    assert story.led_to == story.secondary.bootstrap
+    assert story.directed_to == story.secondary.bootstrap
 
 
 @pytest.mark.nightly
 def test_a_primary_that_already_follows_needs_a_shorter_failback(site: Site) -> None:
     """After a planned failover that starts reverse replication, nothing is replicated twice."""
-    journey = site.keep(Story(site, after_failover=True))
-    journey.lead_to("primary")
+    journey = site.keep(MirrorMakerFailback(site, after_failover=True))
+    journey.direct_to("primary")
     journey.write_copied()
     read = journey.read(journey.group, journey.primary, named("copied", COPIED))
     plan = journey.json("failover", code=0)
@@ -131,7 +142,7 @@ def test_a_primary_that_already_follows_needs_a_shorter_failback(site: Site) -> 
     early = journey.refused(*BACK)
     assert "is writing to primary, which must not change during the comparison" in early
     journey.stop(journey.reverse)
-    journey.came_home(*BACK)
+    journey.completed_failback(*BACK)
     assert journey.group_denials(journey.primary) == 0
     assert journey.group_denials(journey.secondary) == 2
-    journey.goes_on(HAD, read)
+    journey.keeps_running(HAD, read)

@@ -11,7 +11,7 @@ import pytest
 
 from drctl.formats.provenance import HEADER
 from tests.cluster.copying import Copier
-from tests.cluster.failback_stage import BACK, EVERYTHING, Journey
+from tests.cluster.failback_stage import BACK, EVERYTHING, FailbackStage
 from tests.cluster.failover_stage import PARTITIONS
 from tests.cluster.lab_link import Site
 from tests.cluster.link_command import GO, soon, yes
@@ -26,7 +26,7 @@ QUESTIONS = (
 )
 
 
-class ByHand(Journey):
+class ByHand(FailbackStage):
     """A link whose replication the test starts and stops."""
 
     kind = "none"
@@ -35,7 +35,7 @@ class ByHand(Journey):
     def __init__(self, site: Site, folder: Path) -> None:
         super().__init__(site, site.new_topic(PARTITIONS), replicator={"kind": self.kind})
         self.folder, self.opened = folder, site.opened
-        self.let_in()
+        self.allow_applications()
         self.forward = self.copier("forward")
 
     def copier(self, name: str, **how: object) -> Copier:
@@ -58,7 +58,7 @@ class ByHand(Journey):
 @pytest.fixture
 def by_hand(site: Site, tmp_path: Path) -> ByHand:
     made = ByHand(site, tmp_path)
-    made.lose_the_primary()
+    made.lose_primary()
     return made
 
 
@@ -73,7 +73,7 @@ def test_a_replicator_that_starts_at_the_beginning_is_refused_before_clients_mov
     (failed,) = by_hand.entries("failed")
     assert failed["step"] == "start-reverse-replication"
     assert "records would be duplicated or skipped" in failed["message"]
-    assert by_hand.led_to == by_hand.secondary.bootstrap
+    assert by_hand.directed_to == by_hand.secondary.bootstrap
 
 
 def test_replication_started_by_hand_loses_and_duplicates_nothing(by_hand: ByHand) -> None:
@@ -91,6 +91,6 @@ def test_replication_started_by_hand_loses_and_duplicates_nothing(by_hand: ByHan
         assert again == by_hand.primary.end_offsets(by_hand.topic), "nobody has written since"
         by_hand.copier("again", begin=again)
         by_hand.ends(process)
-    assert by_hand.led_to == by_hand.primary.bootstrap
+    assert by_hand.directed_to == by_hand.primary.bootstrap
     by_hand.both_hold(EVERYTHING)
-    by_hand.goes_on(EVERYTHING, read)
+    by_hand.keeps_running(EVERYTHING, read)

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.cluster.failback_stage import BACK, EVERYTHING, LATER, TAIL, Journey, named
+from tests.cluster.failback_stage import BACK, EVERYTHING, LATER, TAIL, FailbackStage, named
 from tests.cluster.failover_stage import PARTITIONS
-from tests.cluster.isolated_failbacks import OLDER, POLICIES, OwnHome, held
+from tests.cluster.isolated_failbacks import OLDER, POLICIES, OwnFailback, held
 from tests.cluster.killing import MOMENTS, killed_at, killed_in_each
 from tests.cluster.lab_link import Site
 from tests.cluster.link_command import GO, NOTHING_LOST, steps_of
@@ -20,12 +20,12 @@ pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture
-def new_home(site: Site) -> Callable[[], OwnHome]:
+def new_home(site: Site) -> Callable[[], OwnFailback]:
     """Create equal failbacks."""
 
-    def make() -> OwnHome:
-        made = site.keep(OwnHome(site))
-        made.lose_the_primary()
+    def make() -> OwnFailback:
+        made = site.keep(OwnFailback(site))
+        made.lose_primary()
         return made
 
     return make
@@ -33,7 +33,7 @@ def new_home(site: Site) -> Callable[[], OwnHome]:
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_failback_killed_in_any_step_ends_like_an_uninterrupted_one(
-    new_home: Callable[[], OwnHome], moment: str
+    new_home: Callable[[], OwnFailback], moment: str
 ) -> None:
     left_alone, killed = new_home(), new_home()
     steps = [step["id"] for step in killed.json("failback", *POLICIES, code=0)["steps"]]
@@ -56,7 +56,7 @@ def test_a_failback_killed_in_any_step_ends_like_an_uninterrupted_one(
     assert killed.end == end
     assert (end["standing"], end["writes"], end["outstanding"]) == ("done", "target", {})
     assert [*end["steps"]] == steps
-    assert end["led_to"] == killed.primary.bootstrap
+    assert end["directed_to"] == killed.primary.bootstrap
     assert end["connectors"] == ["RUNNING", "STOPPED"]
     new = EVERYTHING | named("newer", OLDER)
     older = named("older", OLDER)
@@ -73,7 +73,9 @@ def test_a_failback_killed_in_any_step_ends_like_an_uninterrupted_one(
     killed.read(killed.group, killed.primary, killed.unread | {*later})
 
 
-def test_an_export_on_a_dead_machine_is_not_required_again(new_home: Callable[[], OwnHome]) -> None:
+def test_an_export_on_a_dead_machine_is_not_required_again(
+    new_home: Callable[[], OwnFailback],
+) -> None:
     """By now records of the secondary are replicated back, and the primary's own are unknown."""
     home, exporting = new_home(), ("--policy", "copy", "--conflicting", "export")
     killed_at(home, "behind", "wait-for-catch-up", "failback", *exporting, *GO)
@@ -81,14 +83,14 @@ def test_an_export_on_a_dead_machine_is_not_required_again(new_home: Callable[[]
     home.move_to_another_machine()
     done = home.json("resume", *GO, code=0)
     assert done["rpo"] == NOTHING_LOST
-    assert home.led_to == home.primary.bootstrap
+    assert home.directed_to == home.primary.bootstrap
     assert not [*home.drctl.folder.glob(".drctl/reconcile/exports/*")]
     kept = home.drctl.folder / "left-behind-1" / export.relative_to(home.drctl.folder / ".drctl")
     assert (kept / "manifest.json").is_file()
 
 
 def test_decisions_are_not_applied_again_for_a_new_gap_result(
-    new_home: Callable[[], OwnHome],
+    new_home: Callable[[], OwnFailback],
 ) -> None:
     """Three hosts: one searched, one reconciled and died unreported, one resumes."""
     home = new_home()
@@ -108,17 +110,17 @@ AGAIN = 4
 """Keys of the tail that are written once more on the secondary."""
 
 
-class Compacted(OwnHome):
+class Compacted(OwnFailback):
     """No record conflicts when the primary recovers."""
 
-    def lose_the_primary(self) -> None:
-        Journey.lose_the_primary(self)
+    def lose_primary(self) -> None:
+        FailbackStage.lose_primary(self)
 
 
 def test_records_that_became_conflicting_after_the_comparison_are_not_copied(site: Site) -> None:
     """On compacted topics the newest record of a key wins: a later copy would replace it."""
     home = site.keep(Compacted(site, site.new_topic(PARTITIONS, config=COMPACTED)))
-    home.lose_the_primary()
+    home.lose_primary()
     killed_at(home, "behind", "classify-records", *BACK, *GO)
     home.wrote("again", AGAIN, home.secondary, keys="tail")
     before = home.in_order(home.secondary)
@@ -129,9 +131,9 @@ def test_records_that_became_conflicting_after_the_comparison_are_not_copied(sit
     assert "newer records" in why, why
     assert "start again with --policy quarantine" in why, why
     assert home.in_order(home.secondary) == before
-    assert home.led_to == home.secondary.bootstrap
+    assert home.directed_to == home.secondary.bootstrap
 
-    done = home.came_home(*BACK)
+    done = home.completed_failback(*BACK)
     assert steps_of(done, "detail")["reconcile"] == f"all reconciled (copy: {TAIL - AGAIN})"
 
     superseded = named("tail", AGAIN)

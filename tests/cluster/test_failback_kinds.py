@@ -14,7 +14,7 @@ import pytest
 
 from drctl.engine.failback_state import filter_to_add
 from drctl.lab.cluster import read_topic
-from tests.cluster.failback_stage import BACK, EVERYTHING, Journey
+from tests.cluster.failback_stage import BACK, EVERYTHING, FailbackStage
 from tests.cluster.failover_stage import PARTITIONS, connect
 from tests.cluster.isolated_connectors import Connectors, mirror_of, settings
 from tests.cluster.lab_link import Site
@@ -40,7 +40,7 @@ class Mirrored(ByHand):
 def test_a_mirror_fails_back_with_the_same_offsets(site: Site, tmp_path: Path) -> None:
     """Records of the primary alone are on the surviving cluster before the primary is truncated."""
     journey = Mirrored(site, tmp_path)
-    journey.lose_the_primary()
+    journey.lose_primary()
     read, boundary = journey.read_new(), journey.boundary()
     plan = journey.json(*BACK, code=0)
     asked = steps_of(plan, "settings")["start-reverse-replication"]["text"]
@@ -59,15 +59,15 @@ def test_a_mirror_fails_back_with_the_same_offsets(site: Site, tmp_path: Path) -
         assert again == journey.primary.end_offsets(journey.topic)
         journey.copier("again", begin=again)
         journey.ends(process)
-    assert journey.led_to == journey.primary.bootstrap
+    assert journey.directed_to == journey.primary.bootstrap
     there, here = (
         read_topic(each.lab_cluster, journey.topic) for each in (journey.secondary, journey.primary)
     )
     assert here == there, "a record is at another offset than on the survivor"
-    journey.goes_on(EVERYTHING, read, again=False)  # offsets are the same
+    journey.keeps_running(EVERYTHING, read, again=False)  # offsets are the same
 
 
-class Replicated(Journey):
+class Replicated(FailbackStage):
     """Connectors in both directions whose start offsets a person sets."""
 
     def __init__(self, site: Site) -> None:
@@ -76,7 +76,7 @@ class Replicated(Journey):
         self.there, self.back = f"copy-{topic}", f"home-{topic}"
         replicator = mirror_of(site.lab, self.there, self.back, kind="confluent-replicator")
         super().__init__(site, topic, replicator=replicator)
-        self.let_in()
+        self.allow_applications()
         self.create(self.there, "primary", "secondary", running=True)
         self.create(self.back, "secondary", "primary", running=False)
 
@@ -105,7 +105,7 @@ def test_a_person_sets_the_start_offsets_of_replicators(site: Site) -> None:
     # The lab's own connectors for checkpoints lead the same way, and are told of.
     site.opened.callback(site.lab.replicate, True)
     site.lab.replicate(False)
-    journey.lose_the_primary()
+    journey.lose_primary()
     read, boundary = journey.read_new(), journey.boundary()
     looked = journey.run("failback", "--check-order", "--output", "json").document()
     steps = {each["id"]: (each["observed"], each["why"]) for each in looked["steps"]}
@@ -129,7 +129,7 @@ def test_a_person_sets_the_start_offsets_of_replicators(site: Site) -> None:
         assert again == journey.primary.end_offsets(journey.topic)
         journey.begin(journey.there, "primary", again)
         journey.ends(process)
-    assert journey.led_to == journey.primary.bootstrap
+    assert journey.directed_to == journey.primary.bootstrap
     assert journey.all_of(journey.primary) == Counter(EVERYTHING)
-    journey.goes_on(EVERYTHING, read)
+    journey.keeps_running(EVERYTHING, read)
     assert journey.connectors.states(journey.there, journey.back) == ["RUNNING", "STOPPED"]

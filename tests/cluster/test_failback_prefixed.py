@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.cluster.failback_stage import BACK, COPIED, EVERYTHING, NEW, TAIL, Journey, named
+from tests.cluster.failback_stage import BACK, COPIED, EVERYTHING, NEW, TAIL, FailbackStage, named
 from tests.cluster.failover_stage import PARTITIONS
 from tests.cluster.groups import positions_on
 from tests.cluster.isolated_connectors import ROUTER, Connectors, mirror_of, settings
@@ -20,7 +20,7 @@ from tests.lab.cluster_under_test import ClusterUnderTest
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(600)]
 
 
-class Prefixed(Journey):
+class Prefixed(FailbackStage):
     """`TOPIC` is `ALIAS.TOPIC` on the secondary."""
 
     def __init__(self, site: Site) -> None:
@@ -31,7 +31,7 @@ class Prefixed(Journey):
         replicator = mirror_of(lab, self.forward, self.reverse, rename=rename)
         topic = site.new_topic(PARTITIONS, on=("primary",))
         super().__init__(site, topic, replicator=replicator)
-        self.let_in()
+        self.allow_applications()
         there = settings(
             lab, "primary", "secondary", topic, "Default", source__cluster__alias=self.alias
         )
@@ -61,7 +61,7 @@ class Prefixed(Journey):
     def replicate(self, running: bool) -> None:
         (self.connectors.run if running else self.connectors.stop)(self.forward)
 
-    def name_them_at_home(self) -> None:
+    def name_topics_on_primary(self) -> None:
         """Set the names as the refusal says."""
         self.connectors.configure(
             self.reverse,
@@ -90,11 +90,11 @@ def story(site: Site) -> Prefixed:
 
 
 def test_records_of_renamed_copies_fail_back_under_the_original_topic(story: Prefixed) -> None:
-    story.lose_the_primary()
+    story.lose_primary()
     read = story.read_new()
 
     assert f"{story.copy} goes to {story.copy}, not to {story.topic}" in story.against()
-    story.name_them_at_home()
+    story.name_topics_on_primary()
     assert story.json(*BACK, code=0)
 
     story.secondary.create_topic(story.topic)
@@ -106,19 +106,19 @@ def test_records_of_renamed_copies_fail_back_under_the_original_topic(story: Pre
     soon(lambda: story.topic not in story.topics(story.secondary))
 
     story.kill_at("start-reverse-replication", *BACK, *GO)
-    done = story.came_home("resume")
+    done = story.completed_failback("resume")
     assert f"copy: {TAIL}" in steps_of(done, "detail")["reconcile"]
 
     story.both_hold(EVERYTHING)
-    story.goes_on(EVERYTHING, read)
-    story.judged_at_home()
+    story.keeps_running(EVERYTHING, read)
+    story.check_order_afterwards()
     assert story.connectors.states(story.forward, story.reverse) == ["RUNNING", "STOPPED"]
 
 
 def test_a_lost_primary_with_renamed_copies_fails_over_and_back(story: Prefixed) -> None:
     """An unplanned failover to `ALIAS.TOPIC`, and a failback to `TOPIC`."""
-    story.name_them_at_home()
-    story.lead_to("primary")
+    story.name_topics_on_primary()
+    story.direct_to("primary")
     story.write_copied()
     read = story.read(story.group, story.primary, named("copied", COPIED))
     story.drctl.offsets.json("track", "--once", *GO)
@@ -128,7 +128,7 @@ def test_a_lost_primary_with_renamed_copies_fails_over_and_back(story: Prefixed)
     story.lab.signal("primary", signal.SIGKILL)
     lost = story.json("failover", "--mode", "unplanned", *GO, code=1)
     assert lost["status"] == "done"
-    assert story.led_to == story.secondary.bootstrap
+    assert story.directed_to == story.secondary.bootstrap
     assert story.connectors.states(story.forward) == ["STOPPED"]
     copies = story.secondary.end_offsets(story.copy)
     assert positions_on(story.secondary, story.group) == copies, "it had read all of them"
@@ -138,8 +138,8 @@ def test_a_lost_primary_with_renamed_copies_fails_over_and_back(story: Prefixed)
     read += again
 
     story.lab.start("primary")
-    done = story.came_home(*BACK)
+    done = story.completed_failback(*BACK)
     assert f"copy: {TAIL}" in steps_of(done, "detail")["reconcile"]
     assert story.connectors.states(story.forward, story.reverse) == ["RUNNING", "STOPPED"]
     story.both_hold(EVERYTHING)
-    story.goes_on(EVERYTHING, read)
+    story.keeps_running(EVERYTHING, read)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.cluster.failback_stage import TAIL
 from tests.cluster.failover_stage import connect
-from tests.cluster.isolated_failbacks import OLDER, POLICIES, OwnHome
+from tests.cluster.isolated_failbacks import OLDER, POLICIES, OwnFailback
 from tests.cluster.link_command import GO
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
@@ -14,13 +14,13 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
 OWN_PRODUCER = "producer.override."
 
 
-def reconfigured(home: OwnHome, config: Mapping[str, str]) -> None:
+def reconfigured(home: OwnFailback, config: Mapping[str, str]) -> None:
     """Replace the configuration of the reverse connector, which stays STOPPED."""
     with connect(home.lab) as client:
         client.put_config(home.reverse, dict(config))
 
 
-def refused_untouched(home: OwnHome, *words: str) -> str:
+def refused_untouched(home: OwnFailback, *words: str) -> str:
     """Assert that it is refused with --execute, and that nothing changed."""
     before = home.shows, home.journaled()
     said = home.refused("failback", *words, *GO)
@@ -28,8 +28,8 @@ def refused_untouched(home: OwnHome, *words: str) -> str:
     return said
 
 
-def test_anything_that_would_roll_it_back_is_found_before_the_fence(home: OwnHome) -> None:
-    home.lose_the_primary()
+def test_anything_that_would_roll_it_back_is_found_before_the_fence(home: OwnFailback) -> None:
+    home.lose_primary()
     right = home.connectors.config(home.reverse)
     assert f"{OWN_PRODUCER}bootstrap.servers" in right
     reconfigured(home, {k: v for k, v in right.items() if not k.startswith(OWN_PRODUCER)})

@@ -13,7 +13,7 @@ import pytest
 from tests.cluster.dns_and_proxy import Front, fence_of, front
 from tests.cluster.failback_stage import BACK, COPIED, HAD, NEW, named
 from tests.cluster.failover_stage import APP, PARTITIONS
-from tests.cluster.isolated_failbacks import OwnHome
+from tests.cluster.isolated_failbacks import OwnFailback
 from tests.cluster.lab_link import Site
 from tests.cluster.link_command import GO, NOTHING_LOST, steps_of, yes
 from tests.cluster.test_failover_fence_and_endpoints import TO_PRIMARY, TO_SECONDARY, address_of
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.jvm, pytest.mark.endpoints, pytest.mark.nightly, pytes
 BY_PEOPLE = ("fence-producers", "stop-consumers")
 
 
-class BySite(OwnHome):
+class ByUserCommands(OwnFailback):
     """A failback whose fence and endpoints are user-supplied."""
 
     def __init__(self, site: Site, folder: Path) -> None:
@@ -41,25 +41,25 @@ class BySite(OwnHome):
         shown = [*self.fence, "shown", str(self.file)]
         return subprocess.run(shown, timeout=30, check=False).returncode == 0
 
-    def leads_to(self, cluster: ClusterUnderTest) -> bool:
+    def directs_to(self, cluster: ClusterUnderTest) -> bool:
         """Whether both the name and the proxy direct clients to the cluster."""
         states = TO_PRIMARY if cluster.name == "primary" else TO_SECONDARY
         return (self.front.by_name, self.front.states) == (address_of(cluster), states)
 
 
 @pytest.fixture
-def by_site(site: Site, tmp_path: Path) -> BySite:
-    return site.keep(BySite(site, tmp_path))
+def by_site(site: Site, tmp_path: Path) -> ByUserCommands:
+    return site.keep(ByUserCommands(site, tmp_path))
 
 
-def test_the_command_that_fenced_the_primary_lifts_the_fence(by_site: BySite) -> None:
+def test_the_command_that_fenced_the_primary_lifts_the_fence(by_site: ByUserCommands) -> None:
     site = by_site
     site.wrote("copied", COPIED, site.primary)
     read = site.read(site.group, site.primary, named("copied", COPIED))
     out = site.json("failover", *GO, code=0)
     assert out["status"] == "done"
     assert site.fenced
-    assert site.leads_to(site.secondary)
+    assert site.directs_to(site.secondary)
     assert site.write("shut-out", 1, site.primary) == []
     site.wrote("new", NEW, site.secondary)
     read += site.read(site.group, site.secondary, named("new", NEW))
@@ -72,10 +72,10 @@ def test_the_command_that_fenced_the_primary_lifts_the_fence(by_site: BySite) ->
         order.index("enable-writes") < order.index("lift-fence") < order.index("switch-endpoint-1")
     )
     assert not site.fenced
-    assert site.leads_to(site.primary)
+    assert site.directs_to(site.primary)
     told = steps_of(home, "detail")
     assert told["switch-endpoint-2"].endswith(
         "; a client that connects through it is on primary"
     ), told["switch-endpoint-2"]
 
-    site.goes_on(HAD, read, again=False)
+    site.keeps_running(HAD, read, again=False)

@@ -66,7 +66,7 @@ def test_a_planned_failover_loses_and_skips_nothing(stage: Stage) -> None:
     assert done["rpo"] == NOTHING_LOST
     assert 0 < done["rto_seconds"] < 120
     assert stage.all_states() == {"STOPPED"}
-    assert stage.leads_to("secondary")
+    assert stage.directs_to("secondary")
     told = steps_of(done, "detail")
     noun = "group" if groups else "groups"
     assert (
@@ -115,7 +115,7 @@ def by_command(site: Site) -> Stage:
 def test_a_failover_killed_at_every_step_is_resumed_each_time(by_command: Stage) -> None:
     """By a signal from outside at any moment; test_failover_killed covers each point."""
     stage, site = by_command, command_endpoint.Switch(by_command.drctl.folder)
-    site.lead_to("primary")
+    site.direct_to("primary")
     written = stage.written(RECORDS)
     read = stage.read(stage.source, most=50)
     killed, words = list[str](), ("failover", *GO)
@@ -127,14 +127,14 @@ def test_a_failover_killed_at_every_step_is_resumed_each_time(by_command: Stage)
             assert shown.code == 0, shown.stderr
         if step == "switch-endpoint-1":
             # What drctl had started goes on without it.
-            assert site.led_to == "primary"
+            assert site.directed_to == "primary"
             site.go()
     # The others may be over before a signal comes.
     assert {
         "preflight", "fence-producers", "drain", "fence-consumers", "stop-replication",
         "commit-offsets", "enable-writes", "switch-endpoint-1",
     } <= set(killed)  # fmt: skip
-    assert set(site.switched) == {site.led_to} == {"secondary"}
+    assert set(site.switched) == {site.directed_to} == {"secondary"}
     told = stage.json("journal", stage.newest_run, code=0)
     assert told["runs"][0]["status"] == "done"
     written += stage.write(RECORDS, "after", stage.target)
@@ -225,7 +225,7 @@ def test_an_unplanned_failover_needs_no_source_and_reports_outstanding_actions(
     written = stage.written(RECORDS)
     read = stage.read(stage.source, most=RECORDS)
     stage.await_checkpoint(stage.group)
-    stage.leave_behind(LEFT)
+    stage.write_unreplicated(LEFT)
     assert "source-alive" in stage.refused("failover", "--mode", "unplanned", *GO)
     stage.lab.signal("primary", signal.SIGKILL)
     estimated_before(stage)
@@ -236,7 +236,7 @@ def test_an_unplanned_failover_needs_no_source_and_reports_outstanding_actions(
     assert any("use the KIP-848 protocol" in each for each in done["outstanding"])
     assert done["rpo"]["exact"] is False
     placed = resumes_as_was_said(stage)
-    assert stage.leads_to("secondary")
+    assert stage.directs_to("secondary")
     loss = loss_in(stage)
     assert (loss["at_least"], loss["exact"]) == (LEFT, False)
     assert loss["records"] == LEFT <= loss["at_most"]

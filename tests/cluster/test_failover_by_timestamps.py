@@ -99,7 +99,7 @@ class Groups:
             settings: with two underscores for each dot; by default timestamps go to the
                 secondary.
         """
-        there = {} if settings.pop("at_home", False) else self.stage.target.properties()
+        there = {} if settings.pop("on_source", False) else self.stage.target.properties()
         group = f"{name}-{self.topic}"
         consumer = TimestampsConsumer(
             {
@@ -140,7 +140,7 @@ class Groups:
         ran = self.stage.drctl(*words, "--output", "json")
         return [json.loads(line) for line in ran.stdout.splitlines()]
 
-    def read_on(self, group: str, first: int) -> dict[int, list[int]]:
+    def read_rest(self, group: str, first: int) -> dict[int, list[int]]:
         """Return the numbers that it reads on the target by partition, from this one on."""
         found: dict[int, list[int]] = {number: [] for number in range(PARTITIONS)}
         count = (WRITTEN - first) * PARTITIONS
@@ -172,8 +172,8 @@ def test_groups_resume_by_the_timestamps_that_their_consumers_wrote(
     java = groups.consume_in_java()
     python = groups.consume_in_python("python")
     few = groups.consume_in_python("few", OLDER, timestamps__topic__max__per__partition=8)
-    alone = groups.consume_in_python("alone", at_home=True)
-    translated = groups.consume_in_python("translated", at_home=True)
+    alone = groups.consume_in_python("alone", on_source=True)
+    translated = groups.consume_in_python("translated", on_source=True)
     groups.commit_on_target(translated)
     not_translated = stage.json("status", code=0)["groups"]["not_translated"]
     assert {row["group"] for row in not_translated} == {alone}
@@ -200,9 +200,9 @@ def test_groups_resume_by_the_timestamps_that_their_consumers_wrote(
     said = f"{PARTITIONS * len(by_time)} offsets of {len(by_time)} groups committed and read back"
     assert said in steps["commit-offsets"]
     for name in (*java, python):
-        assert groups.read_on(name, FIRST_EQUAL) == from_each(FIRST_EQUAL), name
+        assert groups.read_rest(name, FIRST_EQUAL) == from_each(FIRST_EQUAL), name
     (first,) = committed(stage.target, few)
     assert first <= OLDER
-    assert groups.read_on(few, first) == from_each(first)
+    assert groups.read_rest(few, first) == from_each(first)
     assert committed(stage.target, translated) == {CONSUMED}
     assert committed(stage.target, alone) == set(), "its timestamps are on the dead primary alone"

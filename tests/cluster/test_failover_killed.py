@@ -28,7 +28,7 @@ def switched_by_command(links: OwnLinks) -> tuple[Stage, command_endpoint.Switch
     stage = links.make(endpoints=[command_endpoint.endpoint()])
     at_work(stage)
     by = command_endpoint.Switch(stage.drctl.folder)
-    by.lead_to("primary")
+    by.direct_to("primary")
     by.go()
     stage.endpoint = by.file
     return stage, by
@@ -96,7 +96,7 @@ def test_an_unplanned_failover_killed_in_any_step_ends_like_an_uninterrupted_one
     for stage in (left_alone, killed):
         at_work(stage)
         stage.drctl.offsets.json("track", "--once", *GO)
-        stage.leave_behind(LEFT)
+        stage.write_unreplicated(LEFT)
     lab.signal("primary", signal.SIGKILL)
 
     elsewhere = tmp_path / "elsewhere"

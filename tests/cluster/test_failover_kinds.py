@@ -170,7 +170,7 @@ def test_planned_failovers_lose_nothing_with_any_replicator(kinds: Kinds, name: 
     assert kind.stopped
     assert {step["status"] for step in done["steps"]} <= {"done", "skipped"}
     assert (done["rpo"]["records"], done["rpo"]["exact"]) == (0, True)
-    assert stage.leads_to("secondary")
+    assert stage.directs_to("secondary")
     assert stage.write(3, "refused") == [], "the fence lets somebody through"
     written += stage.write(RECORDS, "after", stage.target)
     left = 2 * RECORDS - len(read)
@@ -230,5 +230,5 @@ def test_unplanned_failovers_need_no_source_with_any_replicator(kinds: Kinds) ->
         soon(lambda kind=kind: kind.stopped, seconds=10)  # type: ignore[misc]
         assert any("fence" in each for each in done["outstanding"])
         assert done["rpo"]["exact"] is False
-        assert stage.leads_to("secondary")
+        assert stage.directs_to("secondary")
         assert len(stage.write(5, "after", stage.target)) == 5

@@ -16,7 +16,7 @@ import pytest
 
 from tests.cluster.failback_stage import named
 from tests.cluster.failover_stage import APP, Stage
-from tests.cluster.isolated_failbacks import POLICIES, OwnHome
+from tests.cluster.isolated_failbacks import POLICIES, OwnFailback
 from tests.cluster.isolated_links import at_work
 from tests.cluster.killing import killed_at
 from tests.cluster.link_command import GO, NOTHING_LOST, steps_of
@@ -93,7 +93,7 @@ def test_after_replication_ended_it_is_rolled_back_and_nothing_is_lost(link: Sta
     refused = stage.json("resume", *GO, code=3)
     statuses = steps_of(refused, "status")
     assert (statuses[FENCE], statuses["drain"]) == ("rolled-back", "failed")
-    assert stage.leads_to("primary")
+    assert stage.directs_to("primary")
     assert stage.denials(stage.source) == 0
     written += stage.write(THROUGH, "again")
 
@@ -113,7 +113,7 @@ def test_after_writes_are_enabled_the_fence_is_set_again_and_new_records_are_out
     done = stage.json("resume", *GO, code=1)
     assert done["status"] == "done"
     assert done["rpo"] == {**dict.fromkeys(NOTHING_LOST), "exact": False}
-    assert stage.leads_to("secondary")
+    assert stage.directs_to("secondary")
     (outstanding,) = done["outstanding"]
     assert outstanding.startswith(
         "primary may have accepted writes after the fence that secondary does not have: "
@@ -174,7 +174,7 @@ def test_after_writes_are_enabled_clients_do_not_wait_for_a_fence_that_cannot_be
     outstanding = next(each for each in since if each["entry"] == "outstanding")
     assert looked["step"] == outstanding["step"] == FENCE
     assert BRIEFLY_S <= seconds_between(looked, outstanding) <= BRIEFLY_S + LOOK_S
-    assert stage.leads_to("secondary")
+    assert stage.directs_to("secondary")
     told = told_of(stage)
     assert LOST in told
     assert ALL_THERE not in told
@@ -187,10 +187,10 @@ def seconds_between(one: Any, other: Any) -> float:
 
 @pytest.mark.nightly
 def test_in_a_failback_a_record_written_after_the_comparison_is_named_at_the_end(
-    home: OwnHome,
+    home: OwnFailback,
 ) -> None:
     """Replicated records arrive beside it by then and cannot be told apart; it stays there."""
-    home.lose_the_primary()
+    home.lose_primary()
     killed_at(home, "behind", "wait-for-catch-up", "failback", *POLICIES, *GO)
     assert home.write("refused", 1, home.primary) == []
     lift(home.primary, APP, home.topic)
@@ -203,7 +203,7 @@ def test_in_a_failback_a_record_written_after_the_comparison_is_named_at_the_end
         home.ends(process, 130)
     looked = home.entries("observed")[0]
     assert (looked["step"], looked["state"]) == ("fence-primary", "waiting")
-    assert home.led_to == home.primary.bootstrap
+    assert home.directed_to == home.primary.bootstrap
     there = home.all_of(home.primary)
     assert named("through", THROUGH) < set(there)
     assert there.total() == len(there), "something came home twice"

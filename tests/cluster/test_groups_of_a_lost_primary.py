@@ -40,7 +40,7 @@ def link_groups(stage: Stage, *names: str) -> None:
     stage.drctl.config.write_text(text.replace(f"    - {stage.group}", listed), encoding="utf-8")
 
 
-def lose_the_primary(stage: Stage, back: str) -> Lost:
+def lose_primary(stage: Stage, back: str) -> Lost:
     """Checkpoint two groups; one continues, one is reset; a backlog is not replicated."""
     copied = stage.written(RECORDS)
     read = {name: stage.read_as(name, stage.source, RECORDS) for name in (stage.group, back)}
@@ -74,7 +74,7 @@ def noted_by(words: str) -> datetime:
 def test_every_group_resumes_at_its_best_known_offset(stage: Stage) -> None:
     back, nobody = f"{stage.group}-back", f"{stage.group}-of-which-nothing-is-known"
     link_groups(stage, back, nobody)
-    lost = lose_the_primary(stage, back)
+    lost = lose_primary(stage, back)
 
     plan = stage.json(*UNPLANNED, code=0)
     assert plan["groups"]["without_offset"] == [nobody]
@@ -122,7 +122,7 @@ def test_an_engineer_may_refuse_unproven_offsets(stage: Stage) -> None:
     link_groups(stage, back)
     text = stage.drctl.config.read_text(encoding="utf-8")
     assert "policy:\n" in text
-    lost = lose_the_primary(stage, back)
+    lost = lose_primary(stage, back)
     refusing = text.replace("policy:\n", "policy:\n  unproven_offsets: refuse\n")
     stage.drctl.config.write_text(refusing, encoding="utf-8")
     plan = stage.json(*UNPLANNED, code=0)

@@ -104,7 +104,7 @@ def no_bug(ran: Ran, code: int) -> str:
 def whole(placed: Placed) -> None:
     """Assert that clients are on the target with all records, and that replication is stopped."""
     stage, _, written, read = placed
-    assert stage.leads_to("secondary")
+    assert stage.directs_to("secondary")
     more = stage.write(RECORDS, "after", stage.target)
     assert len(more) == RECORDS
     found = stage.read(stage.target, most=10_000, wait_for=len(written) + RECORDS - len(read))
@@ -159,5 +159,5 @@ def test_a_lost_source_and_malformed_answers(placed: Placed) -> None:
     front.odd = islice(cycle([ODD["null"], ODD["shape"]]), 6)
     no_bug(stage.run("resume", *GO), 1)
     assert front.told > 6
-    assert stage.leads_to("secondary")
+    assert stage.directs_to("secondary")
     assert len(stage.write(RECORDS, "after", stage.target)) == RECORDS

@@ -16,7 +16,7 @@ from tests.cluster.failback_stage import (
     NEW,
     REBUILD,
     TAIL,
-    Story,
+    MirrorMakerFailback,
     named,
 )
 from tests.cluster.failover_stage import PARTITIONS, connect
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(900)]
 ALONE = 5
 
 
-class Emptied(Story):
+class Emptied(MirrorMakerFailback):
     """The primary's topic is gone; Connect has the offsets of its replication."""
 
     def empty(self) -> None:
@@ -62,7 +62,7 @@ def assert_in_order(story: Emptied) -> None:
 @pytest.fixture
 def story(site: Site) -> Emptied:
     made = site.keep(Emptied(site))
-    made.lose_the_primary()
+    made.lose_primary()
     return made
 
 
@@ -91,15 +91,15 @@ def test_an_emptied_primary_is_filled_and_verified_before_clients_move(story: Em
     with story.live() as live:
         story.kill_at("start-reverse-replication", *REBUILD, *GO)
         story.move_to_another_machine()
-        assert story.led_to == story.secondary.bootstrap
+        assert story.directed_to == story.secondary.bootstrap
         assert_in_order(story)
-        story.came_home("resume")
+        story.completed_failback("resume")
 
     everything = HAD | set(live)
     assert sum(map(len, story.alike().values())) == len(everything)
-    story.goes_on(everything, read, again=False)
+    story.keeps_running(everything, read, again=False)
     assert story.states("mm2-source", story.reverse) == ["RUNNING", "STOPPED"]
-    story.judged_at_home()
+    story.check_order_afterwards()
 
     assert "it has not lost records" in story.refused(*REBUILD)
 
@@ -120,7 +120,7 @@ def test_records_only_on_the_primary_are_decided_before_it_is_emptied(story: Emp
         story.empty()
         story.ends(process)
     assert held(story.alike()) == Counter(HAD | alone)
-    assert story.led_to == story.primary.bootstrap
+    assert story.directed_to == story.primary.bootstrap
 
 
 FLIGHTS = 7
@@ -134,7 +134,7 @@ def test_forward_replication_that_ran_unnoticed(site: Site) -> None:
     """
     story = site.keep(Emptied(site))
     story.write("before", FLIGHTS, story.primary, keys="flight")
-    story.lose_the_primary()
+    story.lose_primary()
     story.write("older", FLIGHTS, story.primary, keys="flight")
     story.write("newer", FLIGHTS, story.secondary, keys="flight")
     story.lab.replicate(True)
@@ -149,7 +149,7 @@ def test_forward_replication_that_ran_unnoticed(site: Site) -> None:
     said = " ".join(f"{stopped.stdout} {stopped.stderr}".split())
     assert "--rebuild --override source-intact=REASON" in said
     assert story.run(*REBUILD, "--policy", "copy").code == 3, "it has lost nothing"
-    assert story.led_to == story.secondary.bootstrap
+    assert story.directed_to == story.secondary.bootstrap
     assert story.in_order(story.secondary) == copied
 
     question = ("--answer", "empty-primary=yes")
@@ -166,7 +166,7 @@ def test_forward_replication_that_ran_unnoticed(site: Site) -> None:
         assert alone <= set(story.all_of(story.secondary)), "they would be destroyed"
         story.empty()
         story.ends(process)
-    assert story.led_to == story.primary.bootstrap
+    assert story.directed_to == story.primary.bootstrap
 
     home = story.alike()
     for number, log in copied.items():
@@ -196,7 +196,7 @@ def test_it_resumes_after_the_last_copied_record_with_transaction_gaps(site: Sit
     The rebuild was abandoned half-way; its progress is known without asking anyone.
     """
     story = site.keep(Emptied(site))
-    story.lose_the_primary()
+    story.lose_primary()
     for number in range(IN_TRANSACTIONS):
         value = f"sent-{number}".encode()
         one = Record(number % PARTITIONS, -1, WHEN_MS + number, b"k", value)
@@ -215,7 +215,7 @@ def test_it_resumes_after_the_last_copied_record_with_transaction_gaps(site: Sit
     known = ("--override", "source-intact=it was being filled")
     # Nobody sits there; a word alone that it is empty would not do.
     said = ("--answer", "empty-primary=yes")
-    done = story.came_home(*REBUILD, *known, *said)
+    done = story.completed_failback(*REBUILD, *known, *said)
     told = steps_of(done, "detail")["empty-primary"]
     assert told == "primary holds only what this failback has replicated"
     story.both_hold(everything)

@@ -12,7 +12,17 @@ from uuid import uuid4
 
 import pytest
 
-from tests.cluster.failback_stage import BACK, COPIED, HAD, LATER, NEW, REBUILD, TAIL, Story, named
+from tests.cluster.failback_stage import (
+    BACK,
+    COPIED,
+    HAD,
+    LATER,
+    NEW,
+    REBUILD,
+    TAIL,
+    MirrorMakerFailback,
+    named,
+)
 from tests.cluster.groups import positions_on
 from tests.cluster.isolated_failbacks import held
 from tests.cluster.lab_link import drctl_of, site_on
@@ -23,12 +33,12 @@ from tests.lab.cluster_under_test import ClusterUnderTest
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(900)]
 
 
-class Formatted(Story):
+class Formatted(MirrorMakerFailback):
     """On a lab of its own."""
 
-    def lose_the_primary(self) -> None:
+    def lose_primary(self) -> None:
         """Clients continue on the secondary; unreplicated records are lost with the disks."""
-        self.lead_to("primary")
+        self.direct_to("primary")
         self.write_copied()
         assert self.run("gap", "--scope", "full").code == 0
         self.replicate(False)
@@ -52,7 +62,7 @@ def story(tmp_path: Path) -> Iterator[Formatted]:
         new_drctl = drctl_of(*clusters, lambda: _made(tmp_path / uuid4().hex))
         with site_on(lab, *clusters, new_drctl) as site:
             made = Formatted(site)
-            made.lose_the_primary()
+            made.lose_primary()
             yield made
 
 
@@ -66,7 +76,7 @@ def test_an_empty_cluster_with_another_id_is_rebuilt_and_clients_fail_back(
     story.lab.signal("primary", signal.SIGKILL)
     lost = story.json("failover", "--mode", "unplanned", *GO, code=1)
     assert lost["status"] == "done"
-    assert story.led_to == story.secondary.bootstrap
+    assert story.directed_to == story.secondary.bootstrap
     story.wrote("new", NEW, story.secondary)
     read += story.read(story.group, story.secondary, named("new", NEW))
 
@@ -80,7 +90,7 @@ def test_an_empty_cluster_with_another_id_is_rebuilt_and_clients_fail_back(
     plan = story.json(*REBUILD, code=0)
     impact = next(each["impact"] for each in plan["findings"] if each["check"] == "source-lost")
     assert f"about {COPIED + NEW} records are copied from secondary" in impact
-    story.came_home(*REBUILD)
+    story.completed_failback(*REBUILD)
     assert story.states("mm2-source", story.reverse) == ["RUNNING", "STOPPED"]
 
     assert held(story.alike()) == Counter(HAD)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.isolated_failbacks import OwnHome
+from tests.cluster.isolated_failbacks import OwnFailback
 from tests.cluster.link_command import GO
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
@@ -19,7 +19,9 @@ def cycles(document: dict[str, Any], key: str = "findings") -> dict[str, Any]:
     return dict(found)
 
 
-def test_a_replication_loop_is_detected_and_blocks_plans_until_it_is_stopped(home: OwnHome) -> None:
+def test_a_replication_loop_is_detected_and_blocks_plans_until_it_is_stopped(
+    home: OwnFailback,
+) -> None:
     home.wrote("round", FEW, home.primary)
     home.connectors.run(home.reverse)
     home.await_held(home.primary, FEW * ROUNDS)
@@ -34,7 +36,7 @@ def test_a_replication_loop_is_detected_and_blocks_plans_until_it_is_stopped(hom
     refused = home.refused("failover", *GO)
     assert "back under the same topic names" in refused
     assert stop in refused
-    assert home.led_to == home.secondary.bootstrap, "it has begun"
+    assert home.directed_to == home.secondary.bootstrap, "it has begun"
 
     home.connectors.stop(home.reverse)
     ended = home.held(home.primary)

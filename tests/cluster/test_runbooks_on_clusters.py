@@ -58,7 +58,7 @@ def has_moved(stage: Stage, written: list[str]) -> None:
     """Assert that each record is there once, and that the application continues there."""
     assert stage.all_of(stage.target) == Counter(written)
     assert positions(stage) == dict.fromkeys(range(PARTITIONS), READ)
-    assert stage.leads_to("secondary")
+    assert stage.directs_to("secondary")
     assert stage.write(3, "refused") == [], "the fence lets somebody through"
     after = stage.write(AFTER, "after", stage.target)
     assert len(after) == AFTER
@@ -155,4 +155,4 @@ def test_a_rehearsal_changes_nothing(stage: Stage) -> None:
     assert set(steps_of(document, "status").values()) == {"done"}
     assert stage.all_of(stage.source) == stage.all_of(stage.target) == Counter(written)
     assert (stage.denials(stage.source), stage.states(stage.copies)) == (0, ["RUNNING"])
-    assert stage.leads_to("primary")
+    assert stage.directs_to("primary")

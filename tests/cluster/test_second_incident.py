@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.failback_stage import BACK, COPIED, NEW, TAIL
-from tests.cluster.isolated_failbacks import POLICIES, OwnHome
+from tests.cluster.isolated_failbacks import POLICIES, OwnFailback
 from tests.cluster.lab_link import Site
 from tests.cluster.link_command import GO, NOTHING_LOST, soon, steps_of
 from tests.cluster.logs import read_logs
@@ -26,7 +26,7 @@ OLDER = 6
 """Records of each loss whose keys the secondary has something newer of."""
 
 
-class Again(OwnHome):
+class Again(OwnFailback):
     """Applications that fail over and back repeatedly.
 
     Attributes:
@@ -36,7 +36,7 @@ class Again(OwnHome):
 
     def __init__(self, site: Site) -> None:
         super().__init__(site)
-        self.lead_to("primary")
+        self.direct_to("primary")
         self.both: set[str] = set()
         self.aside: set[str] = set()
         self.has_read: set[str] = set()
@@ -64,19 +64,19 @@ class Again(OwnHome):
         self.lab.signal("primary", signal.SIGKILL)
         lost = self.json("failover", "--mode", "unplanned", *GO, code=1)
         assert lost["status"] == "done", lost
-        assert self.led_to == self.secondary.bootstrap
+        assert self.directed_to == self.secondary.bootstrap
         self.record(f"new{name}", NEW, self.secondary)
         self.both |= self.wrote(f"newer{name}", OLDER, self.secondary, keys=keys)
         self.read_there(self.secondary)
         self.lab.start("primary")
 
-    def is_home_again(self, *words: str) -> Mapping[str, Any]:
+    def fail_back_again(self, *words: str) -> Mapping[str, Any]:
         """Fail back without an override; assert no loss, and no second copy or quarantine.
 
         Returns:
             The report of the run.
         """
-        done = self.came_home("failback", *words)
+        done = self.completed_failback("failback", *words)
         assert self.connectors.states(self.forward, self.reverse) == ["RUNNING", "STOPPED"]
         assert self.all_of(self.secondary) == Counter(self.both)
         assert self.all_of(self.primary) == Counter(self.both | self.aside)
@@ -101,14 +101,14 @@ class Again(OwnHome):
         (seen,) = [(s["observed"], s["why"]) for s in found["steps"] if s["id"] == "e"]
         return seen
 
-    def go_over(self, name: str) -> None:
+    def fail_over_again(self, name: str) -> None:
         """Fail over as planned: quarantined records are not awaited, new ones are replicated."""
         self.record(f"between{name}", NEW, self.primary)
         over = self.json("failover", *GO, code=0)
         assert (over["status"], over["rpo"]) == ("done", NOTHING_LOST), over
         told = f"except {len(self.aside)} that were quarantined or discarded before"
         assert told in steps_of(over, "detail")["drain"]
-        assert self.led_to == self.secondary.bootstrap
+        assert self.directed_to == self.secondary.bootstrap
         self.record(f"away{name}", NEW, self.secondary)
 
 
@@ -122,14 +122,14 @@ def test_quarantined_records_need_no_second_decision(again: Again) -> None:
     home.record("copied", COPIED, home.primary)
     home.read_there(home.primary)
     home.lose("1")
-    reconciled(home.is_home_again(*POLICIES), f"copy: {TAIL}, quarantine: {OLDER}")
+    reconciled(home.fail_back_again(*POLICIES), f"copy: {TAIL}, quarantine: {OLDER}")
 
-    home.go_over("1")
+    home.fail_over_again("1")
     assert home.missing() == OLDER
     observed, why = home.step_e(3)  # the old replication still runs
     assert observed == "done"
     assert f"quarantined or discarded with earlier results: all {OLDER}" in why
-    reconciled(home.is_home_again(*POLICIES), f"quarantine: {OLDER}")
+    reconciled(home.fail_back_again(*POLICIES), f"quarantine: {OLDER}")
 
     home.lose("2")
     assert home.missing() == TAIL + 2 * OLDER
@@ -139,12 +139,12 @@ def test_quarantined_records_need_no_second_decision(again: Again) -> None:
     assert decided in why
     assert f"no policy for {TAIL + OLDER} records" in home.refused("failback")
     assert f"{OLDER} conflicting" in home.refused(*BACK)
-    reconciled(home.is_home_again(*POLICIES), f"copy: {TAIL}, quarantine: {2 * OLDER}")
+    reconciled(home.fail_back_again(*POLICIES), f"copy: {TAIL}, quarantine: {2 * OLDER}")
 
-    home.go_over("2")
+    home.fail_over_again("2")
     assert home.missing() == 2 * OLDER
     home.json("failback", code=0)
-    reconciled(home.is_home_again(), f"quarantine: {2 * OLDER}")
+    reconciled(home.fail_back_again(), f"quarantine: {2 * OLDER}")
     home.read_there(home.primary)
     assert home.both <= home.has_read
 

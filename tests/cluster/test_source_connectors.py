@@ -17,7 +17,7 @@ from drctl.lab.starting import free_port_base
 from tests.cluster.failback_stage import BACK
 from tests.cluster.failover_stage import PARTITIONS
 from tests.cluster.isolated_connectors import ROUTER
-from tests.cluster.isolated_failbacks import OwnHome
+from tests.cluster.isolated_failbacks import OwnFailback
 from tests.cluster.lab_link import Site
 from tests.cluster.link_command import GO, soon, steps_of
 from tests.connect.postgres import PASSWORD, Postgres, connector, postgres
@@ -32,7 +32,7 @@ HAD = 20
 """Orders of the table when the connector starts: its snapshot."""
 
 
-class MovingShop(OwnHome):
+class MovingShop(OwnFailback):
     """A table of orders, and connector `shop` on one Connect cluster per Kafka cluster.
 
     Attributes:
@@ -47,7 +47,7 @@ class MovingShop(OwnHome):
         moving = {"names": ["shop"], "from": places[0], "to": places[1]}
         policy = {"max_lag_records": 1_000_000}
         super().__init__(site, topic, policy=policy, source_connectors=moving)
-        self.lead_to("primary")
+        self.direct_to("primary")
         routed = {"transforms_route_type": ROUTER, "transforms_route_regex": ".*"}
         config = connector(
             database.port,
@@ -161,7 +161,7 @@ def test_a_planned_failover_and_a_failback_neither_lose_nor_repeat_events(shop: 
     shop.each_once(shop.secondary)
     assert shop.orders > shop.events(shop.primary).total(), "nothing was sent by the new connector"
     with shop.busy():
-        shop.came_home(*BACK)
+        shop.completed_failback(*BACK)
         assert shop.shops() == ["RUNNING", "STOPPED"]
     assert moved(shop.json("report", code=0)) == [("shop", "resumes")]
     shop.insert(10)
@@ -185,7 +185,7 @@ def test_positions_are_moved_with_the_old_workers_and_cluster_lost(shop: MovingS
     shop.lab.start("primary")
     shop.restart_worker(shop.primary)
     with shop.busy():
-        shop.came_home(*BACK)
+        shop.completed_failback(*BACK)
         assert shop.shops() == ["RUNNING", "STOPPED"]
     shop.insert(10)
     shop.each_once(shop.primary)

@@ -96,7 +96,7 @@ def test_a_source_that_recovers_before_tasks_ended_prevents_enabling_writes(
     assert not stage.has("done", "enable-writes")
     soon(lambda: stage.all_states() == {"RUNNING"}, "connectors stand", 120)
     stage.copied(COPIED + FETCHED + BACKLOG)
-    assert stage.leads_to("primary")
+    assert stage.directs_to("primary")
 
 
 def test_a_source_that_recovers_after_writes_are_enabled_copies_nothing(by_default: Stage) -> None:

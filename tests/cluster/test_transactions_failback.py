@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.failback_stage import BACK
-from tests.cluster.isolated_failbacks import OwnHome
+from tests.cluster.isolated_failbacks import OwnFailback
 from tests.cluster.lab_link import Site
 from tests.cluster.link_command import GO, NOTHING_LOST, soon, steps_of
 from tests.cluster.transactional_application import LEFT_ALONE_S, Application, Told, Transaction
@@ -30,7 +30,7 @@ OPEN = "follow an open transaction"
 """What a step says that waits for one before it calls anything complete."""
 
 
-class Transacting(OwnHome):
+class Transacting(OwnFailback):
     """Its application commits and aborts; committed records are replicated."""
 
     def __init__(self, site: Site) -> None:
@@ -38,7 +38,7 @@ class Transacting(OwnHome):
         super().__init__(site, policy={"max_lag_records": LAG})
         self.told = Told()
         self.has_read: list[str] = []
-        self.lead_to("primary")
+        self.direct_to("primary")
         self.copies_what_is("read_committed")
 
     def copies_what_is(self, level: str) -> None:
@@ -131,7 +131,7 @@ def go_home(home: Transacting, *words: str, waited_for: str) -> None:
             assert away.refused
             assert not going.reached("drain")
             told.committed += late.commit()
-    assert home.led_to == home.primary.bootstrap
+    assert home.directed_to == home.primary.bootstrap
     home.each_once()
 
     with home.application(home.primary, "again"):
@@ -139,7 +139,7 @@ def go_home(home: Transacting, *words: str, waited_for: str) -> None:
     everything = set(told.committed)
     soon(lambda: everything <= set(home.all_of(home.secondary)))
     home.each_once()
-    home.has_read += home.read_on(home.has_read, everything)
+    home.has_read += home.read_rest(home.has_read, everything)
     assert set(home.has_read) == everything, "it skipped some, or has read what was aborted"
 
 
@@ -156,7 +156,7 @@ def test_a_planned_failover_and_failback(home: Transacting) -> None:
             assert first.refused
             assert not going.reached("drain")
             told.committed += held.commit()
-    assert home.led_to == home.secondary.bootstrap
+    assert home.directed_to == home.secondary.bootstrap
     home.each_once()
     go_home(home, waited_for="secondary")
 
@@ -202,7 +202,7 @@ def test_aborted_records_are_copied_by_default(home: Transacting) -> None:
     why = steps_of(turned, "detail")["find-missing"]
     assert "or copied aborted transactions" in why, why
     assert "--rebuild --override source-intact=REASON" in why, why
-    assert home.led_to == home.secondary.bootstrap
+    assert home.directed_to == home.secondary.bootstrap
 
 
 def aborted_row(home: Transacting) -> list[dict[str, Any]]:

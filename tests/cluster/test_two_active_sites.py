@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.cluster.failback_stage import BACK, COPIED, NEW, TAIL, Journey, named
+from tests.cluster.failback_stage import BACK, COPIED, NEW, TAIL, FailbackStage, named
 from tests.cluster.failover_stage import APP, PARTITIONS, consumed
 from tests.cluster.groups import places_on
 from tests.cluster.isolated_connectors import Connectors, mirror_of, settings
@@ -23,7 +23,7 @@ from tests.lab.cluster_under_test import ClusterUnderTest
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(600)]
 
 
-class SameTopics(Journey):
+class SameTopics(FailbackStage):
     """Both clusters write the same topic; each copy has the prefix of its origin."""
 
     def __init__(self, site: Site) -> None:
@@ -40,7 +40,7 @@ class SameTopics(Journey):
         beside = {self.back: {**other, "replicator": here}}
         super().__init__(site, topic, beside, replicator=there, groups=groups)
         (self.group,) = groups
-        self.lead_to("primary")
+        self.direct_to("primary")
         for name, source, target, one, two in (
             (self.there, "primary", "secondary", self.east, self.west),
             (self.here, "secondary", "primary", self.west, self.east),
@@ -48,7 +48,7 @@ class SameTopics(Journey):
             names = {"source__cluster__alias": one, "target__cluster__alias": two}
             config = settings(lab, source, target, rf"{topic}|.*\.{topic}", "Default", **names)
             self.connectors.create(name, config, running=True)
-        self.let_in()
+        self.allow_applications()
         allow(self.secondary, APP, f"{self.east}.{topic}")
 
     def copy_on(self, cluster: ClusterUnderTest) -> str:

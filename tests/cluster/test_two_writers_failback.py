@@ -24,7 +24,7 @@ def sites(site: Site) -> TwoWriters:
     return site.keep(TwoWriters(site))
 
 
-def lose_the_primary(sites: TwoWriters) -> set[str]:
+def lose_primary(sites: TwoWriters) -> set[str]:
     """A tail that exists only on the primary, and what both sites' applications write meanwhile."""
     written = sites.wrote("east", COPIED, sites.primary)
     written |= sites.wrote("west", COPIED, sites.secondary)
@@ -40,13 +40,13 @@ def lose_the_primary(sites: TwoWriters) -> set[str]:
     assert "groups can skip records" in steps_of(plan, "title")["commit-offsets"]
     lost = sites.json("failover", "--mode", "unplanned", *GO, code=1)
     assert lost["status"] == "done"
-    assert sites.led_to == sites.secondary.bootstrap
+    assert sites.directed_to == sites.secondary.bootstrap
     written |= sites.wrote("newer", OLDER, sites.secondary, keys="flight")
     return written | sites.wrote("new", NEW, sites.secondary)
 
 
 def test_the_lost_site_returns_and_both_have_every_record_once(sites: TwoWriters) -> None:
-    written = lose_the_primary(sites)
+    written = lose_primary(sites)
     sites.lab.start("primary")
 
     plan = sites.json(*BACK, code=0)
@@ -61,7 +61,7 @@ def test_the_lost_site_returns_and_both_have_every_record_once(sites: TwoWriters
     assert done["rpo"]["records"] == 0
     (reconciled,) = sites.entries("done", "reconcile")
     assert reconciled["facts"] == {"given_up": 0, "done": {"copy": TAIL + OLDER}}
-    assert sites.led_to == sites.primary.bootstrap
+    assert sites.directed_to == sites.primary.bootstrap
     written |= set(live)
 
     assert "every endpoint already points to primary" in sites.refused(*COPY_ALL, code=3)
@@ -88,7 +88,7 @@ def resumes_as_before(sites: TwoWriters, written: set[str]) -> None:
 def test_a_failback_killed_in_every_step_copies_nothing_twice(
     sites: TwoWriters, moment: str
 ) -> None:
-    written = lose_the_primary(sites)
+    written = lose_primary(sites)
     sites.lab.start("primary")
     steps = [step["id"] for step in sites.json(*COPY_ALL, code=0)["steps"]]
     words = (*COPY_ALL, *ANSWER, *GO)

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
-from tests.cluster.failback_stage import Journey
+from tests.cluster.failback_stage import FailbackStage
 from tests.cluster.failover_stage import PARTITIONS
 from tests.cluster.isolated_connectors import Connectors, mirror_of, settings
 from tests.cluster.lab_link import Site
@@ -72,7 +72,7 @@ def read_all(cluster: ClusterUnderTest, topic: str) -> dict[int, list[Seen]]:
         consumer.close()
 
 
-class TwoWriters(Journey):
+class TwoWriters(FailbackStage):
     """A topic that both clusters write, and a link in each direction."""
 
     def __init__(self, site: Site, **more: Any) -> None:
@@ -91,8 +91,8 @@ class TwoWriters(Journey):
         }
         replicator = mirror_of(lab, self.there, rename="${topic}")
         super().__init__(site, topic, {self.west: other}, replicator=replicator, **same, **more)
-        self.lead_to("primary")
-        self.let_in()
+        self.direct_to("primary")
+        self.allow_applications()
         for name, source, target in (
             (self.there, "primary", "secondary"),
             (self.back, "secondary", "primary"),

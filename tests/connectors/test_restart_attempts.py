@@ -11,7 +11,7 @@ from drctl.model.errors import ExitCode, Refused, UsageError
 from drctl.model.replication import Connector, Position
 from drctl.plans.connectors import recover
 from tests.connectors.world import MIRROR, MONGO, World, carried_out, connector, failed, notes_of
-from tests.engine.toggles import Crash, Notes
+from tests.engine.toggles import Crash, MemoryJournal
 
 LOST = "com.mongodb.MongoCommandException: error 286 (ChangeStreamHistoryLost)"
 LOCKED = 'PSQLException: FATAL: password authentication failed for user "x"'
@@ -79,7 +79,9 @@ def test_consequences(one: Connector, words: str) -> None:
     assert words in consequence(one)
 
 
-def treated(world: World, remedy: Remedy, name: str = "mg", notes: Notes | None = None) -> Treated:
+def treated(
+    world: World, remedy: Remedy, name: str = "mg", notes: MemoryJournal | None = None
+) -> Treated:
     one = world.connectors["mg"]
     found = remedy_plan(ward(one), one, remedy, name, {"cause": "it is lost"})
     plan = recover(found, Backoff(), 10.0, "connect:w:8083", "main")

@@ -14,7 +14,7 @@ from drctl.model.errors import DrctlError, Unreachable
 from drctl.model.plan import Plan
 from drctl.model.replication import Connector, Position, Task
 from drctl.steps.registry import KINDS
-from tests.engine.toggles import Deaf, Notes
+from tests.engine.toggles import MemoryJournal, NoWatcher
 from tests.engine.toggles import World as Fallible
 
 REFUSED = "org.apache.kafka.connect.errors.ConnectException: Connection refused"
@@ -151,16 +151,18 @@ class World:
         return self.seconds >= self.stop_at
 
 
-def notes_of(world: World) -> Notes:
+def notes_of(world: World) -> MemoryJournal:
     """Return the journal of a run on these workers."""
-    return Notes(cast(Fallible, world))
+    return MemoryJournal(cast(Fallible, world))
 
 
-def carried_out(world: World, plan: Plan, notes: Notes | None = None) -> tuple[RunState, Outcome]:
+def carried_out(
+    world: World, plan: Plan, notes: MemoryJournal | None = None
+) -> tuple[RunState, Outcome]:
     """Start the plan, or resume it from the journal."""
     notes = notes or notes_of(world)
     given = cast(LinkReader, world), cast(LinkWriter, world)
-    engine = Execution(KINDS, *given, notes, world, Deaf())
+    engine = Execution(KINDS, *given, notes, world, NoWatcher())
     who = {"user": "ada", "host": "laptop"}
     if not notes.entries:
         return engine.start(plan, who)

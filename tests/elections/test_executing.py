@@ -22,7 +22,7 @@ from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 from drctl.plans.single_step import election_plan
 from drctl.steps.registry import KINDS
 from tests.elections.cluster_states import PLACE, partition, reader
-from tests.engine.toggles import Crash, Deaf, Hurried, Notes, World
+from tests.engine.toggles import Crash, FastClock, MemoryJournal, NoWatcher, World
 
 BEHIND = reader(partition((2, 3), (3,)), alive=(1, 2), ends={2: 100})
 LED = reader(partition((2, 3), (2,), leader=2, epoch=8), alive=(1, 2), ends={2: 100})
@@ -90,16 +90,16 @@ class Run:
 
     cluster: Cluster
     plan: ElectionPlan = field(default_factory=lambda: planned(BEHIND))
-    clock: Hurried = field(default_factory=Hurried)
+    clock: FastClock = field(default_factory=FastClock)
 
     def __post_init__(self) -> None:
-        self.notes = Notes(self.cluster)
+        self.notes = MemoryJournal(self.cluster)
 
     def go(self, fall: Callable[[str], None] = lambda point: None) -> tuple[RunState, Ended]:
         """Start or resume it in a process without memory."""
         self.cluster.fall, self.cluster.told = fall, {}
         given = cast(LinkReader, self.cluster), cast(LinkWriter, self.cluster)
-        engine = Execution(KINDS, *given, self.notes, self.clock, Deaf())
+        engine = Execution(KINDS, *given, self.notes, self.clock, NoWatcher())
         if not self.notes.entries:
             return engine.start(election_plan(self.plan, "cluster:main"), WHO)
         state = read_run(self.notes.entries)

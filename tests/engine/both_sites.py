@@ -10,9 +10,9 @@ from drctl.steps.stop_replication import PAUSED, RUNNING
 from tests.engine.client_state import NEW, OLD, empty
 from tests.engine.connect_workers import Connector
 from tests.engine.memory_clusters import COPY, Logs, record
-from tests.engine.pair import AUDIT, BACK, ORDERS, PRIMARY, SECONDARY, Deed
-from tests.engine.recovered_cluster import Returned
-from tests.engine.test_failback_kinds import deeds, start, told_places
+from tests.engine.pair import AUDIT, BACK, ORDERS, PRIMARY, SECONDARY, PersonAction
+from tests.engine.recovered_cluster import RecoveredCluster
+from tests.engine.test_failback_kinds import manual_actions, requested_offsets, start
 
 SITE = "site"
 MARK = ((SITE, b""),)
@@ -25,7 +25,7 @@ WEST, LOST, NEWER = ("w1", "w2"), "n1", "n2"
 
 
 @dataclass
-class BothSites(Returned):
+class BothSites(RecoveredCluster):
     """Both have records that the other one has not; copies have a header.
 
     Attributes:
@@ -95,20 +95,20 @@ def both_write() -> BothSites:
 def by_people() -> BothSites:
     """The same, with people who stop and start replication as they are asked to."""
     pair = both_write()
-    done = deeds(pair, cuts=False)
+    done = manual_actions(pair, cuts=False)
 
-    def starts(name: str, question: str) -> Deed:
+    def starts(name: str, question: str) -> PersonAction:
         connector = pair.workers.connectors[name]
 
         def do() -> None:
-            begin = told_places(pair, question)
+            begin = requested_offsets(pair, question)
             connector.kept = {place: at - 1 for place, at in begin.items()}
             start(connector)
 
-        return Deed(do, lambda: connector.wanted == RUNNING)
+        return PersonAction(do, lambda: connector.wanted == RUNNING)
 
     reverse, forward = "start-reverse-replication", "restart-forward-replication"
-    pair.deeds = {
+    pair.manual_actions = {
         "stop-forward-replication": done["stop-forward-replication"],
         "stop-reverse-replication": done["stop-replication"],
         reverse: starts(BACK, reverse),

@@ -19,7 +19,7 @@ from tests.depth import some
 from tests.engine.ground_truth import MAY_CHANGE, ROLLED_BACK, TRUTHS
 from tests.engine.pair import Pair
 from tests.engine.processes import Process
-from tests.engine.toggles import Crash, Deaf, Hurried, Notes, World
+from tests.engine.toggles import Crash, FastClock, MemoryJournal, NoWatcher, World
 
 WHO = {"user": "ada", "host": "laptop"}
 _BEFORE_A_CHANGE = {What.INTEND, What.OBSERVED, What.APPLIED, What.UNDOING}
@@ -58,7 +58,7 @@ class Case:
 
 
 @dataclass
-class Busy(Hurried):
+class Busy(FastClock):
     """A clock on a slow host: each wait takes longer, and the clusters continue meanwhile."""
 
     pair: Pair = field(default_factory=Pair)
@@ -69,7 +69,7 @@ class Busy(Hurried):
 
 
 @dataclass
-class Ledger(Notes):
+class Ledger(MemoryJournal):
     """A journal in memory, stored as JSON; each entry must agree with the clusters."""
 
     pair: Pair = field(default_factory=Pair)
@@ -101,7 +101,7 @@ class Ledger(Notes):
         intent = self._intents[entry["effect"] - 1]
         reader = cast(LinkReader, Process(self.pair).reader)
         done = entry["entry"] == What.DONE
-        with self.pair.trace.looked_aside():
+        with self.pair.trace.unrecorded_reads():
             seen: Readback = (kind.verify if done else kind.verify_undo)(intent, reader)
             assert seen.state is State.DONE, f"{entry} is not so: {seen.message}"
             truth = (TRUTHS if done else ROLLED_BACK)[kind.name]
@@ -174,8 +174,8 @@ def attempt(
 ) -> Outcome:
     """Start or resume the run in a new process."""
     process = Process(pair)
-    look, writer = cast(LinkReader, process.reader), cast(LinkWriter, process.grip)
-    engine = Execution(KINDS, look, writer, ledger, Busy(pair=pair), Deaf())
+    look, writer = cast(LinkReader, process.reader), cast(LinkWriter, process.writer)
+    engine = Execution(KINDS, look, writer, ledger, Busy(pair=pair), NoWatcher())
     if not ledger.entries:
         return engine.start(case.plan, WHO)[1]
     state = read_run(ledger.entries)

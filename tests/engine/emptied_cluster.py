@@ -8,8 +8,8 @@ from drctl.steps.stop_replication import PAUSED, STOPPED
 from tests.engine.client_state import NEW, OLD, empty
 from tests.engine.connect_workers import Connector
 from tests.engine.memory_clusters import COPY, TOPICS, record
-from tests.engine.pair import AUDIT, BACK, ORDERS, PRIMARY, SECONDARY, Deed
-from tests.engine.recovered_cluster import Returned
+from tests.engine.pair import AUDIT, BACK, ORDERS, PRIMARY, SECONDARY, PersonAction
+from tests.engine.recovered_cluster import RecoveredCluster
 
 EVERYTHING = ("o1", "o2", "o3", "o4", "t1", "n1", "n2")
 """What the survivor has; t1 was copied to it by drctl on an earlier way home."""
@@ -21,10 +21,10 @@ QUESTION = f"empty-{PRIMARY}"
 
 
 @dataclass
-class Rebuilt(Returned):
+class RebuiltCluster(RecoveredCluster):
     """The failback to a cluster that has lost its records."""
 
-    made_anew: bool = True
+    may_lack_topics: bool = True
 
     def search_before_rebuild(self) -> Search:
         self.home.overview()
@@ -39,9 +39,9 @@ class Rebuilt(Returned):
             self.home.delete(topic)
 
 
-def wiped() -> Rebuilt:
+def wiped() -> RebuiltCluster:
     """The cluster was recreated: no topics, groups or ACLs; Connect still has its offsets."""
-    pair = Rebuilt(SECONDARY, PRIMARY)
+    pair = RebuiltCluster(SECONDARY, PRIMARY)
     pair.away.append(AUDIT, record("a1"))
     for key in EVERYTHING:
         pair.away.append(ORDERS, record(key, COPY if key == "t1" else ()))
@@ -57,12 +57,14 @@ def wiped() -> Rebuilt:
         SECONDARY: {"app": empty("app", NEW), "old": empty("old", OLD)},
         PRIMARY: {"app": empty("app", OLD), "old": empty("old", OLD)},
     }
-    pair.deeds[QUESTION] = Deed(pair.empty, lambda: not any(pair.home.logs.values()))
+    pair.manual_actions[QUESTION] = PersonAction(
+        pair.empty, lambda: not any(pair.home.logs.values())
+    )
     pair.settle()
     return pair
 
 
-def cut() -> Rebuilt:
+def cut() -> RebuiltCluster:
     """The cluster was restored from an older backup, and written to since."""
     pair = wiped()
     for key in ("o1", "o2", ALONE):

@@ -23,8 +23,8 @@ from tests.engine.pair import (
     ORDERS,
     PRIMARY,
     SECONDARY,
-    Deed,
     Pair,
+    PersonAction,
     linked,
 )
 from tests.engine.processes import FENCE
@@ -83,7 +83,7 @@ def case(
 
     def prepared(pair: Pair) -> None:
         if method is FenceMethod.NONE:
-            pair.deeds = by_hand(pair)
+            pair.manual_actions = by_hand(pair)
         if prepare:
             prepare(pair)
 
@@ -98,15 +98,17 @@ def case(
     return Case(plan(mode, method, seen), MAKE[mode], prepared, remedy=remedy)
 
 
-def by_hand(pair: Pair) -> dict[str, Deed]:
+def by_hand(pair: Pair) -> dict[str, PersonAction]:
     """Register what a person does for each manual step."""
     site = pair.sites[PRIMARY]
 
-    def wall(to: bool) -> Deed:
-        return Deed(lambda: setattr(site, "walled", to), lambda: site.walled is to)
+    def wall(to: bool) -> PersonAction:
+        return PersonAction(
+            lambda: setattr(site, "fenced_outside", to), lambda: site.fenced_outside is to
+        )
 
-    stop = Deed(lambda: pair.stopped.add(PRIMARY), lambda: PRIMARY in pair.stopped)
-    start = Deed(lambda: pair.stopped.discard(PRIMARY), lambda: PRIMARY not in pair.stopped)
+    stop = PersonAction(lambda: pair.stopped.add(PRIMARY), lambda: PRIMARY in pair.stopped)
+    start = PersonAction(lambda: pair.stopped.discard(PRIMARY), lambda: PRIMARY not in pair.stopped)
     fence, readers = "fence-producers", "stop-consumers"
     return {
         **{fence: wall(True), f"{fence}.undo": wall(False)},
@@ -152,7 +154,7 @@ def endpoint_refused(pair: Pair) -> None:
 
 def stop_unanswered(pair: Pair) -> None:
     """Connect executes the stop request and does not respond afterwards."""
-    pair.trace.hushed.add(CONNECT)
+    pair.trace.silent_after_change.add(CONNECT)
 
 
 def nothing_wrong(pair: Pair) -> None:
@@ -170,7 +172,7 @@ WRONG: dict[Change, tuple[Status, Status]] = {
 """By what is wrong: what the run comes to by itself, and in the end."""
 
 
-def fence_falls(pair: Pair, name: str = PRIMARY) -> None:
+def lift_fence(pair: Pair, name: str = PRIMARY) -> None:
     """Remove all ACLs of drctl from a cluster while no drctl process runs."""
     rules = pair.sites[name].rules
     rules.rules -= {rule for rule in rules.rules if rule.permission == "DENY"} - {OF_A_PERSON}

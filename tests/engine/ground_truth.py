@@ -74,7 +74,7 @@ def _denied(pair: Pair, intent: Json) -> bool:
 
 
 def _walled(pair: Pair, intent: Json) -> bool:
-    return pair.sites[intent["cluster"]].walled
+    return pair.sites[intent["cluster"]].fenced_outside
 
 
 def _all(state: str) -> Truth:
@@ -116,7 +116,9 @@ def _ended(pair: Pair, intent: Json) -> bool:
 def _opened(pair: Pair, intent: Json) -> bool:
     site = pair.sites[intent["cluster"]]
     lifted = {Acl(*each) for each in intent["lifted"]}
-    return pair.sang(intent["cluster"]) and not lifted & (site.rules.rules | site.rules.second)
+    return pair.has_probe_record(intent["cluster"]) and not lifted & (
+        site.rules.rules | site.rules.second
+    )
 
 
 def _closed(pair: Pair, intent: Json) -> bool:
@@ -164,7 +166,7 @@ def _lifted(pair: Pair, intent: Json) -> bool:
 
 
 def _unwalled(pair: Pair, intent: Json) -> bool:
-    return not pair.sites[intent["cluster"]].walled
+    return not pair.sites[intent["cluster"]].fenced_outside
 
 
 def _as_before(pair: Pair, intent: Json) -> bool:
@@ -195,12 +197,12 @@ def _seeded(pair: Pair, intent: Json) -> bool:
 
 def _says_so(pair: Pair, intent: Json) -> bool:
     """Whether the person who did it can see the effect."""
-    return pair.deeds[intent["question"]].is_so()
+    return pair.manual_actions[intent["question"]].is_so()
 
 
 def _says_it_was(pair: Pair, intent: Json) -> bool:
     """Whether the person who rolled it back can see that."""
-    return pair.deeds[f"{intent['question']}.undo"].is_so()
+    return pair.manual_actions[f"{intent['question']}.undo"].is_so()
 
 
 def _emptied(pair: Pair, intent: Json) -> bool:
@@ -281,7 +283,9 @@ TRUTHS: Mapping[str, Truth] = {
     "remove-probe-acls": _lifted,
     "command-fence": _walled,
     "manual-fence": _walled,
-    "command": lambda pair, intent: pair.sites[pair.source].walled is (intent["argv"][1] == "on"),
+    "command": lambda pair, intent: (
+        pair.sites[pair.source].fenced_outside is (intent["argv"][1] == "on")
+    ),
     "command-stop-replication": _halted,
     "command-keep-stopped": _halted,
     "manual-reconcile": _always,

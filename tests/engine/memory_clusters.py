@@ -40,10 +40,10 @@ class Trace:
         announced: called before each change with what changes.
         happened: reads and changes in order; a change also with its details.
         silent: parts that never respond.
-        mute: parts whose next change is applied without a response; each once.
+        lost_responses: parts whose next change is applied without a response; each once.
         lost: parts whose next request is lost; each once.
         declined: parts that respond and refuse changes.
-        hushed: parts that stop responding after their next change.
+        silent_after_change: parts that stop responding after their next change.
         looking: whether a step is reading; then only people may change anything.
         aside: whether the test itself is reading; this is not recorded.
     """
@@ -52,16 +52,22 @@ class Trace:
     announced: Callable[[str], None] = lambda what: None
     happened: list[tuple[str, str]] = field(default_factory=list)
     silent: set[str] = field(default_factory=set)
-    mute: set[str] = field(default_factory=set)
+    lost_responses: set[str] = field(default_factory=set)
     lost: set[str] = field(default_factory=set)
     declined: set[str] = field(default_factory=set)
-    hushed: set[str] = field(default_factory=set)
+    silent_after_change: set[str] = field(default_factory=set)
     looking: bool = False
     aside: bool = False
 
     def heal(self) -> None:
         """Remove all faults."""
-        for wrong in (self.silent, self.mute, self.lost, self.declined, self.hushed):
+        for wrong in (
+            self.silent,
+            self.lost_responses,
+            self.lost,
+            self.declined,
+            self.silent_after_change,
+        ):
             wrong.clear()
 
     def look(self, what: str) -> None:
@@ -85,17 +91,17 @@ class Trace:
             return False
         do()
         self.happened.append((what, how))
-        if what in self.hushed:
+        if what in self.silent_after_change:
             self.silent.add(what)
-        unheard = what in self.mute | self.silent
-        self.mute.discard(what)
+        unheard = what in self.lost_responses | self.silent
+        self.lost_responses.discard(what)
         self.fall(f"after {what} {how}")
         if unheard:
             raise Unknown(f"no answer from {what}")
         return True
 
     @contextmanager
-    def looked_aside(self) -> Iterator[None]:
+    def unrecorded_reads(self) -> Iterator[None]:
         """Read without being recorded and without ending the process."""
         self.aside, before = True, self.aside
         try:

@@ -72,17 +72,17 @@ class Site:
     """One of the two clusters.
 
     Attributes:
-        walled: whether a user-supplied fence keeps clients away.
+        fenced_outside: whether a user-supplied fence keeps clients away.
     """
 
     logs: Logs
     rules: Rules
     positions: Committing
-    walled: bool = False
+    fenced_outside: bool = False
 
 
 @dataclass(frozen=True)
-class Deed:
+class PersonAction:
     """What a person does when asked, and how the person sees that it is done."""
 
     do: Callable[[], None]
@@ -95,13 +95,13 @@ class Pair:
 
     Attributes:
         source: the cluster that clients use at first.
-        made_anew: whether a cluster may have lost its topics.
+        may_lack_topics: whether a cluster may have lost its topics.
         to_write: keys of records that the producer still has to write.
         written: keys of acknowledged records, with the cluster that acknowledged them.
         stopped: clusters whose consumers a person has stopped.
         restarted: whether a person restarts consumers that ended.
         kept: evidence files by name.
-        deeds: actions of people by question.
+        manual_actions: actions of people by question.
         asked: texts shown to people by question.
         blind: whether people only observe and do nothing.
         against: names of prechecks that fail.
@@ -109,7 +109,7 @@ class Pair:
 
     source: str = PRIMARY
     target: str = SECONDARY
-    made_anew: bool = False
+    may_lack_topics: bool = False
     trace: Trace = field(default_factory=Trace)
     to_write: list[str] = field(default_factory=list)
     written: list[tuple[str, str]] = field(default_factory=list)
@@ -117,7 +117,7 @@ class Pair:
     restarted: bool = False
     blind: bool = False
     kept: dict[str, str] = field(default_factory=dict)
-    deeds: dict[str, Deed] = field(default_factory=dict)
+    manual_actions: dict[str, PersonAction] = field(default_factory=dict)
     asked: dict[str, str] = field(default_factory=dict)
     against: set[str] = field(default_factory=set)
     sites: dict[str, Site] = field(init=False)
@@ -163,10 +163,13 @@ class Pair:
                 for name, each in self.sources.items()
             },
             "endpoints": [each.cluster for each in self.endpoints],
-            "people": (sorted(self.stopped), *(site.walled for site in self.sites.values())),
+            "people": (
+                sorted(self.stopped),
+                *(site.fenced_outside for site in self.sites.values()),
+            ),
         }
 
-    def sang(self, name: str) -> bool:
+    def has_probe_record(self, name: str) -> bool:
         """Whether a cluster has received a probe record."""
         return bool(self.sites[name].logs.logs.get(TopicPartition(PROBE_TOPIC, 0)))
 
@@ -229,7 +232,7 @@ class Pair:
 
     def _lets_in(self, name: str) -> bool:
         site = self.sites[name]
-        return self.endpoints[0].cluster == name and not site.walled and not site.logs.dead
+        return self.endpoints[0].cluster == name and not site.fenced_outside and not site.logs.dead
 
     def _write(self) -> None:
         """Write one record through the endpoint, if the topic's leader allows it."""

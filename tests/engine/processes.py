@@ -47,7 +47,7 @@ class Memory:
 
 
 @dataclass
-class Sight:
+class MemoryReader:
     """Implements `LinkReader`."""
 
     pair: Pair
@@ -57,7 +57,7 @@ class Sight:
 
     def topics(self) -> tuple[str, ...]:
         alive = {each for each in (self.source, self.target) if not self._site(each).logs.dead}
-        if self.source in alive and not self.pair.made_anew:
+        if self.source in alive and not self.pair.may_lack_topics:
             alive = {self.source}
         names = {
             topic for each in sorted(alive) for topic in self.cluster_reader(each).topic_names()
@@ -166,7 +166,7 @@ class Sight:
         return any(each.key == text.encode() for found in log.values() for each in found)
 
     def answer(self, question: str, text: str) -> bool | None:
-        deed = self.pair.deeds.get(question)
+        deed = self.pair.manual_actions.get(question)
         if deed is None:
             return None
         self.pair.trace.look("people")
@@ -184,13 +184,13 @@ class Sight:
         if argv[0] == MIRROR:
             connectors = self.pair.workers.connectors.values()
             return CommandResult(0 if all(each.state == STOPPED for each in connectors) else 1)
-        return CommandResult(0 if self._site(self.source).walled else 1)
+        return CommandResult(0 if self._site(self.source).fenced_outside else 1)
 
     def command_result(self, identity: str) -> CommandResult | None:
         return self.memory.ended.get(identity)
 
-    def reversed(self) -> "Sight":
-        return Sight(self.pair, self.target, self.source, self.memory)
+    def reversed(self) -> "MemoryReader":
+        return MemoryReader(self.pair, self.target, self.source, self.memory)
 
     def search_result(self) -> Search:
         return self.pair.search_result(self.target)
@@ -241,7 +241,7 @@ class Sight:
 
 
 @dataclass
-class Grip:
+class MemoryWriter:
     """Implements `LinkWriter`."""
 
     pair: Pair
@@ -288,7 +288,7 @@ class Grip:
                 for each in self.pair.workers.connectors.values():
                     each.wanted = STOPPED if argv[1] == "stop" else RUNNING
             else:
-                self.pair.sites[self.source].walled = argv[1] == "on"
+                self.pair.sites[self.source].fenced_outside = argv[1] == "on"
 
         done = self.pair.trace.change("commands", argv[1], do)
         self.memory.ended[identity] = ended = CommandResult(0 if done else 1)
@@ -302,8 +302,8 @@ class Grip:
 
         self.pair.trace.change("evidence", f"{name} {crc32(text.encode())}", put)
 
-    def reversed(self) -> "Grip":
-        return Grip(self.pair, self.target, self.source, self.memory)
+    def reversed(self) -> "MemoryWriter":
+        return MemoryWriter(self.pair, self.target, self.source, self.memory)
 
     def reconcile(self, request: ReconcileRequest) -> None:
         self.pair.reconcile(self.target, request.result)
@@ -342,9 +342,9 @@ class Process:
     memory: Memory = field(default_factory=Memory)
 
     @property
-    def reader(self) -> Sight:
-        return Sight(self.pair, self.pair.source, self.pair.target, self.memory)
+    def reader(self) -> MemoryReader:
+        return MemoryReader(self.pair, self.pair.source, self.pair.target, self.memory)
 
     @property
-    def grip(self) -> Grip:
-        return Grip(self.pair, self.pair.source, self.pair.target, self.memory)
+    def writer(self) -> MemoryWriter:
+        return MemoryWriter(self.pair, self.pair.source, self.pair.target, self.memory)

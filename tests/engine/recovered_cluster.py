@@ -17,7 +17,7 @@ BOTH, TAIL, NEWER = ("o1", "o2", "o3", "o4"), ("t1", "t2"), ("n1", "n2")
 
 
 @dataclass
-class Returned(Pair):
+class RecoveredCluster(Pair):
     """A failback: clients are on the secondary.
 
     Attributes:
@@ -95,9 +95,9 @@ class Returned(Pair):
         return found
 
 
-def returned() -> Returned:
+def recovered_pair() -> RecoveredCluster:
     """The cluster has recovered: forward replication is idle, reverse replication never ran."""
-    pair = Returned(SECONDARY, PRIMARY)
+    pair = RecoveredCluster(SECONDARY, PRIMARY)
     for logs, orders in ((pair.home, (*BOTH, *TAIL)), (pair.away, (*BOTH, *NEWER))):
         logs.append(AUDIT, record("a1"))
         for key in orders:

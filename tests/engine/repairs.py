@@ -17,7 +17,7 @@ from drctl.model.topology import Unavailable
 from drctl.plans.repair import PRECHECKS, Repair, repair
 from drctl.steps.registry import KINDS
 from drctl.steps.repairs import AGAIN
-from tests.engine.toggles import Deaf, Hurried, Notes, World
+from tests.engine.toggles import FastClock, MemoryJournal, NoWatcher, World
 
 SIZE, TIME = "max.message.bytes", "message.timestamp.type"
 READ, WRITE = (
@@ -256,7 +256,7 @@ def plan(fixes: Fixes = FIXES) -> Plan:
     return repair(Repair("main", "primary", "secondary", fixes, basis={"a": "b"}))
 
 
-def execution(world: Lagging, notes: Notes) -> Execution:
+def execution(world: Lagging, notes: MemoryJournal) -> Execution:
     """Create an executor over this state with its own kinds."""
     look, writer = cast(LinkReader, world), cast(LinkWriter, Doing(world))
-    return Execution(KINDS, look, writer, notes, Hurried(), Deaf())
+    return Execution(KINDS, look, writer, notes, FastClock(), NoWatcher())

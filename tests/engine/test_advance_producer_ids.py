@@ -15,7 +15,7 @@ from drctl.plans.failover import advance_producer_ids
 from drctl.plans.inputs import PlanInputs
 from drctl.steps.producer_ids import BATCH, NAMED, AdvanceProducerIds
 from tests.engine.client_state import ENDS, SOURCE, STEP, TARGET, Arrivals
-from tests.engine.toggles import Blind, Notes, World, execution, plan
+from tests.engine.toggles import Blind, MemoryJournal, World, execution, plan
 
 WHO = {"user": "ada", "host": "laptop"}
 KIND = Kind(AdvanceProducerIds())
@@ -193,7 +193,7 @@ def test_nothing_is_rolled_back_and_the_report_states_it() -> None:
 
 def test_a_run_continues_without_it_and_reports_it_as_outstanding() -> None:
     world = World(remembered=remembered(10**9))
-    notes = Notes(world)
+    notes = MemoryJournal(world)
     state, outcome = execution(world, notes).start(plan(), WHO)
     assert (outcome.status, outcome.outstanding) == (Status.DONE, True)
     assert list(state.outstanding) == ["advance-producer-ids"]
@@ -205,7 +205,7 @@ def test_a_run_continues_without_it_and_reports_it_as_outstanding() -> None:
 
 def test_it_can_be_made_mandatory() -> None:
     world = World(remembered=remembered(10**9))
-    notes = Notes(world)
+    notes = MemoryJournal(world)
     duties = {"advance-producer-ids": Duty.REQUIRED}
     _, outcome = execution(world, notes).start(plan(**duties), WHO)
     assert (outcome.status, outcome.step) == (Status.REFUSED, "advance-producer-ids")

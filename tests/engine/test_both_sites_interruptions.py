@@ -32,7 +32,7 @@ from tests.engine.both_sites import (
 )
 from tests.engine.connect_workers import CONNECT
 from tests.engine.crashing import Case, Change, assert_looked_at, assert_the_same, ends, run
-from tests.engine.failovers import SEEN, fence_falls, named
+from tests.engine.failovers import SEEN, lift_fence, named
 from tests.engine.pair import BACK, ORDERS, PRIMARY, SECONDARY, Pair
 from tests.engine.processes import Process
 
@@ -84,7 +84,7 @@ def endpoint_refused(pair: Pair) -> None:
 
 def connect_unanswered(pair: Pair) -> None:
     """Connect does the first thing that it is told, and is not heard of from then on."""
-    pair.trace.hushed.add(CONNECT)
+    pair.trace.silent_after_change.add(CONNECT)
 
 
 WRONG: dict[Change, tuple[Status, Status]] = {
@@ -213,8 +213,8 @@ def test_records_are_never_copied_twice_if_the_fence_was_lifted_meanwhile() -> N
     """A comparison beside running replication would count what is in flight as missing."""
 
     def falls(pair: Pair) -> None:
-        if not pair.sang(PRIMARY):
-            fence_falls(pair, PRIMARY)
+        if not pair.has_probe_record(PRIMARY):
+            lift_fence(pair, PRIMARY)
 
     given = replace(case(nothing_wrong), meanwhile=falls)
     statuses = Counter[Status]()

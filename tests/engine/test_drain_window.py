@@ -9,7 +9,7 @@ from drctl.engine.ports import LinkReader
 from drctl.model.groups import Committed
 from drctl.steps.groups import Quiesce
 from tests.engine.pair import ORDERS, PRIMARY, Pair, linked
-from tests.engine.processes import Process, Sight
+from tests.engine.processes import MemoryReader, Process
 
 FENCED = {"fence-producers": {"ends": {"audit-0": 1, "orders-0": 4}}}
 WINDOW = {"cluster": PRIMARY, "drain_window": True}
@@ -75,7 +75,7 @@ def test_offsets_that_moved_during_translation_are_translated_again(
 ) -> None:
     pair, kind = linked(), Kind(Quiesce())
     begun: list[frozenset[str] | None] = []
-    monkeypatch.setattr(Sight, "translate_ahead", lambda _reader, moved: begun.append(moved))
+    monkeypatch.setattr(MemoryReader, "translate_ahead", lambda _reader, moved: begun.append(moved))
     look = cast(LinkReader, Process(pair).reader)
     ahead = {"cluster": PRIMARY, "translate_ahead": True}
     intent: Any = kind.check(ahead, {"fence-consumers": {}}, look)

@@ -9,7 +9,7 @@ from drctl.engine.kind import Description, Facts, Polling, Readback, State, Trai
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.engine.run_state import read_run
 from drctl.model.plan import Json, Plan, Step
-from tests.engine.toggles import Crash, Deaf, Hurried, Notes, World, kinds
+from tests.engine.toggles import Crash, FastClock, MemoryJournal, NoWatcher, World, kinds
 
 WHO = {"user": "ada", "host": "laptop"}
 
@@ -33,16 +33,16 @@ class Estimate(Polling):
         return Readback(State.DONE, "estimated", {"looks": self.looks})
 
 
-def killed_and_gone_on_with(
-    world: World, *, lifted: bool, clock: Hurried | None = None
-) -> tuple[Notes, Estimate]:
+def killed_and_resumed(
+    world: World, *, lifted: bool, clock: FastClock | None = None
+) -> tuple[MemoryJournal, Estimate]:
     """Kill the run before offsets are committed, then resume it; the fence may have been lifted."""
-    notes, estimate = Notes(world), Estimate()
+    notes, estimate = MemoryJournal(world), Estimate()
     steps = ("preflight", "stock", "fence", "estimate", "stop", "offsets", "open", "switch")
     plan = Plan("test", "main", "primary", "secondary", tuple(Step(s, s, {}, 120) for s in steps))
     known = {**kinds(), estimate.name: estimate}
     look, writer = cast(LinkReader, world), cast(LinkWriter, world)
-    engine = Execution(known, look, writer, notes, clock or Hurried(), Deaf())
+    engine = Execution(known, look, writer, notes, clock or FastClock(), NoWatcher())
 
     def fall(point: str) -> None:
         if point == "before offsets True":
@@ -58,12 +58,12 @@ def killed_and_gone_on_with(
     return notes, estimate
 
 
-def steps_with(notes: Notes, what: What) -> list[str]:
+def steps_with(notes: MemoryJournal, what: What) -> list[str]:
     return [entry["step"] for entry in notes.entries if entry["entry"] == what]
 
 
 def test_an_estimate_is_not_repeated_and_triggers_no_step() -> None:
-    notes, estimate = killed_and_gone_on_with(World(), lifted=False)
+    notes, estimate = killed_and_resumed(World(), lifted=False)
     assert estimate.looks == 1
     assert steps_with(notes, What.STALE) == []
     assert steps_with(notes, What.INTEND).count("stop") == 1
@@ -71,13 +71,13 @@ def test_an_estimate_is_not_repeated_and_triggers_no_step() -> None:
 
 
 def test_after_a_lifted_fence_the_estimate_is_repeated_with_the_rest() -> None:
-    notes, estimate = killed_and_gone_on_with(World(), lifted=True)
+    notes, estimate = killed_and_resumed(World(), lifted=True)
     assert estimate.looks == 2
     assert {"estimate", "stop"} <= set(steps_with(notes, What.STALE))
     assert read_run(notes.entries).status == "done"
 
 
 def test_a_lifted_fence_is_set_again_without_waiting() -> None:
-    clock = Hurried()
-    killed_and_gone_on_with(World(), lifted=True, clock=clock)
+    clock = FastClock()
+    killed_and_resumed(World(), lifted=True, clock=clock)
     assert clock.waited == 0, "records come through for as long as one waits"

@@ -10,18 +10,18 @@ from drctl.engine.kind import Readback, State, Status
 from drctl.engine.run_state import read_run
 from drctl.model.errors import ExitCode, Fenced, Refused, Unknown
 from drctl.model.plan import Duty, Plan
-from tests.engine.toggles import Deaf, Hurried, Notes, World, execution, plan
+from tests.engine.toggles import FastClock, MemoryJournal, NoWatcher, World, execution, plan
 
 WHO = {"user": "ada", "host": "laptop"}
 
 
-def words_of(notes: Notes) -> list[str]:
+def words_of(notes: MemoryJournal) -> list[str]:
     return [f"{e['entry']} {e.get('step', '')}".strip() for e in notes.entries]
 
 
 def test_every_effect_is_announced_before_and_verified_after() -> None:
     world = World()
-    notes = Notes(world)
+    notes = MemoryJournal(world)
     _, outcome = execution(world, notes).start(plan(), WHO)
     assert outcome.status is Status.DONE
     assert outcome.exit_code is ExitCode.DONE
@@ -35,7 +35,7 @@ def test_every_effect_is_announced_before_and_verified_after() -> None:
 
 def test_a_failure_before_writes_are_enabled_rolls_back_newest_first() -> None:
     world = World(stuck={"offsets"})
-    notes = Notes(world)
+    notes = MemoryJournal(world)
     _, outcome = execution(world, notes).start(plan(), WHO)
     assert outcome.status is Status.REFUSED
     assert outcome.step == "offsets"
@@ -46,7 +46,7 @@ def test_a_failure_before_writes_are_enabled_rolls_back_newest_first() -> None:
 
 def test_a_target_that_refuses_writes_does_not_stop_the_rollback() -> None:
     world = World(stuck={"open"})
-    notes = Notes(world)
+    notes = MemoryJournal(world)
     _, outcome = execution(world, notes).start(plan(), WHO)
     assert (outcome.status, outcome.step) == (Status.REFUSED, "open")
     assert not any(world.on.values())
@@ -63,8 +63,8 @@ def test_an_effect_reported_missing_is_read_and_applied_again() -> None:
         original(name, to)
 
     world.set = busy  # type: ignore[method-assign]
-    notes = Notes(world)
-    clock = Hurried()
+    notes = MemoryJournal(world)
+    clock = FastClock()
     _, outcome = execution(world, notes, clock).start(plan(), WHO)
     assert outcome.status is Status.DONE
     assert declined == [0]
@@ -87,7 +87,7 @@ def test_after_the_fence_a_missing_answer_is_requested_once_more(
 ) -> None:
     """Before the fence no client is blocked; best-effort steps are not awaited."""
     world = World(unseen={step})
-    clock = Hurried()
+    clock = FastClock()
     original, waits = clock.wait, [0.0]
 
     def wait(seconds: float) -> None:
@@ -97,15 +97,17 @@ def test_after_the_fence_a_missing_answer_is_requested_once_more(
             world.unseen.clear()
 
     clock.wait = wait  # type: ignore[method-assign]
-    _, outcome = execution(world, Notes(world), clock).start(plan(**{step: duty}), WHO)
+    _, outcome = execution(world, MemoryJournal(world), clock).start(plan(**{step: duty}), WHO)
     done = Status.DONE if waited or duty is Duty.BEST_EFFORT else Status.UNKNOWN
     assert (outcome.status, waits[0]) == (done, waited)
 
 
 def test_after_the_fence_missing_answers_are_not_awaited_forever() -> None:
-    world, clock = World(unseen={"stop"}), Hurried()
+    world, clock = World(unseen={"stop"}), FastClock()
     steps = tuple(replace(each, timeout_s=600) for each in plan().steps)
-    _, outcome = execution(world, Notes(world), clock).start(replace(plan(), steps=steps), WHO)
+    _, outcome = execution(world, MemoryJournal(world), clock).start(
+        replace(plan(), steps=steps), WHO
+    )
     assert (outcome.status, outcome.step, clock.waited) == (Status.UNKNOWN, "stop", 10)
     assert world.on["fence"]
 
@@ -121,7 +123,7 @@ def test_a_request_without_answer_is_read_back_and_not_repeated() -> None:
         original(name, to)
 
     world.set = silent  # type: ignore[method-assign]
-    _, outcome = execution(world, Notes(world)).start(plan(), WHO)
+    _, outcome = execution(world, MemoryJournal(world)).start(plan(), WHO)
     assert outcome.status is Status.REFUSED
     assert sent.count(True) == 1
 
@@ -137,7 +139,7 @@ def test_a_rollback_that_did_not_work_at_once_is_retried() -> None:
         original(name, to)
 
     world.set = deaf  # type: ignore[method-assign]
-    notes = Notes(world)
+    notes = MemoryJournal(world)
     _, outcome = execution(world, notes).start(plan(), WHO)
     assert lost == [0]
     assert outcome.status is Status.REFUSED
@@ -155,8 +157,8 @@ def test_a_rollback_that_times_out_is_named_with_its_reason() -> None:
         original(name, to)
 
     world.set = deaf  # type: ignore[method-assign]
-    clock = Hurried()
-    _, outcome = execution(world, Notes(world), clock).start(plan(), WHO)
+    clock = FastClock()
+    _, outcome = execution(world, MemoryJournal(world), clock).start(plan(), WHO)
     assert outcome.status is Status.STOPPED
     assert outcome.items == ("stop: stop is back: False (Connect does not answer)",)
     assert len(asked) == 3, "every two seconds of five"
@@ -165,7 +167,7 @@ def test_a_rollback_that_times_out_is_named_with_its_reason() -> None:
 
 def test_a_failure_after_writes_are_enabled_stops_and_can_be_resumed() -> None:
     world = World(stuck={"switch"})
-    notes = Notes(world)
+    notes = MemoryJournal(world)
     _, outcome = execution(world, notes).start(plan(), WHO)
     assert (outcome.status, outcome.step) == (Status.STOPPED, "switch")
     assert outcome.exit_code is ExitCode.STOPPED
@@ -177,7 +179,7 @@ def test_a_failure_after_writes_are_enabled_stops_and_can_be_resumed() -> None:
 
 def test_a_refusal_by_the_first_precheck_changes_nothing() -> None:
     world = World(refused={"fence"})
-    notes = Notes(world)
+    notes = MemoryJournal(world)
     _, outcome = execution(world, notes).start(plan(), WHO)
     assert outcome.status is Status.REFUSED
     assert outcome.exit_code is ExitCode.REFUSED
@@ -187,7 +189,7 @@ def test_a_refusal_by_the_first_precheck_changes_nothing() -> None:
 
 def test_a_missing_answer_is_replaced_by_a_read() -> None:
     world = World(silent={"stop"})
-    notes = Notes(world)
+    notes = MemoryJournal(world)
     _, outcome = execution(world, notes).start(plan(), WHO)
     assert outcome.status is Status.DONE
     told = next(e for e in notes.entries if e["entry"] == What.APPLIED)
@@ -196,7 +198,7 @@ def test_a_missing_answer_is_replaced_by_a_read() -> None:
 
 def test_an_unreadable_effect_is_unknown_and_nothing_is_rolled_back_blindly() -> None:
     world = World(unseen={"drain"})
-    notes = Notes(world)
+    notes = MemoryJournal(world)
     _, outcome = execution(world, notes).start(plan(), WHO)
     assert outcome.status is Status.UNKNOWN
     assert outcome.exit_code is ExitCode.UNKNOWN
@@ -208,7 +210,7 @@ def test_an_unreadable_effect_is_unknown_and_nothing_is_rolled_back_blindly() ->
 
 def test_a_failed_rollback_is_named_and_the_others_are_done() -> None:
     world = World(refused={"offsets"})
-    notes = Notes(world)
+    notes = MemoryJournal(world)
     run = execution(world, notes)
     original = world.set
 
@@ -230,7 +232,7 @@ def test_a_failed_rollback_is_named_and_the_others_are_done() -> None:
 
 def test_an_optional_step_that_fails_is_outstanding_and_the_run_continues() -> None:
     world = World(unseen={"fence"})
-    notes = Notes(world)
+    notes = MemoryJournal(world)
     state, outcome = execution(world, notes).start(plan(fence=Duty.BEST_EFFORT), WHO)
     assert outcome.status is Status.DONE
     assert outcome.exit_code is ExitCode.FOUND
@@ -239,8 +241,8 @@ def test_an_optional_step_that_fails_is_outstanding_and_the_run_continues() -> N
 
 def test_a_stop_request_ends_a_wait_and_the_run_can_be_resumed() -> None:
     world = World(stuck={"stop"})
-    notes = Notes(world)
-    _, outcome = execution(world, notes, Hurried(stop_after=1)).start(plan(), WHO)
+    notes = MemoryJournal(world)
+    _, outcome = execution(world, notes, FastClock(stop_after=1)).start(plan(), WHO)
     assert outcome.status is Status.INTERRUPTED
     assert outcome.exit_code is ExitCode.INTERRUPTED
     assert words_of(notes)[-1] == "interrupted stop"
@@ -250,7 +252,7 @@ def test_a_stop_request_ends_a_wait_and_the_run_can_be_resumed() -> None:
 
 def test_a_run_that_lost_the_link_writes_nothing_more() -> None:
     world = World()
-    notes = Notes(world)
+    notes = MemoryJournal(world)
 
     def lost(point: str) -> None:
         if point == "before journal intend stop":
@@ -268,7 +270,7 @@ def test_a_run_that_lost_the_link_writes_nothing_more() -> None:
 def test_a_wait_ends_as_soon_as_the_link_is_lost(forward: bool) -> None:
     """The step could wait much longer without writing a journal entry."""
     world = World(stuck={"stop"} if forward else {"offsets"})
-    notes, clock = Notes(world), Hurried()
+    notes, clock = MemoryJournal(world), FastClock()
     lines: list[str] = []
 
     def lose(name: str, to: bool) -> None:
@@ -296,11 +298,11 @@ def test_plans_survive_json_and_have_distinct_fingerprints() -> None:
 
 def test_a_fast_effect_is_observed_fast() -> None:
     looks: list[float] = []
-    clock = Hurried(seconds=0.0)
+    clock = FastClock(seconds=0.0)
 
     def reader() -> Readback:
         looks.append(clock.waited)
         return Readback(State.WAITING, "not yet")
 
-    Poller(clock, Deaf(), lambda: None).wait_for(reader, "stop", 2)
+    Poller(clock, NoWatcher(), lambda: None).wait_for(reader, "stop", 2)
     assert looks == [0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 1, 1.5, 2]

@@ -16,10 +16,10 @@ from drctl.steps.records import discards
 from drctl.steps.stop_replication import RUNNING, STOPPED
 from tests.engine.connect_workers import CONNECT
 from tests.engine.crashing import Case, Change, assert_looked_at, assert_the_same, ends, run
-from tests.engine.failovers import SEEN, fence_falls, named
+from tests.engine.failovers import SEEN, lift_fence, named
 from tests.engine.memory_clusters import TOPICS
 from tests.engine.pair import BACK, OF_A_PERSON, PRIMARY, SECONDARY, Pair
-from tests.engine.recovered_cluster import BOTH, NEWER, TAIL, Returned, returned
+from tests.engine.recovered_cluster import BOTH, NEWER, TAIL, RecoveredCluster, recovered_pair
 
 OLD = replace(SEEN, replicator="mirrormaker2")
 PLAN = failback(replace(reverse_inputs(OLD, (BACK,)), policy="copy"))
@@ -31,7 +31,7 @@ def case(prepare: Change) -> Case:
     def remedy(pair: Pair) -> None:
         pair.trace.heal()
 
-    return Case(PLAN, returned, prepare, remedy=remedy)
+    return Case(PLAN, recovered_pair, prepare, remedy=remedy)
 
 
 def nothing_wrong(pair: Pair) -> None:
@@ -40,7 +40,7 @@ def nothing_wrong(pair: Pair) -> None:
 
 def undecided(pair: Pair) -> None:
     """Nobody has decided on the unreplicated records."""
-    assert isinstance(pair, Returned)
+    assert isinstance(pair, RecoveredCluster)
     pair.undecided = ("2 safe ones: say what becomes of them",)
 
 
@@ -56,7 +56,7 @@ def endpoint_refused(pair: Pair) -> None:
 
 def connect_unanswered(pair: Pair) -> None:
     """Connect executes the first request and does not respond afterwards."""
-    pair.trace.hushed.add(CONNECT)
+    pair.trace.silent_after_change.add(CONNECT)
 
 
 WRONG: dict[Change, tuple[Status, Status]] = {
@@ -75,11 +75,11 @@ def test_a_whole_run(prepare: Change) -> None:
     assert (ran.first, ran.outcome.status) == WRONG[prepare]
     assert_looked_at(ran.pair)
     if ran.outcome.status is Status.DONE:
-        assert_home(ran.pair)
+        assert_on_primary(ran.pair)
         assert not ran.ledger.told(What.OUTSTANDING)
 
 
-def assert_home(pair: Pair) -> None:
+def assert_on_primary(pair: Pair) -> None:
     """Assert that clients moved, replication runs, and both clusters have each record once."""
     assert pair.state["records"][PRIMARY] == ["a1", *BOTH, *TAIL, *NEWER]
     assert pair.state["records"][SECONDARY] == ["a1", *BOTH, *NEWER, *TAIL]
@@ -95,8 +95,8 @@ def assert_home(pair: Pair) -> None:
 def discarding() -> Case:
     """A failback that discards the records that only the recovered cluster has."""
 
-    def begun() -> Returned:
-        pair = returned()
+    def begun() -> RecoveredCluster:
+        pair = recovered_pair()
         pair.discards = True
         return pair
 
@@ -127,7 +127,7 @@ def test_the_end_is_the_same_wherever_the_process_ends(prepare: Change) -> None:
 
 def test_permanent_changes_stay_after_a_rollback() -> None:
     ran = run(case(positions_refused))
-    pair, before = ran.pair, returned()
+    pair, before = ran.pair, recovered_pair()
     assert (ran.outcome.over, before.endpoints[0].cluster) == (True, SECONDARY)
     closed = [rule for rule in pair.sites[PRIMARY].rules.rules if rule.permission == "DENY"]
     assert {rule.operation for rule in closed} == {"WRITE"}
@@ -145,16 +145,16 @@ def test_a_lifted_fence_is_set_again() -> None:
     """The fences of the surviving cluster and of the recovered one."""
 
     def both_fall(pair: Pair) -> None:
-        fence_falls(pair, SECONDARY)
-        if not pair.sang(PRIMARY):
-            fence_falls(pair, PRIMARY)
+        lift_fence(pair, SECONDARY)
+        if not pair.has_probe_record(PRIMARY):
+            lift_fence(pair, PRIMARY)
 
     given = replace(case(nothing_wrong), meanwhile=both_fall)
     begun_anew = 0
     for number in ends(given)[::3]:
         ran = run(given, number)
         assert ran.outcome.status is Status.DONE, number
-        assert_home(ran.pair)
+        assert_on_primary(ran.pair)
         assert not ran.ledger.told(What.OUTSTANDING)
         begun_anew += bool(ran.ledger.told(What.STALE))
     assert begun_anew > 15
@@ -164,8 +164,8 @@ def test_a_lifted_fence_is_set_again() -> None:
 def test_a_source_fenced_by_an_earlier_run_is_fenced_again_and_released_at_the_end() -> None:
     """The process may end after the ACLs that enable writes and before the probe record."""
 
-    def closed() -> Returned:
-        pair = returned()
+    def closed() -> RecoveredCluster:
+        pair = recovered_pair()
         rules = denials(["User:app"], [Topics(t) for t in TOPICS], [Denied.WRITE])
         pair.sites[PRIMARY].rules.rules |= {*rules, *(sign(rule, PLAN.link) for rule in rules)}
         pair.sites[PRIMARY].rules.spread()
@@ -175,7 +175,7 @@ def test_a_source_fenced_by_an_earlier_run_is_fenced_again_and_released_at_the_e
     for number in ends(given):
         ran = run(given, number)
         assert ran.outcome.status is Status.DONE, number
-        assert_home(ran.pair)
+        assert_on_primary(ran.pair)
 
 
 def test_discards_of_a_plan_are_named() -> None:

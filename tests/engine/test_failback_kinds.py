@@ -17,8 +17,8 @@ from tests.engine.connect_workers import Connector
 from tests.engine.crashing import Case, assert_looked_at, assert_the_same, ends, run
 from tests.engine.failovers import SEEN
 from tests.engine.memory_clusters import TOPICS, record
-from tests.engine.pair import BACK, ORDERS, PRIMARY, SECONDARY, Deed, Pair
-from tests.engine.recovered_cluster import BOTH, NEWER, TAIL, Returned, returned
+from tests.engine.pair import BACK, ORDERS, PRIMARY, SECONDARY, Pair, PersonAction
+from tests.engine.recovered_cluster import BOTH, NEWER, TAIL, RecoveredCluster, recovered_pair
 
 REPLICATOR = "confluent-replicator"
 
@@ -43,10 +43,10 @@ class Kind:
         old = replace(SEEN, replicator=self.name, connectors=connectors)
         return failback(replace(reverse_inputs(old, (BACK,) if self.known else ()), policy="copy"))
 
-    def pair(self) -> Returned:
+    def pair(self) -> RecoveredCluster:
         """Create the clusters, with people who do what they are asked to."""
-        pair = returned()
-        pair.deeds = deeds(pair, cuts=self.name == OFFSET_PRESERVING)
+        pair = recovered_pair()
+        pair.manual_actions = manual_actions(pair, cuts=self.name == OFFSET_PRESERVING)
         return pair
 
 
@@ -59,22 +59,22 @@ KINDS = (
 )
 
 
-def deeds(pair: Returned, *, cuts: bool) -> dict[str, Deed]:
+def manual_actions(pair: RecoveredCluster, *, cuts: bool) -> dict[str, PersonAction]:
     """Register the manual steps: reverse from the boundary, then forward from the end."""
 
     def wants(name: str, state: str) -> Callable[[], bool]:
         return lambda: pair.workers.connectors[name].wanted == state
 
-    def stop(name: str) -> Deed:
+    def stop(name: str) -> PersonAction:
         def do() -> None:
             found = pair.workers.connectors[name]
             found.state = found.wanted = STOPPED
 
-        return Deed(do, wants(name, STOPPED))
+        return PersonAction(do, wants(name, STOPPED))
 
     def bring_home() -> None:
         back = pair.workers.connectors[BACK]
-        begin = told_places(pair, "start-reverse-replication")
+        begin = requested_offsets(pair, "start-reverse-replication")
         if cuts:
             for place, at in begin.items():
                 pair.home.logs[place] = pair.home.logs[place][:at]
@@ -85,22 +85,22 @@ def deeds(pair: Returned, *, cuts: bool) -> dict[str, Deed]:
 
     def again() -> None:
         old = pair.workers.connectors["mm2"]
-        begin = told_places(pair, "restart-forward-replication")
+        begin = requested_offsets(pair, "restart-forward-replication")
         assert {place.topic for place in begin} == set(TOPICS)
         old.kept = {place: at - 1 for place, at in begin.items()}
         old.wanted = RUNNING
 
     return {
         "stop-forward-replication": stop("mm2"),
-        "start-reverse-replication": Deed(
+        "start-reverse-replication": PersonAction(
             bring_home, lambda: bool(pair.workers.connectors[BACK].kept)
         ),
         "stop-replication": stop(BACK),
-        "restart-forward-replication": Deed(again, wants("mm2", RUNNING)),
+        "restart-forward-replication": PersonAction(again, wants("mm2", RUNNING)),
     }
 
 
-def told_places(pair: Pair, question: str) -> dict[TopicPartition, int]:
+def requested_offsets(pair: Pair, question: str) -> dict[TopicPartition, int]:
     """Return the start offsets in the question; the file has the same if it exists.
 
     A process that ended before writing the file has recorded them in the journal.
@@ -140,7 +140,7 @@ def test_a_whole_run(kind: Kind) -> None:
     ran = run(case(kind))
     assert ran.outcome.status is Status.DONE, ran.ledger.entries[-1]
     assert_looked_at(ran.pair)
-    assert_home(ran.pair, kind)
+    assert_on_primary(ran.pair, kind)
     assert not ran.ledger.told(What.OUTSTANDING)
     assert {
         "start-offsets-start-reverse-replication.csv",
@@ -148,7 +148,7 @@ def test_a_whole_run(kind: Kind) -> None:
     } <= ran.pair.kept.keys()
 
 
-def assert_home(pair: Pair, kind: Kind) -> None:
+def assert_on_primary(pair: Pair, kind: Kind) -> None:
     assert pair.state["records"] == {
         PRIMARY: list(kind.home),
         SECONDARY: ["a1", *BOTH, *NEWER, *TAIL],
@@ -179,11 +179,11 @@ def test_a_replicator_that_starts_at_the_beginning_needs_a_confirmation_before_c
         back.kept = {}
         start(back)
 
-    pair.deeds["start-reverse-replication"] = Deed(
+    pair.manual_actions["start-reverse-replication"] = PersonAction(
         everything, lambda: back.wanted == RUNNING or bool(back.kept)
     )
-    stopped = Deed(lambda: setattr(back, "wanted", STOPPED), lambda: back.wanted == STOPPED)
-    pair.deeds["start-reverse-replication.undo"] = stopped
+    stopped = PersonAction(lambda: setattr(back, "wanted", STOPPED), lambda: back.wanted == STOPPED)
+    pair.manual_actions["start-reverse-replication.undo"] = stopped
     ran = run(Case(kind.plan, lambda: pair))
     assert ran.outcome.status is Status.STOPPED
     assert "restart-forward-replication" not in pair.asked
@@ -207,7 +207,9 @@ def test_forward_replication_that_starts_at_the_beginning_is_not_done(kind: Kind
         old.kept = {}
         old.wanted = RUNNING
 
-    pair.deeds["restart-forward-replication"] = Deed(everything, lambda: old.wanted == RUNNING)
+    pair.manual_actions["restart-forward-replication"] = PersonAction(
+        everything, lambda: old.wanted == RUNNING
+    )
     ran = run(Case(kind.plan, lambda: pair))
     assert ran.outcome.status is Status.STOPPED
     assert ran.outcome.step == "restart-forward-replication", ran.outcome

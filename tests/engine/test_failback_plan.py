@@ -18,7 +18,7 @@ from drctl.plans.failback import failback, is_failback, is_rebuild, rebuild, rev
 from drctl.plans.inputs import FailbackInputs, FenceMethod, PlanInputs
 from drctl.steps.registry import FAILBACK, KINDS
 from tests.depth import some
-from tests.engine.toggles import Crash, Deaf, Glance, Hurried, Notes, Switch, World
+from tests.engine.toggles import Crash, FastClock, Glance, MemoryJournal, NoWatcher, Switch, World
 
 WHO = {"user": "ada", "host": "laptop"}
 Prepare = Callable[[World], None]
@@ -284,14 +284,14 @@ def _kind(name: str, traits: Trait) -> Kind:
 PLAN = failback(failback_inputs())
 
 
-def execution(world: World, notes: Notes) -> Execution:
+def execution(world: World, notes: MemoryJournal) -> Execution:
     look, writer = cast(LinkReader, world), cast(LinkWriter, world)
-    return Execution(kinds(), look, writer, notes, Hurried(), Deaf())
+    return Execution(kinds(), look, writer, notes, FastClock(), NoWatcher())
 
 
 def run(world: World, numbers: tuple[int, ...]) -> Outcome:
     """Start a run, and resume it after each crash."""
-    notes = Notes(world)
+    notes = MemoryJournal(world)
     for number in (*numbers, None):
         world.fall = countdown(number)
         try:
@@ -328,7 +328,7 @@ def points(prepare: Prepare) -> int:
         seen[0] += 1
 
     world.fall = count
-    execution(world, Notes(world)).start(PLAN, WHO)
+    execution(world, MemoryJournal(world)).start(PLAN, WHO)
     return seen[0]
 
 

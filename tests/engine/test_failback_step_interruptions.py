@@ -20,7 +20,7 @@ from drctl.steps.registry import KINDS
 from tests.depth import some
 from tests.engine.test_failback_plan import failback_inputs
 from tests.engine.test_failback_steps import Around, Site
-from tests.engine.toggles import Crash, Deaf, Hurried, Notes, World
+from tests.engine.toggles import Crash, FastClock, MemoryJournal, NoWatcher, World
 
 WHO = {"user": "ada", "host": "laptop"}
 PLACE = TopicPartition("orders", 0)
@@ -40,7 +40,7 @@ def plan() -> Plan:
 
 
 @dataclass
-class Returned(Around):
+class RecoveredCluster(Around):
     """A recovered cluster with unreplicated records, and a surviving cluster with new ones.
 
     Attributes:
@@ -102,13 +102,13 @@ class Returned(Around):
         self._effect("alter_offsets", lambda: Around.alter_offsets(self, name, offsets))
 
     def resume(self, name: str) -> None:
-        def goes_on() -> None:
+        def keeps_running() -> None:
             Around.resume(self, name)
-            self._bring()
+            self._replicate()
 
-        self._effect("resume", goes_on)
+        self._effect("resume", keeps_running)
 
-    def _bring(self) -> None:
+    def _replicate(self) -> None:
         """Let the running connector replicate from its offset, without reconciled records."""
         log = self.sites["secondary"].records
         for number in range(self.kept.get(PLACE, -1) + 1, len(log)):
@@ -139,13 +139,13 @@ def records(*keys: str) -> tuple[Record, ...]:
     return tuple(Record(0, n, 1, key.encode(), b"") for n, key in enumerate(keys))
 
 
-def run(world: Returned, numbers: tuple[int, ...]) -> Outcome:
+def run(world: RecoveredCluster, numbers: tuple[int, ...]) -> Outcome:
     """Start a run, resume it after each crash, and once more after a missing response."""
-    notes = Notes(cast(World, world))
+    notes = MemoryJournal(cast(World, world))
     for number in (*numbers, None, None):
         world.fall = countdown(number)
         look, writer = cast(LinkReader, world), cast(LinkWriter, world)
-        engine = Execution(KINDS, look, writer, notes, Hurried(), Deaf())
+        engine = Execution(KINDS, look, writer, notes, FastClock(), NoWatcher())
         try:
             if not notes.entries:
                 outcome = engine.start(plan(), WHO)[1]
@@ -181,15 +181,15 @@ def points() -> int:
     def count(point: str) -> None:
         seen[0] += 1
 
-    world = Returned()
+    world = RecoveredCluster()
     world.fall = count
-    notes = Notes(cast(World, world))
+    notes = MemoryJournal(cast(World, world))
     look, writer = cast(LinkReader, world), cast(LinkWriter, world)
-    Execution(KINDS, look, writer, notes, Hurried(), Deaf()).start(plan(), WHO)
+    Execution(KINDS, look, writer, notes, FastClock(), NoWatcher()).start(plan(), WHO)
     return seen[0]
 
 
-def assert_home(world: Returned) -> None:
+def assert_on_primary(world: RecoveredCluster) -> None:
     """Assert that each unreplicated and each new record was copied once, in order."""
     assert world.keys("secondary") == [*HOME[:BOUNDARY], *NEW, *TAIL]
     assert world.keys("primary") == [*HOME, *NEW]
@@ -198,9 +198,9 @@ def assert_home(world: Returned) -> None:
 
 
 def test_an_uninterrupted_run_copies_everything_once() -> None:
-    world = Returned()
+    world = RecoveredCluster()
     assert run(world, ()).status is Status.DONE
-    assert_home(world)
+    assert_on_primary(world)
     assert points() > 40
 
 
@@ -210,9 +210,9 @@ SILENT = ("", "reconcile", "configure", "alter_offsets", "resume")
 @pytest.mark.parametrize("silent", SILENT)
 def test_wherever_the_process_ends_everything_is_copied_once(silent: str) -> None:
     for number in some(range(points())):
-        world = Returned(silent={silent} - {""})
+        world = RecoveredCluster(silent={silent} - {""})
         assert run(world, (number,)).status is Status.DONE, number
-        assert_home(world)
+        assert_on_primary(world)
         assert len(world.applied) == len(set(world.applied)), (number, world.applied)
 
 
@@ -221,6 +221,6 @@ def test_after_two_crashes_everything_is_copied_once() -> None:
     total = points()
     for first in range(total):
         for second in range(0, total, 3):
-            world = Returned()
+            world = RecoveredCluster()
             assert run(world, (first, second)).status is Status.DONE, (first, second)
-            assert_home(world)
+            assert_on_primary(world)

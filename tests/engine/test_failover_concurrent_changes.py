@@ -29,15 +29,15 @@ from tests.engine.crashing import (
     points,
     run,
 )
-from tests.engine.failovers import case, fence_falls, fence_of, named, plan
+from tests.engine.failovers import case, fence_of, lift_fence, named, plan
 from tests.engine.pair import PRIMARY, SECONDARY, Pair
-from tests.engine.toggles import Crash, Hurried, World
+from tests.engine.toggles import Crash, FastClock, World
 
 BEHIND = [step.id for step in plan(Mode.PLANNED).steps][3:]
 
 
 def test_a_lifted_fence_is_set_again_and_all_later_steps_are_repeated() -> None:
-    given, begun_anew = replace(case(Mode.PLANNED), meanwhile=fence_falls), 0
+    given, begun_anew = replace(case(Mode.PLANNED), meanwhile=lift_fence), 0
     whole = run(given)
     wanted = {**whole.pair.state, "rules": fence_of(whole.pair)}
     for number in some(ends(given)[:-1], 2):
@@ -56,12 +56,12 @@ def test_a_lifted_fence_is_set_again_and_all_later_steps_are_repeated() -> None:
 
 def written_meanwhile(pair: Pair) -> None:
     """The fence is lifted, and a client that has not moved writes before the run resumes."""
-    fence_falls(pair)
+    lift_fence(pair)
     pair.to_write = ["behind the fence"] if pair.endpoints[0].cluster == PRIMARY else []
     pair.tick()
 
 
-def copied_by_hand(pair: Pair) -> None:
+def caught_up_by_a_person(pair: Pair) -> None:
     """A person lets replication catch up."""
     pair.workers.connectors["mm2"].wanted = "RUNNING"
     pair.settle()
@@ -69,7 +69,7 @@ def copied_by_hand(pair: Pair) -> None:
 
 def test_a_record_written_without_the_fence_is_not_lost_silently() -> None:
     """Once replication is stopped, the run rolls back; later, an outstanding action is reported."""
-    given = replace(case(Mode.PLANNED), meanwhile=written_meanwhile, remedy=copied_by_hand)
+    given = replace(case(Mode.PLANNED), meanwhile=written_meanwhile, remedy=caught_up_by_a_person)
     before, whole, seen = given.pair(), run(given).pair, set()
     for number in ends(given)[:-1]:
         ran = run(given, number)
@@ -95,7 +95,7 @@ def test_no_confirmation_of_the_fence_is_awaited_after_writes_are_enabled() -> N
     """A run resumed without a terminal moves clients; the confirmation is outstanding."""
 
     def nobody_is_there(pair: Pair) -> None:
-        pair.deeds = {}
+        pair.manual_actions = {}
 
     given = replace(case(Mode.PLANNED, FenceMethod.NONE), meanwhile=nobody_is_there)
     (opened,) = (n for n, name in enumerate(points(given)) if name == "before endpoint 1 secondary")
@@ -128,7 +128,7 @@ def test_no_acknowledged_record_is_lost_and_only_one_cluster_accepts_writes(
         assert {key: there[key] for key, _ in pair.written} == {k: 1 for k, _ in pair.written}
 
 
-def comes_back(pair: Pair) -> None:
+def source_recovers(pair: Pair) -> None:
     """The lost source responds again."""
     pair.trace.silent.clear()
     pair.settle()
@@ -136,12 +136,12 @@ def comes_back(pair: Pair) -> None:
 
 def test_a_recovered_source_prevents_enabling_writes() -> None:
     """After the journal announces that writes are enabled nothing is rolled back or enabled."""
-    given = replace(case(Mode.UNPLANNED), meanwhile=comes_back, remedy=lambda pair: None)
+    given = replace(case(Mode.UNPLANNED), meanwhile=source_recovers, remedy=lambda pair: None)
     seen = set()
     for number in ends(given):
         ran = run(given, number)
         done = ran.outcome.status is Status.DONE
-        assert ran.pair.sang(SECONDARY) is done, number
+        assert ran.pair.has_probe_record(SECONDARY) is done, number
         assert ran.pair.state["endpoints"] == [SECONDARY if done else PRIMARY] * 2
         if ran.outcome.status is Status.REFUSED:
             assert ran.pair.state["connectors"]["mm2"][0] == "RUNNING"
@@ -153,7 +153,10 @@ def test_a_recovered_source_is_abandoned_by_an_override() -> None:
     """The blocker is overridden with a reason; then the run completes wherever it had ended."""
     given_up = {ALIVE: "it comes and goes"}
     given = replace(
-        case(Mode.UNPLANNED), meanwhile=comes_back, remedy=lambda pair: None, overrides=given_up
+        case(Mode.UNPLANNED),
+        meanwhile=source_recovers,
+        remedy=lambda pair: None,
+        overrides=given_up,
     )
     passed = 0
     for number in ends(given):
@@ -205,7 +208,7 @@ def test_an_abandoned_run_names_its_changes() -> None:
             for effect in state.effects
             if Trait.CHANGES in KINDS[given.plan.step(effect.step).kind].traits
         }
-        outcome = abandon(state, "the primary was scrapped", WHO, ledger, KINDS, Hurried())
+        outcome = abandon(state, "the primary was scrapped", WHO, ledger, KINDS, FastClock())
         assert outcome.exit_code is ExitCode.FOUND
         assert pair.state == before, "nothing is put back"
         read = read_run(ledger.entries)

@@ -49,8 +49,8 @@ from tests.engine.pair import (
     ORDERS,
     PRIMARY,
     SECONDARY,
-    Deed,
     Pair,
+    PersonAction,
     linked,
 )
 
@@ -114,9 +114,9 @@ def test_rolled_back_effects_are_as_before(
     assert ran.outcome.status is Status.REFUSED
     for part in before.state.keys() - UNDONE:
         assert ran.pair.state[part] == before.state[part], part
-    assert [site.walled for site in ran.pair.sites.values()] == [False, False]
+    assert [site.fenced_outside for site in ran.pair.sites.values()] == [False, False]
     assert OF_A_PERSON in ran.pair.sites[PRIMARY].rules.rules
-    assert not ran.pair.sang(SECONDARY)
+    assert not ran.pair.has_probe_record(SECONDARY)
 
 
 def test_a_failed_precheck_changes_nothing() -> None:
@@ -140,14 +140,14 @@ def test_a_missing_answer_leaves_nothing_half_done(what: str, arrives: bool) -> 
     method = FenceMethod.COMMAND if what == "commands" else FenceMethod.ACL
 
     def unanswered(pair: Pair) -> None:
-        (pair.trace.mute if arrives else pair.trace.lost).add(what)
+        (pair.trace.lost_responses if arrives else pair.trace.lost).add(what)
 
     clean, given = run(case(Mode.PLANNED, method)), case(Mode.PLANNED, method, unanswered)
     before = given.pair()
     before.settle()
     for number in (None, *some(ends(given)[::5], 2)):
         ran = run(given, *(() if number is None else (number,)))
-        assert not ran.pair.trace.mute | ran.pair.trace.lost, "nothing was asked of it"
+        assert not ran.pair.trace.lost_responses | ran.pair.trace.lost, "nothing was asked of it"
         wanted = clean.pair if ran.outcome.status is Status.DONE else before
         for part in before.state.keys() - UNDONE - {"rules"}:
             assert ran.pair.state[part] == wanted.state[part], (number, part)
@@ -213,8 +213,8 @@ def people_know(pair: Pair) -> None:
     """Only a person can observe the fence; the person changes nothing."""
     site, pair.blind = pair.sites[PRIMARY], True
     seen = {"fence-producers": True, "fence-producers.undo": False}
-    pair.deeds = {
-        name: Deed(lambda: None, lambda is_so=is_so: site.walled is is_so)
+    pair.manual_actions = {
+        name: PersonAction(lambda: None, lambda is_so=is_so: site.fenced_outside is is_so)
         for name, is_so in seen.items()
     }
 

@@ -20,7 +20,7 @@ from drctl.steps.fence_probe import ProbeAcls, ProbeFacts, RemoveProbeAcls
 from drctl.steps.registry import PROBE
 from tests.engine.test_interruptions import Countdown
 from tests.engine.test_shared_fences import APP, RULE, Cluster
-from tests.engine.toggles import Crash, Deaf, Hurried, Notes, World
+from tests.engine.toggles import Crash, FastClock, MemoryJournal, NoWatcher, World
 from tests.links import link
 
 WATCHED_S = 60.0
@@ -36,7 +36,7 @@ class Watched(Cluster):
         happens: each time somebody reads the rules, given the seconds so far.
     """
 
-    clock: Hurried = field(default_factory=Hurried)
+    clock: FastClock = field(default_factory=FastClock)
     world: World = field(default_factory=World)
     happens: Callable[["Watched"], None] = lambda _: None
     names: tuple[str, ...] = ("orders",)
@@ -68,11 +68,11 @@ class Watched(Cluster):
         self.world.fall("after restore")
         return found
 
-    def begun(self, notes: Notes) -> Execution:
+    def begun(self, notes: MemoryJournal) -> Execution:
         kinds = {k.name: Kind(k) for k in (ProbeAcls(self.clock.monotonic), RemoveProbeAcls())}
         reader = cast(LinkReader, _Reading(self))
         writer = cast(LinkWriter, self)
-        return Execution(kinds, reader, writer, notes, self.clock, Deaf())
+        return Execution(kinds, reader, writer, notes, self.clock, NoWatcher())
 
 
 @dataclass
@@ -90,7 +90,7 @@ class _Reading:
 
 def run(cluster: Watched, crashes: tuple[int, ...] = ()) -> tuple[Outcome, ProbeFacts | None]:
     """Begin, and resume after each crash."""
-    notes = Notes(cluster.world)
+    notes = MemoryJournal(cluster.world)
     for number in (*crashes, None):
         cluster.world.fall = (lambda point: None) if number is None else Countdown(number)
         try:
@@ -113,7 +113,7 @@ def deleted_at(second: float, *, signs_only: bool = False) -> Callable[[Watched]
             foreign = {r for r in cluster.rules if r.name == PROBE_TOPIC}
             cluster.rules -= {r for r in foreign if r.principal != APP or not signs_only}
 
-    began = Hurried().seconds
+    began = FastClock().seconds
     return delete
 
 
@@ -166,11 +166,11 @@ def test_a_user_who_may_not_change_acls_learns_it_before_the_time_is_over() -> N
 
 def test_a_source_that_does_not_answer_for_long_is_probed_again_by_resume() -> None:
     def dies(cluster: Watched) -> None:
-        if cluster.clock.seconds >= Hurried().seconds + 20:
+        if cluster.clock.seconds >= FastClock().seconds + 20:
             raise Unreachable("cluster primary did not answer")
 
     cluster = Watched({RULE}, happens=dies)
-    notes = Notes(cluster.world)
+    notes = MemoryJournal(cluster.world)
     state, outcome = cluster.begun(notes).start(PLAN, WHO)
     assert outcome.status is Status.UNKNOWN
     assert len(cluster.rules) == 3
@@ -184,7 +184,7 @@ def test_a_source_that_does_not_answer_for_long_is_probed_again_by_resume() -> N
 def test_a_probe_that_crashed_anywhere_is_resumed_and_leaves_no_rule() -> None:
     counted = Countdown(10**9)
     cluster = Watched({RULE})
-    notes = Notes(cluster.world)
+    notes = MemoryJournal(cluster.world)
     cluster.world.fall = counted
     cluster.begun(notes).start(PLAN, WHO)
     points = 10**9 - counted.left

@@ -11,8 +11,8 @@ from drctl.steps.stop_replication import RUNNING, STOPPED
 from tests.engine.crashing import Case, Change, Ran, run
 from tests.engine.failovers import named
 from tests.engine.pair import BACK, PRIMARY, SECONDARY, Pair
-from tests.engine.recovered_cluster import BOTH, TAIL, returned
-from tests.engine.test_failback_interruptions import PLAN, assert_home
+from tests.engine.recovered_cluster import BOTH, TAIL, recovered_pair
+from tests.engine.test_failback_interruptions import PLAN, assert_on_primary
 
 LAST_COPY = (f"records of {SECONDARY}", TAIL[-1])
 BEGINS = ("Connect", f"{BACK} {RUNNING}")
@@ -42,7 +42,7 @@ class Behind:
         pair.trace.change = watched  # type: ignore[method-assign]
 
 
-def goes_on(pair: Pair) -> None:
+def keeps_running(pair: Pair) -> None:
     """Forward replication is resumed and keeps running."""
     pair.workers.connectors["mm2"].wanted = RUNNING
 
@@ -57,14 +57,14 @@ def goes_on_for_a_moment(pair: Pair) -> None:
 
 def going(change: Change) -> Ran:
     """Run the first attempt and all following ones on a recovered cluster."""
-    return run(Case(PLAN, returned, change))
+    return run(Case(PLAN, recovered_pair, change))
 
 
 def words_of(ran: Ran) -> str:
     return f"{ran.outcome.message} {' '.join(ran.outcome.items)}"
 
 
-@pytest.mark.parametrize("deed", [goes_on, goes_on_for_a_moment], ids=named)
+@pytest.mark.parametrize("deed", [keeps_running, goes_on_for_a_moment], ids=named)
 @pytest.mark.parametrize("point", [LAST_COPY, FILTERED], ids=lambda point: point[0].split()[0])
 def test_nothing_is_copied_back_once_forward_replication_resumed(
     point: tuple[str, str], deed: Callable[[Pair], None]
@@ -75,12 +75,14 @@ def test_nothing_is_copied_back_once_forward_replication_resumed(
     assert ran.pair.state["records"][PRIMARY] == ["a1", *BOTH, *TAIL]
     assert ran.pair.workers.connectors[BACK].state == STOPPED
     assert ran.pair.state["endpoints"] == [SECONDARY, SECONDARY]
-    why = "mm2 is RUNNING" if deed is goes_on else "mm2 was at offset 3 of orders-0 and is now"
+    why = (
+        "mm2 is RUNNING" if deed is keeps_running else "mm2 was at offset 3 of orders-0 and is now"
+    )
     assert why in words_of(ran)
 
 
 def test_a_rollback_verifies_that_replication_stays_stopped() -> None:
-    ran = going(Behind(LAST_COPY, goes_on))
+    ran = going(Behind(LAST_COPY, keeps_running))
     assert not ran.outcome.over, "somebody still has to stop it"
     assert any(
         each.startswith("stop-forward-replication: mm2 is RUNNING") for each in ran.outcome.items
@@ -92,7 +94,7 @@ def test_a_rolled_back_run_is_over_once_replication_is_stopped_again() -> None:
         old = pair.workers.connectors["mm2"]
         old.wanted = old.state = STOPPED
 
-    ran = run(replace(Case(PLAN, returned, Behind(LAST_COPY, goes_on)), remedy=stops))
+    ran = run(replace(Case(PLAN, recovered_pair, Behind(LAST_COPY, keeps_running)), remedy=stops))
     assert ran.outcome.over
     assert "stop-forward-replication" in " ".join(ran.outcome.items)
 
@@ -118,5 +120,5 @@ def test_records_copied_while_clients_moved_are_outstanding() -> None:
 
 def test_changes_by_the_run_itself_are_not_outstanding() -> None:
     ran = going(lambda pair: None)
-    assert_home(ran.pair)
+    assert_on_primary(ran.pair)
     assert not ran.ledger.told(What.OUTSTANDING)

@@ -11,7 +11,7 @@ from drctl.model.plan import Plan
 from drctl.model.topology import TopicPartition
 from tests.depth import some
 from tests.engine.client_state import SOURCE
-from tests.engine.toggles import Crash, Notes, World, execution, plan
+from tests.engine.toggles import Crash, MemoryJournal, World, execution, plan
 
 WHO = {"user": "ada", "host": "laptop"}
 Prepare = Callable[[World], None]
@@ -34,7 +34,7 @@ class Countdown:
 
 def run_with_crashes(world: World, wanted: Plan, numbers: tuple[int, ...]) -> Outcome:
     """Start a run, and resume it after each crash."""
-    notes = Notes(world)
+    notes = MemoryJournal(world)
     for number in (*numbers, None):
         world.fall = (lambda point: None) if number is None else Countdown(number)
         try:
@@ -49,7 +49,7 @@ def run_with_crashes(world: World, wanted: Plan, numbers: tuple[int, ...]) -> Ou
     raise AssertionError("the last attempt has no crash")
 
 
-def assert_journal_is_true(world: World, notes: Notes) -> None:
+def assert_journal_is_true(world: World, notes: MemoryJournal) -> None:
     """Assert that each change was announced before."""
     announced = {e["step"] for e in notes.entries if e["entry"] == What.INTEND}
     assert {name for name, _ in world.applied} <= announced
@@ -61,7 +61,7 @@ def points(prepare: Prepare) -> int:
     prepare(world)
     counted = Countdown(10**9)
     world.fall = counted
-    execution(world, Notes(world)).start(plan(), WHO)
+    execution(world, MemoryJournal(world)).start(plan(), WHO)
     return 10**9 - counted.left
 
 
@@ -150,7 +150,7 @@ def test_nothing_is_applied_or_rolled_back_again_without_a_read(prepare: Prepare
 
 def test_a_rollback_before_the_crash_is_recognized() -> None:
     world = World(stuck={"offsets"})
-    notes = Notes(world)
+    notes = MemoryJournal(world)
     world.fall = at("after stop False")
     with pytest.raises(Crash):
         execution(world, notes).start(plan(), WHO)
@@ -168,7 +168,7 @@ def test_a_rollback_before_the_crash_is_recognized() -> None:
 
 def test_an_unverifiable_rollback_is_not_repeated() -> None:
     world = World(stuck={"offsets"})
-    notes = Notes(world)
+    notes = MemoryJournal(world)
     world.fall = at("after stop False")
     with pytest.raises(Crash):
         execution(world, notes).start(plan(), WHO)
@@ -196,7 +196,7 @@ def at(wanted: str) -> Callable[[str], None]:
 
 def test_a_lifted_fence_is_set_again_and_the_rest_is_checked_again() -> None:
     world = World()
-    notes = Notes(world)
+    notes = MemoryJournal(world)
     world.refused.add("offsets")
 
     def before_turning_back(point: str) -> None:

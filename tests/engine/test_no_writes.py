@@ -29,9 +29,9 @@ from tests.engine import repairs
 from tests.engine.emptied_cluster import cut, wiped
 from tests.engine.failovers import ABORTING, REVERSED, SEEN, WITH_SOURCES, blocked, by_hand, plan
 from tests.engine.memory_clusters import Trace
-from tests.engine.pair import BACK, PRIMARY, SECONDARY, Deed, Pair, linked
+from tests.engine.pair import BACK, PRIMARY, SECONDARY, Pair, PersonAction, linked
 from tests.engine.processes import FENCE, MIRROR, Process
-from tests.engine.recovered_cluster import returned
+from tests.engine.recovered_cluster import recovered_pair
 from tests.fakes import FakeCluster
 from tests.links import link
 from tests.offsets import test_apply_runs as applied
@@ -102,21 +102,23 @@ def plans() -> Iterator[tuple[Plan, Callable[[], Pair]]]:
         for method in FenceMethod:
             old = replace(seen, fence_method=method, replicator="mirrormaker2", reverse=())
             way = replace(reverse_inputs(old, (BACK,)), policy="copy")
-            yield failback(way), returned
+            yield failback(way), recovered_pair
             both = reverse_inputs(replace(old, origin_header="site"), (BACK,))
-            yield failback(replace(both, policy="copy")), returned
+            yield failback(replace(both, policy="copy")), recovered_pair
             yield rebuild(way, empty=False), cut
             yield rebuild(way, empty=True), wiped
     fence = {"method": "acl", "principals": ["User:app"]}
     yield fence_probe_plan(link(PRIMARY, SECONDARY, fence=fence), "AAA", 0), linked
-    yield failback(reverse_inputs(replace(BY_HAND, origin_header="site"))), returned
+    yield failback(reverse_inputs(replace(BY_HAND, origin_header="site"))), recovered_pair
     steps = tuple(Step(name, name, settings) for name, settings in OF_RUNBOOKS.items())
     yield Plan("runbook", "main", PRIMARY, SECONDARY, steps), linked
 
 
-def obliging(pair: Pair) -> dict[str, Deed]:
+def cooperative_people(pair: Pair) -> dict[str, PersonAction]:
     """People do what drctl can see, and say yes to every other question."""
-    said = {name: Deed(lambda: None, lambda: True) for name in ("by-hand", "stop-replication")}
+    said = {
+        name: PersonAction(lambda: None, lambda: True) for name in ("by-hand", "stop-replication")
+    }
     more = (
         "fence-primary",
         "stop-forward-replication",
@@ -125,13 +127,13 @@ def obliging(pair: Pair) -> dict[str, Deed]:
         "restart-forward-replication",
         "empty-primary",
     )
-    return said | {name: Deed(lambda: None, lambda: True) for name in more} | by_hand(pair)
+    return said | {name: PersonAction(lambda: None, lambda: True) for name in more} | by_hand(pair)
 
 
 Result = TypeVar("Result")
 
 
-class Looker:
+class ReadingKinds:
     """Calls reading methods of kinds while nothing may change, and counts the calls.
 
     Attributes:
@@ -169,7 +171,7 @@ class Walk:
 
     look: LinkReader
     writer: LinkWriter
-    eye: Looker
+    eye: ReadingKinds
     tick: Callable[[], None] = lambda: None
 
     def through(self, given: Plan) -> None:
@@ -201,37 +203,37 @@ def looked() -> Counter[tuple[str, str]]:
     found: Counter[tuple[str, str]] = Counter()
     for given, make in plans():
         pair = make()
-        pair.deeds = obliging(pair)
-        eye, process = Looker(pair.trace), Process(pair)
-        look, writer = cast(LinkReader, process.reader), cast(LinkWriter, process.grip)
+        pair.manual_actions = cooperative_people(pair)
+        eye, process = ReadingKinds(pair.trace), Process(pair)
+        look, writer = cast(LinkReader, process.reader), cast(LinkWriter, process.writer)
         Walk(look, writer, eye, pair.tick).through(given)
         found += eye.looked
     world = repairs.Lagging()
-    eye = Looker(world)
+    eye = ReadingKinds(world)
     Walk(cast(LinkReader, world), cast(LinkWriter, repairs.Doing(world)), eye).through(
         repairs.plan()
     )
     found += eye.looked
     cluster = Cluster(looks=[BEHIND, BEHIND, LED])
-    eye = Looker(cluster)
+    eye = ReadingKinds(cluster)
     Walk(cast(LinkReader, cluster), cast(LinkWriter, cluster), eye).through(
         election_plan(planned(BEHIND), "cluster:main")
     )
     found += eye.looked
     standing = applied.cluster()
-    eye, site = Looker(standing), applied.Site(standing)
+    eye, site = ReadingKinds(standing), applied.Site(standing)
     plan = applied.planned(applied.plan_of(standing, applied.WANTED), applied.WANTED)
     Walk(cast(LinkReader, site), site.writer, eye).through(plan)
     assert standing.effects
     found += eye.looked
     with TemporaryDirectory() as folder, reconciled.sites(Path(folder)) as make_site:
         site_of = make_site(reconciled.world(OrderVerdict.SAFE))
-        eye, (reader, writer) = Looker(site_of), site_of.process()
+        eye, (reader, writer) = ReadingKinds(site_of), site_of.process()
         Walk(cast(LinkReader, reader), cast(LinkWriter, writer), eye).through(site_of.plan())
         assert site_of.world.target.commits
         found += eye.looked
     for given, workers in every("main"):
-        eye = Looker(workers)
+        eye = ReadingKinds(workers)
         Walk(cast(LinkReader, workers), cast(LinkWriter, workers), eye).through(given)
         found += eye.looked
     return found

@@ -11,7 +11,7 @@ from drctl.model.plan import Json
 from drctl.model.topology import Unavailable
 from drctl.steps.groups import BATCH, RESTART, PrepareGroups
 from tests.engine.client_state import ENDS, NEW, OLD, SOURCE, TARGET, Arrivals, empty
-from tests.engine.toggles import Blind, Notes, World, execution, plan
+from tests.engine.toggles import Blind, MemoryJournal, World, execution, plan
 
 KIND = Kind(PrepareGroups())
 READ_IN = Group("busy", OLD, GroupState.STABLE, (Member("c", "h"),))
@@ -125,7 +125,7 @@ def test_group_types_of_a_dead_source_are_not_guessed() -> None:
 
 def test_with_a_dead_source_the_run_continues_with_outstanding_actions() -> None:
     world = World(silent={SOURCE})
-    state, outcome = execution(world, Notes(world)).start(plan(), {})
+    state, outcome = execution(world, MemoryJournal(world)).start(plan(), {})
     assert (outcome.status, outcome.outstanding) == (Status.DONE, True)
     assert list(state.outstanding) == ["prepare-groups", "advance-producer-ids"]
     assert all(told.startswith("restart ") for told in state.outstanding.values())

@@ -17,7 +17,7 @@ from tests.engine import repairs, test_failback_interruptions
 from tests.engine.crashing import WHO, run
 from tests.engine.failovers import REVERSED, case, nothing_wrong, positions_refused
 from tests.engine.repairs import Lagging
-from tests.engine.toggles import Notes
+from tests.engine.toggles import MemoryJournal
 
 CASES = {
     **{f"{mode} {method}": case(mode, method) for mode, method in product(Mode, FenceMethod)},
@@ -59,7 +59,7 @@ def test_the_table_has_the_same_order(name: str) -> None:
 
 def test_a_repair_prints_its_changes() -> None:
     world = Lagging()
-    notes = Notes(world)
+    notes = MemoryJournal(world)
     _, outcome = repairs.execution(world, notes).start(repairs.plan(), WHO)
     assert outcome.status is Status.DONE
     walked = [each["step"] for each in notes.entries if each["entry"] == What.INTEND]

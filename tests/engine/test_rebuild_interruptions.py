@@ -13,19 +13,19 @@ from drctl.plans.failback import rebuild, reverse_inputs
 from drctl.steps.stop_replication import RUNNING, STOPPED
 from tests.engine.connect_workers import CONNECT
 from tests.engine.crashing import Case, Change, assert_looked_at, assert_the_same, ends, run
-from tests.engine.emptied_cluster import ALONE, EVERYTHING, QUESTION, Rebuilt, cut, wiped
-from tests.engine.failovers import SEEN, fence_falls, named
+from tests.engine.emptied_cluster import ALONE, EVERYTHING, QUESTION, RebuiltCluster, cut, wiped
+from tests.engine.failovers import SEEN, lift_fence, named
 from tests.engine.memory_clusters import record
-from tests.engine.pair import BACK, ORDERS, PRIMARY, SECONDARY, Deed, Pair
+from tests.engine.pair import BACK, ORDERS, PRIMARY, SECONDARY, Pair, PersonAction
 
 WAY = replace(reverse_inputs(replace(SEEN, replicator="mirrormaker2"), (BACK,)), policy="copy")
-PLANS: dict[Callable[[], Rebuilt], Plan] = {
+PLANS: dict[Callable[[], RebuiltCluster], Plan] = {
     wiped: rebuild(WAY, empty=True),
     cut: rebuild(WAY, empty=False),
 }
 
 
-def case(prepare: Change, make: Callable[[], Rebuilt]) -> Case:
+def case(prepare: Change, make: Callable[[], RebuiltCluster]) -> Case:
     """A rebuild with a fault that a person repairs later."""
 
     def remedy(pair: Pair) -> None:
@@ -40,7 +40,7 @@ def nothing_wrong(pair: Pair) -> None:
 
 def only_said(pair: Pair) -> None:
     """A person confirms that the cluster is empty, but it is not."""
-    pair.deeds[QUESTION] = Deed(lambda: None, lambda: True)
+    pair.manual_actions[QUESTION] = PersonAction(lambda: None, lambda: True)
 
 
 def positions_refused(pair: Pair) -> None:
@@ -50,7 +50,7 @@ def positions_refused(pair: Pair) -> None:
 
 def connect_unanswered(pair: Pair) -> None:
     """Connect executes the first request and does not respond afterwards."""
-    pair.trace.hushed.add(CONNECT)
+    pair.trace.silent_after_change.add(CONNECT)
 
 
 def offsets_refused(pair: Pair) -> None:
@@ -73,16 +73,16 @@ CASES = [
 
 
 @pytest.mark.parametrize(("prepare", "make"), CASES, ids=named)
-def test_a_whole_run(prepare: Change, make: Callable[[], Rebuilt]) -> None:
+def test_a_whole_run(prepare: Change, make: Callable[[], RebuiltCluster]) -> None:
     ran = run(case(prepare, make))
     assert (ran.first, ran.outcome.status) == WRONG[prepare]
     assert_looked_at(ran.pair)
     if ran.outcome.status is Status.DONE:
-        assert_home(ran.pair, make)
+        assert_on_primary(ran.pair, make)
         assert not ran.ledger.told(What.OUTSTANDING)
 
 
-def assert_home(pair: Pair, make: Callable[[], Rebuilt]) -> None:
+def assert_on_primary(pair: Pair, make: Callable[[], RebuiltCluster]) -> None:
     """Assert that clients moved, replication runs, and both clusters have each record once."""
     there = ["a1", *EVERYTHING, *([ALONE] if make is cut else [])]
     assert pair.state["records"] == {PRIMARY: there, SECONDARY: there}
@@ -99,7 +99,7 @@ def assert_home(pair: Pair, make: Callable[[], Rebuilt]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("prepare", "make"), CASES, ids=named)
 def test_the_end_is_the_same_wherever_the_process_ends(
-    prepare: Change, make: Callable[[], Rebuilt]
+    prepare: Change, make: Callable[[], RebuiltCluster]
 ) -> None:
     given = case(prepare, make)
     assert_the_same(given, ends(given)[:: 1 if prepare is nothing_wrong else 2])
@@ -120,7 +120,7 @@ def test_records_only_on_the_cluster_are_copied_before_it_is_emptied() -> None:
 
 def test_undecided_records_prevent_emptying() -> None:
     def undecided(pair: Pair) -> None:
-        assert isinstance(pair, Rebuilt)
+        assert isinstance(pair, RebuiltCluster)
         pair.undecided = ("1 safe one: say what becomes of it",)
 
     ran = run(case(undecided, cut))
@@ -148,9 +148,9 @@ def test_permanent_changes_stay_after_a_rollback() -> None:
 @pytest.mark.slow
 def test_a_lifted_fence_is_set_again_and_copied_records_are_kept() -> None:
     def both_fall(pair: Pair) -> None:
-        fence_falls(pair, SECONDARY)
-        if not pair.sang(PRIMARY):
-            fence_falls(pair, PRIMARY)
+        lift_fence(pair, SECONDARY)
+        if not pair.has_probe_record(PRIMARY):
+            lift_fence(pair, PRIMARY)
 
     for make in PLANS:
         given = replace(case(nothing_wrong, make), meanwhile=both_fall)
@@ -158,7 +158,7 @@ def test_a_lifted_fence_is_set_again_and_copied_records_are_kept() -> None:
         for number in ends(given)[::3]:
             ran = run(given, number)
             assert ran.outcome.status is Status.DONE, (number, ran.ledger.entries[-1])
-            assert_home(ran.pair, make)
+            assert_on_primary(ran.pair, make)
             assert not ran.ledger.told(What.OUTSTANDING)
             begun_anew += bool(ran.ledger.told(What.STALE))
         assert begun_anew > 15
@@ -168,9 +168,9 @@ def test_records_written_without_the_fence_are_not_kept() -> None:
     """The surviving cluster has them first, so the rebuilt cluster has to be emptied again."""
 
     def somebody_writes(pair: Pair) -> None:
-        assert isinstance(pair, Rebuilt)
-        if pair.home.logs.get(ORDERS) and not pair.sang(PRIMARY):
-            fence_falls(pair, PRIMARY)
+        assert isinstance(pair, RebuiltCluster)
+        if pair.home.logs.get(ORDERS) and not pair.has_probe_record(PRIMARY):
+            lift_fence(pair, PRIMARY)
             if ALONE not in pair.home.all_keys():
                 pair.home.append(ORDERS, record(ALONE))
 

@@ -12,17 +12,24 @@ from drctl.model.plan import Plan
 from drctl.plans.failback import rebuild, reverse_inputs
 from drctl.steps.stop_replication import RUNNING, STOPPED
 from tests.engine.crashing import Case, assert_looked_at, ends, run
-from tests.engine.emptied_cluster import ALONE, QUESTION, Rebuilt, cut, wiped
+from tests.engine.emptied_cluster import ALONE, QUESTION, RebuiltCluster, cut, wiped
 from tests.engine.failovers import SEEN
-from tests.engine.pair import BACK, ORDERS, PRIMARY, SECONDARY, Deed
-from tests.engine.test_failback_kinds import KINDS, Kind, deeds, start, told, told_places
-from tests.engine.test_rebuild_interruptions import assert_home
+from tests.engine.pair import BACK, ORDERS, PRIMARY, SECONDARY, PersonAction
+from tests.engine.test_failback_kinds import (
+    KINDS,
+    Kind,
+    manual_actions,
+    requested_offsets,
+    start,
+    told,
+)
+from tests.engine.test_rebuild_interruptions import assert_on_primary
 
 MADE = (wiped, cut)
 CASES = [(kind, make) for kind in KINDS for make in MADE]
 
 
-def plan(kind: Kind, make: Callable[[], Rebuilt]) -> Plan:
+def plan(kind: Kind, make: Callable[[], RebuiltCluster]) -> Plan:
     """Create the plan of the rebuild."""
     connectors = ("mm2",) if kind.known else ()
     old = replace(SEEN, replicator=kind.name, connectors=connectors)
@@ -30,7 +37,7 @@ def plan(kind: Kind, make: Callable[[], Rebuilt]) -> Plan:
     return rebuild(way, empty=make is wiped)
 
 
-def followed(make: Callable[[], Rebuilt], *, begins: int = 0) -> Rebuilt:
+def followed(make: Callable[[], RebuiltCluster], *, begins: int = 0) -> RebuiltCluster:
     """Create clusters with people who do what they are asked to.
 
     Args:
@@ -40,7 +47,7 @@ def followed(make: Callable[[], Rebuilt], *, begins: int = 0) -> Rebuilt:
     back, done = pair.workers.connectors[BACK], []
 
     def bring_home() -> None:
-        begin = told_places(pair, "start-reverse-replication")
+        begin = requested_offsets(pair, "start-reverse-replication")
         assert set(begin.values()) == {0}
         # What left drctl's copies out on an earlier way home would leave them out now.
         back.config = without_own_filter(back.config)
@@ -48,23 +55,23 @@ def followed(make: Callable[[], Rebuilt], *, begins: int = 0) -> Rebuilt:
         start(back)
         done.append(True)
 
-    pair.deeds |= deeds(pair, cuts=False)
+    pair.manual_actions |= manual_actions(pair, cuts=False)
 
     def filled() -> bool:
         return bool(done and pair.home.logs.get(ORDERS))
 
-    def wants(state: str) -> Deed:
-        return Deed(lambda: setattr(back, "wanted", state), lambda: back.wanted == state)
+    def wants(state: str) -> PersonAction:
+        return PersonAction(lambda: setattr(back, "wanted", state), lambda: back.wanted == state)
 
-    pair.deeds["start-reverse-replication"] = Deed(bring_home, filled)
-    pair.deeds |= {
+    pair.manual_actions["start-reverse-replication"] = PersonAction(bring_home, filled)
+    pair.manual_actions |= {
         "start-reverse-replication.undo": wants(STOPPED),
         "stop-replication.undo": wants(RUNNING),
     }
     return pair
 
 
-def case(kind: Kind, make: Callable[[], Rebuilt]) -> Case:
+def case(kind: Kind, make: Callable[[], RebuiltCluster]) -> Case:
     return Case(plan(kind, make), lambda: followed(make))
 
 
@@ -73,18 +80,18 @@ def named(value: object) -> str:
 
 
 @pytest.mark.parametrize(("kind", "make"), CASES, ids=named)
-def test_a_whole_run(kind: Kind, make: Callable[[], Rebuilt]) -> None:
+def test_a_whole_run(kind: Kind, make: Callable[[], RebuiltCluster]) -> None:
     ran = run(case(kind, make))
     assert ran.outcome.status is Status.DONE, ran.ledger.entries[-1]
     assert_looked_at(ran.pair)
-    assert_home(ran.pair, make)
+    assert_on_primary(ran.pair, make)
     assert not ran.ledger.told(What.OUTSTANDING)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "make"), CASES, ids=named)
 def test_it_fails_back_or_rolls_back_wherever_the_process_ends(
-    kind: Kind, make: Callable[[], Rebuilt]
+    kind: Kind, make: Callable[[], RebuiltCluster]
 ) -> None:
     """A source whose fence was partly lifted is treated as written to: it is emptied again.
 

@@ -19,10 +19,10 @@ from drctl.steps.rebuild import wrong_partition_counts
 from drctl.steps.registry import KINDS
 from drctl.steps.stop_replication import RUNNING
 from tests.engine.connect_workers import Connector
-from tests.engine.emptied_cluster import QUESTION, Rebuilt, cut, wiped
+from tests.engine.emptied_cluster import QUESTION, RebuiltCluster, cut, wiped
 from tests.engine.memory_clusters import COPY, Logs, record
-from tests.engine.pair import AUDIT, BACK, ORDERS, PRIMARY, SECONDARY, Deed
-from tests.engine.processes import Process, Sight
+from tests.engine.pair import AUDIT, BACK, ORDERS, PRIMARY, SECONDARY, PersonAction
+from tests.engine.processes import MemoryReader, Process
 
 Records = Mapping[TopicPartition, tuple[Record, ...]]
 ENDS = {"source": SECONDARY, "target": PRIMARY}
@@ -32,33 +32,33 @@ ASKING = {**QUIETLY, "question": QUESTION, "text": "empty it"}
 STARTS = {**ENDS, "connectors": [BACK], "seeded_by": "set-start-offsets-earliest"}
 
 
-def unfiltered(pair: Rebuilt) -> Rebuilt:
+def unfiltered(pair: RebuiltCluster) -> RebuiltCluster:
     """The connector of the rebuild also replicates records that drctl reconciled."""
     back = pair.workers.connectors[BACK]
     back.config = without_own_filter(back.config)
     return pair
 
 
-def look(pair: Rebuilt) -> LinkReader:
+def look(pair: RebuiltCluster) -> LinkReader:
     return cast(LinkReader, Process(pair).reader)
 
 
-def check(name: str, settings: Json, pair: Rebuilt, **facts: Json) -> Json:
+def check(name: str, settings: Json, pair: RebuiltCluster, **facts: Json) -> Json:
     known = {key.replace("_", "-"): value for key, value in facts.items()}
     return KINDS[name].check(settings, known, look(pair))
 
 
-def verify(name: str, intent: Json, pair: Rebuilt) -> Readback:
+def verify(name: str, intent: Json, pair: RebuiltCluster) -> Readback:
     return KINDS[name].verify(intent, look(pair))
 
 
-def apply(name: str, intent: Json, pair: Rebuilt) -> None:
-    KINDS[name].apply(intent, cast(LinkWriter, Process(pair).grip))
+def apply(name: str, intent: Json, pair: RebuiltCluster) -> None:
+    KINDS[name].apply(intent, cast(LinkWriter, Process(pair).writer))
 
 
 def test_an_empty_cluster_needs_no_confirmation() -> None:
     pair = wiped()
-    pair.deeds.clear()
+    pair.manual_actions.clear()
     intent = check("empty-recovered", QUIETLY, pair)
     assert verify("empty-recovered", intent, pair).state is State.DONE
     pair.home.append(ORDERS, record("o1"))
@@ -75,7 +75,7 @@ def test_records_written_after_the_plan_refuse_it() -> None:
 def test_old_records_count_as_deleted_whatever_was_copied_since() -> None:
     pair = cut()
     intent = check("empty-recovered", ASKING, pair)
-    pair.deeds[QUESTION] = Deed(lambda: None, lambda: True)
+    pair.manual_actions[QUESTION] = PersonAction(lambda: None, lambda: True)
     seen = verify("empty-recovered", intent, pair)
     assert (seen.state, seen.items) == (State.WAITING, ("orders-0 holds records from offset 0 on",))
     pair.empty()
@@ -92,7 +92,7 @@ def test_deleted_records_count_as_deleted(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(pair.home, "offsets", lambda places: {p: logs[p] for p in places})
     assert verify("empty-recovered", intent, pair).state is State.DONE
     logs[ORDERS] = PartitionOffsets(2, 5, 5)
-    pair.deeds[QUESTION] = Deed(lambda: None, lambda: True)
+    pair.manual_actions[QUESTION] = PersonAction(lambda: None, lambda: True)
     assert verify("empty-recovered", intent, pair).state is State.WAITING
 
 
@@ -108,7 +108,7 @@ def test_an_extra_partition_must_be_deleted() -> None:
 def test_renamed_topics_must_exist_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """MirrorMaker 2 creates the topic that its policy names, and records go to another topic."""
     pair = wiped()
-    monkeypatch.setattr(Sight, "target_topic", lambda self, topic: f"{topic}-at-home")
+    monkeypatch.setattr(MemoryReader, "target_topic", lambda self, topic: f"{topic}-at-home")
     said = "audit-at-home has 0 partitions: nothing recreates it, create it with 1"
     assert next(iter(wrong_partition_counts(SECONDARY, PRIMARY, look(pair)))) == said
     for place in (AUDIT, ORDERS):
@@ -142,7 +142,7 @@ def test_only_drctls_own_filter_is_removed() -> None:
     apply("include-reconciled-records", intent, pair)
     assert verify("include-reconciled-records", intent, pair).state is State.DONE
     assert back.config == {"source.cluster.alias": "sec", "transforms": "mask"}
-    KINDS["include-reconciled-records"].undo(intent, cast(LinkWriter, Process(pair).grip))
+    KINDS["include-reconciled-records"].undo(intent, cast(LinkWriter, Process(pair).writer))
     assert back.config["transforms"] == "mask", "what was emptied gets copies in no other way"
     back.config = {**filter_to_add({}), "transforms": "ours", "predicates": "ours"}
     for key in [key for key in back.config if ".drctlCopies." in key]:
@@ -164,7 +164,7 @@ def test_a_running_or_filtering_connector_does_not_start() -> None:
         check("set-start-offsets-earliest", SEEDS, pair)
 
 
-def started(pair: Rebuilt) -> Json:
+def started(pair: RebuiltCluster) -> Json:
     """Return the intent of starting the connector that replicates everything."""
     seeded = {**check("set-start-offsets-earliest", SEEDS, unfiltered(pair)), "whole": True}
     intent = check("start-replication", STARTS, pair, set_start_offsets_earliest=seeded)
@@ -209,11 +209,11 @@ def test_deleted_oldest_records_leave_it_unknown(monkeypatch: pytest.MonkeyPatch
     assert verify("start-replication", intent, pair).state is State.DONE
 
 
-def interrupted(at_home: int = 3) -> Rebuilt:
+def interrupted(after_failback: int = 3) -> RebuiltCluster:
     """The connector was stopped after this many records, and keeps its offsets."""
     pair = unfiltered(wiped())
     for place in (AUDIT, ORDERS):
-        for each in pair.away.logs[place][:at_home]:
+        for each in pair.away.logs[place][:after_failback]:
             pair.home.append(place, each)
     back = pair.workers.connectors[BACK]
     back.kept = {p: len(log) - 1 for p, log in pair.home.logs.items()}
@@ -226,7 +226,7 @@ NOTHING_ALONE = to_json(Search("", 0, 0, 0, 0, {}, {}))
 
 def test_records_copied_by_an_interrupted_run_are_kept() -> None:
     pair = interrupted()
-    pair.deeds.clear()
+    pair.manual_actions.clear()
     intent = check("empty-recovered", BEGUN, pair, find_missing=NOTHING_ALONE)
     seen = verify("empty-recovered", intent, pair)
     assert (seen.state, seen.facts) == (State.DONE, {"started": True})
@@ -242,37 +242,37 @@ def test_records_copied_by_an_interrupted_run_are_kept() -> None:
     assert pair.home.all_keys() == pair.away.all_keys()
 
 
-def forgets(pair: Rebuilt) -> None:
+def forgets(pair: RebuiltCluster) -> None:
     """The connector has no offset for a partition that has records."""
     del pair.workers.connectors[BACK].kept[ORDERS]
 
 
-def keeps_more(pair: Rebuilt) -> None:
+def keeps_more(pair: RebuiltCluster) -> None:
     """The connector would continue after records that are not there."""
     pair.workers.connectors[BACK].kept[ORDERS] += 1
 
 
-def keeps_less(pair: Rebuilt) -> None:
+def keeps_less(pair: RebuiltCluster) -> None:
     """The connector would replicate the last record twice."""
     pair.workers.connectors[BACK].kept[ORDERS] -= 1
 
 
-def another_beginning(pair: Rebuilt) -> None:
+def another_beginning(pair: RebuiltCluster) -> None:
     """The first record is not on the surviving cluster."""
     pair.home.logs[ORDERS][0] = replace(record("x"), offset=0)
 
 
-def another_end(pair: Rebuilt) -> None:
+def another_end(pair: RebuiltCluster) -> None:
     """Someone wrote the last record."""
     pair.home.logs[ORDERS][-1] = replace(record("x"), offset=2)
 
 
-def another_partition(pair: Rebuilt) -> None:
+def another_partition(pair: RebuiltCluster) -> None:
     """The surviving cluster has no such partition."""
     pair.home.append(TopicPartition("orders", 1), record("o1"))
 
 
-def one_came_twice(pair: Rebuilt) -> None:
+def one_came_twice(pair: RebuiltCluster) -> None:
     """Connect was killed and replicated the newest record again."""
     pair.home.append(ORDERS, pair.home.logs[ORDERS][-1])
 
@@ -289,7 +289,7 @@ def one_came_twice(pair: Rebuilt) -> None:
         one_came_twice,
     ],
 )
-def test_foreign_records_are_deleted(wrong: Callable[[Rebuilt], None]) -> None:
+def test_foreign_records_are_deleted(wrong: Callable[[RebuiltCluster], None]) -> None:
     pair = interrupted()
     wrong(pair)
     assert not is_prefix_copied_by(BACK, SECONDARY, PRIMARY, look(pair))
@@ -329,7 +329,7 @@ def with_markers(site: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def holed(monkeypatch: pytest.MonkeyPatch) -> Rebuilt:
+def holed(monkeypatch: pytest.MonkeyPatch) -> RebuiltCluster:
     """The surviving cluster has transaction markers, which are not replicated."""
     pair = interrupted()
     back = pair.workers.connectors[BACK]
@@ -339,7 +339,7 @@ def holed(monkeypatch: pytest.MonkeyPatch) -> Rebuilt:
 
 
 def test_logs_with_offset_gaps_are_compared_record_by_record(
-    holed: Rebuilt, monkeypatch: pytest.MonkeyPatch
+    holed: RebuiltCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(first_records, "_AT_ONCE", 2)
     assert is_prefix_copied_by(BACK, SECONDARY, PRIMARY, look(holed))
@@ -347,12 +347,12 @@ def test_logs_with_offset_gaps_are_compared_record_by_record(
     assert intent["started"] is True
 
 
-def another_in_the_middle(pair: Rebuilt) -> None:
+def another_in_the_middle(pair: RebuiltCluster) -> None:
     """One of the records is not on the surviving cluster."""
     pair.home.logs[ORDERS][1] = replace(record("x"), offset=1)
 
 
-def one_is_left_out(pair: Rebuilt) -> None:
+def one_is_left_out(pair: RebuiltCluster) -> None:
     """One record is missing, the next ones are there."""
     del pair.home.logs[ORDERS][1]
 
@@ -365,14 +365,14 @@ def one_is_left_out(pair: Rebuilt) -> None:
     ],
 )
 def test_foreign_records_in_logs_with_offset_gaps_are_deleted(
-    wrong: Callable[[Rebuilt], None], holed: Rebuilt
+    wrong: Callable[[RebuiltCluster], None], holed: RebuiltCluster
 ) -> None:
     wrong(holed)
     assert not is_prefix_copied_by(BACK, SECONDARY, PRIMARY, look(holed))
 
 
 def test_too_many_records_to_compare_are_deleted(
-    holed: Rebuilt, monkeypatch: pytest.MonkeyPatch
+    holed: RebuiltCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(first_records, "MOST", 2)
     assert not is_prefix_copied_by(BACK, SECONDARY, PRIMARY, look(holed))

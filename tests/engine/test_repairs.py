@@ -32,7 +32,7 @@ from tests.engine.repairs import (
     plan,
 )
 from tests.engine.test_interruptions import Countdown
-from tests.engine.toggles import Crash, Notes
+from tests.engine.toggles import Crash, MemoryJournal
 
 WHO = {"user": "ada", "host": "laptop"}
 Prepare = Callable[[Lagging], None]
@@ -40,7 +40,7 @@ Prepare = Callable[[Lagging], None]
 
 def run(world: Lagging, crashes: tuple[int, ...] = ()) -> Outcome:
     """Start a run, and resume it after each crash."""
-    notes = Notes(world)
+    notes = MemoryJournal(world)
     for number in (*crashes, None):
         world.fall = (lambda point: None) if number is None else Countdown(number)
         try:
@@ -95,7 +95,7 @@ def points(prepare: Prepare) -> int:
     world = Lagging()
     prepare(world)
     world.fall = counted = Countdown(10**9)
-    execution(world, Notes(world)).start(plan(), WHO)
+    execution(world, MemoryJournal(world)).start(plan(), WHO)
     return 10**9 - counted.left
 
 
@@ -137,7 +137,7 @@ def test_a_refusal_rolls_back_everything_and_names_what_was_refused() -> None:
     world = Lagging()
     a_setting_is_refused(world)
     before = world.state
-    notes = Notes(world)
+    notes = MemoryJournal(world)
     _, outcome = execution(world, notes).start(plan(), WHO)
     assert (outcome.status, outcome.exit_code) == (Status.REFUSED, ExitCode.REFUSED)
     assert world.state == before
@@ -202,7 +202,7 @@ def test_a_quota_changed_by_others_is_not_overwritten() -> None:
 
 def test_manual_actions_are_outstanding() -> None:
     world = Lagging(left=("SCRAM user app is not on b",))
-    notes = Notes(world)
+    notes = MemoryJournal(world)
     state, outcome = execution(world, notes).start(plan(), WHO)
     assert (outcome.status, outcome.exit_code) == (Status.DONE, ExitCode.FOUND)
     assert list(state.outstanding) == ["final-precheck"]
@@ -217,7 +217,7 @@ def test_a_difference_that_recurs_is_outstanding_and_rolls_back_nothing() -> Non
             world.own.pop(("orders", SIZE), None)
 
     world.fall = taken_back
-    state, outcome = execution(world, Notes(world)).start(plan(), WHO)
+    state, outcome = execution(world, MemoryJournal(world)).start(plan(), WHO)
     assert (outcome.status, outcome.exit_code) == (Status.DONE, ExitCode.FOUND)
     assert f"topic orders: {SIZE}" in state.outstanding["final-precheck"]
     assert world.partitions["orders"] == 4

@@ -15,14 +15,14 @@ from drctl.runbook.reading import files, load
 from drctl.runbook.values import sample
 from tests.engine.crashing import Case, assert_looked_at, assert_the_same, ends, run
 from tests.engine.failovers import SEEN, by_hand, lost
-from tests.engine.pair import BACK, PRIMARY, SECONDARY, Deed, Pair, linked
-from tests.engine.recovered_cluster import returned
+from tests.engine.pair import BACK, PRIMARY, SECONDARY, Pair, PersonAction, linked
+from tests.engine.recovered_cluster import recovered_pair
 
 BOOKS = {path.stem: load(path) for path in files(resources.shipped("runbooks"))}
 HOME = replace(SEEN, replicator="mirrormaker2")
 ON: dict[str, tuple[Callable[[], Pair], PlanInputs]] = {
     "unplanned-failover": (lost, replace(SEEN, source_answers=False)),
-    "failback": (returned, replace(HOME, failback=reverse_inputs(HOME, (BACK,)))),
+    "failback": (recovered_pair, replace(HOME, failback=reverse_inputs(HOME, (BACK,)))),
 }
 """What a runbook is for, where that is not a link at work."""
 
@@ -34,11 +34,11 @@ MOVES = {
 """Where clients are sent by it; by the others they stay where they are."""
 
 
-class Willing(dict[str, Deed]):
+class Willing(dict[str, PersonAction]):
     """A person who confirms everything that drctl cannot see."""
 
-    def get(self, question: str, default: Deed | None = None) -> Deed:  # type: ignore[override]
-        return super().get(question) or Deed(lambda: None, lambda: True)
+    def get(self, question: str, default: PersonAction | None = None) -> PersonAction:  # type: ignore[override]
+        return super().get(question) or PersonAction(lambda: None, lambda: True)
 
 
 def plan(name: str, seen: PlanInputs) -> Plan:
@@ -55,7 +55,7 @@ def case(name: str) -> Case:
     make, seen = ON.get(name, (linked, SEEN))
 
     def prepared(pair: Pair) -> None:
-        pair.deeds = Willing({q: d for q, d in by_hand(pair).items() if "consumers" in q})
+        pair.manual_actions = Willing({q: d for q, d in by_hand(pair).items() if "consumers" in q})
         pair.settle()
 
     return Case(plan(name, seen), make, prepared)

@@ -24,7 +24,7 @@ from tests.engine.crashing import Case, Change, Ran, assert_the_same, run
 from tests.engine.failovers import WITH_SOURCES, case, named, nothing_wrong, opening_refused
 from tests.engine.pair import BACK, PRIMARY, SECONDARY, Pair
 from tests.engine.processes import Process
-from tests.engine.recovered_cluster import returned
+from tests.engine.recovered_cluster import recovered_pair
 
 OLD = replace(WITH_SOURCES, replicator="mirrormaker2")
 HOME = failback(replace(reverse_inputs(OLD, (BACK,)), policy="copy"))
@@ -154,16 +154,16 @@ def test_the_end_is_the_same_wherever_the_process_ends(mode: Mode, prepare: Chan
     assert_the_same(case(mode, prepare=prepare, seen=WITH_SOURCES))
 
 
-def back_home() -> Pair:
+def failed_back_sources() -> Pair:
     """The connector captures into the surviving cluster; on the recovered workers it runs again."""
-    pair = returned()
+    pair = recovered_pair()
     pair.sources[PRIMARY].resume("shop")
     pair.sources[PRIMARY].kept["shop"] = Position(SHOP, {"lsn": 2})
     return pair
 
 
 def home_again() -> Case:
-    return Case(HOME, back_home, remedy=lambda pair: pair.trace.heal())
+    return Case(HOME, failed_back_sources, remedy=lambda pair: pair.trace.heal())
 
 
 def test_a_failback_stops_the_recovered_cluster_s_connector_first_and_moves_its_position() -> None:

@@ -24,7 +24,7 @@ def requested(pair: Pair) -> dict[str, object]:
     """Return the journal's entry of the request."""
     intent = REQUEST.check(NAMED, {}, reader(pair))
     assert REQUEST.verify(intent, reader(pair)).state is State.WAITING
-    assert REQUEST.apply(intent, cast(LinkWriter, Process(pair).grip)) == ()
+    assert REQUEST.apply(intent, cast(LinkWriter, Process(pair).writer)) == ()
     seen = REQUEST.verify(intent, reader(pair))
     assert seen.state is State.DONE
     return dict(seen.facts)
@@ -47,10 +47,10 @@ def test_a_sent_request_is_not_repeated_and_is_rolled_back() -> None:
     pair = linked()
     facts = {"request-stop": requested(pair)}
     changes = len([how for _, how in pair.trace.happened if how])
-    intent, grip = STOP.check(NAMED, facts, reader(pair)), cast(LinkWriter, Process(pair).grip)
-    assert STOP.apply(intent, grip) == ()
+    intent, writer = STOP.check(NAMED, facts, reader(pair)), cast(LinkWriter, Process(pair).writer)
+    assert STOP.apply(intent, writer) == ()
     assert len([how for _, how in pair.trace.happened if how]) == changes
-    assert STOP.undo(intent, grip) == ()
+    assert STOP.undo(intent, writer) == ()
     pair.workers.copy()
     assert STOP.verify_undo(intent, reader(pair)).state is State.DONE
     assert pair.workers.connectors["mm2"].state == RUNNING
@@ -101,7 +101,7 @@ def test_checkpoint_tasks_do_not_delay_enabling_writes(commits: str, waited_for:
     facts = {"request-stop": requested(pair)}
     settings = {"connectors": ["mm2", "cp"], "tasks_only": True}
     intent = STOP.check(settings, facts, reader(pair))
-    assert STOP.apply(intent, cast(LinkWriter, Process(pair).grip)) == ()
+    assert STOP.apply(intent, cast(LinkWriter, Process(pair).writer)) == ()
     assert (pair.workers.connectors["cp"].wanted == STOPPED) is ("cp" in waited_for)
     copier.state = STOPPED
     seen = STOP.verify(intent, reader(pair))
@@ -116,8 +116,8 @@ def test_connectors_of_a_running_source_are_confirmed_stopped_and_the_rest_later
     config = {"connector.class": "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector"}
     pair.workers.connectors["hb"] = Connector(mm2.source, mm2.target, config=config)
     settings = {"connectors": ["mm2", "hb"], "rest_later": True}
-    intent, grip = STOP.check(settings, {}, reader(pair)), cast(LinkWriter, Process(pair).grip)
-    assert STOP.apply(intent, grip) == ()
+    intent, writer = STOP.check(settings, {}, reader(pair)), cast(LinkWriter, Process(pair).writer)
+    assert STOP.apply(intent, writer) == ()
     assert [pair.workers.connectors[name].wanted for name in ("mm2", "hb")] == [STOPPED, RUNNING]
     assert STOP.verify(intent, reader(pair)).state is State.WAITING
     mm2.state = STOPPED
@@ -126,7 +126,7 @@ def test_connectors_of_a_running_source_are_confirmed_stopped_and_the_rest_later
     assert seen.facts.keys() == {"boundary", "tasks_of"}
     later = {"connectors": ["mm2", "hb"]}
     intent = CONFIRM.check(later, {"stop-replication": seen.facts}, reader(pair))
-    assert CONFIRM.apply(intent, grip) == ()
+    assert CONFIRM.apply(intent, writer) == ()
     pair.workers.copy()
     seen = CONFIRM.verify(intent, reader(pair))
     assert (seen.state, seen.outstanding) == (State.DONE, ""), (
@@ -141,17 +141,17 @@ def test_unneeded_connectors_stop_last_and_resume_if_they_ran() -> None:
     other = pair.workers.connectors["cp"] = Connector(mm2.source, mm2.target)
     settings = {"connectors": ["mm2", "cp"], "source": PRIMARY}
     facts = {"stop-replication": {"tasks_of": ["mm2"]}}
-    intent, grip = (
+    intent, writer = (
         CONFIRM.check(settings, facts, reader(pair)),
-        cast(LinkWriter, Process(pair).grip),
+        cast(LinkWriter, Process(pair).writer),
     )
     assert intent["before"] == {"cp": RUNNING}
     assert CONFIRM.verify(intent, reader(pair)).state is State.WAITING
-    assert CONFIRM.apply(intent, grip) == ()
+    assert CONFIRM.apply(intent, writer) == ()
     assert other.wanted == STOPPED
     other.state = STOPPED
     assert CONFIRM.verify(intent, reader(pair)).state is State.DONE
-    assert CONFIRM.undo(intent, grip) == ()
+    assert CONFIRM.undo(intent, writer) == ()
     assert other.wanted == RUNNING
     assert mm2.wanted == STOPPED
     other.state = RUNNING

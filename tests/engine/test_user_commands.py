@@ -17,7 +17,7 @@ from drctl.model.plan import Plan, Step
 from drctl.steps.registry import KINDS
 from tests.depth import some
 from tests.engine.test_interruptions import Countdown
-from tests.engine.toggles import Crash, Deaf, Hurried, Notes, World, kinds
+from tests.engine.toggles import Crash, FastClock, MemoryJournal, NoWatcher, World, kinds
 
 WHO = {"user": "ada", "host": "laptop"}
 
@@ -107,15 +107,15 @@ def plan(*, then: str = "", timeout_s: float = 0, **more: Any) -> Plan:
     return Plan("test", "main", "primary", "secondary", tuple(steps))
 
 
-def execution(site: Site, notes: Notes) -> Execution:
+def execution(site: Site, notes: MemoryJournal) -> Execution:
     known: dict[str, Kind] = {**KINDS, **kinds()}
     look, writer = cast(LinkReader, site), cast(LinkWriter, site)
-    return Execution(known, look, writer, notes, Hurried(), Deaf())
+    return Execution(known, look, writer, notes, FastClock(), NoWatcher())
 
 
 def carried_out(site: Site, wanted: Plan, *numbers: int) -> Outcome:
     """Start a run, and resume it in a new process after each crash."""
-    notes = Notes(site)
+    notes = MemoryJournal(site)
     for number in (*numbers, None):
         site.fall = (lambda point: None) if number is None else Countdown(number)
         site.outcomes.clear()
@@ -134,7 +134,7 @@ def carried_out(site: Site, wanted: Plan, *numbers: int) -> Outcome:
 def points(site: Site, wanted: Plan) -> int:
     counted = Countdown(10**9)
     site.fall = counted
-    execution(site, Notes(site)).start(wanted, WHO)
+    execution(site, MemoryJournal(site)).start(wanted, WHO)
     return 10**9 - counted.left
 
 
@@ -180,7 +180,7 @@ def test_it_is_not_repeated_without_a_status_command(tmp_path: Path) -> None:
 
 def test_it_runs_again_if_a_person_states_that_it_did_not_run(tmp_path: Path) -> None:
     site = Site(folder=tmp_path, person={"cmd": False})
-    notes = Notes(site)
+    notes = MemoryJournal(site)
 
     def before(point: str) -> None:
         if point.startswith("before /bin/sh"):

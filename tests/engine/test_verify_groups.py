@@ -19,7 +19,7 @@ from drctl.steps.registry import KINDS
 from tests.engine.crashing import Case, run
 from tests.engine.failovers import SEEN
 from tests.engine.pair import BACK, ORDERS, PRIMARY
-from tests.engine.recovered_cluster import returned
+from tests.engine.recovered_cluster import recovered_pair
 from tests.fakes import FakeCluster, FakeLog
 
 PLACE, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -80,13 +80,13 @@ def test_a_group_reset_during_a_failback_is_outstanding() -> None:
     """The group has no members: its consumers did not move the offset."""
     old = replace(SEEN, replicator="mirrormaker2")
     plan = failback(replace(reverse_inputs(old, (BACK,)), policy="copy"))
-    pair = returned()
+    pair = recovered_pair()
     whole = run(Case(plan, lambda: pair))
     put = pair.sites[PRIMARY].positions.positions["old"][ORDERS].offset
     assert put > 0
     assert "verify-groups" not in whole.ledger.told(What.OUTSTANDING)
 
-    thrown = returned()
+    thrown = recovered_pair()
 
     def throw_back(point: str) -> None:
         if thrown.endpoints[0].cluster == PRIMARY:

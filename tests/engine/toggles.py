@@ -121,7 +121,7 @@ class Glance(Polling):
 
 
 @dataclass
-class Notes:
+class MemoryJournal:
     """A journal in memory; the process can end before and after each entry."""
 
     world: World
@@ -143,7 +143,7 @@ class Notes:
 
 
 @dataclass
-class Hurried:
+class FastClock:
     """A clock that does not sleep."""
 
     seconds: float = 1_700_000_000.0
@@ -165,7 +165,7 @@ class Hurried:
         return self.waited >= self.stop_after
 
 
-class Deaf:
+class NoWatcher:
     """A watcher that shows nothing."""
 
     def step(self, identity: str, number: int, total: int) -> None:
@@ -231,7 +231,7 @@ def plan(**duties: Duty) -> Plan:
     return Plan("test", "main", "primary", "secondary", steps)
 
 
-def execution(world: World, notes: Notes, clock: Hurried | None = None) -> Execution:
+def execution(world: World, notes: MemoryJournal, clock: FastClock | None = None) -> Execution:
     """Create an executor over these switches."""
     look, writer = cast(LinkReader, world), cast(LinkWriter, world)
-    return Execution(kinds(), look, writer, notes, clock or Hurried(), Deaf())
+    return Execution(kinds(), look, writer, notes, clock or FastClock(), NoWatcher())

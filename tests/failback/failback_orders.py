@@ -166,7 +166,7 @@ def in_order_to_h() -> Facts:
     )
 
 
-def at_home() -> Facts:
+def after_failback() -> Facts:
     """The run is complete: both final comparisons are empty, forward replication runs."""
     ends = OffsetRange(0, 140)
     same = replace(NOTHING_MISSING, source=ends, target=ends, only_on_target=0)
@@ -187,7 +187,7 @@ def at_home() -> Facts:
     )
 
 
-def in_peace() -> Facts:
+def before_incident() -> Facts:
     """Before the incident: new records on the primary are replicated."""
     logs = {PLACE: OffsetRange(0, BOUNDARY)}
     return replace(

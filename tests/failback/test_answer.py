@@ -18,13 +18,13 @@ from tests.cli.conftest import Run, called
 from tests.cli.documents import check
 from tests.failback.failback_orders import (
     SILENT,
-    at_home,
+    after_failback,
+    before_incident,
     copying,
     endpoint,
     in_order_to_d,
     in_order_to_e,
     in_order_to_h,
-    in_peace,
     judged,
 )
 from tests.links import link
@@ -84,7 +84,7 @@ def test_steps_have_names_and_descriptions() -> None:
 
 
 def test_without_an_incident_there_is_nothing_to_fail_back() -> None:
-    found = judged(in_peace())
+    found = judged(before_incident())
     check(OrderDocument.of(found).to_json())
     assert (found.verdict, found.next, found.state) == (Verdict.OK, None, State.NOTHING)
     assert OrderDocument.of(found).to_json()["why"] == (
@@ -98,7 +98,7 @@ def test_without_an_incident_there_is_nothing_to_fail_back() -> None:
 
 
 def test_with_unknown_clients_nothing_is_to_be_stopped() -> None:
-    blind = replace(in_peace(), endpoints=(), groups=SILENT, on_source=SILENT, fence=SILENT)
+    blind = replace(before_incident(), endpoints=(), groups=SILENT, on_source=SILENT, fence=SILENT)
     found = judged(blind)
     check(OrderDocument.of(found).to_json())
     assert (found.verdict, found.state) == (Verdict.UNKNOWN, State.UNKNOWN)
@@ -115,7 +115,7 @@ def test_with_unknown_clients_nothing_is_to_be_stopped() -> None:
 
 def test_a_completed_failback_is_reported() -> None:
     run = JournaledRun("20261122-main", "failback", "done", switched_back=True)
-    found = judged(at_home(), journal=(run,))
+    found = judged(after_failback(), journal=(run,))
     assert OrderDocument.of(found).to_json()["state"] == "completed"
     assert "the failback is complete (run 20261122-main)" in drawn(found)
 

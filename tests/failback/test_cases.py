@@ -38,8 +38,9 @@ from tests.failback.failback_orders import (
     SILENT,
     TARGET_END,
     THERE,
-    at_home,
+    after_failback,
     back_gap,
+    before_incident,
     connector,
     copying,
     endpoint,
@@ -47,7 +48,6 @@ from tests.failback.failback_orders import (
     in_order_to_d,
     in_order_to_e,
     in_order_to_h,
-    in_peace,
     judged,
     partition,
     states,
@@ -116,7 +116,7 @@ def test_a_user_supplied_command_reports_unmanaged_replication() -> None:
 
 
 def test_a_user_supplied_command_reports_that_replication_runs_after_the_failback() -> None:
-    blind = replace(at_home(), forward=Unavailable("drctl.yaml names no Connect workers"))
+    blind = replace(after_failback(), forward=Unavailable("drctl.yaml names no Connect workers"))
     runs = judged(blind, stopped=Stopped(False, "the site's command says that it is not stopped"))
     assert (states(runs), runs.violations) == ("DDDDDDDDDDU", ())
     stopped = judged(blind, stopped=Stopped(True, "the site's command says that it is stopped"))
@@ -128,26 +128,29 @@ LED_AWAY = JournaledRun("r2", "failover-planned", "done", left=datetime(2026, 11
 
 
 def test_a_failback_completed_by_the_journal_is_over() -> None:
-    found = judged(at_home(), journal=(LED_BACK,))
+    found = judged(after_failback(), journal=(LED_BACK,))
     assert (states(found), found.verdict, found.next) == ("D" * 11, Verdict.OK, None)
     assert found.verdict.exit_code is ExitCode.DONE
     told = "journal: run 20261122-main failed back and verified every group"
     assert told in found.steps["k"].why
     refused = JournaledRun("20261123-main", "failover-planned", "refused")
-    assert judged(at_home(), journal=(refused, LED_BACK)).next is None
+    assert judged(after_failback(), journal=(refused, LED_BACK)).next is None
     for since in (LED_AWAY, JournaledRun("r2", "failback", "not ended", in_progress=True)):
-        assert "by the journal" not in judged(at_home(), journal=(since, LED_BACK)).steps["k"].why
+        assert (
+            "by the journal"
+            not in judged(after_failback(), journal=(since, LED_BACK)).steps["k"].why
+        )
 
 
 def test_a_complete_failback_needs_no_comparison_on_this_machine() -> None:
     """A CI runner has no results; quarantined records are missing in any of them."""
-    for facts in (replace(at_home(), gaps=(), reverse_gaps=(), diverged=SILENT), over()):
+    for facts in (replace(after_failback(), gaps=(), reverse_gaps=(), diverged=SILENT), over()):
         found = judged(facts, journal=(LED_BACK,))
         assert (states(found), found.verdict, found.next) == ("D" * 11, Verdict.OK, None)
 
 
 def test_a_complete_failback_of_a_link_without_endpoints_or_workers() -> None:
-    bare = replace(at_home(), endpoints=(), forward=NO_WORKERS, reverse=NO_WORKERS)
+    bare = replace(after_failback(), endpoints=(), forward=NO_WORKERS, reverse=NO_WORKERS)
     found = judged(bare, journal=(LED_BACK,))
     assert (states(found), found.verdict, found.next) == ("D" * 11, Verdict.OK, None)
     silent = judged(bare, journal=(LED_BACK,), forward=SILENT)
@@ -156,27 +159,27 @@ def test_a_complete_failback_of_a_link_without_endpoints_or_workers() -> None:
 
 def test_a_complete_failback_with_outstanding_actions_names_them() -> None:
     owing = replace(LED_BACK, outstanding=("restart consumers of readers",))
-    found = judged(at_home(), journal=(owing,))
+    found = judged(after_failback(), journal=(owing,))
     assert (found.verdict, found.next) == (Verdict.OK, "k")
     assert "1 outstanding action, see Journal" in found.steps["k"].why
 
 
 def test_observed_differences_outweigh_the_journal() -> None:
     diverged = "offset 100 of orders-0 on secondary is not what follows on primary"
-    found = judged(at_home(), diverged=diverged, journal=(LED_BACK,))
+    found = judged(after_failback(), diverged=diverged, journal=(LED_BACK,))
     assert found.verdict is not Verdict.OK
-    down = judged(at_home(), on_target=SILENT, journal=(LED_BACK,))
+    down = judged(after_failback(), on_target=SILENT, journal=(LED_BACK,))
     assert down.verdict is Verdict.UNKNOWN
 
 
 def test_without_an_incident_there_is_nothing_to_fail_back() -> None:
     for facts in (
-        in_peace(),
-        replace(in_peace(), endpoints=()),
-        replace(in_peace(), forward=NO_WORKERS, reverse=NO_WORKERS),
-        replace(in_peace(), fence=SILENT),
+        before_incident(),
+        replace(before_incident(), endpoints=()),
+        replace(before_incident(), forward=NO_WORKERS, reverse=NO_WORKERS),
+        replace(before_incident(), fence=SILENT),
         # A nightly comparison, and the end of a failback of long ago.
-        replace(in_peace(), gaps=(gap(replace(NOTHING_MISSING, only_on_target=0)),)),
+        replace(before_incident(), gaps=(gap(replace(NOTHING_MISSING, only_on_target=0)),)),
     ):
         found = judged(facts)
         assert (found.verdict, found.next, found.violations) == (Verdict.OK, None, ())
@@ -204,14 +207,14 @@ def test_without_an_incident_there_is_nothing_to_fail_back() -> None:
     ],
 )
 def test_no_incident_is_verified_and_not_assumed(trace: dict[str, Any]) -> None:
-    found = judged(in_peace(), **trace)
+    found = judged(before_incident(), **trace)
     assert not found.seen.not_needed
     assert found.next is not None
 
 
 PRIMARY_DOWN: dict[str, Any] = {"on_source": SILENT, "health": SILENT, "fence": SILENT}
 """And no endpoints: nothing tells where clients are but what a case adds."""
-BLIND = replace(in_peace(), endpoints=(), groups=SILENT, **PRIMARY_DOWN)
+BLIND = replace(before_incident(), endpoints=(), groups=SILENT, **PRIMARY_DOWN)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +271,7 @@ def test_running_replication_is_a_violation_with_evidence_of_a_move(sign: dict[s
 
 
 def test_unknown_clients_are_reported_before_a_failback() -> None:
-    blind = judged(in_peace(), endpoints=(), groups=SILENT)
+    blind = judged(before_incident(), endpoints=(), groups=SILENT)
     (told,) = (each for each in against(blind, Terms()) if each.check == "step-order")
     assert (told.status, told.reason) == ("warn", blind.seen.unclear)
 
@@ -499,7 +502,7 @@ def test_a_source_that_is_down() -> None:
 
 def test_complete_except_for_unreadable_parts() -> None:
     """The final results hide the start offsets, and the reverse connector is stopped."""
-    found = judged(at_home())
+    found = judged(after_failback())
     assert states(found) == "DDDDDDDDDDU"
     assert (found.verdict, found.next, found.violations) == (Verdict.UNKNOWN, "k", ())
     assert "in flight" in found.steps["f"].why
@@ -513,13 +516,15 @@ def test_new_records_of_applications_on_the_primary_are_not_reverse_replication(
 ) -> None:
     written = Cluster(HERE, {PLACE: OffsetRange(0, 200)})
     following = Cluster(THERE, {PLACE: OffsetRange(0, 190)})
-    found = judged(at_home(), on_source=written, on_target=following, reverse_start={PLACE: came})
+    found = judged(
+        after_failback(), on_source=written, on_target=following, reverse_start={PLACE: came}
+    )
     assert (states(found), found.violations) == ("DDDDDDDDDDU", ())
     assert "by what comes back" not in found.steps["c"].why
 
 
 def test_quarantined_records_are_no_gap_after_the_failback() -> None:
-    facts = at_home()
+    facts = after_failback()
     newest, *older = facts.gaps
     (there,) = newest.partitions
     lacks = replace(there, unreplicated=10, conflicting=10, ranges=((100, 109),), ranges_total=1)
@@ -539,7 +544,10 @@ def test_many_new_records_on_the_primary_are_unknown_and_no_violation() -> None:
     many = Unavailable("80,000 offsets are too many to look through")
     written = Cluster(HERE, {PLACE: OffsetRange(0, 80_140)})
     found = judged(
-        at_home(), on_source=written, diverged=many, reverse_start={PLACE: ReverseStart.ELSEWHERE}
+        after_failback(),
+        on_source=written,
+        diverged=many,
+        reverse_start={PLACE: ReverseStart.ELSEWHERE},
     )
     assert states(found) == "UUUUUUUUDUU"
     assert (found.verdict, found.violations) == (Verdict.UNKNOWN, ())
@@ -570,7 +578,7 @@ def test_results_from_before_the_newest_failover_are_no_evidence() -> None:
 
 def test_comparisons_from_before_the_newest_failover_prove_no_failback() -> None:
     since = JournaledRun("r2", "failover-planned", "done", left=datetime(2026, 11, 23, tzinfo=UTC))
-    assert not judged(at_home(), journal=(since,)).seen.proven
+    assert not judged(after_failback(), journal=(since,)).seen.proven
     compared = judged(in_order_to_h(), journal=(since,), gaps=(gap(started=since.left),))
     assert "was not compared" in compared.steps["h"].why, "the one back is of before it"
 
@@ -631,12 +639,15 @@ def test_comparisons_from_before_the_loss_prove_no_failback() -> None:
     diverged = "offset 100 of orders-0 on secondary is not what follows on primary"
     reverse = copying("mm2-back", "STOPPED", {PLACE: 0})
     found = judged(
-        at_home(), diverged=diverged, reverse=reverse, forward=copying("mm2-source", "PAUSED")
+        after_failback(),
+        diverged=diverged,
+        reverse=reverse,
+        forward=copying("mm2-source", "PAUSED"),
     )
     assert (found.verdict, found.next) == (Verdict.VIOLATED, "f")
     assert diverged in found.steps["f"].why
     assert "switch clients back to secondary" in found.violations[0].message
-    both = judged(at_home(), diverged=diverged, reverse=reverse)
+    both = judged(after_failback(), diverged=diverged, reverse=reverse)
     assert both.verdict is Verdict.VIOLATED
     assert "lead clients back" not in both.violations[0].message, "the other way runs already"
 

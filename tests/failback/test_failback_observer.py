@@ -18,7 +18,7 @@ from drctl.model.topology import OffsetRange, Record, Unavailable
 from tests.failback.failback_orders import (
     HERE,
     SILENT,
-    at_home,
+    after_failback,
     back_gap,
     gap,
     in_order_to_d,
@@ -313,7 +313,7 @@ SILENT_FIELDS: Mapping[str, tuple[Facts, Any]] = {
     "reverse": (in_order_to_d(), SILENT),
     "source_mismatch": (in_order_to_d(), {"gap/main-1": SILENT}),
     "copied_since": (in_order_to_d(), {"gap/main-1": SILENT}),
-    "diverged": (at_home(), SILENT),
+    "diverged": (after_failback(), SILENT),
     "boundaries": (in_order_to_d(), SILENT),
     "out_of_order": (in_order_to_d(), SILENT),
     "reverse_start": (in_order_to_h(), SILENT),

@@ -38,7 +38,7 @@ class Remembered:
 
 
 @dataclass(frozen=True)
-class Sight:
+class MemoryReader:
     link: Link
     clusters: Mapping[str, Remembered]
 
@@ -53,7 +53,7 @@ def told(
     ids = {"secondary": survivor, "primary": home}
     clusters = {n: Remembered(p if isinstance(p, str) else {PLACE: p}) for n, p in ids.items()}
     facts = judged(in_order_to_d(), **changed).seen.facts
-    return producer_id_conflicts(cast("ClusterLinkReader", Sight(link, clusters)), facts)
+    return producer_id_conflicts(cast("ClusterLinkReader", MemoryReader(link, clusters)), facts)
 
 
 def test_producer_ids_issued_by_both_clusters_block() -> None:

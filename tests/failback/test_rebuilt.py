@@ -19,7 +19,7 @@ from tests.failback.failback_orders import (
     SILENT,
     TARGET_END,
     THERE,
-    at_home,
+    after_failback,
     back_gap,
     copying,
     endpoint,
@@ -114,7 +114,7 @@ def test_clients_moved_to_an_empty_cluster() -> None:
 
 
 def test_a_completed_rebuild_is_judged_by_its_comparison() -> None:
-    found = judged(at_home(), filled=True)
+    found = judged(after_failback(), filled=True)
     assert (states(found), found.violations) == ("DDDDDDDDDDU", ())
     assert not found.seen.rebuilding
 

@@ -19,7 +19,7 @@ from tests.failback.failback_orders import (
     SILENT,
     TARGET_END,
     THERE,
-    at_home,
+    after_failback,
     copying,
     gap,
     in_order_to_d,
@@ -147,7 +147,7 @@ def test_a_connector_that_started_at_the_start_is_stopped() -> None:
         judged(in_order_to_h(), reverse_start={PLACE: ReverseStart.ELSEWHERE}),
         judged(in_order_to_d(), boundaries=Unavailable("too many to count")),
         judged(in_order_to_d(), reverse=SILENT),
-        judged(at_home(), diverged="offset 100 of orders-0 is not what follows"),
+        judged(after_failback(), diverged="offset 100 of orders-0 is not what follows"),
     ],
 )
 def test_nothing_is_started_with_unknown_consequences(unsure: Answer) -> None:

@@ -154,7 +154,7 @@ def await_in_sync(three: ClusterUnderTest, topic: str, *nodes: int) -> None:
 
 
 @dataclass(frozen=True)
-class Story:
+class MirrorMakerFailback:
     """What drctl printed at each stage."""
 
     headless: dict[str, Any]
@@ -171,7 +171,9 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def story(brokers: Lab, three: ClusterUnderTest, topics: Topics, elect: Elect) -> Story:
+def story(
+    brokers: Lab, three: ClusterUnderTest, topics: Topics, elect: Elect
+) -> MirrorMakerFailback:
     write(three, topics.lost, 0, BEFORE)
     brokers.signal("primary-2", signal.SIGKILL)
     await_in_sync(three, topics.lost, 3)
@@ -196,7 +198,7 @@ def story(brokers: Lab, three: ClusterUnderTest, topics: Topics, elect: Elect) -
     back.start()
     waited = elect("wait", "--timeout", f"{RECOVERY_S:.0f}s")
     back.join()
-    return Story(
+    return MirrorMakerFailback(
         headless, shown, text, refused, planned, told, unconfirmed, elected, again, waited, kept
     )
 
@@ -219,14 +221,16 @@ def row(document: dict[str, Any], topic: str) -> dict[str, Any]:
     return found
 
 
-def test_without_a_quorum_a_dead_leader_is_detected(story: Story, topics: Topics) -> None:
+def test_without_a_quorum_a_dead_leader_is_detected(
+    story: MirrorMakerFailback, topics: Topics
+) -> None:
     assert story.headless["controller"] is None
     assert story.headless["brokers"]["alive"] == [1]
     (only,) = story.headless["leaderless"]
     assert only["leader"] == 3, "nobody could elect another one"
 
 
-def test_brokers_and_their_logs(story: Story, topics: Topics) -> None:
+def test_brokers_and_their_logs(story: MirrorMakerFailback, topics: Topics) -> None:
     lost = row(story.shown, topics.lost)
     assert story.shown["controller"] in (1, 2)
     assert lost["leader"] is None
@@ -240,7 +244,7 @@ def test_brokers_and_their_logs(story: Story, topics: Topics) -> None:
     assert (story.text.code, "without a leader" in story.text.stdout) == (1, True)
 
 
-def test_it_needs_a_reason(story: Story, topics: Topics) -> None:
+def test_it_needs_a_reason(story: MirrorMakerFailback, topics: Topics) -> None:
     (line,) = story.refused["lines"]
     assert (line["action"], [each["precheck"] for each in line["blockers"]]) == (
         "refuse",
@@ -250,7 +254,7 @@ def test_it_needs_a_reason(story: Story, topics: Topics) -> None:
     assert (story.told.code, "--execute" in story.told.stdout) == (3, False)
 
 
-def test_no_election_without_the_typed_confirmation(story: Story) -> None:
+def test_no_election_without_the_typed_confirmation(story: MirrorMakerFailback) -> None:
     assert story.unconfirmed.code == 3
     assert "not confirmed: write to cluster primary: elects out-of-sync leaders of 1" in (
         story.unconfirmed.stderr
@@ -258,7 +262,7 @@ def test_no_election_without_the_typed_confirmation(story: Story) -> None:
     assert "loses at least 80 offsets, 100 to 179" in story.unconfirmed.stderr
 
 
-def test_the_loss_stated_is_the_loss_measured(story: Story, topics: Topics) -> None:
+def test_the_loss_stated_is_the_loss_measured(story: MirrorMakerFailback, topics: Topics) -> None:
     (line,) = story.planned["lines"]
     assert (line["action"], line["expected_leader"]) == ("elect", 2)
     lost = {"from": BEFORE, "before": BEFORE + MISSED, "offsets": MISSED}
@@ -275,7 +279,7 @@ def test_the_loss_stated_is_the_loss_measured(story: Story, topics: Topics) -> N
     assert story.kept == list(range(BEFORE)), "what was acknowledged behind it is gone"
 
 
-def test_the_journal_has_it(story: Story, elect: Elect) -> None:
+def test_the_journal_has_it(story: MirrorMakerFailback, elect: Elect) -> None:
     run = story.elected["run"]
     journal = elect.config.parent / ".drctl" / "runs" / run / "journal.jsonl"
     assert str(journal) in story.elected["journal"]
@@ -288,26 +292,28 @@ def test_the_journal_has_it(story: Story, elect: Elect) -> None:
     assert [each["entry"] for each in shown["entries"]] == ["began", "intend", "done", "ended"]
 
 
-def test_a_leader_that_lives_is_left_alone(story: Story) -> None:
+def test_a_leader_that_lives_is_left_alone(story: MirrorMakerFailback) -> None:
     (line,) = story.again["lines"]
     assert [each["precheck"] for each in line["blockers"]] == ["has-leader"]
 
 
-def test_waiting_reports_who_is_back_and_loses_nothing(story: Story, topics: Topics) -> None:
+def test_waiting_reports_who_is_back_and_loses_nothing(
+    story: MirrorMakerFailback, topics: Topics
+) -> None:
     assert story.waited.code == 0, story.waited.stdout + story.waited.stderr
     assert "broker 3 answers" in story.waited.stderr
     assert f"{topics.alone}-0: broker 3 leads it" in story.waited.stderr
 
 
 def test_the_old_leader_cuts_its_log_when_it_returns(
-    story: Story, three: ClusterUnderTest, topics: Topics
+    story: MirrorMakerFailback, three: ClusterUnderTest, topics: Topics
 ) -> None:
     await_in_sync(three, topics.lost, 2, 3)
     assert look(three, topics.lost)[1] == {2: BEFORE, 3: BEFORE}
 
 
 def test_leaders_go_back_to_where_they_belong(
-    story: Story, three: ClusterUnderTest, topics: Topics, elect: Elect
+    story: MirrorMakerFailback, three: ClusterUnderTest, topics: Topics, elect: Elect
 ) -> None:
     await_in_sync(three, topics.home, 1, 2, 3)
     assert look(three, topics.home)[0].leader != 3

@@ -108,7 +108,7 @@ def test_consumers_move_to_a_newer_release_first(links: OwnLinks) -> None:
     written += stage.written(RECORDS, "grown")
     assert stage.source.end_offsets(stage.topic)[PARTITIONS] > 0
     moved(stage, "producers")
-    assert stage.leads_to("secondary")
+    assert stage.directs_to("secondary")
     assert stage.write(3, "refused") == [], "the fence lets somebody through"
     written += stage.write(HALF, "after", stage.target)
     left = len(written) - READ * PARTITIONS - len(read)
@@ -150,7 +150,7 @@ def test_consumers_move_back_alone_and_all_clients_fail_back(links: OwnLinks) ->
     read += stage.read(stage.target, most=HALF)
     done = stage.json("failback", "--policy", "copy", *GO, code=0)
     assert done["status"] == "done"
-    assert stage.leads_to("primary")
+    assert stage.directs_to("primary")
     written += stage.write(HALF, "home", stage.source)
     left = len(written) - READ * PARTITIONS - len(read)
     read += stage.read(stage.source, most=left + 1, wait_for=left)

@@ -31,7 +31,7 @@ from drctl.steps.registry import KINDS
 from drctl.views import run_markdown
 from drctl.views.run_reading import report_data
 from tests.engine.crashing import countdown
-from tests.engine.toggles import Deaf, Hurried, Notes, World
+from tests.engine.toggles import FastClock, MemoryJournal, NoWatcher, World
 from tests.fakes import Crash, FakeCluster, FakeLog, group
 
 GROUPS = ("a", "b", "c")
@@ -126,9 +126,9 @@ def planned(found: ApplyPlan, wanted: Sequence[Wanted], name: str = OFFSETS_APPL
     return plan
 
 
-def engine(site: Site, notes: Notes) -> Execution:
+def engine(site: Site, notes: MemoryJournal) -> Execution:
     reader = cast(LinkReader, site)
-    return Execution(KINDS, reader, site.writer, notes, Hurried(), Deaf())
+    return Execution(KINDS, reader, site.writer, notes, FastClock(), NoWatcher())
 
 
 def execute(
@@ -145,8 +145,8 @@ def execute(
     return Ran(ending, state, ApplyResult(found, results, ending.status.value))
 
 
-def notes_of(site: Site) -> Notes:
-    return Notes(cast(World, site))
+def notes_of(site: Site) -> MemoryJournal:
+    return MemoryJournal(cast(World, site))
 
 
 def undo(standing: FakeCluster, run: Undoable) -> Ran:
@@ -316,9 +316,9 @@ def crash_points() -> Iterator[Callable[[FakeCluster], Callable[[str], Any]]]:
 
 
 @pytest.mark.parametrize("point", list(crash_points()))
-@pytest.mark.parametrize("goes_on", [False, True], ids=["undone", "gone on with"])
+@pytest.mark.parametrize("resumes", [False, True], ids=["undone", "resumed"])
 def test_a_crash_anywhere_can_be_undone_from_the_journal(
-    point: Callable[[FakeCluster], Callable[[str], Any]], goes_on: bool
+    point: Callable[[FakeCluster], Callable[[str], Any]], resumes: bool
 ) -> None:
     before, standing = cluster(), cluster()
     found = plan_of(standing, WANTED)
@@ -341,9 +341,9 @@ def test_a_crash_anywhere_can_be_undone_from_the_journal(
     for key, wanted in told.items():
         assert wanted.to == before.stands().get(key)
         assert left.stands().get(key) in (wanted.to, Committed(50))
-    if goes_on and not run.ended:
+    if resumes and not run.ended:
         other = Site(left)
-        going_on = Notes(cast(World, other), entries=notes.entries)
+        going_on = MemoryJournal(cast(World, other), entries=notes.entries)
         state = read_run(json.loads(json.dumps(notes.entries)))
         assert engine(other, going_on).resume(state, WHO).status is Status.DONE
         assert set(left.stands().values()) == {Committed(50)}
@@ -366,7 +366,9 @@ def test_resume_keeps_offsets_that_changed_meanwhile() -> None:
     held[PLACES[0]] = Committed(70)
     other = Site(standing)
     state = read_run(json.loads(json.dumps(notes.entries)))
-    ending = engine(other, Notes(cast(World, other), entries=notes.entries)).resume(state, WHO)
+    ending = engine(other, MemoryJournal(cast(World, other), entries=notes.entries)).resume(
+        state, WHO
+    )
     assert (ending.status, ending.over) == (Status.STOPPED, True)
     assert held[PLACES[0]] == Committed(70)
     assert held[PLACES[1]] == Committed(50)

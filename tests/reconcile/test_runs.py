@@ -20,7 +20,7 @@ from drctl.reconcile.executing import Limits
 from drctl.reconcile.policy import Action
 from drctl.steps.records import discards
 from drctl.steps.registry import KINDS
-from tests.engine.toggles import Deaf, Hurried, Notes
+from tests.engine.toggles import FastClock, MemoryJournal, NoWatcher
 from tests.engine.toggles import World as Switches
 from tests.reconcile.runs import PLACE, Site, sites, world
 from tests.reconcile.world import Killed
@@ -50,15 +50,15 @@ class Quiet(Switches):
         """Do not end the process."""
 
 
-def engine(at: Site, notes: Notes, clock: Hurried | None = None) -> tuple[Execution, Any]:
+def engine(at: Site, notes: MemoryJournal, clock: FastClock | None = None) -> tuple[Execution, Any]:
     reader, writer = at.process()
-    return Execution(KINDS, reader, writer, notes, clock or Hurried(), Deaf()), reader
+    return Execution(KINDS, reader, writer, notes, clock or FastClock(), NoWatcher()), reader
 
 
-def execute(at: Site, clock: Hurried | None = None) -> tuple[RunState, Outcome, Any]:
+def execute(at: Site, clock: FastClock | None = None) -> tuple[RunState, Outcome, Any]:
     plan = at.plan()
     assert violations(plan, KINDS) == ()
-    run, reader = engine(at, Notes(Quiet()), clock)
+    run, reader = engine(at, MemoryJournal(Quiet()), clock)
     return *run.start(plan, WHO), reader.result
 
 
@@ -85,7 +85,7 @@ def test_a_failed_precheck_blocks_it(site: NewSite) -> None:
     at = site(world(SAFE))
     plan = at.plan()
     at.world.not_compared = ("orders-3: no leader",)
-    run, reader = engine(at, Notes(Quiet()))
+    run, reader = engine(at, MemoryJournal(Quiet()))
     state, outcome = run.start(plan, WHO)
     assert (outcome.exit_code, state.status) == (ExitCode.REFUSED, "refused")
     assert "orders-3: no leader" in outcome.message
@@ -95,7 +95,7 @@ def test_a_failed_precheck_blocks_it(site: NewSite) -> None:
 
 def test_an_unanswered_commit_is_read_back(site: NewSite) -> None:
     at = site(world(SAFE), steps=4, failing=Unknown("no answer"))
-    notes = Notes(Quiet())
+    notes = MemoryJournal(Quiet())
     run, _ = engine(at, notes)
     state, outcome = run.start(at.plan(), WHO)
     assert (outcome.exit_code, state.status) == (ExitCode.UNKNOWN, "")
@@ -104,14 +104,14 @@ def test_an_unanswered_commit_is_read_back(site: NewSite) -> None:
     assert at.world.target.offsets(PLACE) == [0]
 
 
-def resumed(at: Site, notes: Notes) -> Outcome:
+def resumed(at: Site, notes: MemoryJournal) -> Outcome:
     run, _ = engine(at, notes)
     return run.resume(read_run(json.loads(json.dumps(notes.entries))), WHO)
 
 
 @pytest.mark.parametrize("steps", range(16))
 def test_killed_at_any_call_a_resume_does_each_record_once(site: NewSite, steps: int) -> None:
-    at, notes = site(world(*[SAFE] * 4), steps=steps), Notes(Quiet())
+    at, notes = site(world(*[SAFE] * 4), steps=steps), MemoryJournal(Quiet())
     run, _ = engine(at, notes)
     try:
         run.start(at.plan(), WHO)
@@ -122,7 +122,7 @@ def test_killed_at_any_call_a_resume_does_each_record_once(site: NewSite, steps:
 
 
 def test_ctrl_c_stops_after_a_commit_and_a_resume_continues(site: NewSite) -> None:
-    at, notes, clock = site(world(*[SAFE] * 4)), Notes(Quiet()), Hurried()
+    at, notes, clock = site(world(*[SAFE] * 4)), MemoryJournal(Quiet()), FastClock()
     run, _ = engine(at, notes, clock)
 
     def wants() -> bool:
@@ -138,7 +138,7 @@ def test_ctrl_c_stops_after_a_commit_and_a_resume_continues(site: NewSite) -> No
 
 
 def test_without_its_gap_result_nothing_is_done_and_the_run_stays_open(site: NewSite) -> None:
-    at, notes = site(world(SAFE, SAFE, SAFE), steps=5), Notes(Quiet())
+    at, notes = site(world(SAFE, SAFE, SAFE), steps=5), MemoryJournal(Quiet())
     run, _ = engine(at, notes)
     with pytest.raises(Killed):
         run.start(at.plan(), WHO)

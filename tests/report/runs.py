@@ -18,7 +18,7 @@ from drctl.model.plan import Duty, Json, Plan, Step
 from drctl.steps.registry import KINDS
 from drctl.views.run_data import ReportData
 from drctl.views.run_reading import report_data
-from tests.engine.toggles import Crash, Deaf, Hurried, Notes, World
+from tests.engine.toggles import Crash, FastClock, MemoryJournal, NoWatcher, World
 
 ADA = {"user": "ada", "host": "laptop-7"}
 BOB = {"user": "bob", "host": "bastion-2"}
@@ -59,7 +59,7 @@ class Stage:
     """The parts by step, in the order of the plan."""
 
     script: Script
-    clock: Hurried
+    clock: FastClock
     until: float = 0
 
     def part(self, intent: Json) -> Part:
@@ -149,8 +149,8 @@ class Run:
 
     def __init__(self, plan: Plan, name: str = "20260305T142007Z-main") -> None:
         self.plan = staged(plan)
-        self.notes = Notes(World(), run=name)
-        self.clock = Hurried(BEGAN)
+        self.notes = MemoryJournal(World(), run=name)
+        self.clock = FastClock(BEGAN)
 
     def play(self, script: Script, who: Mapping[str, str] = ADA, stop_after: float = 1e9) -> "Run":
         stage = Stage(script, self.clock)
@@ -159,7 +159,7 @@ class Run:
         world = World()
         look, writer = cast(LinkReader, world), cast(LinkWriter, world)
         engine = Execution(
-            cast(Mapping[str, Kind], kinds), look, writer, self.notes, self.clock, Deaf()
+            cast(Mapping[str, Kind], kinds), look, writer, self.notes, self.clock, NoWatcher()
         )
         try:
             if not self.entries:

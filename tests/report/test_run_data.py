@@ -26,7 +26,16 @@ from drctl.views.run_words import writes_now
 from tests.cli.documents import check
 from tests.depth import some
 from tests.engine.test_interruptions import CASES, Countdown, Prepare, points
-from tests.engine.toggles import Blind, Crash, Hurried, Notes, World, execution, kinds, plan
+from tests.engine.toggles import (
+    Blind,
+    Crash,
+    FastClock,
+    MemoryJournal,
+    World,
+    execution,
+    kinds,
+    plan,
+)
 from tests.report import runs
 from tests.report.runs import GOOD, Part, Run
 
@@ -236,7 +245,7 @@ def test_the_report_agrees_with_the_executor_after_every_crash(prepare: Prepare)
     for number in (*some(range(points(prepare))), 10**6):
         world = World()
         prepare(world)
-        notes = Notes(world)
+        notes = MemoryJournal(world)
         world.fall = Countdown(number)
         try:
             execution(world, notes).start(plan(), runs.ADA)
@@ -267,9 +276,9 @@ def test_every_prefix_of_a_journal_makes_a_valid_document(name: str) -> None:
 
 
 def test_interruption_and_unknown_agree_with_the_executor() -> None:
-    stopped = World(stuck={"stop"}), Hurried(stop_after=1)
-    for world, clock in (stopped, (World(unseen={"drain"}), Hurried())):
-        notes = Notes(world)
+    stopped = World(stuck={"stop"}), FastClock(stop_after=1)
+    for world, clock in (stopped, (World(unseen={"drain"}), FastClock())):
+        notes = MemoryJournal(world)
         _, outcome = execution(world, notes, clock).start(plan(fence=Duty.BEST_EFFORT), runs.ADA)
         ending = report_data(read_run(notes.entries), kinds=kinds()).ending
         assert (ending.status.value, ending.step) == (outcome.status.value, outcome.step)

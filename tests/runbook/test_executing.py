@@ -15,7 +15,7 @@ from drctl.runbook.reading import read
 from drctl.steps.questions import answers
 from drctl.steps.registry import KINDS
 from tests.engine.test_read_only_steps import FINE, Two
-from tests.engine.toggles import Blind, Deaf, Hurried, Notes, World
+from tests.engine.toggles import Blind, FastClock, MemoryJournal, NoWatcher, World
 from tests.runbook.links import FULL
 
 TEXT = """name: x
@@ -41,18 +41,18 @@ class Asked(Two):
         return self.given.get(question)
 
 
-def carried_out(two: Asked, *given: str) -> tuple[Outcome, Notes]:
+def carried_out(two: Asked, *given: str) -> tuple[Outcome, MemoryJournal]:
     plan = build(read(TEXT, Path("x.yaml")), {}, FULL)
     two.given = dict(answers(plan, given))
     two.said = tuple(type(FINE)("mm2-topics", each.status, "x", "y") for each in two.said)
-    notes = Notes(World())
+    notes = MemoryJournal(World())
     run = Execution(
-        KINDS, cast(LinkReader, two), cast(LinkWriter, Blind()), notes, Hurried(), Deaf()
+        KINDS, cast(LinkReader, two), cast(LinkWriter, Blind()), notes, FastClock(), NoWatcher()
     )
     return run.start(plan, {"user": "ada"})[1], notes
 
 
-def facts(notes: Notes) -> dict[str, object]:
+def facts(notes: MemoryJournal) -> dict[str, object]:
     return {str(e["step"]): e["facts"] for e in notes.entries if e["entry"] == What.DONE}
 
 
