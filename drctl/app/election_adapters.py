@@ -10,6 +10,8 @@ from drctl.app.loss import KnownEnds, LossReader, ReplicatorEvidence
 from drctl.elections.loss import Beyond, Evidence
 from drctl.elections.results import Became, Outcome, observed
 from drctl.model.errors import DrctlError, Unreachable, UsageError
+from drctl.model.groups import OFFSETS_TOPIC
+from drctl.model.text import plural
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.steps.elections import ElectLeaders
 
@@ -78,11 +80,20 @@ def _groups(
     config: "Config", cluster: str, places: Sequence[TopicPartition], found: Gathered
 ) -> None:
     try:
-        with adapters.reader(cluster, config.cluster(cluster)).groups as reader:
-            committed = reader.committed(reader.groups())
+        reader = adapters.reader(cluster, config.cluster(cluster))
+        with reader.elections as leaders:
+            # Before the listing: a coordinator elected since then may be missing from it.
+            down = leaders.look({OFFSETS_TOPIC}).dark
+        with reader.groups as groups:
+            committed = groups.committed(groups.groups())
     except DrctlError as error:
         found.silent.append(f"group offsets on {cluster}: {error.message}")
         return
+    if down:
+        found.silent.append(
+            f"groups whose coordinator on {cluster} was down:"
+            f" {plural(len(down), 'partition')} of {OFFSETS_TOPIC} had no leader; try again"
+        )
     for group, positions in committed.items():
         if isinstance(positions, Unavailable):
             found.silent.append(f"offsets of group {group}: {positions.reason}")

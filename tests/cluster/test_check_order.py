@@ -292,7 +292,8 @@ def test_steps_that_are_incomplete_or_started_too_early(way: WayBack) -> None:
     assert half.code != 0, "three of them conflict"
     partly = way.order(0)
     assert (partly.observed, partly.next) == ("ddddnnnnnnn", "e"), partly.document
-    assert f"in progress: {TAIL} of {TAIL + 3}" in partly.why("e")
+    decided = "in progress: unreplicated records with a decision"
+    assert f"{decided}: {TAIL} of {TAIL + 3}" in partly.why("e")
 
     with way.read_in(way.secondary):
         way.commit(way.primary, COPIED)

@@ -1,7 +1,9 @@
 """Evidence of where a lost log ended: a replicator, groups and the engineer, on the real lab."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -43,6 +45,24 @@ def test_evidence_from_replicas_and_groups(
     assert by_words["given as the log end with --known-end"] == (place, 99, True)
     assert [(row.group, row.offset) for row in found.groups[place]] == [(f"of-{topic}", 17)]
     assert any(words.startswith(f"copied to secondary up to {COPIED} (") for words in by_words)
+
+
+def test_groups_of_a_coordinator_that_is_down_are_reported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The other brokers do not list them, so nothing else shows that evidence is missing."""
+    down = [TopicPartition("__consumer_offsets", 3)]
+    reader = SimpleNamespace(
+        elections=nullcontext(SimpleNamespace(look=lambda topics: SimpleNamespace(dark=down))),
+        groups=nullcontext(SimpleNamespace(groups=lambda: (), committed=lambda names: {})),
+    )
+    monkeypatch.setattr("drctl.app.adapters.reader", lambda *_: reader)
+    (tmp_path / "drctl.yaml").write_text("clusters:\n  a: {bootstrap: 127.0.0.1:1}\n")
+    config = load(tmp_path / "drctl.yaml")
+    told = "groups whose coordinator on a was down: 1 partition of __consumer_offsets had no leader"
+    assert gather(config, "a", "t", [0], {}).silent == [f"{told}; try again"]
+    down.clear()
+    assert gather(config, "a", "t", [0], {}).silent == []
 
 
 @pytest.mark.parametrize("given", ["0", "0=", "=5", "0=x", "-1=5", "1=5"])

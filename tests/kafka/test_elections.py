@@ -154,7 +154,7 @@ def await_in_sync(three: ClusterUnderTest, topic: str, *nodes: int) -> None:
 
 
 @dataclass(frozen=True)
-class MirrorMakerFailback:
+class Outputs:
     """What drctl printed at each stage."""
 
     headless: dict[str, Any]
@@ -171,9 +171,7 @@ class MirrorMakerFailback:
 
 
 @pytest.fixture(scope="module")
-def story(
-    brokers: Lab, three: ClusterUnderTest, topics: Topics, elect: Elect
-) -> MirrorMakerFailback:
+def story(brokers: Lab, three: ClusterUnderTest, topics: Topics, elect: Elect) -> Outputs:
     write(three, topics.lost, 0, BEFORE)
     brokers.signal("primary-2", signal.SIGKILL)
     await_in_sync(three, topics.lost, 3)
@@ -188,7 +186,13 @@ def story(
     unclean = ("unclean", "--topic", topics.lost, "--partition", "0")
     shown = elect.json("show", code=1)
     refused = elect.json(*unclean, code=3)
-    planned = elect.json(*unclean, *REASON)
+    planned: dict[str, Any] = {}
+
+    def every_group_is_read() -> bool:
+        planned.update(elect.json(*unclean, *REASON))
+        return not planned["notes"]
+
+    assert Patience.of(RECOVERY_S).wait_until(every_group_is_read), planned["notes"]
     text, told = elect("show"), elect(*unclean)
     unconfirmed = elect(*unclean, *REASON, "--execute")
     elected = elect.json(*unclean, *REASON, "--execute", "--yes")
@@ -198,7 +202,7 @@ def story(
     back.start()
     waited = elect("wait", "--timeout", f"{RECOVERY_S:.0f}s")
     back.join()
-    return MirrorMakerFailback(
+    return Outputs(
         headless, shown, text, refused, planned, told, unconfirmed, elected, again, waited, kept
     )
 
@@ -221,16 +225,14 @@ def row(document: dict[str, Any], topic: str) -> dict[str, Any]:
     return found
 
 
-def test_without_a_quorum_a_dead_leader_is_detected(
-    story: MirrorMakerFailback, topics: Topics
-) -> None:
+def test_without_a_quorum_a_dead_leader_is_detected(story: Outputs, topics: Topics) -> None:
     assert story.headless["controller"] is None
     assert story.headless["brokers"]["alive"] == [1]
     (only,) = story.headless["leaderless"]
     assert only["leader"] == 3, "nobody could elect another one"
 
 
-def test_brokers_and_their_logs(story: MirrorMakerFailback, topics: Topics) -> None:
+def test_brokers_and_their_logs(story: Outputs, topics: Topics) -> None:
     lost = row(story.shown, topics.lost)
     assert story.shown["controller"] in (1, 2)
     assert lost["leader"] is None
@@ -244,7 +246,7 @@ def test_brokers_and_their_logs(story: MirrorMakerFailback, topics: Topics) -> N
     assert (story.text.code, "without a leader" in story.text.stdout) == (1, True)
 
 
-def test_it_needs_a_reason(story: MirrorMakerFailback, topics: Topics) -> None:
+def test_it_needs_a_reason(story: Outputs, topics: Topics) -> None:
     (line,) = story.refused["lines"]
     assert (line["action"], [each["precheck"] for each in line["blockers"]]) == (
         "refuse",
@@ -254,7 +256,7 @@ def test_it_needs_a_reason(story: MirrorMakerFailback, topics: Topics) -> None:
     assert (story.told.code, "--execute" in story.told.stdout) == (3, False)
 
 
-def test_no_election_without_the_typed_confirmation(story: MirrorMakerFailback) -> None:
+def test_no_election_without_the_typed_confirmation(story: Outputs) -> None:
     assert story.unconfirmed.code == 3
     assert "not confirmed: write to cluster primary: elects out-of-sync leaders of 1" in (
         story.unconfirmed.stderr
@@ -262,7 +264,7 @@ def test_no_election_without_the_typed_confirmation(story: MirrorMakerFailback) 
     assert "loses at least 80 offsets, 100 to 179" in story.unconfirmed.stderr
 
 
-def test_the_loss_stated_is_the_loss_measured(story: MirrorMakerFailback, topics: Topics) -> None:
+def test_the_loss_stated_is_the_loss_measured(story: Outputs, topics: Topics) -> None:
     (line,) = story.planned["lines"]
     assert (line["action"], line["expected_leader"]) == ("elect", 2)
     lost = {"from": BEFORE, "before": BEFORE + MISSED, "offsets": MISSED}
@@ -279,7 +281,7 @@ def test_the_loss_stated_is_the_loss_measured(story: MirrorMakerFailback, topics
     assert story.kept == list(range(BEFORE)), "what was acknowledged behind it is gone"
 
 
-def test_the_journal_has_it(story: MirrorMakerFailback, elect: Elect) -> None:
+def test_the_journal_has_it(story: Outputs, elect: Elect) -> None:
     run = story.elected["run"]
     journal = elect.config.parent / ".drctl" / "runs" / run / "journal.jsonl"
     assert str(journal) in story.elected["journal"]
@@ -292,28 +294,26 @@ def test_the_journal_has_it(story: MirrorMakerFailback, elect: Elect) -> None:
     assert [each["entry"] for each in shown["entries"]] == ["began", "intend", "done", "ended"]
 
 
-def test_a_leader_that_lives_is_left_alone(story: MirrorMakerFailback) -> None:
+def test_a_leader_that_lives_is_left_alone(story: Outputs) -> None:
     (line,) = story.again["lines"]
     assert [each["precheck"] for each in line["blockers"]] == ["has-leader"]
 
 
-def test_waiting_reports_who_is_back_and_loses_nothing(
-    story: MirrorMakerFailback, topics: Topics
-) -> None:
+def test_waiting_reports_who_is_back_and_loses_nothing(story: Outputs, topics: Topics) -> None:
     assert story.waited.code == 0, story.waited.stdout + story.waited.stderr
     assert "broker 3 answers" in story.waited.stderr
     assert f"{topics.alone}-0: broker 3 leads it" in story.waited.stderr
 
 
 def test_the_old_leader_cuts_its_log_when_it_returns(
-    story: MirrorMakerFailback, three: ClusterUnderTest, topics: Topics
+    story: Outputs, three: ClusterUnderTest, topics: Topics
 ) -> None:
     await_in_sync(three, topics.lost, 2, 3)
     assert look(three, topics.lost)[1] == {2: BEFORE, 3: BEFORE}
 
 
 def test_leaders_go_back_to_where_they_belong(
-    story: MirrorMakerFailback, three: ClusterUnderTest, topics: Topics, elect: Elect
+    story: Outputs, three: ClusterUnderTest, topics: Topics, elect: Elect
 ) -> None:
     await_in_sync(three, topics.home, 1, 2, 3)
     assert look(three, topics.home)[0].leader != 3
