@@ -83,7 +83,7 @@ def _groups(
         reader = adapters.reader(cluster, config.cluster(cluster))
         with reader.elections as leaders:
             # Before the listing: a coordinator elected since then may be missing from it.
-            down = leaders.look({OFFSETS_TOPIC}).dark
+            down = leaders.look({OFFSETS_TOPIC}).leaderless
         with reader.groups as groups:
             committed = groups.committed(groups.groups())
     except DrctlError as error:

@@ -53,7 +53,9 @@ def test_groups_of_a_coordinator_that_is_down_are_reported(
     """The other brokers do not list them, so nothing else shows that evidence is missing."""
     down = [TopicPartition("__consumer_offsets", 3)]
     reader = SimpleNamespace(
-        elections=nullcontext(SimpleNamespace(look=lambda topics: SimpleNamespace(dark=down))),
+        elections=nullcontext(
+            SimpleNamespace(look=lambda topics: SimpleNamespace(leaderless=down))
+        ),
         groups=nullcontext(SimpleNamespace(groups=lambda: (), committed=lambda names: {})),
     )
     monkeypatch.setattr("drctl.app.adapters.reader", lambda *_: reader)
