@@ -1,4 +1,4 @@
-"""What the steps of a failback read and change if applications write on both clusters all the time.
+"""What the steps of a failback read and change if applications write to both clusters all the time.
 
 Each direction has a link in drctl.yaml. The records that only its source has are found and
 reconciled over that link; clients move over the reverse of the lost cluster's link.

@@ -165,7 +165,7 @@ def opened(given: ReconcileOptions, configuration: "Callable[[], Config]") -> "I
         yield Opened(plan, given, config, link, gap, rows, topic, target, make)
 
 
-_BOTH_WRITE = "applications write on both clusters (origin_header)"
+_BOTH_WRITE = "applications write to both clusters (origin_header)"
 
 
 def _policies(given: ReconcileOptions, *, per_partition: bool) -> "Policies":

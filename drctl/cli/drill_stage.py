@@ -225,7 +225,7 @@ class Stage:
                     again[task] = Takeover(*task, tasks[task], worker, seconds)
             return len(again) == len(tasks)
 
-        self._wait(all_again, "see the tasks of source connectors run again")
+        self._wait(all_again, "tasks of the source connectors to run again")
         self.takeovers = tuple(again[task] for task in sorted(again))
 
     def _copied(self, topic: str) -> int:

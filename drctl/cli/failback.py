@@ -142,12 +142,12 @@ def _must_have_one_writer(name: str | None, option: str) -> None:
     """Refuse an option that takes the target for a copy of the source.
 
     Raises:
-        UsageError: applications write on both clusters all the time.
+        UsageError: applications write to both clusters all the time.
     """
     link = configuration().link(name)
     if link.settings.origin_header:
         raise UsageError(
-            f"{option}: applications write on both clusters of link {link.name}, so"
+            f"{option}: applications write to both clusters of link {link.name}, so"
             f" {link.target} is not a copy of {link.source}",
             f"show the plan: drctl failback --link {quote(link.name)} --policy copy",
         )

@@ -345,7 +345,7 @@ def _with_one_writer(link: "Link") -> "Link":
     """
     if link.settings.origin_header:
         raise UsageError(
-            f"--scope estimate: link {link.name} has `origin_header`: applications write on both"
+            f"--scope estimate: link {link.name} has `origin_header`: applications write to both"
             " clusters, so numbers of offsets do not show what is missing",
             "use --scope full, which compares the records of each cluster",
         )

@@ -349,7 +349,7 @@ def parse_json(format_name: str, data: bytes | None) -> object:
         # Reject unpaired surrogates in escapes, which are not text.
         compact_json(found)
     except ValueError as error:
-        raise Undecodable(format_name, f"no JSON: {error}", data) from None
+        raise Undecodable(format_name, f"invalid JSON: {error}", data) from None
     return found
 
 

@@ -204,8 +204,8 @@ _ABORTING = frozenset({0, KafkaError.CONCURRENT_TRANSACTIONS})
 
 _WRITES_AGAIN = Unavailable("its producer wrote again meanwhile: stop that producer")
 _COORDINATOR_UNKNOWN = Unavailable(
-    "whether a coordinator knows it is unknown: not every broker answered, or this user may not"
-    " DESCRIBE transactional ids"
+    "cannot tell whether a coordinator knows the transaction: not every broker answered, or this"
+    " user may not DESCRIBE transactional ids"
 )
 _NO_COORDINATOR = Unavailable("the coordinator of its transactional id did not answer")
 

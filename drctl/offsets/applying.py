@@ -553,8 +553,8 @@ def _without_epoch(line: Line, case: Case) -> Line:
         rereads_at_most=most,
         action=Action.COMMIT,
         precheck=None,
-        reason=f"the offset stays, without leader epoch {before.leader_epoch}: this log has"
-        " another one there",
+        reason=f"the offset stays, without leader epoch {before.leader_epoch}: with it, consumers"
+        " could not resume at this offset",
     )
 
 

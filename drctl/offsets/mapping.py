@@ -269,7 +269,7 @@ COMPARED = 8
 NEAR, WITHIN = 3, 32
 """Copies required on each side of an offset, and their maximum distance."""
 
-LONE = "the records next to it have no offset headers: no bounds from a single record"
+LONE = "too few copies with an offset header are next to it to give bounds"
 NOT_COMPARED = "headers only, not verified: unread records may precede it"
 
 FALSELY_NAMED = "the headers next to it were forged, or other records are among the copies"

@@ -348,8 +348,8 @@ def _replicate(inputs: FailbackInputs, *, rebuild: bool = False) -> Iterator[Ste
     else:
         where = (
             f"the first record that was written to {source} after the loss (found by step"
-            " find-missing), except records that step reconcile copied, so that no record is"
-            " replicated twice"
+            " find-missing), not counting records that step reconcile copied, so that no record"
+            " is replicated twice"
         )
         yield _manual_start(reverse, identity, where, BOUNDARY)
     scope = "tail" if reverse.connectors else "full"

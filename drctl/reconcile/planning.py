@@ -389,7 +389,7 @@ def _taken_notes(
     if records:
         yield (
             f"{records:,} of the records were quarantined or discarded with another gap result:"
-            " this is taken over (--override decided-before=REASON to decide again)"
+            " those decisions are kept (--override decided-before=REASON to decide again)"
         )
 
 
@@ -398,7 +398,8 @@ def _appended_notes(appended: Changes) -> Iterator[str]:
         yield (
             f"{plural(appended.offsets, 'offset was', 'offsets were')} appended to the"
             " target since the gap analysis"
-            " (including drctl's): checked for these records and for newer ones with their keys"
+            " (including drctl's own): drctl checks whether they hold these records, or newer ones"
+            " with the same keys"
         )
     if appended.waiting:
         yield (

@@ -96,7 +96,7 @@ def from_yaml(parameter: ParameterConfig, value: Any) -> Value:
     """
     if parameter.type == "list":
         if not isinstance(value, tuple) or not all(isinstance(each, str) for each in value):
-            raise ValueError("must be a list of texts")
+            raise ValueError("must be a list of strings")
         return value
     kinds: dict[str, tuple[type, ...]] = {"boolean": (bool,), "integer": (int,)}
     kinds |= {"number": (int, float), "duration": (str, int, float)}
@@ -125,7 +125,7 @@ def as_text(value: Value) -> str:
         ValueError: it is a list.
     """
     if isinstance(value, tuple):
-        raise ValueError("is a list and cannot be used inside a text")
+        raise ValueError("is a list and cannot be used inside a string")
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -200,7 +200,7 @@ _TYPE_WORDS: Mapping[ParameterType, str] = {
     "duration": "a duration such as 90s, 5m, 2h or 1d",
     "boolean": "true or false",
     "choice": "text: write it in quotes",
-    "list": "a list of texts",
+    "list": "a list of strings",
 }
 
 

@@ -180,7 +180,7 @@ def parse(text: str) -> Expression:
     found = parser.any_of(0)
     if parser.next is not None:
         raise InvalidCondition(
-            f"{quoted(parser.next.text)} is unexpected: expected and, or", parser.next.at
+            f"{quoted(parser.next.text)} is unexpected: expected 'and' or 'or'", parser.next.at
         )
     return found
 

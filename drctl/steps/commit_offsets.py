@@ -239,8 +239,8 @@ class CommitOffsets(StepKind[CommitSettings, CommitIntent, CommitFacts]):
         if settings.both_write:
             # Each cluster interleaves the records of both differently.
             title += (
-                f"; groups can skip records that applications wrote to {cluster} and that they had"
-                " not read: reset groups that must not to a time before that"
+                f"; applications also write to {cluster}, and groups can skip some of those records"
+                " unread: if a group must not, reset its offsets to an earlier time"
             )
         return Description(
             title, "every committed offset reads back", "restore every previously committed offset"

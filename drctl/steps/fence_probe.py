@@ -95,7 +95,8 @@ class ProbeAcls(StepKind[ProbeSettings, ProbeIntent, ProbeFacts]):
         return Description(
             f"watch for {settings.seconds:g} s whether ACLs stay on {settings.cluster}: deny WRITE"
             f" on topic {PROBE_TOPIC}, which does not exist, to {who}",
-            f"{settings.cluster} lists them all the time, or somebody has deleted them",
+            f"{settings.cluster} lists them for that time; if some are deleted, a fence by ACL"
+            " would not hold",
             "remove exactly the ACLs that were added",
         )
 

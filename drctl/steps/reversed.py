@@ -146,7 +146,7 @@ class Irreversible(Wrapped[S, I, F]):
 
 _HINT = (
     "stop it and keep it stopped; drctl failback --check-order shows the consequences, unless"
-    " applications write on both clusters: then start the failback again, which compares again"
+    " applications write to both clusters: then start the failback again, which compares again"
 )
 _SHOWN = 3
 

@@ -162,7 +162,7 @@ class MoveSourcePositions(StepKind[MoveSettings, MoveIntent, MoveFacts]):
     def describe(self, settings: MoveSettings) -> Description:
         """Describe the step for plans and reports."""
         names, target = ", ".join(settings.connectors.values()), settings.target
-        where = "the last positions that can be read" if settings.lost else "their final positions"
+        where = "the last positions that can be read" if settings.lost else "the final positions"
         return Description(
             f"set {where} of source connectors {names} on the workers of {target}",
             "the positions read back, and the connectors are STOPPED there",

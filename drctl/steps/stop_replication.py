@@ -37,7 +37,7 @@ KEEP_STOPPED = "keep-stopped"
 """The name of `StopReplication` in the direction in which replication ran before the loss."""
 
 KEEP_REVERSE_STOPPED = "keep-reverse-stopped"
-"""The same in the reverse direction, if applications write on both clusters."""
+"""The same in the reverse direction, if applications write to both clusters."""
 
 SETTLE_S = 6.0
 """How long all tasks must be gone if several workers run them.

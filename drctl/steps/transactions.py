@@ -87,8 +87,9 @@ class AbortTransactions(Permanent[AbortSettings, AbortIntent, AbortFacts]):
             )
         if unknown := [each for each in there if each.hanging is None]:
             raise Refused(
-                f"whether a coordinator knows {described(unknown[0], now_ms)} is unknown: not every"
-                f" broker of {cluster} answered, or drctl's user may not see all transactions",
+                f"cannot tell whether a coordinator knows {described(unknown[0], now_ms)}: not"
+                f" every broker of {cluster} answered, or drctl's user may not see all"
+                " transactions",
                 "grant drctl's user DESCRIBE on all transactional ids, and start the brokers",
             )
         unread = (f"{p}: {e.reason}" for p, e in found.items() if isinstance(e, Unavailable))

@@ -171,7 +171,7 @@ class Drain(Polling[DrainSettings, DrainIntent, DrainFacts]):
             message = f"{plural(records, 'record is', 'records are')} not replicated yet"
             return Readback(State.WAITING, message, items=missing.partitions)
         before = missing.left_missing_before
-        message = "every record is replicated to the target"
+        message = "every record is replicated"
         if before:
             message += f", except {before:,} that were quarantined or discarded before"
         return Readback(State.DONE, message, DrainFacts(0))

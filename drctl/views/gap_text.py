@@ -378,7 +378,7 @@ def next_steps(result: GapResult) -> Iterator[Step]:
         what = " and ".join(causes)
         yield Step(
             f"{what[0].upper()}{what[1:]}, then run `drctl gap` again.",
-            "Until it exits with 0 or 1, more records may not be replicated.",
+            "Until it exits with 0 or 1, there may be more unreplicated records.",
             again,
         )
     if missing and (totals.only_on_target or result.order.conflicting):

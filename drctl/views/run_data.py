@@ -38,7 +38,7 @@ class Became(StrEnum):
     OUTSTANDING = "outstanding"
     """Not done; a later run must do it."""
     SKIPPED = "skipped"
-    """Not done, and not needed."""
+    """Not done, and the run continued without it."""
     FAILED = "failed"
     UNKNOWN = "unknown"
     """It may have taken effect; the cluster did not answer."""

@@ -56,8 +56,9 @@ def known(data: ReportData) -> Iterator[str]:
     if done and failback.is_rebuild(data.plan.steps) and INTACT in data.overrides:
         # The source had lost no records: the rebuild was for their order.
         yield (
-            f"{plain(data.plan.target)} now has its records in the order of"
-            f" {plain(data.plan.source)}: records that arrived late there are late on both."
+            f"Records on {plain(data.plan.target)} are now in the order of"
+            f" {plain(data.plan.source)}: those that were appended late on"
+            f" {plain(data.plan.source)} are late on both."
         )
     if data.positions is not None:
         yield committed(data.positions, data.mode)
@@ -95,7 +96,9 @@ def unknown(data: ReportData) -> Iterator[str]:
         yield f"Whether {plain(data.plan.source)} also accepts writes: its fence was not verified."
     for step in data.became(Became.UNKNOWN, Became.STARTED, Became.NOT_ROLLED_BACK):
         message = closed(step.rolled_back or step.message or "the journal has no later entry")
-        yield f"Whether {plain(step.id)} took effect: {message}"
+        rolled_back = step.became is Became.NOT_ROLLED_BACK
+        verb = "was rolled back" if rolled_back else "took effect"
+        yield f"Whether {plain(step.id)} {verb}: {message}"
     if data.ending.status is RunStatus.UNKNOWN:
         late = (step for step in data.became(Became.FAILED) if step.id == data.ending.step)
         yield from (f"Whether {plain(s.id)} will succeed: {closed(s.message)}" for s in late)
@@ -244,7 +247,8 @@ def _stopped(data: ReportData) -> Iterator[NextStep]:
     for step in stuck:
         items = f" ({plural(len(step.items), 'item')}, listed under the step)" if step.items else ""
         message = closed(step.rolled_back or step.message)
-        yield NextStep(f"Fix the cause of {plain(step.id)}{items}.", message)
+        of = "the rollback of" if step.became is Became.NOT_ROLLED_BACK else "step"
+        yield NextStep(f"Fix what stopped {of} {plain(step.id)}{items}.", message)
     if data.rollback_reason:
         why = "It continues the rollback, newest step first, and starts nothing else."
     elif data.writes is Writes.TARGET:
@@ -316,7 +320,7 @@ def _after_done(data: ReportData) -> Iterator[NextStep]:
         yield check_order
         yield NextStep(
             f"When {source} is back and fenced, find the records that were not replicated.",
-            "Only a comparison of records replaces the estimate by a count.",
+            "Only a comparison of records replaces the estimate with a count.",
             _command(data, "gap"),
         )
         return

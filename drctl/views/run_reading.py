@@ -49,7 +49,7 @@ _BACKWARD = frozenset({What.UNDOING, What.UNDONE, What.NOT_UNDONE})
 _PROVING = (Doing.EFFECT, Doing.WAITING)
 _ENDINGS = {
     RunStatus.DONE: "completed",
-    RunStatus.REFUSED: "refused, nothing changed",
+    RunStatus.REFUSED: "refused",
     RunStatus.STOPPED: "stopped",
     RunStatus.UNKNOWN: "ended with an unknown result",
     RunStatus.INTERRUPTED: "was interrupted",
@@ -210,13 +210,17 @@ def attempts(state: RunState, kinds: Mapping[str, Kind], course: Course) -> tupl
         status, step = _status_after(state, kinds, state.entries[:after], first)
         where = f" at {step}" if step else ""
         left = any(e["entry"] == What.ABANDONED for e in state.entries[first:after])
+        ending = f"{_ABANDONED if left else _ENDINGS[status]}{where}"
+        rolled_back = any(e["entry"] in _BACKWARD for e in state.entries[:after])
+        if status is RunStatus.REFUSED and rolled_back:
+            ending = f"failed{where}, everything was rolled back"
         found.append(
             Attempt(
                 str(who.get("user") or who.get("who") or "unknown"),
                 str(who.get("host") or "unknown"),
                 course.times[first],
                 course.times[after - 1],
-                f"{_ABANDONED if left else _ENDINGS[status]}{where}",
+                ending,
             )
         )
     return tuple(found)
@@ -484,7 +488,7 @@ def rto(state: RunState, kinds: Mapping[str, Kind], course: Course) -> Rto:
     step, opens = last
     end = course.tracks[step].proven
     if end is None:
-        why = "the run was rolled back" if state.rollback_reason else f"step {step} is not done"
+        why = "the run did not complete" if state.rollback_reason else f"step {step} is not done"
         return Rto(None, f"not measured: {why}", start)
     if start is None:
         return Rto(

@@ -162,7 +162,11 @@ def _about(step: StepReport) -> Iterator[Detail]:
 def _sections(data: ReportData) -> Iterator[Section]:
     yield _list("loss", "What the loss estimate is based on", data.rpo.evidence, on_terminal=True)
     rows = tuple((plain(step), sentence(what)) for step, what in data.outstanding.items())
-    lead = "This run could not do these; a later run must."
+    lead = (
+        "Nothing was rolled back when the run was abandoned: check each of these."
+        if data.abandoned
+        else "This run could not do these; a later run must."
+    )
     yield Section("outstanding", "Outstanding actions", _table(lead, rows, "Step", "Action"))
     # A completed run has switched the clients; after one that stopped they need attention at once.
     clients = Items(leaving_lines(data.plan) if data.writes is Writes.TARGET else ())

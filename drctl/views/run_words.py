@@ -31,7 +31,7 @@ CHIPS = {
 BECAME = {
     Became.DONE: "done",
     Became.OUTSTANDING: "outstanding",
-    Became.SKIPPED: "not needed",
+    Became.SKIPPED: "skipped",
     Became.FAILED: "failed",
     Became.UNKNOWN: "unknown",
     Became.STARTED: "started",
@@ -124,7 +124,7 @@ def lost_in_words(data: ReportData) -> str:
     if not data.rpo.lost.known and seconds is None:
         return "the number of records that were not replicated is unknown"
     if records is None and seconds is not None and not data.rpo.lost.known:
-        return f"about the last {length(seconds)} may not be replicated"
+        return f"about the last {length(seconds)} of writes may not be replicated"
     if data.rpo.exact and records is not None:
         return f"{plural(records, 'record')} {'was' if records == 1 else 'were'} not replicated"
     within = f" of the last {length(seconds)}" if seconds and not data.rpo.compared else ""

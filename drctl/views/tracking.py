@@ -46,8 +46,8 @@ def pass_lines(result: PassResult, look: TrackingPass, target: str, command: str
     if look.without_records:
         verb = "has" if look.without_records == 1 else "have"
         yield (
-            f"{plural(look.without_records, 'committed offset')} {verb} no consumed record left to"
-            " find on the target"
+            f"{plural(look.without_records, 'committed offset')} {verb} no consumed record left in"
+            " the log of the source"
         )
     if look.unverified:
         yield f"{plural(look.unverified, 'tracked offset')} not verified: kept unchanged"

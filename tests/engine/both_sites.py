@@ -1,4 +1,4 @@
-"""A cluster that was lost and is back; applications write on both all the time, in memory."""
+"""A cluster that was lost and is back; applications write to both all the time, in memory."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -296,7 +296,7 @@ GOOD: Script = {
         "every broker (3) denies it; the end offsets of 96 partitions were stable for 2 s",
         takes=6.4,
     ),
-    "drain": Part("every record is replicated to the target", {"missing": 0}, takes=11.5),
+    "drain": Part("every record is replicated", {"missing": 0}, takes=11.5),
     "wait-for-consumers": Part(
         "2 of 14 groups are active: billing, shipping", takes=30, items=("billing",)
     ),

@@ -55,7 +55,7 @@ def test_an_abandoned_failback_is_planned_again_unchanged(name: str, command: st
 def test_a_rebuild_for_order_is_planned_again_with_its_reason() -> None:
     plan, reason = HOME["rebuild"], "the old replicator ran, it's known"
     at_once = {step.id: Part(takes=0) for step in plan.steps}
-    told = f"{plan.target} now has its records in the order of {plan.source}"
+    told = f"Records on {plan.target} are now in the order of {plan.source}"
     done = Run(plan).play(at_once).data
     assert not any(each.startswith(told) for each in known(done))
     passed = replace(done, overrides={"source-intact": reason})

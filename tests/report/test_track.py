@@ -84,7 +84,7 @@ def test_a_dry_run() -> None:
         "1,000 groups, 4,000 committed offsets, read in 0.51 s",
         "Would create topic __drctl_anchors on secondary",
         "2 changed: would write 2 tracked offsets, delete 1",
-        "1 committed offset has no consumed record left to find on the target",
+        "1 committed offset has no consumed record left in the log of the source",
         "3 tracked offsets not verified: kept unchanged",
         "group bil\\x1b[31mling: no answer",
         "group g, orders-3: gone",
