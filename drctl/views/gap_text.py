@@ -378,7 +378,7 @@ def next_steps(result: GapResult) -> Iterator[Step]:
         what = " and ".join(causes)
         yield Step(
             f"{what[0].upper()}{what[1:]}, then run `drctl gap` again.",
-            "Until it exits with 0 or 1, there may be more unreplicated records.",
+            "Until it exits with 0 or 1, it is unknown whether all records are replicated.",
             again,
         )
     if missing and (totals.only_on_target or result.order.conflicting):
