@@ -79,7 +79,7 @@ def both_sites(link: Link, links: Iterable[Link]) -> Link | None:
     other = opposite(link, (each for each in links if each.settings.origin_header == header))
     if other is None:
         raise ConfigError(
-            f"links.{link.name}: applications write on both clusters (`origin_header`), but no link"
+            f"links.{link.name}: applications write to both clusters (`origin_header`), but no link"
             f" from {link.target} to {link.source} with the same header has all topics of"
             f" {link.name}",
             "list the same topics on both links: docs/howto/two-active-sites.md",
