@@ -39,6 +39,7 @@ test-releases: tools  ## run the matrix of Kafka releases (an hour), and record 
 	$(BIN)/python -m tests.releases
 
 tools: install
+	@scripts/ensure-compiler
 	@scripts/ensure-browser
 	@scripts/ensure-endpoints
 	@scripts/ensure-promtool
