@@ -152,7 +152,9 @@ def test_a_source_that_accepts_connections_and_never_answers_is_abandoned(stage:
     done = stage.json(*GO, *stage.fault("pause-source"), code=1)
     without_source(stage, done, "pause-source")
     assert done["translation"]["skipped"] == 0
-    assert done["translation"]["reread"] == done["translation"]["finished"] >= 100
+    # MirrorMaker 2 writes delayed offset syncs with its commits: fewer records may be read again.
+    assert 0 < done["translation"]["reread"] <= done["translation"]["finished"]
+    assert done["translation"]["finished"] >= 100
     assert not stage.source_hangs()
 
 
