@@ -173,7 +173,7 @@ def eligible(side: Side) -> Verdict:
         raise NotObserved(side.subject, reason, "inspect the replicas: drctl elect show")
     alone = [p for p, each in late.items() if len(each.in_sync) < 2 and not each.eligible]
     evidence = several(
-        f"{p}: eligible {listed(e.eligible or ()) or 'none'}" for p, e in late.items()
+        f"{p}: eligible {listed(late[p].eligible or ()) or 'none'}" for p in alone or late
     )
     if not alone:
         return ok(side.subject, "other replicas could lead without data loss", evidence)

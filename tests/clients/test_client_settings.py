@@ -65,7 +65,7 @@ ORDER = {"client-idempotence"}
 CASES: list[tuple[str, ClientConfig, Status, str]] = [
     ("bootstrap", client(), OK, "uses the endpoint"),
     ("bootstrap", client(names=("KAFKA.example.org.",)), OK, "uses the endpoint"),
-    ("bootstrap", client(values={"bootstrap.servers": "a:9092,b:9092"}), FAIL, "a, b is not"),
+    ("bootstrap", client(values={"bootstrap.servers": "a:9092,b:9092"}), FAIL, "a, b are not"),
     ("bootstrap", client(values={"bootstrap.servers": "kafka.example.org:1,b:1"}), WARN, "b is"),
     (
         "bootstrap",
