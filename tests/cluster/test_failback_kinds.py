@@ -44,7 +44,7 @@ def test_a_mirror_fails_back_with_the_same_offsets(site: Site, tmp_path: Path) -
     read, boundary = journey.read_new(), journey.boundary()
     plan = journey.json(*BACK, code=0)
     asked = steps_of(plan, "settings")["start-reverse-replication"]["text"]
-    assert "what primary holds behind that is cut off" in asked
+    assert "later records on primary are deleted" in asked
     with journey.running(*BACK, *yes(*QUESTIONS), *GO) as process:
         journey.until(process, lambda: journey.has("done", "reconcile"))
         assert journey.begins("start-reverse-replication") == boundary
