@@ -213,7 +213,7 @@ def wildcards(observed: Observed) -> Verdict:
         remedy = "use one principal per application, with ACLs for its own topics only"
         reason = f"{listed(wide)} may write to every topic"
         return warn(subject, reason, "ALLOW on *", impact, remedy)
-    return ok(subject, "nobody may write to every topic", plural(len(acls.rules), "ACL"))
+    return ok(subject, "no principal may write to every topic", plural(len(acls.rules), "ACL"))
 
 
 @check("groups-active-on-both", _FAMILY, Status.FAIL)

@@ -174,7 +174,7 @@ def next_steps(past: Past) -> Iterator[NextStep]:
         case Verdict.UNKNOWN:
             yield NextStep(
                 "Provide the missing evidence.",
-                "Without it, nobody knows whether a failover works.",
+                "Without it, it is unknown whether a failover works.",
             )
         case _:
             yield NextStep(

@@ -50,7 +50,7 @@ CONSUMERS = (
 
 @dataclass(frozen=True)
 class Operated:
-    """A cluster as its operator has it."""
+    """A cluster with its operator's client."""
 
     cluster: Cluster
 

@@ -35,9 +35,9 @@ class FollowedRunbook:
     """A runbook for one link.
 
     Attributes:
-        cluster: the one that Kafka's own tools are used on.
-        values: of its parameters.
-        replaced: what people type for words in capitals.
+        cluster: the cluster on which Kafka's own tools run.
+        values: values of its parameters.
+        replaced: values for placeholders in capitals.
     """
 
     drctl: Drctl
@@ -55,7 +55,7 @@ class FollowedRunbook:
         return [self.name, "--link", self.link, *sets]
 
     def lines(self, step: str) -> list[list[str]]:
-        """The command lines that its page has for a step."""
+        """Return the command lines of a step on its page."""
         ran = self.drctl("runbook", "render", *self._given)
         assert ran.code == 0, ran.stderr
         _, *parts = STEP.split(ran.stdout.partition("## Afterwards")[0])
@@ -66,10 +66,10 @@ class FollowedRunbook:
         return [shlex.split(line) for line in blocks.splitlines() if line.strip()]
 
     def type(self, step: str, *codes: int) -> list[Ran]:
-        """Type the command lines of a step.
+        """Run the command lines of a step.
 
         Args:
-            codes: how each of them ends; 0 if not given.
+            codes: expected exit codes; 0 by default.
         """
         lines = self.lines(step)
         assert lines, f"{step} has no command"
@@ -92,11 +92,11 @@ class FollowedRunbook:
         return Ran(done.returncode, done.stdout, done.stderr)
 
     def follow(self, code: int = 0, **acts: Callable[[], object]) -> dict[str, Any]:
-        """Run it to its end at a terminal; its document.
+        """Run it to its end on a terminal; return its document.
 
         Args:
-            acts: what people do before they type yes, by the step that asks for it (with
-                underscores), in order.
+            acts: actions before the confirmation of each step, by step id with underscores, in
+                order.
         """
         words = ("runbook", "run", *self._given, *GO, "--output", "json")
         running = self.drctl.on_terminal(*words, name=f"followed-{uuid4().hex}")

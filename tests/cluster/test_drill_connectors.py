@@ -56,12 +56,12 @@ class TwoWorkers(Stage):
         self.await_orders()
 
     def insert(self, count: int) -> None:
-        """Add so many orders."""
+        """Insert this many orders."""
         first, self.orders = self.orders + 1, self.orders + count
         self.database.insert(first, count)
 
     def events(self) -> Counter[tuple[str, int]]:
-        """What was done with which order, as a plain consumer reads it."""
+        """Return the events of each order, as a plain consumer reads them."""
         held = read_topic(self.secondary.lab_cluster, TOPIC)
         return Counter(event_of(json.loads(value)) for value in held.values())
 
@@ -72,7 +72,7 @@ class TwoWorkers(Stage):
             assert Patience.of(60).wait_until(there), client.status("shop")
 
     def continues(self) -> None:
-        """The connector captures what comes next, and took no snapshot again."""
+        """Assert that the connector captures new orders without another snapshot."""
         before = self.events()
         self.insert(5)
         self.await_orders()

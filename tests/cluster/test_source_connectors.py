@@ -36,7 +36,7 @@ class MovingShop(OwnFailback):
     """A table of orders, and connector `shop` on one Connect cluster per Kafka cluster.
 
     Attributes:
-        orders: how many the table has.
+        orders: number of orders in the table.
     """
 
     def __init__(self, site: Site, database: Postgres, folder: Path) -> None:
@@ -83,17 +83,17 @@ class MovingShop(OwnFailback):
         return made
 
     def restart_worker(self, cluster: ClusterUnderTest) -> None:
-        """A worker of the cluster's group starts again, with what the group has stored."""
+        """Restart a worker of the cluster's group, with its stored state."""
         self.workers[cluster.name] = self._worker(cluster, self.site, self.topic)
 
     def insert(self, count: int) -> None:
-        """Add so many orders."""
+        """Insert this many orders."""
         first, self.orders = self.orders + 1, self.orders + count
         self.database.insert(first, count)
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """Orders come in all the while."""
+        """Insert orders during the block."""
         stop = threading.Event()
 
         def work() -> None:
@@ -109,7 +109,7 @@ class MovingShop(OwnFailback):
             thread.join(60)
 
     def events(self, cluster: ClusterUnderTest) -> Counter[int]:
-        """How many events of each order a plain consumer finds."""
+        """Return the number of events of each order that a plain consumer reads."""
         found = Counter[int]()
         for value, count in self.all_of(cluster).items():
             found[event_of(json.loads(value))[1]] += count
@@ -120,7 +120,7 @@ class MovingShop(OwnFailback):
         soon(lambda: len(self.events(cluster)) == self.orders, f"{cluster.name}: events missing")
 
     def each_once(self, cluster: ClusterUnderTest) -> None:
-        """The cluster gets every order, and none twice: neither again, nor by a new snapshot."""
+        """Assert that the cluster gets every order once: no duplicate, and no new snapshot."""
         self.await_orders(cluster)
         assert set(self.events(cluster).values()) == {1}
 

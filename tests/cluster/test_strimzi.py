@@ -1,4 +1,4 @@
-"""Fences and stops that Strimzi's operators undo: what drctl says before and after a failover."""
+"""Strimzi's operators undo fences and stops: what drctl reports before and after a failover."""
 
 import re
 import subprocess
@@ -27,25 +27,25 @@ MANAGED = "connectors-managed-elsewhere"
 
 
 def moved(stage: Stage) -> dict[str, dict[str, str]]:
-    """What `drctl status` says of a link whose clients were moved, by subject."""
+    """Return what `drctl status` reports of a link whose clients moved, by subject."""
     found = stage.json("status", code=1)["planned"]["blockers"]
     return {each["subject"]: each for each in found if each["check"] == "clients-moved"}
 
 
 def checks(said: str) -> dict[datetime, str]:
-    """The lines of `drctl status --watch`, by when the check of each began, to the second."""
+    """Return the lines of `drctl status --watch` by the start of each check, to the second."""
     found = re.findall(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) UTC; (.*)\n", said, re.MULTILINE)
     return {datetime.fromisoformat(at).replace(tzinfo=UTC): line for at, line in found}
 
 
 def fence(stage: Stage) -> dict[str, str]:
-    """What `drctl doctor` says of the fence."""
+    """Return the fence's finding of `drctl doctor`."""
     found = stage.run("doctor", "--output", "json").document()["checks"]
     return next(each for each in found if each["check"] == "fence-not-possible")
 
 
 def probed(stage: Stage, watched: str) -> str:
-    """What a probe has seen; in any case, none of its ACLs is left."""
+    """Return the result of a probe; assert that none of its ACLs remains."""
     done = stage.json("doctor", "--fence-probe", watched, *GO, code=0)
     assert denials(stage.source, PROBE_TOPIC) == 0
     return str(steps_of(done, "detail")["probe-acls"])

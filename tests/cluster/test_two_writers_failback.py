@@ -1,4 +1,4 @@
-"""Applications of two sites write the same topic; one site is lost, returns, and is failed back."""
+"""Applications write the same topic on two clusters; one is lost, recovers, and is failed back."""
 
 from collections import Counter
 
@@ -25,7 +25,7 @@ def sites(site: Site) -> TwoWriters:
 
 
 def lose_primary(sites: TwoWriters) -> set[str]:
-    """A tail that exists only on the primary, and what both sites' applications write meanwhile."""
+    """Lose the primary with unreplicated records, while both clusters are written to."""
     written = sites.wrote("east", COPIED, sites.primary)
     written |= sites.wrote("west", COPIED, sites.secondary)
     for cluster in sites.site.clusters:
@@ -69,7 +69,7 @@ def test_the_lost_site_returns_and_both_have_every_record_once(sites: TwoWriters
 
 
 def resumes_as_before(sites: TwoWriters, written: set[str]) -> None:
-    """Both directions replicate, nothing is missing or twice, and the group has skipped nothing."""
+    """Assert that both directions replicate, nothing is missing or duplicated, and none skipped."""
     assert sites.connectors.states(sites.there, sites.back) == ["RUNNING"] * 2
     written = written | sites.wrote("later", LATER, sites.primary)
     written |= sites.wrote("last", LATER, sites.secondary)

@@ -1,4 +1,4 @@
-"""A cluster that was lost and is back; applications write to both all the time, in memory."""
+"""A recovered cluster; applications write to both clusters all the time, in memory."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -26,10 +26,10 @@ WEST, LOST, NEWER = ("w1", "w2"), "n1", "n2"
 
 @dataclass
 class BothSites(RecoveredCluster):
-    """Both have records that the other one has not; copies have a header.
+    """Each cluster has records that the other lacks; copies have a header.
 
     Attributes:
-        searches: by result, how far each log was compared.
+        searches: end offsets of each comparison, by result.
     """
 
     searches: dict[str, Offsets] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class BothSites(RecoveredCluster):
             self.trace.change(f"records of {other}", key, put)
 
     def only(self, only_on: str, result: str) -> Iterator[tuple[TopicPartition, str]]:
-        """What a comparison found that only this cluster has, and that it still has alone."""
+        """Return the result of a comparison: records that only this cluster has."""
         there = set(self._logs(SECONDARY if only_on == PRIMARY else PRIMARY).all_keys())
         for place, end in self.searches[result].items():
             for each in self._logs(only_on).logs[place][:end]:
@@ -70,7 +70,7 @@ class BothSites(RecoveredCluster):
 
 
 def both_write() -> BothSites:
-    """The primary is back; its replication idles, and the other direction has gone on."""
+    """The primary has recovered; its replication is idle, the other direction kept running."""
     pair = BothSites(SECONDARY, PRIMARY)
     home = [(key, ()) for key in EAST] + [(key, MARK) for key in WEST]
     home += [(key, ()) for key in TAIL] + [(NEWER, MARK)]
@@ -93,7 +93,7 @@ def both_write() -> BothSites:
 
 
 def by_people() -> BothSites:
-    """The same, with people who stop and start replication as they are asked to."""
+    """The same with people who stop and start replication as asked."""
     pair = both_write()
     done = manual_actions(pair, cuts=False)
 

@@ -152,8 +152,8 @@ def endpoint_refused(pair: Pair) -> None:
     pair.trace.declined.add("endpoint 2")
 
 
-def stop_unanswered(pair: Pair) -> None:
-    """Connect executes the stop request and does not respond afterwards."""
+def connect_unanswered(pair: Pair) -> None:
+    """Connect executes the first request and does not respond afterwards."""
     pair.trace.silent_after_change.add(CONNECT)
 
 
@@ -167,7 +167,7 @@ WRONG: dict[Change, tuple[Status, Status]] = {
     positions_refused: (Status.REFUSED, Status.REFUSED),
     opening_refused: (Status.REFUSED, Status.REFUSED),
     endpoint_refused: (Status.STOPPED, Status.DONE),
-    stop_unanswered: (Status.UNKNOWN, Status.DONE),
+    connect_unanswered: (Status.UNKNOWN, Status.DONE),
 }
 """By what is wrong: what the run comes to by itself, and in the end."""
 

@@ -1,4 +1,4 @@
-"""A failback between two sites that both accept writes, by its real steps; it may end anywhere."""
+"""A failback between two clusters that both accept writes, interrupted anywhere."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -30,9 +30,15 @@ from tests.engine.both_sites import (
     both_write,
     by_people,
 )
-from tests.engine.connect_workers import CONNECT
 from tests.engine.crashing import Case, Change, assert_looked_at, assert_the_same, ends, run
-from tests.engine.failovers import SEEN, lift_fence, named
+from tests.engine.failovers import (
+    SEEN,
+    connect_unanswered,
+    endpoint_refused,
+    lift_fence,
+    named,
+    nothing_wrong,
+)
 from tests.engine.pair import BACK, ORDERS, PRIMARY, SECONDARY, Pair
 from tests.engine.processes import Process
 
@@ -44,7 +50,7 @@ EVERYTHING = Counter(("a1", *EAST, *TAIL, *WEST, LOST, NEWER))
 
 
 def case(prepare: Change) -> Case:
-    """The failback, where something is wrong; and somebody puts it right."""
+    """A failback with a fault that a person repairs later."""
 
     def remedy(pair: Pair) -> None:
         pair.trace.heal()
@@ -52,39 +58,25 @@ def case(prepare: Change) -> Case:
     return Case(PLAN, both_write, prepare, remedy=remedy)
 
 
-def nothing_wrong(pair: Pair) -> None:
-    """All goes well."""
-
-
 def undecided(pair: Pair) -> None:
-    """Nobody has said what becomes of the records."""
+    """Nobody has decided on the unreplicated records."""
     assert isinstance(pair, BothSites)
     pair.undecided = ("2 safe ones: say what becomes of them",)
 
 
 def opening_refused(pair: Pair) -> None:
-    """The recovered cluster takes no record: the fence is lifted, so clients may write."""
+    """The recovered cluster accepts no record: the fence is lifted, so clients may write."""
     pair.trace.declined.add(f"probe_record on {PRIMARY}")
 
 
 def restart_refused(pair: Pair) -> None:
-    """Connect does not start what replicated from the recovered cluster."""
+    """Connect does not start replication from the recovered cluster."""
     change = pair.trace.change
 
     def answers(what: str, how: str, do: Callable[[], object]) -> bool:
         return how != f"mm2 {RUNNING}" and change(what, how, do)
 
     pair.trace.change = answers  # type: ignore[method-assign]
-
-
-def endpoint_refused(pair: Pair) -> None:
-    """Clients cannot be sent there once it is open."""
-    pair.trace.declined.add("endpoint 2")
-
-
-def connect_unanswered(pair: Pair) -> None:
-    """Connect does the first thing that it is told, and is not heard of from then on."""
-    pair.trace.silent_after_change.add(CONNECT)
 
 
 WRONG: dict[Change, tuple[Status, Status]] = {
@@ -109,13 +101,13 @@ def test_a_whole_run(prepare: Change) -> None:
 
 
 def assert_once(pair: Pair) -> None:
-    """No record is there twice, and the groups' offsets are where they were."""
+    """Assert that no record is duplicated, and that committed offsets are unchanged."""
     for name in (PRIMARY, SECONDARY):
         assert max(Counter(pair.sites[name].logs.all_keys()).values()) == 1, name
 
 
 def assert_failed_back(pair: Pair) -> None:
-    """Either side has each record once, in its origin's order; both directions replicate on."""
+    """Assert that both clusters have each record once, in its origin's order, and replicate."""
     for name in (PRIMARY, SECONDARY):
         keys = pair.sites[name].logs.all_keys()
         assert Counter(keys) == EVERYTHING, name
@@ -183,7 +175,7 @@ def test_the_end_is_the_same_wherever_the_process_ends(prepare: Change) -> None:
 
 
 def test_nothing_is_compared_while_replication_runs() -> None:
-    """Records that are being replicated would be reconciled, too, and be there twice."""
+    """Records in flight would be reconciled, too, and be duplicated."""
     pair = both_write()
     reader = cast(LinkReader, Process(pair).reader)
     boundary = {BACK: [*pair.workers.offsets(BACK)]}
@@ -210,7 +202,7 @@ def test_a_rollback_leaves_nothing_running_and_the_next_run_completes() -> None:
 
 
 def test_records_are_never_copied_twice_if_the_fence_was_lifted_meanwhile() -> None:
-    """A comparison beside running replication would count what is in flight as missing."""
+    """A comparison during running replication would count records in flight as missing."""
 
     def falls(pair: Pair) -> None:
         if not pair.has_probe_record(PRIMARY):

@@ -14,9 +14,15 @@ from drctl.model.fencing import Denied, Topics, denials, sign
 from drctl.plans.failback import failback, reverse_inputs
 from drctl.steps.records import discards
 from drctl.steps.stop_replication import RUNNING, STOPPED
-from tests.engine.connect_workers import CONNECT
 from tests.engine.crashing import Case, Change, assert_looked_at, assert_the_same, ends, run
-from tests.engine.failovers import SEEN, lift_fence, named
+from tests.engine.failovers import (
+    SEEN,
+    connect_unanswered,
+    endpoint_refused,
+    lift_fence,
+    named,
+    nothing_wrong,
+)
 from tests.engine.memory_clusters import TOPICS
 from tests.engine.pair import BACK, OF_A_PERSON, PRIMARY, SECONDARY, Pair
 from tests.engine.recovered_cluster import BOTH, NEWER, TAIL, RecoveredCluster, recovered_pair
@@ -34,10 +40,6 @@ def case(prepare: Change) -> Case:
     return Case(PLAN, recovered_pair, prepare, remedy=remedy)
 
 
-def nothing_wrong(pair: Pair) -> None:
-    """No fault."""
-
-
 def undecided(pair: Pair) -> None:
     """Nobody has decided on the unreplicated records."""
     assert isinstance(pair, RecoveredCluster)
@@ -47,16 +49,6 @@ def undecided(pair: Pair) -> None:
 def positions_refused(pair: Pair) -> None:
     """Offset commits are refused: everything is rolled back except irreversible changes."""
     pair.trace.declined.add(f"positions of {PRIMARY}")
-
-
-def endpoint_refused(pair: Pair) -> None:
-    """The endpoint cannot be switched after writes are enabled."""
-    pair.trace.declined.add("endpoint 2")
-
-
-def connect_unanswered(pair: Pair) -> None:
-    """Connect executes the first request and does not respond afterwards."""
-    pair.trace.silent_after_change.add(CONNECT)
 
 
 WRONG: dict[Change, tuple[Status, Status]] = {

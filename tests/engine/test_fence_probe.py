@@ -1,4 +1,4 @@
-"""Whether ACLs stay is watched over time; whatever happens, none of the probe's is left."""
+"""Whether ACLs stay is observed over time; none of the probe's ACLs remains."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -30,10 +30,10 @@ WHO = {"user": "ada", "host": "laptop"}
 
 @dataclass
 class Watched(Cluster):
-    """A cluster, and who else changes its rules.
+    """A cluster, and others who change its ACLs.
 
     Attributes:
-        happens: each time somebody reads the rules, given the seconds so far.
+        happens: called at each read of the ACLs with the seconds so far.
     """
 
     clock: FastClock = field(default_factory=FastClock)
@@ -77,7 +77,7 @@ class Watched(Cluster):
 
 @dataclass
 class _Reading:
-    """What the steps read: rules as they are, not those that a link shares."""
+    """The reader of the steps: ACLs unchanged, not those that a link shares."""
 
     cluster: Watched
 
@@ -89,7 +89,7 @@ class _Reading:
 
 
 def run(cluster: Watched, crashes: tuple[int, ...] = ()) -> tuple[Outcome, ProbeFacts | None]:
-    """Begin, and resume after each crash."""
+    """Start a run, and resume it after each crash."""
     notes = MemoryJournal(cluster.world)
     for number in (*crashes, None):
         cluster.world.fall = (lambda point: None) if number is None else Countdown(number)
@@ -106,7 +106,7 @@ def run(cluster: Watched, crashes: tuple[int, ...] = ()) -> tuple[Outcome, Probe
 
 
 def deleted_at(second: float, *, signs_only: bool = False) -> Callable[[Watched], None]:
-    """What an operator deletes at a time, and at each reading after it."""
+    """Return what an operator deletes from a time on, at each read."""
 
     def delete(cluster: Watched) -> None:
         if cluster.clock.seconds >= began + second:

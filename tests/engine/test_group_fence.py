@@ -1,4 +1,4 @@
-"""Which groups and principals a fence of consumers denies, and how often it asks the cluster."""
+"""Which groups and principals a consumer fence denies, and how many requests it sends."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -29,11 +29,11 @@ def allow(principal: str, name: str, pattern: str = "LITERAL", resource: str = G
 
 @dataclass
 class Source:
-    """A cluster with groups; counts what it is asked.
+    """A cluster with groups; counts requests.
 
     Attributes:
         known: groups by name.
-        elsewhere: groups that also have an offset in a topic that the link does not replicate.
+        elsewhere: groups that also have an offset in a topic outside the link.
     """
 
     known: Mapping[str, Group | Unavailable]
@@ -72,7 +72,7 @@ class Source:
 
 
 def denied(intent: AclFenceIntent) -> set[tuple[str, str]]:
-    """Principals and groups."""
+    """Return principals and groups."""
     return {(rule.principal, rule.name) for rule in intent.rules if rule.resource == GROUP}
 
 

@@ -14,7 +14,7 @@ from drctl.steps.stop_replication import RUNNING, STOPPED
 from tests.engine.connect_workers import CONNECT
 from tests.engine.crashing import Case, Change, assert_looked_at, assert_the_same, ends, run
 from tests.engine.emptied_cluster import ALONE, EVERYTHING, QUESTION, RebuiltCluster, cut, wiped
-from tests.engine.failovers import SEEN, lift_fence, named
+from tests.engine.failovers import SEEN, connect_unanswered, lift_fence, named, nothing_wrong
 from tests.engine.memory_clusters import record
 from tests.engine.pair import BACK, ORDERS, PRIMARY, SECONDARY, Pair, PersonAction
 
@@ -34,10 +34,6 @@ def case(prepare: Change, make: Callable[[], RebuiltCluster]) -> Case:
     return Case(PLANS[make], make, prepare, remedy=remedy)
 
 
-def nothing_wrong(pair: Pair) -> None:
-    """No fault."""
-
-
 def only_said(pair: Pair) -> None:
     """A person confirms that the cluster is empty, but it is not."""
     pair.manual_actions[QUESTION] = PersonAction(lambda: None, lambda: True)
@@ -46,11 +42,6 @@ def only_said(pair: Pair) -> None:
 def positions_refused(pair: Pair) -> None:
     """Offset commits are refused: everything is rolled back except irreversible changes."""
     pair.trace.declined.add(f"positions of {PRIMARY}")
-
-
-def connect_unanswered(pair: Pair) -> None:
-    """Connect executes the first request and does not respond afterwards."""
-    pair.trace.silent_after_change.add(CONNECT)
 
 
 def offsets_refused(pair: Pair) -> None:

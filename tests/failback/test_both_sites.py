@@ -54,7 +54,7 @@ def east() -> Link:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One that points to a cluster; or, if it is None, does not answer."""
+    """An endpoint that points to a cluster; None does not respond."""
 
     cluster: str | None
 
@@ -66,7 +66,7 @@ class Endpoint:
 
 @dataclass
 class Direction:
-    """A link whose source has three records, all of which are copied."""
+    """A link whose source has three records, all replicated."""
 
     link: Link = field(default_factory=east)
     config: dict[str, str] = field(default_factory=lambda: {**MIRROR, **TRANSFORMS})

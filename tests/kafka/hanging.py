@@ -104,7 +104,7 @@ def _produce(
 
 @contextmanager
 def unverified(cluster: ClusterUnderTest) -> Iterator[None]:
-    """Meanwhile the cluster's brokers do not ask coordinators about transactions."""
+    """Turn the brokers' verification of transactions off during the block."""
 
     def switch(how: AlterConfigOpType) -> None:
         for number in cluster.admin.list_topics(timeout=DEADLINE_S).brokers:

@@ -47,7 +47,7 @@ class Desk:
         return FollowedRunbook(self.drctl(*topics), name, topics[0], self._three, given, words)
 
     def found(self, check: str, *topics: str) -> dict[str, Any]:
-        """What doctor says of the three brokers."""
+        """Return doctor's findings on the three brokers."""
         drctl = self.drctl(*topics)
         rows: list[dict[str, Any]] = drctl("doctor", "-o", "json").document()["checks"]
         return next(r for r in rows if (r["check"], r["subject"]) == (check, "cluster primary"))
@@ -67,14 +67,14 @@ def whole_at_the_end(brokers: Lab, three: ClusterUnderTest) -> Iterator[None]:
 
 @pytest.fixture
 def back_in_its_rack(brokers: Lab) -> Iterator[None]:
-    """The next start of broker 3 is with its own settings."""
+    """Start broker 3 with its own settings next time."""
     yield
     if brokers.parts.part("primary-3").process() is not None:
         brokers.signal("primary-3", signal.SIGKILL)
 
 
 def write(cluster: ClusterUnderTest, topic: str, first: int, count: int) -> None:
-    """Records that are the same wherever they are written."""
+    """Write the same records to any cluster."""
     rows = [Record(0, n, START_MS + n, b"k", b"%d" % n) for n in range(first, first + count)]
     cluster.produce(topic, rows, acks="all")
 
@@ -158,7 +158,7 @@ class Lost:
 def test_an_in_sync_replica_comes_back(
     brokers: Lab, three: ClusterUnderTest, secondary: ClusterUnderTest, desk: Desk
 ) -> None:
-    """Nothing is lost, and nobody has to decide anything."""
+    """Nothing is lost, and no decision is needed."""
     topic = Lost(brokers, three).topic
     secondary.create_topic(topic)
     write(secondary, topic, 0, BEFORE + MISSED)
