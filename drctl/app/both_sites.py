@@ -30,7 +30,7 @@ from drctl.failback.blockers import (
     UNDECIDED,
     health_findings,
 )
-from drctl.model.errors import DrctlError, Refused, Unknown, Unreachable
+from drctl.model.errors import DrctlError, Refused, Unknown, Unreachable, UsageError
 from drctl.model.finding import Finding, Status
 from drctl.model.text import plural, put, quote
 from drctl.reconcile.policy import Action
@@ -286,8 +286,8 @@ def _replication(direction: ClusterLinkReader) -> Iterator[Finding]:
         if lost:
             shown = ", ".join(map(str, lost[:_SHOWN]))
             reason = (
-                f"it has lost records: {plural(len(lost), 'partition')} ({shown}) end before the"
-                f" last record that {name} has copied"
+                f"it has lost records: partitions that end before the last record that {name} has"
+                f" copied: {len(lost):,} ({shown})"
             )
             remedy = (
                 f"drctl cannot rebuild a cluster with records of its own: restore {link.source}"
@@ -303,8 +303,11 @@ def _group_sync(reader: ClusterLinkReader) -> Iterator[Finding]:
     for name in connector_names(reader.link)[1:]:
         try:
             config = reader.connectors().config(name)
-        except DrctlError:
-            # A connector that replicates no records may be missing.
+        except UsageError:
+            continue  # a connector that replicates no records may be missing
+        except DrctlError as error:
+            subject, remedy = f"connector {name}", error.hint or "check that its workers run"
+            yield Finding(OVERWRITTEN, Status.FAIL, subject, error.message, remedy=remedy)
             continue
         if config.get(COMMITS_OFFSETS, "").lower() == "true":
             reason = (

@@ -131,11 +131,11 @@ class KeepGroupOffsets(Polling[BothClusters, GroupsIntent, GroupsFacts]):
         committed: Mapping[str, object] = reader.groups(cluster).committed(names) if names else {}
         unread = tuple(name for name in names if isinstance(committed.get(name), Unavailable))
         if unread:
-            message = f"the offsets of {len(unread)} groups on {cluster} cannot be read"
+            message = f"offsets on {cluster} cannot be read of {plural(len(unread), 'group')}"
             return Readback(State.WAITING, message, items=unread)
         without = tuple(name for name in names if not committed.get(name))
         kept = len(names) - len(without)
-        message = f"{plural(kept, 'group')} of {len(names)} resume at their offsets on {cluster}"
+        message = f"groups that resume at their offsets on {cluster}: {kept} of {len(names)}"
         outstanding = ""
         if without:
             outstanding = (

@@ -18,7 +18,7 @@ from drctl.model.finding import Finding, Status
 from drctl.model.topology import TopicPartition
 from drctl.steps.failback import CYCLES
 from tests.cluster.two_writers import TRANSFORMS
-from tests.engine.connect_workers import Connector, Workers
+from tests.engine.connect_workers import CONNECT, Connector, Workers
 from tests.engine.memory_clusters import Logs, Trace, record
 from tests.failback.failback_orders import gap as found
 from tests.failback.failback_orders import partition
@@ -73,6 +73,7 @@ class Direction:
     copied: int = 2
     checkpoint: dict[str, str] = field(default_factory=dict)
     endpoints: tuple[str | None, str | None] = ("b", "b")
+    workers: Workers | None = None
 
     def topics(self) -> tuple[str, ...]:
         return ("orders",)
@@ -84,6 +85,8 @@ class Direction:
         return logs
 
     def connectors(self) -> Workers:
+        if self.workers is not None:
+            return self.workers
         logs = self.cluster_reader("a")
         go = Connector(logs, logs, config=self.config, kept={PLACE: self.copied})
         made = {"go": go} if self.config else {}
@@ -108,7 +111,7 @@ def test_a_direction_that_is_whole_and_marks_its_copies_has_no_finding() -> None
 def test_a_source_that_ends_before_what_was_copied_has_lost_records() -> None:
     lost = said(_replication(reader(copied=3)))[LOST]
     assert (lost.status, lost.subject) == (Status.FAIL, "a")
-    assert "1 partition (orders-0) end before the last record that go has copied" in lost.reason
+    assert "that end before the last record that go has copied: 1 (orders-0)" in lost.reason
 
 
 def test_a_connector_that_marks_nothing_or_is_missing_blocks_it() -> None:
@@ -125,6 +128,12 @@ def test_another_replicator_is_not_judged() -> None:
 def test_a_connector_that_commits_group_offsets_blocks_it(value: str, blocks: bool) -> None:
     told = said(_group_sync(reader(checkpoint={"sync.group.offsets.enabled": value})))
     assert (OVERWRITTEN in told) is blocks
+
+
+def test_a_checkpoint_connector_may_be_missing_but_not_unreadable() -> None:
+    assert said(_group_sync(reader(workers=Workers(Trace())))) == {}
+    silent = Workers(Trace(silent={CONNECT}))
+    assert said(_group_sync(reader(workers=silent)))[OVERWRITTEN].status is Status.FAIL
 
 
 @pytest.mark.parametrize(
