@@ -87,12 +87,9 @@ class SourceConnectors:
             Unreachable: no worker answered within the deadline.
         """
         return {
-            (name, task.number): task.worker
+            task: worker
             for client, names in self.places
-            for name, each in client.statuses().items()
-            if name in names
-            for task in each.tasks
-            if task.number is not None and task.state == "RUNNING"
+            for task, worker in _running(client, names).items()
         }
 
     def restart(self) -> None:
@@ -102,6 +99,15 @@ class SourceConnectors:
             Unknown: no answer came; a task may have been restarted.
         """
         for client, names in self.places:
-            for name, number in self.running():
-                if name in names:
-                    client.restart_task(name, number)
+            for name, number in _running(client, names):
+                client.restart_task(name, number)
+
+
+def _running(client: TaskRestarter, names: Sequence[str]) -> Mapping[TaskId, str]:
+    return {
+        (name, task.number): task.worker
+        for name, each in client.statuses().items()
+        if name in names
+        for task in each.tasks
+        if task.number is not None and task.state == "RUNNING"
+    }
