@@ -118,6 +118,10 @@ def test_the_tasks_of_a_killed_worker_are_taken_over(stage: TwoWorkers) -> None:
 
 
 def test_restarted_tasks_run_again(stage: TwoWorkers) -> None:
+    names = ("mm2-source", "mm2-checkpoint", "mm2-heartbeat", "shop")
+    with closing(stage.lab.parts.worker.client()) as client:
+        # The workers of a lab that has just started still assign tasks.
+        soon(lambda: all(client.status(name).all_in("RUNNING") for name in names))
     done = stage.json(*GO, *stage.fault("restart-tasks"), code=0)
     assert (done["verdict"], done["mode"]) == ("passed", "planned")
     assert {"shop", "mm2-source"} == {each["connector"] for each in done["takeovers"]}
