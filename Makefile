@@ -56,7 +56,7 @@ coverage: install  ## print the line and branch coverage of the fast tests by pa
 soak: install  ## run failovers and failbacks with random faults for MINUTES (30); SEED repeats one
 	$(BIN)/python -m tests.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(BROKERS),--brokers $(BROKERS))
 
-bench: install  ## measure speed and memory beside baselines; results in bench/results
+bench: install  ## measure speed and memory, and compare with baselines; results in bench/results
 	$(BIN)/python -m bench
 
 lint: install  ## run ruff, mypy --strict, import-linter and mkdocs

@@ -1,1 +1,1 @@
-"""Disaster recovery for Kafka clusters: find, prove and bring back what was lost."""
+"""Disaster recovery for Kafka clusters: failover, failback, offset translation, gap analysis."""

@@ -9,7 +9,7 @@ def shipped(name: str) -> Path:
     """The folder `name`, from the wheel or from a checkout.
 
     Raises:
-        FileNotFoundError: this installation lacks it.
+        FileNotFoundError: it is missing in this installation.
     """
     for base in (_PACKAGE / "_data", _PACKAGE.parent):
         if (base / name).is_dir():

@@ -67,4 +67,4 @@ if __name__ == "__main__":
             case _:
                 sys.exit(__doc__)
     except DrctlError as error:
-        print(f"not recorded, Java starts without: {error.message}", flush=True)
+        print(f"class data was not recorded, so Java starts slower: {error.message}", flush=True)

@@ -466,11 +466,11 @@ class ClusterLinkReader(NoFailback):
         Raises:
             Unreachable: the target did not answer.
         """
-        from drctl.offsets.tracking_log import survived_cluster
+        from drctl.offsets.tracking_log import unreachable_source_id
 
         target = adapters.reader(self.link.target, self.link.target_config).tracked_offsets
         log = target.catch_up()
-        found = survived_cluster(log, self.link.source, target.cluster_id())
+        found = unreachable_source_id(log, self.link.source, target.cluster_id())
         return log.positions(found) if found else {}
 
     def endpoint(self, number: int) -> "EndpointReader":

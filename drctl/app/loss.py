@@ -341,12 +341,14 @@ class KnownEnds:
 
     def _tracked_offsets(self) -> None:
         """Committed offsets are a lower limit of end offsets."""
-        from drctl.offsets.tracking_log import Confirmations, scope_of, survived_cluster
+        from drctl.offsets.tracking_log import Confirmations, scope_of, unreachable_source_id
 
         link = self.into.link
         reader = adapters.reader(link.target, link.target_config).tracked_offsets
         log = reader.catch_up()
-        cluster = survived_cluster(log, link.source, reader.cluster_id()) if reader.exists else ""
+        cluster = (
+            unreachable_source_id(log, link.source, reader.cluster_id()) if reader.exists else ""
+        )
         if not cluster:
             return
         self._ids.add(cluster)

@@ -309,7 +309,7 @@ def _module_xml(wanted: ArtifactSet) -> str:
 
 
 def _run(command: list[str], wanted: ArtifactSet, progress: Callable[[str], None]) -> None:
-    said: list[str] = []
+    output: list[str] = []
     with subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -322,14 +322,14 @@ def _run(command: list[str], wanted: ArtifactSet, progress: Callable[[str], None
         watchdog.start()
         try:
             for line in _reported(ivy.stdout or (), progress):
-                said.append(line)
+                output.append(line)
         except BaseException:
             ivy.kill()
             raise
         finally:
             watchdog.cancel()
     if ivy.returncode != 0:
-        raise _not_fetched(wanted, ivy.returncode, said)
+        raise _not_fetched(wanted, ivy.returncode, output)
 
 
 def _reported(
@@ -341,9 +341,9 @@ def _reported(
         yield line.strip()
 
 
-def _not_fetched(wanted: ArtifactSet, code: int, said: list[str]) -> NotFetched:
+def _not_fetched(wanted: ArtifactSet, code: int, output: list[str]) -> NotFetched:
     first = wanted.modules[0]
-    reason = next((line for line in said if _FAILED.search(line)), f"Ivy exited with code {code}")
+    reason = next((line for line in output if _FAILED.search(line)), f"Ivy exited with code {code}")
     return NotFetched(
         f"the {wanted.name} jars ({first.organisation}:{first.name}:{first.revision} and others) "
         f"are not cached and could not be fetched: {reason[:300]}",

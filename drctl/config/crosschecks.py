@@ -254,15 +254,17 @@ def _file(document: Document, link: Path, path: Path) -> Iterator[Problem]:
     content = document.entry((*path, "content"))
     text = _text(document, (*path, "content"))
     if content and text and BOOTSTRAP not in text and CLUSTER not in text:
-        said = f"must contain {BOOTSTRAP} or {CLUSTER}: otherwise all clusters get the same content"
-        yield Problem(content.node.mark, (*path, "content"), said)
+        message = (
+            f"must contain {BOOTSTRAP} or {CLUSTER}: otherwise all clusters get the same content"
+        )
+        yield Problem(content.node.mark, (*path, "content"), message)
     entry = document.entry(path)
     for name in _ends(document, link):
         bootstrap = _text(document, ("clusters", name, "bootstrap"))
         given = name in _entries(document, (*path, "clusters"))
         if entry and "${" in bootstrap and not given:
-            said = f"is required for {quoted(name)}: its bootstrap is a reference"
-            yield Problem(entry.mark, (*path, "clusters"), said)
+            message = f"is required for {quoted(name)}: its bootstrap is a reference"
+            yield Problem(entry.mark, (*path, "clusters"), message)
     yield from _one_cluster_each(document, (*path, "clusters"), lambda texts: texts)
 
 

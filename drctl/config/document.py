@@ -219,18 +219,18 @@ def _mark(mark: yaml.Mark) -> Mark:
 
 def _syntax(error: yaml.MarkedYAMLError) -> Problem:
     mark = error.problem_mark or error.context_mark
-    said = _QUOTED.sub(_keep_token, error.problem or "cannot be read")
-    if "alias" in said:
-        said = "a value that begins with * is an alias of a missing anchor; put it in quotes"
-    elif "tag handle" in said:
-        said = "a value that begins with ! is a tag; put it in quotes"
-    elif r"'\t'" in said:
-        said = "tabs are not allowed for indentation; use spaces"
-    elif "another document" in said:
-        said = "the file must contain only one document"
+    message = _QUOTED.sub(_keep_token, error.problem or "cannot be read")
+    if "alias" in message:
+        message = "a value that begins with * is an alias of a missing anchor; put it in quotes"
+    elif "tag handle" in message:
+        message = "a value that begins with ! is a tag; put it in quotes"
+    elif r"'\t'" in message:
+        message = "tabs are not allowed for indentation; use spaces"
+    elif "another document" in message:
+        message = "the file must contain only one document"
     elif error.context_mark and mark and error.context_mark.line != mark.line:
-        said += f" ({error.context}, started on line {error.context_mark.line + 1})"
-    return Problem(_mark(mark) if mark else Mark(1, 1), (), f"is not valid YAML: {said}")
+        message += f" ({error.context}, started on line {error.context_mark.line + 1})"
+    return Problem(_mark(mark) if mark else Mark(1, 1), (), f"is not valid YAML: {message}")
 
 
 def _keep_token(match: re.Match[str]) -> str:
@@ -242,5 +242,5 @@ def _keep_token(match: re.Match[str]) -> str:
 
 def _unreadable(text: str, error: yaml.reader.ReaderError) -> Problem:
     before = text[: error.position].split("\n")
-    said = f"the character {quoted(text[error.position])} is not allowed"
-    return Problem(Mark(len(before), len(before[-1]) + 1), (), f"is not valid YAML: {said}")
+    message = f"the character {quoted(text[error.position])} is not allowed"
+    return Problem(Mark(len(before), len(before[-1]) + 1), (), f"is not valid YAML: {message}")

@@ -31,8 +31,10 @@ def given_cluster(
             {"bootstrap": literal("bootstrap", bootstrap, name), "properties": settings}
         )
     except ValidationError as error:
-        said = [_said(detail["loc"], detail["msg"]) for detail in error.errors(include_input=False)]
-        raise UsageError(lines(f"{name}: {line}" for line in said)) from None
+        messages = [
+            _described(detail["loc"], detail["msg"]) for detail in error.errors(include_input=False)
+        ]
+        raise UsageError(lines(f"{name}: {line}" for line in messages)) from None
     except ValueError as error:
         raise UsageError(f"{name}: {error}") from None
 
@@ -82,6 +84,6 @@ def _literal(text: str) -> bool:
         return True
 
 
-def _said(path: tuple[str | int, ...], message: str) -> str:
+def _described(path: tuple[str | int, ...], message: str) -> str:
     words = [str(part) for part in path if part not in ("properties", "[key]")]
     return f"{'.'.join(words)} {message.removeprefix('Value error, ')}"

@@ -48,10 +48,10 @@ def located(file: str, mark: Mark, path: Path) -> str:
 def config_error(file: str, problems: Iterable[Problem], hint: str = "") -> ConfigError:
     """All problems in the order of the file, a line each."""
     ordered = sorted(set(problems), key=lambda p: (p.mark, dotted(p.path), p.text))
-    said = [f"{located(file, p.mark, p.path)}: {p.text}" for p in ordered]
-    if len(said) > 1:
-        said.insert(0, f"{len(said)} problems in {file}")
-    return ConfigError(lines(said), hint)
+    messages = [f"{located(file, p.mark, p.path)}: {p.text}" for p in ordered]
+    if len(messages) > 1:
+        messages.insert(0, f"{len(messages)} problems in {file}")
+    return ConfigError(lines(messages), hint)
 
 
 def did_you_mean(word: str, known: Sequence[str], *, cutoff: float = 0.6) -> str:

@@ -159,8 +159,8 @@ class SourceConnectorsConfig(Section):
     """Source connectors, such as Debezium, that move to the other cluster with the applications.
 
     Attributes:
-        names: connectors that write to the source of the link; on both groups of workers, they
-            exist, and run on one of them.
+        names: connectors that write to the source of the link; they exist on the workers of both
+            clusters, and run on one of them.
         rename: their names on the workers of the target, where they differ.
         source: the workers that write to the source (`from` in the file).
         target: the workers that write to the target (`to` in the file).

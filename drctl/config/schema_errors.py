@@ -70,7 +70,7 @@ def problems_of(
         elif kind == "too_short" and entry and not _is_empty(entry.node):
             continue  # only invalid parts, and each has its own error
         else:
-            text = _said(detail, loc, patterns, entry.node if entry else None)
+            text = _message(detail, loc, patterns, entry.node if entry else None)
             if detail["loc"][-1:] == ("[key]",):
                 yield at_key(document, path, text)
             else:
@@ -137,7 +137,9 @@ def _kind(document: Document, path: Path, detail: "ErrorDetails", hidden: Hidden
     return at_value(document, path, one_of_these(_text(node), allowed), hidden)
 
 
-def _said(detail: "ErrorDetails", loc: Path, patterns: Mapping[str, str], node: Node | None) -> str:
+def _message(
+    detail: "ErrorDetails", loc: Path, patterns: Mapping[str, str], node: Node | None
+) -> str:
     context = detail.get("ctx", {})
     if detail["type"] == "literal_error":
         return one_of_these(_text(node), re.findall(r"'([^']*)'", str(context["expected"])))

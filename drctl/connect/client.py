@@ -45,7 +45,7 @@ _LEAST_S = 0.1
 _PIECE = 1 << 16
 _SHOWN = 80
 _LOOKED_AT = 4_000
-_NOT_LET_IN = (401, 403)
+_DENIED = (401, 403)
 _OURS = ("content-length", "content-type", "transfer-encoding", "accept", "connection")
 _ACCESS = "Check `connect_access` beside `connect` in drctl.yaml: user, password, headers, ca."
 
@@ -420,7 +420,7 @@ class ConnectReader:
             )
         raise ConnectRejected(
             f"Kafka Connect answered {answer.status} to {method} {path}: {message}",
-            _ACCESS if answer.status in _NOT_LET_IN else "See the worker's log.",
+            _ACCESS if answer.status in _DENIED else "See the worker's log.",
         )
 
     def _odd(self, worker: WebAddress, method: str, path: str, why: str, data: bytes) -> Unknown:
@@ -428,7 +428,7 @@ class ConnectReader:
             f"not a response of Kafka Connect: {method} {worker}{path}:"
             f" {_beginning(why.encode())}; it begins with {_beginning(data) or 'nothing'}"
         )
-        hint = "Check that the URL leads to the worker itself, not to a proxy or a login page."
+        hint = "Check that the URL is that of the worker itself, not to a proxy or a login page."
         if method == "GET":
             return NotConnect(message, hint)
         return Unknown(f"{message}; the request may have been executed", hint)

@@ -102,10 +102,10 @@ class ScratchMaker(Protocol):
         """
 
     def delete_topics(self, names: Collection[str]) -> Mapping[str, Unavailable | None]:
-        """Delete these; by name None on success, or the reason of the failure."""
+        """Delete these; for each name, return None or why it failed."""
 
     def delete_groups(self, names: Collection[str]) -> Mapping[str, Unavailable | None]:
-        """Delete these; by name None on success, or the reason of the failure."""
+        """Delete these; for each name, return None or why it failed."""
 
 
 class Writer(Protocol):

@@ -152,7 +152,7 @@ def _moved_by_members(was: Holding, now: Holding) -> int:
 
 
 def not_of_a_drill(name: str) -> bool:
-    """Whether it belongs into an inventory."""
+    """Whether it belongs in an inventory."""
     return drill_of(name) is None
 
 

@@ -130,7 +130,7 @@ class ElectionWriter(Protocol):
     def elect(
         self, kind: Kind, places: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, Unavailable | None]:
-        """Request elections; by partition None on success, or the reason of the failure.
+        """Request elections; for each partition, return None or why it failed.
 
         Raises:
             Unknown: no answer; some leaders may have been elected.

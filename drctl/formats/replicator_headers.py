@@ -1,9 +1,10 @@
 """The header that Confluent Replicator adds to the records that it copies: their origin.
 
 Confluent documents what it holds (the id of the cluster and the name of the topic where the record
-was produced, and when it was first copied), but not its layout. So it is read by structure: perhaps
-a small version, two texts, each after its length, and INT64. Every byte must be accounted for, and
-the parts must be valid. What can be read in no way or in several is undecodable.
+was produced, and when it was first copied), but not its layout. So drctl tries several layouts: a
+small version (optional), two texts, each preceded by its length, and an INT64. A layout matches if
+it accounts for every byte and all parts are valid. A header that no layout matches, or several with
+different results, is undecodable.
 """
 
 import re
@@ -19,7 +20,7 @@ _VERSIONS = 16
 _CLUSTER_ID = re.compile(r"[\w-]{1,64}", re.ASCII)
 _TOPIC = re.compile(r"[\w.-]{1,249}", re.ASCII)
 _FIRST_MS, _LAST_MS = 1_500_000_000_000, 4_102_444_800_000
-"""From before Replicator wrote this header until 2100."""
+"""Valid times: from a time before Replicator wrote this header until 2100."""
 
 
 class Layout(NamedTuple):
@@ -54,7 +55,7 @@ def decode(data: bytes | None) -> Origin:
     """Decode the header's value.
 
     Raises:
-        Undecodable: it can be read in no way, or in several.
+        Undecodable: no layout matches, or several with different results.
     """
     if data is None:
         raise Undecodable(_NAME, "null", None)

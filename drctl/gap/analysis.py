@@ -179,7 +179,7 @@ class GapAnalysis:
         out: directory of the result, as shown in the result.
         ledger: digests of earlier runs; stores the digests of this one.
         few: below this number of offsets a different comparer is used.
-        within: the scope of order (policy.order) that a copy must not break.
+        within: the scope in which copies must keep their order (policy.order).
         order: whether to check the order of replicated records, too.
         stabilize: waits for records in flight after the source offsets are frozen.
         transaction_wait: waits for open transactions.

@@ -171,9 +171,8 @@ def _notes(topic: FrozenTopic, misplaced: int, expired: bool, by_partition: bool
         notes.append(f"partitions missing on the target: {numbers}")
     if misplaced:
         notes.append(
-            f"{plural(misplaced, 'unreplicated record is', 'unreplicated records are')}"
-            " in another partition on the target: does the"
-            " replicator preserve partitions?"
+            f"{plural(misplaced, 'unreplicated record has', 'unreplicated records have')} an equal"
+            " record in another partition on the target: does the replicator preserve partitions?"
         )
     if expired:
         notes.append("the target has deleted its oldest records: expired ones cannot be verified")

@@ -134,7 +134,7 @@ class ComparePlan:
         buckets: digest buckets per partition; limits the data returned by the executors.
         salt: seed of the digests, so that collisions cannot be prepared.
         cell_bits: digests are kept separately by `offset >> cell_bits`.
-        within: the scope of order (policy.order) that a copy must not break.
+        within: the scope in which copies must keep their order (policy.order).
     """
 
     topics: tuple[TopicPlan, ...]
@@ -214,7 +214,7 @@ class Missing:
     Attributes:
         runs: the first inclusive offset ranges of unreplicated records, ascending.
         runs_total: total number of such ranges.
-        repeated: unreplicated records with an equal on the target, which holds it fewer times.
+        repeated: unreplicated records with an equal record on the target, which has fewer copies.
         bytes: key, value and header bytes of unreplicated records; timestamps likewise.
         other_bytes: bytes of superseded and expired records.
     """

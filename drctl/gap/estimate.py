@@ -110,9 +110,9 @@ class BothLogs:
         self._left_out.append(NotCompared(topic, partition, reason))
 
     def _partitions(self, side: Side, names: Mapping[str, str]) -> tuple[dict[str, Numbers], bool]:
-        """Return the partitions on one cluster, by source topic, and if transactions were used.
+        """Return the partitions on one cluster, by source topic; () if the target has none.
 
-        () if the topic does not exist on the target.
+        Also return whether transactions were used, or cannot be ruled out.
         """
         seen = side.overview.partitions
         unseen = [name for name in (*names, TRANSACTIONS) if name not in seen]

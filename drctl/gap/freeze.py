@@ -360,7 +360,7 @@ def plan_comparison(
     """Decide how each topic is read and bucketed.
 
     Args:
-        within: the scope of order (policy.order) that a copy must not break.
+        within: the scope in which copies must keep their order (policy.order).
     """
     identity = identity_of(link)
     # A new salt for each run (unless digests are stored), so that collisions cannot be prepared.

@@ -94,7 +94,7 @@ class Pause(NamedTuple):
     end_ms: int
 
     def before(self, noted_ms: int) -> int:
-        """When a record was fetched at the latest, by the time at which its copy was noted.
+        """Return when a record was fetched at the latest, if its copy was noted at this time.
 
         A replicator that resumes first writes what it had fetched before the pause, even if the
         source is down by then.
@@ -541,7 +541,7 @@ def _pace(write_history: WriteHistory, until_ms: int, horizon_s: float) -> float
     """Return the write rate over an interval that fits the horizon."""
     rows = _course(write_history, until_ms)
     if write_history.begins_ms is not None and len(rows) > 2:
-        # The whole log would have one record, or one burst, more than its duration.
+        # An interval from the first record on counts it, too: one record, or burst, too many.
         rows = rows[:-1]
     wanted = min(max(3 * horizon_s, _SHORTEST_S), _LONGEST_S)
     chosen = [row for row in rows if row[0] >= wanted and row[1] >= _ENOUGH] or rows[-1:]

@@ -228,7 +228,7 @@ class TopicMatcher:
 
     Args:
         source: at least the different ranges; `target` likewise.
-        within: the scope of order (policy.order).
+        within: the scope in which copies must keep their order (policy.order).
     """
 
     def __init__(

@@ -137,7 +137,7 @@ def compare_topic(
     """Compare the two sides of one topic as multisets of records.
 
     Args:
-        within: the scope of order (policy.order) that a copy must not break.
+        within: the scope in which copies must keep their order (policy.order).
     """
 
     def name(record: Record) -> tuple[object, ...]:

@@ -22,7 +22,7 @@ Name = Callable[[Record], object]
 
 
 def aligned(source: Sequence[Record], target: Sequence[Record], name: Name) -> int | None:
-    """Find the target offset from which on its records equal those of the source.
+    """Find the target offset from which on the target's records equal those of the source.
 
     Returns the last match if there are several. A record that is not found for that reason only
     makes the window wider, never the result wrong.
@@ -233,7 +233,7 @@ def _cut(topic: TopicPlan, mine: Mapping[int, Window]) -> TopicPlan:
         source[partition] = OffsetRange(window.source_start, topic.source[partition].end)
         if there is not None:
             target[partition] = OffsetRange(max(there.start, window.target_start), there.end)
-            # What the target deleted is before the window, whose start it still holds.
+            # The target still holds the start of the window, so what it deleted is before it.
             deleted[partition] = topic.target_deleted.get(partition, 0) if window.whole else 0
     # Partitions that exist only on the target are extra.
     alone = {p: r for p, r in topic.target.items() if p not in topic.source}

@@ -411,7 +411,7 @@ class KafkaAclWriter(_AclClient):
     """Implements `AclWriter` of `drctl.model.fencing`; each call ends within `timeout_s`."""
 
     def deny(self, rules: Collection[Acl]) -> Answers:
-        """Add these rules; by rule None on success, or the reason of the failure.
+        """Add these rules; for each rule, return None or why it failed.
 
         Raises:
             ValueError: a rule does not deny exactly what a fence denies.
@@ -421,7 +421,7 @@ class KafkaAclWriter(_AclClient):
         return self._changed(rules, _CREATE, _is_fence_rule, _FENCE_RULE)
 
     def restore(self, rules: Collection[Acl]) -> Answers:
-        """Remove exactly these rules; by rule None on success, or the reason of the failure.
+        """Remove exactly these rules; for each rule, return None or why it failed.
 
         Raises:
             ValueError: a rule does not deny exactly what a fence denies.
@@ -481,13 +481,16 @@ class SharedRules:
     link: str
 
     def deny(self, rules: Collection[Acl]) -> Mapping[Acl, Unavailable | None]:
-        """Add these rules, signed; by rule None on success, or the reason of the failure."""
+        """Add these rules, signed; for each rule, return None or why it failed."""
         signs = {rule: sign(rule, self.link) for rule in rules}
         answers = self.writer.deny((*signs.values(), *rules))
         return {rule: answers[rule] or answers[signs[rule]] for rule in rules}
 
     def restore(self, rules: Collection[Acl]) -> Mapping[Acl, Unavailable | None]:
-        """Remove these rules, except those that other links need; by rule why it was kept."""
+        """Remove these rules, except those that other links need.
+
+        For each rule, return None, why it was kept, or why it failed.
+        """
         signs = {rule: sign(rule, self.link) for rule in rules}
         unsigned = self.writer.restore(tuple(signs.values()))
         present = self.reader.acls()
@@ -517,7 +520,7 @@ class KafkaRuleWriter(_AclClient):
     """
 
     def add(self, rules: Collection[Acl]) -> Answers:
-        """Add these rules; by rule None on success, or the reason of the failure.
+        """Add these rules; for each rule, return None or why it failed.
 
         Raises:
             ValueError: a rule is a wildcard, or is not exact.
@@ -527,7 +530,7 @@ class KafkaRuleWriter(_AclClient):
         return self._changed(rules, _CREATE, _is_client_rule, _CLIENT_RULE)
 
     def remove(self, rules: Collection[Acl]) -> Answers:
-        """Remove exactly these rules; by rule None on success, or the reason of the failure.
+        """Remove exactly these rules; for each rule, return None or why it failed.
 
         Raises:
             ValueError, Unreachable, ConfigError: as for `add`.

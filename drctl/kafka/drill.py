@@ -300,7 +300,7 @@ class KafkaScratch(ClusterClient):
         create(self._connection, name, DRILL, {}, partitions)
 
     def delete_topics(self, names: Collection[str]) -> Mapping[str, Unavailable | None]:
-        """Delete these; by name None on success, or the reason of the failure.
+        """Delete these; for each name, return None or why it failed.
 
         Raises:
             ValueError: a name is not that of a drill topic.
@@ -314,7 +314,7 @@ class KafkaScratch(ClusterClient):
         )
 
     def delete_groups(self, names: Collection[str]) -> Mapping[str, Unavailable | None]:
-        """Delete these; by name None on success, or the reason of the failure.
+        """Delete these; for each name, return None or why it failed.
 
         Raises:
             ValueError: a name is not that of a drill group.

@@ -404,7 +404,7 @@ class KafkaElectionWriter(ClusterClient):
     def elect(
         self, kind: Kind, places: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, Unavailable | None]:
-        """Elect leaders; by partition None on success, or the reason of the failure.
+        """Elect leaders; for each partition, return None or why it failed.
 
         Raises:
             Unknown: no broker answered; some leaders may have been elected.

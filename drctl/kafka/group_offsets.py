@@ -88,14 +88,14 @@ class KafkaGroupWriter(ClusterClient):
     """
 
     def commit(self, wanted: Mapping[str, Positions]) -> Answers:
-        """Commit these offsets; by group and partition None on success, or why it failed."""
+        """Commit these offsets; for each group and partition, return None or why it failed."""
         parts = [
             (group, part) for group, places in wanted.items() for part in _parts(group, places)
         ]
         return self._results(parts, GroupRequests(self._connection, self._brokers).commit(parts))
 
     def delete(self, unwanted: Mapping[str, Collection[TopicPartition]]) -> Answers:
-        """Delete offsets; by group and partition None on success, or why it failed."""
+        """Delete offsets; for each group and partition, return None or why it failed."""
         parts = [
             (group, part)
             for group, places in unwanted.items()
@@ -104,7 +104,7 @@ class KafkaGroupWriter(ClusterClient):
         return self._results(parts, GroupRequests(self._connection, self._brokers).delete(parts))
 
     def create(self, names: Collection[str]) -> Mapping[str, Unavailable | None]:
-        """Create empty KIP-848 groups; by group None on success, or why it failed.
+        """Create empty KIP-848 groups; for each group, return None or why it failed.
 
         A member joins each group and leaves it again.
 

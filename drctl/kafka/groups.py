@@ -159,8 +159,8 @@ _NO_TIMEOUT_S = 3_600.0
 _WORTH_LISTING = 50
 _SHARE_OF_ALL = 20
 _UNSEEN = Unavailable(
-    "it does not exist, or this user may not see it; grant it DESCRIBE on the group, or on topic"
-    " __consumer_offsets to distinguish the two"
+    "it does not exist, or this user may not see it; to find out which, grant this user DESCRIBE on"
+    " the group or on topic __consumer_offsets"
 )
 
 _NO_ANSWER = "its coordinator did not answer"

@@ -146,7 +146,7 @@ class KafkaQuotaReader(_Quotas):
         return self._brokers.first(all_quotas, self._connection.deadline())
 
     def would_set(self, limits: Collection[Limit]) -> Answers:
-        """Validate limits; by limit None, or why the cluster rejects it.
+        """Validate limits; for each limit, return None or why the cluster rejects it.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -159,7 +159,7 @@ class KafkaQuotaWriter(_Quotas):
     """Implements `QuotaWriter` of `drctl.model.survey`; idempotent."""
 
     def set_quotas(self, limits: Collection[Limit]) -> Answers:
-        """Set or remove exactly these limits; by limit None on success, or the reason.
+        """Set or remove exactly these limits; for each limit, return None or why it failed.
 
         Raises:
             Unreachable: no broker answered within the deadline; nothing was sent.

@@ -93,7 +93,7 @@ _QUICK: Mapping[str, tuple[Any, ...]] = {
 
 
 Received = tuple[TopicPartition, int, list[Row]]
-"""A partition, 0 and its records; or librdkafka's error code and one row with the offset."""
+"""A partition, then 0 and its records, or librdkafka's error code and a row with the offset."""
 
 FETCH_BYTES = 1 << 20
 BATCH, _FIRST_BATCH, BATCH_BYTES = 1000, 10, 4 << 20

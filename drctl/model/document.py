@@ -189,9 +189,9 @@ def keys_of(kind: type) -> Iterator[tuple[str, str, Any]]:
         names = [each.name for each in fields(cast(Any, kind))]
     for name in names:
         extras = get_args(hints[name])[1:]
-        said: dict[str, Any] = dict(each for each in extras if isinstance(each, tuple))
-        if "hidden" not in said:
-            yield said.get("key", name.rstrip("_")), name, hints[name]
+        stated: dict[str, Any] = dict(each for each in extras if isinstance(each, tuple))
+        if "hidden" not in stated:
+            yield stated.get("key", name.rstrip("_")), name, hints[name]
 
 
 _Keys = tuple[tuple[str, str, bool], ...]

@@ -40,12 +40,13 @@ class Uncertainty(StrEnum):
 
 MEANINGS = {
     Uncertainty.TRANSACTIONS: (
-        "the source cluster runs transactions: their control records and aborted records have "
-        "offsets too, so counts may be too high, and the lower bound is 0"
+        "transactions were used on the source cluster, or this user may not see topic "
+        "__transaction_state: control records and aborted records have offsets too, so counts may "
+        "be too high, and the lower bound is 0"
     ),
     Uncertainty.TRANSACTIONS_ON_TARGET: (
-        "the target cluster runs transactions: their control records are counted as records and "
-        "may hide missing ones"
+        "transactions were used on the target cluster, or this user may not see topic "
+        "__transaction_state: control records are counted as records and may hide missing ones"
     ),
     Uncertainty.OPEN_TRANSACTION: (
         "a transaction is open on the source: offsets from the last stable offset on are undecided "
@@ -355,5 +356,5 @@ class EstimateDocument(Document):
 
 
 def _meanings(estimate: EstimateResult) -> Mapping[str, str]:
-    said = {doubt for t in estimate.topics for p in t.partitions for doubt in p.uncertainty}
-    return {doubt.value: MEANINGS[doubt] for doubt in Uncertainty if doubt in said}
+    reported = {doubt for t in estimate.topics for p in t.partitions for doubt in p.uncertainty}
+    return {doubt.value: MEANINGS[doubt] for doubt in Uncertainty if doubt in reported}

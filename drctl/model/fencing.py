@@ -149,7 +149,7 @@ class Enforcement:
     """Whether each broker enforces rules, or no longer does.
 
     Attributes:
-        brokers: by id None if it does, or why that is not proven.
+        brokers: by broker id: None if it does, or why that is not proven.
         rules: number of rules.
         looks: number of requests.
     """
@@ -266,17 +266,17 @@ class AclWriter(Protocol):
     """Adds and removes denying rules about topics and groups; no other ones."""
 
     def deny(self, rules: Collection[Acl]) -> Mapping[Acl, Unavailable | None]:
-        """Add these rules; by rule None on success, or the reason of the failure."""
+        """Add these rules; for each rule, return None or why it failed."""
 
     def restore(self, rules: Collection[Acl]) -> Mapping[Acl, Unavailable | None]:
-        """Remove exactly these rules; by rule None on success, or the reason of the failure."""
+        """Remove exactly these rules; for each rule, return None or why it failed."""
 
 
 class FenceProver(Protocol):
     """Checks whether a fence holds."""
 
     def prove(self, rules: Collection[Acl], topics: Collection[str]) -> FenceProof:
-        """Every broker applies the rules, and then the topics' end offsets do not move.
+        """Check that every broker applies the rules, and then that end offsets do not move.
 
         Raises:
             Unreachable: no broker answered within the deadline.

@@ -33,7 +33,7 @@ class OrderScope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Inversion:
-    """A replicated record that precedes a record on the target which it follows on the source.
+    """A replicated record that precedes another one on the target, but follows it on the source.
 
     Attributes:
         offset: source offset of the record.
@@ -167,8 +167,8 @@ class OrderCounts:
     """Unreplicated records by the effect of copying them on order.
 
     Attributes:
-        inversions: number of replicated records that precede a record on the target which they
-            follow on the source; None if not checked.
+        inversions: number of replicated records that precede another one on the target, but
+            follow it on the source; None if not checked.
     """
 
     safe: int = 0

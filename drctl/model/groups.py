@@ -12,7 +12,7 @@ class GroupCreator(Protocol):
     """Creates KIP-848 groups."""
 
     def create(self, names: Collection[str]) -> Mapping[str, Unavailable | None]:
-        """Create empty groups; by group None on success, or the reason of the failure.
+        """Create empty groups; for each group, return None or why it failed.
 
         Idempotent; committed offsets are kept. Brokers delete an empty group without offsets after
         some minutes, so commit offsets next.

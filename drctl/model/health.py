@@ -23,7 +23,7 @@ class AuthenticationFailed(Unreachable):
         return ConfigError.__name__
 
 
-NEITHER_RESPONDS = "neither cluster responds from this host"
+NEITHER_RESPONDS = "neither cluster responds to this host"
 CHECK_NETWORK = (
     "check this host's network, VPN, DNS and firewall first; then that the brokers run, and"
     " bootstrap and security.protocol of both clusters in drctl.yaml"
@@ -31,7 +31,7 @@ CHECK_NETWORK = (
 
 
 class NoClusterResponds(Unreachable):
-    """Neither cluster of a link responds from this host; nothing was changed.
+    """Neither cluster of a link responds to this host; nothing was changed.
 
     Args:
         reasons: why each of them did not respond: the messages of `Unreachable`.

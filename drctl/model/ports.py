@@ -146,7 +146,7 @@ class GroupWriter(Protocol):
     def commit(
         self, wanted: Mapping[str, Positions]
     ) -> Mapping[str, Mapping[TopicPartition, Unavailable | None]]:
-        """Commit offsets; by group and partition None on success, or the reason of the failure.
+        """Commit offsets; for each group and partition, return None or why it failed.
 
         The coordinator refuses the commit if the group has members.
         """
@@ -154,4 +154,4 @@ class GroupWriter(Protocol):
     def delete(
         self, unwanted: Mapping[str, Collection[TopicPartition]]
     ) -> Mapping[str, Mapping[TopicPartition, Unavailable | None]]:
-        """Delete offsets; by group and partition None on success, or the reason of the failure."""
+        """Delete offsets; for each group and partition, return None or why it failed."""

@@ -102,7 +102,7 @@ class Alteration(NamedTuple):
 
 
 Answers = Mapping[str, Unavailable | None]
-"""By topic None on success, or the reason of the failure."""
+"""For each topic None, or why it failed."""
 
 
 class ShapeReader(Protocol):
@@ -169,7 +169,7 @@ class RuleWriter(Protocol):
     """Adds ALLOW and DENY rules of clients; removes only exactly the given rules."""
 
     def add(self, rules: Collection[Acl]) -> Mapping[Acl, Unavailable | None]:
-        """Add rules; by rule None on success, or the reason of the failure."""
+        """Add rules; for each rule, return None or why it failed."""
 
     def remove(self, rules: Collection[Acl]) -> Mapping[Acl, Unavailable | None]:
-        """Remove exactly these rules; by rule None on success, or the reason of the failure."""
+        """Remove exactly these rules; for each rule, return None or why it failed."""

@@ -139,7 +139,7 @@ class Workers(ConnectorLister, Protocol):
         """
 
     def kafka_cluster_id(self) -> str:
-        """The cluster that the workers are of.
+        """The id of the Kafka cluster in which the workers keep their state.
 
         Raises:
             Unreachable: no worker answered within the deadline.

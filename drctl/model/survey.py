@@ -61,7 +61,7 @@ class Layout:
 
 
 class Capability(StrEnum):
-    """What not every Kafka release and configuration can do."""
+    """A feature that some Kafka releases or configurations do not have."""
 
     CONSUMER_GROUPS = "KIP-848 groups"
     ELIGIBLE_LEADERS = "eligible leader replicas"
@@ -189,7 +189,7 @@ class QuotaReader(Protocol):
         """
 
     def would_set(self, limits: Collection[Limit]) -> Mapping[Limit, Unavailable | None]:
-        """Validate limits; by limit None, or why the cluster rejects it.
+        """Validate limits; for each limit, return None or why the cluster rejects it.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -200,7 +200,7 @@ class QuotaWriter(Protocol):
     """Sets and removes exactly the given limits; idempotent."""
 
     def set_quotas(self, limits: Collection[Limit]) -> Mapping[Limit, Unavailable | None]:
-        """Set limits; by limit None on success, or the reason of the failure.
+        """Set limits; for each limit, return None or why it failed.
 
         Raises:
             Unreachable: no broker answered within the deadline; nothing was sent.

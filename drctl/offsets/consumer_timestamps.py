@@ -271,7 +271,7 @@ def _key(entry: Entry) -> tuple[str, str, int]:
 
 
 _MISSING = (
-    "use --cluster with the cluster on which the consumers run; the topic is created by consumers"
+    "use --cluster with the cluster that the consumers read from; the topic is created by consumers"
     " with Confluent's ConsumerTimestampsInterceptor, or with drctl.consumer"
     " (docs/howto/python-consumer.md)"
 )

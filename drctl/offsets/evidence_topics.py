@@ -15,8 +15,8 @@ from drctl.offsets.mirror_topics import Aliases, Mirrored, Place, read_mirrored
 from drctl.offsets.tracking_log import (
     TRACKED_OFFSETS_TOPIC,
     TrackingLog,
-    survived_cluster,
     tracked_offsets_of,
+    unreachable_source_id,
 )
 
 
@@ -85,7 +85,7 @@ class EvidenceTopics:
         if source_alive:
             return source.cluster_id()
         # If the source is unreachable, only tracked offsets contain its cluster id.
-        found = survived_cluster(log, source.name, self.target[0].cluster_id())
+        found = unreachable_source_id(log, source.name, self.target[0].cluster_id())
         if found is None:
             missing.append(f"{TRACKED_OFFSETS_TOPIC} has no tracked offsets of {source.name}")
         return found or ""

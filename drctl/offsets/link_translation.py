@@ -145,8 +145,8 @@ class LinkTranslation:
         if not source.silent:
             names = {place.partition.topic for place in source.positions}
             topics = self.source.reader.topics(sorted(names)) if names else {}
-            said = {place: LastKnown(offset) for place, offset in source.positions.items()}
-            return said, unread(source.positions, topics)
+            positions = {place: LastKnown(offset) for place, offset in source.positions.items()}
+            return positions, unread(source.positions, topics)
         noted = dict.fromkeys(self._places(on_target), LastKnown(None))
         noted |= last_known(evidence, self.link.source_topic)
         mine = {

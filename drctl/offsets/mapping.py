@@ -209,7 +209,7 @@ class _OffsetSearch:
         return Crossing(self.before, self.after if self.left >= self.right else None)
 
     def window(self) -> OffsetRange:
-        """The offsets to read next: first, where the copy would be if nothing else were written."""
+        """The offsets to read next, at first where the copy is if nothing else was written."""
         if self.start is None:
             latest = max(self.left, self.right - self.width)
             self.start = min(max(self.left, self._guess() - self.width // 4), latest)
@@ -636,5 +636,5 @@ def _judged(copies: Sequence[Copy], there: Mapping[int, Step]) -> int | NoAnswer
 
 
 def _same_record(one: Step, other: Step) -> bool:
-    """Compare; a replicator may change values (schema ids), a broker timestamps; not both."""
+    """Compare: a replicator may change values (schema ids), a broker timestamps, but not both."""
     return one.fingerprint == other.fingerprint or one.timestamp_ms == other.timestamp_ms

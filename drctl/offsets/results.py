@@ -81,8 +81,8 @@ def became(change: Change, positions: Positions | Unavailable, answers: Answers)
     if isinstance(positions, Unavailable):
         if answer is not None and refused:
             return Became(Outcome.FAILED, None, answer.reason)
-        said = f"no response: {answer.reason}" if answer else f"not verified: {positions.reason}"
-        return Became(Outcome.UNKNOWN, None, said)
+        reason = f"no response: {answer.reason}" if answer else f"not verified: {positions.reason}"
+        return Became(Outcome.UNKNOWN, None, reason)
     now = positions.get(change.partition)
     if now == change.to:
         return Became(Outcome.DELETED if now is None else Outcome.COMMITTED, now)
@@ -94,8 +94,8 @@ def became(change: Change, positions: Positions | Unavailable, answers: Answers)
         return Became(Outcome.UNKNOWN, now, f"no response: {answer.reason}")
     if isinstance(answer, GroupActive):
         return Became(Outcome.REFUSED, now, answer.reason, Precheck.GROUP_ACTIVE)
-    said = answer.reason if answer else f"written, but {stated(now)} was read back"
-    return Became(Outcome.FAILED, now, said)
+    reason = answer.reason if answer else f"written, but {stated(now)} was read back"
+    return Became(Outcome.FAILED, now, reason)
 
 
 def stated(position: Committed | None) -> str:

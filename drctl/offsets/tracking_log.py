@@ -228,7 +228,7 @@ def tracked_offsets_of(
     return current, damaged
 
 
-def survived_cluster(log: TrackingLog, source: str, target_id: str) -> str | None:
+def unreachable_source_id(log: TrackingLog, source: str, target_id: str) -> str | None:
     """Return the cluster id of an unreachable source from its tracked offsets.
 
     Passes store the name of the source in drctl.yaml; a single cluster needs no name. Returns an

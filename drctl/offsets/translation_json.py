@@ -146,14 +146,14 @@ class ExplainedDocument(Document):
     read = From(Explained)
     row: RowDocument = read(lambda e: row_document(e.translation))
     methods: tuple[MethodDocument, ...] = read(
-        lambda e: tuple(_said(method, said) for method, said in e.results)
+        lambda e: tuple(_method(method, result) for method, result in e.results)
     )
 
 
-def _said(method: str, said: Answer | NoAnswer) -> MethodDocument:
-    if isinstance(said, NoAnswer):
-        return MethodDocument(method=method, answer=None, why=said.reason)
-    return MethodDocument(method=method, answer=AnswerDocument.of(said), why=said.evidence)
+def _method(method: str, result: Answer | NoAnswer) -> MethodDocument:
+    if isinstance(result, NoAnswer):
+        return MethodDocument(method=method, answer=None, why=result.reason)
+    return MethodDocument(method=method, answer=AnswerDocument.of(result), why=result.evidence)
 
 
 def exit_code(result: LinkTranslated) -> ExitCode:

@@ -52,7 +52,7 @@ SHUTDOWN_S = 20.0
 _FAULT = re.compile(
     r"^(?:.*? ERROR .*?|Exception in thread \"[^\"]*\" |Caused by: |: |Error: )?"
     r"(?P<fault>(?:[a-z_$][\w$]*\.)+[A-Z]\w*(?:Exception|Error|Failure)\b.*)$"
-    r"|^Error: (?!Could not create the Java|A fatal exception)(?P<said>.+)$|^(?P<heap>Invalid .+)$"
+    r"|^Error: (?!Could not create the Java|A fatal exception)(?P<error>.+)$|^(?P<heap>Invalid .+)$"
 )
 _TAIL = 200_000
 
@@ -63,7 +63,7 @@ class Application:
     Args:
         process: `spark-submit`, in a process group of its own.
         log: its log file; None for stderr.
-        begins: size of the log before.
+        begins: size of the log before the application started.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path | None, begins: int) -> None:
@@ -80,12 +80,12 @@ class Application:
     @property
     def fault(self) -> str:
         """Why it ended, according to its output."""
-        said = ""
+        found = ""
         if self._log is not None:
             with self._log.open("rb") as file:
                 file.seek(max(self._begins, file.seek(0, os.SEEK_END) - _TAIL))
-                said = fault_in(file.read().decode("utf-8", "replace"))
-        return said or f"spark-submit ended with exit code {self._process.returncode}"
+                found = fault_in(file.read().decode("utf-8", "replace"))
+        return found or f"spark-submit ended with exit code {self._process.returncode}"
 
     def end(self, patience: float) -> None:
         """Wait for its end; then terminate its process group."""

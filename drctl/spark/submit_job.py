@@ -96,13 +96,13 @@ def _answered(asked: Mapping[str, Any], comparer: RecordComparer, progress: Prog
 
 def throttled(folder: JobFolder, number: int) -> Progress:
     """Write the progress of a request to a file, not too often."""
-    said: tuple[str, float] = ("", 0.0)
+    reported: tuple[str, float] = ("", 0.0)
 
     def progress(phase: str, done: int, total: int) -> None:
-        nonlocal said
+        nonlocal reported
         now = time.monotonic()
-        if phase != said[0] or now - said[1] >= PROGRESS_S:
-            said = phase, now
+        if phase != reported[0] or now - reported[1] >= PROGRESS_S:
+            reported = phase, now
             state = {"question": number, "phase": phase, "done": done, "total": total}
             folder.put(PROGRESS, state)
 

@@ -75,7 +75,7 @@ class PrecheckRow:
 
     Attributes:
         overridden: the reason for the override; empty if there is none.
-        against: whether it blocks the plan.
+        blocks: whether it blocks the plan.
     """
 
     status: Status
@@ -85,7 +85,7 @@ class PrecheckRow:
     impact: str
     remedy: str
     overridden: str
-    against: bool
+    blocks: bool
 
 
 def step_rows(plan: Plan, kinds: Mapping[str, Kind] = KINDS) -> tuple[PlanRow, ...]:

@@ -180,7 +180,7 @@ def test_a_cluster_without_the_topic(dumping: Dumping) -> None:
     ran = dumping.run("--cluster", "secondary")
     assert (ran.code, ran.stdout) == (5, "")
     assert "topic __consumer_timestamps does not exist on secondary" in ran.stderr
-    assert "hint: use --cluster with the cluster on which the consumers run" in ran.stderr
+    assert "hint: use --cluster with the cluster that the consumers read from" in ran.stderr
     error = check(dumping.run("--cluster", "secondary", "-o", "json").document())["error"]
     assert (error["code"], error["kind"]) == (5, "Unknown")
 

@@ -226,7 +226,7 @@ def test_unresponsive_components_are_not_awaited_one_after_another(pair: Pair) -
             assert ended.code == code_of(words, silent, fault), told(words, seconds, ended)
             assert seconds < usual + WAITS_S, told(words, seconds, ended)
             said = ended.stdout + ended.stderr
-            neither = "neither cluster responds from this host" in said.splitlines()[0]
+            neither = "neither cluster responds to this host" in said.splitlines()[0]
             assert neither == (silent == [SOURCE, TARGET]), said
             if silent == [SOURCE, TARGET]:
                 assert "--mode unplanned" not in said, said

@@ -62,14 +62,16 @@ LEGITIMATE: tuple[tuple[str, str, str], ...] = (
 
 AREAS = (
     *sorted(f"drctl/{p.name}" for p in (ROOT / "drctl").iterdir() if (p / "__init__.py").is_file()),
+    *sorted(f"drctl/{p.name}" for p in (ROOT / "drctl").glob("*.py")),
     *("templates", "runbooks", "docs", "README.md", "CHANGELOG.md"),
-    *("bench", "scripts"),
+    *("bench", "scripts", "Makefile", ".ci"),
 )
 BOUNDS: Mapping[str, int] = {}
 _WORD = re.compile(r"(?<![a-z])(?:" + "|".join(WORDS) + r")(?![a-z])")
 # The code's own words; they are counted there.
 _GENERATED = re.compile(r"<!-- generated: .*?<!-- end -->", re.DOTALL)
-_ENDINGS = {".py", ".j2", ".css", ".js", ".md", ".yaml", ".yml", ".json"}
+# Scripts and the Makefile have none.
+_ENDINGS = {"", ".py", ".j2", ".css", ".js", ".md", ".yaml", ".yml", ".json"}
 
 
 def spoken(text: str) -> str:
@@ -82,8 +84,12 @@ def spoken(text: str) -> str:
 def found(area: str) -> Counter[str]:
     """Return each use of a word with its file."""
     path = ROOT / area
-    files = sorted(path.rglob("*")) if path.is_dir() else [path]
-    return Counter(use for each in files if each.suffix in _ENDINGS for use in _uses(each))
+    return Counter(use for each in _files(path) for use in _uses(each))
+
+
+def _files(path: Path) -> list[Path]:
+    within = sorted(path.rglob("*")) if path.is_dir() else [path]
+    return [each for each in within if each.suffix in _ENDINGS and each.is_file()]
 
 
 def _uses(path: Path) -> Iterator[str]:
@@ -107,8 +113,7 @@ def test_no_word_of_the_glossarys_left_column(area: str) -> None:
 def test_every_legitimate_use_exists() -> None:
     for place, phrase, why in LEGITIMATE:
         path = ROOT / place
-        files = [p for p in path.rglob("*") if p.suffix in _ENDINGS] if path.is_dir() else [path]
-        texts = (spoken(each.read_text(encoding="utf-8")) for each in files)
+        texts = (spoken(each.read_text(encoding="utf-8")) for each in _files(path))
         assert any(spoken(phrase) in text for text in texts), (place, phrase)
         assert why
 

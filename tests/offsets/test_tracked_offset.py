@@ -14,7 +14,12 @@ from drctl.model.translation import Answer, GroupPartition
 from drctl.offsets.methods import NoAnswer, Question
 from drctl.offsets.searching import TargetSearch
 from drctl.offsets.tracked_offset import TrackedOffsetAnswers
-from drctl.offsets.tracking_log import Change, TrackingLog, survived_cluster, tracked_offsets_of
+from drctl.offsets.tracking_log import (
+    Change,
+    TrackingLog,
+    tracked_offsets_of,
+    unreachable_source_id,
+)
 from tests.fakes import FakeCluster
 from tests.offsets.answers import bounds, reason
 from tests.offsets.tracked_groups import (
@@ -110,7 +115,7 @@ def test_pass_confirms_only_its_scope() -> None:
 def test_cluster_id_of_an_unreachable_source(
     records: Sequence[Change], expected: str | None
 ) -> None:
-    assert survived_cluster(log_of(*records), "primary", "TARGET") == expected
+    assert unreachable_source_id(log_of(*records), "primary", "TARGET") == expected
 
 
 def test_tracked_offsets_of_a_recreated_topic_do_not_count() -> None:

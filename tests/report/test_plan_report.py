@@ -103,7 +103,7 @@ def test_the_rows_of_the_steps() -> None:
 
 def test_precheck_rows_are_worst_first() -> None:
     rows = precheck_rows(FINDINGS, {"alive": "it is a drill"})
-    told = [(row.status.value, row.check, row.overridden, row.against) for row in rows]
+    told = [(row.status.value, row.check, row.overridden, row.blocks) for row in rows]
     assert told == [
         ("fail", "alive", "it is a drill", False),
         ("fail", "lag", "", True),
@@ -124,8 +124,8 @@ def test_unchecked_prechecks_block_a_failover_that_needs_them() -> None:
     unseen = (Finding(name, Status.NOT_CHECKED, "x", "it did not answer"),)
     assert verdict(runs.planned(), unseen, ()).startswith("Blocked: ")
     assert verdict(runs.unplanned(), unseen, ()).startswith("Ready: ")
-    assert [row.against for row in precheck_rows(unseen, {}, Mode.PLANNED)] == [True]
-    assert [row.against for row in precheck_rows(unseen, {}, Mode.UNPLANNED)] == [False]
+    assert [row.blocks for row in precheck_rows(unseen, {}, Mode.PLANNED)] == [True]
+    assert [row.blocks for row in precheck_rows(unseen, {}, Mode.UNPLANNED)] == [False]
 
 
 def test_suggested_commands() -> None:
