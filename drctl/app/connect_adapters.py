@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from drctl.config.schema import ReplicatorConfig, ReverseConfig, SourceWorkersConfig
     from drctl.connect.client import Access, ConnectReader
     from drctl.connectors.applying import OffsetsPlan
-    from drctl.connectors.results import OffsetsResult, Restarted, Treated
+    from drctl.connectors.results import OffsetsResult, RemedyResult, Restarted
     from drctl.engine.kind import Outcome
     from drctl.engine.run_state import RunState
     from drctl.offsets.tracking import Exported
@@ -268,9 +268,9 @@ def _error(name: str, state: "RunState") -> str:
     return error
 
 
-def treated(state: "RunState", outcome: "Outcome", folder: str) -> "Treated":
+def remedy_result(state: "RunState", outcome: "Outcome", folder: str) -> "RemedyResult":
     """The outcome of a remedy."""
-    from drctl.connectors.results import Treated
+    from drctl.connectors.results import RemedyResult
 
     effective = {effect.step for effect in state.effects if effect.done and effect.current}
     words = {e["step"]: str(e["message"]) for e in state.entries if e["entry"] == What.DONE}
@@ -280,7 +280,9 @@ def treated(state: "RunState", outcome: "Outcome", folder: str) -> "Treated":
     result = outcome.message or done[-1]
     if outstanding:
         result = f"{outstanding}: see drctl connect status"
-    return Treated(outcome.exit_code, result, str(Path(folder) / BEFORE) if saved else "", done)
+    return RemedyResult(
+        outcome.exit_code, result, str(Path(folder) / BEFORE) if saved else "", done
+    )
 
 
 def written(

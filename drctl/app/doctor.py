@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from drctl.checks.observed import (
         Ages,
         Observed,
+        OriginSample,
+        OriginSamples,
         RunSeen,
         Sampled,
         SourceConnectorSeen,
-        Traced,
-        Traces,
         TrackedOffsetsSeen,
     )
     from drctl.checks.observing import SurveyPorts
@@ -181,24 +181,28 @@ def sampled(link: "Link", source: "ClusterReader", target: "ClusterReader") -> "
     return Sampled(same, tuple(different), tuple(unread), tuple(longer), known)
 
 
-_TRACED = 8
+_ORIGIN_SAMPLES = 8
 
 
-def traces(link: "Link", source: "ClusterReader", target: "ClusterReader") -> "Traces":
+def origin_samples(
+    link: "Link", source: "ClusterReader", target: "ClusterReader"
+) -> "OriginSamples":
     """Read Replicator's provenance headers of the newest records, in a few partitions.
 
     Raises:
         Unreachable: a cluster did not answer.
     """
-    from drctl.checks.observed import Traces
+    from drctl.checks.observed import OriginSamples
 
     topics = link.topics_of(source.overview().partitions)
     copies = map(link.target_topic, topics)
-    return Traces(_traced(source, topics), _traced(target, tuple(copies)))
+    return OriginSamples(_newest_origins(source, topics), _newest_origins(target, tuple(copies)))
 
 
-def _traced(cluster: "ClusterReader", topics: "Sequence[str]") -> "tuple[Traced, ...]":
-    from drctl.checks.observed import Traced
+def _newest_origins(
+    cluster: "ClusterReader", topics: "Sequence[str]"
+) -> "tuple[OriginSample, ...]":
+    from drctl.checks.observed import OriginSample
     from drctl.formats.replicator_headers import HEADER
     from drctl.model.topology import PartitionOffsets, TopicPartition
 
@@ -209,13 +213,15 @@ def _traced(cluster: "ClusterReader", topics: "Sequence[str]") -> "tuple[Traced,
     )[:_SAMPLES]
     logs = cluster.offsets(places)
     starts = {
-        place: max(log.log_start, log.last_stable - _TRACED)
+        place: max(log.log_start, log.last_stable - _ORIGIN_SAMPLES)
         for place, log in logs.items()
         if isinstance(log, PartitionOffsets) and log.last_stable > log.log_start
     }
     return tuple(
-        Traced(at, each.offset, tuple(value for name, value in each.headers if name == HEADER))
-        for at, found in cluster.following(starts, _TRACED).items()
+        OriginSample(
+            at, each.offset, tuple(value for name, value in each.headers if name == HEADER)
+        )
+        for at, found in cluster.following(starts, _ORIGIN_SAMPLES).items()
         if not isinstance(found, Unavailable)
         for each in found
     )
@@ -319,7 +325,7 @@ def _survey_ports(config: "Config", link: "Link") -> "Iterator[SurveyPorts]":
             if kind == "offset-preserving"
             else None,
             partial(_source_connectors, link),
-            partial(traces, link, sampled_source, sampled_target)
+            partial(origin_samples, link, sampled_source, sampled_target)
             if kind == "confluent-replicator"
             else None,
         )

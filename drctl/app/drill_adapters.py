@@ -205,9 +205,9 @@ class DrillLinkWriter:
         rules = adapters.writer(name, self.inner.config.cluster(name)).acls
         return _OwnRules(rules, self.denied)
 
-    def probe_record(self, name: str, entrance: int | None = None) -> "ProbeWriter":
+    def probe_record(self, name: str, endpoint: int | None = None) -> "ProbeWriter":
         """Writes to the drill's own topic."""
-        return _DrillProbeWriter(self.inner.probe_record(name, entrance), self.probe_topic)
+        return _DrillProbeWriter(self.inner.probe_record(name, endpoint), self.probe_topic)
 
     def save_evidence(self, name: str, document: "Mapping[str, Any] | str") -> None:
         """Write evidence into the drill's folder."""

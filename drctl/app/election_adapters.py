@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from drctl.app import adapters
 from drctl.app.loss import KnownEnds, LossReader, ReplicatorEvidence
 from drctl.elections.loss import Beyond, Evidence
-from drctl.elections.results import Became, Outcome, observed
+from drctl.elections.results import ElectionOutcome, Outcome, observed
 from drctl.model.errors import DrctlError, Unreachable, UsageError
 from drctl.model.groups import OFFSETS_TOPIC
 from drctl.model.text import plural
@@ -128,9 +128,9 @@ def _link(
     found.silent += reader.found.silent
 
 
-def became(
+def outcomes_of(
     state: "RunState", link_reader: "ClusterLinkReader"
-) -> tuple[Mapping[TopicPartition, Became], Mapping[TopicPartition, int | None]]:
+) -> tuple[Mapping[TopicPartition, ElectionOutcome], Mapping[TopicPartition, int | None]]:
     """The outcome of each election that a run requested, and the leaders of skipped partitions.
 
     A partition that has its leader without a request did not need an election.
@@ -143,7 +143,7 @@ def became(
     try:
         found = dict(observed(settings.election, settings.partitions, reader, answers))
     except Unreachable as error:
-        unknown = Became(Outcome.UNKNOWN, reason=error.message)
+        unknown = ElectionOutcome(Outcome.UNKNOWN, reason=error.message)
         found = dict.fromkeys((aim.place for aim in settings.partitions), unknown)
     if effect is None:
         return {}, {place: each.leader for place, each in found.items()}

@@ -484,8 +484,8 @@ class ClusterLinkReader(NoFailback):
             UsageError: the address of the endpoint is not configured.
             Unreachable: no cluster answered.
         """
-        entrance = run_adapters.entrance(self.link, number, self.cluster(name))
-        with entrance.reader().topics as it:
+        reached = run_adapters.through_endpoint(self.link, number, self.cluster(name))
+        with reached.reader().topics as it:
             return it.cluster_id()
 
     def findings(self, mode: str) -> "Sequence[Finding]":

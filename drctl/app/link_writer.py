@@ -173,16 +173,18 @@ class ClusterLinkWriter:
         """Changes one of the link's endpoints."""
         return run_adapters.endpoint_writer(self.config, self.link, number)
 
-    def probe_record(self, name: str, entrance: int | None = None) -> "ProbeWriter":
+    def probe_record(self, name: str, endpoint: int | None = None) -> "ProbeWriter":
         """Writes a probe record to a cluster, directly or through one of the link's endpoints.
 
         Raises:
             UsageError: the address of the endpoint is not configured.
         """
         cluster = self.config.cluster(name)
-        if entrance is None:
+        if endpoint is None:
             return adapters.writer(name, cluster).probe_record
-        return run_adapters.entrance(self.link, entrance, cluster, name).writer().probe_record
+        return (
+            run_adapters.through_endpoint(self.link, endpoint, cluster, name).writer().probe_record
+        )
 
     def run(
         self, identity: str, argv: Sequence[str], env: Mapping[str, str], timeout_s: float

@@ -503,9 +503,9 @@ class _Rehearsal:
         self.require(_is_index(number, self.allowed), _no("endpoint", number))
         return _Endpoint(self)
 
-    def probe_record(self, name: str, entrance: int | None = None) -> "_Cluster":
+    def probe_record(self, name: str, endpoint: int | None = None) -> "_Cluster":
         self.require(
-            entrance is None or _is_index(entrance, self.allowed), _no("endpoint", entrance)
+            endpoint is None or _is_index(endpoint, self.allowed), _no("endpoint", endpoint)
         )
         return self._cluster(name)
 

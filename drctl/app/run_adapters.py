@@ -155,7 +155,9 @@ def cluster_by_evidence(
     return configured_cluster(endpoint, state)
 
 
-def entrance(link: "Link", number: int, cluster: "ClusterConfig", name: str = "") -> "KafkaCluster":
+def through_endpoint(
+    link: "Link", number: int, cluster: "ClusterConfig", name: str = ""
+) -> "KafkaCluster":
     """The cluster that clients reach through one of a link's endpoints.
 
     Args:

@@ -74,8 +74,8 @@ def holder(run: str) -> Holder:
     return Holder(run, user, host, os.getpid(), now, this_machine())
 
 
-def commanded(held: Holder) -> Mapping[str, str]:
-    """This process, for a journal entry, with its start time, from which an outage is measured."""
+def with_command_time(held: Holder) -> Mapping[str, str]:
+    """A holder as in journal entries, and the start time of its process, to measure an outage."""
     import psutil
 
     began = datetime.fromtimestamp(psutil.Process().create_time(), UTC)

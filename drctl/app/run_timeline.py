@@ -14,7 +14,7 @@ from drctl.engine.kind import Kind
 from drctl.engine.run_state import read_run
 from drctl.model.journal import Entry, HeldJournal
 from drctl.model.plan import Plan
-from drctl.views.run_data import Became
+from drctl.views.run_data import StepStatus
 from drctl.views.run_reading import Track, course_of
 
 _COUNT = re.compile(r"(\d{1,3}(?:,\d{3})+|\d+) (?=\w)")
@@ -35,7 +35,7 @@ class Line(NamedTuple):
     number: int
     id: str
     title: str
-    became: Became
+    status: StepStatus
     spent: float | None
     since: float | None
     message: str
@@ -178,10 +178,10 @@ class LiveTimeline:
         for number, step in enumerate(self.plan.steps, 1):
             track, since = self._tracks.get(step.id), self._since.get(step.id)
             spent = self._spent.get(step.id, None if since is None else 0.0)
-            became = track.became if track else Became.NOT_STARTED
+            status = track.status if track else StepStatus.NOT_STARTED
             message = (track.rolled_back or track.message) if track else ""
             title = self.kinds[step.kind].describe(step.settings).title
-            lines.append(Line(number, step.id, title, became, spent, since, message))
+            lines.append(Line(number, step.id, title, status, spent, since, message))
         return tuple(lines)
 
 

@@ -163,8 +163,8 @@ def sha256(path: Path) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
-    """The folder that holds one set.
+class CachedJars:
+    """One set of jars in the cache.
 
     Attributes:
         sums: jar name to expected SHA-256.
@@ -371,22 +371,22 @@ def resolve(
         ConfigError: the Ivy settings file does not exist.
     """
     wanted = artifact_set(name)
-    shelf = _shelf(name)
-    with _alone(shelf, progress):
-        if shelf.missing():
-            _fill(shelf, wanted, _settings(ivy_settings), progress)
-            shelf = _shelf(name)
-        shelf.check()
-    return shelf.paths
+    cached = _cached(name)
+    with _alone(cached, progress):
+        if cached.missing():
+            _fill(cached, wanted, _settings(ivy_settings), progress)
+            cached = _cached(name)
+        cached.check()
+    return cached.paths
 
 
-def _shelf(name: str) -> Shelf:
-    shelves = cache_dir() / "artifacts"
+def _cached(name: str) -> CachedJars:
+    artifacts = cache_dir() / "artifacts"
     if name in SETS:
         version = hashlib.sha256(sums_file(name).read_bytes()).hexdigest()[:12]
-        return Shelf(name, shelves / f"{name}-{version}", committed_sums(name))
-    recorded = shelves / name / _RECORDED
-    return Shelf(name, shelves / name, _read_sums(recorded) if recorded.is_file() else {})
+        return CachedJars(name, artifacts / f"{name}-{version}", committed_sums(name))
+    recorded = artifacts / name / _RECORDED
+    return CachedJars(name, artifacts / name, _read_sums(recorded) if recorded.is_file() else {})
 
 
 def _settings(given: Path | None) -> Path | None:
@@ -401,33 +401,33 @@ def _settings(given: Path | None) -> Path | None:
 
 
 @contextmanager
-def _alone(shelf: Shelf, progress: Callable[[str], None]) -> Iterator[None]:
+def _alone(cached: CachedJars, progress: Callable[[str], None]) -> Iterator[None]:
     """Prevent two processes from fetching the same set; jars are readable by all users."""
     with world_readable(), ExitStack() as opened:
-        shelf.folder.parent.mkdir(parents=True, exist_ok=True)
-        lock = opened.enter_context(shelf.folder.with_suffix(".lock").open("a"))
+        cached.folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = opened.enter_context(cached.folder.with_suffix(".lock").open("a"))
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            progress(f"waiting for another drctl process that fetches the {shelf.name} jars")
+            progress(f"waiting for another drctl process that fetches the {cached.name} jars")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def _fill(
-    shelf: Shelf, wanted: ArtifactSet, settings: Path | None, progress: Callable[[str], None]
+    cached: CachedJars, wanted: ArtifactSet, settings: Path | None, progress: Callable[[str], None]
 ) -> None:
-    progress(f"fetching the {shelf.name} jars (once; kept in {shelf.folder})")
+    progress(f"fetching the {cached.name} jars (once; kept in {cached.folder})")
     ivy_home = cache_dir() / "ivy"
-    with tempfile.TemporaryDirectory(prefix=f"{shelf.name}-", dir=shelf.folder.parent) as scratch:
-        fetched = Shelf(shelf.name, Path(scratch, "jars"), shelf.sums)
+    with tempfile.TemporaryDirectory(prefix=f"{cached.name}-", dir=cached.folder.parent) as scratch:
+        fetched = CachedJars(cached.name, Path(scratch, "jars"), cached.sums)
         fetch(wanted, fetched.folder, ivy_home, settings, progress)
         recorded = fetched.folder / _RECORDED
-        if not shelf.sums:
+        if not cached.sums:
             write_sums(fetched.folder, recorded)
             progress(
-                f"drctl has no checksums of the {shelf.name} jars: it records those of the fetched "
-                "jars, and verifies them from the next start on"
+                f"drctl has no checksums of the {cached.name} jars: it records those of the"
+                " fetched jars, and verifies them from the next start on"
             )
             fetched = replace(fetched, sums=_read_sums(recorded))
         try:
@@ -439,15 +439,15 @@ def _fill(
                 "retry: they were removed from the cache. If it fails again, the repository or a "
                 "proxy serves other files: use another one with --ivy-settings FILE",
             ) from error
-        shelf.folder.mkdir(exist_ok=True)
+        cached.folder.mkdir(exist_ok=True)
         for jar in fetched.folder.glob("*.jar"):
-            if not shelf.sums or not (shelf.folder / jar.name).exists():
-                shutil.move(jar, shelf.folder / jar.name)
-        if not shelf.sums:
-            shutil.move(recorded, shelf.folder / _RECORDED)
+            if not cached.sums or not (cached.folder / jar.name).exists():
+                shutil.move(jar, cached.folder / jar.name)
+        if not cached.sums:
+            shutil.move(recorded, cached.folder / _RECORDED)
 
 
-def _forget(fetched: Shelf, ivy_home: Path) -> None:
+def _forget(fetched: CachedJars, ivy_home: Path) -> None:
     """Remove wrong jars from Ivy's cache, which would serve them again."""
     for jar in fetched.folder.glob("*.jar"):
         if sha256(jar) != fetched.sums.get(jar.name):

@@ -73,7 +73,7 @@ class ClientConfig(Settings):
     jvm: str | None = None
     prepared: bool = True
     replicator: ReplicatorKind = "none"
-    knower: ClassVar[str] = "application"
+    owner: ClassVar[str] = "application"
 
     @property
     def consumes(self) -> bool:

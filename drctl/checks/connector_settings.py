@@ -55,7 +55,7 @@ class Settings:
 
     subject: str
     values: Mapping[str, str] = field(repr=False)
-    knower: ClassVar[str] = "worker"
+    owner: ClassVar[str] = "worker"
 
     def text(self, key: str, default: str) -> Value[str]:
         """The value as text, or Kafka's default.
@@ -71,7 +71,7 @@ class Settings:
         if "${" in value.replace(UNCHANGED, ""):
             raise NotObserved(
                 self.subject,
-                f"{key} is a reference that only the {self.knower} can resolve",
+                f"{key} is a reference that only the {self.owner} can resolve",
                 f"check the value that {key} of {self.subject} refers to",
                 f"{key}={value}",
             )
@@ -114,7 +114,7 @@ class Settings:
     def _odd(self, key: str, kind: str, evidence: str) -> NotObserved:
         return NotObserved(
             self.subject,
-            f"{key} is not {kind}: how the {self.knower} interprets it is unknown",
+            f"{key} is not {kind}: how the {self.owner} interprets it is unknown",
             f"correct {key} of {self.subject}",
             evidence,
         )

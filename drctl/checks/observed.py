@@ -128,7 +128,7 @@ class Sampled(NamedTuple):
     epochs: tuple[EpochPair, ...] = ()
 
 
-class Traced(NamedTuple):
+class OriginSample(NamedTuple):
     """A record whose headers were read.
 
     Attributes:
@@ -141,11 +141,11 @@ class Traced(NamedTuple):
     origins: tuple[bytes | None, ...]
 
 
-class Traces(NamedTuple):
+class OriginSamples(NamedTuple):
     """The newest records of some partitions of the link, on each cluster."""
 
-    source: tuple[Traced, ...]
-    target: tuple[Traced, ...]
+    source: tuple[OriginSample, ...]
+    target: tuple[OriginSample, ...]
 
 
 class ClientSeen(NamedTuple):
@@ -187,7 +187,7 @@ class Surveyed:
         principals: drctl's own, by cluster, if it logs in with a user name.
         ledger: settings of the ledger, if it is kept in a topic.
         source_connectors: on the workers of the link and on those that write to its source.
-        traces: only for Confluent Replicator.
+        origin_samples: only for Confluent Replicator.
     """
 
     source: ClusterSurvey = field(default_factory=ClusterSurvey)
@@ -203,7 +203,7 @@ class Surveyed:
     principals: Mapping[str, str] = field(default_factory=dict)
     ledger: LedgerConfig | None = None
     source_connectors: Mapping[str, SourceConnectorSeen] | Unavailable = NOT_QUERIED
-    traces: Traces | Unavailable = NOT_QUERIED
+    origin_samples: OriginSamples | Unavailable = NOT_QUERIED
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,12 @@ from drctl.checks.observed import (
     ClusterSurvey,
     Connectors,
     Observed,
+    OriginSamples,
     RunSeen,
     Sampled,
     SecretFile,
     SourceConnectorSeen,
     Surveyed,
-    Traces,
     TrackedOffsetsSeen,
 )
 from drctl.checks.ports import LinkPorts
@@ -157,7 +157,7 @@ class SurveyPorts:
         tracked_offsets: returns None if the topic does not exist.
         sampled: None if the link does not preserve offsets.
         source_connectors: that import data, by name.
-        traces: None if Confluent Replicator does not replicate the link.
+        origin_samples: None if Confluent Replicator does not replicate the link.
     """
 
     source: ClusterSurveyor
@@ -168,7 +168,7 @@ class SurveyPorts:
     runs: Callable[[], tuple[RunSeen, ...]]
     sampled: Callable[[], Sampled] | None
     source_connectors: Callable[[], Mapping[str, SourceConnectorSeen]]
-    traces: Callable[[], Traces] | None = None
+    origin_samples: Callable[[], OriginSamples] | None = None
 
 
 class Survey:
@@ -196,7 +196,9 @@ class Survey:
         self._runs = BoundedQuery(ports.runs, timeout_s)
         self._sources = BoundedQuery(ports.source_connectors, timeout_s)
         self._sampled = BoundedQuery(ports.sampled, timeout_s) if ports.sampled else None
-        self._traces = BoundedQuery(ports.traces, timeout_s) if ports.traces else None
+        self._origin_samples = (
+            BoundedQuery(ports.origin_samples, timeout_s) if ports.origin_samples else None
+        )
 
     def seen(self) -> Surveyed:
         """Wait for the results; those without an answer are marked as unavailable."""
@@ -214,7 +216,9 @@ class Survey:
             self._sampled.answer() if self._sampled else _NOT_APPLICABLE,
             tuple(self._clients),
             source_connectors=self._sources.answer(),
-            traces=self._traces.answer() if self._traces else _NOT_APPLICABLE,
+            origin_samples=self._origin_samples.answer()
+            if self._origin_samples
+            else _NOT_APPLICABLE,
         )
 
     def _transactional_ids(self, surveyor: ClusterSurveyor) -> tuple[str, ...] | Unavailable:

@@ -15,7 +15,7 @@ from drctl.checks.check import (
     split,
 )
 from drctl.checks.connector_settings import REPLICATOR, SOURCE, settings_of, worker_settings
-from drctl.checks.observed import Observed, Traced
+from drctl.checks.observed import Observed, OriginSample
 from drctl.checks.verdict import NotObserved, Verdict, fail, ok, require, warn
 from drctl.config.fields import UNCHANGED
 from drctl.config.link import Link
@@ -96,11 +96,13 @@ def _replicated_back(observed: Observed) -> Iterator[Verdict]:
     Each hop adds a header with the cluster and the topic that the record was copied from, so loops
     over any number of clusters show.
     """
-    link, traces, source = observed.link, observed.survey.traces, observed.source
-    if isinstance(traces, Unavailable) or isinstance(source, Unavailable):
+    link, origin_samples, source = observed.link, observed.survey.origin_samples, observed.source
+    if isinstance(origin_samples, Unavailable) or isinstance(source, Unavailable):
         return
-    rounds = [(link.source, each, _passed(each, source, each.at.topic)) for each in traces.source]
-    for each in traces.target:
+    rounds = [
+        (link.source, each, _passed(each, source, each.at.topic)) for each in origin_samples.source
+    ]
+    for each in origin_samples.target:
         # A copy on the target has passed the source once.
         passed = _passed(each, source, link.source_topic(each.at.topic) or "")
         rounds.append((link.target, each, passed - 1))
@@ -127,12 +129,12 @@ def _replicated_back(observed: Observed) -> Iterator[Verdict]:
         yield warn(subject, reason, evidence, impact, remedy)
 
 
-def _passed(record: Traced, cluster_id: str, topic: str) -> int:
+def _passed(record: OriginSample, cluster_id: str, topic: str) -> int:
     """How often a record was copied from a topic."""
     return sum(replicator_headers.names(each, cluster_id, topic) for each in record.origins)
 
 
-def _path(record: Traced, ids: Mapping[str, str]) -> str:
+def _path(record: OriginSample, ids: Mapping[str, str]) -> str:
     """The clusters that a record was copied from, in order; by name, or by Kafka's id."""
     return " -> ".join(map(partial(_cluster, ids), record.origins))
 

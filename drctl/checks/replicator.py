@@ -516,19 +516,20 @@ def copies_marked(observed: Observed) -> Verdict:
         return enabled.ok("provenance headers are off")
     subject = f"newest copies on cluster {observed.link.target}"
     look = f"read some copies, and look for header {replicator_headers.HEADER}"
-    traces = require(observed.survey.traces, subject, "their headers are", look)
-    if not traces.target:
+    origin_samples = require(observed.survey.origin_samples, subject, "their headers are", look)
+    if not origin_samples.target:
         raise NotObserved(subject, "there is no copy to read", look)
-    without = sorted({each.at.topic for each in traces.target if not each.origins})
+    without = sorted({each.at.topic for each in origin_samples.target if not each.origins})
     if not without:
         return ok(
-            subject, f"every copy that was read ({len(traces.target):,}) has a provenance header"
+            subject,
+            f"every copy that was read ({len(origin_samples.target):,}) has a provenance header",
         )
     topics = {} if isinstance(observed.target_topics, Unavailable) else observed.target_topics
     formats = {name: _format(topics.get(name)) for name in without}
     old = [f"{name} {version}" for name, version in formats.items() if _before_headers(version)]
-    number = sum(not each.origins for each in traces.target)
-    reason = f"copies without a provenance header: {number:,} of {len(traces.target):,}"
+    number = sum(not each.origins for each in origin_samples.target)
+    reason = f"copies without a provenance header: {number:,} of {len(origin_samples.target):,}"
     impact = f"Replicator does not recognize them as copies; {_COPIED_AGAIN}"
     if old:
         evidence = f"message.format.version: {several(old)}; headers need 0.11.0 or later"

@@ -62,7 +62,7 @@ from drctl.views.files import write_whole
 
 if TYPE_CHECKING:
     from drctl.app.connect_adapters import ConnectCluster
-    from drctl.connectors.results import Restarted, Treated
+    from drctl.connectors.results import RemedyResult, Restarted
     from drctl.model.replication import Workers
 
 app = typer.Typer(
@@ -316,15 +316,15 @@ def _ended(
     from drctl.connectors.results import Ending
 
     if found.remedy is not None:
-        treated = connect_adapters.treated(state, outcome, folder)
-        return _recovered(found, state.run, treated.code, (), treated)
+        remedy_result = connect_adapters.remedy_result(state, outcome, folder)
+        return _recovered(found, state.run, remedy_result.code, (), remedy_result)
     try:
-        became = connect_adapters.restarted(found.restarted, state, reader)
+        endings = connect_adapters.restarted(found.restarted, state, reader)
     except Unreachable as silent:
         raise Unreachable(f"run {state.run} has ended; {silent.message}", silent.hint) from None
-    runs = {each.ending for each in became} == {Ending.RUNNING}
+    runs = {each.ending for each in endings} == {Ending.RUNNING}
     code = ExitCode.DONE if runs and not found.refused else ExitCode.FOUND
-    return _recovered(found, state.run, outcome.exit_code if not state.status else code, became)
+    return _recovered(found, state.run, outcome.exit_code if not state.status else code, endings)
 
 
 def _recovered(
@@ -332,12 +332,17 @@ def _recovered(
     run: str,
     code: ExitCode,
     attempts: "tuple[Restarted, ...]" = (),
-    treated: "Treated | None" = None,
+    remedy_result: "RemedyResult | None" = None,
 ) -> int:
-    became = RestartedDocument.each(attempts)
-    given = {"run": run, "code": int(code), "connectors": became, "remedy_result": treated}
+    connectors = RestartedDocument.each(attempts)
+    given = {
+        "run": run,
+        "code": int(code),
+        "connectors": connectors,
+        "remedy_result": remedy_result,
+    }
     document = RecoverDocument.of(plan, **given)
-    return console().result(recover_table(plan, attempts, treated), document, code)
+    return console().result(recover_table(plan, attempts, remedy_result), document, code)
 
 
 def _recovery_in_words(plan: RecoverPlan) -> str:

@@ -327,7 +327,7 @@ def _step_times(state: "RunState | None") -> tuple[StepTime, ...]:
     except DrctlError as error:
         console().warn(f"the steps are unknown: {error.message}")
         return ()
-    return tuple(StepTime(s.id, s.title, s.became.value, s.seconds, detail(s)) for s in steps)
+    return tuple(StepTime(s.id, s.title, s.status.value, s.seconds, detail(s)) for s in steps)
 
 
 def _show_end(config: "Config", result: "Result", junit: "Path | None") -> int:

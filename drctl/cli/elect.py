@@ -286,10 +286,10 @@ def _elected(
     resume = command_line(["resume", state.run, "--cluster", found.cluster])
     if outcome.status is Status.INTERRUPTED:
         raise Interrupted(f"interrupted: for requested elections, see {where}", resume)
-    became, changed = election_adapters.became(state, reader)
+    outcomes, changed = election_adapters.outcomes_of(state, reader)
     return ElectionResult(
         found,
-        results_of(found, became, changed),
+        results_of(found, outcomes, changed),
         state.run,
         where,
         time.monotonic() - began,

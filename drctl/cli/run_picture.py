@@ -8,16 +8,16 @@ from rich.text import Text
 
 from drctl.app.run_timeline import Line, Snapshot, Wait
 from drctl.cli.terminal import one_line
-from drctl.views.run_data import Became
-from drctl.views.run_words import BECAME
+from drctl.views.run_data import StepStatus
+from drctl.views.run_words import STEP_STATUS
 from drctl.views.text import length
 
 _STEP_STYLES = {
-    Became.DONE: "green",
-    Became.SKIPPED: "dim",
-    Became.NOT_STARTED: "dim",
-    Became.ROLLED_BACK: "yellow",
-    Became.OUTSTANDING: "yellow",
+    StepStatus.DONE: "green",
+    StepStatus.SKIPPED: "dim",
+    StepStatus.NOT_STARTED: "dim",
+    StepStatus.ROLLED_BACK: "yellow",
+    StepStatus.OUTSTANDING: "yellow",
 }
 _BAR = 20
 _WIDE = 72
@@ -99,17 +99,23 @@ class Picture:
         for number, line in enumerate(self._seen.lines):
             if self._is_now(line):
                 return number
-        through = (Became.DONE, Became.SKIPPED, Became.OUTSTANDING)
-        waiting = (n for n, line in enumerate(self._seen.lines) if line.became not in through)
+        through = (StepStatus.DONE, StepStatus.SKIPPED, StepStatus.OUTSTANDING)
+        waiting = (n for n, line in enumerate(self._seen.lines) if line.status not in through)
         return next(waiting, max(0, len(self._seen.lines) - 1))
 
     def _row(self, line: Line, width: int) -> Text:
         now = self._is_now(line)
         running = "rolling back" if now and self._seen.rollback_reason else "now"
-        state = running if now else "" if line.became is Became.NOT_STARTED else BECAME[line.became]
+        state = (
+            running
+            if now
+            else ""
+            if line.status is StepStatus.NOT_STARTED
+            else STEP_STATUS[line.status]
+        )
         room = max(8, width - 32)
         name = one_line(line.id)[:room].ljust(min(self._longest, room))
-        style = "bold cyan" if now else _STEP_STYLES.get(line.became, "bold red")
+        style = "bold cyan" if now else _STEP_STYLES.get(line.status, "bold red")
         row = Text(f"{line.number:>3} {name}  {state:<11} {self._seconds(line):>9}", style)
         message = line.title if now else line.message
         if width >= _WIDE and message:

@@ -349,7 +349,7 @@ def execute_plan(
         writer = operation.writer(config, reader, run_journal.folder(config, held.run))
         engine = Execution(KINDS, reader, writer, seen.journal, clock, seen.watcher)
         with resume_required(held.run, reader.link):
-            state, outcome = engine.start(plan, run_journal.commanded(held))
+            state, outcome = engine.start(plan, run_journal.with_command_time(held))
     return state, outcome, journal.where
 
 

@@ -8,7 +8,14 @@ from drctl.connectors.applying import Line, Precheck
 from drctl.connectors.diagnosis import ExplainedDocument
 from drctl.connectors.recovery_plan import RecoverLine, Row
 from drctl.connectors.remedies import Remedy
-from drctl.connectors.results import Ending, LineResult, OffsetsResult, Outcome, Restarted, Treated
+from drctl.connectors.results import (
+    Ending,
+    LineResult,
+    OffsetsResult,
+    Outcome,
+    RemedyResult,
+    Restarted,
+)
 from drctl.model.document import Count, Document, From, Name
 
 Offset = Mapping[str, Any] | None
@@ -71,7 +78,7 @@ class RecoverDocument(_RecoverPlan):
     run: str
     code: Count
     connectors: tuple[RestartedDocument, ...]
-    remedy_result: Treated | None
+    remedy_result: RemedyResult | None
 
 
 class LineDocument(Document):

@@ -46,7 +46,7 @@ def restarted(name: str, now: Connector | None, attempts: int, response: str) ->
 
 
 @dataclass(frozen=True, slots=True)
-class Treated:
+class RemedyResult:
     """The result of a remedy.
 
     Attributes:

@@ -279,8 +279,8 @@ class ResultDocument(LineDocument):
 
     result = From(LineResult)
     outcome: Outcome
-    leader_now: Count | None = result(lambda r: r.became.leader)
-    reason: str = result(lambda r: r.became.reason)
+    leader_now: Count | None = result(lambda r: r.election.leader)
+    reason: str = result(lambda r: r.election.reason)
     measured: MeasuredDocument | None = result(
         lambda r: None if r.line.loss is None or r.cut is None else MeasuredDocument.of(r)
     )

@@ -25,7 +25,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Became:
+class ElectionOutcome:
     """The outcome of one election, as observed.
 
     Attributes:
@@ -46,7 +46,7 @@ def observed(
     aims: Sequence[Aim],
     reader: ElectionReader,
     answers: Mapping[TopicPartition, Unavailable | None],
-) -> Mapping[TopicPartition, Became]:
+) -> Mapping[TopicPartition, ElectionOutcome]:
     """Observe the current leaders.
 
     Args:
@@ -62,30 +62,30 @@ def observed(
     epochs = {a.place: a.epoch for a in aims if a.epoch >= 0 and a.is_led(kind, states)}
     if kind is Kind.UNCLEAN and epochs:
         cuts = reader.ends_before(epochs)
-    return {aim.place: _became(kind, aim, states, answers, cuts) for aim in aims}
+    return {aim.place: _outcome(kind, aim, states, answers, cuts) for aim in aims}
 
 
-def _became(
+def _outcome(
     kind: Kind,
     aim: Aim,
     states: PartitionStates,
     answers: Mapping[TopicPartition, Unavailable | None],
     cuts: Mapping[TopicPartition, int | Unavailable],
-) -> Became:
+) -> ElectionOutcome:
     found = states.find(aim.place)
     leader = found.leader if found else None
     if aim.is_led(kind, states):
         unknown = Unavailable("the brokers do not report leader epochs")
         cut = cuts.get(aim.place, unknown) if kind is Kind.UNCLEAN else None
-        return Became(Outcome.ELECTED, leader, cut)
+        return ElectionOutcome(Outcome.ELECTED, leader, cut)
     if aim.place not in answers:
-        return Became(Outcome.UNKNOWN, leader, reason="the election was not requested")
+        return ElectionOutcome(Outcome.UNKNOWN, leader, reason="the election was not requested")
     answer = answers[aim.place]
     if answer is not None:
         outcome = Outcome.FAILED if isinstance(answer, Declined) else Outcome.UNKNOWN
-        return Became(outcome, leader, reason=answer.reason)
+        return ElectionOutcome(outcome, leader, reason=answer.reason)
     reason = "the controller elected a leader, but none answers"
-    return Became(Outcome.UNKNOWN, leader, reason=reason)
+    return ElectionOutcome(Outcome.UNKNOWN, leader, reason=reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,18 +97,18 @@ class LineResult:
     """
 
     line: Line
-    became: Became
+    election: ElectionOutcome
     blockers: tuple[Blocker, ...] = ()
 
     @property
     def outcome(self) -> Outcome:
         """The outcome."""
-        return self.became.outcome
+        return self.election.outcome
 
     @property
     def cut(self) -> int | Unavailable | None:
         """The end offset of the remaining log at the election."""
-        return self.became.cut
+        return self.election.cut
 
     @property
     def lost(self) -> OffsetRange | None:
@@ -167,7 +167,7 @@ class ElectionResult:
 
 def results_of(
     plan: ElectionPlan,
-    found: Mapping[TopicPartition, Became],
+    found: Mapping[TopicPartition, ElectionOutcome],
     changed: Mapping[TopicPartition, int | None],
 ) -> tuple[LineResult, ...]:
     """The outcome of each line of the plan.
@@ -179,7 +179,9 @@ def results_of(
 
 
 def _result_of(
-    line: Line, found: Mapping[TopicPartition, Became], changed: Mapping[TopicPartition, int | None]
+    line: Line,
+    found: Mapping[TopicPartition, ElectionOutcome],
+    changed: Mapping[TopicPartition, int | None],
 ) -> LineResult:
     if line.place in found:
         return LineResult(line, found[line.place])
@@ -187,8 +189,8 @@ def _result_of(
         against = Blocker(
             Precheck.CHANGED, "it has changed since the plan was made: make a new plan"
         )
-        return LineResult(line, Became(Outcome.REFUSED, changed[line.place]), (against,))
+        return LineResult(line, ElectionOutcome(Outcome.REFUSED, changed[line.place]), (against,))
     leader = line.partition.leader if line.partition else None
     if line.action is Action.NOTHING:
-        return LineResult(line, Became(Outcome.NOT_NEEDED, leader))
-    return LineResult(line, Became(Outcome.REFUSED, leader), line.refused)
+        return LineResult(line, ElectionOutcome(Outcome.NOT_NEEDED, leader))
+    return LineResult(line, ElectionOutcome(Outcome.REFUSED, leader), line.refused)

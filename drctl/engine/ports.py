@@ -485,11 +485,11 @@ class LinkWriter(Protocol):
     def endpoint(self, number: int) -> EndpointWriter:
         """One of the link's endpoints."""
 
-    def probe_record(self, name: str, entrance: int | None = None) -> ProbeWriter:
+    def probe_record(self, name: str, endpoint: int | None = None) -> ProbeWriter:
         """Writes probe records to one cluster.
 
         Args:
-            entrance: number of the endpoint to connect through; None to connect directly.
+            endpoint: number of the endpoint to connect through; None to connect directly.
 
         Raises:
             UsageError: drctl.yaml does not say how clients connect.

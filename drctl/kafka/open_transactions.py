@@ -90,7 +90,7 @@ read_marked: Read[tuple[Marked, ...]] = body_reader(
 )
 
 
-_PROBE_ID = "drctl-nobodys-transaction"
+_UNUSED_ID = "drctl-unused-transactional-id"
 """An unused transactional id: a user who may not describe it may not see all transactions."""
 
 _IN_PROGRESS = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
@@ -169,7 +169,7 @@ def _known(brokers: Brokers, ids: Collection[int], deadline: Deadline) -> _Known
         if error:
             return Unavailable(f"{broker.address}: {KafkaError(error).str()}")
         names = [each.transactional_id for each in listed]
-        body = describe_transactions([*names, _PROBE_ID])
+        body = describe_transactions([*names, _UNUSED_ID])
         return broker.exchange(DESCRIBE_TRANSACTIONS, body, read_described)
 
     answers = brokers.ask_all(ask, deadline).values()

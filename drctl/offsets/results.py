@@ -57,7 +57,7 @@ WRITTEN = frozenset({Outcome.COMMITTED, Outcome.DELETED})
 DONE = WRITTEN | {Outcome.SAME}
 
 
-class Became(NamedTuple):
+class CommitOutcome(NamedTuple):
     """The outcome of one change.
 
     Attributes:
@@ -73,29 +73,31 @@ class Became(NamedTuple):
     sent: bool = True
 
 
-def became(change: Change, positions: Positions | Unavailable, answers: Answers) -> Became:
+def outcome_of(
+    change: Change, positions: Positions | Unavailable, answers: Answers
+) -> CommitOutcome:
     """Determine the outcome from the response and the offset read back."""
     sent = change.place in answers
     answer = answers.get(change.place)
     refused = isinstance(answer, Unavailable) and not isinstance(answer, Unanswered)
     if isinstance(positions, Unavailable):
         if answer is not None and refused:
-            return Became(Outcome.FAILED, None, answer.reason)
+            return CommitOutcome(Outcome.FAILED, None, answer.reason)
         reason = f"no response: {answer.reason}" if answer else f"not verified: {positions.reason}"
-        return Became(Outcome.UNKNOWN, None, reason)
+        return CommitOutcome(Outcome.UNKNOWN, None, reason)
     now = positions.get(change.partition)
     if now == change.to:
-        return Became(Outcome.DELETED if now is None else Outcome.COMMITTED, now)
+        return CommitOutcome(Outcome.DELETED if now is None else Outcome.COMMITTED, now)
     if not sent:
         if now == change.before:
-            return Became(Outcome.FAILED, now, "it was not sent", sent=False)
-        return Became(Outcome.REFUSED, now, moved(now), Precheck.CHANGED_SINCE)
+            return CommitOutcome(Outcome.FAILED, now, "it was not sent", sent=False)
+        return CommitOutcome(Outcome.REFUSED, now, moved(now), Precheck.CHANGED_SINCE)
     if isinstance(answer, Unanswered):
-        return Became(Outcome.UNKNOWN, now, f"no response: {answer.reason}")
+        return CommitOutcome(Outcome.UNKNOWN, now, f"no response: {answer.reason}")
     if isinstance(answer, GroupActive):
-        return Became(Outcome.REFUSED, now, answer.reason, Precheck.GROUP_ACTIVE)
+        return CommitOutcome(Outcome.REFUSED, now, answer.reason, Precheck.GROUP_ACTIVE)
     reason = answer.reason if answer else f"written, but {stated(now)} was read back"
-    return Became(Outcome.FAILED, now, reason)
+    return CommitOutcome(Outcome.FAILED, now, reason)
 
 
 def stated(position: Committed | None) -> str:
@@ -112,7 +114,7 @@ class LineResult(NamedTuple):
     """A line of a plan and its outcome."""
 
     line: Line
-    became: Became
+    commit: CommitOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,16 +137,18 @@ class ApplyResult:
     @property
     def counts(self) -> Mapping[Outcome, int]:
         """Number of offsets per outcome."""
-        found = Counter(each.became.outcome for each in self.results)
+        found = Counter(each.commit.outcome for each in self.results)
         return {outcome: found[outcome] for outcome in Outcome}
 
     @property
     def not_done(self) -> tuple[LineResult, ...]:
         """Lines that are not done, or not known to be."""
-        return tuple(each for each in self.results if each.became.outcome not in DONE)
+        return tuple(each for each in self.results if each.commit.outcome not in DONE)
 
 
-def results_of(plan: ApplyPlan, found: Mapping[Place, Became], why: str) -> tuple[LineResult, ...]:
+def results_of(
+    plan: ApplyPlan, found: Mapping[Place, CommitOutcome], why: str
+) -> tuple[LineResult, ...]:
     """Return the result of every line.
 
     Args:
@@ -154,8 +158,10 @@ def results_of(plan: ApplyPlan, found: Mapping[Place, Became], why: str) -> tupl
 
     def result(line: Line) -> LineResult:
         if line.action not in WRITES:
-            return LineResult(line, Became(Outcome(line.action.value), line.before, line.reason))
-        none = Became(Outcome.FAILED, line.before, why)
+            return LineResult(
+                line, CommitOutcome(Outcome(line.action.value), line.before, line.reason)
+            )
+        none = CommitOutcome(Outcome.FAILED, line.before, why)
         each = found.get((line.group, line.partition), none)
         if each.precheck:
             line = replace(line, action=Action.REFUSED, precheck=each.precheck)
@@ -262,13 +268,13 @@ class ResultDocument(LineDocument):
     """
 
     read = From(LineResult)
-    outcome: Outcome = read(lambda each: each.became.outcome)
-    now: Count | None = read(lambda each: _offset(each.became.now))
+    outcome: Outcome = read(lambda each: each.commit.outcome)
+    now: Count | None = read(lambda each: _offset(each.commit.now))
 
 
 def _line_result(each: LineResult) -> ResultDocument:
     line = vars(LineDocument.of(each.line))
-    return ResultDocument.of(each, **{**line, "reason": each.became.reason})
+    return ResultDocument.of(each, **{**line, "reason": each.commit.reason})
 
 
 class OffsetsApplyDocument(HeadDocument):

@@ -12,7 +12,16 @@ from drctl.model.groups import Committed
 from drctl.model.text import plural
 from drctl.model.topology import TopicPartition
 from drctl.offsets.applying import Action, ApplyPlan, Line, Precheck, Wanted, build_plan, look
-from drctl.offsets.results import DONE, WRITTEN, Became, Change, Outcome, Place, became, moved
+from drctl.offsets.results import (
+    DONE,
+    WRITTEN,
+    Change,
+    CommitOutcome,
+    Outcome,
+    Place,
+    moved,
+    outcome_of,
+)
 
 BATCH = 2000
 """Groups per request."""
@@ -217,7 +226,7 @@ def checked_plan(
     )
 
 
-def read_back(intent: ApplyIntent, reader: LinkReader) -> dict[Place, Became]:
+def read_back(intent: ApplyIntent, reader: LinkReader) -> dict[Place, CommitOutcome]:
     """Read back every change.
 
     Raises:
@@ -227,10 +236,10 @@ def read_back(intent: ApplyIntent, reader: LinkReader) -> dict[Place, Became]:
     groups = reader.groups(intent.cluster)
     positions = groups.committed(names) if names else {}
     answers = reader.offset_answers()
-    return {c.place: became(c, positions[c.group], answers) for c in intent.lines}
+    return {c.place: outcome_of(c, positions[c.group], answers) for c in intent.lines}
 
 
-def outcomes_of(run: RunState, reader: LinkReader) -> Mapping[Place, Became]:
+def outcomes_of(run: RunState, reader: LinkReader) -> Mapping[Place, CommitOutcome]:
     """Read back everything that a run had to commit.
 
     Empty if the run ended before it decided on a change.
@@ -243,13 +252,13 @@ def outcomes_of(run: RunState, reader: LinkReader) -> Mapping[Place, Became]:
     try:
         found = read_back(intent, reader)
     except Unreachable as silent:
-        unknown = Became(Outcome.UNKNOWN, None, f"not read back: {silent.message}")
+        unknown = CommitOutcome(Outcome.UNKNOWN, None, f"not read back: {silent.message}")
         found = {change.place: unknown for change in intent.lines}
     for each in intent.left_out:
-        found[each.place] = Became(Outcome.REFUSED, each.now, each.reason, each.precheck)
+        found[each.place] = CommitOutcome(Outcome.REFUSED, each.now, each.reason, each.precheck)
     rows = ApplyOffsets().read_settings(step.settings).rows
     same = {(row.wanted.group, row.wanted.partition): row.wanted.to for row in rows}
-    return {place: Became(Outcome.SAME, to) for place, to in same.items()} | found
+    return {place: CommitOutcome(Outcome.SAME, to) for place, to in same.items()} | found
 
 
 def _words(what: str, items: Sequence[str]) -> str:

@@ -155,7 +155,7 @@ FIND_MISSING_REVERSE = OfSurvivingCluster(FindMissing(), FIND_REVERSE)
 RECONCILE_REVERSE = OfSurvivingCluster(Reconcile(), "reconcile-reverse")
 
 BOTH_SITES = (
-    Irreversible(StopReplication(), KEEP_REVERSE_STOPPED, _STOPPED, looks=True),
+    Irreversible(StopReplication(), KEEP_REVERSE_STOPPED, _STOPPED, verifies=True),
     Irreversible(MANUAL_STOP_REPLICATION, f"manual-{KEEP_REVERSE_STOPPED}", _STOPPED),
     WhileStopped(FIND_MISSING_REVERSE, KEEP_REVERSE_STOPPED),
     WhileStopped(RECONCILE_REVERSE, KEEP_REVERSE_STOPPED),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from drctl.elections.cluster_state import Kind as Election
 from drctl.elections.loss import lost_after
 from drctl.elections.planning import Aim, Precheck, plan_again
-from drctl.elections.results import Became, Outcome, observed
+from drctl.elections.results import ElectionOutcome, Outcome, observed
 from drctl.engine.kind import Description, Facts, Permanent, Readback, State, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
@@ -174,7 +174,9 @@ class ElectLeaders(Permanent[ElectSettings, ElectIntent, ElectFacts]):
         return Readback(State.DONE, message, ElectFacts(elected), leaves_changes=True)
 
 
-def _elected(intent: ElectIntent, found: Mapping[TopicPartition, Became]) -> tuple[Elected, ...]:
+def _elected(
+    intent: ElectIntent, found: Mapping[TopicPartition, ElectionOutcome]
+) -> tuple[Elected, ...]:
     rows = []
     for aim in intent.aims:
         each = found[aim.place]
@@ -185,11 +187,11 @@ def _elected(intent: ElectIntent, found: Mapping[TopicPartition, Became]) -> tup
     return tuple(rows)
 
 
-def _lost(aim: Aim, each: Became) -> OffsetRange | None:
+def _lost(aim: Aim, each: ElectionOutcome) -> OffsetRange | None:
     return None if each.cut is None or aim.clean else lost_after(each.cut, aim.known_end)
 
 
-def _results(intent: ElectIntent, found: Mapping[TopicPartition, Became]) -> Iterator[str]:
+def _results(intent: ElectIntent, found: Mapping[TopicPartition, ElectionOutcome]) -> Iterator[str]:
     if intent.election is Election.PREFERRED:
         led = sum(each.outcome is Outcome.ELECTED for each in found.values())
         yield f"{plural(led, 'partition')} led by the preferred replica"

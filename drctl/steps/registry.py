@@ -143,18 +143,18 @@ _FAILBACK: tuple[StepKind, ...] = (
     COMMAND_FENCE_RECOVERED,
     MANUAL_FENCE_RECOVERED,
     OppositeDirection(
-        Irreversible(StopReplication(), KEEP_STOPPED, _STOPPED, looks=True), KEEP_STOPPED
+        Irreversible(StopReplication(), KEEP_STOPPED, _STOPPED, verifies=True), KEEP_STOPPED
     ),
     OppositeDirection(
         Irreversible(MANUAL_STOP_REPLICATION, "manual-keep-stopped", _STOPPED),
         "manual-keep-stopped",
     ),
     OppositeDirection(
-        Irreversible(COMMAND_STOP_REPLICATION, "command-keep-stopped", _STOPPED, looks=True),
+        Irreversible(COMMAND_STOP_REPLICATION, "command-keep-stopped", _STOPPED, verifies=True),
         "command-keep-stopped",
     ),
     OppositeDirection(
-        Irreversible(StopSourceConnectors(), KEEP_SOURCES_STOPPED, _SOURCES_STOPPED, looks=True),
+        Irreversible(StopSourceConnectors(), KEEP_SOURCES_STOPPED, _SOURCES_STOPPED, verifies=True),
         KEEP_SOURCES_STOPPED,
     ),
     FindMissing(),

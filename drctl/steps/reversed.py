@@ -116,12 +116,12 @@ class Irreversible(Wrapped[S, I, F]):
 
     Attributes:
         why: why the effect stays; shown after "none:".
-        looks: whether a rollback verifies that the effect is still there.
+        verifies: whether a rollback verifies that the effect is still there.
     """
 
     name: str
     why: str
-    looks: bool = False
+    verifies: bool = False
 
     @property
     def traits(self) -> Trait:
@@ -137,8 +137,8 @@ class Irreversible(Wrapped[S, I, F]):
         return ()
 
     def verify_undo(self, intent: I, reader: LinkReader) -> Readback[F]:
-        """Report what stays; with `looks`, verify that it is still there."""
-        seen = self.kind.verify(intent, reader) if self.looks else None
+        """Report what stays; with `verifies`, verify that it is still there."""
+        seen = self.kind.verify(intent, reader) if self.verifies else None
         if seen is not None and seen.state is not State.DONE:
             return replace(seen, message=f"{seen.message}, but: {self.why}")
         return Readback(State.DONE, self.why, leaves_changes=True)

@@ -8,7 +8,7 @@ from typing import Any
 from drctl.connectors.applying import Export, Kept, Line, OffsetsPlan
 from drctl.connectors.diagnosis import ConnectorHealth
 from drctl.connectors.recovery_plan import Backoff, RecoverPlan
-from drctl.connectors.results import OffsetsResult, Restarted, Treated
+from drctl.connectors.results import OffsetsResult, RemedyResult, Restarted
 from drctl.model.replication import Connector
 from drctl.model.text import plural
 from drctl.views.text import duration, number, plain, sentence
@@ -111,11 +111,11 @@ def recover_plan_table(plan: RecoverPlan, backoff: Backoff, execute: str) -> Ite
 
 @view
 def recover_table(
-    plan: RecoverPlan, attempts: Sequence[Restarted], treated: Treated | None
+    plan: RecoverPlan, attempts: Sequence[Restarted], remedy_result: RemedyResult | None
 ) -> Iterator[Part]:
     """Show the result of a recovery."""
     endings = counted(each.ending.value for each in attempts)
-    what = treated.message if treated else endings
+    what = remedy_result.message if remedy_result else endings
     yield Text(f"Connect {plain(plan.workers)}: {sentence(what)}", "bold")
     yield from notes((), plan.overrides.items())
     for each in attempts:
@@ -125,7 +125,7 @@ def recover_table(
             yield Text(f"    {sentence(each.response)}", "dim")
         if each.explained and each.ending != "running":
             yield Text(f"    {each.explained.advice.message}; {each.explained.advice.remedy}")
-    for step in treated.done if treated else ():
+    for step in remedy_result.done if remedy_result else ():
         yield Text(f"  done: {sentence(step)}")
     for line in plan.refused:
         name, cause = plain(line.connector.name), sentence(line.refused)

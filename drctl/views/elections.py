@@ -104,7 +104,7 @@ def result_table(result: ElectionResult) -> Iterator[Part]:
     refused = [(each.line.place, o) for each in result.results for o in each.blockers]
     yield from _blockers("Blockers", refused)
     for each in result.results:
-        if reason := each.became.reason:
+        if reason := each.election.reason:
             yield Text(f"  {plain(str(each.line.place))}: {sentence(reason)}")
     if result.resume:
         yield from section(
@@ -114,7 +114,7 @@ def result_table(result: ElectionResult) -> Iterator[Part]:
 
 def _result_cells(each: LineResult) -> tuple[str, ...]:
     seen, place = each.line.partition, each.line.place
-    leaders = _node(seen.leader if seen else None), _node(each.became.leader)
+    leaders = _node(seen.leader if seen else None), _node(each.election.leader)
     return plain(place.topic), str(place.partition), *leaders, each.outcome.value
 
 

@@ -7,9 +7,9 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from drctl.drill.result import Result, worse
 from drctl.views.drill_text import VERDICTS, figures, untouched
-from drctl.views.run_data import Became, ReportData, RunStatus, StepReport
+from drctl.views.run_data import ReportData, RunStatus, StepReport, StepStatus
 from drctl.views.run_json import detail
-from drctl.views.run_words import BECAME, circumstances, journal_in_words, verdict
+from drctl.views.run_words import STEP_STATUS, circumstances, journal_in_words, verdict
 from drctl.views.text import plain, sentence
 
 
@@ -91,13 +91,13 @@ def _add(suite: Element, case: Case, classname: str) -> None:
 
 
 _OF_DRILL = {
-    Became.DONE: "",
+    StepStatus.DONE: "",
     # With an injected fault, fencing the dead source is always left as an outstanding action.
-    Became.OUTSTANDING: "skipped",
-    Became.SKIPPED: "skipped",
-    Became.ROLLED_BACK: "skipped",
-    Became.NOT_STARTED: "skipped",
-    Became.FAILED: "failure",
+    StepStatus.OUTSTANDING: "skipped",
+    StepStatus.SKIPPED: "skipped",
+    StepStatus.ROLLED_BACK: "skipped",
+    StepStatus.NOT_STARTED: "skipped",
+    StepStatus.FAILED: "failure",
 }
 
 
@@ -123,7 +123,7 @@ def _drill_case(name: str, found: str, lines: Sequence[str], seconds: float = 0.
 
 def _drill_steps(result: Result) -> Iterator[Case]:
     for step in result.steps:
-        found = _OF_DRILL.get(Became(step.status), "error")
+        found = _OF_DRILL.get(StepStatus(step.status), "error")
         yield _drill_case(step.id, found, (f"{step.status}: {step.detail}",), step.seconds or 0.0)
 
 
@@ -182,14 +182,14 @@ def _drill_lines(result: Result) -> Iterator[str]:
 
 
 _OF_RUN = {
-    Became.SKIPPED: "skipped",
-    Became.ROLLED_BACK: "skipped",
-    Became.NOT_STARTED: "skipped",
-    Became.OUTSTANDING: "failure",
-    Became.FAILED: "failure",
-    Became.UNKNOWN: "error",
-    Became.STARTED: "error",
-    Became.NOT_ROLLED_BACK: "error",
+    StepStatus.SKIPPED: "skipped",
+    StepStatus.ROLLED_BACK: "skipped",
+    StepStatus.NOT_STARTED: "skipped",
+    StepStatus.OUTSTANDING: "failure",
+    StepStatus.FAILED: "failure",
+    StepStatus.UNKNOWN: "error",
+    StepStatus.STARTED: "error",
+    StepStatus.NOT_ROLLED_BACK: "error",
 }
 
 
@@ -210,9 +210,9 @@ def run_to_junit(data: ReportData) -> str:
 
 def _run_element(step: StepReport, data: ReportData) -> str:
     """Return the element with the result of a step; empty if it was done."""
-    if step.became is Became.DONE and step.outstanding and step.id in data.outstanding:
+    if step.status is StepStatus.DONE and step.outstanding and step.id in data.outstanding:
         return "failure"
-    found = _OF_RUN.get(step.became, "")
+    found = _OF_RUN.get(step.status, "")
     ended_here = step.id == (data.ending.step or data.steps[-1].id)
     if data.ending.status is not RunStatus.DONE and ended_here and found in ("", "skipped"):
         return "error"
@@ -232,16 +232,20 @@ def _run_properties(data: ReportData) -> Iterator[tuple[str, str]]:
 
 
 def _run_case(step: StepReport, found: str) -> Case:
-    message = f"{BECAME[step.became]}: {sentence(step.outstanding or step.message)}".removesuffix(
-        ": "
+    message = (
+        f"{STEP_STATUS[step.status]}: {sentence(step.outstanding or step.message)}".removesuffix(
+            ": "
+        )
     )
     text = f"{sentence(step.title)}\n{sentence(detail(step))}".rstrip()
-    return Case(plain(step.id), found, message, text, step.became.value, step.seconds or 0.0)
+    return Case(plain(step.id), found, message, text, step.status.value, step.seconds or 0.0)
 
 
 def _run_lines(data: ReportData) -> str:
     lines = [verdict(data), circumstances(data)]
     for step in data.steps:
-        line = f"{step.number}. {plain(step.id)}: {BECAME[step.became]}: {sentence(detail(step))}"
+        line = (
+            f"{step.number}. {plain(step.id)}: {STEP_STATUS[step.status]}: {sentence(detail(step))}"
+        )
         lines.append(line.removesuffix(": "))
     return "\n".join(lines)

@@ -48,9 +48,9 @@ def result_table(result: ApplyResult, undo: str) -> Iterator[Part]:
         f"Source of the offsets: {plain(result.plan.origin)}; took {result.seconds:.1f} s", "dim"
     )
     yield from _notes(result.plan)
-    written = [each for each in result.results if each.became.outcome in WRITTEN]
+    written = [each for each in result.results if each.commit.outcome in WRITTEN]
     shown = (*result.not_done, *written[:MOST])
-    yield from _offsets([(line, became.outcome.value) for line, became in shown])
+    yield from _offsets([(line, commit.outcome.value) for line, commit in shown])
     yield from more(len(written) - MOST)
     yield from why(f"{b.outcome}: {sentence(b.reason)}" for _, b in result.not_done)
     if undo:

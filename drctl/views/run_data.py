@@ -31,7 +31,7 @@ class RunStatus(StrEnum):
     """The journal has no end: the run is in progress, or its process is gone."""
 
 
-class Became(StrEnum):
+class StepStatus(StrEnum):
     """The result of a step."""
 
     DONE = "done"
@@ -129,7 +129,7 @@ class StepReport:
     rollback: str
     duty: Duty
     changes: bool
-    became: Annotated[Became, ("key", "status")]
+    status: StepStatus
     started: datetime | None = None
     seconds: Seconds | None = None
     waited: Seconds | None = None
@@ -322,6 +322,6 @@ class ReportData:
         """Whether every endpoint of the plan sends clients to the target."""
         return self.endpoints[0] == self.endpoints[1]
 
-    def became(self, *wanted: Became) -> tuple[StepReport, ...]:
+    def with_status(self, *wanted: StepStatus) -> tuple[StepReport, ...]:
         """Return the steps with one of these results."""
-        return tuple(step for step in self.steps if step.became in wanted)
+        return tuple(step for step in self.steps if step.status in wanted)

@@ -15,7 +15,6 @@ from drctl.views.client_moves import LeavingRow, leaving_rows
 from drctl.views.findings import CauseDocument
 from drctl.views.run_data import (
     Attempt,
-    Became,
     Doing,
     Ending,
     Positions,
@@ -25,6 +24,7 @@ from drctl.views.run_data import (
     RunStatus,
     Span,
     StepReport,
+    StepStatus,
     Warned,
     Writes,
 )
@@ -49,7 +49,7 @@ class RunStepDocument(Document):
     read = From(StepReport)
     id: Name
     title: Name
-    status: Became = read(lambda s: s.became)
+    status: StepStatus
     started: datetime | None
     seconds: Seconds | None
     detail: str = read(lambda s: detail(s))

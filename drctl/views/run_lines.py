@@ -11,7 +11,7 @@ from drctl.plans import failback
 from drctl.steps.failback import INTACT
 from drctl.steps.records import Reconcile
 from drctl.steps.waiting import Drain
-from drctl.views.run_data import Became, Positions, ReportData, RunStatus, StepReport, Writes
+from drctl.views.run_data import Positions, ReportData, RunStatus, StepReport, StepStatus, Writes
 from drctl.views.run_words import (
     closed,
     lossless,
@@ -39,7 +39,7 @@ def known(data: ReportData) -> Iterator[str]:
         yield f"Reason: {closed(data.rollback_reason)}"
     elif data.ending.message and data.ending.status is RunStatus.STOPPED:
         yield f"Step {plain(data.ending.step)}: {closed(data.ending.message)}"
-    back = data.became(Became.ROLLED_BACK)
+    back = data.with_status(StepStatus.ROLLED_BACK)
     if back:
         yield f"Rolled back, and verified: {_names(back)}."
     if data.rto.seconds is not None:
@@ -94,13 +94,15 @@ def unknown(data: ReportData) -> Iterator[str]:
     both = failback.is_between_sites(data.plan.steps)
     if data.writes is Writes.TARGET and not (data.fenced or both):
         yield f"Whether {plain(data.plan.source)} also accepts writes: its fence was not verified."
-    for step in data.became(Became.UNKNOWN, Became.STARTED, Became.NOT_ROLLED_BACK):
+    for step in data.with_status(
+        StepStatus.UNKNOWN, StepStatus.STARTED, StepStatus.NOT_ROLLED_BACK
+    ):
         message = closed(step.rolled_back or step.message or "the journal has no later entry")
-        rolled_back = step.became is Became.NOT_ROLLED_BACK
+        rolled_back = step.status is StepStatus.NOT_ROLLED_BACK
         verb = "was rolled back" if rolled_back else "took effect"
         yield f"Whether {plain(step.id)} {verb}: {message}"
     if data.ending.status is RunStatus.UNKNOWN:
-        late = (step for step in data.became(Became.FAILED) if step.id == data.ending.step)
+        late = (step for step in data.with_status(StepStatus.FAILED) if step.id == data.ending.step)
         yield from (f"Whether {plain(s.id)} will succeed: {closed(s.message)}" for s in late)
     if data.rto.seconds is None and data.writes is Writes.TARGET:
         yield f"How long writes were refused: {data.rto.how}."
@@ -118,7 +120,9 @@ def unknown(data: ReportData) -> Iterator[str]:
 
 
 def _doubtful(data: ReportData) -> str:
-    found = data.became(Became.UNKNOWN, Became.STARTED, Became.NOT_ROLLED_BACK, Became.FAILED)
+    found = data.with_status(
+        StepStatus.UNKNOWN, StepStatus.STARTED, StepStatus.NOT_ROLLED_BACK, StepStatus.FAILED
+    )
     names = _names(tuple(s for s in found if s.changes and (s.waited is not None)))
     return f"it depends on {names}" if names else "the steps do not say"
 
@@ -243,11 +247,11 @@ def _after_abandoned(data: ReportData) -> Iterator[NextStep]:
 
 
 def _stopped(data: ReportData) -> Iterator[NextStep]:
-    stuck = data.became(Became.FAILED, Became.UNKNOWN, Became.NOT_ROLLED_BACK)
+    stuck = data.with_status(StepStatus.FAILED, StepStatus.UNKNOWN, StepStatus.NOT_ROLLED_BACK)
     for step in stuck:
         items = f" ({plural(len(step.items), 'item')}, listed under the step)" if step.items else ""
         message = closed(step.rolled_back or step.message)
-        of = "the rollback of" if step.became is Became.NOT_ROLLED_BACK else "step"
+        of = "the rollback of" if step.status is StepStatus.NOT_ROLLED_BACK else "step"
         yield NextStep(f"Fix what stopped {of} {plain(step.id)}{items}.", message)
     if data.rollback_reason:
         why = "It continues the rollback, newest step first, and starts nothing else."

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 from drctl.views import run_words
 from drctl.views.page import render_page
-from drctl.views.run_data import Became, Doing, ReportData, Span, StepReport, Writes
+from drctl.views.run_data import Doing, ReportData, Span, StepReport, StepStatus, Writes
 from drctl.views.run_report import report
-from drctl.views.run_words import BECAME
+from drctl.views.run_words import STEP_STATUS
 from drctl.views.text import length, plain, when
 from drctl.views.time_axis import Axis, Tick
 
@@ -47,7 +47,7 @@ class PictureRow:
 
     number: int
     id: str
-    became: Became
+    status: StepStatus
     state: str
     bars: tuple[Bar, ...]
     seconds: str
@@ -131,11 +131,11 @@ def _row(step: StepReport, spans: Sequence[Span], bars: Sequence[Bar]) -> Pictur
     return PictureRow(
         step.number,
         plain(step.id),
-        step.became,
-        BECAME[step.became],
+        step.status,
+        STEP_STATUS[step.status],
         mine,
         took,
-        ", ".join(filter(None, (f"{plain(step.id)}: {BECAME[step.became]}", took))),
+        ", ".join(filter(None, (f"{plain(step.id)}: {STEP_STATUS[step.status]}", took))),
     )
 
 

@@ -26,7 +26,6 @@ from drctl.steps.verify_clients import VerifyClients
 from drctl.steps.waiting import Drain
 from drctl.views.run_data import (
     Attempt,
-    Became,
     Doing,
     Ending,
     GroupRow,
@@ -37,6 +36,7 @@ from drctl.views.run_data import (
     RunStatus,
     Span,
     StepReport,
+    StepStatus,
     Warned,
     Writes,
 )
@@ -71,7 +71,7 @@ class Track:
         failed: whether it failed, even if it was rolled back afterwards.
     """
 
-    became: Became = Became.NOT_STARTED
+    status: StepStatus = StepStatus.NOT_STARTED
     started: datetime | None = None
     announced: datetime | None = None
     proven: datetime | None = None
@@ -161,33 +161,40 @@ def _doing(what: What, track: Track, changes: bool) -> Doing | None:
 def _note(track: Track, what: What, entry: Entry, at: datetime) -> None:
     match what:
         case What.INTEND:
-            track.became, track.announced, track.proven = Became.STARTED, at, None
+            track.status, track.announced, track.proven = StepStatus.STARTED, at, None
             track.message, track.items, track.rolled_back = "", (), ""
             track.errors.clear()
         case What.APPLIED:
             track.errors += map(str, entry["errors"])
         case What.DONE:
-            track.became, track.failed = Became.DONE, False
+            track.status, track.failed = StepStatus.DONE, False
             track.proven = track.proven or at
             _say(track, entry)
         case What.FAILED:
             unknown = entry["state"] == "unknown"
-            track.became, track.failed = (Became.UNKNOWN if unknown else Became.FAILED), True
+            track.status, track.failed = (
+                (StepStatus.UNKNOWN if unknown else StepStatus.FAILED),
+                True,
+            )
             _say(track, entry)
         case What.SKIPPED:
-            track.became = Became.SKIPPED
+            track.status = StepStatus.SKIPPED
             _say(track, entry)
-        case What.OUTSTANDING if track.became is not Became.DONE:
-            track.became, track.message = Became.OUTSTANDING, str(entry["what"])
+        case What.OUTSTANDING if track.status is not StepStatus.DONE:
+            track.status, track.message = StepStatus.OUTSTANDING, str(entry["what"])
         case What.OBSERVED if entry["state"] != "done":
-            track.became, track.proven, track.message = Became.STARTED, None, str(entry["message"])
+            track.status, track.proven, track.message = (
+                StepStatus.STARTED,
+                None,
+                str(entry["message"]),
+            )
         case What.STALE:
-            track.became, track.announced, track.proven = Became.NOT_STARTED, None, None
+            track.status, track.announced, track.proven = StepStatus.NOT_STARTED, None, None
             track.message = str(entry["message"])
         case What.UNDOING:
-            track.became, track.rolled_back = Became.NOT_ROLLED_BACK, _ROLLBACK_STARTED
+            track.status, track.rolled_back = StepStatus.NOT_ROLLED_BACK, _ROLLBACK_STARTED
         case What.UNDONE:
-            track.became = Became.FAILED if track.failed else Became.ROLLED_BACK
+            track.status = StepStatus.FAILED if track.failed else StepStatus.ROLLED_BACK
             track.rolled_back = str(entry["message"])
         case What.NOT_UNDONE:
             track.rolled_back = str(entry["message"])
@@ -449,7 +456,7 @@ def not_checked(state: RunState, course: Course) -> Iterator[str]:
                 " through it"
             )
     for name, track in course.tracks.items():
-        if track.became in (Became.SKIPPED, Became.UNKNOWN, Became.STARTED):
+        if track.status in (StepStatus.SKIPPED, StepStatus.UNKNOWN, StepStatus.STARTED):
             yield f"step {name}: {track.message or 'its result was not verified'}"
 
 
@@ -595,14 +602,14 @@ def writes(
     if not fences and not opening:
         return Writes.NOT_TOUCHED, None
     opened = [course.tracks[step] for step in opening]
-    if any(track.became is Became.DONE for track in opened):
-        return Writes.TARGET, next(t.proven for t in opened if t.became is Became.DONE)
+    if any(track.status is StepStatus.DONE for track in opened):
+        return Writes.TARGET, next(t.proven for t in opened if t.status is StepStatus.DONE)
     if any(track.announced for track in opened):
         return Writes.UNKNOWN, None
     found = [course.tracks[step] for step in fences if _in_effect(state, step)]
     if not found:
         return Writes.AS_BEFORE, None
-    if all(track.became is Became.DONE for track in found):
+    if all(track.status is StepStatus.DONE for track in found):
         return Writes.NOWHERE, next(_fenced(state, kinds), None)
     return Writes.UNKNOWN, None
 
@@ -675,7 +682,7 @@ def _outstanding(state: RunState) -> Mapping[str, str]:
 
 
 def _is_done(course: Course, step: str) -> bool:
-    return course.tracks[step].became is Became.DONE
+    return course.tracks[step].status is StepStatus.DONE
 
 
 def sound_entries(run: str, lines: Sequence[bytes], chain: ChainVerdict) -> tuple[Entry, ...]:
@@ -716,7 +723,7 @@ def _step(
         rollback=message.rollback,
         duty=step.duty,
         changes=step.kind in kinds and Trait.CHANGES in kinds[step.kind].traits,
-        became=track.became,
+        status=track.status,
         started=track.started,
         seconds=_spent(step.id, track, course, tuple(Doing)),
         waited=_spent(step.id, track, course, _PROVING) if track.announced else None,

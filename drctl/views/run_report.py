@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from drctl.model.text import plural
 from drctl.views import run_lines, run_words
 from drctl.views.client_moves import leaving_lines
-from drctl.views.run_data import Became, GroupRow, ReportData, RunStatus, StepReport, Writes
+from drctl.views.run_data import GroupRow, ReportData, RunStatus, StepReport, StepStatus, Writes
 from drctl.views.run_lines import NextStep
-from drctl.views.run_words import BECAME, Tone
+from drctl.views.run_words import STEP_STATUS, Tone
 from drctl.views.text import collected, length, number, plain, sentence, when
 from drctl.views.view import (
     Figure,
@@ -23,7 +23,13 @@ from drctl.views.view import (
     view,
 )
 
-_BAD = (Became.FAILED, Became.UNKNOWN, Became.NOT_ROLLED_BACK, Became.OUTSTANDING, Became.STARTED)
+_BAD = (
+    StepStatus.FAILED,
+    StepStatus.UNKNOWN,
+    StepStatus.NOT_ROLLED_BACK,
+    StepStatus.OUTSTANDING,
+    StepStatus.STARTED,
+)
 """Steps that need attention."""
 
 
@@ -52,7 +58,7 @@ class StepView:
     number: int
     id: str
     title: str
-    became: Became
+    status: StepStatus
     state: str
     started: str
     took: str
@@ -111,7 +117,7 @@ def report(data: ReportData) -> RunReport:
 
 
 def _steps_figure(data: ReportData) -> Figure:
-    through = len(data.became(Became.DONE, Became.SKIPPED))
+    through = len(data.with_status(StepStatus.DONE, StepStatus.SKIPPED))
     outstanding = (
         f"{plural(len(data.outstanding), 'action')} outstanding, " if data.outstanding else ""
     )
@@ -129,14 +135,14 @@ def _step(step: StepReport) -> StepView:
         step.number,
         plain(step.id),
         sentence(step.title),
-        step.became,
-        BECAME[step.became],
+        step.status,
+        STEP_STATUS[step.status],
         began,
         took,
         sentence(step.rolled_back or step.message),
         tuple(_details(step)),
         tuple(_about(step)),
-        step.became in _BAD,
+        step.status in _BAD,
     )
 
 
@@ -148,7 +154,7 @@ def _details(step: StepReport) -> Iterator[Detail]:
     if step.outstanding and step.outstanding != step.message:
         yield Detail("Outstanding", sentence(step.outstanding))
     if step.rolled_back:
-        failed = step.became is Became.NOT_ROLLED_BACK
+        failed = step.status is StepStatus.NOT_ROLLED_BACK
         yield Detail("Not rolled back" if failed else "Rolled back", sentence(step.rolled_back))
 
 

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from drctl.model.text import plural
 from drctl.plans.failback import is_failback
-from drctl.views.run_data import Became, ReportData, RunStatus, Writes
+from drctl.views.run_data import ReportData, RunStatus, StepStatus, Writes
 from drctl.views.text import be, length, number, plain, sentence, when
 
 
@@ -28,16 +28,16 @@ CHIPS = {
     RunStatus.NOT_ENDED: "Not finished",
 }
 
-BECAME = {
-    Became.DONE: "done",
-    Became.OUTSTANDING: "outstanding",
-    Became.SKIPPED: "skipped",
-    Became.FAILED: "failed",
-    Became.UNKNOWN: "unknown",
-    Became.STARTED: "started",
-    Became.ROLLED_BACK: "rolled back",
-    Became.NOT_ROLLED_BACK: "not rolled back",
-    Became.NOT_STARTED: "not started",
+STEP_STATUS = {
+    StepStatus.DONE: "done",
+    StepStatus.OUTSTANDING: "outstanding",
+    StepStatus.SKIPPED: "skipped",
+    StepStatus.FAILED: "failed",
+    StepStatus.UNKNOWN: "unknown",
+    StepStatus.STARTED: "started",
+    StepStatus.ROLLED_BACK: "rolled back",
+    StepStatus.NOT_ROLLED_BACK: "not rolled back",
+    StepStatus.NOT_STARTED: "not started",
 }
 
 
@@ -158,17 +158,19 @@ def writes_state(data: ReportData) -> str:
 
 
 def _left(data: ReportData) -> str:
-    left = len(data.steps) - len(data.became(Became.DONE, Became.SKIPPED, Became.OUTSTANDING))
+    left = len(data.steps) - len(
+        data.with_status(StepStatus.DONE, StepStatus.SKIPPED, StepStatus.OUTSTANDING)
+    )
     return f"{plural(left, 'step')} {'remains' if left == 1 else 'remain'}"
 
 
 def _late(data: ReportData) -> bool:
     """Return whether the last step failed its verification."""
-    return any(s.id == data.ending.step for s in data.became(Became.FAILED))
+    return any(s.id == data.ending.step for s in data.with_status(StepStatus.FAILED))
 
 
 def _failed_at(data: ReportData) -> str:
-    failed = next((step for step in data.steps if step.became is Became.FAILED), None)
+    failed = next((step for step in data.steps if step.status is StepStatus.FAILED), None)
     return plain(failed.id if failed else data.ending.step)
 
 

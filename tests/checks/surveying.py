@@ -9,13 +9,13 @@ from drctl.checks.observed import (
     ClientSeen,
     ClusterSurvey,
     EpochPair,
+    OriginSample,
+    OriginSamples,
     RunSeen,
     Sampled,
     SecretFile,
     SourceConnectorSeen,
     Surveyed,
-    Traced,
-    Traces,
     TrackedOffsetsSeen,
 )
 from drctl.config.schema import LedgerConfig
@@ -125,15 +125,17 @@ def _sampled(given: Mapping[str, Any]) -> Sampled:
     return Sampled(given.get("same", 0), different, tuple(given.get("unread", ())), longer, epochs)
 
 
-def _traces(given: Mapping[str, Any]) -> Traces:
+def _origin_samples(given: Mapping[str, Any]) -> OriginSamples:
     """By cluster, for each record `PARTITION OFFSET` and the clusters that it was copied from."""
-    return Traces(*(tuple(map(_traced, given.get(end, ()))) for end in ("source", "target")))
+    return OriginSamples(
+        *(tuple(map(_origin_sample, given.get(end, ()))) for end in ("source", "target"))
+    )
 
 
-def _traced(text: str) -> Traced:
+def _origin_sample(text: str) -> OriginSample:
     partition, offset, *clusters = text.split()
     origins = tuple(map(_origin, clusters))
-    return Traced(TopicPartition("orders", int(partition)), int(offset), origins)
+    return OriginSample(TopicPartition("orders", int(partition)), int(offset), origins)
 
 
 def _origin(name: str) -> bytes:
@@ -174,5 +176,5 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "runs": lambda given: tuple(RunSeen(r, plan, s, tuple(o)) for r, plan, s, *o in given),
     "files": lambda given: tuple(SecretFile(p, what, mode) for p, (what, mode) in given.items()),
     "sampled": _sampled,
-    "traces": _traces,
+    "origin_samples": _origin_samples,
 }

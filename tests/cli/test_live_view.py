@@ -30,7 +30,7 @@ from drctl.engine.ports import Missing
 from drctl.engine.run_state import read_run
 from drctl.lab.waiting import Patience
 from drctl.steps.registry import KINDS
-from drctl.views.run_data import Became
+from drctl.views.run_data import StepStatus
 from tests.cli.conftest import clean_environment
 from tests.engine.test_read_only_steps import Two
 from tests.engine.toggles import FastClock, MemoryJournal, NoWatcher, World, kinds, plan
@@ -108,15 +108,15 @@ class Stage:
         return [c for n, c in enumerate(found) if n == 0 or found[n - 1] != c]
 
 
-def became(seen: Snapshot) -> dict[str, Became]:
-    return {line.id: line.became for line in seen.lines}
+def statuses(seen: Snapshot) -> dict[str, StepStatus]:
+    return {line.id: line.status for line in seen.lines}
 
 
 def test_a_completed_run() -> None:
     stage = Stage(World())
     last = stage.run()
     assert stage.currents() == [step.id for step in plan().steps]
-    assert set(became(last).values()) == {Became.DONE}
+    assert set(statuses(last).values()) == {StepStatus.DONE}
     assert (last.current, last.wait, last.rollback_reason) == ("", None, "")
 
 
@@ -127,17 +127,17 @@ def test_a_rolled_back_run_that_is_resumed() -> None:
     assert last.rollback_reason
     assert stage.currents()[-2:] == ["stop", "fence"]
     assert stage.currents().count("stop") == 2
-    assert became(last)["fence"] is Became.ROLLED_BACK
+    assert statuses(last)["fence"] is StepStatus.ROLLED_BACK
     waits = [seen.wait for seen, _ in stage.seen if seen.wait]
     assert waits[0].until == pytest.approx(stage.clock.seconds, abs=10)
 
     world = World(unseen={"drain"})
     stage = Stage(world)
-    assert became(stage.run())["drain"] is Became.UNKNOWN
+    assert statuses(stage.run())["drain"] is StepStatus.UNKNOWN
     world.unseen.clear()
     stage.seen.clear()
-    assert set(became(stage.run(again=True)).values()) == {Became.DONE}
-    assert stage.seen[0][0].lines[0].became is Became.DONE
+    assert set(statuses(stage.run(again=True)).values()) == {StepStatus.DONE}
+    assert stage.seen[0][0].lines[0].status is StepStatus.DONE
     assert stage.seen[0][0].lines[0].spent is None, "seconds of somebody else"
 
 

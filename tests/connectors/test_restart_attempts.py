@@ -2,11 +2,11 @@
 
 import pytest
 
-from drctl.app.connect_adapters import treated as treated_by
+from drctl.app.connect_adapters import remedy_result as result_of
 from drctl.connectors.diagnosis import ConnectorHealth, chosen
 from drctl.connectors.recovery_plan import Action, Backoff, remedy_plan, restart_plan
 from drctl.connectors.remedies import Remedy, consequence
-from drctl.connectors.results import Treated
+from drctl.connectors.results import RemedyResult
 from drctl.model.errors import ExitCode, Refused, UsageError
 from drctl.model.replication import Connector, Position
 from drctl.plans.connectors import recover
@@ -79,13 +79,13 @@ def test_consequences(one: Connector, words: str) -> None:
     assert words in consequence(one)
 
 
-def treated(
+def remedied(
     world: World, remedy: Remedy, name: str = "mg", notes: MemoryJournal | None = None
-) -> Treated:
+) -> RemedyResult:
     one = world.connectors["mg"]
     found = remedy_plan(ward(one), one, remedy, name, {"cause": "it is lost"})
     plan = recover(found, Backoff(), 10.0, "connect:w:8083", "main")
-    return treated_by(*carried_out(world, plan, notes), "folder")
+    return result_of(*carried_out(world, plan, notes), "folder")
 
 
 def lost(kind: type[World] = World) -> World:
@@ -94,7 +94,7 @@ def lost(kind: type[World] = World) -> World:
 
 def test_only_earlier_offsets_are_reset() -> None:
     world = lost()
-    result = treated(world, Remedy.RESET)
+    result = remedied(world, Remedy.RESET)
     assert (result.code, result.before) == (ExitCode.DONE, "folder/before.json")
     assert (result.message, len(result.done)) == ("mg runs, and starts from scratch", 5)
     assert world.events == ["stop mg", "keep", "delete mg", "resume mg"]
@@ -104,7 +104,7 @@ def test_only_earlier_offsets_are_reset() -> None:
 
 def test_a_new_connector_takes_over_and_the_old_one_keeps_its_positions() -> None:
     world = lost()
-    result = treated(world, Remedy.RECREATE, "mg-2")
+    result = remedied(world, Remedy.RECREATE, "mg-2")
     assert (result.code, result.message) == (ExitCode.DONE, "mg-2 runs, and starts from scratch")
     assert world.connectors["mg"].state == "STOPPED"
     assert world.connectors["mg-2"].running
@@ -116,7 +116,7 @@ def test_an_ineffective_remedy_is_outstanding() -> None:
         def resume(self, name: str) -> None:
             self.connectors[name] = failed(name, LOST)
 
-    result = treated(lost(Stubborn), Remedy.RESET)
+    result = remedied(lost(Stubborn), Remedy.RESET)
     assert result.code is ExitCode.FOUND
     assert "mg is FAILED+RUNNING: see drctl connect status" in result.message
     assert result.done[-1] == "mg is resumed"
@@ -129,7 +129,7 @@ def test_positions_that_cannot_be_reset_stay() -> None:
             raise Refused("it is not stopped")
 
     world = lost(Keeping)
-    result = treated(world, Remedy.RESET)
+    result = remedied(world, Remedy.RESET)
     assert (result.code, result.done) == (ExitCode.REFUSED, ("1 position saved in before.json",))
     assert world.events == ["stop mg", "keep", "put mg", "resume mg"]
     assert world.kept["mg"] == [AT]
@@ -145,14 +145,14 @@ def test_a_killed_process_is_resumed_by_another() -> None:
 
     world.fall = fall
     with pytest.raises(Crash):
-        treated(world, Remedy.RESET, notes=notes)
+        remedied(world, Remedy.RESET, notes=notes)
     world.fall = lambda point: None
-    assert treated(world, Remedy.RESET, notes=notes).code is ExitCode.DONE
+    assert remedied(world, Remedy.RESET, notes=notes).code is ExitCode.DONE
     assert world.events == ["stop mg", "keep", "delete mg", "resume mg"]
 
 
 def test_workers_that_stop_responding_before_any_change() -> None:
     world = lost()
     world.away = "no worker answers"
-    result = treated(world, Remedy.RESET)
+    result = remedied(world, Remedy.RESET)
     assert (result.code, result.done) == (ExitCode.UNKNOWN, ())

@@ -8,7 +8,7 @@ from drctl.connectors.applying import Export, build_plan, kept
 from drctl.connectors.diagnosis import ConnectorHealth
 from drctl.connectors.recovery_plan import Backoff, remedy_plan, restart_plan
 from drctl.connectors.remedies import Remedy
-from drctl.connectors.results import Ending, OffsetsResult, Restarted, Treated, results_of
+from drctl.connectors.results import Ending, OffsetsResult, RemedyResult, Restarted, results_of
 from drctl.model.errors import ExitCode
 from drctl.model.replication import Position
 from drctl.views.connectors import (
@@ -59,8 +59,10 @@ def test_a_remedy_shows_its_steps_and_its_consequence() -> None:
     text = drawn(recover_plan_table(plan, Backoff(), EXECUTE))
     assert "2. create mg-2 with the same configuration" in text
     assert "Impact: a new snapshot" in text
-    treated = Treated(ExitCode.STOPPED, "mg-2 does not run", "before.json", ("mg is stopped",))
-    text = drawn(recover_table(plan, (), treated))
+    remedy_result = RemedyResult(
+        ExitCode.STOPPED, "mg-2 does not run", "before.json", ("mg is stopped",)
+    )
+    text = drawn(recover_table(plan, (), remedy_result))
     assert "Connect w:8083: mg-2 does not run" in text
     assert "done: mg is stopped" in text
 

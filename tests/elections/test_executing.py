@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from drctl.app.election_adapters import became
+from drctl.app.election_adapters import outcomes_of
 from drctl.app.link_reader import ClusterLinkReader
 from drctl.elections.cluster_state import Declined, Kind, PartitionStates
 from drctl.elections.loss import Evidence
@@ -108,7 +108,7 @@ class Run:
     def result(self) -> ElectionResult:
         """Return the result as the command reports it."""
         state, outcome = self.go()
-        found = became(state, cast(ClusterLinkReader, self.cluster))
+        found = outcomes_of(state, cast(ClusterLinkReader, self.cluster))
         resume = "" if state.status else "drctl resume"
         assert bool(resume) == (outcome.status is Status.UNKNOWN)
         return ElectionResult(self.plan, results_of(self.plan, *found), state.run, resume=resume)
@@ -132,7 +132,7 @@ def test_an_election_is_announced_then_requested_then_read_back() -> None:
     result = run.result()
     assert run.told == ["began", "intend", "done", "ended"]
     (each,) = result.results
-    assert (each.outcome, each.became.leader, each.cut) == (Outcome.ELECTED, 2, 100)
+    assert (each.outcome, each.election.leader, each.cut) == (Outcome.ELECTED, 2, 100)
     assert (each.lost, each.as_stated) == (OffsetRange(100, 180), True)
     assert result.exit_code is ExitCode.DONE
     began, intent, done, _ = run.notes.entries
@@ -175,7 +175,7 @@ def test_partitions_with_a_leader_need_no_election() -> None:
 def test_the_controller_refuses() -> None:
     result = Run(Cluster(answer=Declined("it has no living replica"))).result()
     assert (result.exit_code, result.results[0].outcome) == (ExitCode.REFUSED, Outcome.FAILED)
-    assert result.results[0].became.reason == "it has no living replica"
+    assert result.results[0].election.reason == "it has no living replica"
 
 
 def test_no_response_and_no_effect_is_unknown() -> None:

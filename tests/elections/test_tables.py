@@ -7,7 +7,7 @@ from rich.console import Console, RenderableType
 
 from drctl.elections.loss import Beyond, Evidence
 from drctl.elections.planning import ElectionPlan, Precheck, preferred_plan, unclean_plan
-from drctl.elections.results import Became, ElectionResult, LineResult, Outcome
+from drctl.elections.results import ElectionOutcome, ElectionResult, LineResult, Outcome
 from drctl.model.topology import Unavailable
 from drctl.views.elections import plan_table, result_table, show_table
 from tests.elections.cluster_states import PLACE, partition, reader
@@ -59,7 +59,7 @@ def test_a_plan_shows_the_loss_and_its_blockers() -> None:
 
 def measured(cut: int | Unavailable) -> str:
     plan = planned(unclean="given up")
-    done = LineResult(plan.lines[0], Became(Outcome.ELECTED, 2, cut))
+    done = LineResult(plan.lines[0], ElectionOutcome(Outcome.ELECTED, 2, cut))
     return drawn(result_table(ElectionResult(plan, (done,), "R", "journal", 1.5)))
 
 

@@ -276,8 +276,8 @@ class MemoryWriter:
     def endpoint(self, number: int) -> Endpoint:
         return self.pair.endpoints[number]
 
-    def probe_record(self, name: str, entrance: int | None = None) -> Any:
-        to = name if entrance is None else self.pair.endpoints[entrance].cluster
+    def probe_record(self, name: str, endpoint: int | None = None) -> Any:
+        to = name if endpoint is None else self.pair.endpoints[endpoint].cluster
         return SimpleNamespace(write_probe=lambda topic, text: self._write_probe(to, topic, text))
 
     def run(

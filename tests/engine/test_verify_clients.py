@@ -28,7 +28,7 @@ class Around:
         positions: committed offsets on the target, in its one partition.
         log: records of that partition.
         heard_texts: texts of the probe records.
-        entrances: numbers of endpoints that lead somewhere.
+        endpoints: numbers of endpoints that lead somewhere.
         hung: whether a broker of the source does not respond, so no listing is complete.
         listed: groups that the source's brokers list.
     """
@@ -37,7 +37,7 @@ class Around:
     positions: dict[str, int] = field(default_factory=dict)
     log: PartitionOffsets = field(default_factory=lambda: PartitionOffsets(0, 100, 100))
     heard_texts: set[str] = field(default_factory=set)
-    entrances: set[int] = field(default_factory=set)
+    endpoints: set[int] = field(default_factory=set)
     dead: bool = False
     hung: bool = False
     listed: tuple[str, ...] = ("audit", "billing")
@@ -88,17 +88,17 @@ class Around:
     def probe_readable(self, name: str, topic: str, text: str) -> bool:
         return text in self.heard_texts
 
-    def probe_record(self, name: str, entrance: int) -> "FakeProbeWriter":
-        return FakeProbeWriter(self, entrance)
+    def probe_record(self, name: str, endpoint: int) -> "FakeProbeWriter":
+        return FakeProbeWriter(self, endpoint)
 
 
 @dataclass
 class FakeProbeWriter:
     around: Around
-    entrance: int
+    endpoint: int
 
     def write_probe(self, topic: str, text: str) -> None:
-        if self.entrance not in self.around.entrances:
+        if self.endpoint not in self.around.endpoints:
             raise Refused("b took no record: nobody answers")
         self.around.heard_texts.add(text)
 
@@ -271,13 +271,13 @@ def test_many_unresponsive_groups_are_named_by_example(around: Around) -> None:
 
 
 def test_a_probe_record_must_arrive_through_each_endpoint(around: Around) -> None:
-    around.positions, around.entrances = {"billing": 100, "audit": 100}, {0}
+    around.positions, around.endpoints = {"billing": 100, "audit": 100}, {0}
     intent = check(around, probed_endpoints=[0, 2])
     said = Kind(VerifyClients()).apply(intent, cast(LinkWriter, around))
     assert said == ("endpoint 3: b took no record: nobody answers",)
     seen = verify(around, intent)
     assert seen.items == ("the probe record written through endpoint 3 is not on b",)
-    around.entrances.add(2)
+    around.endpoints.add(2)
     assert Kind(VerifyClients()).apply(intent, cast(LinkWriter, around)) == ()
     assert {f"{intent['text']}-{n + 1}" for n in (0, 2)} == around.heard_texts
     done = verify(around, intent)

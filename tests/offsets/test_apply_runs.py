@@ -140,8 +140,8 @@ def execute(
 ) -> Ran:
     site = Site(standing, at)
     state, ending = engine(site, notes_of(site)).start(planned(found, wanted, name), WHO)
-    became = outcomes_of(state, cast(LinkReader, site))
-    results = results_of(found, became, ending.message)
+    outcomes = outcomes_of(state, cast(LinkReader, site))
+    results = results_of(found, outcomes, ending.message)
     return Ran(ending, state, ApplyResult(found, results, ending.status.value))
 
 
@@ -240,7 +240,7 @@ def test_offset_changed_since_the_plan(at: int) -> None:
         return
     assert ran.code is ExitCode.STOPPED
     (left,) = ran.result.not_done
-    assert (left.line.precheck, left.became.now) == (Precheck.CHANGED_SINCE, Committed(at))
+    assert (left.line.precheck, left.commit.now) == (Precheck.CHANGED_SINCE, Committed(at))
 
 
 def test_a_write_that_was_never_answered() -> None:
@@ -248,13 +248,13 @@ def test_a_write_that_was_never_answered() -> None:
     standing.lost, standing.eaten = frozenset({"a"}), frozenset({"b"})
     ran = execute(standing, plan_of(standing, WANTED))
     # What was read back counts, not what was answered.
-    assert {(r.line.group, r.became.outcome) for r in ran.result.results} == {
+    assert {(r.line.group, r.commit.outcome) for r in ran.result.results} == {
         ("a", Outcome.COMMITTED),
         ("b", Outcome.UNKNOWN),
         ("c", Outcome.COMMITTED),
     }
     assert (ran.code, ran.state.status) == (ExitCode.UNKNOWN, ""), "drctl resume looks first"
-    assert all("no answer" in r.became.reason for r in ran.result.not_done)
+    assert all("no answer" in r.commit.reason for r in ran.result.not_done)
     assert len(standing.effects) == 4, "what may have been done was sent again"
 
 
@@ -264,8 +264,8 @@ def test_a_group_whose_positions_cannot_be_read_back() -> None:
     standing.silent = lambda call: call == "committed" and bool(standing.effects)
     ran = execute(standing, found)
     assert ran.code is ExitCode.UNKNOWN
-    assert {r.became.outcome for r in ran.result.results} == {Outcome.UNKNOWN}
-    assert all("did not answer" in r.became.reason for r in ran.result.not_done)
+    assert {r.commit.outcome for r in ran.result.results} == {Outcome.UNKNOWN}
+    assert all("did not answer" in r.commit.reason for r in ran.result.not_done)
 
 
 def test_a_cluster_lost_before_any_request() -> None:
@@ -274,8 +274,8 @@ def test_a_cluster_lost_before_any_request() -> None:
     standing.silent = lambda _call: True
     ran = execute(standing, found)
     assert (ran.code, standing.effects) == (ExitCode.UNKNOWN, [])
-    assert {r.became.outcome for r in ran.result.results} == {Outcome.FAILED}
-    assert all("did not answer" in r.became.reason for r in ran.result.not_done)
+    assert {r.commit.outcome for r in ran.result.results} == {Outcome.FAILED}
+    assert all("did not answer" in r.commit.reason for r in ran.result.not_done)
 
 
 def test_a_refused_group_is_named() -> None:
@@ -283,7 +283,7 @@ def test_a_refused_group_is_named() -> None:
     standing.positions["b"] = Unavailable("not authorized for group b")
     ran = execute(standing, plan_of(standing, WANTED))
     assert ran.code is ExitCode.STOPPED
-    assert [(r.line.group, r.became.outcome, r.became.reason) for r in ran.result.not_done] == [
+    assert [(r.line.group, r.commit.outcome, r.commit.reason) for r in ran.result.not_done] == [
         ("b", Outcome.REFUSED, "not authorized for group b")
     ] * 2
 
@@ -295,7 +295,7 @@ def test_a_plan_that_writes_nothing() -> None:
     }
     found = plan_of(standing, WANTED)
     assert planned(found, WANTED).steps == ()
-    assert {r.became.outcome for r in results_of(found, {}, "")} == {Outcome.REFUSED}
+    assert {r.commit.outcome for r in results_of(found, {}, "")} == {Outcome.REFUSED}
 
 
 def crash_points() -> Iterator[Callable[[FakeCluster], Callable[[str], Any]]]:

@@ -11,7 +11,7 @@ import pytest
 from drctl.drill.result import Result, StepTime
 from drctl.model.errors import ExitCode
 from drctl.views.junit import drill_to_junit
-from drctl.views.run_data import Became
+from drctl.views.run_data import StepStatus
 from tests.drill.test_result import AS_BEFORE, CHANGED, GOOD, HIDDEN, SLOW, result
 from tests.report import junit
 
@@ -74,10 +74,14 @@ def test_it_has_the_measurements() -> None:
     assert (found["rto_seconds"], found["rpo_records"], found["verdict"]) == ("4.5", "0", "passed")
 
 
-@pytest.mark.parametrize("status", Became)
-def test_every_result_of_a_step_is_covered(status: Became) -> None:
+@pytest.mark.parametrize("status", StepStatus)
+def test_every_result_of_a_step_is_covered(status: StepStatus) -> None:
     suite = suite_of(result(steps=(replace(STEPS[0], status=status.value),)))
     red = status not in (
-        Became.DONE, Became.OUTSTANDING, Became.SKIPPED, Became.ROLLED_BACK, Became.NOT_STARTED,
-    )  # fmt: skip
+        StepStatus.DONE,
+        StepStatus.OUTSTANDING,
+        StepStatus.SKIPPED,
+        StepStatus.ROLLED_BACK,
+        StepStatus.NOT_STARTED,
+    )
     assert (junit.reds(suite) > 0) == red

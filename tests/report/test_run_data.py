@@ -18,7 +18,15 @@ from drctl.model.typed_json import to_json
 from drctl.steps.commit_offsets import CommitIntent, CommitOffsets
 from drctl.steps.prechecks import Preflight
 from drctl.views import run_markdown, run_page
-from drctl.views.run_data import Became, Doing, ReportData, RunStatus, StepReport, Warned, Writes
+from drctl.views.run_data import (
+    Doing,
+    ReportData,
+    RunStatus,
+    StepReport,
+    StepStatus,
+    Warned,
+    Writes,
+)
 from drctl.views.run_json import ReportDocument
 from drctl.views.run_lines import figures, next_steps
 from drctl.views.run_reading import report_data, sound_entries
@@ -107,7 +115,7 @@ def test_an_unplanned_run_reports_an_estimate_and_outstanding_actions() -> None:
     assert "without a fence" in data.rto.how
     assert not data.fenced
     assert list(data.outstanding) == ["fence-producers"]
-    assert _step(data, "fence-producers").became is Became.OUTSTANDING
+    assert _step(data, "fence-producers").status is StepStatus.OUTSTANDING
     assert data.not_checked[0] == "primary did not answer before the first change"
 
 
@@ -135,16 +143,19 @@ def test_a_completed_step_can_have_an_outstanding_action() -> None:
     offsets = replace(GOOD["commit-offsets"], outstanding="1 position was left out: a orders-0")
     data = Run(runs.planned()).play({**GOOD, "commit-offsets": offsets}).data
     step = _step(data, "commit-offsets")
-    assert (step.became, step.outstanding) == (Became.DONE, "1 position was left out: a orders-0")
+    assert (step.status, step.outstanding) == (
+        StepStatus.DONE,
+        "1 position was left out: a orders-0",
+    )
     assert data.ending.exit_code is ExitCode.FOUND
 
 
 def test_a_rolled_back_run_has_no_outstanding_action_and_names_the_failure() -> None:
     data = runs.rolled_back().data
-    taken = [step.id for step in data.became(Became.ROLLED_BACK)]
+    taken = [step.id for step in data.with_status(StepStatus.ROLLED_BACK)]
     assert taken == ["fence-producers", "fence-consumers", "stop-replication"]
     failed = _step(data, "commit-offsets")
-    assert (failed.became, failed.waited) == (Became.FAILED, None)
+    assert (failed.status, failed.waited) == (StepStatus.FAILED, None)
     assert data.rollback_reason.startswith("3 positions cannot be committed")
     assert (data.outstanding, data.positions, data.rto.seconds) == ({}, None, None)
 
@@ -152,7 +163,7 @@ def test_a_rolled_back_run_has_no_outstanding_action_and_names_the_failure() -> 
 def test_failed_rollbacks_are_named() -> None:
     data = runs.half_back().data
     step = _step(data, "fence-producers")
-    assert (step.became, step.items) == (Became.NOT_ROLLED_BACK, ("broker 2",))
+    assert (step.status, step.items) == (StepStatus.NOT_ROLLED_BACK, ("broker 2",))
     assert step.rolled_back == "the rules are still on broker 2"
     assert data.rpo.records is None
     assert data.rpo.how == "not measured: writes were not enabled on the target"

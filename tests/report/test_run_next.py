@@ -10,7 +10,7 @@ from drctl.engine.entries import outstanding
 from drctl.engine.source_fence import CHANGED_AFTER_FENCE
 from drctl.model.errors import Refused
 from drctl.plans.failback import failback, rebuild
-from drctl.views.run_data import Became
+from drctl.views.run_data import StepStatus
 from drctl.views.run_lines import known, next_steps
 from drctl.views.run_words import verdict
 from tests.engine.test_failback_plan import failback_inputs
@@ -85,7 +85,7 @@ def test_an_outstanding_action_is_not_hidden_by_remaining_changes() -> None:
 
 def test_a_drain_that_stops_a_partly_enabled_run_can_be_overridden() -> None:
     data = runs.stopped().data
-    stuck = {"became": Became.FAILED, "message": "1 record is not replicated yet"}
+    stuck = {"status": StepStatus.FAILED, "message": "1 record is not replicated yet"}
     steps = tuple(replace(s, **stuck) if s.id == "drain" else s for s in data.steps)
     moved = replace(data, steps=steps, ending=replace(data.ending, step="drain"))
     commands = [step.command for step in next_steps(moved)]
