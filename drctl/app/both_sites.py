@@ -32,7 +32,7 @@ from drctl.failback.blockers import (
 )
 from drctl.model.errors import DrctlError, Refused, Unknown, Unreachable, UsageError
 from drctl.model.finding import Finding, Status
-from drctl.model.text import plural, put, quote
+from drctl.model.text import kafka_tool, plural, put, quote
 from drctl.reconcile.policy import Action
 from drctl.steps.failback import CYCLES, FAILBACK_MODE
 from drctl.steps.source_offsets import kept_offsets, log_ends
@@ -193,8 +193,8 @@ def _must_be_marked(link: "Link", found: "GapEvidence", unmarked: "GapResult") -
         raise Refused(
             f"{plural(sum(there.values()), *words)} on {link.target} without header"
             f" {header} ({place}: {there[place]:,}): copies from before the header was introduced,"
-            " or records that applications wrote to both clusters. drctl cannot tell which of them"
-            " are missing",
+            " or records that applications wrote to both clusters. drctl cannot tell which"
+            " records are not replicated",
             f"reconcile by hand: drctl gap --link {quote(link.name)}, then drctl reconcile with a"
             " policy per topic (docs/howto/two-active-sites.md)",
         )
@@ -315,7 +315,8 @@ def _group_sync(reader: ClusterLinkReader) -> Iterator[Finding]:
                 " groups that resume at them can skip records that exist only there"
             )
             remedy = (
-                f"set it to false; reset the groups on {reader.link.target} to a time before the"
-                " outage while they are inactive: kafka-consumer-groups.sh --reset-offsets"
+                "set it to false; while the groups are inactive, reset each to a time before the"
+                f" outage: {kafka_tool('kafka-consumer-groups.sh', reader.link.target)}"
+                " --reset-offsets --group GROUP --all-topics --to-datetime TIME --execute"
             )
             yield Finding(OVERWRITTEN, Status.FAIL, f"connector {name}", reason, remedy=remedy)

@@ -205,7 +205,8 @@ def require_differences(state: RunState, allowed: Permitted, reader: "ClusterLin
     if not isinstance(reader, RepairReader):
         raise Refused(
             f"plan {state.plan.name} of run {state.run} has steps that only doctor-fix may have",
-            f"it was written by another user: `drctl resume {quote(state.run)} --abandon REASON`",
+            "another user wrote to the journal: check who can write to __drctl_journal, then"
+            f" `drctl resume {quote(state.run)} --abandon REASON`",
         )
     fixes, target = look_at(reader).fixes, reader.link.target
     rules = {fix.change for fix in fixes.rules}

@@ -18,7 +18,7 @@ from drctl.model.loss import Mode
 from drctl.model.moments import utc
 from drctl.model.repairs import CLIENT_OPERATIONS, TOPIC, Acl, Acls
 from drctl.model.survey import Settings
-from drctl.model.text import option, plural, quote, variable
+from drctl.model.text import kafka_tool, on_each, option, plural, quote
 from drctl.model.topology import Unavailable
 
 # Each of these operations implies the key.
@@ -137,7 +137,7 @@ def _by_acl(subject: str, observed: Observed) -> Verdict:
     return ok(
         subject,
         "ACLs are enforced, and drctl's user may change them",
-        f"{evidence}; {_stay(observed, probe)}",
+        f"{evidence}; {_probe_result(observed, probe)}",
     )
 
 
@@ -148,13 +148,13 @@ def _probing(observed: Observed) -> str:
     return f"drctl doctor --link {quote(observed.link.name)} --fence-probe 150s --execute"
 
 
-def _stay(observed: Observed, probe: FenceProbe | None) -> str:
-    """Whether ACLs stay, as far as it was probed."""
+def _probe_result(observed: Observed, probe: FenceProbe | None) -> str:
+    """Whether something deletes added ACLs, as far as a probe has shown."""
     if probe is None:
         return f"whether something deletes them again was not probed: {_probing(observed)}"
     found = f"run {probe.run} watched ACLs for {probe.seconds:g} s, and nothing deleted them"
     new = [p for p in observed.link.settings.fence.principals if p not in probe.principals]
-    return f"{found}; not probed: {listed(new)}" if new else found
+    return f"{found}; not probed for {listed(new)}" if new else found
 
 
 def _not_possible(
@@ -185,7 +185,8 @@ def acls(observed: Observed) -> Verdict:
     """No application (`fence.principals`, else any) has fewer rights on the target."""
     link = observed.link
     subject = f"ACLs of cluster {link.target}"
-    remedy = "compare the ACLs of both clusters with `kafka-acls --list`"
+    both = on_each("kafka-acls.sh", (link.source, link.target), "--list")
+    remedy = f"compare the ACLs of both clusters: {both}"
     target = require(observed.target_acls, subject, "they are", remedy)
     if not target.enforced:
         return ok(subject, "it has no authorizer: everyone may do everything")
@@ -214,7 +215,7 @@ def acls(observed: Observed) -> Verdict:
     )
     reason = f"permissions of {who} that exist on the source are missing: {len(denied):,}"
     impact = "they are denied as soon as they use the target"
-    remedy = "add the missing ALLOW ACLs: drctl doctor --fix, or kafka-acls --add"
+    remedy = "add the missing ALLOW ACLs: drctl doctor --fix, or kafka-acls.sh --add"
     if any(operation == "WRITE" for _, operation, _ in denied):
         return fail(subject, reason, details, impact, remedy)
     return warn(subject, reason, details, impact, remedy)
@@ -340,7 +341,7 @@ _CHANGING = {
     "ALTER": "Alter",
     "ALTER_CONFIGS": "AlterConfigs",
 }
-"""Operations that change the content of a topic, by ACL name and kafka-acls name: DELETE removes
+"""Operations that change the content of a topic, by ACL name and kafka-acls.sh name: DELETE removes
 records, and ALTER_CONFIGS can make them expire."""
 
 Names = Sequence[str]
@@ -418,10 +419,7 @@ class _Cluster(NamedTuple):
         """The commands that add a rule for these principals and topics."""
         who = " ".join(f"{option(change, principal)}" for principal in principals)
         what = " ".join(f"--operation {quote(operation)}" for operation in operations)
-        head = (
-            f'kafka-acls.sh --bootstrap-server "{variable(self.name)}"'
-            f" --command-config admin.properties --add {who} {what}"
-        )
+        head = f"{kafka_tool('kafka-acls.sh', self.name)} --add {who} {what}"
         apart = dict.fromkeys(topic for topic in topics if not topic.startswith(PREFIX))
         lines = [f"{head} {option('--topic', topic)}" for topic in apart]
         if any(topic.startswith(PREFIX) for topic in topics):
@@ -430,7 +428,8 @@ class _Cluster(NamedTuple):
 
 
 def _judged(cluster: _Cluster, acls: Acls | Unavailable) -> Verdict:
-    grant = f"grant drctl's user DESCRIBE on cluster {cluster.name}, or run kafka-acls --list"
+    list_acls = f"{kafka_tool('kafka-acls.sh', cluster.name)} --list"
+    grant = f"grant drctl's user DESCRIBE on cluster {cluster.name}, or list them: {list_acls}"
     known = require(acls, cluster.subject, "who may write to them is", grant)
     if not known.enforced:
         remedy = "configure an authorizer; until then restrict network access"
@@ -478,7 +477,7 @@ def _may_be_written(cluster: _Cluster, may: Mapping[str, Mapping[str, Names]]) -
         operations = tuple(_CHANGING.values())
         remedies.append(cluster.acl("--deny-principal", denied, operations, topics))
     elif denied:
-        remedies.append("deny it to all except drctl's user: kafka-acls --deny-principal")
+        remedies.append("deny it to all except drctl's user: kafka-acls.sh --add --deny-principal")
     if EVERYBODY in may:
         # Denying everyone would deny drctl, too.
         remedies.append("remove the ACL that allows User:* once each application has its own ACLs")

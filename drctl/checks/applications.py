@@ -20,7 +20,7 @@ from drctl.checks.verdict import NotObserved, Verdict, fail, not_checked, ok, re
 from drctl.model.finding import Status
 from drctl.model.groups import OFFSETS_TOPIC, Group
 from drctl.model.survey import of_applications
-from drctl.model.text import plural
+from drctl.model.text import kafka_tool, on_each, plural
 
 
 @check("groups-active-on-target", Family.GROUPS, Status.FAIL, prechecks=Prechecks(BOTH, PLANNED))
@@ -29,7 +29,7 @@ def active(observed: Observed) -> Iterator[Verdict]:
     if not observed.link.settings.translate:
         return
     subject = f"groups on cluster {observed.link.target}"
-    remedy = "run `kafka-consumer-groups --describe --state`"
+    remedy = f"list their states: {_group_states(observed.link.target)}"
     groups = require(observed.target_groups, subject, "whether they are active is", remedy)
     described, unread = split(dict(sorted(groups.items())))
     reading = [group for group in described.values() if group.active]
@@ -55,7 +55,10 @@ def unseen(observed: Observed) -> Verdict | None:
     if not observed.link.settings.translate:
         return None
     subject = f"groups on cluster {observed.link.source}"
-    remedy = f"check that {OFFSETS_TOPIC} has all leaders: `kafka-topics --describe`"
+    tool = kafka_tool("kafka-topics.sh", observed.link.source)
+    remedy = (
+        f"check that {OFFSETS_TOPIC} has all leaders: {tool} --describe --topic {OFFSETS_TOPIC}"
+    )
     found = require(
         observed.source_coordinators, subject, "whether all have a coordinator is", remedy
     )
@@ -98,6 +101,10 @@ def not_translated(observed: Observed) -> Verdict | None:
         "they start at their auto.offset.reset: they skip everything or reprocess everything",
         remedy,
     )
+
+
+def _group_states(*clusters: str) -> str:
+    return on_each("kafka-consumer-groups.sh", clusters, "--describe --all-groups --state")
 
 
 def _members(group: Group) -> str:
@@ -187,7 +194,7 @@ def wildcards(observed: Observed) -> Verdict:
     """No application may write to every topic."""
     link = observed.link
     subject = f"ACLs of cluster {link.target}"
-    remedy = "run `kafka-acls --list` on the target"
+    remedy = f"list them: {kafka_tool('kafka-acls.sh', link.target)} --list"
     acls = require(observed.target_acls, subject, "they are", remedy)
     if not acls.enforced:
         reason = "it has no authorizer: everyone may do everything"
@@ -221,7 +228,7 @@ def on_both(observed: Observed) -> Verdict:
     """No group is active on both clusters."""
     link = observed.link
     subject = f"groups on {link.source} and {link.target}"
-    remedy = "run `kafka-consumer-groups --describe --state` on both"
+    remedy = f"list their states: {_group_states(link.source, link.target)}"
     here = require(observed.survey.readers, subject, f"those of {link.source} are", remedy)
     there = require(observed.target_groups, subject, f"those of {link.target} are", remedy)
     ours, theirs = (
@@ -250,7 +257,7 @@ def on_both(observed: Observed) -> Verdict:
 def transactional_ids(observed: Observed) -> Verdict:
     """No application uses transactions."""
     subject = f"transactional ids of cluster {observed.link.source}"
-    remedy = "run `kafka-transactions list`"
+    remedy = f"list them: {kafka_tool('kafka-transactions.sh', observed.link.source)} list"
     known = require(observed.survey.transactional_ids, subject, "they are", remedy)
     ours = of_applications(known)
     if not ours:

@@ -10,10 +10,13 @@ from drctl.checks.observed import ClusterSurvey, Observed, Topics
 from drctl.checks.verdict import NotObserved, Verdict, fail, ok, require, separately, warn
 from drctl.model.finding import Status
 from drctl.model.survey import Layout, Replicas
-from drctl.model.text import plural
+from drctl.model.text import kafka_tool, plural
 from drctl.model.topology import TopicPartition, TopicState, Unavailable
 
-DESCRIBE_CLUSTER = "run `kafka-topics --describe` and `kafka-configs --describe`"
+
+def describe_topics(cluster: str) -> str:
+    """The remedy where topics and replicas of a cluster are not known."""
+    return f"describe its topics: {kafka_tool('kafka-topics.sh', cluster)} --describe"
 
 
 class Side(NamedTuple):
@@ -41,7 +44,10 @@ class Side(NamedTuple):
             NotObserved: they are not known.
         """
         return require(
-            self.survey.layout, self.subject, "its brokers and replicas are", DESCRIBE_CLUSTER
+            self.survey.layout,
+            self.subject,
+            "its brokers and replicas are",
+            describe_topics(self.name),
         )
 
     def partitions(self) -> Mapping[TopicPartition, Replicas]:
@@ -63,7 +69,7 @@ class Side(NamedTuple):
         Raises:
             NotObserved: they are not known.
         """
-        known = require(self.topics, self.subject, "its topics are", DESCRIBE_CLUSTER)
+        known = require(self.topics, self.subject, "its topics are", describe_topics(self.name))
         return {
             name: state
             for name, state in sorted(known.items())
@@ -200,7 +206,7 @@ def factor(side: Side) -> Verdict:
         f" {listed(alone)}"
     )
     impact = "if the broker of the only replica is lost, so are its unreplicated records"
-    remedy = "raise their replication factor: kafka-reassign-partitions"
+    remedy = "raise their replication factor: kafka-reassign-partitions.sh"
     return warn(side.subject, reason, evidence, impact, remedy)
 
 
@@ -325,7 +331,7 @@ def spread(side: Side) -> Verdict:
         return ok(side.subject, "replicas are spread evenly", evidence)
     which = f"none on {nodes(idle)}" if idle else f"most on {nodes(full)}"
     impact = "after a failover, few brokers carry the load of both clusters"
-    remedy = "rebalance them: kafka-reassign-partitions"
+    remedy = "rebalance them: kafka-reassign-partitions.sh"
     return warn(side.subject, f"replicas are not spread evenly: {which}", evidence, impact, remedy)
 
 
@@ -357,7 +363,8 @@ def racks(side: Side) -> Verdict:
             f" {listed(together)}"
         )
         impact = "the failure of that rack takes them offline"
-        return warn(side.subject, reason, evidence, impact, "move them: kafka-reassign-partitions")
+        remedy = "move them: kafka-reassign-partitions.sh"
+        return warn(side.subject, reason, evidence, impact, remedy)
     return ok(side.subject, "the replicas of every partition are in several racks", evidence)
 
 

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from drctl.checks.brokers import DESCRIBE_CLUSTER, Side, sides
+from drctl.checks.brokers import Side, describe_topics, sides
 from drctl.checks.check import Family, check, reasons, several, split
 from drctl.checks.observed import Observed
 from drctl.checks.verdict import NotObserved, Verdict, fail, ok, require, separately, warn
 from drctl.config.link import Link
 from drctl.model.finding import Status
 from drctl.model.survey import Disks
+from drctl.model.text import kafka_tool
 from drctl.model.topology import TopicPartition
 
 _FAMILY = Family.TARGET
@@ -62,7 +63,7 @@ def _log_dirs(side: Side, subject: str) -> Mapping[int, Disks]:
     Raises:
         NotObserved: one is not known: the sum would be too low.
     """
-    remedy = f"compare the disks of {side.name}'s brokers: kafka-log-dirs --describe"
+    remedy = f"compare their disks: {kafka_tool('kafka-log-dirs.sh', side.name)} --describe"
     asked = require(side.survey.log_dirs, subject, f"those of {side.name} are", remedy)
     known, unknown = split(asked)
     if unknown or not known:
@@ -105,7 +106,7 @@ def partitions(observed: Observed) -> Verdict:
     for side in (here, there):
         layout = side.layout()
         if not layout.brokers:
-            raise NotObserved(subject, f"{side.name} lists no brokers", DESCRIBE_CLUSTER)
+            raise NotObserved(subject, f"{side.name} lists no brokers", describe_topics(side.name))
         replicas = sum(len(each.assigned) for each in layout.partitions.values())
         held.append(replicas / len(layout.brokers))
     evidence = f"replicas per broker: {held[0]:,.0f} on {here.name}, {held[1]:,.0f} on {there.name}"

@@ -180,7 +180,9 @@ def dns_cache(client: ClientConfig) -> Verdict | None:
         raise NotObserved(client.subject, "its JVM options were not given", remedy)
     if "-Djava.security.properties=" in client.jvm:
         reason = "its own java.security file may set networkaddress.cache.ttl"
-        raise NotObserved(client.subject, reason, f"check that file; else {remedy}", client.jvm)
+        raise NotObserved(
+            client.subject, reason, f"check that file; if it does not, {remedy}", client.jvm
+        )
     if (given := _CACHE.search(client.jvm)) is None:
         wrong = _NO_SUCH_PROPERTY.search(client.jvm)
         evidence = f"{wrong[0]}... is not a system property" if wrong else "neither is set"
@@ -294,7 +296,7 @@ def _others(client: ClientConfig, hosts: list[str], evidence: str, some: bool = 
 
 @client_check("client-rebootstrap", Status.FAIL)
 def rebootstrap(client: ClientConfig) -> Verdict:
-    """`metadata.recovery.strategy` is `rebootstrap`, and the client knows it."""
+    """`metadata.recovery.strategy` is `rebootstrap`, and the client supports it."""
     key, version = "metadata.recovery.strategy", client.version
     able, by_itself = _ABLE[client.library], _BY_ITSELF[client.library]
     default = "rebootstrap" if version is None or version >= by_itself else "none"

@@ -162,7 +162,7 @@ def required(observed: Observed, class_name: str) -> Settings:
         raise NotObserved(
             f"{class_name} of the link",
             "the workers have no such connector",
-            "see mm2-connectors or replicator-connector",
+            "see replicator-connector" if class_name == REPLICATOR else "see mm2-connectors",
         )
     return settings_of(found)
 

@@ -18,8 +18,8 @@ from drctl.model.text import plural
 from drctl.model.topology import TopicPartition, TopicState, Unavailable
 
 PLAUSIBLE_S = 365 * 86_400
-"""Producers may set timestamps of events of years ago: an older timestamp does not tell when the
-record was written."""
+"""Producers may set event times of years ago: an older timestamp does not show when its record was
+written."""
 
 Lags = Mapping[TopicPartition, Lag | Unavailable]
 
@@ -240,7 +240,7 @@ class StatusNow:
 
     @property
     def undone(self) -> tuple[Finding, ...]:
-        """What was undone of the last failover: the source's fence, and stopped connectors."""
+        """Parts of the last failover that no longer hold: source fence, stopped connectors."""
         # The first finding says where the clients are.
         return tuple(f for f in self.planned.blockers if f.check == MOVED)[1:]
 

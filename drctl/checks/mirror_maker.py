@@ -338,7 +338,7 @@ def replicas_of(settings: Settings, topic: str) -> Verdict:
     return factor.warn(
         f"the {topic} topic has one replica (unless it was created by hand)",
         "the loss of one broker loses the topic",
-        f"raise {key} and add replicas to the existing topic with kafka-reassign-partitions",
+        f"raise {key} and add replicas to the existing topic with kafka-reassign-partitions.sh",
     )
 
 

@@ -4,19 +4,24 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from drctl.checks.brokers import DESCRIBE_CLUSTER, Side, sides
+from drctl.checks.brokers import Side, sides
 from drctl.checks.check import BOTH, PLANNED, Family, Prechecks, check, listed, reasons, several
 from drctl.checks.observed import NOT_QUERIED, Observed
 from drctl.checks.verdict import NotObserved, Verdict, fail, not_checked, ok, require, warn
+from drctl.config.link import Link
 from drctl.model.finding import Status
 from drctl.model.groups import OFFSETS_TOPIC
 from drctl.model.loss import Mode
 from drctl.model.survey import quota_of
-from drctl.model.text import plural
+from drctl.model.text import kafka_tool, on_each, plural, scram_user
 from drctl.model.topology import TopicState, Unavailable
 
 _FAMILY = Family.PARITY
-DESCRIBE = "compare the topics of both clusters with `kafka-topics --describe`"
+
+
+def _compare_topics(link: Link) -> str:
+    both = on_each("kafka-topics.sh", (link.source, link.target), "--describe")
+    return f"compare the topics of both clusters: {both}"
 
 
 class Pair(NamedTuple):
@@ -38,12 +43,14 @@ class Compared:
     Attributes:
         missing: names of copies that do not exist on the target.
         unread: by name of a copy, why it or its topic could not be read.
+        remedy: how to compare the topics by hand.
     """
 
     subject: str
     pairs: tuple[Pair, ...]
     missing: tuple[str, ...]
     unread: Mapping[str, Unavailable]
+    remedy: str
 
     @property
     def configured(self) -> tuple[Pair, ...]:
@@ -58,9 +65,9 @@ def compared(observed: Observed) -> Compared:
         NotObserved: the topics of one side are not known.
     """
     link, subject = observed.link, f"topics of cluster {observed.link.target}"
-    ours = f"those of cluster {link.source} are"
-    source = require(observed.source_topics, subject, ours, DESCRIBE)
-    target = require(observed.target_topics, subject, "they are", DESCRIBE)
+    ours, remedy = f"those of cluster {link.source} are", _compare_topics(link)
+    source = require(observed.source_topics, subject, ours, remedy)
+    target = require(observed.target_topics, subject, "they are", remedy)
     pairs: list[Pair] = []
     missing: list[str] = []
     unread: dict[str, Unavailable] = {}
@@ -73,7 +80,7 @@ def compared(observed: Observed) -> Compared:
         else:
             why = next(each for each in (topic, copy) if isinstance(each, Unavailable))
             unread[link.target_topic(name)] = why
-    return Compared(subject, tuple(pairs), tuple(missing), unread)
+    return Compared(subject, tuple(pairs), tuple(missing), unread, remedy)
 
 
 def number(text: str) -> int:
@@ -152,7 +159,7 @@ def fewer(observed: Observed) -> Iterator[Verdict]:
         ),
         "the other partitions are not replicated, keys map to other partitions, and offsets cannot"
         " be translated",
-        "add partitions: kafka-topics --alter --partitions",
+        "add partitions: drctl doctor --fix, or kafka-topics.sh --alter --partitions",
     )
 
 
@@ -199,7 +206,7 @@ def settings(observed: Observed) -> Iterator[Verdict]:
     silent = sorted({p.copy.name for p in found.pairs} - {p.copy.name for p in known})
     if silent:
         reason = f"the configuration of {listed(silent)} is not readable"
-        remedy = f"grant drctl's user DESCRIBE_CONFIGS on them, or {DESCRIBE}"
+        remedy = f"grant drctl's user DESCRIBE_CONFIGS on them, or {found.remedy}"
         yield not_checked(found.subject, reason, remedy)
     elif not weaker and not found.unread:
         yield ok(
@@ -248,15 +255,15 @@ def orphans(observed: Observed) -> Verdict:
         f"without a topic on {link.source}: {listed(orphaned)}",
         "the topic was deleted there, is not visible to drctl's user, or this topic is not a copy",
         "clients that are moved may use topics that no longer exist on the source",
-        "delete the copy with kafka-topics --delete if nobody needs it; add topics of the target's"
-        " own to `exclude` of the link",
+        "delete the copy with kafka-topics.sh --delete if nobody needs it; add topics of the"
+        " target's own to `exclude` of the link",
     )
 
 
 def _unread(found: Compared) -> Iterator[Verdict]:
     if found.unread:
         reason = f"could not be read: {len(found.unread):,}"
-        yield not_checked(found.subject, reason, DESCRIBE, reasons(found.unread))
+        yield not_checked(found.subject, reason, found.remedy, reasons(found.unread))
 
 
 _KEPT = ("retention.ms", "retention.bytes", "delete.retention.ms")
@@ -306,7 +313,7 @@ def _configured(observed: Observed) -> tuple[str, tuple[Pair, ...]]:
     """
     found = compared(observed)
     if found.pairs and not found.configured:
-        raise NotObserved(found.subject, "their configuration is not readable", DESCRIBE_CLUSTER)
+        raise NotObserved(found.subject, "their configuration is not readable", found.remedy)
     return found.subject, found.configured
 
 
@@ -359,9 +366,8 @@ def _settings(side: Side) -> Mapping[str, str]:
     Raises:
         NotObserved: none does.
     """
-    asked = require(
-        side.survey.settings, side.subject, "its brokers' settings are", DESCRIBE_CLUSTER
-    )
+    remedy = f"{kafka_tool('kafka-configs.sh', side.name)} --describe --entity-type brokers --all"
+    asked = require(side.survey.settings, side.subject, "its brokers' settings are", remedy)
     known = [each for each in asked.values() if not isinstance(each, Unavailable) and each]
     if not known:
         why = next((e.reason for e in asked.values() if isinstance(e, Unavailable)), "no answer")
@@ -382,9 +388,8 @@ def offsets_partitions(observed: Observed) -> Verdict:
     replicator = observed.link.settings.replicator
     mirrored = replicator.kind == "offset-preserving" or replicator.copied_offsets_topic
     if not all(counts):
-        raise NotObserved(
-            subject, "one cluster has no committed offsets yet", DESCRIBE_CLUSTER, details
-        )
+        remedy = "run drctl doctor again once groups have committed offsets on both"
+        raise NotObserved(subject, "one cluster has no committed offsets yet", remedy, details)
     if counts[0] == counts[1]:
         return ok(subject, "it has the same number of partitions on both", details)
     if mirrored:
@@ -396,12 +401,17 @@ def offsets_partitions(observed: Observed) -> Verdict:
     return ok(subject, "the partition counts differ, but it is not mirrored", details)
 
 
+def _describe_users(link: Link) -> str:
+    words = "--describe --entity-type users"
+    return on_each("kafka-configs.sh", (link.source, link.target), words)
+
+
 @check("scram-user-parity", _FAMILY, Status.WARN, Status.FAIL)
 def scram_users(observed: Observed) -> Verdict:
     """Every SCRAM user of the source exists on the target."""
     link, survey = observed.link, observed.survey
     subject = f"SCRAM users of cluster {link.target}"
-    remedy = "compare `kafka-configs --describe --entity-type users` of both clusters"
+    remedy = f"compare the users of both clusters: {_describe_users(link)}"
     ours = require(survey.source.scram_users, subject, f"those of {link.source} are", remedy)
     theirs = require(survey.target.scram_users, subject, "they are", remedy)
     missing = sorted(ours - theirs)
@@ -411,7 +421,7 @@ def scram_users(observed: Observed) -> Verdict:
         return ok(subject, "all users exist", details)
     known = sorted(set(missing) & applications)
     details = f"{len(ours):,} on {link.source}, {len(theirs):,} on {link.target}"
-    remedy = "add them with the same password: kafka-configs --alter --entity-type users"
+    remedy = f"add each with its existing password: {scram_user(link.target, missing[0])}"
     if not theirs:
         remedy += "; if users existed there before, see KAFKA-20774 in docs/troubleshooting.md"
     if known:
@@ -428,7 +438,7 @@ def quotas(observed: Observed) -> Verdict:
     """No client quota is lower or missing on the target."""
     link, survey = observed.link, observed.survey
     subject = f"client quotas of cluster {link.target}"
-    remedy = "compare `kafka-configs --describe --entity-type users` (and clients) of both clusters"
+    remedy = f"compare the quotas of users, then of clients: {_describe_users(link)}"
     ours = require(survey.source.quotas, subject, f"those of {link.source} are", remedy)
     theirs = require(survey.target.quotas, subject, "they are", remedy)
     slower = [

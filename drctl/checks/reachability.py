@@ -15,7 +15,7 @@ from drctl.model.text import plural
 from drctl.model.topology import Unavailable
 
 _FAMILY = Family.REACHABILITY
-_LOOK = "query each broker: `kafka-broker-api-versions --bootstrap-server HOST:PORT`"
+_LOOK = "query each broker: kafka-broker-api-versions.sh --bootstrap-server HOST:PORT"
 _METADATA = "metadata.version"
 
 
@@ -110,7 +110,7 @@ def _compared(observed: Observed, ours: Mapping[str, int], theirs: Mapping[str, 
             for name, level in sorted(lower.items())
         )
         impact = "clients that use newer features of the source fail on the target"
-        remedy = "upgrade them on the target: kafka-features upgrade"
+        remedy = "upgrade them on the target: kafka-features.sh upgrade"
         return warn(
             subject,
             f"lower than on the source: {plural(len(lower), 'feature level')}",
@@ -129,7 +129,7 @@ _SINCE = {
     ),
     Capability.QUORUM: "only in KRaft mode",
 }
-_ENABLE = "upgrade the target: kafka-features upgrade"
+_ENABLE = "upgrade the target: kafka-features.sh upgrade"
 
 
 @check("broker-capabilities", _FAMILY, Status.WARN, Status.FAIL)

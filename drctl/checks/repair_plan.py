@@ -45,7 +45,7 @@ from drctl.model.repairs import (
     WantedTopic,
 )
 from drctl.model.survey import Entity, quota_of
-from drctl.model.text import add_acl, kafka_tool, option, plural, scram_user
+from drctl.model.text import add_acl, kafka_tool, on_each, option, plural, remove_acl, scram_user
 from drctl.model.topology import Unavailable
 
 _USERS, _QUOTAS = "scram-user-parity", "quota-parity"
@@ -144,7 +144,8 @@ def rules_to_add(observed: Observed, seen: Seen) -> Fixes:
             why = (
                 f"an ACL on the target denies it, and drctl deletes no ACLs: {in_words(denied[0])}"
             )
-            remedy = "check why the ACL exists, then remove it: kafka-acls --remove"
+            remove = remove_acl(observed.link.target, denied[0])
+            remedy = f"check why the ACL exists, then remove it: {remove}"
             left.append(Left(_CHECK, what, why, f"it {_DENIED}", remedy))
             continue
         for rule in books.allowing(refusal):
@@ -163,7 +164,7 @@ def rules_to_add(observed: Observed, seen: Seen) -> Fixes:
     for rule, why_not in books.denials():
         if why_not:
             what = f"ACL not on {observed.link.target}: {in_words(rule)}"
-            remedy = "add it if it is meant for the target, too: kafka-acls --add"
+            remedy = "add it if it is meant for the target, too: kafka-acls.sh --add"
             left.append(Left(_CHECK, what, why_not, f"{rule.principal} {_EXCESS}", remedy))
         else:
             wanted.setdefault(rule, _fix(observed, rule, _EXCESS))
@@ -171,7 +172,7 @@ def rules_to_add(observed: Observed, seen: Seen) -> Fixes:
 
 
 def in_words(rule: Acl) -> str:
-    """A rule in the words of `kafka-acls`."""
+    """A rule in the words of `kafka-acls.sh`."""
     topics = f"topics {rule.name}..." if rule.pattern == _PREFIXED else f"topic {rule.name}"
     where = topics if rule.resource == TOPIC else in_full(rule)
     host = "" if rule.host == _ANY else f" from {rule.host}"
@@ -181,7 +182,8 @@ def in_words(rule: Acl) -> str:
 def _read(observed: Observed, seen: Seen) -> "_Books | None":
     """The rules; None if the target enforces no ACLs."""
     link = observed.link
-    subject, remedy = f"ACLs of cluster {link.target}", "kafka-acls --list"
+    subject = f"ACLs of cluster {link.target}"
+    remedy = f"list them: {on_each('kafka-acls.sh', (link.source, link.target), '--list')}"
     target = require(observed.target_acls, subject, "they are", remedy)
     if not target.enforced:
         return None
@@ -336,7 +338,7 @@ def _fix(observed: Observed, rule: Acl, why: str) -> Fix[Acl]:
     note = ""
     if not isinstance(users, Unavailable) and users and name not in users and name != _ANY:
         note = f"{observed.link.target} has no SCRAM user {name}: the ACL has no effect until the"
-        note += " user is added, or authenticates in another way"
+        note += " user is added, unless it authenticates in another way"
     what = f"ACL {in_words(rule)}"
     return Fix(what, "missing", "present", f"{rule.principal} {why}", rule, note)
 
@@ -472,12 +474,13 @@ class _Difference:
             yield self._left(
                 f"it has {replicas(self.theirs.replicas)}: with {key}={value} it would"
                 " reject acks=all",
-                "raise its replication factor first: kafka-reassign-partitions",
+                "raise its replication factor first: kafka-reassign-partitions.sh",
             )
         if key == POLICY and policies(self.there.value) < policies(value):
             yield self._left(
                 "it deletes records on the target, which cannot be rolled back",
-                f"on {self.observed.link.target}: kafka-configs --alter --entity-type topics"
+                f"{kafka_tool('kafka-configs.sh', self.observed.link.target)} --alter"
+                " --entity-type topics"
                 f" {option('--entity-name', copy)} {option('--add-config', f'{key}=[{value}]')}",
             )
         if back := removed_again(self.observed, key, self.wanted, self.there):
@@ -562,7 +565,7 @@ def topics_to_create(observed: Observed, seen: Seen) -> Fixes:
                 why = "its topic was deleted meanwhile"
             elif isinstance(ours, Unavailable):
                 why = f"its topic could not be read: {ours.reason}"
-            left.append(Left(_MISSING, what, why, "", "kafka-topics --create"))
+            left.append(Left(_MISSING, what, why, "", "create it: kafka-topics.sh --create"))
         elif copy in seen.names:
             why = f"drctl's user may not describe it on {link.target}"
             left.append(Left(_MISSING, what, why, "", "grant DESCRIBE on it"))
@@ -635,7 +638,7 @@ def _note(ours: TopicShape, replicas: int, config: Mapping[str, str]) -> str:
         )
     asked = ours.settings.get(MIN_ISR)
     if asked is not None and MIN_ISR in config and config[MIN_ISR] != asked.value:
-        notes.append(f"{MIN_ISR} is {asked.value} on the source: more than the replicas")
+        notes.append(f"{MIN_ISR} is {asked.value} on the source, more than the target's replicas")
     return "; ".join(notes)
 
 
@@ -657,7 +660,7 @@ _OTHER_RULES = Left(
     "ACLs of groups, of transactional ids and of the cluster",
     "drctl compares only ACLs on topics",
     "an application without access to its group or transactional id is denied",
-    "list them with `kafka-acls --list`, and add what applications need",
+    "list them with kafka-acls.sh --list, and add what applications need",
 )
 
 COMPARED = tuple(check.name for check in (*_PARITY, *_BY_HAND))

@@ -35,7 +35,7 @@ from drctl.model.finding import Status
 from drctl.model.loss import Mode
 from drctl.model.moments import utc
 from drctl.model.replication import RUNNING, Connector, Lag, first_lines
-from drctl.model.text import plural
+from drctl.model.text import connector_url, plural
 from drctl.model.topology import TopicPartition, TopicState, Unavailable
 
 _FAMILY = Family.REPLICATION
@@ -168,22 +168,21 @@ def _by_command(observed: Observed) -> bool:
 
 
 def _of_the_link(observed: Observed, known: Connectors) -> dict[str, Connector | None]:
-    """The connectors that the link names, else the source connector if it is unambiguous."""
+    """By subject, the connectors that the link names, else its only source connector."""
     replicator = observed.link.settings.replicator
     if named := replicator.connectors.named:
-        return {name: known.get(name) for name in named}
+        return {f"connector {name}": known.get(name) for name in named}
     class_name = REPLICATOR if replicator.kind == "confluent-replicator" else SOURCE
     found = find(observed, class_name)
-    return {found.name if found else class_name: found}
+    return {f"connector {found.name}" if found else f"{class_name} of the link": found}
 
 
-def _running(name: str, connector: Connector | None, mode: Mode) -> Verdict:
-    subject = f"connector {name}"
+def _running(subject: str, connector: Connector | None, mode: Mode) -> Verdict:
     if connector is None:
         reason, evidence = "the workers have no such connector", ""
         remedy = "deploy it, or correct `replicator.connectors` of the link in drctl.yaml"
     elif not connector.state:
-        remedy = "query Connect: GET /connectors/NAME/status"
+        remedy = f"query Connect: curl -s {connector_url('', connector.name, 'status')}"
         raise NotObserved(subject, "its state is not known", remedy)
     else:
         remedy = "restart what failed (drctl connect recover); the cause is in the worker's log"

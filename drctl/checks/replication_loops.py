@@ -31,7 +31,7 @@ from drctl.formats import provenance, replicator_headers
 from drctl.formats.primitives import Undecodable
 from drctl.model.finding import Status
 from drctl.model.replication import Connector
-from drctl.model.text import plural, put
+from drctl.model.text import describe_producers, plural, put
 from drctl.model.topology import Unavailable
 
 _FAMILY = Family.REPLICATION
@@ -77,13 +77,14 @@ def _configured(observed: Observed) -> Verdict:
         names = listed(sorted(each.name for each in marking))
         reason = "Replicators of both directions run, and skip copies by their provenance headers"
         return ok(subject, reason, f"reverse direction: {names}")
-    if meant and not isinstance(observed.connectors, Unavailable):
-        return ok(
-            subject, f"link {listed(meant)} would cause a loop, but is not running", "", impact
-        )
     if meant:
-        reason = f"link {listed(meant)} replicates back; whether it is running is not known"
-        raise NotObserved(subject, reason, _LOOK)
+        many = len(meant) > 1
+        links = f"links {listed(meant)}" if many else f"link {meant[0]}"
+        if not isinstance(observed.connectors, Unavailable):
+            not_running = "do not run" if many else "does not run"
+            return ok(subject, f"{links} would cause a loop, but {not_running}", "", impact)
+        reason = "replicate back; whether they run" if many else "replicates back; whether it runs"
+        raise NotObserved(subject, f"{links} {reason} is not known", _LOOK)
     return ok(subject, "nothing replicates back under the same topic names")
 
 
@@ -125,7 +126,7 @@ def _replicated_back(observed: Observed) -> Iterator[Verdict]:
     if any(count > 1 for _, _, count in rounds):
         yield fail(subject, f"{reason}, some repeatedly", evidence, _ENDLESSLY, remedy)
     else:
-        impact = f"unless that was intended once, {_ENDLESSLY}"
+        impact = f"{_ENDLESSLY}, unless they were replicated back once on purpose"
         yield warn(subject, reason, evidence, impact, remedy)
 
 
@@ -163,7 +164,7 @@ def _copies_identified(observed: Observed, subject: str, header: str) -> Verdict
     ]
     if not faults:
         return ok(subject, f"copies have header {header}, and no connector replicates them back")
-    impact = "records are replicated in a loop, or copies count as records of the other cluster"
+    impact = "records are replicated in a loop, or copies count as records that applications wrote"
     remedy = (
         f"give each connector the transforms Filter (predicate HasHeaderKey, name={header}) and"
         f" then InsertHeader (header={header}): docs/howto/two-active-sites.md"
@@ -359,7 +360,7 @@ def leader_epochs(observed: Observed) -> Verdict | None:
 def unexpected_writers(observed: Observed) -> Verdict:
     """Only replication writes to the copies."""
     subject = f"copies on cluster {observed.link.target}"
-    remedy = "run `kafka-transactions describe-producers` on a copy"
+    remedy = f"list the producers of a copy: {describe_producers(observed.link.target, 'TOPIC', 0)}"
     by_place = require(observed.target_producers, subject, "who writes to them is", remedy)
     producers, unread = split(by_place)
     worker = {} if isinstance(observed.worker, Unavailable) else observed.worker

@@ -76,7 +76,7 @@ def age(observed: Observed) -> Verdict | None:
 
 _FAMILY = Family.TARGET
 _NOWHERE = "clients moved there could neither write nor read: an outage on both clusters"
-_LOOK = "check that its brokers run; see `kafka-topics --describe`"
+_LOOK = "check that its brokers run, and that this host can reach them"
 
 
 @check(

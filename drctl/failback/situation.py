@@ -387,7 +387,7 @@ def _before(each: PartitionResult, left: tuple[tuple[int, int], ...]) -> int:
     return 0
 
 
-NO_PROOF = "no full comparisons of both directions found the clusters to match"
+NO_PROOF = "full comparisons in both directions have not shown that the clusters match"
 
 
 class Proof(NamedTuple):

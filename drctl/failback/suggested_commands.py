@@ -273,7 +273,7 @@ def _again(context: CommandContext) -> tuple[str, ...]:
     """Commands that check the offsets of the forward connector before it is resumed."""
     name = context.forward[0]
     return (
-        "with the connector STOPPED, check that its offsets are not before the switchover:",
+        "with the connector STOPPED, check that its offsets are not lower than at the switchover:",
         f"drctl connect offsets export {option('--connector', name)} --output-file offsets.json"
         f" {context.named}",
         f"if they are lower: correct that file and run"

@@ -84,6 +84,11 @@ def kafka_tool(name: str, cluster: str) -> str:
     return f'{name} --bootstrap-server "{variable(cluster)}" --command-config admin.properties'
 
 
+def on_each(name: str, clusters: Iterable[str], words: str) -> str:
+    """The same command for each of these clusters."""
+    return "; ".join(f"{kafka_tool(name, cluster)} {words}" for cluster in clusters)
+
+
 _RESOURCES = {
     "TOPIC": "--topic",
     "GROUP": "--group",
@@ -94,12 +99,21 @@ _RESOURCES = {
 
 def add_acl(cluster: str, rule: Acl) -> str:
     """The command that adds an ACL."""
+    return _acl(cluster, "--add", rule)
+
+
+def remove_acl(cluster: str, rule: Acl) -> str:
+    """The command that removes an ACL; it asks for confirmation."""
+    return _acl(cluster, "--remove", rule)
+
+
+def _acl(cluster: str, change: str, rule: Acl) -> str:
     camel = "".join(word.capitalize() for word in rule.operation.split("_"))
     kind = rule.permission.lower()
     on = _RESOURCES[rule.resource]
     words = (
         kafka_tool("kafka-acls.sh", cluster),
-        "--add",
+        change,
         option(f"--{kind}-principal", rule.principal),
         "" if rule.host == "*" else option(f"--{kind}-host", rule.host),
         f"--operation {camel}",

@@ -131,7 +131,7 @@ class KeepGroupOffsets(Polling[BothClusters, GroupsIntent, GroupsFacts]):
         committed: Mapping[str, object] = reader.groups(cluster).committed(names) if names else {}
         unread = tuple(name for name in names if isinstance(committed.get(name), Unavailable))
         if unread:
-            message = f"offsets on {cluster} cannot be read of {plural(len(unread), 'group')}"
+            message = f"offsets of {plural(len(unread), 'group')} on {cluster} cannot be read"
             return Readback(State.WAITING, message, items=unread)
         without = tuple(name for name in names if not committed.get(name))
         kept = len(names) - len(without)
@@ -139,8 +139,9 @@ class KeepGroupOffsets(Polling[BothClusters, GroupsIntent, GroupsFacts]):
         outstanding = ""
         if without:
             outstanding = (
-                f"no committed offset on {cluster}: {', '.join(without)}: auto.offset.reset decides"
-                " whether they read everything again or skip records; commit offsets for them"
+                f"groups without a committed offset on {cluster}: {', '.join(without)};"
+                " auto.offset.reset decides whether they read everything again or skip records;"
+                " commit offsets for them"
             )
         return Readback(
             State.DONE, message, GroupsFacts(kept, without), without, outstanding=outstanding

@@ -132,7 +132,7 @@ class RestartConnectors(Permanent[Watch, Restart, None]):
         return Restart(names, settings.settle_s, off)
 
     def apply(self, intent: Restart, writer: LinkWriter) -> tuple[str, ...]:
-        """Restart them; Connect leaves alone what runs by then."""
+        """Restart them; Connect skips what is running by then."""
         return for_each_connector(intent.restarted, writer.workers().restart)
 
     def verify(self, intent: Restart, reader: LinkReader) -> Readback[None]:

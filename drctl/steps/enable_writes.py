@@ -11,7 +11,7 @@ from drctl.model.errors import Refused, Unreachable
 from drctl.model.fencing import Owner, may_be_of_a_fence, rules_of_other_links, signed
 from drctl.model.health import AuthenticationFailed
 from drctl.model.repairs import GROUP, TOPIC, Acl
-from drctl.model.text import plural
+from drctl.model.text import kafka_tool, plural
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.steps.fences import fenced_ends
 
@@ -147,7 +147,9 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
         enforcement = reader.acls(intent.cluster).enforcement(intent.lifted, intent.topics)
         state = State.DONE if enforcement.proven else State.WAITING
         return Readback(
-            state, "; ".join(enforcement.unproven) or "denied again", items=enforcement.unproven
+            state,
+            "; ".join(enforcement.unproven) or "the ACLs deny writes again",
+            items=enforcement.unproven,
         )
 
 
@@ -230,8 +232,8 @@ def _refuse_if_missing(source: str, grown: list[str], reader: LinkReader) -> Non
         f"{CHANGED_AFTER_FENCE}: {plural(len(grown), 'partition')} of {source} grew after"
         " the fence,"
         f" {', '.join(grown[:_SHOWN])}: {what}",
-        f"find the writer (a principal not in fence.principals, a super user, or ACLs"
-        f" that were removed: kafka-acls.sh --list on {source}), stop it, and start again",
+        "find the writer (a principal not in fence.principals, a super user, or ACLs that were"
+        f" removed: {kafka_tool('kafka-acls.sh', source)} --list), stop it, and start again",
     )
 
 

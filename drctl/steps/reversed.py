@@ -145,8 +145,8 @@ class Irreversible(Wrapped[S, I, F]):
 
 
 _HINT = (
-    "stop it and keep it stopped; drctl failback --check-order shows the consequences, unless"
-    " applications write to both clusters: then start the failback again, which compares again"
+    "stop it and keep it stopped; drctl failback --check-order shows the consequences. If"
+    " applications write to both clusters, start the failback again instead: it compares again"
 )
 _SHOWN = 3
 

@@ -29,7 +29,7 @@ from drctl.engine.ports import ConnectorsReader, LinkReader, LinkWriter
 from drctl.model.errors import DrctlError, Unreachable
 from drctl.model.health import AuthenticationFailed
 from drctl.model.loss import LossFacts, facts_of
-from drctl.model.text import plural
+from drctl.model.text import plural, put
 
 STOPPED, RUNNING, PAUSED = "STOPPED", "RUNNING", "PAUSED"
 
@@ -341,15 +341,15 @@ class ConfirmStop(_Stopping[ConfirmSettings, ConfirmIntent, StopFacts]):
     def verify(self, intent: ConfirmIntent, reader: LinkReader) -> Readback[StopFacts]:
         """Verify that all have stopped, none copies again, and the source is not back."""
         connectors, source = reader.connectors(), intent.source
-        again = tuple(
-            f"{name} has tasks again: {', '.join(tasks.summary)}"
-            for name in intent.ended
-            if (tasks := connectors.tasks(name)).any
-        )
-        if again:
+        running = {name: tasks for name in intent.ended if (tasks := connectors.tasks(name)).any}
+        if running:
+            again = tuple(
+                f"{name} has tasks again: {', '.join(tasks.summary)}"
+                for name, tasks in running.items()
+            )
             message = (
                 f"{'; '.join(again)}: what they copy is appended after newer records."
-                f" Stop them now: curl -X PUT $CONNECT/connectors/NAME/stop"
+                f" Stop them now: {'; '.join(put('', name, 'stop') for name in running)}"
             )
             return Readback(State.FAILED, message, items=again)
         states = {name: connectors.state(name).state for name in intent.connectors}

@@ -219,7 +219,7 @@ def test_created_topic_has_the_sources_settings_and_possible_replicas() -> None:
     assert fix.change == WantedTopic("a.orders-b", 6, 2, config)
     assert fix.note == (
         "the source has 3 replicas, the target only 2 brokers;"
-        " min.insync.replicas is 3 on the source: more than the replicas"
+        " min.insync.replicas is 3 on the source, more than the target's replicas"
     )
 
 

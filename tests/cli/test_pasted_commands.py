@@ -37,6 +37,7 @@ from drctl.model.text import (
     option,
     put,
     quote,
+    remove_acl,
 )
 from drctl.model.topology import OffsetRange, TopicPartition
 from drctl.runbook.rendering import by_hand
@@ -188,8 +189,10 @@ def vars_of(value: Any) -> Iterator[str]:
 @every
 def test_acls_and_transactions(name: str) -> None:
     resources = ("TOPIC", "GROUP", "TRANSACTIONAL_ID")
+    rules = [Acl(name, "PREFIXED", name, name, "READ", "DENY", each) for each in resources]
     for line in (
-        *(add_acl("b", Acl(name, "PREFIXED", name, name, "READ", "DENY", r)) for r in resources),
+        *(add_acl("b", each) for each in rules),
+        *(remove_acl("b", each) for each in rules),
         find_hanging("b", name),
         abort_hanging("b", TopicPartition(name, 0), 5),
         describe_producers("b", name, 0),
