@@ -23,7 +23,7 @@ SIZES = (100 * GB, TB, 10 * TB, 100 * TB)
 RECORD_BYTES = 1000
 PARTITION_BYTES = 10 * GB
 CORES = 4
-"""Of an executor."""
+"""Cores of an executor."""
 
 BASE_BYTES = 200
 

@@ -28,7 +28,7 @@ KEYS = 4000
 
 FLAT = Target(1.2)
 
-_PARTITIONS = 50  # as Replicator makes the topic
+_PARTITIONS = 50  # as Replicator creates the topic
 _PIPE = 1 << 20
 
 

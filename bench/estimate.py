@@ -22,10 +22,11 @@ RECORDS = 20
 """Records of each partition, two seconds apart."""
 
 WAYS = {"without Spark": 10**9, "by Spark": 0}
-"""`spark.from_offsets` of drctl.yaml by who then compares."""
+"""`spark.from_offsets` of drctl.yaml by what then compares."""
 
 SPARK_PARTITIONS = 2_000
-"""A task of Spark is a partition, with a consumer of its own: of more, that takes too long here."""
+"""Spark needs a task with its own consumer per partition; more partitions would take too long
+here."""
 
 _LOST = 5
 _AT_ONCE = 50

@@ -20,7 +20,7 @@ QUIET.addHandler(logging.NullHandler())
 _WAITING = 200_000
 _PATIENCE_S = 120
 _SLOW_S = 300
-"""Where ten thousand partitions are new."""
+"""Timeout with ten thousand new partitions."""
 PRODUCER = {
     "compression.type": "lz4",
     "enable.idempotence": "true",
@@ -110,12 +110,12 @@ def write_each(
         Stopped: the cluster did not accept all of them.
     """
     settings = {
-        # Idempotent ones would get the same id on both clusters, which a precheck rightly refuses.
+        # Idempotent producers would get the same id on both clusters, which a precheck refuses.
         "enable.idempotence": "false",
         "max.in.flight.requests.per.connection": "1",
         "linger.ms": "200",
         "queue.buffering.max.messages": "2000000",
-        # Of very many new partitions some are not known for a while.
+        # With very many new partitions, metadata of some arrives late.
         "topic.metadata.propagation.max.ms": "300000",
     }
     failed: list[object] = []

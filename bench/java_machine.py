@@ -17,9 +17,9 @@ SPARK_JARS = Path(pyspark.__file__).parent / "jars"
 @contextmanager
 def java_machine(classpath: Sequence[Path | str]) -> Iterator[Any]:
     """Provide its classes by name; the JVM ends with the context."""
-    py4j: Any = import_module("py4j.java_gateway")  # has no types
-    # A Spark session of this process would translate the exceptions of every machine for good,
-    # so that the end of a Java collection is no longer taken for one.
+    py4j: Any = import_module("py4j.java_gateway")  # py4j has no type hints
+    # A Spark session in this process patches py4j's exceptions for every JVM, and then iterating
+    # over a Java collection fails at its end.
     py4j.get_return_value = import_module("py4j.protocol").get_return_value
     port, token, process = py4j.launch_gateway(
         classpath=os.pathsep.join(map(str, classpath)),

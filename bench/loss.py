@@ -53,7 +53,7 @@ _LIKELY = Target(0.8, at_least=True)
 _INSIDE = Target(1.0, at_least=True)
 
 _LATER_S = 3_600.0
-"""An outage so long must not change what is likely."""
+"""An outage of this length must not change the likely number."""
 
 _PATIENCE_S = 90.0
 _USER = "replicator"
@@ -61,15 +61,15 @@ _HEARTBEATS = "heartbeats"
 _BYTES = 120
 _RECORD = _BYTES + 20
 _LINE = 0.6
-"""What a slow line lets through of what is written."""
+"""Share of the write rate that a slow connection replicates."""
 _QUOTA_WINDOW_S = 12.0
-"""A broker counts from when a quota is set, and over so long: records came by at this rate before
-more are written, or the first seconds would pass unhindered and the next ones not at all."""
+"""Brokers average over this window, which starts with the quota: without records at the limit
+before, the first seconds would be unlimited and the next ones blocked."""
 _SLICE_S = 0.02
 _SMALL = {
-    # So that a slow line is slow record by record, not a megabyte at once.
+    # Small fetches, so that a slow connection delays each record, not a megabyte at once.
     "source.consumer.max.partition.fetch.bytes": "8192",
-    # A task that waits for its broker looks for it again at once.
+    # A task that has lost its broker reconnects at once.
     "source.consumer.reconnect.backoff.max.ms": "200",
 }
 
@@ -97,7 +97,7 @@ class Crash:
     @property
     def topic(self) -> str:
         """A separate topic per crash, so that crashes do not affect each other."""
-        return f"flights-crash-{self.number:02}"  # what a lab mirrors begins with `flights`
+        return f"flights-crash-{self.number:02}"  # the lab mirrors topics that begin with `flights`
 
     @property
     def title(self) -> str:
@@ -273,7 +273,7 @@ def _let_beat(cluster: LabCluster) -> None:
         AclBinding(ResourceType.TOPIC, _HEARTBEATS, pattern, f"User:{_USER}", "*", each, allow)
         for each in (AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE)
     ]
-    admin = cluster.admin()  # its answers come only while it lives
+    admin = cluster.admin()  # its futures complete only while it exists
     for done in admin.create_acls(may, request_timeout=20).values():
         done.result()
 
@@ -286,7 +286,7 @@ class Writer:
     crash: Crash
     acknowledged: int = 0
     share: float = 1.0
-    """Of the pace."""
+    """Share of the pace."""
     _end: Event = field(default_factory=Event)
     _quiet: Event = field(default_factory=Event)
 
@@ -309,7 +309,7 @@ class Writer:
         settings = {
             "linger.ms": "5",
             "acks": "all",
-            # A wave in one batch would come over a slow line at once.
+            # Small batches: a whole wave in one batch would pass a slow connection at once.
             "batch.size": "4096",
             "on_delivery": self._delivered,
         }

@@ -147,5 +147,5 @@ def _teller() -> Callable[[str], None]:
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:
-    signal.signal(number, signal.SIG_IGN)  # taking everything down is under way
+    signal.signal(number, signal.SIG_IGN)  # the lab is being removed
     raise KeyboardInterrupt

@@ -13,7 +13,7 @@ from drctl.kafka.java_properties import java_properties
 from drctl.model.topology import TopicPartition
 
 DEADLINE_S = 300.0
-"""Of one question, never waited for; after it MirrorMaker 2 gives what it has read so far."""
+"""Timeout of one call, never reached; after it MirrorMaker 2 returns what it has read so far."""
 
 
 class MirrorMaker:

@@ -30,7 +30,7 @@ _MM2_CALLS = 20
 _MM2_CALLS_LONG = 3
 _TOOL_RUNS = 5
 _RECORDS = 20_000
-_RULE = "syncs every 101 records, one remembered in each power of two behind the newest"
+_RULE = "syncs every 101 records, one remembered in each power of two before the newest"
 
 
 @dataclass(frozen=True, slots=True)

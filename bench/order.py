@@ -16,7 +16,7 @@ from drctl.spark.comparer import SparkComparer
 PART = "order"
 PARTITIONS = 4
 SWAPPED = 20
-"""Pairs of records of one key that change places on the target, of each chunk of records."""
+"""Pairs of records of one key in each chunk that are swapped on the target."""
 
 
 @dataclass(frozen=True, slots=True)

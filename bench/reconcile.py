@@ -31,7 +31,7 @@ _TOPIC = "bench-tail"
 _WANTED = Target(0.7, at_least=True)
 _DEADLINE_S = 1800
 _CLUSTER = "x" * 22
-"""As long as Kafka's ids of clusters are."""
+"""As long as a Kafka cluster id."""
 
 _WAITING, _LOOK_EVERY = 200_000, 20_000
 

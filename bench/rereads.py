@@ -26,7 +26,7 @@ from drctl.offsets.tracking_log import TRACKED_OFFSETS_TOPIC
 
 PART = "rereads"
 
-_TOPIC = "flights-again"  # what a lab mirrors begins with `flights`
+_TOPIC = "flights-again"  # the lab mirrors topics that begin with `flights`
 _PARTITIONS = 4
 _BURST = 2000
 _PATIENCE_S = 300
@@ -72,7 +72,11 @@ def _row(of: str, title: str, records: int, own: int) -> Row:
 
 
 def _sum(stage: Stage, world: World, way: Way) -> int:
-    codes = (ExitCode.DONE, ExitCode.FOUND, ExitCode.UNKNOWN)  # a dead source is never just fine
+    codes = (
+        ExitCode.DONE,
+        ExitCode.FOUND,
+        ExitCode.UNKNOWN,
+    )  # with a dead source the exit code is never 0
     done = drctl_offsets(configured(stage, world.crowd, way), "translate", codes=codes)
     return world.read_again(positions_of(done.document))
 
@@ -127,7 +131,7 @@ def _write_lost(
         _append(appender, crowd, logs, first, messages)
     appender.finish()
     ends = [KafkaPartition(*place, log.skipped) for place, log in logs.items()]
-    admin = stage.source.admin()  # its answers come only while it lives
+    admin = stage.source.admin()  # its futures complete only while it exists
     for future in admin.delete_records(ends).values():
         future.result()
 
@@ -137,7 +141,7 @@ def _append(
 ) -> None:
     (topic,) = crowd.names
     for _ in copied(topic, first, messages, crowd, logs):
-        pass  # MirrorMaker 2 copies them; here they are only noted
+        pass  # MirrorMaker 2 copies them; this only records the timestamps
     appender.append(topic, messages)
 
 

@@ -40,8 +40,8 @@ _BY_DEFAULT = (
     "admin.default.api.timeout.ms",
     "admin.metadata.recovery.strategy",
 )
-"""What a lab sets so that its connectors let go of a dead cluster soon; here MirrorMaker 2 has its
-own defaults."""
+"""Settings with which the lab's connectors give up a dead cluster soon; without them MirrorMaker
+2's defaults apply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def _one(stage: Stage, how: str, groups: int) -> Iterator[Row]:
             "the application did not move",
         )
         outage = _outage(stage, log(), None if how == PLANNED else began)
-        # Not the first: its consumer commits on the target, whatever drctl did.
+        # Not the first group: its own consumer commits on the target.
         there = committed(stage.target, names[1:])
         if without := [group for group, positions in there.items() if not positions]:
             raise WrongAnswer(f"{len(without):,} groups have no offset on the target")

@@ -130,7 +130,7 @@ class Works:
         drctls = self._spark.conf.get(_V1_SOURCES)
         self._spark.conf.set(_V1_SOURCES, f"{drctls},kafka")
         try:
-            return reader.load()  # which source it is, is decided here
+            return reader.load()  # Spark selects the source here
         finally:
             self._spark.conf.set(_V1_SOURCES, str(drctls))
 

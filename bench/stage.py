@@ -178,7 +178,7 @@ def opened_stage(tell: Callable[[str], None]) -> Iterator[Stage]:
         settings = LabSettings(port_base=free_port_base(Random()), heap_mb=HEAP_MB, full_speed=True)
         try:
             lab.up(settings)
-            # Nothing here replicates: MirrorMaker 2 would only take time from what is measured.
+            # Nothing is replicated here: MirrorMaker 2 would only slow down the measurements.
             lab.signal("connect", SIGKILL)
             yield Stage(lab, folder, tell)
         finally:

@@ -19,7 +19,7 @@ RECORDS = 5
 """Records of each partition, the same on both sides."""
 
 READ = 4
-"""Partitions in which each group has a position."""
+"""Partitions in which each group has a committed offset."""
 
 _LOST = 3
 _AT_ONCE = 50

@@ -22,7 +22,7 @@ from drctl.offsets.tracking_log import TRACKED_OFFSETS_TOPIC
 
 PART = "tracking"
 EVERY_S = 15
-"""From pass to pass; between two of them all groups move."""
+"""Interval of passes; between two passes all groups move."""
 
 _RECORDS = 20_000
 _IDLE_S = 5.0

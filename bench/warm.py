@@ -42,7 +42,7 @@ def measure(stage: Stage, records: int, rounds: int) -> Iterator[Row]:
 def _works(stage: Stage, dataset: Dataset) -> Iterator[Works]:
     jars = resolve("spark-connector", progress=stage.tell)
     log = stage.folder / "spark.log"
-    # Small data is read with the settings for much, too: what counts here is a warm session.
+    # Small datasets use the settings for large ones, too: this part measures a warm session.
     offsets = max(SMALL, 2 * dataset.total)
     with opened(SparkSettings(jars=jars, log=log, offsets=offsets)) as spark:
         yield Works(spark, stage, dataset)

@@ -9,7 +9,7 @@ from bench.crowd import Crowd
 from bench.process import Done, drctl
 from bench.stage import Stage, cluster_section, link_over
 
-_DEAD = "127.0.0.1:1"  # nothing listens there
+_DEAD = "127.0.0.1:1"  # an unused port
 _OVERRIDE = ("--override", "skips-records=the groups of the benchmark never go back")
 
 

@@ -27,7 +27,7 @@ from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytest_plugins = ["tests.side_by_side"]
 
-# How long an example takes depends on what else runs. `make test` draws the same examples each
+# No deadline: an example takes longer on a busy host. `make test` draws the same examples each
 # time; the nightly checks set NEW_EXAMPLES and draw others.
 settings.register_profile(
     "untimed",
@@ -157,7 +157,7 @@ def topics(primary: ClusterUnderTest, secondary: ClusterUnderTest) -> Iterator[N
     ) -> str:
         name = f"{'flights' if mirrored else 'test'}-{uuid4().hex[:8]}"
         made.append(name)
-        # The target's first: MirrorMaker 2 makes what it finds on its source alone.
+        # The target's topic first: MirrorMaker 2 would create a topic that only the source has.
         if "secondary" in on:
             there = config if target_config is None else target_config
             secondary.create_topic(name, target_partitions or partitions, there)

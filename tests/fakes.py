@@ -250,7 +250,7 @@ class FakeCluster:
                 log = self.log(TopicPartition(topic, partition))
                 for start, end in runs:
                     readable = log.end if uncommitted else log.last_stable
-                    assert log.start <= start < end <= readable, "outside of the log"
+                    assert log.start <= start < end <= readable, "the range is outside the log"
                     self.read_offsets += end - start
                     yield Chunk(topic, partition, log.read(start, end, uncommitted=uncommitted))
 
@@ -323,10 +323,10 @@ class FakeCluster:
     def _write(
         self, name: str, wanted: Mapping[TopicPartition, Committed | None]
     ) -> dict[TopicPartition, Unavailable | None]:
-        assert not self.looking, "a look has written"
+        assert not self.looking, "a read-only method wrote"
         known = self.groups_held.get(name)
         if isinstance(known, Group) and known.active:
-            return dict.fromkeys(wanted, GroupActive("somebody reads in the group"))
+            return dict.fromkeys(wanted, GroupActive("the group has members"))
         if name not in self.eaten:
             for place, position in wanted.items():
                 self._effect(name, place, position)

@@ -14,10 +14,10 @@ CROWDED = (
     "tests/clients/test_clients_move.py",
     "tests/soak/test_three_brokers.py",
 )
-"""Each starts so many JVMs that two of them at once take longer than one after the other."""
+"""Each starts so many JVMs that two files at once take longer than one after the other."""
 
 TRAPPED = ("tests/cluster/test_traps.py", "tests/cluster/test_read_only.py")
-"""They need the traps that two of the crowded ones need, too: two minutes to set up."""
+"""They need the same traps as two of the `CROWDED` files, which take two minutes to set up."""
 
 TLS = tuple(
     f"tests/kafka/test_{name}.py"
@@ -27,19 +27,19 @@ TLS = tuple(
         *("tracked_offsets_topic", "acl_fence"),
     )
 )
-"""They share the cluster with TLS: every process that runs one of them would start its own.
+"""They share the cluster with TLS: otherwise each process would start one of its own.
 
-The last one uses groups; others need a cluster that has never had one.
+The last file uses groups; others need a cluster that has never had a group.
 """
 
 SPARK = tuple(
     f"tests/spark/test_{name}.py"
     for name in ("against_reference", "events", "fingerprint", "parquet", "same_digests")
 )
-"""They share a Spark session, likewise."""
+"""They share a Spark session."""
 
 GROUPS = {"crowded": (*CROWDED, *TRAPPED), "tls": TLS, "spark": SPARK}
-"""What one process runs, one file after the other."""
+"""Files that one process runs one after the other."""
 
 LONGEST = tuple(
     f"tests/cluster/test_{name}.py"
@@ -55,7 +55,7 @@ LONGEST = tuple(
         *("offsets_track", "failover_refusals", "bidirectional_links", "ledger", "interrupts"),
     )
 )
-"""A minute or more each, much of which is waiting."""
+"""Each takes a minute or more, much of it waiting."""
 
 LONG = (
     *CROWDED,
@@ -73,7 +73,7 @@ LONG = (
     "tests/checks/test_observer.py",
     "tests/test_side_by_side.py",
 )
-"""What begins first where files run side by side: the longest of all."""
+"""Files in the order in which they start: the longest first."""
 
 
 def file_of(nodeid: str) -> str:

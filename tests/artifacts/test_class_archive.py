@@ -13,7 +13,7 @@ from drctl.model.errors import Stopped
 pytestmark = pytest.mark.jvm
 
 MAIN = "org.apache.kafka.clients.admin.AdminClientConfig"
-"""Prints what it knows, and ends."""
+"""A class that prints its configuration options and exits."""
 
 
 def command(options: Sequence[str]) -> list[str]:

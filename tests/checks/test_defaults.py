@@ -21,7 +21,7 @@ NOT_ITS_OWN = {  # of the consumer that it makes
     "consumer.isolation.level",
 }
 OF_THE_WORKER = {"header.converter"}
-"""Connectors without this setting take the worker's."""
+"""Connectors without this setting use the worker's."""
 REQUIRED = {"source.cluster.alias": "a", "target.cluster.alias": "b"}
 DEADLINE_S = 60
 

@@ -272,7 +272,7 @@ def test_changes_that_mirrormaker_would_revert_are_left() -> None:
     assert fixes.changes == ()
     (left,) = fixes.left
     assert left.why.startswith("connector mm2 (sync.topic.configs.enabled) would remove it within")
-    # It copies what the topic itself has, and what it is told not to copy stays.
+    # The connector copies only settings that the topic itself has, and none that it excludes.
     assert len(fixed(case(**MM2)).settings) == 1
     off = merged(MM2, {"connectors": {"mm2": {"sync.topic.configs.enabled": "false"}}})
     assert len(fixed(case(**off), own=frozenset(), default=every).settings) == 1
@@ -419,7 +419,7 @@ def test_only_deny_rules_of_applications_are_copied() -> None:
     why = {each.what.partition(": ")[2]: each.why for each in fixes.left}
     assert why["DENY User:app WRITE topic orders"].startswith("it looks like a fence")
     assert "everyone" in why["DENY User:* READ topic orders from 10.0.0.9"]
-    assert len(why) == 2  # nobody named User:mm2 as an application, and it is not judged at all
+    assert len(why) == 2  # User:mm2 is not named as an application: it is not judged
 
 
 def test_missing_user_is_named() -> None:

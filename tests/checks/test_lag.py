@@ -42,13 +42,13 @@ def lag(log: tuple[int, int], told: int | None, newer: int | None) -> Lag | Unav
         ((0, 100), 100, None, 0, 0),
         ((0, 100), 60, None, 40, 40),
         ((0, 100), None, 70, 30, 30),
-        # What it wrote down a minute ago is older than its newest copy.
+        # Connect stored the replicator's offset before the newest copy was written.
         ((0, 100), 60, 97, 3, 40),
-        # Times out of order never make it more than the replicator itself says.
+        # With timestamps out of order the lag is never higher than by the replicator's own offset.
         ((0, 100), 60, 20, 40, 40),
         ((80, 100), 60, None, 20, 20),
         ((80, 100), 0, 90, 10, 20),
-        # Made anew: what is kept of it is of the one before.
+        # The topic was recreated: the stored offset belongs to the deleted one.
         ((0, 100), 500, None, 0, 0),
         ((100, 100), 60, None, 0, 0),
         ((0, 0), None, None, 0, 0),
@@ -122,7 +122,7 @@ def test_size_limits(config: dict[str, str], deletes: bool) -> None:
         ((80, 100), 60, (80, 80), Tail(20, 0, 0)),
         ((80, 100), 60, (90, 100), Tail(20, 10, 20)),
         ((0, 100), None, (61, 75), Tail(0, 61, 75)),
-        # All of it was deleted, and some of it never copied.
+        # Retention deleted all records, some of them before they were copied.
         ((100, 100), 60, (100, 100), Tail(40, 0, 0)),
     ],
 )

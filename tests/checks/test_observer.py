@@ -182,7 +182,7 @@ def test_open_transaction_and_missing_copy(
 @pytest.mark.parametrize("listens", [False, True], ids=["gone", "hangs"])
 def test_dead_source_causes_no_wait(site: Site, listens: bool) -> None:
     with socket.socket() as stalled:
-        # One that listens and never accepts: a stopped process, or a dead host behind a balancer.
+        # A port that listens and never accepts, like that of a stopped process or a load balancer.
         stalled.bind(("127.0.0.1", 0))
         port = stalled.getsockname()[1]
         if listens:

@@ -28,10 +28,10 @@ REFUSED: Mapping[str, str] = {
     "journal-not-writable": "journal",
     "replication-loops": "doctor-cycles",
 }
-"""Precheck to the file of its cases."""
+"""The file with the cases of each precheck."""
 
 FINAL = {"journal-not-writable"}
-"""Without a journal nobody could go on with the run, or undo it."""
+"""Without a journal a run could be neither resumed nor rolled back."""
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -154,7 +154,7 @@ ASKED = (
     ("connect", "recover", "--connector", "a", "--remedy", "reset", "--override", "cause=x"),
     ("connect", "offsets", "export"),
 )  # fmt: skip
-# Beginning and end are no words of drctl's; in between whatever a URL takes for something else.
+# The prefix and suffix occur nowhere in drctl; between them are characters with a meaning in URLs.
 SECRETS = st.builds(
     "Zq9{}w7X".format,
     st.text(

@@ -19,7 +19,9 @@ def test_only_copies_present_at_the_comparison_count() -> None:
     before = result(topic("orders", gap(0, 100), gap(1, 100)))
     later = result(topic("orders", gap(0, 105, missing=8), gap(1, 110, missing=4)))
     assert unreplicated_before(later, before) == 3
-    assert unreplicated_before(later, result()) == 0, "a topic that is new since is on its way"
+    assert unreplicated_before(later, result()) == 0, (
+        "records of a topic created since may be in flight"
+    )
 
 
 def test_all_copies_count_if_ranges_are_incomplete() -> None:
@@ -33,8 +35,8 @@ def test_all_copies_count_if_ranges_are_incomplete() -> None:
 @pytest.mark.parametrize(
     ("records", "repeated", "of_them_before", "left"),
     [
-        (7, 7, 7, 0),  # nothing is new: all seven are known second copies
-        (10, 7, 7, 3),  # the three on their way may be the second copies: three count as missing
+        (7, 7, 7, 0),  # no record is new: all seven are known duplicates
+        (10, 7, 7, 3),  # the three in flight may be the duplicates: three count as missing
         (10, 2, 7, 7),
         (10, 7, 0, 0),
     ],

@@ -13,7 +13,7 @@ from drctl.cli.main import run
 
 BAD = "soon"
 SILENT_S = 8
-"""A cluster that does not answer is waited for longer."""
+"""Commands wait longer than this for a cluster that does not answer."""
 
 TIMES = {
     "gap --timeout": ("gap", "--timeout"),

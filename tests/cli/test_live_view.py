@@ -138,7 +138,7 @@ def test_a_rolled_back_run_that_is_resumed() -> None:
     stage.seen.clear()
     assert set(statuses(stage.run(again=True)).values()) == {StepStatus.DONE}
     assert stage.seen[0][0].lines[0].status is StepStatus.DONE
-    assert stage.seen[0][0].lines[0].spent is None, "seconds of somebody else"
+    assert stage.seen[0][0].lines[0].spent is None, "the time of another process was shown"
 
 
 def test_a_falling_number_has_a_rate() -> None:
@@ -316,10 +316,10 @@ def test_a_run_on_a_resized_terminal() -> None:
         shown.await_text("ended: done")
         assert shown.wait() == 0
         told = shown.drawn.decode()
-    assert "\x1b[2J" not in told, "a text of a cluster has cleared the screen"
+    assert "\x1b[2J" not in told, "text from a cluster cleared the screen"
     assert "\u202e" not in told
     assert "\x07" not in told
-    assert told.count("\x1b[?25l") == told.count("\x1b[?25h") == 2, "the cursor stays hidden"
+    assert told.count("\x1b[?25l") == told.count("\x1b[?25h") == 2, "the cursor was not restored"
 
 
 @pytest.mark.slow
@@ -336,7 +336,7 @@ def test_ctrl_c(presses: int) -> None:
             shown.press(b"\x03")
             assert shown.wait() in (-signal.SIGINT, 1, 130)
         cursor = lambda: shown.drawn.count(b"\x1b[?25h") == 1  # noqa: E731
-        assert Patience.of(10).wait_until(cursor), "it stays hidden"
+        assert Patience.of(10).wait_until(cursor), "the cursor stays hidden"
 
 
 @pytest.mark.slow

@@ -57,7 +57,7 @@ def test_records_after_a_sync_are_copied_in_order() -> None:
     sync = Sync(upstream=100, downstream=40, at_ms=0)
     assert copied_upto(sync, PartitionOffsets(0, 41, 41)) == 101
     assert copied_upto(sync, PartitionOffsets(0, 61, 61)) == 121
-    assert copied_upto(sync, PartitionOffsets(0, 3, 3)) == 101, "made anew there"
+    assert copied_upto(sync, PartitionOffsets(0, 3, 3)) == 101, "the target topic was recreated"
 
 
 LAST = 5_000_000
@@ -84,7 +84,7 @@ def test_the_write_history_is_derived_from_copies() -> None:
     assert (write_history.begins_ms, write_history.lag_ms, write_history.own) == (None, None, True)
     young = by_own_times(LOG, LAST, None, EDGES, found(LOG, EDGES, 100), A)
     assert young is not None
-    assert young.begins_ms == LAST - 10_000, "all thousand are of the last ten seconds"
+    assert young.begins_ms == LAST - 10_000, "all 1,000 records are from the last ten seconds"
     idle = by_own_times(LOG, EDGES[-1] - 1, None, EDGES, {}, A)
     assert idle is not None
     assert {count for _, count in idle.since} == {0}
@@ -229,6 +229,6 @@ def test_a_suspended_worker_is_detected_by_its_heartbeats(told: str | None) -> N
     assert not into.found.pause_unseen
     assert mirror._before_pause([sync])[0].at_ms == begin
     steady, mirror = looked(Target(other_ms=own, own_ms=other))
-    assert steady.found.pause is None, "the other direction was suspended"
+    assert steady.found.pause is None, "only the other direction was suspended"
     assert mirror._before_pause([sync]) == [sync]
     assert looked(Target((), other))[0].found.pause_unseen

@@ -29,9 +29,9 @@ EXPORT = {
     "connectors": [],
 }
 WITHOUT = ("completion", "help", "init", "lab", "schema")
-"""They need none, and neither do all of their subcommands."""
+"""Neither these commands nor all of their subcommands need a configuration."""
 OPTIONAL = ("runbook lint", "runbook list", "runbook render", "runbook show")
-"""They use it if it is there."""
+"""Commands that use a configuration if there is one."""
 
 
 def leaves(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

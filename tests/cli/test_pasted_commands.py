@@ -276,7 +276,7 @@ QUOTED = {
     "abort_hanging",
 }
 SAID_ELSEWHERE = {
-    # Put together of quoted words just before.
+    # Joined from quoted words on the lines before.
     ("checks/acls.py", "what"),
     ("checks/acls.py", "who"),
     ("checks/repair_plan.py", "change"),
@@ -291,7 +291,7 @@ SAID_ELSEWHERE = {
     ("views/gap_text.py", "link"),
     ("views/gap_text.py", "out"),
     ("runbook/rendering.py", "_link(inputs)"),
-    # Words of drctl's own.
+    # Constants of drctl.
     ("views/estimate_text.py", "only"),
     ("views/estimate_text.py", "too"),
     ("steps/commit_offsets.py", "LEFT_OUT"),
@@ -299,7 +299,7 @@ SAID_ELSEWHERE = {
     ("failback/rebuilding.py", "INTACT"),
     ("failback/situation.py", "INTACT"),
     ("runbook/rendering.py", "_ADMIN"),
-    # Prose that names a command: what follows is no part of it.
+    # Prose that names a command: the value after it is not part of the command.
     ("checks/acls.py", "remedy"),
     ("cli/reconcile.py", "config.state_dir"),
     ("app/loss.py", "kept.file.parent.name"),

@@ -128,7 +128,7 @@ CONNECTORS = "connectors: {source: mm2}"
 MIRRORED = f"""stop: [{MIRROR}, stop]
       start: [{MIRROR}, start]
       stopped: [{MIRROR}, look]"""
-"""Where drctl knows no connectors, commands of the site stop and start what copies."""
+"""User-supplied commands that stop and start replication if drctl knows no connectors."""
 
 
 UNTOLD = dict.fromkeys(("what", "before", "after", "why", "note"), "")
@@ -171,7 +171,7 @@ def run_state_of(*steps: Step, **intents: Mapping[str, Any]) -> RunState:
 
 
 NOBODY = replace(SEEN, principals=())
-"""`principals` go with method acl."""
+"""Only the method `acl` uses `principals`."""
 
 BY_COMMAND = replace(
     NOBODY,
@@ -212,7 +212,7 @@ def cooperative_people(pair: Pair) -> None:
 
 def reversed_link(method: FenceMethod, seen: PlanInputs) -> Case:
     """Return a link with user-supplied commands or people for what drctl cannot do."""
-    # Lifting the fence is left to a person: else the command would be asked to open either cluster.
+    # A person lifts the fence: otherwise the command would lift the fences of both clusters.
     old = replace(seen, fence_method=method, replicator="none", principals=(), fence_undo=())
     plan = failback(replace(reverse_inputs(old), policy="copy"))
 
@@ -312,7 +312,7 @@ RECONCILED = ReconcileResult().step(
         folder="tail", result="g1", policy="copy", topics=(), conflicting="refuse", target=SECONDARY
     ),
 )
-"""What `drctl reconcile` carries out."""
+"""The plan of `drctl reconcile`."""
 
 
 @pytest.mark.parametrize(
@@ -362,7 +362,7 @@ def applied(topic: str) -> Step:
 def test_offsets_continue_within_the_topics_of_the_link(
     config: Config, topic: str, words: str
 ) -> None:
-    """Also before they are decided: that is done again from the settings."""
+    """Also before the offsets are in the journal: a resumed run derives them from the settings."""
     step = applied(topic)
     intent = ApplyIntent("secondary", (Change("app", topic, 0, None, Committed(5)),))
     for state in (run_state_of(step), run_state_of(step, apply_offsets=to_json(intent))):
@@ -373,7 +373,9 @@ def test_offsets_continue_within_the_topics_of_the_link(
 
 def test_connector_runs_continue_on_the_same_workers(config: Config) -> None:
     link = connect_adapters.link_named(config, LINK)
-    assert (link.name, link.target) == (LINK, "secondary"), "the link that names them keeps it"
+    assert (link.name, link.target) == (LINK, "secondary"), (
+        "the journal belongs to the link of these workers"
+    )
     for given, workers in every(link.target):
         notes = notes_of(workers)
         carried_out(workers, given, notes)
@@ -619,7 +621,9 @@ def test_a_signed_journal_may_name_more_than_the_configuration(tmp_path: Path) -
     own = replace(FENCE, settings={**FENCE.settings, "principals": ["User:own"]})
     assert said(run_state_of(env, own), config) == []
     evil = Step("evil", "command", command(argv=EVIL))
-    assert len(said(run_state_of(evil), config)) == 1, "a command is the machine's own to allow"
+    assert len(said(run_state_of(evil), config)) == 1, (
+        "only this host's configuration allows commands"
+    )
     assert (
         permitted_kinds(run_state_of(env), permitted(config, config.link(), run_state_of(env)))
         is KINDS

@@ -131,7 +131,7 @@ def site(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Site:
         return made
 
     def writer(*_: object) -> Any:
-        raise AssertionError("a plan that is refused is being carried out")
+        raise AssertionError("a refused plan was executed")
 
     way = Operation(opened, writer, lambda given: {}, lambda plan: "planned")
     monkeypatch.setattr(running, "OVER_LINK", way)
@@ -277,7 +277,7 @@ def test_a_change_between_plan_and_execution_refuses_the_run(
         "the clusters have changed since the plan was made: topics of primary: 1 topic, 2 "
     )
     assert " -> 1 topic, 3 partitions" in error["message"]
-    assert site.asked == 0, "the step itself estimates, in time"
+    assert site.asked == 0, "the loss was estimated before the step that estimates it"
 
 
 def test_a_plan_that_differs_from_the_approved_one_is_refused_without_a_prompt(
@@ -322,7 +322,7 @@ def test_a_plan_with_a_secret_matches_its_file(
     ran = called(*words, "--expect-plan", str(file), "--output", "json")
     message = document(ran, 3)["error"]["message"]
     assert "topics of primary" in message
-    assert "override" not in message, "nobody has changed the reason"
+    assert "override" not in message, "the override did not change"
 
 
 def test_a_step_that_differs_without_its_secret_is_refused(

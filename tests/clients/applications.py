@@ -184,7 +184,7 @@ class Applications:
             argv = self._namespace.inside(argv)
         output, errors = folder / "output", folder / "errors"
         with output.open("wb") as told, errors.open("wb") as said:
-            # Its standard input ends with this process: so does it then.
+            # Its standard input is closed when this process ends, which ends the application.
             process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=told, stderr=said)
         self._running.append(Application(tuple(clients), process, output, errors))
 

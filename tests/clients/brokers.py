@@ -36,12 +36,12 @@ from tests.kafka.tls_broker import wait_until
 QUIET = logging.getLogger("tests.clients")
 PORT, BEHIND_PROXY, _CONTROLLER, _OPERATORS = 9092, 9093, 9094, 9095
 COPIED = 5000
-"""Records that the target holds before anybody moves: their offsets are those of no source."""
+"""Records that the target has before clients move, so that its offsets differ from the source's."""
 
 EVERYBODY = "User:ANONYMOUS"
 _OPERATOR, _PASSWORD = "operator", "not-a-secret"
 """A super user, for drctl and the replicator: a fence denies access to everybody else."""
-# Whoever starts these takes them along, however it ends.
+# The kernel kills these processes when their parent ends, for any reason.
 TAKEN_ALONG = ("setpriv", "--pdeathsig", "KILL", "--")
 _SMALL = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _SERVER = """
@@ -178,7 +178,7 @@ class Cluster:
         made.result()
 
         def led() -> bool:
-            # The broker that is asked may not have heard of it yet.
+            # The broker that responds may not know the topic yet.
             found = admin.list_topics(timeout=5).topics.get(topic)
             return found is not None and bool(found.partitions) and found.partitions[0].leader >= 0
 
@@ -199,7 +199,7 @@ class Cluster:
             KafkaGroupWriter(Connection(self.name, self.properties, timeout_s=20)) as creator,
             KafkaGroupWriter(Connection(self.name, self.properties, timeout_s=20)) as writer,
         ):
-            # The first group makes the cluster create a topic for them all.
+            # The first group makes the cluster create `__consumer_offsets`.
             wait_until(
                 lambda: set(creator.create(modern).values()) <= {None}, f"groups on {self.name}"
             )
@@ -223,7 +223,7 @@ class Cluster:
         consumer = Consumer(settings, logger=QUIET)
         found: dict[int, str] = {}
         try:
-            # Clients go on writing: records up to the end as it is now are read, or all there are.
+            # Clients continue to write: reading stops at the end offset of this moment.
             _, end = consumer.get_watermark_offsets(Partition(topic, 0), timeout=20)
             consumer.assign([Partition(topic, 0, COPIED)])
             while True:

@@ -75,7 +75,7 @@ def main(topic: str, *names: str) -> None:
         given = (path.name.removesuffix(".properties"), settings_of(path), topic)
         threading.Thread(target=works[role], args=given, daemon=True).start()
     sys.stdin.read()
-    # What waits for a cluster that is gone would keep it from ending.
+    # Client threads that wait for a dead cluster would prevent a normal exit.
     os._exit(0)
 
 

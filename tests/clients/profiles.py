@@ -22,7 +22,7 @@ ADVISED: Mapping[str, Mapping[str, str]] = {
 CLASSIC: Mapping[str, str] = {"session.timeout.ms": "10000", "heartbeat.interval.ms": "2000"}
 _READS: Mapping[str, str] = {"auto.offset.reset": "earliest"}
 _KEEPS = {"metadata.recovery.strategy": "none"}
-# The address behind the name, looked up backwards once: without a name there, the address itself.
+# The client resolves the name once and keeps the canonical names of its addresses.
 _LOOKS_UP_ONCE = {"client.dns.lookup": "resolve_canonical_bootstrap_servers_only"}
 
 

@@ -15,7 +15,7 @@ from tests.clients.brokers import PORT, Cluster
 from tests.clients.endpoints import BOOTSTRAP, Name, Proxy
 from tests.clients.namespace import Namespace
 
-# Hosts of the namespace's network: the resolver's is told by the namespace.
+# Host numbers in the namespace's network; that of the resolver is `Namespace.resolver`.
 _PRIMARY, _SECONDARY, _PROXY, _HOSTS = 1, 2, 4, 4
 
 

@@ -61,7 +61,7 @@ def replicated(library: Library = JAVA, **more: Any) -> ClientConfig:
 
 OF_PRODUCERS = ("delivery-timeout", "retries", "acks", "idempotence", "transactions")
 ORDER = {"client-idempotence"}
-"""librdkafka is not idempotent by default: this has nothing to do with moving."""
+"""A check that does not concern failovers: librdkafka is not idempotent by default."""
 CASES: list[tuple[str, ClientConfig, Status, str]] = [
     ("bootstrap", client(), OK, "uses the endpoint"),
     ("bootstrap", client(names=("KAFKA.example.org.",)), OK, "uses the endpoint"),

@@ -216,5 +216,5 @@ def test_java_clients_through_an_unplanned_failover(scene: Scene) -> None:
     print(f"\n{scene.table('unplanned', stored)}\n\n{len(lost)} not replicated: {done['rpo']}\n")
     assert all(each.at_s < killed for each in scene.acknowledged() if each.text in lost)
     assert len(lost) <= done["rpo"]["at_most"]
-    # A dead source cannot tell that its group is one of KIP-848.
+    # With a dead source it is unknown that this is a KIP-848 group: it was not created in advance.
     assert scene.restarted() == {("java.kip848.consumer", "GroupIdNotFoundException")}

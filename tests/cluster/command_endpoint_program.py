@@ -23,7 +23,7 @@ def main(word: str, *cluster: str) -> int:
         return 1
     with SWITCHED.open("a", encoding="utf-8") as told:
         told.write(f"{cluster[0]}\n")
-    # Two may be at it: one that drctl left behind when it was killed, and the next one's.
+    # Two processes may switch at once: that of a killed drctl, and that of the resumed one.
     new = Path(f"led-to.{os.getpid()}")
     new.write_text(cluster[0], encoding="utf-8")
     new.replace(LED_TO)

@@ -99,7 +99,7 @@ class Copier:
     def _copy(self, messages: list[Any]) -> None:
         records = [each for each in messages if each.error() is None and self._wanted(each)]
         if not records:
-            # A source that is gone is said to be with every look.
+            # A dead source returns an error from every poll at once.
             self._over.wait(_PAUSE_S)
             return
         producer = self.target.producer()

@@ -60,7 +60,7 @@ class Witness:
             try:
                 messages = self._consumer.consume(500, timeout=_POLL_S)
             except KafkaException:
-                # The topic is deleted at last, or the cluster was killed.
+                # The drill has deleted the topic, or the cluster was killed.
                 continue
             now = time.monotonic()
             for message in messages:

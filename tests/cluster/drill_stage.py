@@ -149,7 +149,7 @@ class Stage:
                 KafkaAclReader(Connection(cluster.name, cluster.properties())) as acls,
             ):
                 names = [name for name in groups.groups() if not drill_of(name)]
-                # A group without a position is forgotten by its cluster whenever it likes.
+                # The coordinator may delete a group without committed offsets at any time.
                 kept = {name: at for name, at in groups.committed(names).items() if at}
                 found += [kept, acls.acls()]
             found.append({name for name in topics - BROKERS_OWN if not drill_of(name)})

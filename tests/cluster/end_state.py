@@ -32,7 +32,7 @@ def told_of(on: LinkCommand, name_of: Callable[[str], str] = str) -> dict[str, A
         "standing": told["ending"]["status"],
         "writes": told["writes"]["to"],
         "steps": {step: one["status"] for one in told["steps"] if (step := name_of(one["id"]))},
-        # Behind the colon stands how a dead cluster failed to answer, which is never the same.
+        # After the colon is the error of the dead cluster, which differs from run to run.
         "outstanding": {
             name_of(one["step"]): one["what"].partition(":")[0] for one in told["outstanding"]
         },

@@ -147,7 +147,7 @@ class FailbackStage(Link):
         more = wanted - set(read)
         read += self.read_rest(read, wanted) if again else self.read(self.group, self.primary, more)
         assert set(read) == wanted
-        assert again or len(read) == len(wanted), "a group has read something twice"
+        assert again or len(read) == len(wanted), "the group read a record twice"
 
     def in_order(self, cluster: ClusterUnderTest, topic: str = "") -> dict[int, list[str]]:
         """Return every record by partition."""
@@ -190,7 +190,7 @@ class FailbackStage(Link):
             for each in self.entries("intend")
             if each["step"].endswith("commit-offsets")
         ]
-        assert said, "the run put no group anywhere"
+        assert said, "the run committed no offsets"
         return int(max(said))
 
     def begins(self, step: str) -> dict[int, int]:

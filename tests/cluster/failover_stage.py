@@ -90,7 +90,7 @@ def consumed(
         **cluster.properties(),
         **settings,
     }
-    # In partitions in which it never committed a group begins at the start anywhere.
+    # Without a committed offset the group starts at the log start, on either cluster.
     consumer = Consumer({**properties, "auto.offset.reset": "earliest"}, logger=QUIET)
     values: list[str] = []
 

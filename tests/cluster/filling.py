@@ -12,7 +12,7 @@ from tests.lab.cluster_under_test import DEADLINE_S, ClusterUnderTest, Ending
 
 Headers = tuple[tuple[str, bytes | None], ...]
 COPIED: Headers = (("__replicator_id", b"mm"),)
-"""What a replicator adds to its copies."""
+"""The header that a replicator adds to its copies."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def await_compaction(*left: int) -> Step:
 
 
 COMPACTING = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "1"}
-"""Each batch that is younger than the one before begins a segment; all but the last compact."""
+"""Each batch with a later timestamp begins a new segment; all but the last are compacted."""
 
 
 def one_by_one(*records: R) -> tuple[Batch, ...]:

@@ -27,7 +27,7 @@ TOOLS = {
     "kafka-configs.sh": "kafka.admin.ConfigCommand",
     "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
 }
-"""Kafka's scripts are one class each."""
+"""The class of each of Kafka's scripts."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ def settings(
         "topics": topics,
         "replication.policy.class": POLICY.format(policy),
         "sync.topic.configs.enabled": "false",
-        # Else the lab's own connectors find heartbeats that they may not read, and fail.
+        # Otherwise the lab's own connectors would find heartbeats that they may not read, and fail.
         "heartbeats.replication.enabled": "false",
         **{key.replace("__", "."): value for key, value in more.items()},
     }
@@ -91,7 +91,7 @@ class Connectors:
 
     def _await(self, state: str, names: tuple[str, ...]) -> None:
         def settled() -> bool:
-            known = self._client.statuses()  # one that was made a moment ago is not there yet
+            known = self._client.statuses()  # a connector that was just created may be absent
             return all(name in known and known[name].all_in(state) for name in names)
 
         soon(settled, f"{names} are not {state}")

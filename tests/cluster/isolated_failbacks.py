@@ -15,9 +15,9 @@ from tests.cluster.lab_link import Site
 from tests.kafka.members import commit
 
 OLDER = 6
-"""Records of the tail whose keys the secondary has something newer of."""
+"""Unreplicated records whose keys have newer records on the secondary."""
 READ = 5
-"""Of each partition, behind what was copied."""
+"""New records of each partition that the group reads after the replicated ones."""
 POLICIES = ("--policy", "copy", "--conflicting", "quarantine")
 
 

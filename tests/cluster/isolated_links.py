@@ -12,7 +12,7 @@ from tests.cluster.topic_acls import allow, forget
 from tests.kafka.members import commit
 
 RECORDS, READ = 120, 25
-"""Of a topic, and of each of its partitions."""
+"""Records of a topic, and how many of each partition the group has read."""
 
 
 class OwnLinks:

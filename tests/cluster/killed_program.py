@@ -1,9 +1,9 @@
 """drctl that SIGKILL ends at a point: `JOURNAL MOMENT PLACE ARGUMENT...`.
 
 A signal from outside comes too late for actions of milliseconds. PLACE is a step in the journal of
-a run or drill: with `behind` the step is announced and not begun, with `before` it is done and its
+a run or drill: with `after` the step is announced and not begun, with `before` it is done and its
 end is not written; without a step it is the end of the run. Or PLACE is a call with its number
-(`commit:2`), `before` or `behind` it. drctl is not informed; nothing is closed, flushed or
+(`commit:2`), `before` or `after` it. drctl is not informed; nothing is closed, flushed or
 released. With `reconcile` a transaction holds two records, so that a few records make several.
 """
 
@@ -26,7 +26,7 @@ from drctl.stores.journal_files import JournalFile, RunFile
 from drctl.views.exports import ExportFolder
 
 JOURNALS: dict[str, Any] = {"run": BothPlaces, "drill": RunFile}
-POINTS = {"behind": {"intend"}, "before": {"done", "outstanding", "skipped", "ended"}}
+POINTS = {"after": {"intend"}, "before": {"done", "outstanding", "skipped", "ended"}}
 CALLS: dict[str, tuple[Any, Sequence[str]]] = {
     **{n: (TransactionalCopier, [n]) for n in ("begin", "append", "settle", "keep", "commit")},
     **{name: (ExportFolder, [name]) for name in ("add", "finish")},
@@ -35,7 +35,7 @@ CALLS: dict[str, tuple[Any, Sequence[str]]] = {
     "moved": (Applications, ["move"]),
     "deleted": (KafkaScratch, ["delete_groups", "delete_topics"]),
 }
-"""By the name of a call, what makes it."""
+"""The class and the methods of each named call."""
 
 
 def die() -> None:

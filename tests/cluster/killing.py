@@ -14,8 +14,8 @@ from tests.cluster.command import Drctl
 from tests.cluster.failover_stage import Stage
 from tests.cluster.link_command import GO, LinkCommand
 
-MOMENTS = ("behind", "before")
-"""Right behind the announcement of a step, and right before its end is written down."""
+MOMENTS = ("after", "before")
+"""Right after the announcement of a step, and right before its end is written."""
 
 _PAUSE_S = 0.005
 
@@ -43,7 +43,7 @@ def killed_at_a_new_step(stage: Stage, words: Sequence[str], known: Collection[s
             assert process.returncode in (0, 1), stage.said
             return ""
     if stage.journaled()[-1]["entry"] == "ended":
-        # It was quicker than the signal.
+        # The run completed before the signal arrived.
         return ""
     return steps_since(stage, 0)[-1]
 

@@ -18,13 +18,13 @@ from tests.lab.cluster_under_test import ClusterUnderTest
 Sections = Mapping[str, Any]
 NewDrctl = Callable[..., Drctl]
 NewHalf = Callable[[int, int], str]
-"""Told how many records, and how many of them are copied."""
+"""Called with the number of records and the number of replicated ones."""
 
 SPARK = {"master": "local[2]"}
-"""A section of drctl.yaml that has the few records of a test compared by Spark."""
+"""A section of drctl.yaml with which Spark compares even a few records."""
 
 WAYS: Mapping[str, Sections] = {"direct": {}, "spark": {"spark": SPARK}}
-"""Sections of drctl.yaml by what then compares the records."""
+"""Sections of drctl.yaml that select what compares the records, by name."""
 
 
 def cluster_section(cluster: ClusterUnderTest, user: str = "admin") -> dict[str, Any]:

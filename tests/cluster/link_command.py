@@ -84,7 +84,7 @@ class LinkCommand:
     def kill_at(self, step: str, *words: str) -> None:
         """Run it, and kill it as soon as its journal announces a step."""
         with self.running(*words) as process:
-            # A transaction that was killed before may have to be waited for.
+            # An open transaction of a process that was killed before may delay this.
             self.until(process, lambda: self.has("intend", step))
             assert process.poll() is None, self.said
             os.kill(process.pid, signal.SIGKILL)

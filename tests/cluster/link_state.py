@@ -14,7 +14,7 @@ from tests.cluster.failover_stage import Stage, connect
 from tests.cluster.link_command import soon
 
 OURS = "__drctl"
-"""What the names of drctl's own topics begin with."""
+"""Prefix of drctl's own topics."""
 
 
 class Looked(Protocol):

@@ -10,7 +10,7 @@ from drctl.model.topology import Record
 from tests.lab.cluster_under_test import QUIET, ClusterUnderTest
 
 DEADLINE_S = 60
-# A call lasts so long where fewer records come than it asks for.
+# Timeout of a call that gets fewer records than it requests.
 _PAUSE_S = 0.1
 
 
@@ -40,7 +40,8 @@ def read_logs(
         known = consumer.list_topics(timeout=DEADLINE_S).topics
         places = [(t, p) for t in topics if t in known for p in known[t].partitions]
         found = _read(consumer, places)
-        # A broker answers in turn: each question below would wait for a fetch that finds nothing.
+        # A broker handles a connection's requests in order: a pending fetch would delay each one
+        # below.
         consumer.unassign()
         bounds = {p: _bounds(consumer, p) for p in places}
     finally:

@@ -15,7 +15,7 @@ from tests.lab.cluster_under_test import ClusterUnderTest
 START = 1_700_000_000_000
 
 NewStage = Callable[..., "Stage"]
-"""Told how many partitions, and what `policy` of drctl.yaml says."""
+"""Called with the number of partitions and the `policy` of drctl.yaml."""
 
 
 def record(number: int, partition: int = 0, **changes: Any) -> Record:

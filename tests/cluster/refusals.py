@@ -7,7 +7,7 @@ from tests.cli.conftest import Ran
 from tests.cli.documents import check
 
 WHY = "agreed with the owner"
-"""For which a precheck is overridden."""
+"""The reason with which a precheck is overridden."""
 
 
 def side_by_side(*commands: Callable[[], Ran]) -> list[Ran]:

@@ -16,7 +16,7 @@ CONFIG_PAGES = ("/environment/", "/jobs/", "/SQL/", "/api/v1/applications")
 LINK = re.compile(r'href="(?:https?://[^/"]+)?(/(?:SQL/execution|jobs/job|stages/stage)/?\?[^"]+)"')
 
 LOOK_S = 8
-"""Between two looks: each makes the driver draw a dozen pages."""
+"""Seconds between two reads: each makes the driver render a dozen pages."""
 
 NO_PYTHON = "/no/such/python"
 

@@ -153,7 +153,7 @@ class ResourceOperators(Operators):
 
 
 ALLOWED = {"resource": {"type": "topic", "name": "*"}, "operations": ["Describe"]}
-"""A rule of the KafkaUser that the fence leaves alone; without a type, it allows."""
+"""An ACL of the KafkaUser that the fence does not change; without a type it allows."""
 
 
 def _rules_of(acls: list[Mapping[str, Any]]) -> Iterator[tuple[Any, ...]]:

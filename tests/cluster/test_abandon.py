@@ -43,7 +43,7 @@ def test_an_abandoned_run_releases_its_link_and_names_what_remains_changed(
     assert left["status"] == "stopped"
     assert len(left["outstanding"]) == 1
     assert "fence producers on primary" in left["outstanding"][0]
-    assert stage.denials(stage.source) == stood, "it changed something outside the journal"
+    assert stage.denials(stage.source) == stood, "abandoning the run changed the fence"
     told = stage.json("report", run, "--verify", code=0)
     assert told["ending"]["message"] == WHY
     assert told["do_now"][-1]["command"].startswith("drctl failover ")
@@ -74,7 +74,7 @@ def _no_command_of_a_forged_run_is_started(stage: Stage, mark: Path) -> None:
         assert f"`drctl resume {FORGED} --abandon REASON`" in refused
     assert not mark.exists()
     stage.json("resume", FORGED, "--abandon", "another producer wrote it", *GO, code=1)
-    assert stage.run("resume", *GO).code == 2, "there is none to go on with"
+    assert stage.run("resume", *GO).code == 2, "a run was resumed"
     assert not mark.exists()
 
 

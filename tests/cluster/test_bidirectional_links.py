@@ -87,7 +87,7 @@ def test_the_lost_cluster_recovers_and_the_opposite_link_only_waited(sites: Both
     (fence,) = [what for what in lost["outstanding"] if "fence" in what]
     assert sites.directed_to == sites.secondary.bootstrap
     assert sites.states(*FORWARD.values()) == ["STOPPED"] * 3
-    assert sites.states(sites.westward) == ["RUNNING"], "only the other direction is stopped"
+    assert sites.states(sites.westward) == ["RUNNING"], "the other direction was stopped, too"
     sites.wrote("new", NEW, sites.secondary)
     read += sites.read(sites.group, sites.secondary, named("new", NEW))
 
@@ -98,7 +98,7 @@ def test_the_lost_cluster_recovers_and_the_opposite_link_only_waited(sites: Both
     assert f"copy: {TAIL}" in steps_of(done, "detail")["failback.reconcile"]
     assert done["outstanding"] == []
     (shown,) = [each["facts"] for each in sites.entries("done", "failback.resolve-outstanding")]
-    # The journal says in whose words the cluster did not answer; the report says it once.
+    # The report and the journal describe the missing response differently.
     what = fence.removesuffix(": cluster primary does not answer")
     (by,) = [each for each in shown["settled"] if each.startswith(what)]
     assert f"(run {lost['run']}): primary was fenced before its records were searched" in by

@@ -49,7 +49,7 @@ def test_transaction_markers_are_offsets_but_not_new_records(
 ) -> None:
     place = written(secondary, new_topic(on=("secondary",)))
     end = OLD + NEW + NEW // TOGETHER
-    # A broker appends the end of a transaction after it has told the producer.
+    # The broker writes the transaction marker after it has responded to the producer.
     soon(lambda: secondary.end_offsets(place.topic)[0] == end)
     for module, name in ((copies, "AT_ONCE"), (copies, "_LEAST"), (boundaries, "AT_ONCE")):
         monkeypatch.setattr(module, name, at_once)

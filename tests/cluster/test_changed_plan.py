@@ -54,7 +54,8 @@ def test_a_plan_that_differs_from_the_approved_one_is_refused(
     stage.source.add_partitions(stage.topic, PARTITIONS + 1)
     for go in ((), GO):
         told = refused(stage, "--expect-plan", agreed, *go)
-        # MirrorMaker 2 may follow meanwhile: what it changes is named beside.
+        # MirrorMaker 2 may add the partition on the target meanwhile; then that change is named,
+        # too.
         assert told.startswith(f"the plan is not the one in {agreed}: ")
         assert "topics of primary: 1 topic," in told
         assert f" {PARTITIONS} partitions, " in told

@@ -170,7 +170,7 @@ def test_each_step_in_order_is_ok_and_names_the_next_step(way: WayBack) -> None:
     assert "Verdict: ok: there is nothing to fail back" in way.says_order(0)
     way.direct_to("secondary")
     way.lose_primary()
-    # As retention does, whose segments end elsewhere on each cluster.
+    # Retention deletes whole segments, which end at different offsets on each cluster.
     way.primary.delete_records(way.topic, 0, DELETED)
     way.deploy_reverse(**LEAVES_COPIES_OUT)
     open_ = way.order(0)
@@ -178,7 +178,7 @@ def test_each_step_in_order_is_ok_and_names_the_next_step(way: WayBack) -> None:
     assert open_.document["records"]["safe"] is None
     assert open_.document["next_name"] == "source-fenced"
 
-    # Somebody looks early: applications of the old primary may still write to it, and do.
+    # A comparison before the fence: applications may still write to the old primary.
     way.gap()
     looked = way.order(0)
     assert (looked.observed[:5], looked.next) == ("ndnnn", "a"), looked.document
@@ -212,7 +212,7 @@ def test_each_step_in_order_is_ok_and_names_the_next_step(way: WayBack) -> None:
     way.gap(way.name("home"), code=0)
     caught_up = way.order(0)
     assert (caught_up.observed, caught_up.next) == ("ddddddddnnn", "i"), caught_up.document
-    assert way.end(way.primary) == COPIED + tail + NEW, "a copy has come back"
+    assert way.end(way.primary) == COPIED + tail + NEW, "a copy was replicated back"
 
 
 def test_steps_out_of_order_are_named(way: WayBack) -> None:
@@ -229,7 +229,7 @@ def test_steps_out_of_order_are_named(way: WayBack) -> None:
     way.direct_to("secondary")
 
     way.write(way.primary, "behind the fence", 3)
-    # Since when a fence stands that a person has set, nobody can tell.
+    # The time at which a person set the fence is unknown.
     moved = way.order(0)
     assert (moved.verdict, moved.next, moved.observed[:4]) == ("ok", "c", "ddnn")
     assert "if the fence was already set, find the producer" in moved.why("c")
@@ -289,7 +289,7 @@ def test_steps_that_are_incomplete_or_started_too_early(way: WayBack) -> None:
     assert (found["safe"], found["conflicting"]) == (TAIL, 3)
 
     half = way.drctl("reconcile", folder, "--policy", "copy", *GO)
-    assert half.code != 0, "three of them conflict"
+    assert half.code != 0, "the three conflicting records were decided, too"
     partly = way.order(0)
     assert (partly.observed, partly.next) == ("ddddnnnnnnn", "e"), partly.document
     decided = "in progress: unreplicated records with a decision"

@@ -94,7 +94,7 @@ def standby(site: Site) -> Standby:
 @pytest.fixture
 def checkout(standby: Standby, site: Site) -> Checkout:
     main = link_over(standby.topic, groups=[standby.group], replicator=mirror_maker(site.lab))
-    # MirrorMaker 2 says once a minute how far it came.
+    # Connect stores MirrorMaker 2's offsets once a minute.
     folder = site.new_drctl({"main": main}, policy={"max_lag_records": 1_000_000}).folder
     (folder / "ci").mkdir()
     for name in ("plan", "run", "drill"):
@@ -123,7 +123,7 @@ def test_the_documented_pipeline(
     assert planned.code == 0, planned.stdout + planned.stderr
     plan = checkout.document("plan.json")
     assert plan["fingerprint"] == checkout.document("agreed.json")["fingerprint"]
-    assert standby.positions() == {}, "a plan has written"
+    assert standby.positions() == {}, "the plan wrote something"
 
     ran = checkout.job("run")
     assert ran.code == 0, ran.stdout + ran.stderr

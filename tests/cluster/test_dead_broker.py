@@ -39,9 +39,9 @@ PREFIX = "test-half-"
 LED, START = "led", 1_700_000_000_000
 SHORT, DARK = f"{PREFIX}short", f"{PREFIX}dark"
 GROUPS = tuple(f"half-{number}" for number in range(8))
-"""Their hashes follow each other: each of two brokers coordinates every other one."""
+"""Their hashes are consecutive: each of the two brokers coordinates every other group."""
 RETURNED = "returned"
-"""The link the other way: what limps is the cluster that was lost and is back."""
+"""The opposite link: the cluster with the dead broker was lost and has recovered."""
 PRECHECKS = {
     "target-offline-partitions": f"1 partition has no leader: {DARK}-0",
     "target-under-min-isr": f"1 partition has too few replicas in sync: {SHORT}-0 has 1 of 2",
@@ -85,7 +85,7 @@ def limping(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterWithDea
 
 def fill(cluster: TlsCluster, admin: AdminClient) -> None:
     """Write three records to each partition of a topic; broker 2 has one; two in its copy."""
-    # Records that are sent again must not change places: which one is missing is what is asked.
+    # Retries must not reorder records: the test depends on which record is missing.
     producer = Producer({**cluster.properties(), "enable.idempotence": "true"}, logger=QUIET)
     topics = {LED: [[1], [2]], f"copy.{LED}": [[1], [1]]}
     new = [NewTopic(name, len(r), replica_assignment=r) for name, r in topics.items()]
@@ -146,7 +146,7 @@ def test_a_target_that_cannot_accept_every_record_is_refused(
     failing = {each["check"]: each for each in plan["findings"] if each["status"] == "fail"}
     assert {name: each["reason"] for name, each in failing.items()} == PRECHECKS
     is_refused_as_document(refused, *failing.values())
-    # What else rests on the partition that nobody leads is not known, and refused by itself.
+    # Other checks cannot read the leaderless partition, and block on their own.
     left = {each["precheck"] for each in check(passed.document())["refused"]}
     assert left == {"producer-ids-collide"}
 

@@ -101,7 +101,7 @@ def test_a_healthy_link_and_injected_faults(
 ) -> None:
     config = lab_yaml(topic)
     config.chmod(0o600)
-    # MirrorMaker 2 states its progress some seconds after the records have arrived.
+    # Connect stores MirrorMaker 2's offsets some seconds after the records have arrived.
     soon(lambda: "fail" not in statuses(doctor(config)[1])["replication-lag"])
     code, document = doctor(config)
     healthy = statuses(document)
@@ -138,7 +138,7 @@ def test_a_healthy_link_and_injected_faults(
         found = doctor(config)
         assert found[0] == 1
         assert "fail" in statuses(found[1])["replication-not-running"]
-        # While nothing is copied MirrorMaker 2 does not take drift back either.
+        # Stopped replication does not repair differences in topic settings either.
         primary.configure(topic, min_insync_replicas="2")
         primary.add_partitions(topic, 3)
         said = statuses(doctor(config)[1])

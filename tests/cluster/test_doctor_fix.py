@@ -186,13 +186,13 @@ def test_drift_is_planned_repaired_after_a_crash_and_gone(
         f"quota {RATE} of user {drifted.user}": ("1e+06", "2e+06"),
         f"quota {SHARE} of user {drifted.user}": ("missing", "5"),
     }
-    assert state(secondary, drifted) == before, "a plan has written"
+    assert state(secondary, drifted) == before, "the plan wrote something"
 
     with monkeypatch.context() as patched:
         patched.setattr(AddPartitions, "check", refuse)
         code, back = drifted.json("doctor", "--fix", *GO)
     assert (code, back["status"]) == (3, "refused"), back
-    assert state(secondary, drifted) == before, "not everything was put back"
+    assert state(secondary, drifted) == before, "not everything was rolled back"
 
     with monkeypatch.context() as patched:
         patched.setattr(ConfigureTopics, "apply", crash)
@@ -227,7 +227,7 @@ def test_drift_is_planned_repaired_after_a_crash_and_gone(
     assert (code, again["schema"], again["steps"]) == (0, "drctl/plan/1", [])
     disks = next(row for row in rows["checks"] if row["check"] == "disk-capacity")
     assert " free" in disks["evidence"]
-    assert disks["status"] in ("ok", "warn"), "the disk of this machine decides"
+    assert disks["status"] in ("ok", "warn"), "the status depends on this host's disk"
 
     primary.delete_topics([missing])
     _, rows = drifted.json("doctor")

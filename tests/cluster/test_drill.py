@@ -32,7 +32,7 @@ from tests.lab.cluster_under_test import DEADLINE_S, ClusterUnderTest
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
 SLACK_S = 3.0
-"""A busy machine may look that much later than a thing happened."""
+"""A busy host may observe an event this much later."""
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_a_killed_drill_is_cleaned_up_by_the_next_drill(stage: Stage) -> None:
     plan = stage.json(*SMALL, "--plan-out", str(agreed), code=0)
     left_out = ["advance-producer-ids", "stop-replication", "confirm-stop"]
     assert [each["id"] for each in plan["left_out"]] == left_out
-    assert stage.left() == set(), "a plan has made something"
+    assert stage.left() == set(), "the plan created something"
     before = stage.everything_else()
 
     died = stage.killed_at("enable-writes")
@@ -68,12 +68,12 @@ def test_a_killed_drill_is_cleaned_up_by_the_next_drill(stage: Stage) -> None:
     assert len(mess) >= 2
     shown = stage.json("clean", code=1)
     assert {name for name in mess if any(name in line for line in shown["left"])} == mess
-    assert stage.left() == mess, "looking has deleted something"
+    assert stage.left() == mess, "the listing deleted something"
 
     unplanned = (*GO, *stage.fault("kill-source"), "--expect-plan", str(agreed))
     another = stage.json(*unplanned, code=3)
     assert "drill-planned -> drill-unplanned" in another["error"]["message"]
-    assert stage.left() == mess, "a plan that was not agreed has changed something"
+    assert stage.left() == mess, "a refused plan changed something"
     done = stage.json(*GO, "--max-rto", "3m", "--expect-plan", str(agreed), code=0)
     assert stage.left() == set()
     assert stage.everything_else() == before
@@ -87,9 +87,9 @@ def test_a_killed_drill_is_cleaned_up_by_the_next_drill(stage: Stage) -> None:
     assert done["untouched"]["differences"] == []
     assert done["untouched"]["compared"] > 10
     assert done["untouched"]["not_seen"] == []
-    # The lab's administrator may see everything: nothing is left out but what never is looked at.
+    # The lab's administrator may read everything: only what drills never compare is left out.
     assert done["untouched"]["not_compared"] == list(NEVER)
-    # Topic, copy and probe record; the group on both; the rules of two fences.
+    # The topic, its copy and the probe record; the group on both clusters; the ACLs of two fences.
     assert len(done["cleaned"]["deleted"]) >= 5
     assert done["cleaned"]["left"] == []
     assert verdicts(stage) == ["died", "passed"]
@@ -106,15 +106,16 @@ def test_a_killed_source_shows_the_lost_records(
     with stage.running(*words) as process:
         topic = records_topic(stage.new(known))
         with witness(primary, topic) as here, witness(secondary, topic) as there:
-            # 200 are written and copied first; what is more comes from applications at work.
+            # The first 200 records are written before; later ones come from the running
+            # applications.
             soon(lambda: len(there.of(SOURCE)) > 220, "nothing is copied", WAIT_S)
             stage.lab.signal("connect", signal.SIGSTOP)
             still_at = time.monotonic()
             soon(stage.source_is_dead, "it lives", WAIT_S)
             died_at = time.monotonic()
-            # Who reads on the target is not to wait for a worker that hangs.
+            # Consumers on the target must not wait for a hanging worker.
             stage.lab.signal("connect", signal.SIGCONT)
-            # Once the fault is taken back the rest is copied, until the topic is deleted.
+            # Once the fault is removed the backlog is replicated, until the topic is deleted.
             soon(lambda: not stage.source_is_dead(), "it stays dead", WAIT_S)
             back_at = time.monotonic()
             done = stage.ended(process, code=1)
@@ -128,7 +129,7 @@ def test_a_killed_source_shows_the_lost_records(
     assert 0 < rpo["seconds"] < died_at - still_at + SLACK_S
     first = min(at for value, at in there.seen.items() if value.startswith(TARGET))
     assert done["rto"]["write_seconds"] == pytest.approx(first - died_at, abs=SLACK_S)
-    # A checkpoint of a dead source does not tell whether the group went back meanwhile.
+    # A checkpoint does not show whether the group was reset backwards before the source died.
     found = done["translation"]
     assert (found["finished"], found["reread"], found["skipped"]) == (100, 100, 0)
     assert found["promised"] is None
@@ -211,7 +212,7 @@ def test_a_planned_drill_needs_connect(stage: Stage) -> None:
     assert (first["id"], first["status"]) == ("preflight", "failed")
     assert {each["status"] for each in others} == {"not-started"}
     assert done["cleaned"]["left"] == []
-    assert done["untouched"]["differences"] == [], "the connectors run again"
+    assert done["untouched"]["differences"] == [], "the connectors did not resume"
     assert stage.left() == set()
     assert stage.everything_else() == before
 
@@ -220,7 +221,7 @@ def test_a_source_frozen_by_a_killed_drill_resumes_after_drill_clean(stage: Stag
     died = stage.killed_when(stage.source_hangs, *stage.fault("pause-source"))
     shown = stage.json("clean", code=1)
     assert shown["left"][0] == f"fault pause-source of lab component primary, by drill {died}"
-    assert stage.source_hangs(), "looking has changed something"
+    assert stage.source_hangs(), "the listing changed something"
     stage.json("clean", "--execute", "--yes", code=0)
     assert not stage.source_hangs()
     assert stage.left() == set()
@@ -242,7 +243,7 @@ def test_a_producer_is_refused_by_its_fence(primary: ClusterUnderTest, new_topic
             writer.stop(wait=True)
         finally:
             acls.restore(rules)
-    # Acknowledgements that were on their way may be told of after the first refusal.
+    # Delivery reports of acknowledged records may arrive after the first refused one.
     assert len(writer.log.acknowledged) >= 20
     assert writer.log.refused >= 1
     there = count_ids("primary", primary.properties(), topic)

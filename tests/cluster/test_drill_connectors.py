@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.nightly, pytest.mark.jvm, pytest.mark.endpoints, pytes
 
 PLUGIN = "debezium-postgres"
 TOPIC = "flights-shop.orders"
-"""The lab's replicator may write topics that begin so."""
+"""The lab's replicator may write topics with this prefix."""
 
 
 class TwoWorkers(Stage):
@@ -47,7 +47,7 @@ class TwoWorkers(Stage):
         self.insert(10)
         routed = {"transforms_route_type": ROUTER, "transforms_route_regex": ".*"}
         routed |= {"transforms": "route", "transforms_route_replacement": TOPIC}
-        # The lab's workers convert bytes only; Debezium adds headers of text.
+        # The lab's workers only convert bytes; Debezium's headers are text.
         routed |= {"header_converter": "org.apache.kafka.connect.storage.SimpleHeaderConverter"}
         with closing(site.lab.parts.worker.client()) as client:
             client.put_config("shop", connector(database.port, PASSWORD, **routed))

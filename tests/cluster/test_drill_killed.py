@@ -15,7 +15,7 @@ SMALL = ("--topic-prefix", PREFIX, "--records", "60", "--warm-up", "1s", "--time
 GO = (*SMALL, "--execute", "--yes")
 CLEAN = ("clean", "--execute", "--yes")
 REQUESTS = 4
-"""Groups and topics of one cluster, and of the other."""
+"""Delete requests: for groups and for topics, on each of both clusters."""
 
 
 @pytest.fixture
@@ -53,18 +53,18 @@ def test_a_drill_killed_in_any_step_is_cleaned_up(drills: Stage, moment: str) ->
 def test_a_drill_killed_between_steps_is_cleaned_up(drills: Stage) -> None:
     stage = drills
     for place in ("made:1", "moved:1", *(f"deleted:{n}" for n in range(1, REQUESTS + 1))):
-        cleaned_up_after(stage, "behind", place)
+        cleaned_up_after(stage, "after", place)
 
 
 def test_a_cleanup_may_be_killed_too(drills: Stage) -> None:
     stage = drills
     before = stage.everything_else()
-    stage.killed_by_itself("behind", "verify-clients", *GO)
+    stage.killed_by_itself("after", "verify-clients", *GO)
     mess = shown(stage)
     for _ in range(REQUESTS - 1):
-        stage.killed_by_itself("behind", "deleted:1", *CLEAN)
+        stage.killed_by_itself("after", "deleted:1", *CLEAN)
         less = shown(stage)
-        assert less < mess, "it was killed before it had deleted anything"
+        assert less < mess, "the cleanup was killed before it deleted anything"
         mess = less
     stage.json(*CLEAN, code=0)
     assert stage.left() == set()

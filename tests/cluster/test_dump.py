@@ -263,7 +263,7 @@ def test_undecodable_records_are_shown_and_counted(changing: Dumping) -> None:
         no_key = by_value[stamp(1).hex()]
         assert (no_key["group"], no_key["key_hex"]) == (None, "ffffffff00")
     newest = [row for row in changing.rows("--group", "a", code=1) if "error" not in row]
-    # The newest record of the other partition is undecodable: an older one does not count.
+    # The newest record of the other partition is undecodable: an older one is not shown for it.
     assert [(row["partition"], row["timestamp_ms"]) for row in newest] == [(0, NOON + 2000)]
     ran = changing.run()
     assert ran.code == 1

@@ -37,7 +37,7 @@ def test_evidence_from_replicas_and_groups(
         found = gather(config, "primary", topic, [0], {})
         return [each.copied_to for each in found.evidence if each.copied]
 
-    # Connect keeps the connector's own position a second after it copied.
+    # Connect stores the connector's offset a second after it replicated.
     soon(lambda: max(told(), default=0) == COPIED)
     found = gather(config, "primary", topic, [0], {0: 99})
     by_words = {each.message: (each.place, each.copied_to, each.exact) for each in found.evidence}

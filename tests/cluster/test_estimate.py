@@ -144,7 +144,8 @@ ESTIMATES = {
     "own-clock": (10, 60),
     "not-there": (3, 3),
 }
-"""The estimate and the upper bound; equal totals hide nothing, what was deleted there is no gap."""
+"""The estimate and the upper bound. Equal totals do not hide a loss, and records deleted only on
+the target are no gap."""
 
 
 @pytest.mark.parametrize("topic", ESTIMATES)
@@ -188,7 +189,7 @@ def test_control_records_do_not_count_as_lost(estimated: Estimated) -> None:
     assert found["source_offsets"] == 72
     assert found["target_offsets"] == 55
     assert found["missing_at_least"] == 0
-    # A control record may be written after the time that the next records were given.
+    # A control record may have a later timestamp than the records after it.
     assert found["missing_estimate"] <= 6, found
     assert "transactions" in found["uncertainty"]
 

@@ -45,13 +45,15 @@ def test_a_failback_loses_duplicates_and_skips_nothing(story: MirrorMakerFailbac
     assert [step["id"] for step in plan["steps"]][:4] == [
         "order", "snapshot-state", "fence-primary", "stop-forward-replication",
     ]  # fmt: skip
-    assert story.write("still-open", 1, story.primary) == ["still-open-0"], "a plan has fenced"
+    assert story.write("still-open", 1, story.primary) == ["still-open-0"], (
+        "the plan fenced the primary"
+    )
     assert story.states(story.reverse, *FORWARD.values()) == ["STOPPED"] * 4
 
     undecided = story.json("failback", *GO, code=4)
     assert steps_of(undecided, "status")["classify-records"] == "failed"
     assert f"no policy for {TAIL + 1} records" in steps_of(undecided, "detail")["classify-records"]
-    assert story.write("closed", 1, story.primary) == [], "the primary is not closed"
+    assert story.write("closed", 1, story.primary) == [], "the primary is not fenced"
     assert story.held(story.secondary) == COPIED + NEW
     assert f"no policy for {TAIL + 1} records" in story.refused("failback")
 
@@ -132,7 +134,7 @@ def test_a_primary_that_already_follows_needs_a_shorter_failback(site: Site) -> 
     assert order[-1] == "start-reverse-replication"
 
     done = journey.json("failover", *GO, code=0)
-    assert journey.group_denials(journey.primary) == 2, "a rule and its marker"
+    assert journey.group_denials(journey.primary) == 2, "there is not one deny ACL with its marker"
     assert set(steps_of(done, "status").values()) <= {"done", "skipped"}
     journey.wrote("new", NEW, journey.secondary)
     journey.await_held(journey.primary, len(HAD))

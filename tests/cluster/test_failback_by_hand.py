@@ -88,7 +88,9 @@ def test_replication_started_by_hand_loses_and_duplicates_nothing(by_hand: ByHan
         back.halt()
         by_hand.until(process, lambda: by_hand.has("done", "enable-writes"))
         again = by_hand.begins("restart-forward-replication")
-        assert again == by_hand.primary.end_offsets(by_hand.topic), "nobody has written since"
+        assert again == by_hand.primary.end_offsets(by_hand.topic), (
+            "not the end of the primary when writes were enabled"
+        )
         by_hand.copier("again", begin=again)
         by_hand.ends(process)
     assert by_hand.directed_to == by_hand.primary.bootstrap

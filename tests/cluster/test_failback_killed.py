@@ -78,7 +78,7 @@ def test_an_export_on_a_dead_machine_is_not_required_again(
 ) -> None:
     """By now records of the secondary are replicated back, and the primary's own are unknown."""
     home, exporting = new_home(), ("--policy", "copy", "--conflicting", "export")
-    killed_at(home, "behind", "wait-for-catch-up", "failback", *exporting, *GO)
+    killed_at(home, "after", "wait-for-catch-up", "failback", *exporting, *GO)
     (export,) = home.drctl.folder.glob(".drctl/reconcile/exports/*")
     home.move_to_another_machine()
     done = home.json("resume", *GO, code=0)
@@ -94,11 +94,11 @@ def test_decisions_are_not_applied_again_for_a_new_gap_result(
 ) -> None:
     """Three hosts: one searched, one reconciled and died unreported, one resumes."""
     home = new_home()
-    killed_at(home, "behind", "reconcile", "failback", *POLICIES, *GO)
+    killed_at(home, "after", "reconcile", "failback", *POLICIES, *GO)
     home.move_to_another_machine()
     killed_at(home, "before", "reconcile", "resume", *GO)
     home.move_to_another_machine()
-    killed_at(home, "behind", "exclude-reconciled-records", "resume", *GO)
+    killed_at(home, "after", "exclude-reconciled-records", "resume", *GO)
     older, tail = named("older", OLDER), named("tail", TAIL)
     assert held(home.in_order(home.secondary, home.quarantine)) == Counter(older)
     there = home.all_of(home.secondary)
@@ -107,7 +107,7 @@ def test_decisions_are_not_applied_again_for_a_new_gap_result(
 
 COMPACTED = {"cleanup.policy": "compact"}
 AGAIN = 4
-"""Keys of the tail that are written once more on the secondary."""
+"""Number of unreplicated records whose keys are written again on the secondary."""
 
 
 class Compacted(OwnFailback):
@@ -121,7 +121,7 @@ def test_records_that_became_conflicting_after_the_comparison_are_not_copied(sit
     """On compacted topics the newest record of a key wins: a later copy would replace it."""
     home = site.keep(Compacted(site, site.new_topic(PARTITIONS, config=COMPACTED)))
     home.lose_primary()
-    killed_at(home, "behind", "classify-records", *BACK, *GO)
+    killed_at(home, "after", "classify-records", *BACK, *GO)
     home.wrote("again", AGAIN, home.secondary, keys="tail")
     before = home.in_order(home.secondary)
 

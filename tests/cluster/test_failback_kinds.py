@@ -53,7 +53,7 @@ def test_a_mirror_fails_back_with_the_same_offsets(site: Site, tmp_path: Path) -
         journey.until(process, lambda: journey.has("done", "drain"))
         back.halt()
         journey.until(process, lambda: journey.has("done", "enable-writes"))
-        # The survivor ends with a marker of a transaction, which no plain client copies.
+        # The surviving cluster's log ends with a transaction marker, which no plain client copies.
         journey.keeps_offsets = False
         again = journey.begins("restart-forward-replication")
         assert again == journey.primary.end_offsets(journey.topic)
@@ -102,7 +102,7 @@ class Replicated(FailbackStage):
 def test_a_person_sets_the_start_offsets_of_replicators(site: Site) -> None:
     """drctl stops and observes them."""
     journey = Replicated(site)
-    # The lab's own connectors for checkpoints lead the same way, and are told of.
+    # The lab's own checkpoint connectors run in the same direction and would be reported.
     site.opened.callback(site.lab.replicate, True)
     site.lab.replicate(False)
     journey.lose_primary()

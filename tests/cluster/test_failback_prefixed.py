@@ -36,7 +36,7 @@ class Prefixed(FailbackStage):
             lab, "primary", "secondary", topic, "Default", source__cluster__alias=self.alias
         )
         self.connectors.create(self.forward, there, running=True)
-        # As somebody would who only turns the other one round.
+        # The forward connector with source and target exchanged, as an engineer might configure it.
         back = settings(
             lab,
             "secondary",
@@ -131,10 +131,10 @@ def test_a_lost_primary_with_renamed_copies_fails_over_and_back(story: Prefixed)
     assert story.directed_to == story.secondary.bootstrap
     assert story.connectors.states(story.forward) == ["STOPPED"]
     copies = story.secondary.end_offsets(story.copy)
-    assert positions_on(story.secondary, story.group) == copies, "it had read all of them"
+    assert positions_on(story.secondary, story.group) == copies, "the group had read all copies"
     story.wrote("new", NEW, story.secondary)
     again = story.read(story.group, story.secondary, named("new", NEW))
-    assert sorted(again) == sorted(named("new", NEW)), "it has read something twice"
+    assert sorted(again) == sorted(named("new", NEW)), "the group read a record twice"
     read += again
 
     story.lab.start("primary")

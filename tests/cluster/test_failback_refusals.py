@@ -53,4 +53,4 @@ def test_anything_that_would_roll_it_back_is_found_before_the_fence(home: OwnFai
     assert f"{OLDER} conflicting: set --conflicting" in said
 
     home.json("failback", *POLICIES, code=0)
-    home.wrote("open", 1, home.primary)  # it is not closed
+    home.wrote("open", 1, home.primary)  # the primary is not fenced

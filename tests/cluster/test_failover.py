@@ -56,8 +56,8 @@ def test_a_planned_failover_loses_and_skips_nothing(stage: Stage) -> None:
         "advance-producer-ids", "stop-replication", "commit-offsets",
         "enable-writes", "switch-endpoint-1", "confirm-stop", "verify-clients",
     ]  # fmt: skip
-    assert max(stage.next_ids()) < in_use, "a plan has skipped ids"
-    assert stage.denials(stage.source) == 0, "a plan has written"
+    assert max(stage.next_ids()) < in_use, "the plan advanced producer ids"
+    assert stage.denials(stage.source) == 0, "the plan wrote something"
     assert stage.all_states() == {"RUNNING"}
 
     done = stage.json("failover", *GO, code=0)
@@ -75,7 +75,7 @@ def test_a_planned_failover_loses_and_skips_nothing(stage: Stage) -> None:
     )
     assert f"above {in_use:,}, the highest in use on primary; used" in told["advance-producer-ids"]
     assert min(stage.next_ids()) > in_use
-    assert stage.write(5, "refused") == [], "the fence lets somebody through"
+    assert stage.write(5, "refused") == [], "a fenced producer could write"
     written += stage.write(RECORDS, "after", stage.target)
     read += stage.read(stage.target, most=10_000, wait_for=2 * RECORDS - len(read))
     assert set(read) == set(written)
@@ -126,10 +126,10 @@ def test_a_failover_killed_at_every_step_is_resumed_each_time(by_command: Stage)
             shown = stage.run("resume")
             assert shown.code == 0, shown.stderr
         if step == "switch-endpoint-1":
-            # What drctl had started goes on without it.
+            # The switch that the killed drctl started continues without it.
             assert site.directed_to == "primary"
             site.go()
-    # The others may be over before a signal comes.
+    # Other steps may complete before the signal arrives.
     assert {
         "preflight", "fence-producers", "drain", "fence-consumers", "stop-replication",
         "commit-offsets", "enable-writes", "switch-endpoint-1",
@@ -171,7 +171,7 @@ def test_a_wait_ends_soon_after_another_run_took_the_link(stage: Stage) -> None:
                 assert process.wait(30) == 4, stage.said
             assert f"has lost link {stage.link}" in stage.said
             assert len(stage.journaled()) == before
-    assert stage.denials(stage.source) > 0, "a run that lost its link changed something"
+    assert stage.denials(stage.source) > 0, "a run that lost its link lifted the fence"
     assert stage.json("resume", *GO, code=0)["status"] == "done"
 
 
@@ -195,7 +195,9 @@ def estimated_before(stage: Stage) -> None:
     words = ("failover", "--mode", "unplanned")
     one, two = (stage.json(*words, "--plan-out", str(file), code=0) for file in files)
     assert (one["loss"]["at_least"], two["loss"]["at_least"]) == (LEFT, LEFT)
-    assert one["loss"]["records"] == two["loss"]["records"], "it does not grow with the outage"
+    assert one["loss"]["records"] == two["loss"]["records"], (
+        "the likely number grew with the outage"
+    )
     assert LEFT == one["loss"]["records"] <= one["loss"]["at_most"] <= two["loss"]["at_most"]
     assert one["loss"]["seconds"] == two["loss"]["seconds"]
     assert 0 < one["loss"]["seconds_at_most"] < two["loss"]["seconds_at_most"]

@@ -32,14 +32,14 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 START_MS = 1_700_000_000_000
 STEP_MS = 10
 EQUAL = 4
-"""So many records in a row have the same timestamp."""
+"""Number of consecutive records with the same timestamp."""
 CONSUMED, WRITTEN = 58, 80
-"""Records of each partition: the last two that were consumed share their time with two more."""
+"""Records of each partition: the last two consumed ones share their timestamp with the next two."""
 FIRST_EQUAL = CONSUMED // EQUAL * EQUAL
 OLDER = 31
-"""Offset that one group commits although it has consumed more."""
+"""Offset that one group commits although it has consumed further."""
 LAYOUTS = (8, 12, 16)
-"""Lengths of values: without a delta, and with one of either width."""
+"""Lengths of values: without a delta, and with a delta of 4 or 8 bytes."""
 
 
 def time_of(number: int) -> int:
@@ -205,4 +205,4 @@ def test_groups_resume_by_the_timestamps_that_their_consumers_wrote(
     assert first <= OLDER
     assert groups.read_rest(few, first) == from_each(first)
     assert committed(stage.target, translated) == {CONSUMED}
-    assert committed(stage.target, alone) == set(), "its timestamps are on the dead primary alone"
+    assert committed(stage.target, alone) == set(), "its timestamps are only on the dead primary"

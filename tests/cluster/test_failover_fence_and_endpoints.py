@@ -26,7 +26,7 @@ from tests.lab.cluster_under_test import ClusterUnderTest
 pytestmark = [pytest.mark.jvm, pytest.mark.endpoints, pytest.mark.timeout(300)]
 
 SETTLE_S = 2.0
-"""For so long the ends have to stand still, behind a fence that holds by then."""
+"""Time for which end offsets must be stable after the fence is enforced."""
 MORE = 20
 TO_PRIMARY = {"p1": "no check", "p2": "no check", "s1": "MAINT", "s2": "MAINT"}
 TO_SECONDARY = {"p1": "MAINT", "p2": "MAINT", "s1": "no check", "s2": "no check"}
@@ -81,7 +81,7 @@ def test_a_failure_after_the_fence_leaves_the_application_on_the_source(moving: 
     site.writes_on()
     serial = site.front.serial
     with site.stage.paused(site.stage.copies):
-        # What was copied until now is not all: the application goes on.
+        # The application continues to write, so that some records are not replicated.
         site.writes_on()
         passed = ("--override", "replication-not-running=a drill", "--timeout", "2s")
         failed = site.stage.json("failover", *passed, *GO, code=3)
@@ -92,7 +92,7 @@ def test_a_failure_after_the_fence_leaves_the_application_on_the_source(moving: 
     assert site.front.by_name == address_of(site.stage.source)
     assert (site.front.serial, site.front.states) == (serial, TO_PRIMARY)
     site.writes_on()
-    assert DENIED in answers_once_at_work(site.writer), "the fence never kept it away"
+    assert DENIED in answers_once_at_work(site.writer), "the fence never denied the application"
 
     done = site.stage.json("failover", *GO, code=0)
     assert done["rpo"] == NOTHING_LOST
@@ -101,12 +101,14 @@ def test_a_failure_after_the_fence_leaves_the_application_on_the_source(moving: 
     site.writes_on()
     acknowledged = set(site.writer.taken())
     source, target = (set(site.stage.all_of(each)) for each in site.stage.site.clusters)
-    assert acknowledged - target == set(), "acknowledged, and lost"
+    assert acknowledged - target == set(), "acknowledged records were lost"
     report = site.stage.json("report", done["run"], "--verify", code=0)
     agrees(report, site.writer, source)
     leaving = {each["step"]: each["message"] for each in report["clients"]}
     assert "after losing every broker" in leaving["switch-endpoint-1"]
-    assert "its sessions to primary are closed" in leaving["switch-endpoint-2"], "as it came along"
+    assert "its sessions to primary are closed" in leaving["switch-endpoint-2"], (
+        "HAProxy closed the sessions"
+    )
 
 
 def answers_once_at_work(writer: Writer) -> set[str]:
@@ -138,8 +140,12 @@ def agrees(report: dict[str, Any], writer: Writer, source: set[str]) -> None:
     last = [each for each in attempts if each.taken and each.value in source][-1]
     between = attempts[attempts.index(last) + 1 : attempts.index(first)]
     assert {each.taken for each in between} == {False}
-    assert last.answered < ended(fence) - timedelta(seconds=SETTLE_S), "a proven fence leaks"
-    assert first.answered > moment(switch["started"]), "nobody had sent it there"
+    assert last.answered < ended(fence) - timedelta(seconds=SETTLE_S), (
+        "a write was accepted after the fence was verified"
+    )
+    assert first.answered > moment(switch["started"]), (
+        "a write reached the target before the endpoint was switched"
+    )
     seen_s = (first.answered - last.answered).total_seconds()
     longest_s = max(each.seconds for each in (*between, first))
     tolerance_s = fence["seconds"] - SETTLE_S + switch["seconds"] + 2 * (longest_s + PACE_S)

@@ -75,9 +75,10 @@ STEPS = (
     "enable-writes", "switch-endpoint-1", "confirm-stop", "verify-clients",
 )  # fmt: skip
 BEHIND = STEPS[7:9]
-"""Killed in one of these it continues elsewhere: nothing is open yet, and the loss is measured.
+"""After a kill in one of these steps the run is resumed on another host.
 
-What it is measured by, a result of `drctl gap`, is on the first machine alone.
+Writes are not enabled yet, but the loss is measured: its evidence, a result of `drctl gap`, exists
+only on the first host.
 """
 ANSWERED = ("--answer", "decide=yes", "--answer", "cannot-return=yes")
 
@@ -110,7 +111,7 @@ def test_an_unplanned_failover_killed_in_any_step_ends_like_an_uninterrupted_one
             if step in BEHIND and not elsewhere.exists():
                 move(killed, elsewhere)
         left_alone.ends(alone, 1)
-    # Steps that are done at once may be over before the signal comes.
+    # Short steps may complete before the signal arrives.
     assert {"preflight", "enable-writes"} <= set(seen)
     assert len(seen) >= len(STEPS) - 4, seen
 

@@ -171,10 +171,10 @@ def test_planned_failovers_lose_nothing_with_any_replicator(kinds: Kinds, name: 
     assert {step["status"] for step in done["steps"]} <= {"done", "skipped"}
     assert (done["rpo"]["records"], done["rpo"]["exact"]) == (0, True)
     assert stage.directs_to("secondary")
-    assert stage.write(3, "refused") == [], "the fence lets somebody through"
+    assert stage.write(3, "refused") == [], "a fenced producer could write"
     written += stage.write(RECORDS, "after", stage.target)
     left = 2 * RECORDS - len(read)
-    # Where a group has no position it begins at the start, before what was there first.
+    # Without a committed offset the group starts at the log start, before the earlier records.
     read += stage.read(stage.target, most=10_000, wait_for=left, but="earlier")
     assert set(read) == set(written)
     if kind.connector:
@@ -219,7 +219,7 @@ def test_unplanned_failovers_need_no_source_with_any_replicator(kinds: Kinds) ->
         assert len(kind.stage.write(RECORDS, "before")) == RECORDS
         kind.copied(RECORDS)
     kinds.site.lab.signal("primary", signal.SIGKILL)
-    # Registered last, it runs first: what the kinds clean up needs the primary.
+    # Registered last, this runs first: the cleanup of the kinds needs the primary.
     kinds.open.callback(kinds.site.lab.start, "primary")
     for kind in made:
         stage = kind.stage

@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
 
 RECORDS, BEHIND = 60, 40
 MOST_BEHIND = 10
-"""policy.max_lag_records"""
+"""Value of policy.max_lag_records."""
 MINUTE_MS = 60_000
 KEPT_MS = 35 * MINUTE_MS
 
@@ -53,7 +53,7 @@ def stage(
         stage = site.keep(OwnLinks(site)).make()
         write(stage, RECORDS, minutes_ago=40)
         stand(primary, stage.topic, {stage.group: dict.fromkeys(range(PARTITIONS), READ)})
-        # Where there is no journal yet, another right is needed: that to make it.
+        # Without a journal topic, another permission would be required: to create it.
         connection = Connection("secondary", secondary.properties(), 30)
         create(connection, JOURNAL_TOPIC, JOURNAL, CONFIG)
         configure(stage)
@@ -126,7 +126,7 @@ def an_open_transaction(stage: Stage) -> Iterator[None]:
         yield
     finally:
         stage.source.close()
-        # That it was aborted is written down a moment later.
+        # The abort marker is written a moment later.
         soon(lambda: stage.source.end_offsets(stage.topic) != before)
 
 
@@ -185,7 +185,7 @@ UNHEARD = Case(
     answering=False,
 )
 CASES = {
-    # Somebody reads in the group: its positions have no place either.
+    # The group is active on the target: its offsets cannot be translated either.
     "a-reader-on-the-target": Case(
         a_reader_on_the_target, ("groups-active-on-target", "groups-not-translated")
     ),
@@ -201,7 +201,7 @@ CASES = {
     "a-frozen-worker": replace(UNHEARD, harm=a_frozen_worker),
 }
 SLOW = ("a-frozen-worker",)
-"""Each question to it is waited for: that takes half a minute."""
+"""Every request to a frozen worker waits for its timeout, which takes half a minute in all."""
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def failed(ended: Ended, code: int, *words: str) -> str:
     text = f"{error['message']} / {error['hint']}"
     for word in words:
         assert word in text
-    assert error["hint"], "says what to do"
+    assert error["hint"], "there is no hint"
     assert "Traceback" not in ended.stderr
     assert not (ended.out / "gap.json").exists()
     assert not (ended.out / "records").exists()
@@ -122,7 +122,8 @@ def small_disk(folder: Path, listing: Path) -> tuple[str, ...]:
     alone = ("unshare", "--user", "--map-root-user", "--mount")
     if subprocess.run([*alone, "sh", "-c", disk], capture_output=True, check=False).returncode == 0:
         return (*alone, "sh", "-c", f"{disk} && {{ {after}; }}", "sh")
-    # Where nothing may be mounted (in containers): no file may grow beyond what Spark's jars need.
+    # Where nothing can be mounted (in containers), a file-size limit above the size of Spark's
+    # jars.
     return ("prlimit", f"--fsize={12 << 20}", "sh", "-c", after, "sh")
 
 

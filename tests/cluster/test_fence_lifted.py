@@ -29,13 +29,13 @@ LOST = "The number of records that were not replicated is unknown"
 ALL_THERE = "Every record was replicated"
 FENCE = "fence-producers"
 BRIEFLY_S, LOOK_S = 15.0, 12.0
-"""For so long clients wait for the fence, and for a look that is under way when that is over."""
+"""Time for which clients wait for the fence, and for a read that is in progress at its end."""
 
 
 def killed_and_unfenced(stage: Stage, step: str, *words: str) -> None:
     """A failover that died after it announced a step, and whose fence is lifted."""
-    killed_at(stage, "behind", step, "failover", *words, *GO)
-    assert stage.write(1, "refused") == [], "the fence never stood"
+    killed_at(stage, "after", step, "failover", *words, *GO)
+    assert stage.write(1, "refused") == [], "there was no fence"
     lift(stage.source, APP, stage.topic)
 
 
@@ -77,9 +77,9 @@ def test_before_writes_are_enabled_the_run_continues_from_the_fence(link: Stage)
     proof = [each for each in since if each["entry"] == "done" and each["step"] == FENCE][-1]
     ends = stage.source.end_offsets(stage.topic)
     assert proof["facts"]["ends"] == {f"{stage.topic}-{n}": end for n, end in ends.items()}
-    assert stage.group_denials(stage.source) == 2, "a rule and its marker"
+    assert stage.group_denials(stage.source) == 2, "there is not one deny ACL with its marker"
     drained = steps_with(stage, "done").count("drain")
-    assert drained == 2, "what came through was not waited for"
+    assert drained == 2, "the run did not drain the new records"
 
 
 @pytest.mark.nightly
@@ -191,7 +191,7 @@ def test_in_a_failback_a_record_written_after_the_comparison_is_named_at_the_end
 ) -> None:
     """Replicated records arrive beside it by then and cannot be told apart; it stays there."""
     home.lose_primary()
-    killed_at(home, "behind", "wait-for-catch-up", "failback", *POLICIES, *GO)
+    killed_at(home, "after", "wait-for-catch-up", "failback", *POLICIES, *GO)
     assert home.write("refused", 1, home.primary) == []
     lift(home.primary, APP, home.topic)
     home.wrote("through", THROUGH, home.primary)
@@ -206,4 +206,4 @@ def test_in_a_failback_a_record_written_after_the_comparison_is_named_at_the_end
     assert home.directed_to == home.primary.bootstrap
     there = home.all_of(home.primary)
     assert named("through", THROUGH) < set(there)
-    assert there.total() == len(there), "something came home twice"
+    assert there.total() == len(there), "a record was replicated twice"

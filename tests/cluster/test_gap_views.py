@@ -29,7 +29,7 @@ def record(number: int, key: str = "k", **changes: Any) -> Record:
 
 
 EITHER = ("direct", pytest.param("spark", marks=pytest.mark.nightly))
-"""Of `WAYS`; tests/spark holds what Spark finds of order and events against the reference."""
+"""Keys of `WAYS`; tests/spark compares Spark's results for order and events with the reference."""
 
 
 def keeping(*topics: str) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def test_where_partition_order_counts(disordered: str, new_drctl: NewDrctl) -> N
     assert [i.offset for i in inversions_of(ended.out / "inversions")] == [1, 3]
     again = drctl.gap("--scope", "full", name="again")
     assert again.gap()["inversions"] is None
-    assert not (again.out / "inversions").exists(), "nobody looked"
+    assert not (again.out / "inversions").exists(), "the order was not requested"
 
 
 def files_of(folder: Path) -> list[Record]:

@@ -32,7 +32,7 @@ def test_which_groups_are_denied(site: Site, links: OwnLinks, groups: str) -> No
             protocol = "consumer" if kind == "modern" else "classic"
             reading = member(source.properties(APP), name, stage.topic, protocol)
             members.enter_context(reading)
-        killed_at(stage, "behind", "stop-replication", "failover", *GO)
+        killed_at(stage, "after", "stop-replication", "failover", *GO)
         found = {kind for kind, name in names.items() if denials(source, name)}
     assert found == {"classic": {"classic"}, "all": {*names}, "none": set()}[groups]
     (done,) = (each for each in stage.entries("done") if each["step"] == "fence-consumers")

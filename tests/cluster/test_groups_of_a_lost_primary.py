@@ -51,7 +51,7 @@ def lose_primary(stage: Stage, back: str) -> Lost:
         soon(lambda: not client.status(CHECKPOINT).tasks)
     copied += stage.written(LATER, "later")
     read[stage.group] += stage.read(stage.source, ON)
-    time.sleep(1)  # the condition is told in whole seconds
+    time.sleep(1)  # the condition states whole seconds
     reset_ms = int(time.time() * 1000)
     stand(stage.source, stage.topic, {back: dict.fromkeys(range(PARTITIONS), RESET)})
     stage.pause(stage.copies)
@@ -111,10 +111,14 @@ def test_every_group_resumes_at_its_best_known_offset(stage: Stage) -> None:
     again = [value for value in mine if value in finished]
     assert set(lost.copied) <= finished | set(mine), "records were skipped"
     assert len(again) <= by_name[stage.group]["rereads_at_most"]
-    assert len(again) > (by_name[stage.group]["rereads_likely"] or 0), "it had gone on since"
+    assert len(again) > (by_name[stage.group]["rereads_likely"] or 0), (
+        "the group had not read on after the checkpoint"
+    )
 
     skipped = set(lost.copied) - set(resumed(stage, back))
-    assert len(skipped) > PARTITIONS * RESET, "it was reset after that time: it skips, as was said"
+    assert len(skipped) > PARTITIONS * RESET, (
+        "the group was reset after that time, so it skips records as stated"
+    )
 
 
 def test_an_engineer_may_refuse_unproven_offsets(stage: Stage) -> None:
@@ -155,7 +159,7 @@ def test_an_offset_that_mirror_maker_committed_is_never_set_back(stage: Stage) -
         soon(synced, "MirrorMaker 2 commits nothing", 120)
         copied += stage.written(LATER, "later")
         stage.lab.signal("primary", signal.SIGKILL)
-        # Somebody's further position, of which no evidence tells.
+        # Someone committed a higher offset, which no evidence explains.
         before = positions_on(stage.target, stage.group)
         further = before[0] + 3
         stand(stage.target, stage.topic, {stage.group: {0: further}})
@@ -166,7 +170,11 @@ def test_an_offset_that_mirror_maker_committed_is_never_set_back(stage: Stage) -
         assert all(stood[number] >= at for number, at in before.items()), (before, stood)
         entries = stage.json("journal", done["run"], code=0)["runs"][0]["entries"]
         told = [e for e in entries if e.get("step") == "stop-replication" and e["entry"] == "done"]
-        assert CHECKPOINT in json.loads(told[-1]["line"])["facts"]["tasks_of"], "it commits offsets"
+        assert CHECKPOINT in json.loads(told[-1]["line"])["facts"]["tasks_of"], (
+            "the checkpoint connector was not stopped, which commits offsets"
+        )
         mine = resumed(stage, stage.group)
         skipped = set(copied) - {*read, *mine}
-        assert len(skipped) <= further - before[0], "more than that position skips"
+        assert len(skipped) <= further - before[0], (
+            "more records were skipped than that offset explains"
+        )

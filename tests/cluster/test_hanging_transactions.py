@@ -52,7 +52,7 @@ def test_they_are_named_and_with_the_override_aborted_once(
     links: OwnLinks, primary: ClusterUnderTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage = links.make()
-    # Tasks that run would go on as they were configured, for a while.
+    # Running tasks would keep their old configuration for a while.
     stage.stop(stage.copies)
     with connect(stage.lab) as client:
         client.configure(stage.copies, {"source.consumer.isolation.level": "read_committed"})
@@ -67,7 +67,7 @@ def test_they_are_named_and_with_the_override_aborted_once(
     primary.produce(topic, silent, "open", transaction__timeout__ms=800_000)
     hanging, known = open_in(primary, topic)
     assert (hanging.hanging, known.hanging) == (True, False)
-    # Read_committed replication cannot pass the transactions: these wait for the drain.
+    # Replication with read_committed cannot pass the open transactions: these records wait.
     written += stage.write(AFTER, "after")
 
     refused = stage.refused("failover", *GO)
@@ -78,14 +78,14 @@ def test_they_are_named_and_with_the_override_aborted_once(
     assert f"{place} (producer id {HANGS}, {since})" in finding["evidence"]
     assert f"transactional id {known.transactional_id}, producer id" in finding["evidence"]
     assert "--override hanging-transactions=REASON" in finding["remedy"]
-    assert open_in(primary, topic) == [hanging, known], "nothing was changed"
+    assert open_in(primary, topic) == [hanging, known], "the refused failover changed a transaction"
 
     with monkeypatch.context() as patched:
         patched.setattr(AbortTransactions, "verify", crash)
         ran = stage.drctl("failover", "--override", WHY, *GO, "--link", stage.link)
         assert ran.code == 70, ran.stdout + ran.stderr
     with monkeypatch.context() as patched:
-        # What has been done is read, and not done again.
+        # The resumed run reads that the transactions are aborted, and does not abort them again.
         patched.setattr(KafkaTransactionWriter, "abort", crash)
         done = stage.json("resume", *GO, code=0)
     assert done["status"] == "done"

@@ -110,12 +110,12 @@ def test_everything_that_was_not_compared_is_listed(ended: Ended, prefix: str) -
         pytest.param(
             "open",
             {"source_range": [0, 5], "undecided": 2, "read_from_source": 2, "ranges": [[1, 1]]},
-            id="offsets-behind-the-last-stable-one-are-undecided",
+            id="records-after-the-last-stable-offset-are-undecided",
         ),
         pytest.param(
             "open-there",
             {"read_from_target": 1, "unreplicated": 2},
-            id="a-copy-in-an-open-transaction-is-not-taken-for-one",
+            id="a-copy-in-an-open-transaction-does-not-count",
         ),
         ("fine", {"read_from_source": 3, "unreplicated": 0}),
         ("some-missing", {"ranges": [[1, 2]]}),

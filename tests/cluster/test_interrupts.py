@@ -82,7 +82,7 @@ def test_a_broker_that_dies_during_a_read(
 ) -> None:
     """The primary's broker: Kafka Connect stores its state on the secondary."""
     reading = []
-    for way in ("spark", "direct"):  # the one that reads longer first
+    for way in ("spark", "direct"):  # the one that takes longer starts first
         reading.append(slowly(way, f"killed-{way}"))
         reading[-1].await_said(READING)
         reading[-1].family()
@@ -120,7 +120,7 @@ def test_records_that_are_deleted_during_a_read(
         sections["clusters"] = {c.name: slow(cluster_section(c), 5) for c in (primary, secondary)}
     running = new_drctl({"main": link_over(topic)}, **sections).start(terminal=True)
     try:
-        # Once Spark starts the offsets are frozen.
+        # The offsets are frozen before Spark starts.
         running.await_said(READING if way == "direct" else "starting Spark")
         primary.delete_records(topic, 0, 5)
         secondary.delete_records(topic, 0, 3)

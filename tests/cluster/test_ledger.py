@@ -72,7 +72,7 @@ def test_only_new_or_changed_records_are_read(
     primary.delete_records(topic, 0, 20)
     shorter = answers(drctl)
     assert shorter["totals"]["only_on_target"] == 20
-    assert shorter["ledger"]["offsets_known"] == 110, "those of the target"
+    assert shorter["ledger"]["offsets_known"] == 110, "the target's offsets are not known"
 
     restart_leader(lab, primary, topic, end=110)
     another_leader = answers(drctl)["ledger"]
@@ -88,7 +88,7 @@ def test_only_new_or_changed_records_are_read(
 
     secondary.configure(topic, cleanup_policy="compact")
     answers(drctl)
-    assert answers(drctl)["ledger"]["offsets_known"] == 100, "the source's log only"
+    assert answers(drctl)["ledger"]["offsets_known"] == 100, "the source's log alone must be known"
 
 
 def restart_leader(lab: Lab, primary: ClusterUnderTest, topic: str, end: int) -> None:

@@ -60,7 +60,7 @@ def test_each_piece_of_evidence_is_found(
         target = reader.cluster_reader("secondary")
         lost = LossReader(config, reader.link, target, [topic]).evidence_found()
         loss = reader.loss()
-    seen = [each for each in lost.ends if place in each.seen]  # other tests leave theirs
+    seen = [each for each in lost.ends if place in each.seen]  # other tests leave evidence, too
     ends = {each.evidence.partition(",")[0]: each.seen[place].offset for each in seen}
     assert ends["groups observed by drctl offsets track"] == RECORDS
     assert ends["the ledger of drctl gap"] == RECORDS
@@ -71,7 +71,7 @@ def test_each_piece_of_evidence_is_found(
     assert signs[f"the newest copied heartbeat, in {HEARTBEATS}"] == beats
     assert not lost.silent
     arrivals = lost.write_history[place]
-    assert not arrivals.own, "the records bear a time of long ago: the syncs tell instead"
+    assert not arrivals.own, "timestamps of long ago were used instead of offset syncs"
     assert loss.records.at_least.records == 0
     assert loss.seconds is not None
     assert loss.seconds_at_most is not None

@@ -121,7 +121,7 @@ def test_a_run_without_a_valid_answer_waits_and_resumes_once_connect_answers(
     told = no_bug(stage.run("failover", *GO), 5)
     assert ("did not answer" if kind == "dripping" else "a response of Kafka Connect") in told
     assert front.told > 0
-    assert stage.write(3, "refused") == [], "the fence has fallen"
+    assert stage.write(3, "refused") == [], "the fence was lifted"
     no_bug(stage.run("resume", *GO), 5)
     front.odd = iter(())
     done = stage.json("resume", *GO, code=0)

@@ -40,7 +40,7 @@ class Stage:
     """A topic with a hundred records per partition on both clusters, and groups with offsets."""
 
     def __init__(self, new_drctl: NewDrctl, cluster: ClusterUnderTest, topic: str) -> None:
-        # Runs hold their link: each stage has its own.
+        # A run locks its link: each stage has a link of its own.
         self.link, self.keeping = (f"{name}-{uuid4().hex[:8]}" for name in ("main", "keeping"))
         link = link_over(topic)
         keeping = {**link, "replicator": {"kind": "offset-preserving", "rename": "${topic}"}}
@@ -139,11 +139,11 @@ def test_a_snapshot_is_restored(stage: Stage) -> None:
     assert plan["totals"] == {"commit": 2, "delete": 0, "same": 0, "kept": 1, "refused": 1}
     assert [(ln["action"], ln["precheck"]) for ln in plan["lines"]] == [
         ("kept", "moves-backwards"),
-        ("commit", None),  # the same offset with other metadata: put back whole
+        ("commit", None),  # the same offset with other metadata: committed with its own
         ("refused", "skips-records"),
         ("commit", None),
     ]
-    assert stage.stands("b") == {}, "a plan has written"
+    assert stage.stands("b") == {}, "the plan wrote something"
     assert not stage.drctl.runs.is_dir()
 
     partly = stage.drctl.json(*words, *GO, code=4)
@@ -181,7 +181,7 @@ def test_the_text_on_a_terminal(stage: Stage) -> None:
     assert shlex.split(last) == [
         "drctl", "--config", str(stage.drctl.config), "offsets", *words, "--execute",
     ]  # fmt: skip
-    # The command line that was printed, as it was printed.
+    # The command line, exactly as printed.
     done = stage.drctl.process(*shlex.split(last)[4:], "--yes")
     assert done.code == 4
     assert "error" not in done.stderr
@@ -282,7 +282,9 @@ def test_java_consumers_read_once_the_leader_epoch_is_gone(stage: Stage, tmp_pat
         running.wait(60, [control], "read")
         hangs = Patience.of(10)
         assert not hangs.wait_until(lambda: len(running.without(waiting, "read")) < len(waiting))
-        assert {event.what for event in running.events()} == {"read"}, "they wait, without an error"
+        assert {event.what for event in running.events()} == {"read"}, (
+            "the consumers reported something other than records"
+        )
 
     rows = [{**stage.row("", n, 40), "group": name} for name in groups for n in range(PARTITIONS)]
     words = ("apply", "--link", stage.link, "--from", stage.translation(*rows), *GO)
@@ -319,7 +321,9 @@ def test_java_consumers_resume_at_their_offset_once_a_lower_epoch_is_gone(
         stage.writer.commit({name: stage.at(*[committed] * PARTITIONS, epoch=0)})
         with java(stage, tmp_path / "before", [client], classes) as running:
             running.wait(60, [client], "read")
-            assert first_read(running, client) == RECORDS, "the end of the first epoch"
+            assert first_read(running, client) == RECORDS, (
+                "the consumer did not go back to the end of the first epoch"
+            )
         rows = [{**stage.row("", n, committed), "group": name} for n in range(PARTITIONS)]
         words = ("apply", "--link", stage.link, "--from", stage.translation(*rows), *GO)
         soon(lambda: stage.drctl(*words).code == 0)
@@ -507,10 +511,10 @@ def test_no_answer_after_a_write_was_sent(stage: Stage, lab: Lab) -> None:
         code, run = hanging(stage, lab, *words)
         if code != 0:
             break
-        # It was quicker than the signal.
+        # The run completed before the signal arrived.
         stage.stand(a=stage.at(10))
     assert code == 5
-    # It may have arrived since. Whether or not, who goes on puts things right.
+    # The request may have been applied since; in either case a resume completes the run.
     soon(lambda: stage.stands("a") in (stage.at(40), stage.at(10)))
     resumed = stage.drctl.main("resume", run, *GO, "-o", "json")
     assert resumed.code == 0, resumed.stdout + resumed.stderr
@@ -528,7 +532,7 @@ def hanging(stage: Stage, lab: Lab, *words: str) -> tuple[int, str]:
         try:
             until = time.monotonic() + 60
             new: list[Path] = []
-            # The write follows within milliseconds: a slower look would miss it.
+            # The write follows within milliseconds: slower polling would miss it.
             while process.poll() is None:
                 assert time.monotonic() < until, "no intent was written"
                 new = [file for file in journals(stage) if file not in known]

@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 PARTITIONS = 2
 RECORDS = 500
 FOREIGN = 7
-"""Records of somebody else in front, on the target: no offset there is that of the source."""
+"""Records of another producer at the start of the target, so that all offsets differ."""
 
 ONCE = ("track", "--once")
 GO = ("--execute", "--yes")
@@ -159,7 +159,7 @@ def test_the_primary_is_lost(stage: Stage, dead_primary: Callable[[], None]) -> 
     stage.stand(positions)
     assert stage.noted() == (7, 7)
     assert stage.noted() == (0, 0)
-    stage.stand({"a": {0: 20}, "d": {0: 322}})  # one goes back
+    stage.stand({"a": {0: 20}, "d": {0: 322}})  # group a moves back
     assert stage.noted() == (2, 2)
     wanted = {**positions, "a": {0: 20, 1: 499}, "d": {0: 322}}
     dead_primary()
@@ -171,7 +171,7 @@ def test_the_primary_is_lost(stage: Stage, dead_primary: Callable[[], None]) -> 
     }
     for (name, number), row in rows.items():
         offset = row["source_offset"]
-        # Nothing before it was consumed: what is in front on the target may be read, too.
+        # The group has consumed nothing: it may also read what precedes the copies on the target.
         expected = offset + FOREIGN if offset else 0
         assert (row["method"], row["target_offset"]) == ("tracked-offset", expected), (
             name,
@@ -180,7 +180,9 @@ def test_the_primary_is_lost(stage: Stage, dead_primary: Callable[[], None]) -> 
         )
         assert row["skips_at_most"] == 0
         assert row["blocked"] is None
-        assert row["rereads_at_most"] == RECORDS + FOREIGN - expected, "to the end of the target"
+        assert row["rereads_at_most"] == RECORDS + FOREIGN - expected, (
+            "not all records up to the end of the target"
+        )
         assert row["rereads_likely"] == (0 if offset else None)
         assert row["skips_only_if"].startswith("the group was reset backwards after ")
         assert 0 <= row["age_seconds"] < 120
@@ -218,11 +220,11 @@ def lines(process: "subprocess.Popen[bytes]", wanted: Callable[[Any], bool]) -> 
     document = None
     while patience.remaining:
         line = process.stdout.readline()
-        assert line, "it ended"
+        assert line, "the tracker ended"
         document = check(json.loads(line))
         if wanted(document):
             return document
-    raise AssertionError(f"it never came, the last one was {document}")
+    raise AssertionError(f"no matching document; the last one was {document}")
 
 
 def told_at(document: dict[str, Any]) -> float:
@@ -259,7 +261,9 @@ def test_two_trackers_during_the_loss_of_the_primary(
         first, second = (lines(one, lambda d: d["failed"] is not None) for _ in range(2))
         assert first["failed"]["code"] == 5
         assert "primary" in first["failed"]["message"]
-        assert first["known_until"] <= second["known_until"]  # the other one may have passed later
+        assert (
+            first["known_until"] <= second["known_until"]
+        )  # the second tracker may have made a later pass
         assert told_at(first) < told_at(second)
         row = stage.translated()["a", 0]
         assert (row["method"], row["target_offset"]) == ("tracked-offset", 130 + FOREIGN)

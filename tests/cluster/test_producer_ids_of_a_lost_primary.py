@@ -21,7 +21,7 @@ def test_ids_that_are_still_in_use_are_named(stage: Stage) -> None:
     source, target = stage.source.properties(), stage.target.properties()
     write_as(source, first, KEPT, [b"kept"])
     write_as(source, second, RESTARTED, [b"restarted"])
-    # MirrorMaker 2 or anybody else had this id on the target before.
+    # Another producer, such as MirrorMaker 2's, already used this id on the target.
     write_as(target, second, RESTARTED, [b"another"])
     stage.copied(23)
     stage.lab.signal("primary", signal.SIGKILL)

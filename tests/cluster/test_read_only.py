@@ -125,7 +125,7 @@ def test_the_brokers_would_have_created_topics(quiet: Look, secondary: ClusterUn
     """A change was possible, and would have been noticed."""
     before = quiet()
     try:
-        # The lab's own client asks in a way that creates nothing.
+        # The lab's own client requests metadata without auto-creation; this one allows it.
         AdminClient(secondary.properties(), logger=QUIET).list_topics(
             "created-by-asking", timeout=20
         )

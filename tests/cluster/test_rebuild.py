@@ -76,17 +76,17 @@ def test_an_emptied_primary_is_filled_and_verified_before_clients_move(story: Em
     empty = story.json("failback", "--check-order", code=5)
     assert (empty["next"], empty["steps"][5]["observed"]) == ("a", "not-done"), empty
     assert "start-reverse-replication is next" in empty["steps"][5]["why"]
-    # Keys are as long as values; whatever the newest 200 of a partition tell is all there is.
+    # Keys are as long as values, and a sample of 200 records per partition covers all of them.
     held = sum(2 * len(value) for value in story.all_of(story.secondary).elements())
     told = f"about {COPIED + NEW} records are copied from secondary, {size(held)} by a sample;"
     assert story.impact() == f"{told} the copying time is not known"
-    # As an earlier comparison on this machine would have kept it: two offsets a second, both sides.
+    # The rate that an earlier comparison on this host would have stored: two offsets per second.
     rate = story.drctl.folder / ".drctl" / "rate.json"
     rate.parent.mkdir(exist_ok=True)
     rate.write_text('{"offsets_a_second": 2}\n', encoding="utf-8")
     took = "comparing them once takes 1 min 40 s, the copying time is not known"
     assert story.impact() == f"{told} {took}"
-    assert not story.is_there(story.primary), "a plan has changed something"
+    assert not story.is_there(story.primary), "the plan changed something"
 
     with story.live() as live:
         story.kill_at("start-reverse-replication", *REBUILD, *GO)
@@ -116,7 +116,9 @@ def test_records_only_on_the_primary_are_decided_before_it_is_emptied(story: Emp
 
     with story.running(*REBUILD, "--policy", "copy", *question, *GO) as process:
         story.until(process, lambda: story.has("intend", "empty-primary"))
-        assert not story.has("intend", "set-start-offsets"), "a word was believed"
+        assert not story.has("intend", "set-start-offsets"), (
+            "the answer was accepted although the cluster is not empty"
+        )
         story.empty()
         story.ends(process)
     assert held(story.alike()) == Counter(HAD | alone)
@@ -148,7 +150,9 @@ def test_forward_replication_that_ran_unnoticed(site: Site) -> None:
     assert stopped.code == 4, stopped.stdout
     said = " ".join(f"{stopped.stdout} {stopped.stderr}".split())
     assert "--rebuild --override source-intact=REASON" in said
-    assert story.run(*REBUILD, "--policy", "copy").code == 3, "it has lost nothing"
+    assert story.run(*REBUILD, "--policy", "copy").code == 3, (
+        "a rebuild was allowed although no records were lost"
+    )
     assert story.directed_to == story.secondary.bootstrap
     assert story.in_order(story.secondary) == copied
 
@@ -162,15 +166,21 @@ def test_forward_replication_that_ran_unnoticed(site: Site) -> None:
             return asked and "not empty yet: " in story.said
 
         story.until(process, waits)
-        assert not story.has("intend", "set-start-offsets"), "a word was believed"
-        assert alone <= set(story.all_of(story.secondary)), "they would be destroyed"
+        assert not story.has("intend", "set-start-offsets"), (
+            "the answer was accepted although the cluster is not empty"
+        )
+        assert alone <= set(story.all_of(story.secondary)), (
+            "records that exist only on the primary would be destroyed"
+        )
         story.empty()
         story.ends(process)
     assert story.directed_to == story.primary.bootstrap
 
     home = story.alike()
     for number, log in copied.items():
-        assert home[number][: len(log)] == log, "another order than that of the survivor"
+        assert home[number][: len(log)] == log, (
+            "the order differs from that of the surviving cluster"
+        )
     everything = EVERYTHING | alone
     for each in ("before", "older", "newer", "newest"):
         everything |= named(each, FLIGHTS)
@@ -178,7 +188,7 @@ def test_forward_replication_that_ran_unnoticed(site: Site) -> None:
     for log in home.values():
         newer = [value for value in log if value.startswith(("older", "newer", "newest"))]
         last = {value.partition("-")[2]: value for value in newer}
-        assert set(last.values()) <= newest, "an older record of a flight came last"
+        assert set(last.values()) <= newest, "the last record of a flight is an older one"
 
     everything |= story.wrote("later", LATER, story.primary)
     story.await_held(story.secondary, len(everything))
@@ -202,7 +212,7 @@ def test_it_resumes_after_the_last_copied_record_with_transaction_gaps(site: Sit
         one = Record(number % PARTITIONS, -1, WHEN_MS + number, b"k", value)
         story.secondary.produce(story.topic, [one], "commit")
     everything = HAD | named("sent", IN_TRANSACTIONS)
-    assert story.held(story.secondary) > len(everything), "no end of a transaction"
+    assert story.held(story.secondary) > len(everything), "there are no transaction markers"
     story.empty()
 
     story.kill_at("wait-for-catch-up", *REBUILD, *GO)
@@ -211,9 +221,9 @@ def test_it_resumes_after_the_last_copied_record_with_transaction_gaps(site: Sit
     given_up = story.run("resume", "--abandon", "it took too long", *GO)
     assert given_up.code == 1, given_up.stdout + given_up.stderr
 
-    # More has come than was ever copied from it: nothing shows any more what it had lost.
+    # More records were replicated back than it ever had: its loss can no longer be seen.
     known = ("--override", "source-intact=it was being filled")
-    # Nobody sits there; a word alone that it is empty would not do.
+    # There is no terminal; the answer counts only because drctl also reads the cluster.
     said = ("--answer", "empty-primary=yes")
     done = story.completed_failback(*REBUILD, *known, *said)
     told = steps_of(done, "detail")["empty-primary"]

@@ -26,7 +26,7 @@ from tests.lab.cluster_under_test import ClusterUnderTest
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
 LARGE = bytes(range(256)) * 3600
-"""Some 900 kB."""
+"""A value of about 900 kB."""
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_copies_are_identical_and_carry_their_origin(stage: NewStage) -> None:
     plan = at.reconcile(found, "--policy", "copy")
     assert (plan["status"], plan["executed"]) == ("planned", False)
     assert plan["totals"]["due"] == len(TAIL)
-    assert len(at.held(at.secondary)[0]) == 5, "a plan writes nothing"
+    assert len(at.held(at.secondary)[0]) == 5, "the plan wrote something"
     done = at.execute(found, "--policy", "copy")
     assert (done["status"], done["totals"]["done"]) == ("done", len(TAIL))
     source, target = at.held(at.primary), at.held(at.secondary)
@@ -68,7 +68,7 @@ def test_copies_are_identical_and_carry_their_origin(stage: NewStage) -> None:
     again = at.execute(found, "--policy", "copy")
     assert (again["status"], again["executed"]) == ("done", False)
     assert at.held(at.secondary) == target
-    at.gap(code=0)  # copies are no other records than those that were missing
+    at.gap(code=0)  # the copies equal the missing records: the result is complete and empty
 
 
 def test_killed_repeatedly_it_copies_each_record_once_and_in_order(stage: NewStage) -> None:
@@ -93,7 +93,7 @@ def test_killed_repeatedly_it_copies_each_record_once_and_in_order(stage: NewSta
             process.wait(20)
             killed += 1
         words = ("resume", "--link", at.topic, "--execute", "--yes")
-    assert killed, "it was done before it could be killed"
+    assert killed, "the run completed before it was killed"
     run = at.drctl.json(*words) if process.returncode else at.drctl.json("report")
     assert run["status"] == "done"
     done = at.reconcile(found, "--policy", "copy")
@@ -143,7 +143,9 @@ def test_a_discard_is_named_recorded_and_final(stage: NewStage) -> None:
     found = at.gap()
     at.drctl.json("reconcile", found, "--policy", "discard", "--execute", "--yes", code=2)
     words = (found, "--topic", f"{at.topic}=discard")
-    at.reconcile(*words, "--execute", code=3)  # nobody is there to type the cluster's name
+    at.reconcile(
+        *words, "--execute", code=3
+    )  # without a terminal nobody can type the cluster's name
     done = at.execute(*words)
     assert (done["status"], done["totals"]["done"]) == ("done", 2)
     told = Path(done["journal"]).read_text(encoding="utf-8").splitlines()
@@ -153,7 +155,7 @@ def test_a_discard_is_named_recorded_and_final(stage: NewStage) -> None:
     then = at.reconcile(found, "--policy", "copy")
     assert then["totals"]["due"] == 0
     assert then["lines"][0]["before"][0]["action"] == "discard"
-    # They are still missing: a new result lists them again, beside one of today.
+    # Discarded records are still missing: a new result lists them again, beside a new record.
     at.primary.produce(at.topic, [record(3)])
     fresh = at.gap()
     after = at.execute(fresh, "--policy", "copy")
@@ -161,7 +163,7 @@ def test_a_discard_is_named_recorded_and_final(stage: NewStage) -> None:
     assert (after["status"], totals["done_before"], totals["done"]) == ("done", 2, 1)
     assert [each["action"] for each in after["lines"][0]["before"]] == ["discard"]
     assert origins(at.held(at.secondary)[0]) == [2]
-    # Where nothing else is left, their decision is kept with the new result, too.
+    # If no other record is left, the decision is also stored for the new result.
     newest = at.gap()
     told = at.reconcile(newest, "--policy", "copy")
     assert (told["status"], told["totals"]["due"]) == ("planned", 0)
@@ -183,7 +185,7 @@ def test_an_old_gap_result_is_refused(stage: NewStage) -> None:
     fresh = at.gap()
     done = at.execute(fresh, "--policy", "copy")
     assert done["totals"]["done"] == 6
-    # The older result does not know of these copies.
+    # The older result was created before these copies.
     late = at.execute(found, "--policy", "copy", "--override", "source-moved=test", code=3)
     assert [o["precheck"] for o in late["blockers"] if not o["overridden"]] == ["copied-since"]
     assert origins(at.held(at.secondary)[0]) == list(range(6))
@@ -199,7 +201,7 @@ def test_records_that_forward_replication_copied_since_are_not_written_twice(
     at = stage(2)
     at.primary.produce(at.topic, [record(n, n % 2) for n in range(6)])
     found = at.gap()
-    # What copied before ran once more, and is stopped again: the source has not moved.
+    # Forward replication ran again for a while; the source is unchanged.
     there = [record(n, n % 2) for n in range(6)]
     at.secondary.produce(at.topic, there)
     for policy in ("copy", "quarantine"):
@@ -217,7 +219,7 @@ def test_a_newer_record_of_a_safe_key_is_not_overwritten(stage: NewStage) -> Non
     at = stage(1)
     at.primary.produce(at.topic, [record(n) for n in range(5)])
     found = at.gap()
-    # Applications write on: of other keys, which stands against nothing.
+    # Applications write records of other keys, which block nothing.
     at.secondary.produce(at.topic, [record(100 + n) for n in range(5)])
     assert at.reconcile(found, "--policy", "copy")["status"] == "planned"
     at.secondary.produce(at.topic, [record(200, key=b"k3")])
@@ -235,7 +237,7 @@ def test_a_newer_record_of_a_safe_key_is_not_overwritten(stage: NewStage) -> Non
 def test_with_partition_order_all_readers_of_a_result_agree(stage: NewStage) -> None:
     at = stage(1, order="per-partition")
     at.primary.produce(at.topic, [record(n) for n in range(10)])
-    # A hole, with copies behind it, and a tail that nothing newer stands in front of.
+    # Missing records before later copies, and missing records at the end, which nothing follows.
     at.secondary.produce(at.topic, [record(n) for n in (0, 1, 2, 3, 6, 7)])
     found = at.gap()
     order = json.loads((Path(found) / "gap.json").read_text())["order"]
@@ -298,7 +300,7 @@ def test_aborted_records_are_ignored_and_replication_continues(
         copier.append([(place, row, b"second")])
         copier.settle()
         copier.commit()
-    assert time.monotonic() - began < 10, "it was heard what became of the records"
+    assert time.monotonic() - began < 10, "the abort had to wait for a timeout"
     assert [r.headers for r in at.held(secondary)[0]] == [((provenance.HEADER, b"second"),)]
 
 

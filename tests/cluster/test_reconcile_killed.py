@@ -27,20 +27,16 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(900)]
 RECORDS = 60
 
 Death = tuple[str, str, int]
-"""Moment, call, and which of them."""
+"""Moment, call, and the number of the call."""
 
-MOMENTS = ("before", "behind")
+MOMENTS = ("before", "after")
 CALLS = ("begin", "append", "settle", "keep", "commit", "journal")
 EVERYWHERE: tuple[Death, ...] = (
     *((moment, call, number) for call, number, moment in product(CALLS, (1, 2), MOMENTS)),
-    # How it ended is written down last: nothing is left to be done then.
+    # The third journal write is the end of the run: nothing is left to do after it.
     ("before", "journal", 3),
 )
-SOME: tuple[Death, ...] = (
-    ("behind", "append", 1),
-    ("before", "commit", 2),
-    ("behind", "commit", 1),
-)
+SOME: tuple[Death, ...] = (("after", "append", 1), ("before", "commit", 2), ("after", "commit", 1))
 
 
 @pytest.fixture
@@ -76,7 +72,7 @@ def sent_through(at: Stage, found: str, policy: str, deaths: Sequence[Death]) ->
     for death in deaths:
         dies(at, death, *words)
         there = at.drctl.json(*words)["totals"]["done_before"]
-        assert there >= before, f"{death}: what counted counts no more"
+        assert there >= before, f"{death}: fewer records count as done than before"
         before = there
     assert at.drctl.json(*resume(at), *GO)["status"] == "done"
     assert at.drctl.json(*words)["totals"]["done_before"] == RECORDS
@@ -107,7 +103,7 @@ def test_killed_around_each_call_a_discard_is_recorded_once(stage: NewStage) -> 
         dies(at, (moment, call, 1), *words)
         assert at.drctl.json(*words)["totals"]["due"] == RECORDS
     dies(at, ("before", "commit", 1), *words)
-    dies(at, ("behind", "commit", 1), *words)
+    dies(at, ("after", "commit", 1), *words)
     assert at.drctl.json(*resume(at), *GO)["status"] == "done"
     done = at.drctl.json(*words)
     assert (done["totals"]["due"], done["totals"]["done_before"]) == (0, RECORDS)
@@ -125,10 +121,10 @@ def test_killed_around_each_call_an_export_is_complete_or_absent(
     words = ("reconcile", found, "--policy", "export", "--out", str(out))
     for death in (*product(MOMENTS, ("add",), (1, 40)), ("before", "finish", 1)):
         dies(at, death, *words)
-        assert not (out / MANIFEST).exists(), f"{death}: what is not whole says that it is"
-    dies(at, ("behind", "finish", 1), *words)
+        assert not (out / MANIFEST).exists(), f"{death}: an incomplete export has a manifest"
+    dies(at, ("after", "finish", 1), *words)
     assert (out / MANIFEST).exists()
-    dies(at, ("behind", "add", 40), *words)
+    dies(at, ("after", "add", 40), *words)
     assert at.drctl.json(*resume(at), *GO)["status"] == "done"
     done = at.drctl.json(*words, "--execute")
     assert (done["status"], done["totals"]["done"]) == ("done", RECORDS)

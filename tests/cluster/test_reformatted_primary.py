@@ -95,9 +95,11 @@ def test_an_empty_cluster_with_another_id_is_rebuilt_and_clients_fail_back(
 
     assert held(story.alike()) == Counter(HAD)
     ends = story.primary.end_offsets(story.topic)
-    assert positions_on(story.primary, story.group) == ends, "it has read everything, away"
+    assert positions_on(story.primary, story.group) == ends, (
+        "the group had read everything on the secondary"
+    )
     everything = HAD | story.wrote("later", LATER, story.primary)
     story.await_held(story.secondary, len(everything))
     assert held(story.alike()) == Counter(everything)
     read += story.read(story.group, story.primary, everything - set(read))
-    assert sorted(read) == sorted(everything | had), "a group has skipped, or read twice"
+    assert sorted(read) == sorted(everything | had), "the group skipped a record, or read one twice"

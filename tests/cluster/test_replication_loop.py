@@ -36,7 +36,7 @@ def test_a_replication_loop_is_detected_and_blocks_plans_until_it_is_stopped(
     refused = home.refused("failover", *GO)
     assert "back under the same topic names" in refused
     assert stop in refused
-    assert home.directed_to == home.secondary.bootstrap, "it has begun"
+    assert home.directed_to == home.secondary.bootstrap, "the failover changed something"
 
     home.connectors.stop(home.reverse)
     ended = home.held(home.primary)

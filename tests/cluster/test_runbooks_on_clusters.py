@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
 
 SWITCHOVER = ("announce", "no-clients-left")
 MIGRATION = ("one-topic", "clients-known", "keep-old")
-"""What people answer, in their order."""
+"""The answers of people, in order."""
 AFTER = 5
 
 
@@ -59,7 +59,7 @@ def has_moved(stage: Stage, written: list[str]) -> None:
     assert stage.all_of(stage.target) == Counter(written)
     assert positions(stage) == dict.fromkeys(range(PARTITIONS), READ)
     assert stage.directs_to("secondary")
-    assert stage.write(3, "refused") == [], "the fence lets somebody through"
+    assert stage.write(3, "refused") == [], "a fenced producer could write"
     after = stage.write(AFTER, "after", stage.target)
     assert len(after) == AFTER
     left = RECORDS - READ * PARTITIONS + AFTER
@@ -70,14 +70,14 @@ def has_moved(stage: Stage, written: list[str]) -> None:
 
 
 COPIER = "replicator"
-"""A user whose rights on the target do not include topics of tests."""
+"""A user without permissions on the target's topics of tests."""
 
 
 def let_it_fail(stage: Stage) -> None:
     """The user as whom the connector writes loses its right, and records are written then."""
     override = "producer.override.sasl.jaas.config"
     allow(stage.target, COPIER, stage.topic)
-    # While it runs, tasks with the old configuration would copy until they are replaced.
+    # Tasks of a running connector would replicate with the old configuration until replaced.
     stage.stop(stage.copies)
     with connect(stage.lab) as client:
         config = client.config(stage.copies)
@@ -112,7 +112,7 @@ def test_a_connector_fails_and_recovers(links: OwnLinks) -> None:
         assert len(kept["offsets"]) == PARTITIONS
 
     def remedy() -> None:
-        # A position was not lost: the plan to start from scratch is refused.
+        # No offset was lost: the plan to start from scratch is refused.
         followed.type("remedy", 3)
         allow(stage.target, COPIER, stage.topic)
 

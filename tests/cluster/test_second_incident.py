@@ -23,7 +23,7 @@ from tests.lab.cluster_under_test import ClusterUnderTest
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(900)]
 
 OLDER = 6
-"""Records of each loss whose keys the secondary has something newer of."""
+"""Unreplicated records of each loss whose keys have newer records on the secondary."""
 
 
 class Again(OwnFailback):
@@ -126,7 +126,7 @@ def test_quarantined_records_need_no_second_decision(again: Again) -> None:
 
     home.fail_over_again("1")
     assert home.missing() == OLDER
-    observed, why = home.step_e(3)  # the old replication still runs
+    observed, why = home.step_e(3)  # forward replication still runs
     assert observed == "done"
     assert f"quarantined or discarded with earlier results: all {OLDER}" in why
     reconciled(home.fail_back_again(*POLICIES), f"quarantine: {OLDER}")

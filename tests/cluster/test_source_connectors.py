@@ -29,7 +29,7 @@ from tests.lab.cluster_under_test import ClusterUnderTest
 pytestmark = [pytest.mark.nightly, pytest.mark.jvm, pytest.mark.endpoints, pytest.mark.timeout(900)]
 
 HAD = 20
-"""Orders of the table when the connector starts: its snapshot."""
+"""Orders in the table when the connector starts: its snapshot."""
 
 
 class MovingShop(OwnFailback):
@@ -66,7 +66,8 @@ class MovingShop(OwnFailback):
             soon(lambda: "shop" in client.statuses())
             client.resume("shop")
         self.await_orders(self.secondary)
-        # A snapshot whose end was not stored would begin again.
+        # Otherwise Connect may not have stored that the snapshot completed, and it would be
+        # repeated.
         self.insert(1)
         self.await_orders(self.secondary)
         soon(self.position_after_snapshot)
@@ -159,7 +160,9 @@ def test_a_planned_failover_and_a_failback_neither_lose_nor_repeat_events(shop: 
     assert moved(shop.json("report", code=0)) == [("shop", "resumes")]
     shop.insert(10)
     shop.each_once(shop.secondary)
-    assert shop.orders > shop.events(shop.primary).total(), "nothing was sent by the new connector"
+    assert shop.orders > shop.events(shop.primary).total(), (
+        "the connector on the secondary sent no event"
+    )
     with shop.busy():
         shop.completed_failback(*BACK)
         assert shop.shops() == ["RUNNING", "STOPPED"]

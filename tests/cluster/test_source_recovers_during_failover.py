@@ -26,7 +26,7 @@ BY_DEFAULT = (
     "admin.default.api.timeout.ms",
     "admin.metadata.recovery.strategy",
 )
-"""What a lab sets so that connectors let go of a dead cluster soon."""
+"""Settings with which the lab's connectors give up a dead cluster soon; removed here."""
 
 UNPLANNED = ("failover", "--mode", "unplanned", "--output", "json", *GO)
 
@@ -52,7 +52,7 @@ def frozen(stage: Stage) -> None:
     """Freeze the source with unreplicated records: replication was cut off."""
     stage.written(COPIED, "copied")
     stage.lab.signal("connect", signal.SIGSTOP)
-    # These answer the fetches that are under way; nobody asks for what comes after them.
+    # These records complete the fetches that are in flight; later records are never fetched.
     assert len(stage.write(FETCHED, "fetched")) == FETCHED
     assert len(stage.write(BACKLOG, "backlog")) == BACKLOG
     stage.lab.signal("primary", signal.SIGSTOP)
@@ -106,7 +106,7 @@ def test_a_source_that_recovers_after_writes_are_enabled_copies_nothing(by_defau
     outstanding: dict[str, Any] = {e["step"]: e for e in stage.entries("outstanding")}
     assert "responds again" in str(outstanding["confirm-stop"])
     assert stage.all_states() == {"STOPPED"}
-    # What a fetch had brought before it froze, then the application's own: nothing in between.
+    # Records fetched before the freeze, then the application's new ones: nothing in between.
     there = values_there(stage)
     assert COPIED + AFTER <= sum(map(len, there)) <= COPIED + FETCHED + AFTER
     for values in there:

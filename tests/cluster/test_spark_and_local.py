@@ -20,8 +20,8 @@ def test_few_differences_among_many_records(half: NewHalf, new_drctl: NewDrctl) 
     (partition,) = document["topics"][0]["partitions"]
     assert partition["ranges"] == [[990, 999]]
     assert len(rows_of(ended.out / "records")) == 10
-    assert [p.name for p in (ended.out / "records").iterdir()] == [FILE], "not Spark's"
-    assert document["engine"] == "spark", "it read and digested all of them"
+    assert [p.name for p in (ended.out / "records").iterdir()] == [FILE], "Spark wrote the records"
+    assert document["engine"] == "spark", "Spark did not digest the records"
 
 
 def test_the_command_line_selects_the_comparer(half: NewHalf, new_drctl: NewDrctl) -> None:

@@ -43,7 +43,7 @@ class Way:
 
 EXECUTOR = "CoarseGrainedExecutorBackend"
 REDACTED = "spark.redaction.regex"
-"""The driver's page was seen."""
+"""A setting on the driver's page: it shows that the page was read."""
 SPARK_WAYS = {
     "itself": Way((), "drctl gap", (EXECUTOR,), (REDACTED, "Spark Master at", "Spark Worker at")),
     "submit": Way(
@@ -82,7 +82,7 @@ def test_the_same_result_as_locally(seen: Seen, way: Way, traps: Analysed) -> No
     told = seen.ended.gap()
     inversions = [each.pop("inversions") for t in told["topics"] for each in t["partitions"]]
     for each in (each for t in wanted for each in t["partitions"]):
-        assert each.pop("inversions") is None, "there nobody looked"
+        assert each.pop("inversions") is None, "the order was checked without a request"
     assert told["topics"] == wanted
     assert len(wanted) == len(TRAPS)
     if "--order" not in way.options:
@@ -93,7 +93,7 @@ def test_the_same_result_as_locally(seen: Seen, way: Way, traps: Analysed) -> No
     assert [asdict(found)] == told["inversions"]
     for name in ("records", "others", "inversions"):
         assert list((seen.ended.out / name).glob("*.parquet"))
-    assert not [p for p in seen.files if "-shared" in str(p)], "the job's folder is gone"
+    assert not [p for p in seen.files if "-shared" in str(p)], "the job's folder was not deleted"
 
 
 def test_workers_did_the_work(seen: Seen, way: Way, spark_cluster: Standalone) -> None:
@@ -186,7 +186,7 @@ def test_workers_end_and_leave_nothing(
         assert error["kind"] == ("ScanFailed" if died else "Interrupted")
         assert "Traceback" not in ended.stderr
         soon(lambda seen=running.seen: not any(map(alive, seen)))
-        assert not list(ended.out.rglob("*")), "no result, no half of one"
+        assert not list(ended.out.rglob("*")), "there is a complete or partial result"
     assert not list((tmp_path / "shared").rglob("*"))
     mine = {a["id"] for a in submissions(spark_cluster)} - earlier
     assert len(mine) == 3

@@ -23,18 +23,18 @@ from tests.lab.cluster_under_test import ClusterUnderTest
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(900)]
 
 SOME = 30
-"""Records that are committed before anything happens."""
+"""Number of records that are committed at first."""
 LONG_S = 300
 LAG = 1000
 OPEN = "follow an open transaction"
-"""What a step says that waits for one before it calls anything complete."""
+"""Message of a step that waits for an open transaction."""
 
 
 class Transacting(OwnFailback):
     """Its application commits and aborts; committed records are replicated."""
 
     def __init__(self, site: Site) -> None:
-        # It writes all the while: there is always a record on its way.
+        # The application writes all the time: some records are always in flight.
         super().__init__(site, policy={"max_lag_records": LAG})
         self.told = Told()
         self.has_read: list[str] = []
@@ -140,7 +140,7 @@ def go_home(home: Transacting, *words: str, waited_for: str) -> None:
     soon(lambda: everything <= set(home.all_of(home.secondary)))
     home.each_once()
     home.has_read += home.read_rest(home.has_read, everything)
-    assert set(home.has_read) == everything, "it skipped some, or has read what was aborted"
+    assert set(home.has_read) == everything, "the group skipped a record, or read an aborted one"
 
 
 def test_a_planned_failover_and_failback(home: Transacting) -> None:

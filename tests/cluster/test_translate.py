@@ -115,7 +115,7 @@ class Mirror:
         """Return values by offset."""
         place = cluster.name, partition, cluster.end_offsets(self.topic)[partition]
         if place not in self._held:
-            # Aborted records, too: MirrorMaker 2 copies them.
+            # Includes aborted records, which MirrorMaker 2 replicates by default.
             log = read_logs(cluster, [self.topic], "read_uncommitted")[self.topic]
             self._held[place] = {r.offset: r.value or b"" for r in log.records[partition]}
         return self._held[place]
@@ -151,9 +151,9 @@ def test_never_too_far_and_never_worse_than_mirrormaker(mirror: Mirror) -> None:
         for partition in range(PARTITIONS):
             offset = chosen.choice([1, 2, RECORDS // PARTITIONS, chosen.randrange(1, 1500)])
             mirror.commit(f"g{number}", partition, offset)
-    mirror.write(500)  # later syncs come with later records
+    mirror.write(500)  # MirrorMaker 2 writes later syncs only with later records
     mirror.await_checkpoints("g0")
-    # MirrorMaker 2 copies what is aborted, too: a group that has passed it passes the copies.
+    # MirrorMaker 2 replicates aborted records: a group that passed them must pass the copies.
     copies = mirror.target.end_offsets(mirror.topic)[0] + 31
     mirror.transaction(31, "aborted", aborts=True)
     soon(lambda: mirror.target.end_offsets(mirror.topic)[0] == copies)
@@ -194,7 +194,7 @@ def test_a_group_that_was_reset_backwards(mirror: Mirror) -> None:
         name = f"{mirror.prefix}-back"
         exact = mirror.exact(0, 10)
         theirs = mirror.own.translated(name)[TopicPartition(mirror.topic, 0)]
-        assert theirs > exact, "records would be skipped"
+        assert theirs > exact, "MirrorMaker 2's own offset skips no records here"
         assert mirror.rows()[name, 0]["target_offset"] == exact
         said = mirror.said("back", 0)["checkpoint"]
         assert said["answer"] is None
@@ -222,7 +222,7 @@ def test_a_recreated_target_topic(mirror: Mirror) -> None:
     name = f"{mirror.prefix}-anew"
     theirs = mirror.own.translated(name)[TopicPartition(mirror.topic, 0)]
     exact = mirror.exact(0, last)
-    assert theirs > exact, "records would be skipped"
+    assert theirs > exact, "MirrorMaker 2's own offset skips no records here"
     row = mirror.rows()[name, 0]
     assert (row["target_offset"], row["method"]) == (exact, "record-match")
     assert mirror.said("anew", 0)["checkpoint"]["answer"] is None

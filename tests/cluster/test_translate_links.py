@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 START = 1_700_000_000_000
 RECORDS = 200
 SHIFT = 7
-"""Records that the target holds before the copies."""
+"""Number of records on the target before the copies."""
 
 
 def records(partition: int, numbers: Sequence[int]) -> list[Record]:
@@ -90,7 +90,7 @@ def test_records_are_found_under_other_names_and_offsets(stage: Any) -> None:
     assert (behind["method"], behind["skips_at_most"]) == ("record-match", 0)
     assert behind["target_topic"] == f"copy.{found.topic}"
     assert rows["behind", 1]["target_offset"] == 1 + SHIFT
-    # 50 records were never copied: the end of what was, not of what was written since.
+    # 50 records were never copied: the group resumes after the last copy, before later writes.
     assert (end["target_offset"], end["skips_at_most"]) == (RECORDS - 50 + SHIFT, 0)
     assert rows["end", 1]["blocked"] == NEVER
     assert rows["end", 1]["target_offset"] is None

@@ -128,11 +128,13 @@ def test_a_recovered_cluster_needs_no_failback_and_its_group_skips_nothing(
     lost = same.json("failover", "--mode", "unplanned", *GO, code=1)
     assert lost["status"] == "done"
     copy = same.copy_on(secondary)
-    assert same.stands(secondary) == same.ends_of(secondary, copy), "one link moves one topic"
+    assert same.stands(secondary) == same.ends_of(secondary, copy), (
+        "the failover of one link moved offsets in another topic"
+    )
     moved = same.wrote("moved", NEW, secondary)
     west |= moved
     away = same.read_both(secondary, moved)
-    assert set(away) == west, "what the other link copies it had no position in"
+    assert set(away) == west, "the group did not read the other topic from the start"
     stood = same.stands(secondary)
 
     same.lab.start("primary")
@@ -145,7 +147,7 @@ def test_a_recovered_cluster_needs_no_failback_and_its_group_skips_nothing(
     for link in (same.link, same.back):
         assert same.run("gap", "--scope", "full", link=link).code == 0
 
-    assert same.stands(primary) == before, "nobody moved it while it was away"
+    assert same.stands(primary) == before, "the group's offsets on the primary have changed"
     assert same.stands(secondary) == stood
     home = same.read_both(primary, named("tail", TAIL) | moved)
     assert home == Counter(named("tail", TAIL) | moved)

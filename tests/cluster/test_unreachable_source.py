@@ -67,7 +67,7 @@ def test_positions_of_an_unreachable_source(mirrored: Mirrored) -> None:
         "ahead": COPIED, "middle": 100, "back": 90, "early": DELETED,
     }  # fmt: skip
     for row in rows.values():
-        # Nothing was noted of the source's records: that offsets are kept is not proven.
+        # No source records were tracked: preserved offsets are not proven.
         assert (row["method"], row["skips_at_most"]) == ("identity", None)
         assert row["skips_only_if"].startswith("the mirror does not preserve offsets, or the group")
         assert f"committed offset from {mirrored.copy}" in row["evidence"]
@@ -132,7 +132,7 @@ def test_groups_resume_at_the_newest_recorded_copy(site: Site) -> None:
 
 MANY, NAMED = 3_000, 2_900
 OTHERS = 700
-"""Records that somebody else wrote on the target: before the copies, among and behind them."""
+"""Records of another producer on the target: before, between and after the copies."""
 
 Headers = tuple[tuple[str, bytes | None], ...]
 Named = Callable[[str, str, int], Headers]
@@ -163,7 +163,7 @@ class Naming(Silent):
         topic = site.new_topic(1, on=("primary",))
         replicator = {"kind": "none", "rename": "copy.${topic}"}
         super().__init__(site, topic, replicator=replicator)
-        # Broker time: no other method finds anything there.
+        # With append times no other method finds a record on the target.
         self.target.create_topic(f"copy.{topic}", 1, {"message.timestamp.type": "LogAppendTime"})
         self.source.produce(topic, map(named_record, range(MANY)))
         cluster_id = cluster_id or self.source.admin.list_topics(timeout=20).cluster_id
@@ -181,14 +181,14 @@ def by_offset(document: dict[str, Any]) -> dict[int, dict[str, Any]]:
 
 
 WANTED = {
-    # Where a group has consumed nothing, what stands before the copies may be read, too.
+    # A group that has consumed nothing may also read what precedes the copies.
     0: (0, 0),
     1: (OTHERS + 1, 0),
     1_000: (OTHERS + 1_000, 0),
     1_001: (2 * OTHERS + 1_001, 0),
     2_345: (2 * OTHERS + 2_345, 0),
     NAMED: (2 * OTHERS + NAMED, 0),
-    # 100 records were not copied when the source was lost.
+    # The last 100 records were not replicated when the source was lost.
     MANY: (2 * OTHERS + NAMED, MANY - NAMED),
 }
 
@@ -200,7 +200,7 @@ def test_positions_are_exact_with_and_without_the_source(site: Site, named: Name
     said = by_offset(at.alive.json("translate", code=1))
     assert {at: (r["target_offset"], r["rereads_at_most"]) for at, r in said.items()} == WANTED
     assert {(r["method"], r["blocked"]) for r in said.values()} == {("mapping", None)}
-    # The copy of what this group wants next names no offset, if there is one.
+    # The next record of this group has no copy with a source offset, if it has a copy at all.
     skips = {at: None if at == NAMED else 0 for at in WANTED}
     assert {at: r["skips_at_most"] for at, r in said.items()} == skips
     at.track()
@@ -209,7 +209,7 @@ def test_positions_are_exact_with_and_without_the_source(site: Site, named: Name
         assert row["target_offset"] == WANTED[offset][0]
         likely = row["rereads_likely"]
         assert likely is None or likely <= min(WANTED[offset][1], row["rereads_at_most"])
-    # Tracked offsets, which now confirm headers, also translate some of them alone.
+    # Tracked offsets confirm the headers, and translate some groups without them.
     assert {r["method"] for r in silent.values()} <= {"mapping", "tracked-offset"}
 
 

@@ -32,9 +32,9 @@ from tests.lab.cluster_under_test import ClusterUnderTest
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(420)]
 
 WITHIN_S = 15.0
-"""In which every command answers, on a machine that does nothing else."""
+"""Time limit of every command on an otherwise idle host."""
 WAITS_S = 12.0
-"""How much longer a command takes where somebody is silent, however busy the machine is."""
+"""Additional time that a command may take because of unresponsive components."""
 
 SOURCE, TARGET, CONNECT = "primary", "secondary", "connect"
 
@@ -73,7 +73,8 @@ def code_of(words: Sequence[str], silent: Sequence[str], fault: Fault) -> int | 
     if SOURCE in silent and TARGET in silent:
         return 5
     if words[:1] == UNPLANNED[:1]:
-        # Only of a source that is frozen nothing arrives any more: everybody else still reaches it.
+        # Only a frozen source sends no more copies: in the other rows it is unreachable only for
+        # drctl.
         ready = "unplanned" in words and silent == [SOURCE] and fault is Fault.FROZEN
         if ready and "--execute" in words:
             return None  # it would be carried out
@@ -114,7 +115,7 @@ class Command(LinkCommand):
     def __init__(
         self, make: NewDrctl, link: Mapping[str, Any], clusters: Mapping[str, Any]
     ) -> None:
-        # The journal knows no run of it, as on a night that nobody has prepared.
+        # A new link, of which the journal has no run.
         self.link = f"silent-{uuid4().hex[:6]}"
         self.drctl = make({self.link: dict(link)}, clusters=dict(clusters))
 
@@ -197,7 +198,7 @@ def pair(
     for each in (secondary, primary):
         each.create_topic(topic)
     lab.replicate(True)
-    # Without new copies nothing shows that a source which drctl cannot reach is alive.
+    # New copies are the only evidence that a source which drctl cannot reach is alive.
     folder, password = tmp_path_factory.mktemp("writer"), primary.properties()["sasl.password"]
     with writing(folder, primary.bootstrap, "admin", password, topic) as application:
         soon(lambda: secondary.end_offsets(topic)[0] > 0)

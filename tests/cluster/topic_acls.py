@@ -85,7 +85,7 @@ def _await_rights(
         try:
             found = asked[topic].result().authorized_operations
         except KafkaException as refused:
-            # Who may not know of a topic is not told that there is none.
+            # Without DESCRIBE the broker reports an authorization error, not an unknown topic.
             return bool(refused.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART)
         return set(operations) <= set(found or ())
 
@@ -97,7 +97,7 @@ def lift(cluster: ClusterUnderTest, user: str, topic: str) -> None:
 
     The user can write again on return.
     """
-    assert remove_denials(cluster, user, topic), f"nothing keeps {user} from {topic}"
+    assert remove_denials(cluster, user, topic), f"{user} was not denied access to {topic}"
     _await_rights(cluster, user, topic, (AclOperation.WRITE,))
 
 

@@ -12,10 +12,10 @@ from tests.cluster.failover_stage import APP, PARTITIONS
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 TOGETHER = 3
-"""Records of a transaction."""
+"""Records per transaction."""
 ABORTS_EVERY = 4
 LEFT_ALONE_S = 20
-"""After so many seconds brokers abort the transaction of an application that died."""
+"""Seconds after which brokers abort the transaction of a dead application."""
 PAUSE_S = 0.2
 DEADLINE_S = 30
 
@@ -98,7 +98,7 @@ class Application:
         except KafkaException:
             self._refused = aborts = True
         if aborts or not self._committed(values):
-            # Where it was refused from the first record on the coordinator knows of none.
+            # If the first record was refused, the coordinator has no transaction to abort.
             with suppress(KafkaException) if self._refused else nullcontext():
                 self._producer.abort_transaction(DEADLINE_S)
             self._told.aborted += values

@@ -353,6 +353,6 @@ HOSTILE = (
     ("a\u202eb\u0000".encode(), b"'\"; DROP TABLE records; --"),
     (b"\r\nkey: forged", b"{{ 7 * 7 }}"),
 )
-"""Keys and values that somebody made to be looked at."""
+"""Keys and values that would do harm if they were shown unescaped."""
 
 TRAPS = (*_identity(), *_multisets(), *_partitions(), *_logs(), *_payloads())

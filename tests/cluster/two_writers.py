@@ -18,7 +18,7 @@ from tests.cluster.link_command import GO, soon
 from tests.lab.cluster_under_test import QUIET, ClusterUnderTest
 
 SITE = "site"
-"""The header."""
+"""Name of the header that marks copies."""
 
 _KAFKA = "org.apache.kafka.connect"
 TRANSFORMS = {

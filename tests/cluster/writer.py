@@ -113,7 +113,7 @@ def writing(folder: Path, bootstrap: str, user: str, password: str, topic: str) 
     file.touch(mode=0o600)
     file.write_text(json.dumps(properties), encoding="utf-8")
     with output.open("wb") as told, (folder / "complaints").open("wb") as complaints:
-        # Its standard input ends with this process: so does it then.
+        # Its standard input is closed when this process ends, which ends the application.
         process = subprocess.Popen(
             [sys.executable, str(_PROGRAM), str(file), topic],
             stdin=subprocess.PIPE,

@@ -53,5 +53,5 @@ if __name__ == "__main__":
     given = (json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")), sys.argv[2])
     threading.Thread(target=work, args=given, daemon=True).start()
     sys.stdin.read()
-    # What waits for a cluster that is gone would keep it from ending.
+    # Client threads that wait for a dead cluster would prevent a normal exit.
     os._exit(0)

@@ -48,7 +48,7 @@ FINE: dict[str, Any] = {
     "policy": {"max_lag_records": 0, "order": "per-key"},
     "spark": {"master": "local[*]", "conf": {"a.b": "c"}},
 }
-# Where a wrong value can stand, and where an unknown key can.
+# Paths at which a test puts a wrong value, and sections in which it puts an unknown key.
 VALUES: list[tuple[str | int, ...]] = [
     ("clusters", "west", "bootstrap"),
     ("links", "main", "topics", 1),
@@ -76,7 +76,7 @@ SECTIONS: list[tuple[str | int, ...]] = [
     ("policy",),
     ("spark",),
 ]
-# A lone bracket is wrong for all of them: no regex, no URL, no number, no word that is known.
+# An unclosed bracket is invalid at each path: as a regex, a URL, a number and an enum value.
 WRONG = "[bad{}"
 PLACES = st.lists(
     st.one_of(
@@ -139,7 +139,7 @@ def test_each_error_has_its_position(
         (int(line), int(column))
         for line, column in re.findall(r"^x\.yaml:(\d+):(\d+): ", caught.value.message, re.M)
     }
-    # `identity` is checked as a whole: its error stands at the list.
+    # `identity` is checked as a whole: the position of its error is that of the list.
     whole = {i for i, (_, path) in enumerate(places) if "identity" in path}
     assert {place_of(text, n) for n in range(len(places)) if n not in whole} <= said
     assert len(said) == len(places)

@@ -80,6 +80,6 @@ def mongo_connector(port: int) -> dict[str, str]:
         "value.converter": JSON,
         "key.converter.schemas.enable": "false",
         "value.converter.schemas.enable": "false",
-        # Tells at once what it would try again for minutes.
+        # Fail at once instead of retrying for minutes.
         "errors.max.retries": "0",
     }

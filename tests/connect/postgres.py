@@ -14,7 +14,8 @@ from tests.connect.workers import JSON
 
 USER, PASSWORD = "debezium", "capture"
 _SERVER = "postgres"
-"""PostgreSQL does not run as root: where a test does, it runs as the user of Debian's package."""
+"""PostgreSQL refuses to run as root: if the test does, the server runs as this user of Debian's
+package."""
 
 
 def programs() -> Path:
@@ -56,7 +57,8 @@ class Postgres:
 @contextmanager
 def postgres(port: int) -> Iterator[Postgres]:
     """Run a server with a table of orders and a user for Debezium."""
-    # Not in pytest's folder: that is closed to others, and too long for a socket's name.
+    # Not in pytest's folder: the server's user may not read it, and its path is too long for a
+    # socket.
     home = Path(tempfile.mkdtemp(prefix="drctl-pg-"))
     if os.geteuid() == 0:
         shutil.chown(home, _SERVER)
@@ -84,7 +86,7 @@ def connector(port: int, password: str, **settings: str) -> dict[str, str]:
         "value.converter": JSON,
         "key.converter.schemas.enable": "false",
         "value.converter.schemas.enable": "false",
-        # Tells at once what it would try again for minutes.
+        # Fail at once instead of retrying for minutes.
         "errors.max.retries": "0",
         **{key.replace("_", "."): value for key, value in settings.items()},
     }

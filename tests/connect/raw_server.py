@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 
 Handle = Callable[[socket.socket, bytes], None]
-"""Gets the connection, and the whole request."""
+"""Called with the connection and the complete request."""
 
 
 @dataclass

@@ -7,7 +7,7 @@ from socket import socket
 from tests.connect.raw_server import answer, raw_server
 
 Answer = Callable[[str], tuple[int, bytes]]
-"""Of a path: the status and the body."""
+"""Returns status and body for a path."""
 
 
 @contextmanager

@@ -87,7 +87,7 @@ class Shop:
         self.await_orders()
         self.insert(1)
         self.await_orders()
-        # From an offset of an unfinished snapshot the next worker would begin it again.
+        # With an offset from an unfinished snapshot the next worker would repeat the snapshot.
         assert Patience.of(DEADLINE_S).wait_until(self.snapshot_is_behind)
 
     @contextmanager

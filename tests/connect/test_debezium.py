@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.nightly, pytest.mark.jvm, pytest.mark.endpoints, pytes
 
 TOPIC = "shop.public.orders"
 HAD = 20
-"""Orders that the table has when the connector is created: they come as a snapshot."""
+"""Orders in the table when the connector is created: they arrive as a snapshot."""
 AWAY_S = 20
 """Longer than a worker's session with its group (10 s)."""
 
@@ -59,7 +59,7 @@ def shop(
 
 def test_a_wrong_password_is_refused(shop: PostgresShop) -> None:
     with closing(shop.worker.client()) as client:
-        # One that changes later is no failure for Debezium: it tries again for ever, RUNNING.
+        # If the password changes later, Debezium retries forever and stays RUNNING.
         refused = f'password authentication failed for user "{USER}"'
         with pytest.raises(ConnectRejected, match=refused) as caught:
             client.put_config("refused", connector(shop.port, "wrong"))
@@ -114,7 +114,7 @@ def test_after_a_crash_another_connect_cluster_continues_without_a_new_snapshot(
         assert [each["outcome"] for each in applied["lines"]] == ["written"]
         client.resume("shop")
     shop.await_orders()
-    assert set(Counter(shop.events()) - before) == new, "no snapshot again"
+    assert set(Counter(shop.events()) - before) == new, "the snapshot was repeated"
 
 
 def test_a_worker_that_is_stopped_properly_continues_without_a_duplicate(
@@ -154,7 +154,7 @@ def test_kafka_is_away_for_longer_than_a_session_lasts(shop: PostgresShop, lab: 
     lab.signal("secondary", signal.SIGSTOP)
     try:
         new = shop.insert(5)
-        time.sleep(AWAY_S)  # being away is the fault: nothing ends it but time
+        time.sleep(AWAY_S)  # the outage itself is the fault, so there is no condition to wait for
         (seen,) = shop.command.json("status", "--connect", shop.worker.url, code=0)["clusters"]
         (connector_seen,) = seen["connectors"]
         states = [part["state"] for part in connector_seen["parts"]]

@@ -21,7 +21,7 @@ from tests.lab.cluster_under_test import ClusterUnderTest
 pytestmark = [pytest.mark.nightly, pytest.mark.jvm, pytest.mark.timeout(400)]
 
 HAD = 20
-"""Orders that the collection has when the connector is created: they come as a snapshot."""
+"""Orders in the collection when the connector is created: they arrive as a snapshot."""
 GROUP = "debezium-mongo"
 NEVER_MS = 600_000
 
@@ -65,7 +65,7 @@ def test_a_killed_worker_is_replaced_by_another_of_its_group_and_repeats_are_fou
 ) -> None:
     before, first = shop.events(), shop.worker
     assert shop.counts(code=0)["events"] == len(before)
-    # Both store positions only when they stop: what the killed one sent is sent again.
+    # Both workers store positions only when they stop: events of the killed one are sent again.
     workers = [shop.start(GROUP, kept_every_ms=NEVER_MS) for _ in range(2)]
     shop.stop(first)
     assert Patience.of(DEADLINE_S).wait_until(lambda: owner(shop, workers) is not None)
@@ -106,7 +106,9 @@ def test_doctor_judges_the_age_of_the_position(shop: MongoShop, lab: Lab) -> Non
     shop.insert(1)
     shop.await_orders()
     found = shop.doctor(lab)
-    assert found["source-connector-positions"][0] == "not-checked", "nobody stated the retention"
+    assert found["source-connector-positions"][0] == "not-checked", (
+        "the position's age was judged without a configured retention"
+    )
     assert found["source-connector-snapshots"][0] == "ok"
     assert found["source-connector-retries"] == (
         "warn",
@@ -150,7 +152,7 @@ def test_a_lost_resume_token_and_its_cost(
         client.stop("shop")
         assert Patience.of(DEADLINE_S).wait_until(lambda: not client.status("shop").tasks)
         client.resume("shop")
-    # The connector looks for its position before it starts, and does not say what MongoDB said.
+    # The connector checks its position before it starts, and hides MongoDB's own error.
     failure = explained()
     assert failure["cause"] == "history-lost", failure
     words = ("recover", *url, "--connector", "shop", "--remedy", *remedy, "--min-uptime", "2s")

@@ -143,7 +143,7 @@ def test_real_failures_are_explained(command: ConnectCommand, broken: dict[str, 
         rf"Connect 127\.0\.0\.1:\d+: {len(broken)} of \d+ connectors failed\n", ran.stdout
     )
     assert f"{broken['authentication']}, task 0: authentication failed" in ran.stdout
-    assert "wrong" not in ran.stdout.replace("wrong password", ""), "no password is shown"
+    assert "wrong" not in ran.stdout.replace("wrong password", ""), "a password was shown"
 
 
 def test_unreachable_workers_are_not_success(command: ConnectCommand, lab: Lab) -> None:
@@ -163,7 +163,7 @@ def test_only_restartable_failures_are_planned(
         name: "restart" if cause == "unreachable" else "refuse" for cause, name in broken.items()
     }
     assert [row["total_seconds"] for row in plan["backoff"]][-1] == 20 * 60 + 7
-    assert connect.statuses() == before, "a plan does nothing"
+    assert connect.statuses() == before, "the plan changed something"
 
 
 def test_a_lasting_failure_ends_the_restarts(
@@ -223,7 +223,7 @@ def test_a_repaired_connector_runs_and_another_process_can_resume(
     (each,) = done["connectors"]
     assert (each["ending"], each["explained"]) == ("running", None)
     assert each["restarts"] >= 1
-    # This machine knows by the run's name whose it is.
+    # The id of the run is enough: this host's journals name its Connect workers.
     told = replace(command, room="journal").json(done["run"])
     (shown,) = told["runs"]
     kinds = [each["entry"] for each in shown["entries"]]
@@ -352,13 +352,13 @@ def test_positions_move_to_another_connector_without_duplicates(
         undone = ("--from", applied["before"])
         (line,) = command.json("offsets", "apply", *undone, "--execute", "--yes")["lines"]
         assert (line["outcome"], line["now"]) == ("written", None)
-        assert connect.offsets(new) == (), "as it was"
+        assert connect.offsets(new) == (), "the earlier state was not restored"
         command.json("offsets", "apply", *moving, "--execute", "--yes")
         connect.resume(new)
         assert Patience.of(DEADLINE_S).wait_until(lambda: copied(80))
         (line,) = command.json("offsets", "translate", *moving, code=3)["lines"]
         assert line["precheck"] == "not-stopped"
-        assert secondary.end_offsets(copy) == {0: 80}, "30 more, and none of the 50 again"
+        assert secondary.end_offsets(copy) == {0: 80}, "not exactly 30 records were added to the 50"
     finally:
         for name in {old, new} & set(connect.connectors()):
             connect.delete(name)

@@ -38,7 +38,7 @@ SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 NOON_MS = 1_700_000_000_000
 APPLICATION = "orders-app"
 READERS = (APPLICATION, "replicator")
-"""Who may read the lab's topics."""
+"""Users who may read the lab's topics."""
 
 
 @pytest.fixture(scope="module")
@@ -215,7 +215,7 @@ def with_faults(
     groups = [APPLICATION, f"connect-bare-{topic}"]
     doctor.link("faulty", kind, {"source": faulty}, reverse={"source": back}, groups=groups)
 
-    # As of before it had to know where it translates to.
+    # An old configuration without the target cluster, which offset translation needs.
     gone = {f"dest__kafka__{key}": None for key in ("bootstrap__servers", "security__protocol")}
     old = replicator(
         primary, secondary, topic, provenance__header__enable="false", tasks__max="1", **gone
@@ -279,7 +279,7 @@ def test_loops_are_found_by_the_headers_of_records(
     assert (sound["status"], sound["evidence"]) == ("ok", f"reverse direction: {back}")
     assert "provenance headers" in sound["reason"]
 
-    # A third cluster replicates to the primary what it got from there.
+    # A third cluster replicates records back to the primary that it received from it.
     passed = (primary.admin.list_topics(timeout=20).cluster_id, "third-cluster")
     headers = tuple(
         (replicator_headers.HEADER, replicator_headers.encode(Origin(each, topic, NOON_MS)))
@@ -294,7 +294,7 @@ def test_loops_are_found_by_the_headers_of_records(
         in (returned["evidence"])
     )
 
-    # One of both takes every copy for a new record.
+    # With this setting one of both Replicators treats every copy as a new record.
     again = replicator(secondary, primary, topic, provenance__header__filter__overrides=".*,.*,-")
     worker.put(f"again-{topic}", again)
     soon(lambda: found()[0]["status"] == "fail")
@@ -389,13 +389,13 @@ def test_mirror_maker(
     other = str(lab.root / "connect" / "worker.properties")
     faulty = doctor.says(stale, Family.MIRRORMAKER, "--worker", other)
     good = {name for name, said in faulty.items() if not said & {"warn", "fail"}}
-    # These workers change nothing.
+    # The worker properties do not affect these checks.
     assert good == {"mm2-converters", "mm2-syncs-emitted", "mm2-checkpoints-emitted"}
     silent = mirror("Checkpoint", topic, stale, emit__checkpoints__enabled="false")
     with pytest.raises(ConnectRejected, match=r"can't run with emit\.checkpoints\.enabled"):
         doctor.worker.put(f"{stale}-silent", silent)
 
-    # MirrorMaker 2 rejects any other setting of offset syncs beside this one.
+    # MirrorMaker 2 rejects this setting together with any other setting of offset syncs.
     off = mirror("Source", topic, stale, **{"emit__offset-syncs__enabled": "false"})
     doctor.worker.put(f"{stale}-off", off, "STOPPED")
     doctor.link("off", "mirrormaker2", {"source": f"{stale}-off"}, groups=[group])

@@ -119,7 +119,7 @@ def _properties(name: str, url: str, plugins: Path, keeper: ClusterUnderTest) ->
         **{f"{kind}.storage.topic": f"{name}-{kind}" for kind in kinds},
         **{f"{kind}.storage.replication.factor": 1 for kind in kinds},
         "group.id": name,
-        # A worker that lost its group for a while gets its connectors back at once.
+        # A worker that rejoins its group gets its connectors back at once.
         "scheduled.rebalance.max.delay.ms": 0,
         "offset.storage.partitions": 1,
         "status.storage.partitions": 1,

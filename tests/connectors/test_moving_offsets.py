@@ -174,7 +174,9 @@ def test_all_connectors_get_their_positions_or_none() -> None:
     )
     result = written(world, planned(world, both))
     assert [each.outcome for each in result.results] == [Outcome.FAILED] * 2
-    assert world.kept["shop"] == [Position({"server": "shop"}, {"lsn": 3})], "put back"
+    assert world.kept["shop"] == [Position({"server": "shop"}, {"lsn": 3})], (
+        "the earlier position was not restored"
+    )
 
 
 def test_a_connector_that_has_moved_since_the_plan_is_left_alone() -> None:

@@ -20,7 +20,8 @@ SEED = """
 7 64 02:07   8 120 04:07  9 120 06:07  10 120 08:07 11 120 10:07 12 120 12:07
 13 120 14:07 14 120 16:07 15 120 18:07 16 120 20:07
 """
-"""Attempt, pause before it in seconds, all pauses up to it; Debezium's own table."""
+"""Attempt, pause before it in seconds, and the sum of all pauses so far; from Debezium's
+documentation."""
 
 
 def table() -> list[Row]:
@@ -111,7 +112,7 @@ def test_an_interrupted_run_is_resumed_by_another_process() -> None:
     world.stop_at = float("inf")
     state, _ = carried_out(world, plan, notes)
     (each,) = restarted(("shop",), state, cast(ClusterLinkReader, world))
-    assert 16 <= each.attempts <= 17, "the attempt that it was in may be made again, no other"
+    assert 16 <= each.attempts <= 17, "more than the interrupted attempt was repeated"
 
 
 def test_the_response_to_the_last_restart_is_reported() -> None:

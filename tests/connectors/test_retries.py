@@ -25,7 +25,7 @@ def test_configured_values_replace_defaults() -> None:
         "errors.max.retries=3",
         "slot.max.retries=6 (default)",
     ]
-    assert len(asked) == 1, "a plugin is asked for once"
+    assert len(asked) == 1, "a plugin was asked more than once"
     text = drawn(status_table([ConnectorHealth("w:8083", tuple(shops), retries=found)]))
     assert "a: errors.max.retries=3, slot.max.retries=6 (default)" in text
 

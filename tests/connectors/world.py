@@ -133,7 +133,7 @@ class World:
         self.exports.append(read_export(json.loads(json.dumps(document)), name))
 
     def _changed(self, what: str) -> None:
-        assert not self.looking, f"{what} by something that only looks"
+        assert not self.looking, f"a read-only method called {what}"
         self.fall(what)
         self.events.append(what)
 

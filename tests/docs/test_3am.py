@@ -6,7 +6,7 @@ from textwrap import wrap
 
 PAGE = (Path(__file__).parents[2] / "docs" / "3am.md").read_text(encoding="utf-8")
 COLUMNS, LINES = 110, 72
-"""Of a page of A4 in 9 point."""
+"""Of an A4 page in 9 point."""
 
 
 def test_it_fits_on_one_page() -> None:

@@ -103,7 +103,7 @@ def test_members_move_their_own_positions() -> None:
             replace(BEFORE, groups={}, unseen={"group idle": "no", "group busy": "no"}),
             "a: group idle: no",
         ),
-        # What was told at first, and is not any more, is no mere lack of a right.
+        # Unreadable although the first inventory could read it: not just a missing permission.
         (without("quota", barred={"quota": "no"}), "a: quota: no"),
         (
             replace(BEFORE, settings={}, barred={"settings of topic orders": "no"}),

@@ -66,10 +66,14 @@ def test_members_are_those_that_were_observed() -> None:
     assert look(groups={"app": there}).active == {"app"}
     for why_undetermined in (Unavailable("no answer"), group(GroupState.UNKNOWN)):
         found = look(groups={"app": why_undetermined})
-        assert found.active == frozenset(), "its positions would be excused"
+        assert found.active == frozenset(), (
+            "changes of its offsets would be attributed to its members"
+        )
         assert list(found.unseen) == ["group app"]
         found = look(groups={"app": why_undetermined}, committed={"app": {}})
-        assert (found.unseen, found.groups) == ({}, {"app": {}}), "there is nothing to move"
+        assert (found.unseen, found.groups) == ({}, {"app": {}}), (
+            "a group without offsets has nothing to move"
+        )
 
 
 def test_missing_responses_are_recorded() -> None:

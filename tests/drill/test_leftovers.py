@@ -63,7 +63,7 @@ def test_a_fault_lasts_until_it_is_removed(config: Config, tmp_path: Path) -> No
     drill_stage.note(config, LONG_AGO, config.link("main"), fault)
     drill_stage.note(config, JUST_NOW, config.link("main"), None)
     with drill_adapters.alive(drill_adapters.folder(config) / LONG_AGO / drill_stage.ALIVE):
-        assert drill_stage.active_faults(config) == [], "that drill takes it back itself"
+        assert drill_stage.active_faults(config) == [], "a running drill removes its fault itself"
     words = f"fault pause-source of lab component primary, by drill {LONG_AGO}"
     assert drill_stage.active_faults(config) == [words]
     assert set(drill_stage.revert_faults(config)) == {LONG_AGO, JUST_NOW}

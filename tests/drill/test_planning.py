@@ -91,7 +91,7 @@ def test_no_step_changes_shared_objects(mode: Mode, method: FenceMethod) -> None
         each.id for each in found.left_out
     }
     assert all(each.why for each in found.left_out)
-    assert questions(found.plan) == {}, "nobody is asked in the night"
+    assert questions(found.plan) == {}, "a drill asks nobody"
     if method is FenceMethod.ACL:
         told = violations(found.plan, KINDS)
         assert all("stops replication" in line for line in told), told

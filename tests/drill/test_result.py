@@ -77,7 +77,7 @@ def test_each_result_has_its_exit_code(
 ) -> None:
     found = result(**changes)
     assert (found.verdict, found.exit_code) == (verdict, code)
-    assert bool(found.reasons) == (code is not ExitCode.DONE), "whoever looks is told why"
+    assert bool(found.reasons) == (code is not ExitCode.DONE), "only a passed drill has no reasons"
     assert found.past().verdict is verdict
     document = check(DrillDocument.of(found, history=None))
     assert document["verdict"] == verdict.value

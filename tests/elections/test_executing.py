@@ -59,7 +59,7 @@ class Cluster(World):
     def ends_before(
         self, epochs: Mapping[TopicPartition, int]
     ) -> Mapping[TopicPartition, int | Unavailable]:
-        assert epochs == {PLACE: 7}, "the epoch before the election"
+        assert epochs == {PLACE: 7}, "not the epoch before the election"
         return {PLACE: self.cut}
 
     def answers(self) -> Mapping[TopicPartition, Unavailable | None]:
@@ -68,7 +68,7 @@ class Cluster(World):
     def elect(
         self, kind: Kind, places: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, Unavailable | None]:
-        assert not self.looking, "leaders were elected by something that only looks"
+        assert not self.looking, "a read-only method elected leaders"
         self.fall("before the election")
         self.elected += places
         self.fall("after the election")
@@ -182,7 +182,7 @@ def test_no_response_and_no_effect_is_unknown() -> None:
     run = Run(Cluster(mute=True))
     result = run.result()
     assert (result.exit_code, result.results[0].outcome) == (ExitCode.UNKNOWN, Outcome.UNKNOWN)
-    assert run.clock.waited >= 30, "it may still come"
+    assert run.clock.waited >= 30, "the run did not wait for a late effect"
 
 
 def test_no_response_but_an_effect() -> None:
@@ -197,7 +197,7 @@ def test_an_unverified_election_is_unknown_and_can_be_resumed() -> None:
     assert result.exit_code is ExitCode.UNKNOWN
     run.cluster.looks = [LED]
     assert run.go()[1].status is Status.DONE
-    assert run.cluster.elected == [PLACE], "it is looked at, and not asked for again"
+    assert run.cluster.elected == [PLACE], "the election was requested again"
 
 
 def test_killed_before_the_election_another_process_decides_again() -> None:
@@ -249,5 +249,5 @@ def test_some_preferred_leaders_may_not_be_elected() -> None:
     result = run.result()
     outcomes = [each.outcome for each in result.results]
     assert (outcomes, result.exit_code) == ([Outcome.ELECTED, Outcome.FAILED], ExitCode.STOPPED)
-    assert len(cluster.elected) == 2, "in one request"
+    assert len(cluster.elected) == 2, "not all partitions were in one request"
     assert run.notes.entries[-1] == {**run.notes.entries[-1], "entry": "ended", "status": "stopped"}

@@ -49,7 +49,7 @@ def test_the_end_of_a_disk_that_was_read_is_exact() -> None:
     assert (loss.offsets, loss.exact) == (OffsetRange(100, 180), True)
     assert loss.message == "80 offsets, 100 to 179: the disk"
     contradicted = found((disk, Evidence(PLACE, "group app has read up to 190", 190)))
-    assert not contradicted.exact, "somebody read behind that end"
+    assert not contradicted.exact, "a group has read beyond that end offset"
     assert contradicted.offsets == OffsetRange(100, 190)
 
 

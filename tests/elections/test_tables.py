@@ -50,7 +50,7 @@ def test_a_plan_shows_the_loss_and_its_blockers() -> None:
     assert "orders-0: at least 80 offsets, 100 to 179: group app has read up to 180" in text
     assert "group app committed offset 180, beyond the kept log" in text
     assert "orders-0: unclean: data loss: at least 80 offsets" in text
-    assert EXECUTE not in text, "what is refused is not to be typed"
+    assert EXECUTE not in text, "the command of a refused plan was shown"
     assert "To override: --override unclean=REASON" in text
     text = drawn(plan_table(planned(unclean="given up"), EXECUTE))
     assert "override unclean: given up" in text

@@ -31,7 +31,7 @@ class Watched:
         return found
 
     def ends_before(self, epochs: object) -> dict[object, object]:
-        raise AssertionError("it waits only")
+        raise AssertionError("waiting requests no end offsets by epoch")
 
     def monotonic(self) -> float:
         return self.seconds

@@ -12,7 +12,7 @@ from drctl.model.topology import TopicPartition, Unavailable
 SOURCE, TARGET = "primary", "secondary"
 ENDS = {"source": SOURCE, "target": TARGET}
 STEP = 1000
-"""Ids that a broker gets through in a call."""
+"""Producer ids that a broker can skip in one call."""
 
 NEW, OLD = GroupProtocol.CONSUMER, GroupProtocol.CLASSIC
 

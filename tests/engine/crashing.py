@@ -84,9 +84,11 @@ class Ledger(MemoryJournal):
         """Fail unless the last entry announces this change."""
         last = self.entries[-1]
         if what == "people":
-            assert self.told(What.INTEND), "a person was asked to do what nobody had announced"
+            assert self.told(What.INTEND), (
+                "a person was asked without an announcement in the journal"
+            )
             return
-        assert last["entry"] in _BEFORE_A_CHANGE, f"{what} was changed behind {last}"
+        assert last["entry"] in _BEFORE_A_CHANGE, f"{what} was changed after {last}"
         kind = self.plan.step(last["step"]).kind
         assert kind in MAY_CHANGE[what.partition(" o")[0]], f"{what} was changed by {kind}"
 
@@ -103,9 +105,9 @@ class Ledger(MemoryJournal):
         done = entry["entry"] == What.DONE
         with self.pair.trace.unrecorded_reads():
             seen: Readback = (kind.verify if done else kind.verify_undo)(intent, reader)
-            assert seen.state is State.DONE, f"{entry} is not so: {seen.message}"
+            assert seen.state is State.DONE, f"the step does not confirm {entry}: {seen.message}"
             truth = (TRUTHS if done else ROLLED_BACK)[kind.name]
-            assert truth(self.pair, intent), f"{entry} is not so"
+            assert truth(self.pair, intent), f"{entry} is not true on the clusters"
 
     @property
     def _intents(self) -> list[Json]:
@@ -219,11 +221,11 @@ def assert_looked_at(pair: Pair) -> None:
     since: dict[str, set[str]] = {}
     for what, how in pair.trace.happened:
         if what == "evidence":
-            # A file of the run's own folder: the same is written over it.
+            # A file in the run's own folder: it is replaced by the same content.
             continue
         if not how:
             since.pop(what, None)
             continue
         seen_by = what.replace("probe_record on", "logs of")
-        assert how not in since.get(seen_by, ()), f"{what}: {how}, twice without a look"
+        assert how not in since.get(seen_by, ()), f"{what}: {how}, twice without a read in between"
         since.setdefault(seen_by, set()).add(how)

@@ -12,10 +12,10 @@ from tests.engine.pair import AUDIT, BACK, ORDERS, PRIMARY, SECONDARY, PersonAct
 from tests.engine.recovered_cluster import RecoveredCluster
 
 EVERYTHING = ("o1", "o2", "o3", "o4", "t1", "n1", "n2")
-"""What the survivor has; t1 was copied to it by drctl on an earlier way home."""
+"""Records of the surviving cluster; drctl copied t1 in an earlier failback."""
 
 ALONE = "x1"
-"""Written to the cluster after it was cut: nobody else has it."""
+"""A record that was written to the restored cluster and exists only there."""
 
 QUESTION = f"empty-{PRIMARY}"
 
@@ -45,7 +45,8 @@ def wiped() -> RebuiltCluster:
     pair.away.append(AUDIT, record("a1"))
     for key in EVERYTHING:
         pair.away.append(ORDERS, record(key, COPY if key == "t1" else ()))
-    # An earlier way home has come as far as it goes now, and left out what drctl had copied.
+    # An earlier failback replicated everything, and its connector excludes records that drctl
+    # copied.
     pair.workers.connectors = {
         "mm2": Connector(pair.home, pair.away, PAUSED, PAUSED, kept={AUDIT: 0, ORDERS: 40}),
         BACK: Connector(pair.away, pair.home, STOPPED, STOPPED, kept={AUDIT: 0, ORDERS: 6}),

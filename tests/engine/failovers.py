@@ -45,17 +45,17 @@ SEEN = PlanInputs(
     fence_verify=(FENCE, "look"),
 )
 REVERSED = replace(SEEN, reverse=(BACK,))
-"""The same, and the old primary is to follow."""
+"""The same, with replication to the old primary afterwards."""
 
 WITH_SOURCES = replace(SEEN, source_connectors={"shop": "shop"})
 """The same, and a source connector moves with the applications."""
 
 ABORTING = replace(SEEN, overrides={"hanging-transactions": "their producers are gone"})
-"""The same, and hanging transactions are to be aborted."""
+"""The same, with an override that aborts hanging transactions."""
 
 SIGNED = "User:drctl-fence-of:"
 UNDONE = frozenset({"groups", "ids", "transactions"})
-"""What was made ready, skipped and aborted stays so: the steps say so."""
+"""Prepared groups, skipped ids and aborted transactions are not rolled back, as the steps state."""
 
 
 def plan(mode: Mode, method: FenceMethod = FenceMethod.ACL, seen: PlanInputs = SEEN) -> Plan:
@@ -90,7 +90,8 @@ def case(
     def remedy(pair: Pair) -> None:
         dead = {what for what in pair.trace.silent if what.endswith(f"of {PRIMARY}")}
         pair.trace.heal()
-        # What could not be made ready is owed: members of that group are started anew.
+        # A group that could not be prepared is an outstanding action: a person restarts its
+        # members.
         pair.restarted = True
         if mode is Mode.UNPLANNED:
             pair.trace.silent |= dead
@@ -169,7 +170,7 @@ WRONG: dict[Change, tuple[Status, Status]] = {
     endpoint_refused: (Status.STOPPED, Status.DONE),
     connect_unanswered: (Status.UNKNOWN, Status.DONE),
 }
-"""By what is wrong: what the run comes to by itself, and in the end."""
+"""By fault: the status after the first attempt, and the final one."""
 
 
 def lift_fence(pair: Pair, name: str = PRIMARY) -> None:

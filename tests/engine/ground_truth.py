@@ -64,7 +64,7 @@ MAY_CHANGE: Mapping[str, frozenset[str]] = {
     ),
     "records": frozenset({"reconcile", "reconcile-reverse"}),
 }
-"""By what is changed, the kinds that may."""
+"""The step kinds that may change each part."""
 
 
 def _denied(pair: Pair, intent: Json) -> bool:
@@ -296,7 +296,7 @@ TRUTHS: Mapping[str, Truth] = {
     "wait": _always,
     "gap": _always,
     "drain": _copied("source", "target"),
-    # A drain window ends where waiting gains nothing, whoever still reads.
+    # The wait for consumers also ends when they make no progress, even if some are active.
     "quiesce-consumers": lambda pair, intent: "ends" in intent or _quiet(pair, intent),
     "request-stop": lambda pair, intent: all(
         pair.workers.connectors[name].wanted == STOPPED for name in intent["before"]
@@ -347,7 +347,7 @@ TRUTHS: Mapping[str, Truth] = {
     "verify-groups": _always,
     "resolve-outstanding": _always,
 }
-"""By kind: what must be so."""
+"""By step kind: what must be true once the step is done."""
 
 ROLLED_BACK: Mapping[str, Truth] = {
     "stop-source-connectors": _sources_as_before,
@@ -371,4 +371,4 @@ ROLLED_BACK: Mapping[str, Truth] = {
     "start-replication": _as_before,
     "set-start-offsets-latest": _always,
 }
-"""By kind: what must be so where it is taken back."""
+"""By step kind: what must be true once the step is rolled back."""

@@ -81,7 +81,7 @@ class Trace:
     def change(self, what: str, how: str, do: Callable[[], object]) -> bool:
         """Record and apply a change; return whether it was allowed."""
         only_looks = self.aside or (self.looking and what != "people")
-        assert not only_looks, f"{what} was changed by something that only looks"
+        assert not only_looks, f"a read-only method changed {what}"
         self.announced(what)
         self.fall(f"before {what} {how}")
         if what in self.silent | self.lost:
@@ -322,7 +322,7 @@ class Committing:
 
     def _put(self, group: str, place: TopicPartition, at: Committed | None) -> Unavailable | None:
         if self.read_in(group):
-            return Unavailable("somebody reads in the group")
+            return Unavailable("the group has members")
 
         def put() -> None:
             stands = self.positions.setdefault(group, {})

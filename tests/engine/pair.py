@@ -19,14 +19,13 @@ from tests.engine.memory_clusters import Committing, Logs, Rules, Trace, record
 
 PRIMARY, SECONDARY = "primary", "secondary"
 BACK = "mm2-back"
-"""The connector that copies from the secondary to the primary."""
+"""The connector that replicates from the secondary to the primary."""
 
 APP, BATCH = "User:app", "User:batch"
 ORDERS, AUDIT = TopicPartition("orders", 0), TopicPartition("audit", 0)
 SOMEBODY = Acl("orders", "LITERAL", APP, "*", "READ", "ALLOW")
 OF_A_PERSON = Acl("audit", "LITERAL", BATCH, "*", "WRITE", "DENY")
-"""A rule that stands there already as drctl's own fence would set it: it is a person's, and stays.
-"""
+"""An ACL that a person set, equal to one of drctl's fence: it must stay."""
 
 READER = Member("app-1", "10.0.0.1")
 
@@ -176,7 +175,7 @@ class Pair:
     def tick(self) -> None:
         """Let time pass: replication, clients and the second brokers proceed."""
         self.workers.copy()
-        # A broker that has not heard of a rule yet takes what comes meanwhile.
+        # A broker that has not applied an ACL yet still accepts records.
         self._write()
         for site in self.sites.values():
             site.rules.spread()
@@ -207,19 +206,19 @@ class Pair:
 
     def search_result(self, only_on: str) -> Search:
         """Raise: only a failback searches."""
-        raise UsageError("this is no way back")
+        raise UsageError("only a failback does this")
 
     def search_before_rebuild(self) -> Search:
         """Raise: only a rebuild searches before it."""
-        raise UsageError("this is no way back")
+        raise UsageError("only a failback does this")
 
     def reconciliation(self, only_on: str, result: str) -> Reconciliation:
         """Raise: only a failback reconciles."""
-        raise UsageError("this is no way back")
+        raise UsageError("only a failback does this")
 
     def reconcile(self, only_on: str, result: str) -> None:
         """Raise: only a failback reconciles."""
-        raise UsageError("this is no way back")
+        raise UsageError("only a failback does this")
 
     def _site(self, name: str) -> Site:
         logs, rules = Logs(name, self.trace), Rules(name, self.trace, {SOMEBODY})
@@ -271,7 +270,7 @@ def linked(source: str = PRIMARY, target: str = SECONDARY) -> Pair:
     pair = Pair(source, target)
     ours, theirs = pair.sites[source], pair.sites[target]
     ours.rules.rules |= {OF_A_PERSON}
-    # An earlier run has closed the target: what keeps applications away there is drctl's own.
+    # An earlier run fenced the target: the deny ACL there is drctl's own.
     (closed,) = denials([APP], [Topics("orders", LITERAL)], [Denied.WRITE])
     theirs.rules.rules |= {closed, sign(closed, "main")}
     ours.rules.spread()

@@ -33,7 +33,7 @@ from tests.engine.pair import Endpoint, Pair, Site
 
 LINK = "main"
 FENCE, MIRROR = "./fence", "./mirror"
-"""Commands of the site: `on`, `off`, `look`; and `stop`, `start`, `look`."""
+"""User-supplied commands with the arguments `on`, `off`, `look`, and `stop`, `start`, `look`."""
 
 _ABSENT = Group("", GroupProtocol.UNKNOWN, GroupState.DEAD)
 
@@ -263,7 +263,7 @@ class MemoryWriter:
 
     def acls(self, name: str) -> SharedRules:
         rules = self.pair.sites[name].rules
-        # What it looks at by itself is no look of a step at what it has done.
+        # The writer's own reads do not count as a step's read-back.
         listed = SimpleNamespace(acls=lambda: Acls(True, tuple(rules.rules)))
         return SharedRules(rules, cast(AclReader, listed), LINK)
 
@@ -323,7 +323,7 @@ class MemoryWriter:
             answers.update(self.pair.arrivals.producer_ids(ADVANCED).advance(beyond))
 
         self.pair.trace.change(f"ids of {name}", f"beyond {beyond}", put)
-        # Each answer tells where a broker stands now.
+        # Each response states the broker's current id, so it counts as a read.
         self.pair.trace.look(f"ids of {name}")
         return answers
 

@@ -64,7 +64,7 @@ class RecoveredCluster(Pair):
             self.trace.change(f"records of {SECONDARY}", "given up", note)
             return
         for place, key in tuple(self._tail()):
-            # Its progress is in the same transaction as the record.
+            # The progress is stored in the same transaction as the record.
             put = lambda p=place, k=key: self.away.append(p, record(k, COPY))  # noqa: E731
             self.trace.change(f"records of {SECONDARY}", key, put)
 

@@ -63,7 +63,7 @@ class Lagging(World):
         """The whole state of the target."""
         return dict(self.partitions), dict(self.own), set(self.rules), dict(self.limits)
 
-    # What looks.
+    # Reading methods.
 
     def findings(self, asked: str) -> list[Finding]:
         self.fall("look at everything")
@@ -128,7 +128,7 @@ class Lagging(World):
     def _value(self, topic: str, key: str) -> str:
         return self.own.get((topic, key), {SIZE: "1000", TIME: "CreateTime"}[key])
 
-    # What changes.
+    # Writing methods.
 
     def save_evidence(self, name: str, document: Mapping[str, object]) -> None:
         self.kept.append(name)
@@ -188,7 +188,7 @@ class Lagging(World):
             self.own[change.topic, change.key] = change.value
 
     def _change(self, name: str, do: Callable[[], object]) -> Unavailable | None:
-        assert not self.looking, f"{name} was changed by something that only looks"
+        assert not self.looking, f"a read-only method changed {name}"
         self.fall(f"before {name}")
         if name in self.declines:
             return POLICY

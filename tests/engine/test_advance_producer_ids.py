@@ -64,8 +64,8 @@ def test_every_broker_issues_higher_ids_and_the_cost_is_reported() -> None:
     )
     assert world.given == {1: 2502, 2: 2503}
     again = seen(intent, world)
-    assert world.given == {1: 2503, 2: 2504}, "a look costs an id of each broker"
-    assert again.facts == told.facts, "a run that goes on compares them"
+    assert world.given == {1: 2503, 2: 2504}, "a read does not use exactly one id per broker"
+    assert again.facts == told.facts, "the facts changed, which a resumed run compares"
 
 
 def test_ids_that_are_already_higher_cost_one_read() -> None:
@@ -107,7 +107,7 @@ def test_a_dead_source_is_asked_once_and_the_unknown_ids_are_outstanding() -> No
     assert points == [f"look at {SOURCE}"]
     assert KIND.apply(intent, cast(LinkWriter, Blind())) == ()
     told = seen(intent, world)
-    assert points == [f"look at {SOURCE}"], "the target has nothing to tell"
+    assert points == [f"look at {SOURCE}"], "the target was read although nothing can be compared"
     assert told.state is State.DONE
     assert told.outstanding == (
         f"{RESTART}; {NAMED_LATER}; the ids in use on primary are unknown: cluster primary did not"
@@ -156,7 +156,7 @@ def test_distant_ids_end_at_the_time_limit_with_numbers(at_most_s: float, times:
     assert points.count("after ids are skipped") == times
     told = seen(intent, world)
     at = 41 + times * STEP + 1
-    assert told.state is State.FAILED, "waiting brings nothing"
+    assert told.state is State.FAILED, "the step waits although waiting cannot help"
     assert told.message == (
         "secondary assigns ids that may be in use on primary: broker 1 advanced by"
         f" {at - 41:,} and is at {at:,}, {10**9 - at:,} below the highest; {RESTART}, or"

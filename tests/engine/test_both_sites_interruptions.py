@@ -87,7 +87,7 @@ WRONG: dict[Change, tuple[Status, Status]] = {
     endpoint_refused: (Status.STOPPED, Status.DONE),
     connect_unanswered: (Status.UNKNOWN, Status.DONE),
 }
-"""By what is wrong: what the run comes to by itself, and in the end."""
+"""By fault: the status after the first attempt, and the final one."""
 
 
 @pytest.mark.parametrize("prepare", WRONG, ids=named)
@@ -192,9 +192,9 @@ def test_a_rollback_leaves_nothing_running_and_the_next_run_completes() -> None:
     assert ran.outcome.over
     states = {name: each.state for name, each in pair.workers.connectors.items()}
     assert states == {"mm2": STOPPED, BACK: STOPPED}
-    assert pair.active(SECONDARY, "app"), "clients stay where they are"
+    assert pair.active(SECONDARY, "app"), "clients left the surviving cluster"
     denied = {r.operation for r in pair.sites[PRIMARY].rules.rules if r.permission == "DENY"}
-    assert denied == {"WRITE"}, "the recovered cluster stays fenced"
+    assert denied == {"WRITE"}, "the recovered cluster is not fenced for writes only"
     del pair.trace.change
     again = run(Case(PLAN, lambda: pair))
     assert again.outcome.status is Status.DONE

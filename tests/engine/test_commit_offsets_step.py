@@ -182,7 +182,7 @@ def test_all_offsets_are_committed() -> None:
     assert (seen.state, seen.message) == (
         State.DONE, "3 offsets of 2 groups committed and read back",
     )  # fmt: skip
-    assert STEP.apply(LINES, writer(found)) == (), "twice is as once"
+    assert STEP.apply(LINES, writer(found)) == (), "the second call reported errors"
     assert STEP.undo(LINES, writer(found)) == ()
     assert STEP.verify_undo(LINES, look(found)).message == "3 offsets restored"
     assert found.stand == world().stand

@@ -79,19 +79,21 @@ def test_offsets_that_moved_during_translation_are_translated_again(
     look = cast(LinkReader, Process(pair).reader)
     ahead = {"cluster": PRIMARY, "translate_ahead": True}
     intent: Any = kind.check(ahead, {"fence-consumers": {}}, look)
-    assert begun == [None], "all of them"
+    assert begun == [None], "not all groups were translated"
     assert kind.verify(intent, look).state is State.DONE
-    assert len(begun) == 1, "nothing moved"
+    assert len(begun) == 1, "a group was translated although no offset moved"
     pair.sites[PRIMARY].positions.positions["app"][ORDERS] = Committed(2)
-    assert kind.verify({**intent, "ends": {}}, look).state is State.DONE, "nothing is left to read"
-    assert begun[1:] == [{"app"}], "it alone"
+    assert kind.verify({**intent, "ends": {}}, look).state is State.DONE, (
+        "the step waits although nothing is left to read"
+    )
+    assert begun[1:] == [{"app"}], "not only the moved group was translated"
     digest = intent["digest"]
     kind.check(
         ahead, {"fence-consumers": {}, "quiesce-consumers": {"groups": 1, "digest": digest}}, look
     )
-    assert len(begun) == 3, "they stand elsewhere since"
+    assert len(begun) == 3, "offsets that moved since were not translated"
     pair.sites[PRIMARY].positions.positions["app"][ORDERS] = Committed(4)
     kind.check(
         ahead, {"fence-consumers": {}, "quiesce-consumers": {"groups": 1, "digest": digest}}, look
     )
-    assert len(begun) == 3, "these are translated already"
+    assert len(begun) == 3, "translated offsets were translated again"

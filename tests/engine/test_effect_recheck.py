@@ -80,4 +80,4 @@ def test_after_a_lifted_fence_the_estimate_is_repeated_with_the_rest() -> None:
 def test_a_lifted_fence_is_set_again_without_waiting() -> None:
     clock = FastClock()
     killed_and_resumed(World(), lifted=True, clock=clock)
-    assert clock.waited == 0, "records come through for as long as one waits"
+    assert clock.waited == 0, "the run waited while the source was not fenced"

@@ -68,9 +68,9 @@ def test_an_effect_reported_missing_is_read_and_applied_again() -> None:
     _, outcome = execution(world, notes, clock).start(plan(), WHO)
     assert outcome.status is Status.DONE
     assert declined == [0]
-    assert clock.waited == 4, "two seconds after each"
+    assert clock.waited == 4, "not two seconds after each refusal"
     said = [e["errors"] for e in notes.entries if e["entry"] == What.APPLIED]
-    assert said == [["Connect is rebalancing"]], "the same words stand there once"
+    assert said == [["Connect is rebalancing"]], "a repeated error is not recorded once"
 
 
 @pytest.mark.parametrize(
@@ -161,8 +161,8 @@ def test_a_rollback_that_times_out_is_named_with_its_reason() -> None:
     _, outcome = execution(world, MemoryJournal(world), clock).start(plan(), WHO)
     assert outcome.status is Status.STOPPED
     assert outcome.items == ("stop: stop is back: False (Connect does not answer)",)
-    assert len(asked) == 3, "every two seconds of five"
-    assert not world.on["fence"], "the others are put back all the same"
+    assert len(asked) == 3, "not every two seconds within five"
+    assert not world.on["fence"], "the other steps were not rolled back"
 
 
 def test_a_failure_after_writes_are_enabled_stops_and_can_be_resumed() -> None:
@@ -276,7 +276,7 @@ def test_a_wait_ends_as_soon_as_the_link_is_lost(forward: bool) -> None:
     def lose(name: str, to: bool) -> None:
         original(name, to)
         if (name, to) == (("stop", True) if forward else ("offsets", False)):
-            # Neither is seen to be done: both are waited for.
+            # Neither change is confirmed, so the run waits for both.
             world.on[name] = not to
             notes.taken, lines[:] = True, words_of(notes)
 
@@ -285,7 +285,7 @@ def test_a_wait_ends_as_soon_as_the_link_is_lost(forward: bool) -> None:
     with pytest.raises(Fenced) as caught:
         execution(world, notes, clock).start(plan(), WHO)
     assert caught.value.exit_code is ExitCode.STOPPED
-    assert words_of(notes) == lines, "a run that lost its link wrote something down"
+    assert words_of(notes) == lines, "a run that lost its link wrote to the journal"
     assert clock.waited < 6
 
 

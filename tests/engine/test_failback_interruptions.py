@@ -58,7 +58,7 @@ WRONG: dict[Change, tuple[Status, Status]] = {
     endpoint_refused: (Status.STOPPED, Status.DONE),
     connect_unanswered: (Status.UNKNOWN, Status.DONE),
 }
-"""By what is wrong: what the run comes to by itself, and in the end."""
+"""By fault: the status after the first attempt, and the final one."""
 
 
 @pytest.mark.parametrize("prepare", WRONG, ids=named)
@@ -128,9 +128,11 @@ def test_permanent_changes_stay_after_a_rollback() -> None:
     assert pair.active(SECONDARY, "app")
     states = {name: each.state for name, each in pair.workers.connectors.items()}
     assert states == {"mm2": STOPPED, BACK: STOPPED}
-    assert drops_copies(pair.workers.connectors[BACK].config), "copies would come home"
+    assert drops_copies(pair.workers.connectors[BACK].config), (
+        "the filter was removed: copies would be replicated back"
+    )
     assert pair.workers.connectors["mm2"].kept == before.workers.connectors["mm2"].kept
-    assert pair.state["records"][SECONDARY][-2:] == [*TAIL], "what was copied is there for good"
+    assert pair.state["records"][SECONDARY][-2:] == [*TAIL], "reconciled records are gone"
 
 
 def test_a_lifted_fence_is_set_again() -> None:

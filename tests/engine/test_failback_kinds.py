@@ -54,7 +54,7 @@ KINDS = (
     Kind(REPLICATOR, True, ("a1", *BOTH, *TAIL, *NEWER)),
     Kind(REPLICATOR, False, ("a1", *BOTH, *TAIL, *NEWER)),
     Kind("none", False, ("a1", *BOTH, *TAIL, *NEWER)),
-    # It appends nothing to what differs: what comes home is what the survivor has, as it stands.
+    # A mirror replaces the primary's log: the order is that of the surviving cluster.
     Kind(OFFSET_PRESERVING, False, ("a1", *BOTH, *NEWER, *TAIL)),
 )
 

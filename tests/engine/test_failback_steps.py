@@ -162,7 +162,7 @@ def test_a_connector_starts_at_the_boundary_and_is_not_reset() -> None:
     world.kept[PLACE] = 5
     assert verify("set-start-offsets", intent, world).facts == seen.facts
     KINDS["set-start-offsets"].undo(intent, cast(LinkWriter, world))
-    assert world.kept == {PLACE: 5}, "it was set back behind what it has copied"
+    assert world.kept == {PLACE: 5}, "the offsets were reset although the connector had continued"
 
 
 def test_offsets_of_a_recreated_topic_are_ignored() -> None:
@@ -199,7 +199,7 @@ def started(kept: Mapping[TopicPartition, int], alias: str = "sec", *keys: str) 
     [
         started({PLACE: 2}),
         started({PLACE: 1}),
-        # What it leaves out moves nothing that it keeps.
+        # Excluded records do not advance the stored offset.
         started({PLACE: 0}, "sec", "a", "t1*", "n1"),
         started({PLACE: 0}, "sec", "a", "t1*"),
     ],
@@ -256,12 +256,12 @@ def test_the_exclude_filter_is_added_after_existing_transforms() -> None:
     assert verify("exclude-reconciled-records", intent, world).state is State.DONE
     world.states["mm2"] = "UNASSIGNED"
     assert verify("exclude-reconciled-records", intent, world).state is State.WAITING, (
-        "it is dealt out anew"
+        "the connector is being reassigned"
     )
     world.states["mm2"] = "STOPPED"
     assert check("exclude-reconciled-records", {"connector": "mm2"}, world)["changes"] == {}
     KINDS["exclude-reconciled-records"].undo(intent, cast(LinkWriter, world))
-    assert drops_copies(world.settings), "the copies stay, and so does what leaves them out"
+    assert drops_copies(world.settings), "the filter was removed although the copies remain"
     seen = KINDS["exclude-reconciled-records"].verify_undo(intent, cast(LinkReader, world))
     assert (seen.state, seen.leaves_changes) == (State.DONE, True)
 
@@ -289,7 +289,9 @@ def test_the_first_copied_record_proves_the_start_offset(
     sites = {"secondary": Site("secondary", log(*survivor)), "primary": Site("primary", log(*home))}
     world = Around(sites)
     intent = check("start-replication", STARTS, world, set_start_offsets=SEEDED)
-    assert verify("start-replication", intent, world).state is State.WAITING, "it is stopped"
+    assert verify("start-replication", intent, world).state is State.WAITING, (
+        "the connector is stopped"
+    )
     apply("start-replication", intent, world)
     assert verify("start-replication", intent, world).state is state
     KINDS["start-replication"].undo(intent, cast(LinkWriter, world))

@@ -46,10 +46,12 @@ def test_a_lifted_fence_is_set_again_and_all_later_steps_are_repeated() -> None:
         assert {**ran.pair.state, "rules": fence_of(ran.pair)} == wanted, number
         assert_looked_at(ran.pair)
         stale = ran.ledger.told(What.STALE)
-        assert stale == BEHIND[: len(stale)], "all that was done behind it, in its order"
+        assert stale == BEHIND[: len(stale)], (
+            "stale entries are not the steps after the fence, in order"
+        )
         if stale:
             begun_anew += 1
-            assert ran.pair.state == whole.pair.state, "consumers are fenced again, too"
+            assert ran.pair.state == whole.pair.state, "consumers were not fenced again"
             assert ran.ledger.told(What.OBSERVED)[0] == "fence-producers", number
     assert begun_anew > (12 if QUICK else 25)
 
@@ -122,7 +124,9 @@ def test_no_acknowledged_record_is_lost_and_only_one_cluster_accepts_writes(
     for number in ends(given)[::3]:
         pair = run(given, number).pair
         clusters = [cluster for _, cluster in pair.written]
-        assert clusters == sorted(clusters), "primary, and then secondary"
+        assert clusters == sorted(clusters), (
+            "a record was accepted by the primary after one by the secondary"
+        )
         assert {*clusters} == {PRIMARY, SECONDARY}
         there = Counter(pair.sites[SECONDARY].logs.all_keys())
         assert {key: there[key] for key, _ in pair.written} == {k: 1 for k, _ in pair.written}
@@ -210,7 +214,7 @@ def test_an_abandoned_run_names_its_changes() -> None:
         }
         outcome = abandon(state, "the primary was scrapped", WHO, ledger, KINDS, FastClock())
         assert outcome.exit_code is ExitCode.FOUND
-        assert pair.state == before, "nothing is put back"
+        assert pair.state == before, "abandoning the run changed something"
         read = read_run(ledger.entries)
         assert (read.status, read.abandoned) == ("stopped", "the primary was scrapped")
         assert {*read.left_changed} == announced, number

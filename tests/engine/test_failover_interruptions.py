@@ -147,7 +147,9 @@ def test_a_missing_answer_leaves_nothing_half_done(what: str, arrives: bool) -> 
     before.settle()
     for number in (None, *some(ends(given)[::5], 2)):
         ran = run(given, *(() if number is None else (number,)))
-        assert not ran.pair.trace.lost_responses | ran.pair.trace.lost, "nothing was asked of it"
+        assert not ran.pair.trace.lost_responses | ran.pair.trace.lost, (
+            "the fault was never triggered"
+        )
         wanted = clean.pair if ran.outcome.status is Status.DONE else before
         for part in before.state.keys() - UNDONE - {"rules"}:
             assert ran.pair.state[part] == wanted.state[part], (number, part)
@@ -172,7 +174,7 @@ def test_the_end_is_the_same_if_the_old_primary_follows(prepare: Change) -> None
     back = ran.pair.workers.connectors[BACK]
     assert (back.state, bool(back.kept)) == (("RUNNING", True) if follows else ("STOPPED", False))
     twice = Counter(ran.pair.sites[PRIMARY].logs.all_keys()).most_common(1)
-    assert twice[0][1] == 1, "nothing came back that it had"
+    assert twice[0][1] == 1, "a record was replicated back"
 
 
 @pytest.mark.parametrize("prepare", [nothing_wrong, opening_refused], ids=named)
@@ -184,7 +186,9 @@ def test_hanging_transactions_are_aborted_once_and_no_other(prepare: Change) -> 
     given = case(Mode.PLANNED, prepare=prepared, seen=ABORTING)
     ran = run(given)
     assert ran.first is (Status.DONE if prepare is nothing_wrong else Status.STOPPED)
-    assert ran.pair.state["transactions"][PRIMARY] == [AUDIT], "the other one is young"
+    assert ran.pair.state["transactions"][PRIMARY] == [AUDIT], (
+        "not only the hanging transaction was aborted"
+    )
     done = next(each for each in ran.ledger.entries if each.get("step") == "abort-transactions")
     assert done["intent"]["transactions"][0]["producer_id"] == 4001
     assert_the_same(given)

@@ -19,7 +19,7 @@ BEGINS = ("Connect", f"{BACK} {RUNNING}")
 GROUPS = (f"positions of {PRIMARY}", "")
 FILTERED = ("Connect", f"configure {BACK}")
 FENCED = (f"rules of {SECONDARY}", "")
-"""Changes that drctl makes on the way: what, and how it begins."""
+"""Changes during the failback: what drctl changes, and how the description begins."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def test_nothing_is_copied_back_once_forward_replication_resumed(
 
 def test_a_rollback_verifies_that_replication_stays_stopped() -> None:
     ran = going(Behind(LAST_COPY, keeps_running))
-    assert not ran.outcome.over, "somebody still has to stop it"
+    assert not ran.outcome.over, "the run ended although replication runs"
     assert any(
         each.startswith("stop-forward-replication: mm2 is RUNNING") for each in ran.outcome.items
     )

@@ -177,7 +177,7 @@ def test_an_unverifiable_rollback_is_not_repeated() -> None:
     outcome = execution(world, notes).resume(read_run(notes.entries), WHO)
     assert outcome.status is Status.UNKNOWN
     assert outcome.items == ("stop: stop does not answer",)
-    assert not world.on["fence"], "one that is not known does not keep the others"
+    assert not world.on["fence"], "an unknown step prevented the rollback of another"
     world.unseen.clear()
     again = execution(world, notes).resume(read_run(notes.entries), WHO)
     assert again.status is Status.REFUSED

@@ -118,7 +118,7 @@ def test_an_inserted_line_is_found(entries: list[Entry], data: st.DataObject) ->
     new = data.draw(st.sampled_from(foreign))
     where = data.draw(st.integers(0, len(lines) - 1))
     verdict = verify(RUN, [*lines[:where], new, *lines[where:]])
-    if new == lines[where]:  # which of two equal ones is the wrong one?
+    if new == lines[where]:  # of two equal lines the second counts as inserted
         assert (verdict.damage, verdict.lines) == (Damage.INSERTED, where + 1)
     else:
         damages = {Damage.INSERTED, Damage.REORDERED}

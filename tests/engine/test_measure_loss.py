@@ -37,7 +37,7 @@ def test_it_records_the_facts_of_the_report() -> None:
     assert STEP.apply(intent, cast(Any, Blind())) == ()
     seen = STEP.verify(intent, look)
     assert (seen.state, seen.message) == (State.DONE, "about 1,240 records")
-    assert look.halted is None, "Connect is asked"
+    assert look.halted is None, "the state of replication was not left to Connect"
     assert seen.facts == {
         "records": 1240,
         "at_least": 12,
@@ -51,7 +51,7 @@ def test_it_records_the_facts_of_the_report() -> None:
         "seconds_at_most": 9.0,
         "evidence": ["a heartbeat", "the journal"],
     }
-    assert read_as(LossFacts, seen.facts).range == RANGE, "the report reads it again"
+    assert read_as(LossFacts, seen.facts).range == RANGE, "the report does not read the same range"
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_each_kind_writes_only_in_apply_and_undo(name: str) -> None:
 
 
 def test_readers_expose_no_writer() -> None:
-    # How a command ended is a value, and nothing that writes.
+    # The result of a command is a value, not a writer.
     assert given_by(LinkWriter) & given_by(LinkReader) <= {CommandResult}
 
 

@@ -128,7 +128,7 @@ def test_a_verification_resolves_its_own_actions(
 ) -> None:
     seen = settled(Asked((outstanding,)))
     if not without:
-        # It is about the other cluster than the one that the name suggests.
+        # This verification covers the other cluster, not the one in the step's name.
         assert "secondary holds no record twice (verify-secondary)" in seen.items[0]
         return
     assert (seen.state, seen.outstanding) == (State.DONE, "")
@@ -226,9 +226,9 @@ def test_journals_are_read_back_to_the_last_completed_failback() -> None:
 
     found = outstanding_since_failback(newest_first())
     assert asked[-1] == "home"
-    assert len(found) == 32, "more than twenty runs may have passed since"
+    assert len(found) == 32, "actions of runs before the newest twenty are missing"
     assert found[0] == OutstandingAction(
         "out-0", "fence primary", "fence-producers", *OUT, fences=True
     )
     assert found[-2].groups == ("app",)
-    assert found[-1] == FENCE, "what a way home could not settle is what it was"
+    assert found[-1] == FENCE, "an action that a failback could not resolve has changed"

@@ -56,7 +56,7 @@ WRONG: dict[Change, tuple[Status, Status]] = {
     offsets_refused: (Status.STOPPED, Status.STOPPED),
     connect_unanswered: (Status.UNKNOWN, Status.DONE),
 }
-"""By what is wrong: what the run comes to by itself, and in the end."""
+"""By fault: the status after the first attempt, and the final one."""
 
 CASES = [
     (prepare, make) for prepare in WRONG for make in PLANS if (prepare, make) != (only_said, wiped)
@@ -83,7 +83,9 @@ def assert_on_primary(pair: Pair, make: Callable[[], RebuiltCluster]) -> None:
     states = {name: each.state for name, each in pair.workers.connectors.items()}
     assert states == {"mm2": RUNNING, BACK: STOPPED}
     end = len(pair.sites[PRIMARY].logs.logs[ORDERS])
-    assert pair.workers.connectors["mm2"].kept[ORDERS] == end - 1, "it kept where it was"
+    assert pair.workers.connectors["mm2"].kept[ORDERS] == end - 1, (
+        "forward replication did not start at the end"
+    )
     assert not [r for r in pair.sites[PRIMARY].rules.rules if r.permission == "DENY"]
 
 
@@ -133,7 +135,9 @@ def test_permanent_changes_stay_after_a_rollback() -> None:
     states = {name: each.state for name, each in pair.workers.connectors.items()}
     assert states == {"mm2": STOPPED, BACK: STOPPED}
     assert pair.workers.connectors["mm2"].kept == before.workers.connectors["mm2"].kept
-    assert not drops_copies(pair.workers.connectors[BACK].config), "it lacks them still"
+    assert not drops_copies(pair.workers.connectors[BACK].config), (
+        "reconciled records would be excluded, which the cluster still needs"
+    )
 
 
 @pytest.mark.slow

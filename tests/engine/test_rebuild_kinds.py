@@ -49,7 +49,7 @@ def followed(make: Callable[[], RebuiltCluster], *, begins: int = 0) -> RebuiltC
     def bring_home() -> None:
         begin = requested_offsets(pair, "start-reverse-replication")
         assert set(begin.values()) == {0}
-        # What left drctl's copies out on an earlier way home would leave them out now.
+        # A filter from an earlier failback would exclude the records that drctl copied.
         back.config = without_own_filter(back.config)
         back.kept = {place: at + begins - 1 for place, at in begin.items()}
         start(back)
@@ -126,6 +126,8 @@ def test_replication_that_does_not_start_at_the_beginning_moves_no_clients(kind:
     assert ran.pair.state["endpoints"] == [SECONDARY, SECONDARY]
     (failed,) = [each for each in ran.ledger.entries if each["entry"] == What.FAILED]
     assert failed["step"] == "start-reverse-replication", failed
-    assert ALONE in ran.pair.state["records"][SECONDARY], "what only it had is not lost with it"
+    assert ALONE in ran.pair.state["records"][SECONDARY], (
+        "a record that only the emptied cluster had is lost"
+    )
     assert "restart-forward-replication" not in ran.pair.asked
     assert PRIMARY not in [each.cluster for each in ran.pair.endpoints]

@@ -63,7 +63,7 @@ def test_an_empty_cluster_needs_no_confirmation() -> None:
     assert verify("empty-recovered", intent, pair).state is State.DONE
     pair.home.append(ORDERS, record("o1"))
     assert verify("empty-recovered", intent, pair).state is State.DONE, (
-        "what comes later is no remnant"
+        "a later record counts as a remaining one"
     )
 
 
@@ -125,7 +125,7 @@ def test_a_connector_starts_at_the_beginning_and_is_read_back() -> None:
     apply("set-start-offsets-earliest", intent, pair)
     assert back.kept == {}
     assert verify("set-start-offsets-earliest", intent, pair).facts["whole"] is True
-    # It has gone on exactly as far as it had come before: what came tells.
+    # The stored offset is as high as before the reset: the replicated records prove the reset.
     for place, log in pair.away.logs.items():
         for each in log:
             pair.home.append(place, each)
@@ -143,7 +143,9 @@ def test_only_drctls_own_filter_is_removed() -> None:
     assert verify("include-reconciled-records", intent, pair).state is State.DONE
     assert back.config == {"source.cluster.alias": "sec", "transforms": "mask"}
     KINDS["include-reconciled-records"].undo(intent, cast(LinkWriter, Process(pair).writer))
-    assert back.config["transforms"] == "mask", "what was emptied gets copies in no other way"
+    assert back.config["transforms"] == "mask", (
+        "the filter was restored although the emptied cluster needs the copies"
+    )
     back.config = {**filter_to_add({}), "transforms": "ours", "predicates": "ours"}
     for key in [key for key in back.config if ".drctlCopies." in key]:
         back.config[key.replace("drctlCopies", "ours")] = back.config.pop(key)

@@ -24,14 +24,14 @@ ON: dict[str, tuple[Callable[[], Pair], PlanInputs]] = {
     "unplanned-failover": (lost, replace(SEEN, source_answers=False)),
     "failback": (recovered_pair, replace(HOME, failback=reverse_inputs(HOME, (BACK,)))),
 }
-"""What a runbook is for, where that is not a link at work."""
+"""Clusters and inputs for runbooks that are not for a running link."""
 
 MOVES = {
     **{name: [SECONDARY] * 2 for name in ("planned-switchover", "migrate-topic", "move-producers")},
     "unplanned-failover": [SECONDARY] * 2,
     "failback": [PRIMARY] * 2,
 }
-"""Where clients are sent by it; by the others they stay where they are."""
+"""Where each runbook directs clients; other runbooks do not move them."""
 
 
 class Willing(dict[str, PersonAction]):

@@ -126,14 +126,16 @@ def test_a_planned_failover_loses_nothing_and_an_unplanned_one_awaits_no_dead_cl
 @pytest.mark.parametrize("mode", Mode)
 def test_endpoints_and_groups_are_ready_before_writes_are_enabled(mode: Mode) -> None:
     plan = failover(mode, circumstances())
-    # It only looks.
+    # measure-loss only reads.
     ids = [step.id for step in plan.steps if step.id != "measure-loss"]
     ready = ["prepare-groups", "advance-producer-ids", "stop-replication", "commit-offsets"]
     assert ids[ids.index("enable-writes") - 4 :][:5] == [*ready, "enable-writes"]
     for name in ("prepare-groups", "advance-producer-ids"):
         step = plan.step(name)
         assert (step.settings["source"], step.settings["target"]) == ("primary", "secondary")
-        assert step.duty is Duty.BEST_EFFORT, "what was not done is owed: no reason to turn back"
+        assert step.duty is Duty.BEST_EFFORT, (
+            "a failure would roll back the run instead of leaving an outstanding action"
+        )
 
 
 def test_a_group_without_evidence_blocks_a_planned_failover_unless_overridden() -> None:
@@ -201,7 +203,9 @@ def test_a_planned_failover_does_the_rest_after_clients_are_served() -> None:
     ids = [step.id for step in plan.steps]
     assert plan.step("stop-replication").settings["rest_later"]
     assert ids.index("enable-writes") < ids.index("confirm-stop") < ids.index("verify-clients")
-    assert "source" not in plan.step("confirm-stop").settings, "it lives"
+    assert "source" not in plan.step("confirm-stop").settings, (
+        "the step of a planned failover names a dead source"
+    )
 
 
 def test_undrained_replication_is_not_stopped() -> None:

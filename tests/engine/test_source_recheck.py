@@ -70,7 +70,7 @@ def looked(source: Source, facts: Mapping[str, Any] = FENCED, **settings: Any) -
 def test_an_unchanged_source_passes() -> None:
     source = Source()
     looked(source)
-    assert source.compared == 0, "nothing moved: there is nothing to compare"
+    assert source.compared == 0, "records were compared although no offset moved"
 
 
 def test_a_topic_outside_the_fence_prevents_enabling_writes() -> None:

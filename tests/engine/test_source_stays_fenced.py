@@ -105,4 +105,6 @@ def test_its_acls_stay_if_the_run_rolls_back() -> None:
     assert len(back.rules) == 1
     assert kind.verify_undo(intent, cast(LinkReader, back)).leaves_changes
     again, _ = closed(back)
-    assert not kind.verify_undo(again, cast(LinkReader, back)).leaves_changes, "nothing was changed"
+    assert not kind.verify_undo(again, cast(LinkReader, back)).leaves_changes, (
+        "a run that changed nothing reports remaining changes"
+    )

@@ -130,7 +130,7 @@ def test_connectors_of_a_running_source_are_confirmed_stopped_and_the_rest_later
     pair.workers.copy()
     seen = CONFIRM.verify(intent, reader(pair))
     assert (seen.state, seen.outstanding) == (State.DONE, ""), (
-        "nobody expects this source to be silent"
+        "a response of a running source is reported as outstanding"
     )
 
 

@@ -60,7 +60,7 @@ class Blind:
     """Fails on any use: reading methods must not use the writer."""
 
     def __getattr__(self, name: str) -> Any:
-        raise AssertionError(f"{name} was used by something that only looks")
+        raise AssertionError(f"a read-only method used {name} of the writer")
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ REAL: Mapping[str, Json] = {
     "prepare-groups": ENDS,
     "advance-producer-ids": {**ENDS, "at_most_seconds": 30},
 }
-"""Settings of those kinds that are drctl's own."""
+"""Settings of the step kinds that are drctl's own."""
 
 PRECHECKS: Json = {"mode": "planned", "overrides": {}}
 

@@ -26,7 +26,8 @@ from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 PLACE = TopicPartition("orders", 0)
 HERE, THERE = "id-of-primary", "id-of-secondary"
 LOST_END, BOUNDARY, TARGET_END = 110, 100, 130
-"""The primary was lost at 110; 100 had been copied; 30 are new on the secondary."""
+"""The primary was lost at offset 110, of which 100 were replicated; the secondary has 30 new
+records."""
 
 PRIMARY = Cluster(HERE, {PLACE: OffsetRange(0, LOST_END)})
 SECONDARY = Cluster(THERE, {PLACE: OffsetRange(0, TARGET_END)})

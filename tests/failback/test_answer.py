@@ -243,7 +243,7 @@ def test_the_users_command_is_asked_if_no_connectors_are_named(
     )
     Path("drctl.yaml").write_text(config, encoding="utf-8")
     ran = called("failback", "--check-order", "-o", "json")
-    # Where clients are nobody can see: that it runs may be as it should.
+    # It is unknown where clients are: running replication may be correct.
     assert (ran.code, ran.document()["next"]) == (5, "i")
     assert "it is not stopped (it runs)" in ran.document()["steps"][1]["why"]
 

@@ -72,7 +72,7 @@ def test_a_source_that_takes_no_records_is_refused_before_anything_is_done(
     assert list(told) == ["source-unhealthy"]
     assert words in told["source-unhealthy"]
     assert "restart the brokers of primary" in told["source-unhealthy"]
-    assert "source-unhealthy" in OVERRIDABLE, "who knows better passes it over"
+    assert "source-unhealthy" in OVERRIDABLE, "the precheck cannot be overridden"
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,9 @@ def test_a_connector_that_would_write_to_the_workers_own_cluster_is_refused() ->
     assert "connector.client.config.override.policy=All" in told.remedy
     assert "secret" not in told.remedy
     assert "another cluster (id-3)" in written("id-3")[0].reason
-    assert "reverse-writes" in OVERRIDABLE, "the worker itself may name another cluster"
+    assert "reverse-writes" in OVERRIDABLE, (
+        "the precheck cannot be overridden although the worker may name another cluster"
+    )
 
 
 def test_a_connector_with_its_own_producer_is_identified_by_addresses() -> None:
@@ -243,6 +245,8 @@ def test_decisions_on_all_records_do_not_block() -> None:
     assert undecided(Policies(Action.COPY, {}, Action.QUARANTINE), gaps=(CONFLICTING,)) == []
     assert undecided(Policies(None, {"orders": Action.DISCARD})) == []
     assert undecided(UNSAID, decided={"result-1": {Decision("safe", "copy"): 10}}) == []
-    assert undecided(UNSAID, gaps=()) == [], "nobody knows yet of any"
+    assert undecided(UNSAID, gaps=()) == [], "a blocker without a search result"
     resumed = against(judged(in_order_to_d()), TERMS)
-    assert [each.check for each in resumed] == ["step-order"], "who goes on is not asked"
+    assert [each.check for each in resumed] == ["step-order"], (
+        "a resumed failback was blocked for missing decisions"
+    )

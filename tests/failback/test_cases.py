@@ -54,7 +54,7 @@ from tests.failback.failback_orders import (
 )
 
 CLOSED = JournaledRun("r1", "failback", "stopped", fenced=gap().started - timedelta(minutes=1))
-"""A run has closed the primary before it was searched."""
+"""A run has fenced the primary before the comparison."""
 
 SECONDARY_AT_END = Cluster(THERE, {PLACE: OffsetRange(0, TARGET_END)})
 GROWN = Cluster(HERE, {PLACE: OffsetRange(0, LOST_END + 7)})
@@ -178,7 +178,7 @@ def test_without_an_incident_there_is_nothing_to_fail_back() -> None:
         replace(before_incident(), endpoints=()),
         replace(before_incident(), forward=NO_WORKERS, reverse=NO_WORKERS),
         replace(before_incident(), fence=SILENT),
-        # A nightly comparison, and the end of a failback of long ago.
+        # A nightly comparison, and the state after an earlier failback.
         replace(before_incident(), gaps=(gap(replace(NOTHING_MISSING, only_on_target=0)),)),
     ):
         found = judged(facts)
@@ -213,7 +213,7 @@ def test_no_incident_is_verified_and_not_assumed(trace: dict[str, Any]) -> None:
 
 
 PRIMARY_DOWN: dict[str, Any] = {"on_source": SILENT, "health": SILENT, "fence": SILENT}
-"""And no endpoints: nothing tells where clients are but what a case adds."""
+"""Without endpoints, only what a case adds shows where clients are."""
 BLIND = replace(before_incident(), endpoints=(), groups=SILENT, **PRIMARY_DOWN)
 
 
@@ -227,7 +227,7 @@ BLIND = replace(before_incident(), endpoints=(), groups=SILENT, **PRIMARY_DOWN)
         {"endpoints": (endpoint("primary"), SILENT)},
         {"endpoints": (endpoint(None),)},
         {"forward": NO_WORKERS, "stopped": Stopped(False, "it is not stopped")},
-        # What the last failback left.
+        # The state after the last failback.
         {
             "journal": (LED_BACK,),
             "endpoints": (SILENT,),
@@ -295,9 +295,9 @@ def test_a_primary_that_has_changed_since() -> None:
     found = judged(moved, journal=(CLOSED,))
     assert found.steps["c"].observed == "not-done"
     assert "primary was written to: orders-0 ended at 110, now at 117" in found.steps["c"].why
-    assert found.tally is None, "a stale result is no evidence"
+    assert found.tally is None, "an outdated result was used"
     assert (found.verdict, found.next) == (Verdict.VIOLATED, "c")
-    assert found.steps["f"].observed == "not-done", "what copies back has never run"
+    assert found.steps["f"].observed == "not-done", "replication that never ran counts as started"
     unfenced = judged(moved, journal=(CLOSED,), fence=OPEN)
     assert (unfenced.verdict, unfenced.next) == (Verdict.VIOLATED, "a")
 
@@ -344,7 +344,9 @@ def test_records_deleted_on_the_primary_are_not_new_ones() -> None:
     assert (states(found)[:4], found.verdict, found.next) == ("DDNN", Verdict.OK, "c")
     new = judged(in_order_to_d(), boundaries={PLACE: 125}, journal=(CLOSED,), **seen)
     assert new.verdict is Verdict.VIOLATED
-    assert not judged(in_order_to_d(), boundaries=SILENT, **seen).violations, "no guess"
+    assert not judged(in_order_to_d(), boundaries=SILENT, **seen).violations, (
+        "an unknown boundary counts as a violation"
+    )
 
 
 def test_writers_to_the_primary_are_not_guessed() -> None:
@@ -379,14 +381,14 @@ def test_decisions_are_read_from_the_target() -> None:
     assert found.steps["e"].why == (
         "unreplicated records with a decision: all 10 (9 quarantined, 1 discarded)"
     )
-    assert states(found)[4:7] == "DND", "nothing was copied that could come back"
+    assert states(found)[4:7] == "DND", "without copies there is nothing to exclude"
     half = judged(in_order_to_d(), decided={"result-1": {Decision("safe", "copy"): 4}})
     assert (
         half.steps["e"].why
         == "in progress: unreplicated records with a decision: 4 of 10 (4 copied)"
     )
     other = judged(in_order_to_d(), decided={"another": kept})
-    assert other.steps["e"].observed == "not-done", "it is of another result"
+    assert other.steps["e"].observed == "not-done", "a decision on another result counts"
 
 
 def test_a_decision_on_an_older_result_of_the_same_logs_counts() -> None:
@@ -409,11 +411,11 @@ def test_records_left_missing_by_earlier_results_are_decided() -> None:
     some = judged(in_order_to_d(), decided=before, left_missing={PLACE: ((0, 20), (90, 103))})
     assert (some.steps["e"].observed, some.next) == ("not-done", "e")
     assert "quarantined or discarded with earlier results: 4 of 10" in some.steps["e"].why
-    # Decided by way of this one, too: they are not counted twice.
+    # Records that are decided on in this result, too, are not counted twice.
     own = before | {"result-1": {Decision("safe", "quarantine"): 4}}
     half = judged(in_order_to_d(), decided=own, left_missing={PLACE: ((90, 109),)})
     assert "in progress: unreplicated records with a decision: 4 of 10" in half.steps["e"].why
-    # Its ranges hold other offsets than those of its records, or are not all named.
+    # Ranges that contain more offsets than missing records, or that are not all listed.
     for holes in (partition(ranges=((100, 119),)), partition(ranges_total=2)):
         facts = replace(in_order_to_d(), gaps=(gap(holes),))
         told = judged(facts, decided=before, left_missing={PLACE: ((90, 109),)})
@@ -507,7 +509,7 @@ def test_complete_except_for_unreadable_parts() -> None:
     assert (found.verdict, found.next, found.violations) == (Verdict.UNKNOWN, "k", ())
     assert "in flight" in found.steps["f"].why
     without = judged(in_order_to_h(), endpoints=(endpoint("primary"),), fence=OPEN)
-    assert states(without) == "UDDDDDDDDNN", "nothing was compared: what can be seen is judged"
+    assert states(without) == "UDDDDDDDDNN", "without a comparison only observable steps are judged"
 
 
 @pytest.mark.parametrize("came", [ReverseStart.BOUNDARY, ReverseStart.ELSEWHERE, SILENT])
@@ -563,7 +565,7 @@ def test_results_from_before_the_newest_failover_are_no_evidence() -> None:
         in_order_to_h(), groups=home, reverse=copying("mm2-back", "STOPPED", {PLACE: 130}, **DROP)
     )
     assert "offsets of active groups were committed" in judged(back).steps["i"].why
-    # Where no result counts, nobody looks what came first.
+    # Without a valid result the first replicated record is not searched.
     unseen: dict[str, Any] = {"reverse_start": SILENT, "boundaries": SILENT}
     old = judged(back, journal=(left_source,), **unseen)
     assert old.steps["c"].observed == "not-done"
@@ -580,7 +582,9 @@ def test_comparisons_from_before_the_newest_failover_prove_no_failback() -> None
     since = JournaledRun("r2", "failover-planned", "done", left=datetime(2026, 11, 23, tzinfo=UTC))
     assert not judged(after_failback(), journal=(since,)).seen.proven
     compared = judged(in_order_to_h(), journal=(since,), gaps=(gap(started=since.left),))
-    assert "was not compared" in compared.steps["h"].why, "the one back is of before it"
+    assert "was not compared" in compared.steps["h"].why, (
+        "a comparison from before the failover was used"
+    )
 
 
 def test_a_newer_result_that_is_not_complete_is_named_beside_the_one_that_is() -> None:
@@ -614,7 +618,9 @@ def test_a_completed_failback_is_not_repeated() -> None:
     assert (found.verdict, found.violations, found.next) == (Verdict.UNKNOWN, (), "k")
     assert "the lag when they" in found.steps["h"].why
     waits = judged(over(), forward=copying("mm2-source", "STOPPED"), reverse_gaps=())
-    assert waits.next == "h", "nothing else writes there: what is missing at home is lag"
+    assert waits.next == "h", (
+        "unreplicated records on the primary are lag: nothing else writes there"
+    )
     even = replace(over(), on_target=SECONDARY_AT_END, forward=copying("mm2-source", "STOPPED"))
     assert judged(even).next == "j"
 
@@ -649,7 +655,7 @@ def test_comparisons_from_before_the_loss_prove_no_failback() -> None:
     assert "switch clients back to secondary" in found.violations[0].message
     both = judged(after_failback(), diverged=diverged, reverse=reverse)
     assert both.verdict is Verdict.VIOLATED
-    assert "lead clients back" not in both.violations[0].message, "the other way runs already"
+    assert "switch clients back" not in both.violations[0].message, "forward replication runs"
 
 
 def test_any_unreadable_step_prevents_ok() -> None:
@@ -718,7 +724,7 @@ def test_decisions_of_an_earlier_failover_are_no_violation(old: GapEvidence) -> 
         decided=decided,
         reverse=back,
     )
-    assert later.steps["g"].observed == "done", "nothing of this one was brought over"
+    assert later.steps["g"].observed == "done", "copies of an earlier failover count for this one"
     assert later.verdict is not Verdict.VIOLATED
 
 

@@ -48,7 +48,7 @@ def test_no_request_exceeds_the_read_limit(partitions: int, length: int) -> None
         found[place] += [record.offset for record in records]
     assert all(offsets == list(range(20, 20 + length)) for offsets in found.values())
     assert max(logs.calls) <= AT_ONCE
-    assert len(logs.calls) <= 2 + 2 * partitions * length // AT_ONCE, "and for no fewer, either"
+    assert len(logs.calls) <= 2 + 2 * partitions * length // AT_ONCE, "the chunks are too small"
 
 
 def test_a_partition_that_cannot_be_read_is_named() -> None:

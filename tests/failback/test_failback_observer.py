@@ -52,10 +52,10 @@ def at(offset: int, key: str, *headers: tuple[str, bytes | None]) -> Record:
 
 BOTH = tuple(f"k{n}" for n in range(100))
 LOST = log(*BOTH, "t1", "t2")
-"""The last two were not copied when the primary was lost."""
+"""The last two records were not replicated when the primary was lost."""
 NEW = log(*BOTH, "n1", "n2")
 LATE = log(*BOTH, "n1", "n2", "t1", "t2")
-"""Then the old replication went on, for a while."""
+"""The secondary after forward replication ran again for a while."""
 
 
 def compared(
@@ -111,7 +111,7 @@ def test_records_appended_by_forward_replication_are_no_boundary(
     (told,) = (each for each in against(found, Terms()) if each.check == "step-order")
     assert (told.status, told.remedy) == ("fail", rebuild_command("main"))
     (rebuilt,) = (e for e in against(found, Terms(rebuilding=True)) if e.check == "step-order")
-    assert rebuilt.status == "warn", "filling it anew is the way out"
+    assert rebuilt.status == "warn", "the order violation blocks the rebuild that repairs it"
     with pytest.raises(Refused, match="follow new records") as refused:
         _search(link(), found.seen)
     assert rebuild_command("main") in refused.value.hint
@@ -124,7 +124,9 @@ def test_active_groups_on_the_target_are_seen_without_the_source() -> None:
     assert (group.active_on, group.positions) == (("secondary",), {})
     assert "primary did not answer" in group.unseen
     nobody = looked_at(mute, secondary(*NEW), Results(()), around).groups
-    assert isinstance(nobody, Unavailable), "groups that only the source knows may be there"
+    assert isinstance(nobody, Unavailable), (
+        "groups that only the source knows are treated as missing"
+    )
 
 
 def test_local_copies_replace_an_unreadable_journal() -> None:
@@ -140,7 +142,7 @@ def test_local_copies_replace_an_unreadable_journal() -> None:
     assert isinstance(silent.journal, Unavailable)
     assert len(asked) == 2
     looked_at(primary(*LOST), secondary(*NEW), Results(()), Lost({}))
-    assert len(asked) == 3, "no copy is asked where the journal tells"
+    assert len(asked) == 3, "the local copy was read although the journal is readable"
 
 
 def test_a_transaction_marker_hides_nothing() -> None:
@@ -213,7 +215,9 @@ def test_copies_with_another_timestamp_are_recognized(
     assert again.steps["c"].observed == "unknown", again.to_json()
     assert "may be a copy or another" in again.steps["c"].why
     if "headers" not in str(link_settings):
-        assert looked(NEW, BEFORE).seen.facts.out_of_order == (), "one that is not alike is no copy"
+        assert looked(NEW, BEFORE).seen.facts.out_of_order == (), (
+            "a different record counts as a copy"
+        )
         assert looked(NEW, BEFORE).seen.gap.valid is BEFORE
 
 
@@ -324,7 +328,7 @@ SILENT_FIELDS: Mapping[str, tuple[Facts, Any]] = {
     "groups": (in_order_to_d(), SILENT),
 }
 TOLD_BESIDE = {"journal", "pending"}
-"""Evidence beside what is seen; a count that offsets stand in for."""
+"""Additional evidence, and a count that offsets can replace."""
 
 
 def test_every_field_that_may_be_unavailable_is_tested() -> None:
@@ -364,4 +368,4 @@ def test_too_many_records_to_search_is_unknown() -> None:
 def test_a_rebuild_is_suggested_then() -> None:
     text = drawn(seen(LATE, AFTER))
     assert f"as one plan: {rebuild_command('main')}" in text
-    assert "PATCH" not in text, "no boundary is set by hand"
+    assert "PATCH" not in text, "a start offset is suggested for a rebuild"

@@ -66,7 +66,7 @@ class Closed:
         return FenceProof(Enforcement({1: self.doubt}, len(rules), 1), NoWrites(2, {PLACE: 1}))
 
     def enforcement(self, rules: Collection[Acl], topics: Collection[str]) -> Enforcement:
-        raise AssertionError("the prover asks")
+        raise AssertionError("enforcement is read by the prover")
 
     lifted = enforcement
 
@@ -88,7 +88,7 @@ def fence(closed: Closed, said: CommandResult = SUCCEEDED, **settings: Any) -> A
 def test_a_fence_may_be_wider_than_the_link(rule: Acl) -> None:
     closed = Closed((rule,))
     assert fence(closed).held is True
-    assert closed.proven == [(rule,)], "what is there is what brokers are asked for"
+    assert closed.proven == [(rule,)], "brokers were asked about other rules than the existing ones"
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_a_replicator_of_other_topics_is_ignored() -> None:
     named = observe_replication(workers, ConnectorsConfig(source="flights"), ENDS, ORDERS)
     assert "flights" in [each.name for each in named.found]
     unknown = observe_replication(workers, ConnectorsConfig(), ENDS, tuple)
-    assert len(unknown.found) == 4, "whose topics nobody knows, each may be one of them"
+    assert len(unknown.found) == 4, "with unknown topics every connector may belong to the link"
 
 
 def test_connect_is_read_while_clusters_are_awaited() -> None:
@@ -256,7 +256,7 @@ def test_the_first_replicated_record_shows_the_start_offset() -> None:
     assert came(record(LOST_END, "first", 1)) is ReverseStart.START
     assert came(record(LOST_END, "another", 50)) is ReverseStart.ELSEWHERE
     assert came(record(LOST_END, "new", 51)) is ReverseStart.ELSEWHERE
-    assert came(None) is ReverseStart.NOTHING, "ends of transactions are no records"
+    assert came(None) is ReverseStart.NOTHING, "a transaction marker counts as a record"
 
 
 def test_equal_records_prove_nothing() -> None:
@@ -322,7 +322,7 @@ def test_the_first_record_that_a_filter_would_drop_is_found() -> None:
 
     assert first(*log) == {PLACE: 101}
     assert first(*log, since=102) == {PLACE: 102}
-    assert first(*log, since=103) == {}, "its copy has a header of its own, too"
+    assert first(*log, since=103) == {}, "a record whose copy has its own header was reported"
     assert first(log[0], record(101, "n", 6), log[3]) == {}
     assert first(record(101, "n", 6, (provenance.HEADER, b"damaged"))) == {PLACE: 101}
     elsewhere = TopicPartition("primary.orders", 0)
@@ -358,7 +358,7 @@ def test_a_recreated_topic_is_recognized_by_its_records() -> None:
     sample = gap().samples[0]
     same = Record(0, sample.offset, sample.timestamp_ms, sample.key, b"v")
     assert source_mismatch(gap(), reader(same)) == ""
-    assert source_mismatch(gap(), reader()) == "", "deleted is another matter"
+    assert source_mismatch(gap(), reader()) == "", "a deleted record counts as a recreated topic"
     other = record(sample.offset, "k", sample.timestamp_ms + 1)
     assert "recreated" in source_mismatch(gap(), reader(other))
     assert source_mismatch(gap(partition(), samples=()), reader(other)) == ""
@@ -395,7 +395,7 @@ def counted_in(found: GapEvidence, *log: Record) -> Any:
 
 
 DELETED = OffsetRange(20, LOST_END)
-"""The source has deleted its first 20 records; the target, whose segments end elsewhere, 5."""
+"""Retention has deleted 20 records on the source and 5 on the target, whose segments differ."""
 
 
 def with_leftovers(
@@ -412,7 +412,9 @@ def test_records_deleted_only_on_the_source_are_not_new() -> None:
     assert with_leftovers(whole[20:], there, 30 + 15) == {PLACE: 100}
     held = [*whole[5:20], *(record(n, "c", 5, origin(HERE, n)) for n in (20, 21)), *whole[20:100]]
     moved = [replace(r, offset=5 + n) for n, r in enumerate([*held, *there[95:123]])]
-    assert with_leftovers(whole[20:], moved, 28 + 15) == {PLACE: 102}, "copies are none of them"
+    assert with_leftovers(whole[20:], moved, 28 + 15) == {PLACE: 102}, (
+        "copies count as records deleted on the source"
+    )
 
 
 def test_records_of_unknown_origin_count_as_new() -> None:
@@ -420,11 +422,15 @@ def test_records_of_unknown_origin_count_as_new() -> None:
     whole = [record(n, f"r{n}", n) for n in range(110)]
     there = [*whole[5:100], *(record(n, f"new-{n}", n) for n in range(100, 130))]
     since = with_leftovers(whole[25:], there, 45, start=25)
-    assert since == {PLACE: 85}, "it has deleted more since"
+    assert since == {PLACE: 85}, "records deleted since the comparison are not included"
     behind = [*there[:-1], record(129, "r99", 99)]
-    assert with_leftovers(whole[20:], behind, 44) == {PLACE: 86}, "the old replication ran again"
+    assert with_leftovers(whole[20:], behind, 44) == {PLACE: 86}, (
+        "a record of forward replication is not included"
+    )
     other = [record(n, "own", n) if n < 20 else r for n, r in enumerate(there, 5)]
-    assert with_leftovers(whole[20:], other, 43) == {PLACE: 87}, "it is not what is left over"
+    assert with_leftovers(whole[20:], other, 43) == {PLACE: 87}, (
+        "a record of unknown origin does not count as new"
+    )
 
 
 def small(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
@@ -454,7 +460,7 @@ def test_the_boundary_never_follows_the_first_new_record(
         PLACE: 40,
         OTHER: 40 + holes * 89,
     }
-    assert read.most_at_once <= 2 * at_once, "memory"
+    assert read.most_at_once <= 2 * at_once, "too many records in memory"
 
 
 def test_too_many_new_records_to_count_are_unknown() -> None:
@@ -510,13 +516,17 @@ def test_missing_records_replicated_since() -> None:
 
     assert "offset 100 of orders-0 was missing" in found(record(end.end, "tail", 7))["gap/main-1"]
     assert found(record(end.end, "tail", 8)) == {}
-    assert found(record(end.end - 1, "tail", 7)) == {}, "it stood there before"
-    assert found(record(end.end, "tail", 7, origin(HERE, 100))) == {}, "drctl brought it over"
+    assert found(record(end.end - 1, "tail", 7)) == {}, (
+        "a record from before the comparison was reported"
+    )
+    assert found(record(end.end, "tail", 7, origin(HERE, 100))) == {}, (
+        "a record that drctl copied was reported"
+    )
 
     grown = Cluster("two", {PLACE: OffsetRange(0, end.end + 11)})
     readers = reader(missing), reader(record(end.end + 9, "tail", 7))
     (told,) = copied_since((gap(),), HERE, grown, *readers, most=10).values()
-    assert isinstance(told, Unavailable), "nobody has looked"
+    assert isinstance(told, Unavailable), "too many records to read, but not reported as unknown"
     assert "11 offsets were written" in told.reason
     assert copied_since((gap(partition(ranges=())),), HERE, grown, *readers, most=10) == {}
 
@@ -547,12 +557,16 @@ def test_equal_clusters_may_have_diverged() -> None:
     here = [*before, *(record(100 + n, f"n{n}", 200 + n) for n in range(5))]
     there = [*before, *(record(107 + n, f"n{n}", 200 + n) for n in range(5))]
     assert parted(here, there) == ""
-    assert parted(here, there[:-2]) == "", "two are on their way"
-    assert "offset 109 of orders-0" in parted(here[:-3], there), "it was written there"
-    assert parted(here, [*before, *there[-3:]]), "it is not what follows"
+    assert parted(here, there[:-2]) == "", "two records in flight count as divergence"
+    assert "offset 109 of orders-0" in parted(here[:-3], there), (
+        "a record written to that cluster was not reported"
+    )
+    assert parted(here, [*before, *there[-3:]]), "a missing record in between was not reported"
     copied = [*before, record(105, "c", 5, origin(HERE, 3)), *there[100:]]
-    assert parted(here, copied) == "", "drctl brought one over"
-    assert "offset 99 of orders-0" in parted(here, there, new=1), "it has no equal"
+    assert parted(here, copied) == "", "a record that drctl copied counts as divergence"
+    assert "offset 99 of orders-0" in parted(here, there, new=1), (
+        "a record without an equal one was not reported"
+    )
     many = Cluster(HERE, {PLACE: OffsetRange(0, MOST + 101)})
     assert isinstance(divergence(SAME, many, AWAY, reader(), reader()), Unavailable)
     more = Cluster(HERE, {**HOME.logs, OTHER: OffsetRange(0, 1)})

@@ -92,7 +92,9 @@ def test_a_completed_failback_resolves_outstanding_actions(
         r1=run("r1", "failover-unplanned", "fence a", "done"),
     )
     newer, older = observe_journal(cast(JournalReader, journal), "a")
-    assert newer.outstanding == ("restart clients",), "what it owes itself is told"
+    assert newer.outstanding == ("restart clients",), (
+        "the failback's own outstanding action is missing"
+    )
     assert older.outstanding == outstanding
 
 
@@ -139,5 +141,5 @@ def test_a_damaged_run_may_have_changed_something() -> None:
 
     assert facts().never_moved
     assert not facts(damaged).never_moved
-    assert facts(home, damaged).failed_back == "r1", "what came later is known"
+    assert facts(home, damaged).failed_back == "r1", "a later completed failback was ignored"
     assert facts(damaged, home).failed_back == ""

@@ -60,7 +60,9 @@ def test_producer_ids_issued_by_both_clusters_block() -> None:
     (found,) = told((OURS,), (OTHERS,))
     assert (found.check, found.status) == ("producer-ids-collide", Status.FAIL)
     assert found.reason == "1 producer id is used on both clusters"
-    assert found.check in OVERRIDABLE, "who knows that producers begin anew passes it over"
+    assert found.check in OVERRIDABLE, (
+        "the precheck cannot be overridden although producers may restart"
+    )
 
 
 def test_producer_ids_of_one_cluster_do_not_block() -> None:
@@ -71,4 +73,6 @@ def test_producer_ids_of_one_cluster_do_not_block() -> None:
 def test_unknown_producer_ids_are_reported() -> None:
     (found,) = told((OURS,), "cluster primary did not answer")
     assert (found.status, "did not answer" in found.reason) == (Status.NOT_CHECKED, True)
-    assert told((OURS,), (OTHERS,), on_source=SILENT) == (), "it is told of anyway"
+    assert told((OURS,), (OTHERS,), on_source=SILENT) == (), (
+        "an unreachable source is reported twice"
+    )

@@ -94,7 +94,7 @@ def test_a_larger_cluster_is_recognized_by_its_records() -> None:
     assert lost(120, reverse=RUNNING).verdict is Verdict.VIOLATED
     searched = gap(replace(NOTHING_MISSING, source=OffsetRange(0, 120), only_on_target=10))
     other = lost(120, filled=True, reverse=RUNNING, gaps=(searched,))
-    assert not other.seen.rebuilding, "a comparison tells where what is new begins"
+    assert not other.seen.rebuilding, "a compared cluster counts as one to rebuild"
 
 
 def test_a_rebuilt_cluster_is_compared_before_clients_move() -> None:

@@ -120,14 +120,14 @@ def test_replicators_of_workers_are_checked_against_the_rules(
             for name in ("there", "back")
         )
     assert [each.positions for each in (*forward.copying, *reverse.copying)] == [{PLACE: 100}] * 2
-    assert isinstance(reverse.workers, Unavailable), "this worker does not say whose it is"
+    assert isinstance(reverse.workers, Unavailable), "the worker's cluster must be unknown"
     found = against(judged(in_order_to_d(), forward=forward, reverse=reverse), Terms())
     assert [each.check for each in found if each.status is Status.FAIL] == [BOTH_WAYS] * len(
         failing
     )
     reasons = [each.reason for each in found if each.status is Status.FAIL]
     assert all(words in reason for words, reason in zip(failing, reasons, strict=True))
-    assert BOTH_WAYS in OVERRIDABLE, "who knows better passes it over"
+    assert BOTH_WAYS in OVERRIDABLE, "the precheck cannot be overridden"
 
 
 def test_mirrormaker_needs_no_such_headers() -> None:

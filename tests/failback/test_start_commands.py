@@ -49,7 +49,9 @@ def test_a_connector_that_started_at_the_boundary_is_only_resumed() -> None:
     assert (found.verdict, found.next, found.steps["f"].started) == (Verdict.OK, "f", True)
     lines = typed(found)
     assert lines[-1] == RESUME
-    assert not any("/offsets" in line for line in lines), "set back it would copy all of it again"
+    assert not any("/offsets" in line for line in lines), (
+        "a reset connector would replicate everything again"
+    )
 
 
 def test_replicated_records_are_not_repeated_without_connect_offsets() -> None:
@@ -86,14 +88,20 @@ def test_an_unfinished_failback_is_resumed() -> None:
     text = drawn(judged(started(), journal=(run,)))
     assert "drctl resume 20261123T110610Z --link main --execute" in text
     assert "curl" not in text
-    assert "drctl failback --link" not in text, "no other run may begin"
+    assert "drctl failback --link" not in text, (
+        "a new failback is suggested during an unfinished one"
+    )
     wrong = judged(started(), journal=(run,), forward=copying("mm2-source", "RUNNING"))
     assert wrong.verdict is Verdict.VIOLATED
-    assert "/connectors/mm2-source/stop" in drawn(wrong), "what does harm is ended first"
+    assert "/connectors/mm2-source/stop" in drawn(wrong), (
+        "running forward replication is not stopped first"
+    )
     early = (GroupState("readers", ("secondary",), {PLACE: 138}),)
     moving = judged(in_order_to_h(), journal=(run,), groups=early)
     assert moving.next == "i"
-    assert "drctl failover" not in drawn(moving), "the run has committed these behind its fences"
+    assert "drctl failover" not in drawn(moving), (
+        "offsets that the run committed count as a failover's"
+    )
     assert "drctl resume 20261123T110610Z" in drawn(moving)
     assert "drctl failover" in drawn(judged(in_order_to_h(), groups=early))
 

@@ -22,7 +22,8 @@ from tests.failback.observed import origin, reader, record
 
 PLACE = TopicPartition("orders", 0)
 COPIES = {PLACE: (Copy(20, 10), Copy(21, 11), Copy(25, 12))}
-"""At home 10 to 12 stand before what is new; on the survivor behind it."""
+"""Source offsets 10 to 12 precede the new records on the primary; their copies follow these on the
+secondary."""
 
 BROUGHT = CopiedRecords({PLACE: 25}, COPIES)
 
@@ -37,11 +38,11 @@ def moved(at: int, to: int) -> Wanted:
 @pytest.mark.parametrize(
     ("at", "to", "expected", "rereads"),
     [
-        (5, 5, 5, 0),  # it has read nothing new: all of it lies before it
-        (15, 18, 10, 8),  # it has read some of what is new, and no copy
-        (21, 30, 11, 19),  # and one copy
+        (5, 5, 5, 0),  # the group has read no new record
+        (15, 18, 10, 8),  # the group has read some new records, and no copy
+        (21, 30, 11, 19),  # the group has also read one copy
         (25, 30, 12, 18),
-        (26, 30, 30, 0),  # and all of them
+        (26, 30, 30, 0),  # the group has read all copies
     ],
 )
 def test_a_group_reads_again_rather_than_skip(

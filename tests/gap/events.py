@@ -55,7 +55,7 @@ MONGODB: Mapping[str, Any] = {
 }
 BY_CONNECTOR = {"postgresql": POSTGRES, "mysql": MYSQL, "mongodb": MONGODB}
 PLACE = {"postgresql": "lsn", "mysql": "pos", "mongodb": "ord"}
-"""The field that grows from event to event."""
+"""The field that increases from event to event."""
 
 _SCHEMA = {
     "type": "struct",

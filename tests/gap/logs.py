@@ -20,13 +20,13 @@ class GeneratedTopic:
         self.plan, self.source, self.target = plan, source, target
 
     def __repr__(self) -> str:
-        return self.plan.topic  # the tests print the topics that disagree, not all of them
+        return self.plan.topic  # failing tests print the topics that disagree
 
 
 HOSTILE = '\x00\x1f"},\\{"key":"h"/é\u2028\U0001f600'
-"""A header's name that ends its own in JSON, if it is not escaped."""
+"""A header name that would end its JSON string if it were not escaped."""
 
-# Few distinct values, so that equal records, later records of a key and near misses all happen.
+# Few distinct values, so that equal records, later records of a key and similar records occur.
 keys = st.sampled_from([None, b"", b"a", b"b", b"\x00", b"key-\xff", b"null"])
 values = st.sampled_from([None, b"", b"1", b"2", b"\x00", b"\xff\xfe", b"v" * 300])
 headers = st.lists(
@@ -46,7 +46,9 @@ def source_logs(draw: st.DrawFn, partitions: int) -> dict[int, list[Record]]:
         offset = draw(st.sampled_from([0, 0, 7, 1_000_000]))
         log = []
         for _ in range(draw(st.integers(0, 14))):
-            offset += draw(st.sampled_from([1, 1, 1, 1, 2, 5]))  # holes: control or compacted
+            offset += draw(
+                st.sampled_from([1, 1, 1, 1, 2, 5])
+            )  # gaps: control records or compaction
             log.append(
                 Record(partition, offset, draw(times), draw(keys), draw(values), draw(headers))
             )

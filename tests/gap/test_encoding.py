@@ -37,7 +37,7 @@ EXPECTED = {
     "a header": "b6894f826a0b7f7d8ce9aec1c938b19c",
     "nothing": "c2b3deab3f6997bdf7975c2e6bb3f6b7",
 }
-"""Ledgers on disks hold sums of these: whoever changes them has to let `FORMAT` grow."""
+"""Stored ledgers contain sums of these digests: a change requires a higher `FORMAT`."""
 
 
 def test_digests_never_change() -> None:

@@ -28,7 +28,7 @@ from drctl.views.run_completion import gap_results
 from tests.cli.documents import check
 
 ADDED_SINCE = ("topic_id", "target_topic_id", "inversions", "repeated", "truncation")
-"""Fields that documents of earlier versions lack."""
+"""Fields that are missing in documents of earlier versions."""
 
 
 def whole() -> GapResult:

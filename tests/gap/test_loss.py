@@ -119,8 +119,8 @@ def test_a_sudden_death_loses_little_however_long_ago() -> None:
     paced = written(100, 20.3, last=20.3)
     found = look(a=paced, signs=(beat(20), own(20.3)))
     least, likely, most = numbers(found)
-    assert (least, likely) == (None, 0), "what came with the last heartbeat is all there was"
-    assert 2_030 <= most <= 2_300, "if it was written to until now"
+    assert (least, likely) == (None, 0), "records after the last heartbeat are assumed"
+    assert 2_030 <= most <= 2_300, "not the records since then at the observed rate"
     later = look(a=paced, signs=(beat(20), own(20.3)), now=NOW + 86_400_000)
     assert numbers(later)[1] == likely
     assert later.records.at_most.records > 8_000_000
@@ -134,11 +134,11 @@ def test_a_sudden_death_loses_little_however_long_ago() -> None:
 def test_stalled_replication_loses_everything_until_the_crash() -> None:
     hung, signs = written(200, 70, last=70), (beat(70), tracked(10))
     found = look(a=hung, signs=signs)
-    assert numbers(found)[1] == 12_000, "60 s, until the last pass of the tracker"
+    assert numbers(found)[1] == 12_000, "not the 60 s until the last tracking pass"
     assert found.seconds == 60.0
     assert "observed by drctl offsets track, 10.0 s ago" in found.records.likely.based_on
     blind = look(a=hung, signs=(beat(70),), halted="connector mm2 is PAUSED")
-    assert numbers(blind)[1] is None, "nothing saw the source since"
+    assert numbers(blind)[1] is None, "a number without evidence about the source"
     assert blind.records.likely.based_on.startswith("connector mm2 is PAUSED: ")
     most = numbers(blind)[2]
     assert 14_000 <= most < 15_000
@@ -149,21 +149,21 @@ def test_stalled_replication_loses_everything_until_the_crash() -> None:
 def test_lagging_copies_are_complete_only_up_to_the_newest() -> None:
     slow = written(300, 14, last=14, lag=9, noted=6)
     found = look(a=slow, signs=(beat(5),))
-    assert numbers(found)[1] == 2_700, "heartbeats came through, records were 9 s behind"
+    assert numbers(found)[1] == 2_700, "not the 9 s of lag at the last heartbeat"
     kept_up = look(a=replace(slow, lag_ms=200), signs=(beat(5),))
-    assert numbers(kept_up)[1] == 0, "silence of a partition that is kept up with is idleness"
-    assert numbers(kept_up)[2] == numbers(found)[2], "but so long a silence was new: it may not be"
+    assert numbers(kept_up)[1] == 0, "a silent partition without lag does not count as idle"
+    assert numbers(kept_up)[2] == numbers(found)[2], "an unusually long silence may also be lag"
     caught_up = look(a=replace(slow, noted_ms=ago(25)), signs=(beat(5),))
-    assert numbers(caught_up)[1] == 0, "nothing was left to copy of it: it was not noted again"
+    assert numbers(caught_up)[1] == 0, "a partition without lag, which is not tracked again"
     failed = look(a=replace(slow, lag_ms=200), signs=(beat(5),), failed=True)
-    assert numbers(failed)[1] == 2_700, "a task that failed did not keep up to the end"
+    assert numbers(failed)[1] == 2_700, "a failed task counts as up to date"
 
 
 def test_a_single_silent_partition_lags() -> None:
     silent, busy = written(100, 9, last=5), written(100, 5, last=5)
     assert numbers(look(a=silent, b=busy, signs=(beat(5),)))[1] == 400
     both = look(a=silent, b=silent, signs=(beat(5),))
-    assert numbers(both)[1] == 0, "a topic that is idle is so as a whole"
+    assert numbers(both)[1] == 0, "an idle topic counts as lagging"
 
 
 def test_a_source_that_was_idle_when_it_died_lost_nothing() -> None:
@@ -192,13 +192,15 @@ def test_observed_unreplicated_records_are_a_lower_bound() -> None:
     assert numbers(look(groups(10, 60), a=paced, copied=copied))[0] == 17
     assert numbers(look(stock(300, a=50), groups(10, 60), a=paced, copied=copied))[0] == 17
     anew = look(stock(10, a=50), groups(300, 90), a=paced, copied=copied)
-    assert numbers(anew)[0] == 7, "what is older may be of a topic that was recreated"
+    assert numbers(anew)[0] == 7, (
+        "older evidence was used, although the topic may have been recreated"
+    )
     assert numbers(look(stock(10, a=40, b=25), a=paced, copied=copied))[0] == 0
     found = look(groups(10, 5_000), a=paced, copied=copied, signs=(beat(40),))
     least, likely, most = numbers(found)
     assert least == 4_957
     assert likely is not None
-    assert least <= likely <= most, "the two others are no less than what was seen"
+    assert least <= likely <= most, "the likely number is outside the bounds"
 
 
 def test_an_observation_counts_until_its_time_and_the_rate_since() -> None:
@@ -276,7 +278,8 @@ def test_clock_skew_makes_nothing_negative() -> None:
 
 
 FLUSH, RESUMED = 0.4, 7.0
-"""Seconds until a suspended replicator resumes, and until it has then written what it had."""
+"""Seconds for which a resumed replicator writes its fetched records, and seconds until it
+resumes."""
 
 
 def suspended(
@@ -326,7 +329,7 @@ def test_a_replicator_that_was_suspended_when_the_source_died(
     assert likely <= most
     assert lost <= most
     blind, _ = suspended(*given_, tracked_too=False, beats=True)
-    assert numbers(blind)[1] is None, "nothing saw the source since"
+    assert numbers(blind)[1] is None, "a number without evidence about the source"
     assert numbers(blind)[2] >= lost
     assert "MirrorMaker 2 did not run for " in blind.records.likely.based_on
     assert any("MirrorMaker 2 did not run for " in each for each in blind.evidence)
@@ -334,7 +337,7 @@ def test_a_replicator_that_was_suspended_when_the_source_died(
 
 def test_without_heartbeats_the_estimate_names_its_assumption() -> None:
     found, lost = suspended(500, 5, RESUMED, 29, tracked_too=True, beats=False)
-    assert numbers(found)[1] < lost / 2, "this is what the words have to warn of"
+    assert numbers(found)[1] < lost / 2, "the estimate is not wrong, so the warning is not tested"
     assert found.message.endswith(f", if replication ran until then; {KEPT}")
     assert "writes no heartbeats to the target" in found.records.likely.based_on
     assert numbers(found)[2] >= lost

@@ -73,7 +73,7 @@ def histories(draw: st.DrawFn) -> tuple[FakeCluster, FakeCluster, int]:
     """Draw a source, its replica, and the position that the replicator reports."""
     size = draw(st.integers(0, 400))
     jitter = draw(st.sampled_from([0, 0, 3, 30]))
-    ticks = draw(st.sampled_from([1, 5]))  # some records share their time
+    ticks = draw(st.sampled_from([1, 5]))  # some records have equal timestamps
     times = [n // ticks + draw(st.integers(0, jitter)) for n in range(size)]
     keys = [b"k%d" % draw(st.integers(0, 30)) for _ in range(size)]
     records = list(zip(keys, times, strict=True))
@@ -83,9 +83,9 @@ def histories(draw: st.DrawFn) -> tuple[FakeCluster, FakeCluster, int]:
         if draw(st.booleans())
         else set()
     )
-    ahead = draw(st.integers(0, 5))  # copied, but not yet said to be
+    ahead = draw(st.integers(0, 5))  # copied beyond the reported position
     copies = [r for n, r in enumerate(records[: position + ahead]) if n not in lost]
-    for _ in range(draw(st.integers(0, 2))):  # begun again from where it last said it was
+    for _ in range(draw(st.integers(0, 2))):  # restarted from an earlier reported position
         again = draw(st.integers(0, len(copies)))
         copies[again:again] = copies[max(0, again - draw(st.integers(0, 30))) : again]
     own = [(b"own", 10_000 + n) for n in range(draw(st.integers(0, 5)))]

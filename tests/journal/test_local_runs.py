@@ -105,7 +105,7 @@ def test_an_unresponsive_cluster_needs_a_local_journal(
     (words,) = told
     assert "cannot store the journal" in words
     assert "only this host can resume the run" in words
-    assert run_journal.scope(config, RUN, None, None) == link, "of itself this machine knows"
+    assert run_journal.scope(config, RUN, None, None) == link, "the host does not know its own run"
     with run_journal.resumed(config, link, holder(RUN)) as (journal, entries):
         journal.append([OVER])
         assert entries == (BEGAN,)

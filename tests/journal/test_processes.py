@@ -29,9 +29,11 @@ def test_only_processes_of_this_machine_are_known_to_have_ended(ended: int) -> N
     assert len(here.split("/")) == 2
     assert has_ended(holder(ended, here))
     assert not has_ended(holder(os.getpid(), here))
-    assert not has_ended(holder(1, here)), "somebody else's, perhaps"
-    assert not has_ended(holder(ended, f"{here}0")), "a container beside this one"
-    assert not has_ended(holder(ended, "")), "an earlier version's"
+    assert not has_ended(holder(1, here)), "a process of another user may be the holder"
+    assert not has_ended(holder(ended, f"{here}0")), (
+        "a process in another container counts as ended"
+    )
+    assert not has_ended(holder(ended, "")), "a holder without a machine id counts as ended"
 
 
 def test_without_a_machine_id_no_process_is_known_to_have_ended(

@@ -97,7 +97,7 @@ def test_damage_is_reported_and_nothing_is_removed(folder: RunFiles) -> None:
             call(RUN)
         assert "its other copy" in damaged.value.hint
     assert file.read_bytes() == changed
-    assert len(folder.lines(RUN)) == 3, "it can still be looked at"
+    assert len(folder.lines(RUN)) == 3, "a damaged run cannot be read"
 
 
 def sealed(*entries: Entry) -> tuple[bytes, ...]:

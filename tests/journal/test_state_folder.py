@@ -24,7 +24,7 @@ def test_a_file_in_place_of_the_folder(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_write_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # To root, who runs some builds, every folder is writable.
+    # Some builds run as root, who may write to every folder.
     monkeypatch.setattr("os.access", lambda *_: False)
     with pytest.raises(ConfigError, match="may not write"):
         StateFolder(tmp_path / "runs").check()

@@ -29,9 +29,10 @@ BEGAN: Entry = {"entry": "began", "plan": "ä"}
 ENDED: Entry = {"entry": "ended", "status": "done"}
 SINCE = datetime(2026, 3, 5, 14, 20, 11, 512000, tzinfo=UTC)
 BEAT_S = 0.3
-"""Silence of less than a second is death: for watching whom a test has killed."""
+"""Heartbeat interval for holders that a test kills: less than a second of silence counts as
+death."""
 LONG_S = 60.0
-"""Whoever watches with this would not come back before the test fails."""
+"""Heartbeat interval with which waiting for a holder would exceed the test's timeout."""
 
 
 def holder(run: str, who: str = "anna", pid: int = 41) -> Holder:

@@ -145,7 +145,7 @@ class SmallCluster:
             )
 
     def wait(self) -> None:
-        """See it answer."""
+        """Wait until it responds."""
         admin = self.admin()
 
         def answers() -> bool:

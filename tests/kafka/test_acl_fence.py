@@ -102,7 +102,7 @@ def test_a_fence_keeps_out_whom_it_names_and_is_taken_away_without_a_trace(
     name: str,
 ) -> None:
     bob, others = cluster.properties("bob"), cluster.properties()
-    assert allowed(bob, bench, name), "brokers learn of rules one after the other"
+    assert allowed(bob, bench, name), "the user may not write before the fence"
     before = rules_of(reader)
     wanted = denials(["User:bob"], [Topics(name)], [Denied.WRITE])
     added = to_add(wanted, Acls(enforced=True, rules=before))
@@ -120,7 +120,7 @@ def test_a_fence_keeps_out_whom_it_names_and_is_taken_away_without_a_trace(
         assert delivery(others, bench, name, partition) == 0
     assert set(rules_of(reader)) == {*before, *added}
 
-    assert writer.deny(added) == dict.fromkeys(added), "a second time changes nothing"
+    assert writer.deny(added) == dict.fromkeys(added), "the second call is not without effect"
     assert set(rules_of(reader)) == {*before, *added}
     for _ in range(2):
         assert writer.restore(added) == dict.fromkeys(added)
@@ -188,7 +188,7 @@ def test_missing_rules_are_reported_by_every_broker(cluster: TlsCluster) -> None
     with KafkaAclReader(Connection("primary", cluster.properties(), timeout_s=1)) as impatient:
         enforcement = impatient.enforcement(rules, [])
     assert not enforcement.proven
-    assert enforcement.looks > 4, "it polls until its deadline"
+    assert enforcement.looks > 4, "it did not poll until its deadline"
     for broker, doubt in zip((1, 2), enforcement.unproven, strict=True):
         assert doubt.startswith(
             f"not proven on broker {broker}: 1 of 1 ACLs are not applied yet, for example"
@@ -198,7 +198,7 @@ def test_missing_rules_are_reported_by_every_broker(cluster: TlsCluster) -> None
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
 def test_proof_over_tls(cluster: TlsCluster, bench: Bench, mechanism: str) -> None:
-    # Only node 1 listens there, so nothing can be proven for partitions of node 2.
+    # Only node 1 has this listener, so nothing can be proven for partitions of node 2.
     properties = cluster.tls_properties("admin", mechanism)
     here, elsewhere = bench.create(replicas=[[1]]), bench.create(replicas=[[2]])
     with KafkaFenceProver(Connection("primary", properties, timeout_s=4), settle_s=0.2) as prover:
@@ -225,7 +225,7 @@ def test_without_permission_the_error_names_the_grant(
         assert isinstance(seen, Unavailable)
         assert "grant it DESCRIBE on the cluster" in seen.reason
         enforcement = blind.enforcement(rules, [name])
-        assert enforcement.looks == 2, "asking again does not help"
+        assert enforcement.looks == 2, "a missing permission was polled for"
         assert all("grant it DESCRIBE on the cluster" in doubt for doubt in enforcement.unproven)
         assert not enforcement.proven
     with KafkaAclWriter(Connection("primary", cluster.properties("bob"))) as powerless:
@@ -273,7 +273,7 @@ def test_an_open_transaction_is_reported_and_does_not_block(
     assert no_writes.ends[place] == 1
     producer.abort_transaction(30)
     assert Patience.of(20).wait_until(lambda: prover.no_writes([name]).undecided == ())
-    assert prover.no_writes([name]).ends[place] == 2, "the marker is written behind the fence"
+    assert prover.no_writes([name]).ends[place] == 2, "no abort marker was written after the fence"
 
 
 def test_a_fenced_group_is_not_joined_not_kept_and_not_committed_to(
@@ -306,7 +306,7 @@ def test_a_fenced_group_is_not_joined_not_kept_and_not_committed_to(
             with pytest.raises(KafkaException) as refused:
                 consumer.commit(offsets=[Place(name, 0, 1)], asynchronous=False)
             assert refused.value.args[0].code() == KafkaError.GROUP_AUTHORIZATION_FAILED
-            assert Patience.of(20).wait_until(lambda: not active()), "its heartbeats count"
+            assert Patience.of(20).wait_until(lambda: not active()), "a denied member stays active"
             with (
                 pytest.raises(AssertionError, match="nobody joined"),
                 member(properties, group, name, join_s=2),

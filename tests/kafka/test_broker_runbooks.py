@@ -35,7 +35,7 @@ class Desk:
     def drctl(self, *topics: str) -> Drctl:
         clusters = {"primary": self._three, "secondary": self._target}
         sections = {name: cluster_section(each) for name, each in clusters.items()}
-        # Runs of one link are seen by all that have its clusters.
+        # The journal is shared by all users of these clusters: each topic gets its own link.
         links = {topics[0]: link_over(*topics, replicator={"kind": "none"})}
         config = self._folder / "drctl.yaml"
         config.write_text(yaml.safe_dump({"clusters": sections, "links": links}), encoding="utf-8")
@@ -148,7 +148,7 @@ class Lost:
         brokers.signal("primary-2", signal.SIGKILL)
         until(lambda: leader(three, self.topic) == 3)
         write(three, self.topic, BEFORE, MISSED)
-        # Without it nobody knows where the lost log ended.
+        # The committed offset is the only evidence of the end of the lost log.
         commit(three.properties(), f"of-{self.topic}", Place(self.topic, 0, BEFORE + MISSED))
         brokers.signal("primary-3", signal.SIGKILL)
         brokers.start("primary-2")

@@ -14,7 +14,7 @@ from drctl.model.errors import Unreachable
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1"}
 OPENING = {"prepare", "close"}
-"""What both may do."""
+"""Methods that readers and writers share."""
 
 
 def parts(kind: type[KafkaReader] | type[KafkaWriter]) -> Iterator[tuple[str, Any]]:
@@ -44,9 +44,9 @@ def test_nothing_that_a_reader_gives_has_a_method_of_a_writer() -> None:
     for name, able in changing.items():
         more = able - (looking[name] if name in kept else set()) - OPENING
         # A read-only ledger has the same port, and stores changes nowhere.
-        assert more or name == "ledger", f"{name} changes nothing"
+        assert more or name == "ledger", f"the writer of {name} has no method of its own"
         for other in looking.keys() - {"ledger"}:
-            assert not more & looking[other], f"{other} of a reader can {more & looking[other]}"
+            assert not more & looking[other], f"{other} of a reader has {more & looking[other]}"
 
 
 def test_a_ledger_that_is_only_read_writes_nothing() -> None:
@@ -78,7 +78,7 @@ def test_all_share_one_client_until_the_last_is_closed(monkeypatch: pytest.Monke
     assert len(opened) == 2
     first.close()
     second.prepare()
-    assert len(opened) == 2, "somebody uses it still"
+    assert len(opened) == 2, "a client in use was closed"
     second.close()
     second.prepare()
     assert len(opened) == 3

@@ -84,7 +84,7 @@ class Topics:
     alone: str
     """On broker 3."""
     home: str
-    """On brokers 3, 1 and 2; broker 3 belongs at its head."""
+    """On brokers 3, 1 and 2; broker 3 is the preferred leader."""
 
 
 @pytest.fixture(scope="module")
@@ -229,7 +229,7 @@ def test_without_a_quorum_a_dead_leader_is_detected(story: Outputs, topics: Topi
     assert story.headless["controller"] is None
     assert story.headless["brokers"]["alive"] == [1]
     (only,) = story.headless["leaderless"]
-    assert only["leader"] == 3, "nobody could elect another one"
+    assert only["leader"] == 3, "the dead broker is no longer the leader"
 
 
 def test_brokers_and_their_logs(story: Outputs, topics: Topics) -> None:
@@ -278,7 +278,7 @@ def test_the_loss_stated_is_the_loss_measured(story: Outputs, topics: Topics) ->
         "lost": lost,
         "as_predicted": True,
     }
-    assert story.kept == list(range(BEFORE)), "what was acknowledged behind it is gone"
+    assert story.kept == list(range(BEFORE)), "records after the end of the elected log are left"
 
 
 def test_the_journal_has_it(story: Outputs, elect: Elect) -> None:
@@ -324,5 +324,7 @@ def test_leaders_go_back_to_where_they_belong(
     (done,) = ran["lines"]
     assert (done["outcome"], done["leader_now"]) == ("elected", 3)
     assert look(three, topics.home)[0].leader == 3
-    assert "__drctl_journal of primary" in ran["journal"], "all brokers are there: it keeps it"
+    assert "__drctl_journal of primary" in ran["journal"], (
+        "with all brokers alive the journal must be on the cluster"
+    )
     assert elect.json(*words)["lines"] == []

@@ -61,7 +61,7 @@ def test_a_wrong_password_is_named(cluster: TlsCluster, mechanism: str) -> None:
     refused = refusal(properties, timeout_s=10)
     assert "authentication failed" in refused.message
     assert "sasl.password of clusters.primary" in refused.hint
-    assert time.monotonic() - started < 8, "more waiting does not make a password right"
+    assert time.monotonic() - started < 8, "a wrong password was retried until the timeout"
 
 
 @jvm
@@ -212,7 +212,7 @@ def test_a_dead_broker_leaves_partitions_without_leader(cluster: TlsCluster, div
         reader.cluster_id()
         cluster.signal(2, signal.SIGKILL)
         try:
-            # Dead, but the cluster does not know it yet.
+            # The broker is dead, but still in the cluster's metadata.
             found = reader.offsets([alive, dead])
             assert found[alive] == PartitionOffsets(0, 1, 1)
             assert isinstance(found[dead], Unavailable)

@@ -157,7 +157,9 @@ def test_unanswered_requests_are_reported_and_not_repeated(opened: Opened) -> No
     lost = [reply for reply in replies if reply.unanswered]
     assert lost
     assert all(reply.sent for reply in lost)
-    assert len(broker.taken) == len(set(broker.taken)) == len(GROUPS), "each once, and once only"
+    assert len(broker.taken) == len(set(broker.taken)) == len(GROUPS), (
+        "a group was requested more than once, or not at all"
+    )
 
 
 def test_offsets_are_removed(opened: Opened) -> None:

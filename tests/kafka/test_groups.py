@@ -56,7 +56,7 @@ def test_committed_offsets_are_read_back_unchanged(
         TopicPartition(topic, 3): Committed(9, -1, "a\x00b"),
     }
     assert writer.commit({name: wanted}) == {name: dict.fromkeys(wanted)}
-    # Not a byte more or less: confluent-kafka reads past the end of the metadata.
+    # The metadata must be exact: confluent-kafka reads past its end.
     for _ in range(20):
         assert reader.committed([name]) == {name: wanted}
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.jvm
 GROUPS = 300
 PAUSES = 3
 PAUSE_S = 2.5
-"""Longer than a first try waits."""
+"""Longer than the timeout of a first attempt."""
 
 READ = """
 import json, sys
@@ -46,7 +46,7 @@ with KafkaGroupReader(Connection("primary", given["properties"], 10)) as reader:
 
 
 LET_IN_AGAIN_S = 7
-"""Longer than a broker's session in the lab: it comes back to a cluster without it."""
+"""Longer than a broker's session in the lab: the broker has to register again."""
 
 WHO_IS_THERE = """
 import json, sys, time
@@ -80,7 +80,9 @@ def test_a_broker_that_pauses_does_not_end_the_process(
         reading.stdin.close()
         assert reading.stdout is not None
         assert reading.stdout.readline() == "reading\n"
-        for _ in range(PAUSES):  # the pause is the fault: nothing ends it but time
+        for _ in range(
+            PAUSES
+        ):  # the pause itself is the fault, so there is no condition to wait for
             lab.signal("primary", signal.SIGSTOP)
             time.sleep(PAUSE_S)
             lab.signal("primary", signal.SIGCONT)
@@ -110,7 +112,9 @@ def test_a_cluster_without_any_broker_does_not_end_the_process(
     try:
         print(json.dumps(primary.properties()), file=asking.stdin, flush=True)
         assert asking.stdout.readline() == "asking\n"
-        for _ in range(PAUSES):  # the pause is the fault: nothing ends it but time
+        for _ in range(
+            PAUSES
+        ):  # the pause itself is the fault, so there is no condition to wait for
             lab.signal("primary", signal.SIGSTOP)
             time.sleep(LET_IN_AGAIN_S)
             print("now", file=asking.stdin, flush=True)

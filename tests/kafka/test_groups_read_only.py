@@ -20,7 +20,7 @@ def topics(bench: Bench) -> set[str]:
 
 def test_looking_at_a_cluster_that_has_never_had_a_group(cluster: TlsCluster, bench: Bench) -> None:
     before = topics(bench)
-    assert OFFSETS not in before, "a test of this room has used a group"
+    assert OFFSETS not in before, "a test of this package has used a group"
     names = [f"g{number}" for number in range(100)]
     with KafkaGroupReader(Connection("primary", cluster.properties())) as reader:
         for _ in range(2):
@@ -36,6 +36,6 @@ def test_looking_at_a_cluster_that_has_never_had_a_group(cluster: TlsCluster, be
             assert isinstance(found, Unavailable)
             assert "grant it DESCRIBE on the group" in found.reason
     # Topics are created a little after the request: this one is requested last.
-    canary = bench.create()
-    wait_until(lambda: canary in topics(bench), "the canary exists")
-    assert topics(bench) == before | {canary}
+    last = bench.create()
+    wait_until(lambda: last in topics(bench), "the topic exists")
+    assert topics(bench) == before | {last}

@@ -112,14 +112,16 @@ def test_every_line_has_to_be_signed_where_there_is_a_key() -> None:
     assert with_key(*own).unsigned("A") == 0
     plain = list(lines("A", BEGAN, ENDED))
     assert with_key(*plain).unsigned("A") == 1
-    assert with_key(own[0], plain[1]).unsigned("A") == 2, "an entry behind those of a real run"
+    assert with_key(own[0], plain[1]).unsigned("A") == 2, "an entry added after those of a real run"
     assert with_key(*signed("A", BEGAN, key=b"b key of sixteen")).unsigned("A") == 1
-    assert with_key(*signed("A", BEGAN, link="other")).unsigned("A") == 1, "copied from elsewhere"
+    assert with_key(*signed("A", BEGAN, link="other")).unsigned("A") == 1, (
+        "a line copied from another link counts as signed"
+    )
     assert isinstance(own[0], Part)
     assert isinstance(own[1], Part)
     assert with_key(replace(own[1], mac=own[0].mac)).unsigned("A") == 1
     assert with_key(replace(own[0], mac="é")).unsigned("A") == 1
-    assert log(*own).unsigned("A") == 0, "without a key nobody can say"
+    assert log(*own).unsigned("A") == 0, "without a key no line counts as unsigned"
     assert log(*own).needs_key("A")
     assert not log(*plain).needs_key("A")
     assert not with_key(*own).needs_key("A")
@@ -188,10 +190,12 @@ def test_lines_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = [part.data for part in (split("A", line)[0] for line in log(*parts).lines("A"))]
     assert len(whole) == 2
     assert log(*parts).ended("A")
-    assert log(*parts[:-1]).lines("A") == log(*parts).lines("A")[:1], "what is cut off is no line"
+    assert log(*parts[:-1]).lines("A") == log(*parts).lines("A")[:1], "an incomplete line counts"
     again = log(*parts[:-1], taken("A", "2"), *parts[len(parts) // 2 :])
     assert again.lines("A") == log(*parts).lines("A")
-    assert log(*parts[1:]).lines("A") == log(*parts).lines("A")[1:], "as after deleting records"
+    assert log(*parts[1:]).lines("A") == log(*parts).lines("A")[1:], (
+        "lines after deleted records do not count"
+    )
 
 
 def test_the_hold_ends_with_its_own_release() -> None:
@@ -206,7 +210,9 @@ def test_claims_last_until_the_link_is_taken_or_they_are_withdrawn() -> None:
         t: holder(t[-1]) for t in ("token of A", "token of B")
     }
     assert set(log(claim("A"), claim("B"), Withdrawn("token of A")).claims) == {"token of B"}
-    assert not log(claim("A"), Withdrawn("token of A"), claim("A")).claims, "one that came late"
+    assert not log(claim("A"), Withdrawn("token of A"), claim("A")).claims, (
+        "a claim that arrived after its withdrawal counts"
+    )
     assert not log(claim("A"), claim("B"), taken("A"), claim("A"), claim("B")).claims
     assert set(log(claim("A"), taken("A"), claim("B")).claims) == {"token of B"}
 
@@ -236,7 +242,9 @@ def test_a_holder_who_shows_that_he_lives(sign: JournalRecord) -> None:
     silent = contest(STOPPED, sign, claim("Z"))
     if not isinstance(sign, Taken):
         assert silent.contested
-        assert silent.alive is None, "what came before the claim may be old"
+        assert silent.alive is None, (
+            "a record from before the claim proves that the holder is alive"
+        )
     alive = contest(STOPPED, claim("Z"), sign)
     run = "C" if isinstance(sign, Taken) else "B"
     assert alive.alive == holder(run)
@@ -299,7 +307,9 @@ def test_exited_processes_are_not_awaited(known: list[JournalRecord]) -> None:
     assert not all_gone.contested
     all_gone.observe(claim("Z"))
     all_gone.observe(taken("X"))
-    assert text_of(all_gone.refusal(LINK)).startswith("link main is held by run X"), "it just wrote"
+    assert text_of(all_gone.refusal(LINK)).startswith("link main is held by run X"), (
+        "a holder that just wrote does not count as alive"
+    )
 
 
 def test_one_of_two_who_may_live_is_waited_for() -> None:
@@ -313,6 +323,6 @@ def test_one_of_two_who_may_live_is_waited_for() -> None:
 def test_a_holder_names_the_process_namespace() -> None:
     at = replace(holder("A"), machine="boot/4026531836")
     assert journal_records.decode(encode(Claim("t", at))) == Claim("t", at)
-    assert "machine" not in holder("A").to_json(), "as earlier versions wrote it"
+    assert "machine" not in holder("A").to_json(), "the JSON differs from that of earlier versions"
     with pytest.raises(ValueError, match="not a holder"):
         Holder.from_json({**holder("A").to_json(), "machine": ""})

@@ -58,7 +58,7 @@ def test_a_second_is_refused_while_one_is_alive(place: JournalPlace, run: str) -
         assert "wait for it to finish" in refused.value.hint
         assert refused.value.exit_code == ExitCode.REFUSED
         held.append([ENDED])
-    assert place.words("A") == ["began", "ended"], "the first was not disturbed"
+    assert place.words("A") == ["began", "ended"], "the refused run changed the first one's entries"
     assert place.reader(beat_s=LONG_S).alive() is None
     if run == "A":
         assert isinstance(place.records()[-1], Beat | Withdrawn)
@@ -132,7 +132,7 @@ def test_a_paused_process_that_resumes_writes_nothing_more(place: JournalPlace) 
     records = place.records()
     last = max(at for at, record in enumerate(records) if isinstance(record, Taken))
     tokens = {record.token for record in records[last:] if isinstance(record, Beat | Taken)}
-    assert len(tokens) == 1, "nothing of bert's stands behind"
+    assert len(tokens) == 1, "bert's paused process wrote after the takeover"
 
 
 def hanging(place: JournalPlace, run: str) -> HeldRun:
@@ -236,7 +236,7 @@ def test_a_transaction_that_a_killed_process_left_open(place: JournalPlace) -> N
         end = place.settled_end()
         bert.say("die intend")
         assert bert.ended() == 9
-    assert place.end() > end, "it had written something"
+    assert place.end() > end, "the process died before it wrote"
     with place.journal().acquire(holder("A")) as held:
         assert [run_state.parse_line(line).entry["entry"] for line in held.lines] == ["began"]
         held.append([ENDED])

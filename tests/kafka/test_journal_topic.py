@@ -65,7 +65,7 @@ def test_a_run_from_its_beginning_to_its_end(place: JournalPlace) -> None:
     assert reader.runs() == ("A",)
     assert reader.entries("A") == (BEGAN, *named("intend", "done"), ENDED)
     assert run_state.verify("A", reader.lines("A")).complete
-    assert place.reader().holder_of("A") is None, "nothing was looked at yet"
+    assert place.reader().holder_of("A") is None, "a reader that has read nothing names a holder"
     for other in (place.reader("other"), place.journal("mai")):
         assert not other.runs()
     with pytest.raises(UsageError, match="no run 'B'") as none:
@@ -102,7 +102,7 @@ def test_only_the_run_that_stopped_can_be_resumed(place: JournalPlace) -> None:
     with pytest.raises(Refused, match=r"unfinished run A \(anna on laptop-of-anna") as refused:
         place.journal(beat_s=LONG_S).acquire(holder("B", "bert"))
     assert "drctl resume A" in refused.value.hint
-    assert place.settled_end() == end, "a refusal that needs no look at others writes nothing"
+    assert place.settled_end() == end, "a refusal without waiting wrote something"
     with pytest.raises(UsageError, match="no run 'B'"):
         place.journal(beat_s=LONG_S).resume(holder("B", "bert"))
     assert place.settled_end() == end
@@ -209,7 +209,7 @@ def test_a_topic_that_could_lose_records_is_not_written(
             call()
         assert "set" in refused.value.hint
     assert place.settled_end() == end
-    assert place.words("A") == ["began"], "it can still be read"
+    assert place.words("A") == ["began"], "the journal cannot be read"
 
 
 def test_a_topic_with_more_than_one_order(place: JournalPlace) -> None:
@@ -230,7 +230,7 @@ def test_a_topic_that_is_deleted_under_a_run(place: JournalPlace) -> None:
         place.delete()
         with pytest.raises(Unknown, match=r"was deleted|timed out"):
             held.append(named("intend"))
-    assert place.topic not in place.topics(), "brokers create topics by their mere name"
+    assert place.topic not in place.topics(), "the topic was auto-created"
     with pytest.raises(Unknown, match="was deleted or recreated") as gone:
         reader.runs()
     assert "state_dir" in gone.value.hint
@@ -242,7 +242,7 @@ def test_records_that_drctl_did_not_write(place: JournalPlace) -> None:
     place.bench.produce(place.topic, {"key": b"of another link", "value": b"x"})
     assert place.words("A") == ["began"]
     place.bench.produce(place.topic, {"key": place.link.encode(), "value": b"x"})
-    assert place.words("A") == ["began"], "what no drctl wrote keeps nobody from the link"
+    assert place.words("A") == ["began"], "a foreign record blocks the link"
     newer = b'{"v":2,"is":"beat","token":"t","last":true}'
     place.bench.produce(place.topic, {"key": place.link.encode(), "value": newer})
     for call in (lambda: place.journal().acquire(holder("A")), place.reader().runs):
@@ -266,7 +266,7 @@ def test_a_run_without_valid_signatures_is_refused_and_abandoned(place: JournalP
         (part,) = split("Z", line)
         place.bench.produce(place.topic, {"key": place.link.encode(), "value": encode(part)})
     reader = place.reader(key=KEY)
-    assert list(reader.entries("Z")) == named("began"), "it can be looked at"
+    assert list(reader.entries("Z")) == named("began"), "the run cannot be read"
     for call in (lambda: journal.resume(holder("Z")), lambda: reader.must_be_signed("Z")):
         with pytest.raises(DamagedJournal, match=r"run Z is not signed by journal\.key .* line 1"):
             call()
@@ -290,7 +290,7 @@ def test_an_edited_journal_is_not_resumed(place: JournalPlace) -> None:
     for call in (lambda: place.journal().acquire(holder("A")), lambda: place.reader().entries("A")):
         with pytest.raises(Unknown, match=r"run A is damaged .* line 2 was changed"):
             call()
-    assert len(place.reader().lines("A")) == 2, "it can be looked at"
+    assert len(place.reader().lines("A")) == 2, "the run cannot be read"
     assert not [r for r in place.records()[-2:] if isinstance(r, Taken)]
 
 
@@ -312,7 +312,7 @@ def test_a_damaged_run_is_abandoned(place: JournalPlace, line: bytes) -> None:
     with place.journal().acquire(holder("B")) as held:
         held.append([BEGAN])
     found = place.reader().lines("A")
-    assert found[2] == line, "what was damaged is kept as it is"
+    assert found[2] == line, "the damaged line was changed"
     assert [run_state.parse_line(each).entry["entry"] for each in found[3:]] == [
         "abandoned",
         "ended",

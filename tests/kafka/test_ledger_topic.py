@@ -178,7 +178,7 @@ def test_only_changes_are_written(begun: Ledgers) -> None:
     grown = log(cell(0, 3), cell(1, 5))
     assert begun.writer().keep(begun.fingerprint, 1, RULES, [], {SOURCE: grown})
     new = [key.partition("/")[2] for key, _ in begun.records()[before:]]
-    assert new == ["cell/source/orders/0/1/0", "book"], "the header comes last"
+    assert new == ["cell/source/orders/0/1/0", "book"], "the header is not written last"
 
 
 def test_other_rules_forget_the_topic(begun: Ledgers) -> None:
@@ -274,8 +274,8 @@ def test_a_crash_before_the_end_changes_nothing(begun: Ledgers) -> None:
         check=False,
     )
     assert died.returncode == 9
-    assert begun.end() > end, "it had written something"
-    assert begun.seen() == before, "at once: a reader waits for nobody"
+    assert begun.end() > end, "the process died before it wrote"
+    assert begun.seen() == before, "a reader sees an uncommitted change"
     assert begun.writer().keep(begun.fingerprint, 1, RULES, [CLICKS], {})
     assert begun.seen() == (
         replace(NEW, version=2, rules=RULES),
@@ -317,7 +317,7 @@ def test_a_topic_that_is_deleted_meanwhile(begun: Ledgers) -> None:
     with pytest.raises(Unknown, match=f"topic {begun.topic} of secondary was deleted") as caught:
         store.keep(begun.fingerprint, book.version, RULES, [], {SOURCE: log(cell(0, 1))})
     assert "run the command again" in caught.value.hint
-    assert begun.topic not in begun.topics(), "brokers create topics by their mere name"
+    assert begun.topic not in begun.topics(), "the topic was auto-created"
     assert begun.writer().begin(begun.fingerprint, NEW) == NEW
     with pytest.raises(Unknown, match="deleted or recreated"):
         store.book(begun.fingerprint)

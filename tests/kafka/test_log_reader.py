@@ -247,7 +247,7 @@ def test_properties_that_librdkafka_refuses() -> None:
 
 
 def test_reading_changes_nothing(cluster: TlsCluster, bench: Bench) -> None:
-    topic = bench.create(replicas=[[1]])  # the only one with TLS
+    topic = bench.create(replicas=[[1]])  # the only broker with TLS
     bench.produce(topic, {"value": b"v", "timestamp": NOON})
     before = everything(cluster.properties())
     reader = reader_of({**cluster.tls_properties(), "group.id": "mine"})

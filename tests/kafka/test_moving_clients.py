@@ -31,7 +31,7 @@ from tests.kafka.moving import QUIET, MovingAddress, SmallCluster
 pytestmark = pytest.mark.jvm
 
 IDS = ("5L6g3nShT-eMCtK--X86sA", "5L6g3nShT-eMCtK--X86sB")
-# A partition remembers so many batches of a producer.
+# Number of batches per producer that a partition remembers.
 REMEMBERED = 5
 QUICK = {
     "reconnect.backoff.ms": "20",
@@ -126,7 +126,7 @@ def colliding(pair: Pair) -> tuple[TopicPartition, Producer]:
         KafkaProducerIdWriter(Connection("primary", pair.source.properties)) as ours,
         KafkaProducerIdWriter(Connection("secondary", pair.target.properties)) as theirs,
     ):
-        # Equal, as on two clusters of the same age: both allocate the same id next.
+        # Both clusters allocate the same id next, like two clusters of the same age.
         level = max(*source.next_ids().values(), *target.next_ids().values())  # type: ignore[type-var]
         assert isinstance(level, int)
         for each in (ours, theirs):
@@ -155,7 +155,7 @@ def test_ids_that_collide_cost_records_that_were_acknowledged(pair: Pair) -> Non
     before = end(pair.target, place)
     acknowledged = write(moving, place, REMEMBERED)
     assert len(acknowledged) == REMEMBERED
-    assert end(pair.target, place) == before, "not one of them is stored"
+    assert end(pair.target, place) == before, "a colliding record was stored"
 
 
 def test_ids_moved_ahead_keep_them(pair: Pair) -> None:
@@ -177,7 +177,7 @@ def test_ids_moved_ahead_keep_them(pair: Pair) -> None:
     before = end(pair.target, place)
     acknowledged = write(moving, place, REMEMBERED)
     assert acknowledged == list(range(before, before + REMEMBERED))
-    assert end(pair.target, place) == before + REMEMBERED, "every one of them is stored"
+    assert end(pair.target, place) == before + REMEMBERED, "not every record was stored"
 
 
 def test_ids_are_moved_over_blocks_and_no_further(pair: Pair) -> None:
@@ -195,7 +195,7 @@ def test_ids_are_moved_over_blocks_and_no_further(pair: Pair) -> None:
         assert beyond < advanced.last <= beyond + BLOCK
         (again,) = writer.advance(beyond).values()
         assert isinstance(again, Advanced)
-        assert (again.done, again.spent) == (True, 1), "a second time costs one id"
+        assert (again.done, again.spent) == (True, 1), "the second call did not use exactly one id"
         (after,) = reader.next_ids().values()
         assert after == again.last + 1
 
@@ -404,7 +404,7 @@ def test_hanging_transactions_are_aborted_and_no_other(pair: Pair) -> None:
     other.commit_transaction(30)
     reading = Consumer({**pair.source.properties, "group.id": f"g-{uuid4()}"}, logger=QUIET)
     reading.assign([Partition(*place, 0)])
-    assert [each.value() for each in reading.consume(1, 20)] == [b"v"], "only what was committed"
+    assert [each.value() for each in reading.consume(1, 20)] == [b"v"], "an aborted record was read"
     reading.close()
 
 
@@ -422,7 +422,7 @@ def test_a_transaction_of_a_silent_producer_is_aborted_by_its_coordinator(pair: 
         assert [(each.transactional_id, each.hanging) for each in found] == [(name, False)] * 2
         another = replace(found[0], epoch=found[0].epoch + 1)
         assert writer.abort([another]) == {another: None}
-        assert blocking(reader, *places) == found, "of another epoch: left alone"
+        assert blocking(reader, *places) == found, "a transaction of another epoch was aborted"
         assert writer.abort(found) == dict.fromkeys(found)
         assert Patience.of(20).wait_until(lambda: blocking(reader, *places) == [])
     with pytest.raises(KafkaException, match=r"(?i)fenced"):

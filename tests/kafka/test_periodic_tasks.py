@@ -9,10 +9,10 @@ from tests.kafka.tls_broker import wait_until
 def test_it_beats_until_it_is_stopped() -> None:
     seen: list[int] = []
     with PeriodicTask(0.001, lambda: seen.append(1)) as beats:
-        wait_until(lambda: len(seen) > 3, "four beats")
+        wait_until(lambda: len(seen) > 3, "four calls")
     count = len(seen)
     assert not beats._thread.is_alive()
-    assert beats.stop(), "once more"
+    assert beats.stop(), "the second stop failed"
     assert len(seen) == count
 
 

@@ -82,17 +82,17 @@ def look_and_compare(properties: Mapping[str, str]) -> Everything:
     before = everything(properties)
     with KafkaClusterReader(Connection("primary", {**properties, "group.id": "mine"})) as reader:
         look_at_everything(reader)
-    # Topics are created a little after the request. This one is requested last, in the
-    # way that creates it; once it exists, others would exist, too.
-    canary = f"canary-{uuid4().hex[:8]}"
+    # Brokers create topics asynchronously. This topic is requested last, with auto-creation: once
+    # it exists, topics requested earlier would exist, too.
+    last = f"last-{uuid4().hex[:8]}"
     admin = AdminClient(dict(properties), logger=QUIET)
-    admin.list_topics(canary, timeout=10)
-    wait_until(lambda: canary in admin.list_topics(timeout=10).topics, "the canary exists")
+    admin.list_topics(last, timeout=10)
+    wait_until(lambda: last in admin.list_topics(timeout=10).topics, "the topic exists")
     after = everything(properties)
-    for future in admin.delete_topics([canary]).values():
+    for future in admin.delete_topics([last]).values():
         future.result()
     assert after == before._replace(
-        partitions=before.partitions | {(canary, 0)}, ends={**before.ends, (canary, 0): 0}
+        partitions=before.partitions | {(last, 0)}, ends={**before.ends, (last, 0): 0}
     )
     return before
 
@@ -101,7 +101,7 @@ def test_looking_at_a_cluster_without_groups(cluster: TlsCluster, bench: Bench) 
     name = bench.create(2)
     bench.produce(name, {"value": b"v"})
     before = look_and_compare(cluster.properties())
-    # A consumer that looks up the coordinator of its group creates this topic.
+    # A consumer that looks up its coordinator would create this topic.
     assert "__consumer_offsets" not in {topic for topic, _ in before.partitions}
 
 

@@ -155,7 +155,7 @@ def test_first_timestamps_skip_uncommitted_records(
         transacted: NOON + 1,
         plain: NOON + 7,
     }
-    # A marker follows the last record, and nothing follows the end.
+    # Only a transaction marker follows the last record of the first topic.
     assert reader.first_timestamps({transacted: 3, plain: 99}) == {}
 
 

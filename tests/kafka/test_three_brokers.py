@@ -53,7 +53,7 @@ FINE = dict.fromkeys(
     ),
     "ok",
 )
-"""What doctor says of a cluster that any one broker may leave."""
+"""Statuses that doctor reports for a cluster that tolerates the loss of any one broker."""
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_a_fence_is_not_verified_on_a_stalled_broker(brokers: Lab, three: Cluste
         assert waiting.lifted(rules, [name]).proven
         with frozen(brokers, three, stalled):
             began = monotonic()
-            # The call itself returns as if all were well.
+            # The call itself reports success.
             assert writer.deny(rules) == dict.fromkeys(rules)
             enforcement = impatient.enforcement(rules, [name])
             took = monotonic() - began
@@ -159,7 +159,7 @@ def test_a_fence_is_not_verified_on_a_stalled_broker(brokers: Lab, three: Cluste
             (doubt,) = enforcement.unproven
             assert doubt.startswith(f"not proven on broker {stalled}: broker {stalled} (")
             assert doubt.endswith("did not answer within 4 s")
-            assert took < 15, "one that stalls holds the others up to the deadline and no longer"
+            assert took < 15, "a stalled broker delayed the result beyond the deadline"
 
             def unseen() -> bool:
                 return stalled not in health(three, []).brokers
@@ -270,7 +270,7 @@ def test_an_absent_broker_and_then_a_lost_quorum(
     strict = create(three, [*others, gone], min_insync_replicas="3")
     capped = create(three, others, min_insync_replicas="3")
     alone = create(three, [gone])
-    # With fewer in sync than it requires, a topic keeps the others eligible to lead.
+    # Below min.insync.replicas, KIP-966 keeps replicas that left the ISR eligible to lead.
     last = create(three, [others[0], gone], min_insync_replicas="1")
     led = create(three, *([gone, *others],) * 3, min_insync_replicas="2")
     topics = [spread, strict, capped, alone, last, led]
@@ -310,7 +310,9 @@ def test_an_absent_broker_and_then_a_lost_quorum(
             def headless() -> bool:
                 return isinstance(health(three, topics).controller, Unavailable)
 
-            assert Patience.of(RECOVERY_S).wait_until(headless), "one of three is no quorum"
+            assert Patience.of(RECOVERY_S).wait_until(headless), (
+                "one of three controllers still has a quorum"
+            )
 
 
 @contextmanager

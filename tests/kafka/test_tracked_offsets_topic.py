@@ -118,7 +118,7 @@ def test_two_follow_each_other(place: Place) -> None:
     one.write([change(7)])
     log = other.catch_up()
     other.write([change(8, NOON + 1)])
-    one.write([change(7, NOON)])  # older: it is not stored, and that is no failure
+    one.write([change(7, NOON)])  # an older change is ignored without an error
     for each in (one.catch_up(), log, other.catch_up()):
         held = each.held(KEY)
         assert held is not None
@@ -147,7 +147,7 @@ def test_a_topic_that_is_deleted_under_a_tracker(place: Place) -> None:
     with pytest.raises(Unknown, match=f"topic {place.topic} of secondary was deleted") as caught:
         store.catch_up()
     assert "stores all offsets again" in caught.value.hint
-    assert not store.catch_up().cluster_ids(), "of the topic that is gone"
+    assert not store.catch_up().cluster_ids(), "evidence of the deleted topic is left"
     assert not store.exists
     store.write([change(9)])
     assert place.offset() == 9

@@ -14,14 +14,14 @@ from drctl.lab.loading import flights
 
 @pytest.mark.slow
 def test_all_flights_by_time() -> None:
-    count = keys = 1  # the first, which no pair has as its later one
+    count = keys = 1  # the first flight, which is never `later`
     for earlier, later in pairwise(flights()):
         assert earlier.timestamp_ms <= later.timestamp_ms
         assert later.number == earlier.number + 1
         count += 1
         keys += later.key is not None
     assert count == 336_776
-    assert keys == 336_776 - 2_512, "2,512 have no tail number"
+    assert keys == 336_776 - 2_512, "2,512 flights have no tail number"
 
 
 @pytest.mark.slow

@@ -63,8 +63,8 @@ def test_its_clients_create_no_topic_by_a_request(lab: Lab, secondary: ClusterUn
     ours, made = f"ours-{uuid4().hex[:8]}", f"made-{uuid4().hex[:8]}"
     others = AdminClient(secondary.properties(), logger=QUIET)
     lab.cluster("secondary").admin().list_topics(ours, timeout=DEADLINE_S)
-    # Topics come into being a little later than asked for: where the second is there, so is one
-    # that was asked for before, in a way that creates it.
+    # Brokers create topics asynchronously: once the second topic exists, a topic that was auto-
+    # created by the request before it would exist, too.
     others.list_topics(made, timeout=DEADLINE_S)
     known = lambda: others.list_topics(timeout=DEADLINE_S).topics  # noqa: E731
     try:
@@ -113,7 +113,7 @@ def test_no_password_is_in_the_process_list(lab: Lab) -> None:
 
 
 NUMBERS = {".index", ".timeindex"}
-"""Files of brokers that hold offsets only, ten empty megabytes each."""
+"""Index files of brokers, which contain only offsets; ten empty megabytes each."""
 
 
 def test_the_labs_files_are_private(lab: Lab) -> None:
@@ -164,7 +164,9 @@ def test_replication_runs_stops_and_resumes(
     finally:
         lab.replicate(True)
     assert soon(lambda: sum(secondary.end_offsets(topic).values()) == 20)
-    assert sum(primary.end_offsets(topic).values()) == 20, "nothing comes back"
+    assert sum(primary.end_offsets(topic).values()) == 20, (
+        "records were replicated back to the primary"
+    )
 
 
 def test_connectors_do_not_wait_long_for_a_cluster_that_is_dead(lab: Lab) -> None:
@@ -206,7 +208,7 @@ def test_a_killed_cluster_returns_with_its_data_and_its_users(
 ) -> None:
     topic = new_topic(on=("primary",))
     primary.produce(topic, [Record(0, 0, 1000, b"k", b"v")])
-    # Java's hash of this name is 0, too: a broker would read its deletion before all other users.
+    # Java's hash of this name is 0: a broker would process its deletion before all other users.
     with known_to((primary,), "lab-first-yiboyef", topic):
         pass
     before = pids(lab)
@@ -230,7 +232,7 @@ def test_an_unresponsive_broker_is_restarted_once(
     broker = lab.parts.part("primary-1")
 
     def freeze() -> bool:
-        # Not before it is Java: until then nobody has its mark.
+        # Not before the process has started Java: until then it does not have the lab's mark.
         process = broker.process()
         return process is not None and bool(process.cmdline()) and broker.signal(signal.SIGSTOP)
 

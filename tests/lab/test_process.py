@@ -25,7 +25,7 @@ def stay():
 threading.Thread(target=stay).start()
 ctypes.CDLL(None).pthread_exit(None)
 """
-"""Its first thread ends, and another one continues."""
+"""The main thread ends, and another thread continues."""
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPER}"
 
 
@@ -99,9 +99,9 @@ def test_a_reused_pid_is_not_confused_with_it(part: Part) -> None:
     assert part.process() is None
     mine = {"pid": os.getpid(), "started": psutil.Process().create_time()}
     (part.folder / "process.json").write_text(json.dumps(mine), encoding="utf-8")
-    assert part.process() is None, "this process has not the mark"
+    assert part.process() is None, "a process without the mark was accepted"
     assert not part.signal(signal.SIGKILL)
-    assert marked_processes(part.mark) == (process,), "found even where its record is lost"
+    assert marked_processes(part.mark) == (process,), "the process was not found without its record"
 
 
 def test_waiting_ends_with_the_first_failure() -> None:

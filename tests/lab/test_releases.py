@@ -28,12 +28,12 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(900)]
 LOGGER = logging.getLogger(__name__)
 OLD, NEW = "3.9.1", "4.3.1"
 HALF = 20
-"""Of what is read at once."""
+"""Half of the number of records that are read at once."""
 ANSWERS = {
     "consumers": ("consumers-known", "stop-consumers", "start-consumers", "verify"),
     "producers": ("producers-known",),
 }
-"""The questions that the runbooks ask people."""
+"""The questions of each runbook to people."""
 BACK = {
     "from": "secondary",
     "to": "primary",
@@ -41,7 +41,7 @@ BACK = {
     "groups": ["orders-app-.*"],
     "replicator": {"kind": "none"},
 }
-"""A link in the opposite direction, by which consumers move back alone."""
+"""A link in the opposite direction, with which consumers alone move back."""
 
 
 def racks(admin: AdminClient) -> set[str | None]:
@@ -109,7 +109,7 @@ def test_consumers_move_to_a_newer_release_first(links: OwnLinks) -> None:
     assert stage.source.end_offsets(stage.topic)[PARTITIONS] > 0
     moved(stage, "producers")
     assert stage.directs_to("secondary")
-    assert stage.write(3, "refused") == [], "the fence lets somebody through"
+    assert stage.write(3, "refused") == [], "a fenced producer could write"
     written += stage.write(HALF, "after", stage.target)
     left = len(written) - READ * PARTITIONS - len(read)
     read += stage.read(stage.target, most=left + 1, wait_for=left)

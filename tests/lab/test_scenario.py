@@ -75,7 +75,9 @@ def test_a_lost_primary_on_a_small_scale(lab: Lab, topic: str, tmp_path: Path) -
     assert result.failback != result.report
     assert result.page.is_file()
     assert result.report.is_file()
-    assert not any("\n" in line for line in lines), "a line break is shown as a mark on a terminal"
+    assert not any("\n" in line for line in lines), (
+        "a line break would be shown escaped on a terminal"
+    )
     (head,) = [n for n, line in enumerate(lines) if "consumed before" in line and "skipped" in line]
     rows = [line.split() for line in lines[head + 1 : head + 1 + len(workload.profiles)]]
     assert [row[0] for row in rows] == [profile.group for profile in workload.profiles]

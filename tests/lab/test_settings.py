@@ -138,7 +138,7 @@ def test_a_taken_port_is_named_with_its_owner(tmp_path: Path) -> None:
         caught.value.message
     )
     assert "--port-base" in caught.value.hint
-    assert not (lab.root / "lab.json").exists(), "refused: nothing was changed"
+    assert not (lab.root / "lab.json").exists(), "a refused lab wrote its settings"
 
 
 def test_ports_are_free_after_their_owner_ended() -> None:

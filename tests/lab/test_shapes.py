@@ -25,7 +25,7 @@ from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = pytest.mark.jvm
 HEARTBEATS = "primary.heartbeats"
-"""What is copied of the heartbeats that the other direction's connector writes."""
+"""The copy of the heartbeats that the other direction's connector writes."""
 
 
 def copied(cluster: ClusterUnderTest, topic: str) -> int:

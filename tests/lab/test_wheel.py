@@ -43,7 +43,8 @@ class Installed:
         venv.create(folder / "venv", with_pip=True)
         self._pip("--no-deps" if self.locked else "--prefer-binary", f"{wheel}[lab]")
         if self.locked:
-            # A path in a .pth file is no site directory: the checkout's own entry there is inert.
+            # Python ignores .pth files in a path added by a .pth file: the checkout itself stays
+            # invisible.
             (site,) = (folder / "venv" / "lib").glob("python3*/site-packages")
             (site / "locked.pth").write_text(sysconfig.get_path("purelib"))
 

@@ -85,7 +85,7 @@ def worlds(draw: st.DrawFn) -> World:
             value = b"v%d" % at if distinct else draw(st.sampled_from([b"x", b"y", None]))
             record = (time, b"k", value)
             if again and not distinct and draw(st.booleans()):
-                record = again.pop(0)  # what was aborted is written again as it was
+                record = again.pop(0)  # an aborted record is retried unchanged
                 ordered &= record[0] >= time
                 time = max(time, record[0])
             rows.append((at, *record, ()))
@@ -93,7 +93,7 @@ def worlds(draw: st.DrawFn) -> World:
                 aborted.add(at)
                 again.append(record)
             at += 1
-        at += kind != "plain"  # the marker
+        at += kind != "plain"  # the transaction marker
     if draw(st.booleans()) and at:
         stable = at
         for _ in range(draw(st.integers(1, 5))):

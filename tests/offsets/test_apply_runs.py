@@ -188,14 +188,14 @@ def test_nothing_is_committed_for_an_active_group() -> None:
     standing.join("b")
     ran = execute(standing, plan_of(standing, WANTED))
     assert ran.code is ExitCode.STOPPED
-    assert ran.state.status == "stopped", "nobody has to go on with it, and the link is free"
+    assert ran.state.status == "stopped", "the run did not end, so it blocks the link"
     assert {r.line.group for r in ran.result.not_done} == {"b"}
     assert {r.line.precheck for r in ran.result.not_done} == {Precheck.GROUP_ACTIVE}
     assert not any(name == "b" for name, _, _ in standing.effects)
     report = run_markdown.render(report_data(ran.state))
     assert "Ended at apply-offsets: part of it was done, and is kept." in report
     assert "b t-0: group-active" in report
-    assert "replication" not in report, "what a failback has to leave is not of it"
+    assert "replication" not in report, "the report mentions replication"
 
 
 def test_group_becomes_active_between_plan_and_commit() -> None:
@@ -247,15 +247,17 @@ def test_a_write_that_was_never_answered() -> None:
     standing = cluster()
     standing.lost, standing.eaten = frozenset({"a"}), frozenset({"b"})
     ran = execute(standing, plan_of(standing, WANTED))
-    # What was read back counts, not what was answered.
+    # The offsets read back count, not the responses.
     assert {(r.line.group, r.commit.outcome) for r in ran.result.results} == {
         ("a", Outcome.COMMITTED),
         ("b", Outcome.UNKNOWN),
         ("c", Outcome.COMMITTED),
     }
-    assert (ran.code, ran.state.status) == (ExitCode.UNKNOWN, ""), "drctl resume looks first"
+    assert (ran.code, ran.state.status) == (ExitCode.UNKNOWN, ""), (
+        "the run must stay open for `drctl resume`, which reads first"
+    )
     assert all("no answer" in r.commit.reason for r in ran.result.not_done)
-    assert len(standing.effects) == 4, "what may have been done was sent again"
+    assert len(standing.effects) == 4, "a request with an unknown result was sent again"
 
 
 def test_a_group_whose_positions_cannot_be_read_back() -> None:
@@ -337,7 +339,7 @@ def test_a_crash_anywhere_can_be_undone_from_the_journal(
     run = undone(notes.entries)
     changed = {key for key in left.stands() if left.stands()[key] != before.stands().get(key)}
     told = {(each.group, each.partition): each for each in run.origin.wanted}
-    assert changed <= told.keys(), "something was written that the journal does not tell of"
+    assert changed <= told.keys(), "a change is missing from the journal"
     for key, wanted in told.items():
         assert wanted.to == before.stands().get(key)
         assert left.stands().get(key) in (wanted.to, Committed(50))

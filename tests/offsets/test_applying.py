@@ -88,7 +88,11 @@ def test_a_group_unknown_to_the_cluster() -> None:
     [
         (EXACT, Committed(100, 3, "by a client"), Action.SAME),
         (None, Committed(100), Action.SAME),
-        (None, Committed(100, 3, "by a client"), Action.COMMIT),  # put back whole
+        (
+            None,
+            Committed(100, 3, "by a client"),
+            Action.COMMIT,
+        ),  # metadata and epoch are committed, too
     ],
 )
 def test_offset_that_is_already_committed(
@@ -121,13 +125,15 @@ def unproven(before: int | None, likely: int | None = 30, *, commit: bool = True
 def test_unproven_offsets_are_written_unless_the_policy_refuses() -> None:
     found = unproven(None)
     assert (found.action, found.precheck, found.overridden) == (Action.COMMIT, None, ())
-    assert (found.rereads_at_most, found.rereads_likely) == (900, 30), "to the end as it is now"
+    assert (found.rereads_at_most, found.rereads_likely) == (900, 30), (
+        "not up to the current end offset"
+    )
     assert (found.skips_at_most, found.skips_only_if) == (None, RESET)
     refused = unproven(None, commit=False)
     assert (refused.action, refused.precheck) == (Action.REFUSED, Precheck.SKIPS_RECORDS)
     assert refused.reason == f"would skip records if {RESET}"
     unknown = line(wants(100, Bounds(None, None)))
-    assert unknown.action is Action.REFUSED, "a time that somebody gives has no condition"
+    assert unknown.action is Action.REFUSED, "an offset from a given timestamp has no condition"
 
 
 @pytest.mark.parametrize(
@@ -305,7 +311,7 @@ EPOCHS = {"a": 5, "b": 3, "c": 5, "d": -1}
 @pytest.mark.parametrize(
     ("wanted", "end", "action"),
     [
-        (100, 0, Action.COMMIT),  # higher than the epoch of the leader: a Java consumer hangs
+        (100, 0, Action.COMMIT),  # an epoch above the leader's: a Java consumer would hang
         (100, 60, Action.COMMIT),  # a consumer would go back to 60
         (100, 100, Action.SAME),
         (100, Unavailable("no leader"), Action.SAME),

@@ -22,7 +22,7 @@ COPY = "A.__consumer_offsets"
 NOON = 1_700_000_000_000
 ORDERS = TopicPartition("orders", 0)
 Entry = tuple[int, bytes, bytes | None]
-"""When, key and value."""
+"""Timestamp, key and value."""
 
 
 def commit(
@@ -51,7 +51,7 @@ def offsets(found: CopiedOffsets) -> dict[str, int]:
     ("entries", "left"),
     [
         ([commit(1, "a", 5), commit(2, "a", 9), commit(3, "b", 1)], {"a": 9, "b": 1}),
-        ([commit(1, "a", 5), commit(2, "a", 3)], {"a": 3}),  # it went back
+        ([commit(1, "a", 5), commit(2, "a", 3)], {"a": 3}),  # the group was reset backwards
         ([commit(2, "a", 5), commit(1, "a", 9)], {"a": 9}),  # the log's order counts, not time
         ([commit(1, "a", 5), commit(2, "a", None)], {}),
         ([commit(1, "a", 5), commit(2, "a", None), commit(3, "a", 2)], {"a": 2}),

@@ -172,7 +172,9 @@ def test_the_position_is_exact_and_the_bound_holds(found: World, at: int, dead: 
         skipped = answer.target_offset > found.furthest(at)
         assert not skipped
         if dead:
-            assert answer.skips_at_most is None or answer.target_offset == 0, "nobody compared"
+            assert answer.skips_at_most is None or answer.target_offset == 0, (
+                "an unverified answer promises that nothing is skipped"
+            )
         elif found.around(at) == (NEAR, NEAR) and found.copied_without_holes:
             assert answer.skips_at_most == 0
         if answer.rereads_at_most is None:
@@ -225,7 +227,12 @@ def test_a_log_without_gaps_takes_one_read() -> None:
     [
         (0, 0, 0, "first copy, at 0, has source offset 0"),
         (30, 30, 0, "at 29 has source offset 29, the next copy at 30 has 30"),
-        (50, 50, 0, "at 49 has source offset 49"),  # others' records are read, not passed over
+        (
+            50,
+            50,
+            0,
+            "at 49 has source offset 49",
+        ),  # records of other writers are read again, never skipped
         (51, 81, 0, "copies verified against the source"),
         (90, 120, 0, "at 119 has source offset 89"),
         (95, 120, 5, "no copies found of the 5 offsets in between"),
@@ -246,7 +253,9 @@ def test_a_group_that_consumed_nothing_starts_at_the_log_start() -> None:
 def test_records_deleted_on_the_target_count_as_skipped() -> None:
     found = world([("copies", 40, 90)], start=40)
     assert bounds(found.asks(25)) == (40, 0, 15)
-    answer = world([("copies", 40, 90)]).asks(25)  # nothing was deleted: so it began there
+    answer = world([("copies", 40, 90)]).asks(
+        25
+    )  # the log was not truncated: replication began there
     assert bounds(answer)[::2] == (0, 0)
 
 
@@ -298,10 +307,10 @@ def test_headers_are_verified_with_the_source() -> None:
     other = [record(n, (), n + 1) for n in range(50)]
     answer = replace(found, source=FakeLog(other, 50)).asks(20)
     assert "is a different one" in reason(answer)
-    # A replicator that changes ids in values leaves the times as they are.
+    # A replicator that changes ids in values keeps the timestamps.
     changed = [(n, 1000 + n, b"k", b"other", ()) for n in range(50)]
     assert isinstance(replace(found, source=FakeLog(changed, 50)).asks(20), Answer)  # type: ignore[arg-type]
-    # Of what the source has deleted nothing can be said.
+    # Records that the source has deleted cannot be compared.
     answer = replace(found, source=FakeLog([], 50, 50)).asks(20)
     assert "equal to the source" not in answer.evidence
 
@@ -369,7 +378,7 @@ def test_forged_records_are_verified_with_the_source() -> None:
     for committed in (100, 101, 102):
         answer = forged(900, *range(97, 105), true=False).asks(committed)
         assert not (isinstance(answer, Answer) and answer.skips_at_most == 0)
-    # Of true records nobody can say that they are no copies; but what follows must be there, too.
+    # Forged headers with true source offsets look like copies; but the next record must exist, too.
     answer = forged(900, *range(92, 100)).asks(100)
     assert answer.skips_at_most is None
 
@@ -431,7 +440,7 @@ def test_without_the_source_headers_are_used_under_a_condition() -> None:
             None,
         )
         assert answer.skips_only_if.startswith(f"{FALSELY_NAMED}, or the group was reset backwards")
-    # One lone header is no such evidence, and a run of them is none before anything else.
+    # A single header is not enough evidence.
     alone = lost(forged(900, 99), committed=100)
     assert (alone.skips_at_most, alone.skips_only_if) == (None, "")
     checkpoint = Answer(Method.CHECKPOINT, 90, 10, 0, "written by MirrorMaker 2")

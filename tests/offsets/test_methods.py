@@ -51,8 +51,8 @@ def ask(method: TranslationMethod, committed: int | None) -> Answer | NoAnswer:
 @pytest.mark.parametrize(
     ("committed", "position", "rereads"),
     [
-        (100, 90, 0),  # the sync's own record is the next one
-        (101, 91, 0),  # it is the last consumed one
+        (100, 90, 0),  # the record of the sync is the next one to read
+        (101, 91, 0),  # the record of the sync is the last consumed one
         (150, 91, 49),
         (200, 180, 0),
         (250, 181, 49),
@@ -81,8 +81,11 @@ def test_syncs_without_evidence(pairs: Sequence[tuple[int, int]], words: str) ->
     ("pairs", "kept"),
     [
         ([(1, 1), (5, 5)], [(1, 1), (5, 5)]),
-        ([(1, 100), (5, 105), (8, 2)], [(8, 2)]),  # the target was made anew
-        ([(1, 1), (50, 50), (20, 60)], [(1, 1), (20, 60)]),  # the replicator went back
+        ([(1, 100), (5, 105), (8, 2)], [(8, 2)]),  # the target was recreated
+        (
+            [(1, 1), (50, 50), (20, 60)],
+            [(1, 1), (20, 60)],
+        ),  # the replicator restarted from an earlier offset
         ([(1, 1), (1, 9)], [(1, 9)]),
     ],
 )
@@ -121,7 +124,9 @@ def test_an_offset_from_before_a_recreated_topic_is_another_record() -> None:
     pairs = ((100, 90), (5_000, 900), (0, 910), (100, 950))
     assert ask(syncs(*pairs, noted_ms=40_001), 5_000) == OFFSETS_RESET
     assert isinstance(ask(syncs(*pairs, noted_ms=40_002), 100), Answer)
-    assert isinstance(ask(syncs(*pairs), 100), Answer), "the source itself said so"
+    assert isinstance(ask(syncs(*pairs), 100), Answer), (
+        "a sync without a recorded time was rejected"
+    )
 
 
 def test_without_the_groups_offset_neither_has_an_answer() -> None:
@@ -259,7 +264,7 @@ def test_the_answer_with_the_fewest_rereads_and_no_skips_is_chosen() -> None:
     assert found.answer == answer(97, 3)
     assert not found.blocked
     assert found.others[-1] == answer(100, 0, None)
-    assert answer(90, 910) in found.others, "the log's end bounds it"
+    assert answer(90, 910) in found.others, "the answer has no bound by the end of the log"
 
 
 def test_contradicting_answers() -> None:

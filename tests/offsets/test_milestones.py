@@ -76,7 +76,7 @@ def test_known_records_are_not_read_again(source: FakeCluster, one: OneTracker) 
         source.read_offsets = 0
         assert well_spread(distances(noted(one)))
         read.append(source.read_offsets - MOST_RECORDS)
-    # One near the position in most passes; those further back are met again and again.
+    # Most passes read one new milestone near the offset; those further back are already known.
     assert sum(read[1:]) / len(read[1:]) < 2 * 8
 
 
@@ -85,7 +85,7 @@ def test_nearby_offsets_share_milestones(source: FakeCluster, one: OneTracker) -
         source.stand(f"g{number}", orders=20_000 + number)
     tracked = noted(one, "g7")
     assert well_spread(distances(tracked))
-    assert source.read_offsets < MOST_RECORDS + 200 + 8 * 60, "not 200 times six or seven"
+    assert source.read_offsets < MOST_RECORDS + 200 + 8 * 60, "groups do not share milestones"
     assert all(well_spread(distances(each)) for each in one.store.topic.tracked_offsets().values())
 
 

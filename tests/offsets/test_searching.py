@@ -193,7 +193,7 @@ def _sparse(count: int, copied: int, every: int, run: int) -> World:
 
 @pytest.mark.parametrize("every", [2, 20, 300])
 def test_a_trail_is_measured_in_records_not_offsets(every: int) -> None:
-    consumed = 119  # of 30 equal records in a row, 29
+    consumed = 119  # within a run of 30 equal records
     dense = _ask(_sparse(200, 200, 1, run=30), consumed)["record-match"]
     sparse = _ask(_sparse(200, 200, every, run=30), every * consumed)["record-match"]
     assert bounds(dense)[:2] == (91, 29 + 28)

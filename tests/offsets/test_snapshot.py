@@ -115,7 +115,7 @@ positions = st.dictionaries(
         Committed,
         st.integers(0, 2**63 - 1),
         st.integers(-1, 2**31 - 1),
-        # What a client wrote that is no UTF-8 is kept as lone surrogates.
+        # Metadata that is not valid UTF-8 is kept as lone surrogates.
         st.text(max_size=8) | st.just("\udcff\udc00"),
     ),
     max_size=4,

@@ -68,7 +68,7 @@ def test_explanations_fit_and_are_complete(width: int) -> None:
             assert f"{said.target_offset:,}" in line
         words = said.evidence if isinstance(said, Answer) else said.reason
         if width < 130 and isinstance(said, Answer):
-            assert words in text, "reasons stand below their numbers, in one piece"
+            assert words in text, "the evidence is not below its numbers on one line"
         else:
             for word in words.split():
                 assert word in text

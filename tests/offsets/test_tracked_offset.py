@@ -160,7 +160,7 @@ def test_tracked_offsets_are_read_back() -> None:
     target = FakeCluster({ORDERS: log(80)})
     found = answers(topic, target, clock.now_ms)
     assert bounds(found) == (60, 0, 0)
-    assert found.age_seconds == 3600, "the position has not moved since: that is one hour ago"
+    assert found.age_seconds == 3600, "the age is not that of the last pass, one hour ago"
 
 
 def test_a_group_that_had_consumed_nothing() -> None:
@@ -175,7 +175,7 @@ def test_group_without_remaining_records() -> None:
 
 
 ENDLESS = "(a|a)*b"
-"""Seconds on twenty letters, days on forty."""
+"""A pattern that takes seconds to evaluate on twenty letters, and days on forty."""
 
 
 @pytest.mark.timeout(20)

@@ -28,7 +28,7 @@ from tests.offsets.tracked_groups import (
 BILLING = GroupPartition("billing", ORDERS)
 SHIPPING = GroupPartition("shipping", ORDERS)
 LISTING = ["cluster_id", "groups", "committed", "topics"]
-"""What a pass asks in which nothing moved."""
+"""The requests of a pass in which no offset moved."""
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_no_record_is_left(offset: int, source: FakeCluster, topic: Topic, one: 
     assert result.complete
     assert result.look.without_records == 1
     assert topic.tracked_offsets()[BILLING].records == ()
-    assert noted(one) == (0, 0), "noted again"
+    assert noted(one) == (0, 0), "the offset was stored again"
 
 
 def test_nothing_moved(source: FakeCluster, topic: Topic, clock: Clock, one: OneTracker) -> None:
@@ -111,7 +111,7 @@ def test_nothing_moved(source: FakeCluster, topic: Topic, clock: Clock, one: One
     assert noted(one) == (0, 0)
     assert source.calls == LISTING
     assert source.read_offsets == 0
-    assert len(topic.records) == written + 1, "more than the pass itself"
+    assert len(topic.records) == written + 1, "more than the record of the pass was written"
     assert topic.tracked_offsets()[BILLING].observed_ms == NOON + 30_000
 
 
@@ -120,7 +120,9 @@ def test_only_changed_offsets_are_read(source: FakeCluster, topic: Topic, one: O
         source.stand(f"g{number}", orders=90)
     assert noted(one) == (51, 0)
     milestones = 1
-    assert source.read_offsets == 90 - (60 - 33) + milestones, "what several need was read twice"
+    assert source.read_offsets == 90 - (60 - 33) + milestones, (
+        "records that several groups need were read twice"
+    )
     source.read_offsets = 0
     source.stand("billing", orders=61)
     assert noted(one) == (1, 0)
@@ -187,10 +189,10 @@ def test_deleted_offset_is_forgotten_after_a_day(
     for _ in range(3):
         clock.after(HOUR)
         result = one.run()
-        assert result.complete, "a group that is gone is no problem"
+        assert result.complete, "a missing group was reported as a problem"
         assert result.look.unverified == 1
         assert topic.tracked_offsets()[BILLING].observed_ms == seen_ms, (
-            "gone, and yet it grows no older"
+            "the age of a deleted offset does not grow"
         )
     clock.now_ms = seen_ms + FORGET_MS
     assert noted(one) == (0, 1)
@@ -210,7 +212,7 @@ def test_an_offset_that_reappears(
     source.read_offsets = 0
     clock.after(HOUR)
     assert noted(one) == (1, 0)
-    assert source.read_offsets == 0, "what it consumed is known"
+    assert source.read_offsets == 0, "known records were read again"
     clock.after(HOUR)
     assert noted(one) == (0, 0)
     assert topic.tracked_offsets()[BILLING].observed_ms == clock.now_ms
@@ -223,7 +225,7 @@ def test_unreadable_offset_is_never_forgotten(
     noted(one)
     source.hidden[name] = Unavailable("not authorized")
     if name == "orders":
-        del source.positions["billing"][ORDERS]  # as Kafka does, without a word
+        del source.positions["billing"][ORDERS]  # Kafka omits it without an error
     for _ in range(3):
         clock.after(FORGET_MS)
         result = one.run()
@@ -240,7 +242,7 @@ def test_a_partition_that_cannot_be_read(
     noted(one)
     there, source.logs[ORDERS] = source.log(ORDERS), Unavailable("the partition has no leader")
     clock.after(HOUR)
-    assert noted(one) == (0, 0), "nothing moved, nothing has to be read"
+    assert noted(one) == (0, 0), "offsets were stored although none moved"
     seen_ms = clock.now_ms
     source.stand("billing", orders=70)
     source.stand("shipping", orders=70)
@@ -251,7 +253,7 @@ def test_a_partition_that_cannot_be_read(
         ("billing", "orders", 0),
         ("shipping", "orders", 0),
     ]
-    # It is known that the group went on, not where to: the old tracked stands, and ages.
+    # The records of the new offset cannot be read: the earlier tracked offset stays, and ages.
     assert topic.tracked_offsets()[BILLING].offset == 60
     assert topic.tracked_offsets()[BILLING].observed_ms == seen_ms
     assert SHIPPING not in topic.tracked_offsets()
@@ -297,7 +299,7 @@ def test_an_unreachable_target(source: FakeCluster, topic: Topic, one: OneTracke
     topic.silent = True
     result = one.run()
     assert "target" in result.failed.message
-    assert source.calls == [], "it was looked at for nothing"
+    assert source.calls == [], "the source was read although nothing could be stored"
     topic.silent = False
     assert noted(one) == (1, 0)
 
@@ -343,8 +345,10 @@ def test_an_older_observation_does_not_replace_a_newer_one(
     race.run(offset)
     assert topic.tracked_offsets()[BILLING].offset == offset
     assert topic.tracked_offsets()[BILLING].observed_ms == NOON + 1_000
-    assert topic.compacted().tracked_offsets()[BILLING].observed_ms <= NOON, "it is not buried"
-    # Whoever looks next digs it out, before compaction loses it.
+    assert topic.compacted().tracked_offsets()[BILLING].observed_ms <= NOON, (
+        "the later observation survives compaction by itself"
+    )
+    # The next pass writes it again, before compaction deletes it.
     race.clock.after(1_000)
     source.read_offsets = 0
     assert noted(race.slow) == (1, 0)

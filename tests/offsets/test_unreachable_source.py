@@ -78,7 +78,9 @@ def test_syncs_translate_the_checkpoints_own_offset() -> None:
     found = silent(Evidence(mirrored=mirrored(NOTED, (100, 90), (480, 470), (700, 690)))).answer
     assert (found.method, found.target_offset) == (Method.OFFSET_SYNC, 471)
     assert (found.rereads_at_most, found.rereads_likely) == (529, 19)
-    assert found.skips_only_if == when(NOTED.at_ms), "not when the sync was written"
+    assert found.skips_only_if == when(NOTED.at_ms), (
+        "the condition must name the time of the checkpoint"
+    )
     assert found.age_seconds == 30
 
 
@@ -136,8 +138,10 @@ def test_committed_offset_on_the_target_is_the_last_resort() -> None:
     )  # fmt: skip
     assert "something else committed it there" in only.skips_only_if
     both = silent(Evidence(mirrored=mirrored(NOTED)), standing=700).answer
-    assert both.method is Method.CHECKPOINT, "applying keeps it: an engineer may still override"
-    assert silent(Evidence(), standing=1_001).answer is None, "outside the log"
+    assert both.method is Method.CHECKPOINT, "the checkpoint is preferred to the committed offset"
+    assert silent(Evidence(), standing=1_001).answer is None, (
+        "an offset above the end of the log was used"
+    )
 
 
 def test_a_refusal_prefers_evidence_with_later_activity() -> None:
@@ -155,9 +159,9 @@ def time_of(target: int, likely: int, age: float) -> Answer:
 @pytest.mark.parametrize(
     ("age", "target", "left"),
     [
-        (10, 100, "time"),  # newer, and lower: the group was reset after its checkpoint
+        (10, 100, "time"),  # newer and lower: the group was reset after its checkpoint
         (10, 445, "both"),
-        (60, 500, "offset"),  # older, and further: reset before the checkpoint
+        (60, 500, "offset"),  # older and higher: the group was reset before the checkpoint
         (60, 300, "both"),
     ],
 )
@@ -200,5 +204,5 @@ def test_the_bound_holds_whatever_the_group_consumed_since(
     found = silent(Evidence(mirrored=mirrored(checkpoint, *syncs)), log=log).answer
     assert found is not None
     consumed = noted + since
-    assert found.target_offset <= consumed, "it skips nothing"
+    assert found.target_offset <= consumed, "the answer skips records"
     assert consumed - found.target_offset <= found.rereads_at_most

@@ -12,7 +12,7 @@ from drctl.stores.parquet import FILE, ParquetRecords
 from tests.parquet.reading import inversions_of
 
 MANY = 50_001
-"""More than are written at once."""
+"""More rows than are written at once."""
 
 
 def inversion(number: int) -> Inversion:
@@ -27,7 +27,7 @@ def written(out: Path, *found: Inversion) -> list[Inversion]:
 def test_every_row_is_read_back(tmp_path: Path) -> None:
     found = [inversion(9), Inversion("pay", 0, 5, 0, 4, 3, 9)]
     assert written(tmp_path, *found) == found
-    assert written(tmp_path, inversion(1)) == [inversion(1)], "an earlier result is replaced"
+    assert written(tmp_path, inversion(1)) == [inversion(1)], "the earlier result was not replaced"
     assert written(tmp_path) == []
 
 

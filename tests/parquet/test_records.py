@@ -64,7 +64,7 @@ def test_rows_by_class(tmp_path: Path) -> None:
 
 
 FARTHEST = ((1 << 63) - 1, -(1 << 63), 9_223_372_036_854_776, NOON * 1_000_000, -2, 0)
-"""Timestamps of records: Kafka takes any 64 bits, and some clients write nanoseconds."""
+"""Extreme record timestamps: Kafka accepts any 64 bits, and some clients write nanoseconds."""
 
 
 def test_any_timestamp_is_kept(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_many_rows_with_large_keys_need_little_memory(tmp_path: Path) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     ParquetRecords(tmp_path).write(rows())
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    assert grown < 150_000, "kilobytes; the keys have 300 megabytes"
+    assert grown < 150_000, "the peak in kilobytes grew with the keys, which have 300 MB"
     assert sum(len(b) for b in pq.read_table(tmp_path / "records")["key"].chunks) == 300
 
 

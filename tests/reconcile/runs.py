@@ -74,7 +74,7 @@ class Site:
         return Opened(make(kept(), last=False)[0], given, *at_hand)
 
     def may_write(self, *_given: object) -> None:
-        assert not self.looking, "what looks has written"
+        assert not self.looking, "a read-only method wrote"
 
     def copier(self, _link: object) -> Any:
         self.may_write()

@@ -98,7 +98,7 @@ def test_changed_policies_leave_one_decision_per_record(
     aside = sum(len(log) for to, log in world.target.logs.items() if to.topic != T)
     assert told[Action.COPY] == sum(map(len, world.target.logs.values())) - aside
     assert told[Action.QUARANTINE] == aside
-    # A record that is discarded is not looked for: whether it is gone does not matter.
+    # Discarded records are not read: it does not matter whether the source still has them.
     gone = sum(s.gone for line in done.lines for s in line.done)
     assert sum(told.values()) + gone == len(world.verdicts)
 

@@ -82,7 +82,7 @@ def test_only_records_among_those_count() -> None:
     [
         pytest.param({"result": "g1"}, id="this-result"),
         pytest.param({"source": "C"}, id="another-cluster"),
-        pytest.param({"topic": "old"}, id="a-topic-of-before"),
+        pytest.param({"topic": "old"}, id="a-deleted-topic-of-that-name"),
         pytest.param({"policies": Policies(everywhere=Action.EXPORT)}, id="an-export"),
         pytest.param({"policies": Policies(everywhere=Action.REFUSE)}, id="nothing-is-done"),
     ],
@@ -211,7 +211,7 @@ def test_over_two_incidents_each_record_is_decided_on_once(data: st.DataObject) 
     second = World({PLACE: now}, of_second, {PLACE: [*every, *newer]}, target)
     second.seen = len(target.offsets(PLACE))
     if reasons(second.plan(copies())):
-        # Only where one that is still to be decided on lies in front of one that is not.
+        # Refused only if an undecided record precedes one that was decided on.
         assert told(decided, Action.QUARANTINE) + told(decided, Action.DISCARD)
         assert told(decided) < len(of_first)
         return

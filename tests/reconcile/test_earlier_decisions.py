@@ -54,7 +54,7 @@ def test_each_record_counts_by_its_offset_and_its_time() -> None:
         At(PLACE, 90, 900),
         At(PLACE, 95, 1000),
         At(PLACE, 97, 2000),
-        At(PLACE, 91, 1001),  # its log was cut, and went on
+        At(PLACE, 91, 1001),  # the log was truncated and written again: another record
         At(PLACE, 93, 900),
         At(PLACE, 98, 900),
         At(TopicPartition("orders", 1), 90, 900),

@@ -129,7 +129,9 @@ def test_an_export_counts_while_its_files_are_intact(tmp_path: Path) -> None:
     for without in ("record_sets", "files", "format", "result"):
         (folder / MANIFEST).write_text(json.dumps({k: v for k, v in told.items() if k != without}))
         assert stand(tmp_path, record_set) == (2, {}), without
-    (folder / MANIFEST).unlink()  # it comes last: where it is missing, it was interrupted
+    (
+        folder / MANIFEST
+    ).unlink()  # the manifest is written last: without it the export is incomplete
     assert stand(tmp_path, record_set) == (2, {})
 
 
@@ -191,7 +193,7 @@ def test_an_export_never_counts_for_another(
 def test_an_export_without_a_record_list_is_kept(tmp_path: Path) -> None:
     out = export(tmp_path / "out", {part(ORDERS, 3, 4): (3, 4)})
     told = json.loads((out / MANIFEST).read_text())
-    del told["record_sets"]  # as drctl wrote it before
+    del told["record_sets"]  # as earlier versions wrote it
     (out / MANIFEST).write_text(json.dumps(told))
     with pytest.raises(Refused, match="does not list its records"):
         export(out, {part(ORDERS, 3, 4): (3, 4)})

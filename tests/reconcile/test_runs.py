@@ -69,7 +69,7 @@ def test_a_complete_run(site: NewSite) -> None:
     assert (outcome.status, state.status, result.exit_code) == (Status.DONE, "done", ExitCode.DONE)
     assert state.facts["reconcile-result"] == {"given_up": 0, "done": {"copy": 3}}
     assert at.world.target.offsets(PLACE) == [0, 1, 2]
-    assert at.plan().steps == (), "nothing is left to be done"
+    assert at.plan().steps == (), "a step is left after a complete run"
 
 
 def test_refused_records_are_named_and_the_run_ends(site: NewSite) -> None:

@@ -177,7 +177,9 @@ def test_records_that_are_not_copied_need_no_order() -> None:
 def test_with_order_by_partition_any_newer_record_blocks() -> None:
     late = {0: [at(10, wanted(3), key=None, value=b"new")]}
     (moved,) = Stage(late, per_partition=True).plan().blocked
-    assert moved.reason.startswith("4 of the records"), "the fifth is newer itself"
+    assert moved.reason.startswith("4 of the records"), (
+        "the fifth record is newer than the target's"
+    )
     both = Policies(Action.COPY, conflicting=Action.COPY, per_partition=True)
     assert against(Stage(late, per_partition=True, newer=True).plan(both)) == []
 
@@ -236,7 +238,9 @@ def test_open_transactions_are_awaited_before_any_write() -> None:
     assert first.blocked == ()
     assert first.notes[-1].startswith("1 of these offsets follow an open transaction")
     assert against(stage.plan()) == [(Precheck.ALREADY_ON_TARGET, 0)]
-    assert stage.read == [(0, 10, 11), (0, 11, 12)], "a second look goes on"
+    assert stage.read == [(0, 10, 11), (0, 11, 12)], (
+        "the second read does not continue after the first"
+    )
 
 
 def test_an_unchanged_target_is_not_read() -> None:

@@ -28,7 +28,7 @@ WORK: Mapping[str, Sequence[str]] = {
     "drill": ("tests/cluster/test_drill.py",),
     "doctor": ("tests/cluster/test_doctor.py",),
 }
-"""Columns of the table, and the files behind them."""
+"""The test files of each column of the table."""
 
 BEGIN, END = "<!-- measured: python -m tests.releases -->", "<!-- end -->"
 

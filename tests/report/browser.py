@@ -17,7 +17,7 @@ LIGHT, DARK = 1, 0
 _FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-    # A page that asks for another host must not find it, wherever the tests run.
+    # No other host resolves, so that a request to one fails wherever the tests run.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
     "--virtual-time-budget=5000",
 )

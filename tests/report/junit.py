@@ -8,7 +8,8 @@ _SUITE = {
     *("id", "package", "name", "timestamp", "hostname", "tests", "failures", "errors", "skipped"),
     "time",
 }
-"""What the schemas of Ant and Jenkins both allow; those that one of them demands are all there."""
+"""Attributes that the schemas of both Ant and Jenkins allow; includes all that one of them
+requires."""
 
 
 def suite_of(text: str) -> Element:

@@ -135,7 +135,7 @@ FACTS: Mapping[str, Json] = {
     "commit-offsets": {"positions": 0, "groups": 0, "same": 0, "rereads_at_most": None},
     "verify-clients": {"groups": 0, "moved": 0, "probed_endpoints": 0, "not_seen": ""},
 }
-"""What kinds always write; a part says the rest."""
+"""Facts that these steps always record; a part may replace them."""
 
 
 def staged(plan: Plan) -> Plan:

@@ -48,7 +48,7 @@ def test_it_fails_exactly_if_the_exit_code_is_not_0() -> None:
             each
         )
         if each.exit_code in (ExitCode.UNKNOWN, ExitCode.STOPPED, ExitCode.INTERRUPTED):
-            assert int(suite.attrib["errors"]), "that is no mere failure"
+            assert int(suite.attrib["errors"]), "this exit code is an error in JUnit, not a failure"
     assert seen == {
         ExitCode.DONE, ExitCode.FOUND, ExitCode.STOPPED, ExitCode.UNKNOWN, ExitCode.INTERRUPTED,
     }  # fmt: skip

@@ -22,9 +22,9 @@ ATTACK = (
 )
 WIDTHS = (340, 1280)
 Inspection = tuple[list[dict[str, object]], list[str]]
-"""What a browser makes of each page at each width, and what it asked the server for."""
+"""What a browser renders of each page at each width, and its requests to the server."""
 Seen = dict[int, Inspection]
-# Looks at the pages from outside, for they hold no script of their own.
+# Inspects the pages from a parent page, because they contain no script.
 INSPECTOR = """<!DOCTYPE html><link rel="icon" href="data:,"><body>%s<pre id="found"></pre><script>
 onload = () => {
   const found = [...document.querySelectorAll('iframe')].map(frame => {

@@ -49,7 +49,7 @@ def test_the_worst_partitions_come_first_and_all_are_summed() -> None:
     picture = heat_map(Histogram(0, HOUR, rows))
     assert picture
     assert [row.partition for row in picture.rows] == list(range(39, 39 - MAX_ROWS, -1))
-    assert picture.hidden == 39 - MAX_ROWS  # partition 0 misses nothing
+    assert picture.hidden == 39 - MAX_ROWS  # partition 0 has no missing record
     assert picture.records == 3 * sum(range(40))
     assert [cell.title.split()[0] for cell in picture.sums] == ["780", "1,560"]
     assert [cell.height for cell in picture.sums] == [50, 100]

@@ -141,7 +141,7 @@ def test_suggested_commands() -> None:
         "kafka-x y",
     ):
         typed = tuple(replace(each, remedy=line) for each in lagging)
-        assert next_actions(plan, typed, (), EXECUTE)[0] == line, "it is pasted as it stands"
+        assert next_actions(plan, typed, (), EXECUTE)[0] == line, "the command was changed"
     for name in ("target-unreachable", "source-lost", "cluster-unreachable"):
         final = tuple(replace(each, check=name) for each in lagging)
         assert next_actions(plan, final, (), EXECUTE) == ("Wait until it is 0.",), name

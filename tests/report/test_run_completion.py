@@ -164,7 +164,7 @@ def test_unrelated_results_do_not_count(case: str, ran: ReportData, tmp_path: Pa
     ran = replace(ran, ids={"primary": "kF2aPrimary", "secondary": "zQ9bSec"})
     changed = {"after_s": 600, **NOT_FITTING[case]}
     keep(tmp_path, result(ran, missing=7, **changed))
-    # The file may be younger than what it tells.
+    # The file may be newer than the comparison in it.
     assert completed(ran, gap_results(tmp_path)) is ran
 
 

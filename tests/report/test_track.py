@@ -144,7 +144,7 @@ def test_numbers_add_up() -> None:
         "moved_total": "4",
         "written_total": "6",
     }
-    assert "drctl_offsets_track_groups" not in after.text(), "numbers of another pass"
+    assert "drctl_offsets_track_groups" not in after.text(), "numbers of an earlier pass are shown"
     assert "drctl_offsets_track_groups{" in later.text()
     kinds = [line.split() for line in after.text().splitlines() if line.startswith("# TYPE")]
     assert {kind[2].endswith("_total") == (kind[3] == "counter") for kind in kinds} == {True}

@@ -68,7 +68,7 @@ steps = st.lists(
     min_size=1,
     max_size=10,
 )
-# Near to what is right: most of a switchover, in its order, with something wrong here and there.
+# Almost valid: most steps of a switchover, in order, with some errors.
 nearly = st.tuples(
     st.lists(
         st.sampled_from((True, True, True, True, True, False)),

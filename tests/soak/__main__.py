@@ -19,7 +19,7 @@ from tests.soak.round import Result, Round
 from tests.soak.round_plan import draw
 
 HEAP_MB = {1: 384, 3: 320}
-"""By the brokers of each cluster."""
+"""Heap by number of brokers per cluster."""
 
 
 def main(arguments: list[str]) -> int:

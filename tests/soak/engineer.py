@@ -18,7 +18,8 @@ _WAIT_S = 1.0
 _LOOK_S = 0.1
 _ARRIVED = (ExitCode.DONE, ExitCode.FOUND)
 _ALLOWED = (*_ARRIVED, ExitCode.REFUSED, ExitCode.STOPPED, ExitCode.UNKNOWN, -signal.SIGKILL)
-"""However a lab is injected: what is typed is right, and nobody interrupts it but by SIGKILL."""
+"""Exit codes that are correct under any fault: commands are valid, and only SIGKILL interrupts
+them."""
 _TRACEBACK = "Traceback (most recent call last)"
 
 
@@ -152,7 +153,7 @@ class Engineer:
                 stderr=stderr,
                 cwd=self.folder,
                 env=clean_environment(),
-                start_new_session=True,  # Ctrl-C is for the soak, which ends it then
+                start_new_session=True,  # Ctrl-C must reach only the soak test
             )
         try:
             if injector is not None:

@@ -113,7 +113,7 @@ def _again(
                 if records is None:
                     left_out.add(group)
                 most[group] = max(most.get(group, 0), records or 0)
-            # "GROUP TOPIC-PARTITION: REASON" or "GROUP: REASON": it begins where it likes.
+            # "GROUP TOPIC-PARTITION: REASON" or "GROUP: REASON": its start offset is not bounded.
             left_out |= {row.partition(" ")[0].rstrip(":") for row in intent["left_out"]}
     for group in most.keys() | left_out:
         yield (cluster, group), None if group in left_out else most[group]

@@ -102,8 +102,8 @@ class Injector:
         if self._done.wait(injection.after_s):
             return
         self._active.add(injection.fault)
-        # The lab starts one part at a time: a worker that waits for its cluster, which was killed
-        # meanwhile, would keep it from being started.
+        # The lab starts one component at a time: starting a worker whose cluster was killed
+        # meanwhile would block the start of that cluster.
         alone = (
             self._worker if _PARTS.get(injection.fault) in ("connect", SECONDARY) else nullcontext()
         )
@@ -137,15 +137,16 @@ class Injector:
         try:
             self.lab.signal(f"{part}-{injection.node}" if injection.node else part, number)
         except Refused:
-            return  # it does not run: another injection came first
+            return  # the component is down: another injection came first
         self.injected.append(injected)
         threading.Event().wait(injection.lasts_s)
         if injection.fault is Fault.PAUSE:
             with suppress(Refused):
                 self.lab.signal(part, signal.SIGCONT)
         elif number is signal.SIGKILL:
-            # All of its cluster: where another injection killed the rest, one alone has no quorum.
-            # Connect ends where its own cluster is away for a minute, and a supervisor starts it.
+            # Start the whole cluster: if another injection killed the other brokers, one has no
+            # quorum. Connect exits if its cluster is unreachable for a minute; a supervisor would
+            # restart it.
             if part == "connect":
                 self._start(SECONDARY)
             self._start(part)

@@ -17,10 +17,10 @@ from tests.soak.logs import Committed, Log, Processed, What
 
 END_S = 30
 ALONE_S = 45.0
-"""Who is in no group for so long begins anew, as a service does that watches itself.
+"""A client that has been in no group for this long is created again, as by a supervisor.
 
-librdkafka 2.16 forgets its only broker where the first answer after a pause names none, for it is
-fenced then, and never looks for another.
+librdkafka 2.16 forgets its only broker if the first metadata response after a pause lists none,
+because that broker is still fenced by the controller; it never looks for another one.
 """
 _REFUSALS = frozenset(
     {
@@ -30,11 +30,11 @@ _REFUSALS = frozenset(
         KafkaError.UNKNOWN_MEMBER_ID,
     }
 )
-"""After these the position is not the group's; after any other error nobody knows."""
+"""After these errors the commit had no effect; after any other error the result is unknown."""
 _POLL_S = 0.2
 _SETTINGS: dict[str, str | int | float | bool] = {
     "enable.auto.commit": False,
-    # In partitions in which it never committed a group begins at the start anywhere.
+    # Without a committed offset the group starts at the log start, on either cluster.
     "auto.offset.reset": "earliest",
     "session.timeout.ms": 6_000,
     "reconnect.backoff.max.ms": 500,
@@ -108,13 +108,13 @@ class Member:
                 elif time.monotonic() - assigned > ALONE_S:
                     self.rejoined += 1
                     return
-                # What cannot be read now may be fenced, or its broker away: both pass.
+                # Errors may come from a fence or a dead broker: both are temporary.
                 found = consumer.consume(self._batch, timeout=_POLL_S)
                 messages = [message for message in found if message.error() is None]
                 if messages:
                     self._process(consumer, stay, cluster.name, messages)
         finally:
-            # One whose cluster may be dead is not waited for: that can take for ever.
+            # Closing a consumer of a dead cluster can block forever, so nothing waits for it.
             threading.Thread(target=consumer.close, name="on_failover", daemon=True).start()
 
     def _should_stay(self, cluster: LabCluster) -> bool:
@@ -132,7 +132,7 @@ class Member:
         places = [TopicPartition(self._topic, number, at) for number, at in following.items()]
         for number, at in following.items():
             self.log.write(Committed(stay, cluster, number, at, What.SENT))
-        # A commit that is waited for can wait for ever where the cluster dies meanwhile.
+        # A synchronous commit can block forever if the cluster dies meanwhile.
         consumer.commit(offsets=places, asynchronous=True)
 
     def _on_delivery(

@@ -249,7 +249,7 @@ def _misreported(seen: Evidence, away: Counter[str], home: Counter[str]) -> Iter
     for what, said, true in figures:
         if said != true:
             yield f"{what}: drctl reports {said:,}, ground truth is {true:,}"
-    # A producer whose broker hung may have stored a record twice: each of them is decided on.
+    # A producer whose broker hung may have stored a record twice: then there are two decisions.
     own = Counter(h.value for h in seen.held[PRIMARY] if not h.copied)
     for what, values in (("copied", copies), ("quarantined", list(seen.quarantined))):
         often = [value for value, count in Counter(values).items() if count > max(1, own[value])]

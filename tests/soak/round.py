@@ -32,7 +32,8 @@ NEW_IDS = (
     "--override",
     "producer-ids-collide=applications begin a new producer wherever they are led",
 )
-"""No failover skips ids of a dead primary: the next ones of both clusters may be the same."""
+"""A failover from a dead primary advances no producer ids: both clusters may issue the same ids
+next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,7 @@ class Round:
         code, answer = self._engineer.type("gap", "--scope", "full", "--link", at.name)
         if code not in (0, 1):
             raise Stopped(f"the last drctl gap ended with exit code {code}")
-        # What groups do on a source that nobody could fence, no translation foresees.
+        # A frozen source cannot be fenced: what groups read there later is not in any translation.
         free = (SECONDARY,) if self._course.out is Out.FROZEN else ()
         return judge(gathered(at, self._engineer.runs, json.loads(answer), serving, free))
 
@@ -160,14 +161,14 @@ class Round:
     def _fail_back(self, at: World) -> None:
         plan = self._course
         at.lab.start(PRIMARY)
-        # A discard needs topic names.
+        # `discard` requires topic names.
         named = ("--topic", f"{at.topic}=discard")
         policy = named if plan.policy == "discard" else ("--policy", plan.policy)
         words = ("failback", *policy, "--conflicting", "quarantine", *GRACE, *NEW_IDS)
         if plan.policy != "copy":
             self._lead(at, words, plan.on_failback, PRIMARY)
             return
-        # What is written while records are brought over could be newer than one of them.
+        # Records written during reconcile could be newer than a copied record of their key.
         for each in at.writers:
             if not each.rest():
                 raise Stopped(f"{each.name} does not become idle")

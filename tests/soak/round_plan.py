@@ -34,9 +34,9 @@ class Fault(StrEnum):
 
 DRAWN_BY_STEP = (Fault.DRCTL, Fault.PRIMARY, Fault.SECONDARY, Fault.CONNECT, Fault.PAUSE)
 ONE_BROKER = (Fault.PRIMARY_BROKER, Fault.SECONDARY_BROKER)
-"""With several brokers per cluster."""
+"""Faults that need several brokers per cluster."""
 ALIVE_ONLY = frozenset({Fault.PRIMARY, Fault.PRIMARY_BROKER, Fault.PAUSE})
-"""Only while the primary is up."""
+"""Faults that need a running primary."""
 
 LONGEST_S = 3.0
 

@@ -11,7 +11,8 @@ from tests.soak.round_plan import PRIMARY, SECONDARY
 
 GROUP = "orders-app-x"
 VALUES = tuple(f"w0-{number}" for number in range(6))
-"""Of keys k0 and k1 in turn, all in one partition; the last two were written on the secondary."""
+"""Records of keys k0 and k1 in turn, all in one partition; the last two were written on the
+secondary."""
 
 
 def key_of(value: str) -> str:
@@ -149,7 +150,9 @@ def test_a_discarded_record_was_never_on_the_secondary() -> None:
     assert two.wrong == ("records discarded by reconcile: drctl reports 2, ground truth is 1",)
     had = Acknowledged(SECONDARY, 0, 3, "w0-3")
     found = judge(replace(seen, acknowledged=(*seen.acknowledged[:3], had)))
-    assert (found.lost, found.skipped) == (2, 1), "not there, and not where it was acknowledged"
+    assert (found.lost, found.skipped) == (2, 1), (
+        "the acknowledged record is neither on the secondary nor at its offset"
+    )
     assert "records discarded by reconcile: drctl reports 1, ground truth is 0" in found.wrong
 
 
@@ -157,7 +160,7 @@ def test_a_discarded_record_was_never_on_the_secondary() -> None:
     ("whats", "skipped"),
     [
         ((What.SENT, What.ACKNOWLEDGED), 0),
-        ((What.SENT,), 0),  # nobody knows: it may be so
+        ((What.SENT,), 0),  # the result is unknown: it may have been committed
         ((What.SENT, What.REFUSED), 4),
     ],
 )
@@ -172,7 +175,9 @@ def test_uncommitted_records_are_read_again(whats: tuple[What, ...], skipped: in
 def test_a_record_after_a_later_one_of_its_key_is_out_of_order() -> None:
     seen = fine()
     moved = ("w0-0", "w0-1", "w0-2", "w0-3", "w0-5", "w0-4")
-    assert judge(on(seen, SECONDARY, *moved)).out_of_order == 0, "these two have different keys"
+    assert judge(on(seen, SECONDARY, *moved)).out_of_order == 0, (
+        "records of different keys have no order"
+    )
     found = judge(on(seen, PRIMARY, "w0-2", "w0-1", "w0-0", *VALUES[3:]))
     assert found.out_of_order == 1
     assert "order on primary: 1, such as w0-0 of w0-k0 at 0:2" in found.wrong

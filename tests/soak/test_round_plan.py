@@ -17,7 +17,7 @@ from tests.soak.test_judging import VALUES, fine, on
 
 PLANS = tuple(draw(seed) for seed in range(300))
 BY_ONE = set(Fault) - set(ONE_BROKER)
-"""What can be done where each cluster has one broker."""
+"""Faults that are possible with one broker per cluster."""
 
 
 def test_the_same_seed_gives_the_same_plan() -> None:

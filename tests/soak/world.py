@@ -29,10 +29,10 @@ from tests.soak.writing import Writer
 PARTITIONS = 3
 WRITERS = 2
 RATE = 25.0
-"""Records a second, of each writer."""
+"""Records per second of each writer."""
 
 BATCHES = (500, 20)
-"""What a group takes at a time: one that keeps up, one that commits often."""
+"""Batch sizes of the groups: one that keeps up, and one that commits often."""
 
 _WAIT_S = 120
 
@@ -122,7 +122,7 @@ def world(lab: Lab, folder: Path, name: str, stopping: threading.Event) -> Itera
         for each in made.people:
             each.ask_to_stop()
         _keep_logs(lab, folder, members)
-        if not stopping.is_set():  # else the lab goes down at once
+        if not stopping.is_set():  # otherwise the whole lab is removed anyway
             _cleanup(made)
 
 
@@ -147,7 +147,7 @@ def _configuration(lab: Lab, name: str, groups: list[str]) -> str:
     document = {
         "clusters": {each.name: section_of(each) for each in lab.parts.clusters},
         "links": {name: link},
-        # Applications write all the while: what is on its way is no reason to stay.
+        # Applications write all the time: records in flight must not block a failover.
         "policy": {"max_lag_records": 100_000, "max_rpo_seconds": 600},
     }
     return yaml.safe_dump(document, sort_keys=False)
@@ -192,5 +192,5 @@ def _empty(cluster: LabCluster, topic: str, made: World) -> None:
         for gone in admin.delete_topics(present, operation_timeout=20).values():
             gone.result()
     for group in admin.delete_consumer_groups([each.group for each in made.members]).values():
-        with suppress(KafkaException):  # it may be unknown there, or its member not have left yet
+        with suppress(KafkaException):  # the group may not exist, or still have a member
             group.result()

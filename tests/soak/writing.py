@@ -14,7 +14,7 @@ from tests.soak.logs import Acknowledged, Failed, Log
 
 KEYS = 40
 UNKEYED = 23
-"""Every so many-th record has no key."""
+"""One of this many records has no key."""
 END_S = 30
 RETRY_S = 1.0
 _LOOK_S = 0.1

@@ -19,7 +19,8 @@ FEW = settings(
     max_examples=3,
     deadline=None,
     derandomize=True,
-    # Shrinking would run hundreds of Spark jobs; a failure names the topic that disagrees.
+    # No shrinking, which would run hundreds of Spark jobs; a failure names the topic that
+    # disagrees.
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

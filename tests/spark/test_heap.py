@@ -30,7 +30,7 @@ THEIR_HEAP = {"spark.driver.memory": "768m"}
 def test_medium_lived_garbage_causes_no_repeated_full_collections(
     tmp_path: Path, conf: Mapping[str, str], offsets: int
 ) -> None:
-    # In a process of its own: one that has a session already would not start another JVM.
+    # In a separate process: a process with a Spark session would not start another JVM.
     words = [sys.executable, "-m", "tests.spark.test_heap", json.dumps(conf), str(offsets)]
     ran = subprocess.run(
         [*words, str(tmp_path / "log")], capture_output=True, text=True, timeout=240, check=True
@@ -38,7 +38,7 @@ def test_medium_lived_garbage_causes_no_repeated_full_collections(
     young, full, size, most = json.loads(ran.stdout.splitlines()[-1])
     assert full <= max(4, young // 4), (young, full)
     if conf is OURS and offsets == SMALL:
-        assert size == most, "the old generation has to grow, and without adaption it never does"
+        assert size == most, "the heap does not have its full size from the start"
 
 
 def measure(conf: Mapping[str, str], offsets: int, log: Path) -> tuple[int, int, int, int]:

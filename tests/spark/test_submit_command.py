@@ -73,7 +73,7 @@ def test_a_standalone_cluster(settings: SubmitSettings, job: Path, scratch: Path
     conf = read(scratch / "spark.properties")
     assert conf["spark.pyspark.driver.python"] == sys.executable
     assert "password" in conf["spark.redaction.regex"]
-    assert not list(job.iterdir()), "what is secret does not leave this machine"
+    assert not list(job.iterdir()), "secrets were written to the shared folder"
 
 
 def test_yarn(settings: SubmitSettings, job: Path, scratch: Path) -> None:
@@ -85,7 +85,9 @@ def test_yarn(settings: SubmitSettings, job: Path, scratch: Path) -> None:
     assert value(words, "--files") == ",".join(files)
     assert words[-4:] == (str(job), ".", "primary", "secondary")
     conf = read(scratch / "spark.properties")
-    assert "spark.pyspark.driver.python" not in conf, "that of this machine means nothing there"
+    assert "spark.pyspark.driver.python" not in conf, (
+        "this host's path of Python is not valid on YARN"
+    )
     assert conf["spark.yarn.submit.waitAppCompletion"] == "true"
     assert conf["spark.yarn.maxAppAttempts"] == "1"
 
@@ -142,7 +144,9 @@ def test_user_settings_take_precedence(settings: SubmitSettings, job: Path, scra
     found = read(scratch / "spark.properties")
     assert found["spark.pyspark.driver.python"] == "/opt/python"
     assert found["spark.sql.shuffle.partitions"] == "7"
-    assert found["spark.yarn.submit.waitAppCompletion"] == "true", "drctl follows what waits"
+    assert found["spark.yarn.submit.waitAppCompletion"] == "true", (
+        "spark-submit must wait, because drctl follows it"
+    )
     for name in ("spark.master", "spark.local.dir", "spark.jars"):
         assert name not in found
 

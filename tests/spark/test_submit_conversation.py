@@ -133,7 +133,9 @@ def test_questions_are_answered_in_turn(
     assert (out / "records" / "part-0.parquet").read_text() == "records"
     assert (out / "others" / "part-0.parquet").read_text() == "others"
     assert (out / "inversions" / "part-0.parquet").read_text() == "inversions"
-    assert comparer.compare(PLAN, suspects, silent) == FOUND, "a second time, over the first"
+    assert comparer.compare(PLAN, suspects, silent) == FOUND, (
+        "a second result does not replace the first"
+    )
 
 
 def test_a_failed_scan_fails_in_the_client(
@@ -144,7 +146,9 @@ def test_a_failed_scan_fails_in_the_client(
     with pytest.raises(ScanFailed, match=r"nothing was compared: .*: a broker died$"):
         comparer.digest(PLAN, PLAN.everything(), silent)
     job.fails = False
-    assert comparer.digest(PLAN, PLAN.everything(), silent) == DIGESTS, "it can be asked again"
+    assert comparer.digest(PLAN, PLAN.everything(), silent) == DIGESTS, (
+        "the job does not respond after a failed scan"
+    )
 
 
 def test_progress_of_another_question_is_not_shown(
@@ -189,7 +193,7 @@ def test_heartbeats_keep_it_running(folder: JobFolder, job: Scripted) -> None:
         for number in range(8):
             folder.put(ALIVE, number)
             assert not watch.released.wait(0.1)
-        assert watch.released.wait(20), "and when there are none any more"
+        assert watch.released.wait(20), "the job was not released after the last heartbeat"
 
 
 def test_documents_are_readable_to_users_of_the_folder(folder: JobFolder) -> None:
@@ -199,7 +203,7 @@ def test_documents_are_readable_to_users_of_the_folder(folder: JobFolder) -> Non
     modes = [stat.S_IMODE((folder.path / name).stat().st_mode) for name in "ab"]
     assert modes == [0o600, 0o660]
     assert (folder.get("a"), folder.get("b"), folder.get("c")) == (1, 2, None)
-    assert len(list(folder.path.iterdir())) == 2, "no half of a file stays"
+    assert len(list(folder.path.iterdir())) == 2, "a partial file is left"
 
 
 SUBMIT = """#!{python}
@@ -241,7 +245,7 @@ def test_a_submission_that_ends_at_once(tmp_path: Path, shared: Path) -> None:
         submitted(given, CLIENTS, tmp_path, os.environ),
     ):
         pytest.fail("it did not start")
-    assert [p.name for p in shared.iterdir()] == ["seen.json"], "its folder is gone"
+    assert [p.name for p in shared.iterdir()] == ["seen.json"], "the submission's folder is left"
     words, _, umask = json.loads((shared / "seen.json").read_text())
     assert "hidden" not in " ".join(words)
     assert umask == "0o7"
@@ -281,7 +285,8 @@ def test_a_job_that_reports_its_crash(tmp_path: Path, shared: Path) -> None:
 
 
 def test_nothing_is_left_after_an_interrupt(tmp_path: Path, shared: Path) -> None:
-    body = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"  # a deaf child
+    # A child that ignores SIGTERM.
+    body = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
     body += "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
     body += "signal.signal(signal.SIGTERM, signal.SIG_DFL)\n" + READY + "time.sleep(600)"
     given = settings(tmp_path, shared, body)
@@ -297,7 +302,7 @@ def test_nothing_is_left_after_an_interrupt(tmp_path: Path, shared: Path) -> Non
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     (group,) = groups
-    assert group != os.getpgid(0), "Ctrl-C on a terminal does not reach it"
+    assert group != os.getpgid(0), "Ctrl-C on a terminal would reach spark-submit"
     assert Patience.of(10).wait_until(lambda: not members(group))
     assert [p.name for p in shared.iterdir()] == ["seen.json"]
 

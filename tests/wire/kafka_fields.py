@@ -201,4 +201,4 @@ WORDS: dict[str, Word] = {
     "Checkpoint": Word(_checkpoint_hex, _checkpoint_fields),
     "Heartbeat": Word(_heartbeat_hex, _heartbeat_fields),
 }
-"""By the name of Kafka's class."""
+"""Encoders and decoders by the name of Kafka's class."""

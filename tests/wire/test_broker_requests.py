@@ -238,7 +238,7 @@ READ: list[tuple[Any, str, Any]] = [
         f"00000000 03 0267 02 0274 03 {AT} 03ff61 0000 00"
         " 00000002 ffffffffffffffff ffffffff 00 0003 00 00 0000 00 0268 01 001e 00 00",
         (
-            # Metadata that is not UTF-8 is returned as it was written.
+            # Metadata that is not UTF-8 is returned unchanged.
             ("g", (("t", 1, 5, 7, "\udcffa", 0), ("t", 2, -1, -1, "", 3)), 0),
             ("h", (), 30),
         ),
