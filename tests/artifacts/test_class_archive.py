@@ -1,4 +1,4 @@
-"""Class data archives: fitting ones are used, others do no harm."""
+"""Class data archives: valid ones are used, damaged ones do no harm."""
 
 import subprocess
 from collections.abc import Callable, Sequence
@@ -74,7 +74,7 @@ def test_a_jvm_that_wrote_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_another_java_has_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_java_has_its_own_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = class_archive(tmp_path)
     other = tmp_path / "other"
     (other / "bin").mkdir(parents=True)

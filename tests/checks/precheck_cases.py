@@ -19,7 +19,7 @@ NOW_MS = 1_800_000_000_000
 
 
 def guarded(case: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of what was observed that only prechecks need; a text says why it was not."""
+    """Return what only prechecks observe; a text in its place says why it could not be read."""
     seen = {name: _seen(case.get(name), read) for name, read in _READERS.items()}
     source = _source(case.get("source"))
     return {"mode": Mode(case.get("mode", "planned")), "now_ms": NOW_MS, "source": source, **seen}
@@ -42,7 +42,7 @@ def _seen(given: Any, read: Callable[[Any], Any]) -> Any:
 
 
 def _source(given: Any) -> str | Unavailable:
-    """A text says that it is silent."""
+    """Return the source's response; a text means that it does not respond."""
     if isinstance(given, str):
         return Silent(given)
     match given:
@@ -120,7 +120,7 @@ def _active_cluster(given: Mapping[str, Any]) -> ActiveCluster:
 
 
 def _probe(run: str, seconds_ago: int, principals: list[str], *counts: int) -> FenceProbe:
-    """With how many ACLs it had, how many were deleted, and for how long it watched."""
+    """`counts`: created ACLs, deleted ones, and for how many seconds they were observed."""
     return FenceProbe(run, NOW_MS - 1000 * seconds_ago, tuple(principals), *counts)
 
 

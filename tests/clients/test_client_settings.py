@@ -1,4 +1,4 @@
-"""Judged settings of clients: measured to follow is ok, seen to stay is not."""
+"""Checks of client settings: ok if such clients were seen to follow a failover, and only then."""
 
 import ctypes
 import re

@@ -40,7 +40,7 @@ LEAVES_COPIES_OUT = {
 }
 
 
-class WayBack(Link):
+class ManualFailback(Link):
     """A link whose primary was lost, and its failback."""
 
     deadline_s = 120.0
@@ -157,11 +157,11 @@ class Order:
 
 
 @pytest.fixture
-def way(site: Site) -> WayBack:
-    return site.keep(WayBack(site))
+def way(site: Site) -> ManualFailback:
+    return site.keep(ManualFailback(site))
 
 
-def test_each_step_in_order_is_ok_and_names_the_next_step(way: WayBack) -> None:
+def test_each_step_in_order_is_ok_and_names_the_next_step(way: ManualFailback) -> None:
     way.copy_some()
     way.direct_to("primary")
     peace = way.order(0)
@@ -215,7 +215,7 @@ def test_each_step_in_order_is_ok_and_names_the_next_step(way: WayBack) -> None:
     assert way.end(way.primary) == COPIED + tail + NEW, "a copy was replicated back"
 
 
-def test_steps_out_of_order_are_named(way: WayBack) -> None:
+def test_steps_out_of_order_are_named(way: ManualFailback) -> None:
     way.lose_primary()
     way.deploy_reverse()
     way.fence()
@@ -264,7 +264,7 @@ def test_steps_out_of_order_are_named(way: WayBack) -> None:
 
 
 @pytest.mark.nightly
-def test_a_reverse_replication_that_starts_at_the_beginning(way: WayBack) -> None:
+def test_a_reverse_replication_that_starts_at_the_beginning(way: ManualFailback) -> None:
     way.lose_primary()
     way.deploy_reverse()
     way.fence()
@@ -277,7 +277,7 @@ def test_a_reverse_replication_that_starts_at_the_beginning(way: WayBack) -> Non
     assert "Verdict: violated" in way.says_order(3)
 
 
-def test_steps_that_are_incomplete_or_started_too_early(way: WayBack) -> None:
+def test_steps_that_are_incomplete_or_started_too_early(way: ManualFailback) -> None:
     way.lose_primary()
     way.deploy_reverse(**LEAVES_COPIES_OUT)
     blind = way.order(5, way.name("bare"))

@@ -28,7 +28,9 @@ def refused_untouched(home: OwnFailback, *words: str) -> str:
     return said
 
 
-def test_anything_that_would_roll_it_back_is_found_before_the_fence(home: OwnFailback) -> None:
+def test_anything_that_would_roll_a_failback_back_is_found_before_the_fence(
+    home: OwnFailback,
+) -> None:
     home.lose_primary()
     right = home.connectors.config(home.reverse)
     assert f"{OWN_PRODUCER}bootstrap.servers" in right

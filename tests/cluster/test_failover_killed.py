@@ -74,7 +74,7 @@ STEPS = (
     "advance-producer-ids", "measure-loss", "stop-replication", "commit-offsets",
     "enable-writes", "switch-endpoint-1", "confirm-stop", "verify-clients",
 )  # fmt: skip
-BEHIND = STEPS[7:9]
+RESUMED_ELSEWHERE = STEPS[7:9]
 """After a kill in one of these steps the run is resumed on another host.
 
 Writes are not enabled yet, but the loss is measured: its evidence, a result of `drctl gap`, exists
@@ -108,7 +108,7 @@ def test_an_unplanned_failover_killed_in_any_step_ends_like_an_uninterrupted_one
         while step := killed_at_a_new_step(killed, words, seen):
             seen.append(step)
             words = ("resume", *GO)
-            if step in BEHIND and not elsewhere.exists():
+            if step in RESUMED_ELSEWHERE and not elsewhere.exists():
                 move(killed, elsewhere)
         left_alone.ends(alone, 1)
     # Short steps may complete before the signal arrives.

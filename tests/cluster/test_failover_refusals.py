@@ -207,7 +207,9 @@ SLOW = ("a-frozen-worker",)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.nightly] * (name in SLOW)) for name in CASES]
 )
-def test_it_is_refused_with_a_remedy_and_changes_nothing(stage: Stage, name: str) -> None:
+def test_a_failover_with_a_fault_is_refused_with_a_remedy_and_changes_nothing(
+    stage: Stage, name: str
+) -> None:
     case = CASES[name]
     passing = [f"{precheck}={WHY}" for precheck in (*case.prechecks, *case.beside)]
     words = [word for each in passing for word in ("--override", each)]

@@ -18,7 +18,9 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("groups", ["classic", "all", "none"])
-def test_which_groups_are_denied(site: Site, links: OwnLinks, groups: str) -> None:
+def test_a_consumer_fence_denies_the_groups_that_its_setting_selects(
+    site: Site, links: OwnLinks, groups: str
+) -> None:
     fence = {"method": "acl", "principals": [f"User:{APP}"], "groups": groups}
     stage = links.make(groups=["orders-app-.*"], fence=fence)
     source, local = stage.source, site.new_topic(1)

@@ -48,7 +48,7 @@ def read_committed(stage: Stage, cluster: ClusterUnderTest, count: int) -> list[
     return values
 
 
-def test_they_are_named_and_with_the_override_aborted_once(
+def test_hanging_transactions_are_named_and_aborted_once_with_the_override(
     links: OwnLinks, primary: ClusterUnderTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage = links.make()

@@ -37,7 +37,7 @@ class Emptied(MirrorMakerFailback):
         self.primary.delete_topics([self.topic])
         soon(lambda: not self.is_there(self.primary))
 
-    def has_come_home_before(self) -> None:
+    def has_failed_back_before(self) -> None:
         """Let the reverse connector exclude reconciled records, as after an earlier failback."""
         with connect(self.lab) as client:
             config = client.config(self.reverse)
@@ -105,7 +105,7 @@ def test_an_emptied_primary_is_filled_and_verified_before_clients_move(story: Em
 
 
 def test_records_only_on_the_primary_are_decided_before_it_is_emptied(story: Emptied) -> None:
-    story.has_come_home_before()
+    story.has_failed_back_before()
     story.empty()
     story.primary.create_topic(story.topic, PARTITIONS)
     alone = story.wrote("alone", ALONE, story.primary)

@@ -109,7 +109,7 @@ def home(site: Site) -> Transacting:
     return site.keep(Transacting(site))
 
 
-def go_home(home: Transacting, *words: str, waited_for: str) -> None:
+def fail_back(home: Transacting, *words: str, waited_for: str) -> None:
     """Fail back with a running application and a transaction open at the fence.
 
     Args:
@@ -158,7 +158,7 @@ def test_a_planned_failover_and_failback(home: Transacting) -> None:
             told.committed += held.commit()
     assert home.directed_to == home.secondary.bootstrap
     home.each_once()
-    go_home(home, waited_for="secondary")
+    fail_back(home, waited_for="secondary")
 
 
 def test_an_unplanned_failover_and_failback(home: Transacting) -> None:
@@ -180,7 +180,7 @@ def test_an_unplanned_failover_and_failback(home: Transacting) -> None:
     home.lab.start("primary")
     assert not set(tail) & set(home.all_of(home.secondary))
     begun_anew = "producer-ids-collide=producers of the application begin anew"
-    go_home(home, "--policy", "copy", "--override", begun_anew, waited_for="secondary")
+    fail_back(home, "--policy", "copy", "--override", begun_anew, waited_for="secondary")
 
 
 def test_aborted_records_are_copied_by_default(home: Transacting) -> None:

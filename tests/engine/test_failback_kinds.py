@@ -72,7 +72,7 @@ def manual_actions(pair: RecoveredCluster, *, cuts: bool) -> dict[str, PersonAct
 
         return PersonAction(do, wants(name, STOPPED))
 
-    def bring_home() -> None:
+    def start_reverse() -> None:
         back = pair.workers.connectors[BACK]
         begin = requested_offsets(pair, "start-reverse-replication")
         if cuts:
@@ -93,7 +93,7 @@ def manual_actions(pair: RecoveredCluster, *, cuts: bool) -> dict[str, PersonAct
     return {
         "stop-forward-replication": stop("mm2"),
         "start-reverse-replication": PersonAction(
-            bring_home, lambda: bool(pair.workers.connectors[BACK].kept)
+            start_reverse, lambda: bool(pair.workers.connectors[BACK].kept)
         ),
         "stop-replication": stop(BACK),
         "restart-forward-replication": PersonAction(again, wants("mm2", RUNNING)),

@@ -37,7 +37,7 @@ BEHIND = [step.id for step in plan(Mode.PLANNED).steps][3:]
 
 
 def test_a_lifted_fence_is_set_again_and_all_later_steps_are_repeated() -> None:
-    given, begun_anew = replace(case(Mode.PLANNED), meanwhile=lift_fence), 0
+    given, repeated = replace(case(Mode.PLANNED), meanwhile=lift_fence), 0
     whole = run(given)
     wanted = {**whole.pair.state, "rules": fence_of(whole.pair)}
     for number in some(ends(given)[:-1], 2):
@@ -50,10 +50,10 @@ def test_a_lifted_fence_is_set_again_and_all_later_steps_are_repeated() -> None:
             "stale entries are not the steps after the fence, in order"
         )
         if stale:
-            begun_anew += 1
+            repeated += 1
             assert ran.pair.state == whole.pair.state, "consumers were not fenced again"
             assert ran.ledger.told(What.OBSERVED)[0] == "fence-producers", number
-    assert begun_anew > (12 if QUICK else 25)
+    assert repeated > (12 if QUICK else 25)
 
 
 def written_meanwhile(pair: Pair) -> None:

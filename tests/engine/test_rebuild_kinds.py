@@ -46,7 +46,7 @@ def followed(make: Callable[[], RebuiltCluster], *, begins: int = 0) -> RebuiltC
     pair = make()
     back, done = pair.workers.connectors[BACK], []
 
-    def bring_home() -> None:
+    def start_reverse() -> None:
         begin = requested_offsets(pair, "start-reverse-replication")
         assert set(begin.values()) == {0}
         # A filter from an earlier failback would exclude the records that drctl copied.
@@ -63,7 +63,7 @@ def followed(make: Callable[[], RebuiltCluster], *, begins: int = 0) -> RebuiltC
     def wants(state: str) -> PersonAction:
         return PersonAction(lambda: setattr(back, "wanted", state), lambda: back.wanted == state)
 
-    pair.manual_actions["start-reverse-replication"] = PersonAction(bring_home, filled)
+    pair.manual_actions["start-reverse-replication"] = PersonAction(start_reverse, filled)
     pair.manual_actions |= {
         "start-reverse-replication.undo": wants(STOPPED),
         "stop-replication.undo": wants(RUNNING),

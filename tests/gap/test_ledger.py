@@ -137,7 +137,7 @@ class Histories(RuleBasedStateMachine):
     @initialize()
     def some_records(self) -> None:
         for side in ("source", "target"):
-            self.make_anew(side)
+            self.recreate(side)
             for n in range(6):
                 self.log(side, 0).append(b"k%d" % n, n)
 
@@ -189,7 +189,7 @@ class Histories(RuleBasedStateMachine):
             log.append(b"rewritten", rewritten)
 
     @rule(side=sides)
-    def make_anew(self, side: str) -> None:
+    def recreate(self, side: str) -> None:
         cluster: FakeCluster = getattr(self, side)
         cluster.ids["t"] = cluster.ids.get("t", "") + "+"
         cluster.logs = {TopicPartition("t", p): FakeLog(epoch=0) for p in PARTITIONS}
@@ -290,7 +290,7 @@ def test_outdated_entries_are_reported() -> None:
     try:
         machine.some_records()
         machine.run()
-        machine.make_anew("source")
+        machine.recreate("source")
         machine.elect_uncleanly("target", 0, 3, 3)
         machine.begun()
         reasons = {(f.side, f.partition): f.reason for f in machine.known.forgotten}

@@ -93,7 +93,7 @@ def allowed(properties: Mapping[str, str], bench: Bench, topic: str) -> bool:
     return Patience.of(20).wait_until(lambda: delivery(properties, bench, topic, 0) == 0)
 
 
-def test_a_fence_keeps_out_whom_it_names_and_is_taken_away_without_a_trace(
+def test_a_fence_denies_only_named_principals_and_leaves_no_acl_once_lifted(
     cluster: TlsCluster,
     bench: Bench,
     reader: KafkaAclReader,
@@ -129,7 +129,7 @@ def test_a_fence_keeps_out_whom_it_names_and_is_taken_away_without_a_trace(
     assert allowed(bob, bench, name)
 
 
-def test_rules_of_the_site_outlive_a_fence(
+def test_existing_acls_remain_after_a_fence_is_lifted(
     reader: KafkaAclReader, writer: KafkaAclWriter, name: str
 ) -> None:
     host = Acl(name, LITERAL, "User:bob", "10.0.0.1", "WRITE", "DENY")
@@ -151,7 +151,7 @@ def test_rules_of_the_site_outlive_a_fence(
         writer.restore(site)
 
 
-def test_topics_that_begin_alike_and_all_topics(
+def test_a_fence_of_a_topic_prefix_and_of_all_topics(
     cluster: TlsCluster, bench: Bench, reader: KafkaAclReader, writer: KafkaAclWriter, name: str
 ) -> None:
     bob = cluster.properties("bob")
@@ -276,7 +276,7 @@ def test_an_open_transaction_is_reported_and_does_not_block(
     assert prover.no_writes([name]).ends[place] == 2, "no abort marker was written after the fence"
 
 
-def test_a_fenced_group_is_not_joined_not_kept_and_not_committed_to(
+def test_a_fenced_group_is_refused_joins_heartbeats_and_commits(
     cluster: TlsCluster,
     bench: Bench,
     bob: Rights,
@@ -321,7 +321,7 @@ def test_a_fenced_group_is_not_joined_not_kept_and_not_committed_to(
         consumer.commit(offsets=[Place(name, 0, 1)], asynchronous=False)
 
 
-def test_members_of_kip_848_outlive_a_fence_of_topics_which_refuses_their_commits(
+def test_kip_848_members_stay_during_a_topic_fence_which_refuses_their_commits(
     cluster: TlsCluster, bob: Rights, reader: KafkaAclReader, writer: KafkaAclWriter, name: str
 ) -> None:
     """Denied the group they would fail for good: `fence.groups` leaves theirs alone by default."""
@@ -342,7 +342,7 @@ def test_members_of_kip_848_outlive_a_fence_of_topics_which_refuses_their_commit
 
 
 @pytest.mark.parametrize("names", [("one", "other"), ("other", "other-back"), ("other:a", "other")])
-def test_rules_that_another_link_needs_stay_until_it_needs_them_no_more(
+def test_acls_of_two_links_stay_until_both_have_lifted_their_fences(
     cluster: TlsCluster,
     reader: KafkaAclReader,
     writer: KafkaAclWriter,

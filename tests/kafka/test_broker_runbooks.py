@@ -88,7 +88,7 @@ def until(seen: Callable[[], object]) -> None:
 
 
 @pytest.mark.usefixtures("back_in_its_rack")
-def test_a_broker_fails_and_comes_back(
+def test_a_failed_broker_returns(
     brokers: Lab, three: ClusterUnderTest, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It comes back in another rack, by mistake, which doctor finds."""
@@ -155,7 +155,7 @@ class Lost:
         until(lambda: leader(three, self.topic) < 0)
 
 
-def test_an_in_sync_replica_comes_back(
+def test_an_in_sync_replica_returns(
     brokers: Lab, three: ClusterUnderTest, secondary: ClusterUnderTest, desk: Desk
 ) -> None:
     """Nothing is lost, and no decision is needed."""
@@ -192,7 +192,7 @@ def test_an_in_sync_replica_comes_back(
     assert three.end_offsets(topic) == {0: BEFORE + MISSED}
 
 
-def test_no_replica_with_every_record_comes_back(
+def test_no_replica_with_every_record_returns(
     brokers: Lab, three: ClusterUnderTest, secondary: ClusterUnderTest, desk: Desk
 ) -> None:
     """The owner gives up what only the lost one had; the target still has its copies."""

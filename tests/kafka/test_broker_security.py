@@ -58,7 +58,7 @@ def test_tls_checks_certificates_and_names(authority: Authority) -> None:
     assert [ca["subject"] for ca in found.get_ca_certs()] == [((("commonName", "ca"),),)]
 
 
-def test_names_or_all_can_be_left_unchecked(authority: Authority) -> None:
+def test_host_name_or_certificate_verification_can_be_disabled(authority: Authority) -> None:
     given = {"security.protocol": "SSL", "ssl.ca.pem": authority.certificate.read_text()}
     names = broker_security({**given, "ssl.endpoint.identification.algorithm": "none"}).tls
     assert names is not None
@@ -68,7 +68,7 @@ def test_names_or_all_can_be_left_unchecked(authority: Authority) -> None:
     assert (nothing.check_hostname, nothing.verify_mode) == (False, ssl.CERT_NONE)
 
 
-def test_a_certificate_of_our_own_from_files_or_inline(alice: Certificate) -> None:
+def test_a_client_certificate_from_files_or_inline(alice: Certificate) -> None:
     protected = alice.rewritten_key("pkcs8", "-topk8", "-passout", "pass:word")
     for given in (
         {"ssl.certificate.location": str(alice.chain), "ssl.key.location": str(alice.key)},
@@ -109,7 +109,7 @@ def test_untranslatable_properties_are_refused(given: dict[str, str], message: s
     assert caught.value.hint
 
 
-def test_a_certificate_of_our_own_from_pkcs12(alice: Certificate, tmp_path: Path) -> None:
+def test_a_client_certificate_from_pkcs12(alice: Certificate, tmp_path: Path) -> None:
     keystore = tmp_path / "alice.p12"
     command = ["openssl", "pkcs12", "-export", "-in", alice.chain, "-inkey", alice.key]
     subprocess.run([*command, "-out", keystore, "-passout", "pass:word"], check=True)
@@ -156,7 +156,7 @@ def _source(provider: Any, **more: str) -> TokenSource:
     return found
 
 
-def test_a_token_is_asked_for_once_in_its_life(provider: type[Provider]) -> None:
+def test_a_token_is_requested_once_per_lifetime(provider: type[Provider]) -> None:
     source = _source(provider, scope="kafka", extensions="a=b,c=d")
     assert "shh" not in repr(source)
     assert [source.token(Deadline.after(5)) for _ in range(3)] == ["token-1"] * 3

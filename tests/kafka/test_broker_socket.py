@@ -80,7 +80,7 @@ def test_a_broker_without_such_requests() -> None:
     assert not isinstance(caught.value, Unreachable)
 
 
-def test_silence_ends_with_the_deadline() -> None:
+def test_a_silent_broker_times_out() -> None:
     began = monotonic()
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = Address(5, *server.getsockname())

@@ -86,7 +86,7 @@ def test_all_share_one_client_until_the_last_is_closed(monkeypatch: pytest.Monke
     other.close()
 
 
-def test_each_has_its_own_time() -> None:
+def test_each_reader_has_its_own_timeout() -> None:
     cluster = KafkaCluster("a", NOWHERE)
     for seconds in (0.3, 0.6):
         with cluster.reader(seconds).topics as reader, pytest.raises(Unreachable) as silent:

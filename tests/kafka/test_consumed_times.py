@@ -58,7 +58,7 @@ def test_a_partition_that_is_assigned_again_starts_over() -> None:
     assert times.before(PLACE, 10) is None
 
 
-def test_settings_are_taken_out_of_the_configuration() -> None:
+def test_timestamp_settings_are_separated_from_those_of_the_consumer() -> None:
     settings, consumer = split(
         {
             "bootstrap.servers": "b:1",

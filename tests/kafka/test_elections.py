@@ -246,7 +246,7 @@ def test_brokers_and_their_logs(story: Outputs, topics: Topics) -> None:
     assert (story.text.code, "without a leader" in story.text.stdout) == (1, True)
 
 
-def test_it_needs_a_reason(story: Outputs, topics: Topics) -> None:
+def test_an_unclean_election_needs_a_reason_on_real_brokers(story: Outputs, topics: Topics) -> None:
     (line,) = story.refused["lines"]
     assert (line["action"], [each["precheck"] for each in line["blockers"]]) == (
         "refuse",
@@ -281,7 +281,7 @@ def test_the_loss_stated_is_the_loss_measured(story: Outputs, topics: Topics) ->
     assert story.kept == list(range(BEFORE)), "records after the end of the elected log are left"
 
 
-def test_the_journal_has_it(story: Outputs, elect: Elect) -> None:
+def test_the_election_is_in_the_journal(story: Outputs, elect: Elect) -> None:
     run = story.elected["run"]
     journal = elect.config.parent / ".drctl" / "runs" / run / "journal.jsonl"
     assert str(journal) in story.elected["journal"]
@@ -294,25 +294,25 @@ def test_the_journal_has_it(story: Outputs, elect: Elect) -> None:
     assert [each["entry"] for each in shown["entries"]] == ["began", "intend", "done", "ended"]
 
 
-def test_a_leader_that_lives_is_left_alone(story: Outputs) -> None:
+def test_a_live_leader_is_not_replaced(story: Outputs) -> None:
     (line,) = story.again["lines"]
     assert [each["precheck"] for each in line["blockers"]] == ["has-leader"]
 
 
-def test_waiting_reports_who_is_back_and_loses_nothing(story: Outputs, topics: Topics) -> None:
+def test_waiting_reports_returned_brokers_and_loses_nothing(story: Outputs, topics: Topics) -> None:
     assert story.waited.code == 0, story.waited.stdout + story.waited.stderr
     assert "broker 3 answers" in story.waited.stderr
     assert f"{topics.alone}-0: broker 3 leads it" in story.waited.stderr
 
 
-def test_the_old_leader_cuts_its_log_when_it_returns(
+def test_the_old_leader_truncates_its_log_when_it_returns(
     story: Outputs, three: ClusterUnderTest, topics: Topics
 ) -> None:
     await_in_sync(three, topics.lost, 2, 3)
     assert look(three, topics.lost)[1] == {2: BEFORE, 3: BEFORE}
 
 
-def test_leaders_go_back_to_where_they_belong(
+def test_preferred_leaders_are_restored(
     story: Outputs, three: ClusterUnderTest, topics: Topics, elect: Elect
 ) -> None:
     await_in_sync(three, topics.home, 1, 2, 3)

@@ -82,7 +82,7 @@ def test_a_missing_client_certificate_is_a_tls_error(cluster: TlsCluster) -> Non
 
 
 @jvm
-def test_a_broker_that_hangs_up_on_the_wrong_protocol(cluster: TlsCluster) -> None:
+def test_a_broker_that_closes_connections_with_the_wrong_protocol(cluster: TlsCluster) -> None:
     refused = refusal({"bootstrap.servers": cluster.tls}, timeout_s=2)
     assert "Disconnected" in refused.message
     assert "security.protocol" in refused.hint
@@ -131,7 +131,7 @@ def test_refused_connections_fail_at_once(somebody: bool) -> None:
         lambda reader: reader.records([(TopicPartition("t", 0), 0)]),
     ],
 )
-def test_every_question_to_a_dead_cluster_ends(ask) -> None:  # type: ignore[no-untyped-def]
+def test_every_request_to_a_dead_cluster_times_out(ask) -> None:  # type: ignore[no-untyped-def]
     bootstrap = f"127.0.0.1:{free_ports(1)[0]}"
     reader = KafkaClusterReader(
         Connection("primary", {"bootstrap.servers": bootstrap}, timeout_s=1)
@@ -184,9 +184,7 @@ def divided(cluster: TlsCluster, bench: Bench) -> Iterator[str]:
 
 
 @jvm
-def test_a_broker_that_hangs_does_not_hold_back_the_others(
-    cluster: TlsCluster, divided: str
-) -> None:
+def test_a_hanging_broker_does_not_delay_the_others(cluster: TlsCluster, divided: str) -> None:
     alive, hung = TopicPartition(divided, 0), TopicPartition(divided, 1)
     with KafkaClusterReader(Connection("primary", cluster.properties(), timeout_s=3)) as reader:
         assert set(reader.offsets([alive, hung]).values()) == {PartitionOffsets(0, 1, 1)}

@@ -13,7 +13,7 @@ from drctl.kafka.groups import list_groups
 from drctl.model.errors import Unreachable
 
 
-def test_a_coordinator_that_loads_all_the_time_is_one_that_does_not_answer(
+def test_a_coordinator_that_keeps_loading_counts_as_not_answering(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     loading = KafkaError(KafkaError.COORDINATOR_LOAD_IN_PROGRESS, "it loads")

@@ -93,7 +93,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
 HELD = {TopicPartition(TOPIC, 0): Committed(5)}
 
 
-def test_all_are_read_at_once(opened: Opened) -> None:
+def test_all_groups_are_read_at_once(opened: Opened) -> None:
     found = opened(Broker()).committed(GROUPS)
     assert {name: reply.positions for name, reply in found.items()} == dict.fromkeys(GROUPS, HELD)
 
@@ -131,7 +131,7 @@ def test_a_broker_that_is_too_old_is_sent_nothing(opened: Opened, ask: str) -> N
     assert broker.taken == []
 
 
-def test_a_login_that_sockets_of_our_own_do_not_have(
+def test_a_login_that_drctls_own_connections_do_not_support(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(_: Brokers) -> None:
@@ -145,7 +145,7 @@ def test_a_login_that_sockets_of_our_own_do_not_have(
     assert not reply.unanswered
 
 
-def test_all_are_committed_and_each_is_answered(opened: Opened) -> None:
+def test_all_groups_are_committed_and_each_has_a_result(opened: Opened) -> None:
     broker = Broker()
     assert opened(broker).commit(WANTED) == [Reply()] * len(GROUPS)
     assert len(broker.taken) == len(GROUPS)

@@ -78,7 +78,7 @@ def test_the_byte_that_confluent_kafka_adds_is_kept(
     assert reader.committed([name])[name] == found
 
 
-def test_positions_are_removed(
+def test_committed_offsets_are_deleted(
     reader: KafkaGroupReader, writer: KafkaGroupWriter, topic: str, name: str
 ) -> None:
     places = [TopicPartition(topic, number) for number in range(4)]
@@ -90,7 +90,7 @@ def test_positions_are_removed(
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_group_with_members_is_left_alone(
+def test_a_group_with_members_is_not_changed(
     reader: KafkaGroupReader,
     writer: KafkaGroupWriter,
     secondary: ClusterUnderTest,
@@ -210,7 +210,7 @@ def test_very_many_groups(
         assert set(names) <= set(reader.groups())
 
 
-def test_many_at_once_are_read_like_single_ones(
+def test_many_groups_are_read_like_single_ones(
     reader: KafkaGroupReader,
     writer: KafkaGroupWriter,
     secondary: ClusterUnderTest,
@@ -238,7 +238,7 @@ def test_many_at_once_are_read_like_single_ones(
     assert {each: reader.committed([each])[each] for each in found} == found
 
 
-def test_more_positions_than_a_broker_takes_in_one_commit(
+def test_more_offsets_than_a_broker_accepts_in_one_commit(
     reader: KafkaGroupReader, writer: KafkaGroupWriter, new_topic: NewTopic, name: str
 ) -> None:
     topic = new_topic(400, on=("secondary",))

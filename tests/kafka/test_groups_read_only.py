@@ -18,7 +18,7 @@ def topics(bench: Bench) -> set[str]:
     return set(bench.admin.list_topics(timeout=10).topics)
 
 
-def test_looking_at_a_cluster_that_has_never_had_a_group(cluster: TlsCluster, bench: Bench) -> None:
+def test_reading_a_cluster_that_has_never_had_a_group(cluster: TlsCluster, bench: Bench) -> None:
     before = topics(bench)
     assert OFFSETS not in before, "a test of this package has used a group"
     names = [f"g{number}" for number in range(100)]

@@ -220,7 +220,7 @@ def test_without_openssl_such_a_key_is_refused_with_the_remedy(
     assert "openssl pkcs8 -topk8 -nocrypt" in refused.value.hint
 
 
-def test_a_wrong_password_of_a_key_is_refused_without_telling_it(alice: Certificate) -> None:
+def test_a_wrong_password_of_a_key_is_refused_without_showing_it(alice: Certificate) -> None:
     key = alice.rewritten_key("pkcs8", "-topk8", "-passout", "pass:geheim")
     with pytest.raises(ConfigError, match="cannot read the private key") as refused:
         java_properties(with_key(alice, key, **{"ssl.key.password": "daneben"}))

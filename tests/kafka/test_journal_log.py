@@ -151,7 +151,7 @@ def test_a_run_that_was_set_aside_does_not_hide_the_one_before_it() -> None:
     assert text_of(aside.blocker("C")).startswith("unfinished run B")
 
 
-def test_who_may_have_the_link() -> None:
+def test_which_run_may_acquire_the_link() -> None:
     assert log().blocker("A") is None
     assert log(*DONE).blocker("B") is None
     assert text_of(log(*DONE).blocker("A")).startswith("run A has ended")
@@ -198,7 +198,7 @@ def test_lines_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_the_hold_ends_with_its_own_release() -> None:
+def test_only_its_holder_releases_a_link() -> None:
     assert log(taken("A")).hold == taken("A")
     assert log(taken("A"), Beat("token of A", last=False)).hold == taken("A")
     assert log(taken("A"), Beat("another", last=True)).hold == taken("A")
@@ -225,7 +225,7 @@ def contest(known: Sequence[JournalRecord], *seen: JournalRecord, run: str = "Z"
     return made
 
 
-def test_no_one_else_is_alive() -> None:
+def test_without_another_live_run_a_link_is_not_contested() -> None:
     for known in ([], DONE, [taken("A"), *lines("A", BEGAN, ENDED)]):
         alone = contest(known, claim("Z"))
         assert alone.live
@@ -238,7 +238,7 @@ def test_no_one_else_is_alive() -> None:
     [Beat("token of B", last=False), *lines("B", BEGAN), taken("C")],
     ids=lambda sign: type(sign).__name__,
 )
-def test_a_holder_who_shows_that_he_lives(sign: JournalRecord) -> None:
+def test_a_holder_that_shows_that_it_is_alive(sign: JournalRecord) -> None:
     silent = contest(STOPPED, sign, claim("Z"))
     if not isinstance(sign, Taken):
         assert silent.contested
@@ -257,7 +257,7 @@ def test_heartbeats_of_others_do_not_count_for_the_holder() -> None:
     assert found.alive is None
 
 
-def test_a_holder_who_lets_go_while_one_watches() -> None:
+def test_a_holder_that_releases_the_link_during_the_wait() -> None:
     assert not contest(STOPPED, claim("Z"), Beat("token of B", last=True)).contested
 
 
@@ -275,14 +275,14 @@ def test_the_first_claim_wins() -> None:
     assert not gone.contested
 
 
-def test_claims_from_before() -> None:
+def test_earlier_claims_contest_the_link() -> None:
     known = [*DONE, claim("Y")]
     assert contest(known, claim("Z")).contested
     assert contest(known, claim("Z"), claim("Y")).alive == holder("Y")
     assert not contest(known, Withdrawn("token of Y"), claim("Z")).contested
 
 
-def test_a_link_that_was_taken_between_the_look_and_the_claim() -> None:
+def test_a_link_acquired_between_the_read_and_the_claim() -> None:
     between = contest(DONE, claim("Y"), taken("Y"), claim("Z"))
     assert between.contested
     assert between.alive is None
@@ -312,7 +312,7 @@ def test_exited_processes_are_not_awaited(known: list[JournalRecord]) -> None:
     )
 
 
-def test_one_of_two_who_may_live_is_waited_for() -> None:
+def test_of_two_runs_the_one_that_may_be_alive_is_awaited() -> None:
     gone = {"B"}
     found = Contention(log(*STOPPED, claim("Y")), "token of Z", ended=lambda each: each.run in gone)
     assert found.contested

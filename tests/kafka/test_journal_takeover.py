@@ -49,7 +49,7 @@ def fenced(run: HeldRun) -> bool:
 
 
 @pytest.mark.parametrize("run", ["A", "B"])
-def test_a_second_is_refused_while_one_is_alive(place: JournalPlace, run: str) -> None:
+def test_a_second_run_is_refused_while_the_first_is_alive(place: JournalPlace, run: str) -> None:
     with place.journal().acquire(holder("A", "bert")) as held:
         held.append([BEGAN])
         assert place.reader(beat_s=LONG_S).alive() == holder("A", "bert")
@@ -83,7 +83,7 @@ def test_a_holder_hidden_by_the_open_transaction_of_another_link(place: JournalP
     assert place.words("A") == ["began", "intend"]
 
 
-def test_a_killed_one_is_resumed_and_no_other_begins(place: JournalPlace) -> None:
+def test_a_killed_run_is_resumed_and_no_other_starts(place: JournalPlace) -> None:
     with HolderProcess(place, "A") as bert:
         assert bert.answer() == {"held": []}
         assert bert.append("began") == {"appended": "began"}
@@ -159,7 +159,7 @@ def test_a_fenced_run_names_the_new_holder(place: JournalPlace) -> None:
         held.append([ENDED])
 
 
-def test_a_beat_notices_that_the_link_is_lost(place: JournalPlace) -> None:
+def test_a_heartbeat_notices_that_the_link_is_lost(place: JournalPlace) -> None:
     with place.journal(beat_s=BEAT_S).acquire(holder("A")) as zombie:
         zombie.append([BEGAN])
         zombie.check()
@@ -171,7 +171,7 @@ def test_a_beat_notices_that_the_link_is_lost(place: JournalPlace) -> None:
             assert "drctl resume A" in stopped.value.hint
 
 
-def test_one_that_slept_between_its_claim_and_the_link_does_no_harm(place: JournalPlace) -> None:
+def test_a_run_suspended_between_its_claim_and_the_link_does_no_harm(place: JournalPlace) -> None:
     """It fences the run that came meanwhile, notices that, and leaves: no one writes."""
     place.run("0", "began", "ended")
     slow = place.journal()
@@ -307,7 +307,7 @@ def freezing(
 
 
 @MOMENTS
-def test_brokers_that_hang_for_a_while_are_waited_for(
+def test_brokers_that_hang_for_a_while_are_awaited(
     cluster: TlsCluster, place: JournalPlace, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     with Frozen(cluster) as brokers, place.journal(beat_s=LONG_S).acquire(holder("A")) as held:

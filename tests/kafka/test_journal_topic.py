@@ -73,7 +73,7 @@ def test_a_run_from_its_beginning_to_its_end(place: JournalPlace) -> None:
     assert none.value.hint == "the newest: A"
 
 
-def test_the_topic_is_made_as_it_must_be(place: JournalPlace) -> None:
+def test_the_topic_is_created_with_the_required_settings(place: JournalPlace) -> None:
     place.run("A", "began", "ended")
     (partition,) = place.topics()[place.topic].partitions.values()
     assert len(partition.replicas) == 2
@@ -141,7 +141,7 @@ def test_an_entry_that_is_larger_than_a_record(place: JournalPlace) -> None:
         place.journal().acquire(holder("A"))
 
 
-def test_beats_stay_out_of_the_way(place: JournalPlace) -> None:
+def test_heartbeats_are_no_entries_and_end_with_the_run(place: JournalPlace) -> None:
     with place.journal(beat_s=0.005).acquire(holder("A")) as held:
         for number in range(100):
             held.append([{"entry": "intend", "number": number}])
@@ -158,7 +158,7 @@ def test_beats_stay_out_of_the_way(place: JournalPlace) -> None:
     assert place.settled_end() == end
 
 
-def test_each_link_has_its_own(place: JournalPlace) -> None:
+def test_each_link_has_its_own_entries(place: JournalPlace) -> None:
     other = f"{place.link}-other"
     with (
         place.journal(beat_s=LONG_S).acquire(holder("A")) as one,
@@ -171,7 +171,7 @@ def test_each_link_has_its_own(place: JournalPlace) -> None:
     assert [entry["entry"] for entry in place.reader(other).entries("A")] == ["two"]
 
 
-def test_looking_writes_nothing_and_joins_no_group(place: JournalPlace) -> None:
+def test_reading_writes_nothing_and_joins_no_group(place: JournalPlace) -> None:
     with place.journal(beat_s=LONG_S).acquire(holder("A")) as held:
         held.append(named("began"))
         before = set(place.topics()), place.settled_end()
@@ -212,7 +212,7 @@ def test_a_topic_that_could_lose_records_is_not_written(
     assert place.words("A") == ["began"], "the journal cannot be read"
 
 
-def test_a_topic_with_more_than_one_order(place: JournalPlace) -> None:
+def test_a_topic_with_several_partitions_is_refused(place: JournalPlace) -> None:
     new = NewTopic(place.topic, 3, replication_factor=1)
     for future in place.bench.admin.create_topics([new], operation_timeout=20).values():
         future.result()

@@ -181,13 +181,13 @@ def test_only_changes_are_written(begun: Ledgers) -> None:
     assert new == ["cell/source/orders/0/1/0", "book"], "the header is not written last"
 
 
-def test_other_rules_forget_the_topic(begun: Ledgers) -> None:
+def test_entries_of_a_topic_are_dropped_if_its_rules_change(begun: Ledgers) -> None:
     rules = {**RULES, "orders": replace(RULES["orders"], timestamps=False)}
     assert begun.writer().keep(begun.fingerprint, 1, rules, [], {})
     assert begun.seen() == (replace(NEW, version=2, rules=rules), {CLICKS: log(cell(7, 1))})
 
 
-def test_a_version_that_has_moved(begun: Ledgers) -> None:
+def test_an_outdated_version_is_not_written(begun: Ledgers) -> None:
     slow, fast = begun.writer(), begun.writer()
     for store in (slow, fast):
         store.book(begun.fingerprint)
@@ -199,7 +199,7 @@ def test_a_version_that_has_moved(begun: Ledgers) -> None:
     assert slow.begin(begun.fingerprint, NEW) == before[0]
 
 
-def test_two_at_once(begun: Ledgers) -> None:
+def test_two_concurrent_writers(begun: Ledgers) -> None:
     both = Barrier(2)
 
     def keep(seed: int) -> bool:
@@ -217,7 +217,7 @@ def test_two_at_once(begun: Ledgers) -> None:
     assert logs == {SOURCE: log(cell(0, 3), cell(1, 2)), TARGET: winner}
 
 
-def test_two_begin_at_once(ledgers: Ledgers) -> None:
+def test_two_concurrent_first_runs(ledgers: Ledgers) -> None:
     both = Barrier(2)
 
     def begin(salt: int) -> Book:
@@ -344,7 +344,7 @@ def test_a_topic_that_is_deleted_just_before_it_is_written(
     assert begun.topic not in begun.topics()
 
 
-def test_a_topic_that_would_forget(begun: Ledgers) -> None:
+def test_a_topic_that_could_lose_records_is_refused(begun: Ledgers) -> None:
     entry = ConfigEntry("cleanup.policy", "delete", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, begun.topic, incremental_configs=[entry])
     for future in begun.bench.admin.incremental_alter_configs([resource]).values():

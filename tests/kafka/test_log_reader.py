@@ -135,7 +135,7 @@ def test_neither_aborted_records_nor_markers(
     assert offsets(reader, topic, (0, 3), (5, 7), (8, 11), (13, 14)) == [0, 1, 6, 8, 9]
 
 
-def test_an_open_transaction_holds_nothing_up(
+def test_an_open_transaction_blocks_nothing(
     reader: KafkaLogReader, primary: ClusterUnderTest, new_topic: NewTopic
 ) -> None:
     topic = new_topic(config={"retention.ms": "-1"})
@@ -178,7 +178,7 @@ def test_records_that_were_deleted_are_not_skipped(
     assert "offset 3 was deleted" in failure(reader, topic, OffsetRange(3, 10))
 
 
-def test_records_that_are_deleted_under_the_reader(
+def test_records_that_are_deleted_during_the_read(
     primary: ClusterUnderTest, new_topic: NewTopic
 ) -> None:
     topic = new_topic(config={"retention.ms": "-1"})
@@ -193,7 +193,7 @@ def test_records_that_are_deleted_under_the_reader(
         list(chunks)
 
 
-def test_a_log_that_ends_too_soon(primary: ClusterUnderTest, new_topic: NewTopic) -> None:
+def test_a_log_that_ends_before_the_range(primary: ClusterUnderTest, new_topic: NewTopic) -> None:
     topic = new_topic(config={"retention.ms": "-1"})
     primary.produce(topic, numbered(10))
     hasty = reader_of(primary.properties(), timeout_s=1)
@@ -226,7 +226,7 @@ def hanging(cluster: TlsCluster, bench: Bench) -> Iterator[str]:
     cluster.signal(2, signal.SIGCONT)
 
 
-def test_a_leader_that_falls_silent(cluster: TlsCluster, hanging: str) -> None:
+def test_a_leader_that_stops_responding(cluster: TlsCluster, hanging: str) -> None:
     hasty = reader_of(cluster.properties(), timeout_s=3)
     chunks = hasty.read(Side.SOURCE, {hanging: {p: (OffsetRange(0, 3),) for p in (0, 1)}})
     came: list[Chunk] = []

@@ -138,7 +138,7 @@ def colliding(pair: Pair) -> tuple[TopicPartition, Producer]:
     return place, moving
 
 
-def test_ids_that_collide_cost_records_that_were_acknowledged(pair: Pair) -> None:
+def test_colliding_producer_ids_lose_acknowledged_records(pair: Pair) -> None:
     place, moving = colliding(pair)
     write(idempotent(pair.target.properties), place, 15 + REMEMBERED)
     assert only_id(pair.source, place) == only_id(pair.target, place)
@@ -158,7 +158,7 @@ def test_ids_that_collide_cost_records_that_were_acknowledged(pair: Pair) -> Non
     assert end(pair.target, place) == before, "a colliding record was stored"
 
 
-def test_ids_moved_ahead_keep_them(pair: Pair) -> None:
+def test_advanced_producer_ids_lose_no_acknowledged_record(pair: Pair) -> None:
     place, moving = colliding(pair)
     with (
         KafkaProducerIdReader(Connection("primary", pair.source.properties)) as source,
@@ -180,7 +180,7 @@ def test_ids_moved_ahead_keep_them(pair: Pair) -> None:
     assert end(pair.target, place) == before + REMEMBERED, "not every record was stored"
 
 
-def test_ids_are_moved_over_blocks_and_no_further(pair: Pair) -> None:
+def test_producer_ids_advance_by_blocks_and_no_further(pair: Pair) -> None:
     with (
         KafkaProducerIdReader(Connection("secondary", pair.target.properties)) as reader,
         KafkaProducerIdWriter(Connection("secondary", pair.target.properties)) as writer,
@@ -200,7 +200,7 @@ def test_ids_are_moved_over_blocks_and_no_further(pair: Pair) -> None:
         assert after == again.last + 1
 
 
-def test_ids_that_are_too_far_are_reached_in_several_calls(pair: Pair) -> None:
+def test_distant_producer_ids_are_reached_in_several_calls(pair: Pair) -> None:
     with KafkaProducerIdWriter(
         Connection("secondary", pair.target.properties, timeout_s=1.5)
     ) as writer:
@@ -262,7 +262,7 @@ class Member:
         self._consumer.close()
 
 
-def test_a_member_survives_only_where_its_group_was_made_ready(pair: Pair) -> None:
+def test_a_member_survives_only_if_its_group_was_prepared(pair: Pair) -> None:
     place = pair.topic()
     ready, unready = (f"group-{uuid4().hex[:8]}" for _ in range(2))
     write(idempotent(pair.source.properties), place, 3)
@@ -293,7 +293,7 @@ def test_a_member_survives_only_where_its_group_was_made_ready(pair: Pair) -> No
                 member.close()
 
 
-def test_positions_that_came_first_stay(pair: Pair) -> None:
+def test_earlier_committed_offsets_stay_when_a_group_is_created(pair: Pair) -> None:
     place, name = pair.topic(), f"group-{uuid4().hex[:8]}"
     wanted = {place: Committed(1, 0, "kept")}
     with (
@@ -342,7 +342,7 @@ def test_a_cluster_without_authorizer(pair: Pair) -> None:
     assert answer == Unavailable("no authorizer is configured: ACLs are not enforced")
 
 
-def test_transactions_that_are_open(pair: Pair) -> None:
+def test_open_transactions_are_listed(pair: Pair) -> None:
     place, name = pair.topic(), f"open-{uuid4().hex[:8]}"
     producer = Producer({**pair.source.properties, "transactional.id": name}, logger=QUIET)
     producer.init_transactions(30)
@@ -358,7 +358,7 @@ def test_transactions_that_are_open(pair: Pair) -> None:
         assert Patience.of(20).wait_until(lambda: reader.open_transactions([place]) == {})
 
 
-def test_a_transaction_that_moved_hangs(pair: Pair) -> None:
+def test_a_transaction_of_a_producer_that_moved_hangs(pair: Pair) -> None:
     place, name = pair.topic(), f"moved-{uuid4().hex[:8]}"
     producer = Producer(pair.client(transactional__id=name), logger=QUIET)
     producer.init_transactions(30)

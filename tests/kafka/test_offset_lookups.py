@@ -39,7 +39,7 @@ def reader(
         yield opened
 
 
-def test_marks_and_times_of_one_partition_in_one_go(
+def test_offsets_by_mark_and_timestamp_of_one_partition_at_once(
     reader: KafkaClusterReader, bench: Bench
 ) -> None:
     name = bench.create(2)
@@ -63,7 +63,7 @@ def test_marks_and_times_of_one_partition_in_one_go(
     assert found == [Found(0, -1)] * 3 + [Found(-1, -1)] * 5
 
 
-def test_more_partitions_than_a_call_takes_in_the_order_of_the_questions(
+def test_more_partitions_than_one_request_takes_keep_their_order(
     reader: KafkaClusterReader, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(offsets, "_CHUNK", 7)
@@ -82,7 +82,7 @@ def test_more_partitions_than_a_call_takes_in_the_order_of_the_questions(
     ]
 
 
-def test_very_many_times_are_asked_in_portions(
+def test_many_timestamps_are_requested_in_batches(
     reader: KafkaClusterReader, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(offsets, "_PORTION", 7)

@@ -6,7 +6,7 @@ from drctl.kafka.deadline import PeriodicTask
 from tests.kafka.tls_broker import wait_until
 
 
-def test_it_beats_until_it_is_stopped() -> None:
+def test_it_runs_until_it_is_stopped() -> None:
     seen: list[int] = []
     with PeriodicTask(0.001, lambda: seen.append(1)) as beats:
         wait_until(lambda: len(seen) > 3, "four calls")
@@ -23,7 +23,7 @@ def test_the_first_call_is_after_one_interval() -> None:
     assert not seen
 
 
-def test_a_beat_that_hangs_does_not_keep_who_stops() -> None:
+def test_a_hanging_call_does_not_block_stopping() -> None:
     begun, going_on = Event(), Event()
 
     def hang() -> None:
@@ -38,5 +38,5 @@ def test_a_beat_that_hangs_does_not_keep_who_stops() -> None:
     assert beats.stop(20)
 
 
-def test_one_that_never_began_can_be_stopped() -> None:
+def test_a_task_that_never_started_can_be_stopped() -> None:
     assert PeriodicTask(60, lambda: None).stop()

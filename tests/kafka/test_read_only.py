@@ -97,7 +97,7 @@ def look_and_compare(properties: Mapping[str, str]) -> Everything:
     return before
 
 
-def test_looking_at_a_cluster_without_groups(cluster: TlsCluster, bench: Bench) -> None:
+def test_reading_a_cluster_without_groups(cluster: TlsCluster, bench: Bench) -> None:
     name = bench.create(2)
     bench.produce(name, {"value": b"v"})
     before = look_and_compare(cluster.properties())
@@ -105,7 +105,7 @@ def test_looking_at_a_cluster_without_groups(cluster: TlsCluster, bench: Bench) 
     assert "__consumer_offsets" not in {topic for topic, _ in before.partitions}
 
 
-def test_looking_at_both_clusters_of_a_link(
+def test_reading_both_clusters_of_a_link(
     lab: Lab, primary: ClusterUnderTest, secondary: ClusterUnderTest
 ) -> None:
     lab.replicate(False)

@@ -102,7 +102,7 @@ def test_topics_of_a_user_with_few_rights(
         assert isinstance(times[partitions[1]], Unavailable)
 
 
-def test_offsets_of_logs_without_head_with_open_transaction_and_of_none(
+def test_offsets_after_deletions_with_open_transactions_and_of_missing_topics(
     reader: KafkaClusterReader, bench: Bench
 ) -> None:
     name = bench.create(3)
@@ -299,7 +299,7 @@ def test_hundreds_of_partitions_at_once(reader: KafkaClusterReader, bench: Bench
         future.result()
 
 
-def test_nothing_is_printed_and_the_log_is_there_for_who_wants_it(
+def test_nothing_is_printed_and_the_log_is_available(
     primary: ClusterUnderTest, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.DEBUG, "drctl.kafka"):

@@ -174,7 +174,7 @@ def test_a_fence_is_not_verified_on_a_stalled_broker(brokers: Lab, three: Cluste
         assert waiting.lifted(rules, [name]).proven
 
 
-def test_partitions_that_a_stalled_replica_holds_back_are_not_stable(
+def test_partitions_delayed_by_a_stalled_replica_are_not_stable(
     brokers: Lab, three: ClusterUnderTest
 ) -> None:
     stalled, other = bystanders(three)
@@ -228,7 +228,7 @@ def test_a_healthy_cluster(three: ClusterUnderTest) -> None:
     assert health(three, [name]).writable
 
 
-def test_layouts_that_a_failover_should_not_start_from(
+def test_replica_layouts_that_endanger_a_failover_are_reported(
     three: ClusterUnderTest, doctor: Doctor
 ) -> None:
     """Each is judged by what real brokers report of it."""

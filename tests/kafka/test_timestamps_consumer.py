@@ -220,7 +220,7 @@ def test_a_rebalance(
     assert of_group(noted(primary), group) == expected(offsets, start_ms, group, filled)
 
 
-def test_the_topic_is_made_as_replicator_makes_it(
+def test_the_topic_is_created_as_replicator_creates_it(
     primary: ClusterUnderTest, new_consumer: NewConsumer, filled: str
 ) -> None:
     remove_topic(primary)
@@ -274,7 +274,7 @@ def murmur2(data: bytes) -> int:
     return (h ^ h >> 15) & 0x7FFFFFFF
 
 
-def test_keys_lie_where_java_puts_them(
+def test_keys_are_in_the_partitions_that_java_chooses(
     primary: ClusterUnderTest, new_consumer: NewConsumer, filled: str, group: str
 ) -> None:
     consumer = new_consumer()
@@ -295,7 +295,7 @@ def test_keys_lie_where_java_puts_them(
     assert places == {key: murmur2(key) % 50 for key in places}
 
 
-def test_a_dead_timestamps_cluster_costs_the_consumer_nothing(
+def test_a_dead_timestamps_cluster_does_not_delay_the_consumer(
     primary: ClusterUnderTest,
     new_consumer: NewConsumer,
     filled: str,
@@ -377,9 +377,7 @@ def test_failed_writes_are_repeated(
     remove_topic(primary)
 
 
-def test_a_consumer_that_is_forgotten_leaves_no_thread(
-    new_consumer: NewConsumer, filled: str
-) -> None:
+def test_an_unreferenced_consumer_leaves_no_thread(new_consumer: NewConsumer, filled: str) -> None:
     def threads() -> int:
         return sum(thread.name == "drctl-timestamps" for thread in threading.enumerate())
 

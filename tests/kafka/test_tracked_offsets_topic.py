@@ -91,7 +91,7 @@ def test_reading_creates_no_topic(place: Place) -> None:
     assert set(place.topics()) == before
 
 
-def test_the_topic_is_made_as_it_must_be(place: Place) -> None:
+def test_the_topic_is_created_with_the_required_settings(place: Place) -> None:
     store = place.store()
     store.catch_up()
     store.write([change(7)])
@@ -112,7 +112,7 @@ def test_the_topic_is_made_as_it_must_be(place: Place) -> None:
     assert wanted.items() <= dict(config).items()
 
 
-def test_two_follow_each_other(place: Place) -> None:
+def test_two_trackers_read_each_others_changes(place: Place) -> None:
     one, other = place.store(), place.store()
     one.catch_up()
     one.write([change(7)])
@@ -128,7 +128,7 @@ def test_two_follow_each_other(place: Place) -> None:
     assert place.offset() is None
 
 
-def test_many_are_written_and_read_back(place: Place) -> None:
+def test_many_tracked_offsets_are_written_and_read_back(place: Place) -> None:
     keys = [OffsetKey("A", f"group-{n}", "orders", 0) for n in range(5_000)]
     store = place.store()
     store.catch_up()
@@ -153,7 +153,7 @@ def test_a_topic_that_is_deleted_under_a_tracker(place: Place) -> None:
     assert place.offset() == 9
 
 
-def test_a_topic_that_would_forget(place: Place) -> None:
+def test_a_topic_that_could_lose_records_is_refused(place: Place) -> None:
     store = place.store()
     store.catch_up()
     store.write([change(7)])

@@ -276,7 +276,7 @@ LINES = [
     for number in range(count)
 ]
 OFFSETS = Part(
-    "30 positions of 3 groups read back as committed",
+    "30 offsets of 3 groups committed and read back",
     {"positions": 30, "groups": 3, "same": 4, "rereads_at_most": 40, "left_out": []},
     {"lines": LINES, "rereads": {"billing": 38, "shipping": 2, "fraud-scoring": 0}},
     looks=2.2,
@@ -345,8 +345,10 @@ def refused() -> Run:
 
 
 NO_PLACE = Refused(
-    "3 positions cannot be committed: fraud-scoring orders-3: no method has evidence",
-    "drctl offsets explain tells why; or --override groups-not-translated=REASON",
+    "offsets of 3 groups or partitions cannot be committed: fraud-scoring orders-3: no method has"
+    " evidence",
+    "see why: drctl offsets explain; to continue without them: --override"
+    " groups-not-translated=REASON",
 )
 
 
@@ -417,11 +419,11 @@ def vast() -> Run:
     ]
     left_out = [f"group-{number} topic-7-3: no method has evidence" for number in range(400)]
     offsets = Part(
-        "10,000 positions of 1,000 groups read back as committed",
+        "10,000 offsets of 1,000 groups committed and read back",
         {"positions": 10_000, "same": 0, "rereads_at_most": 1_234_567, "left_out": left_out},
         {"lines": lines, "rereads": {f"group-{number}": number for number in range(1000)}},
         items=tuple(left_out),
-        outstanding=f"400 positions were left out: {left_out[0]}",
+        outstanding=f"groups or partitions left out: 400, for example {left_out[0]}",
     )
     prechecks = replace(GOOD["preflight"], facts={"warnings": WARNINGS * 200})
     return Run(unplanned()).play({**LOST, "preflight": prechecks, "commit-offsets": offsets})

@@ -156,7 +156,7 @@ def test_a_rolled_back_run_has_no_outstanding_action_and_names_the_failure() -> 
     assert taken == ["fence-producers", "fence-consumers", "stop-replication"]
     failed = _step(data, "commit-offsets")
     assert (failed.status, failed.waited) == (StepStatus.FAILED, None)
-    assert data.rollback_reason.startswith("3 positions cannot be committed")
+    assert data.rollback_reason.startswith("offsets of 3 groups or partitions cannot be")
     assert (data.outstanding, data.positions, data.rto.seconds) == ({}, None, None)
 
 

@@ -1,4 +1,4 @@
-"""`python -m tests.soak`: rounds on one lab until the time is up; exit code 1 after a bad one."""
+"""`python -m tests.soak`: rounds on one lab until the time is up; exit code 1 if one was bad."""
 
 import argparse
 import random
