@@ -274,12 +274,12 @@ class FakeCluster:
     def delete(self, unwanted: Mapping[str, Collection[TopicPartition]]) -> Answers:
         return {name: self._write(name, dict.fromkeys(unwanted[name])) for name in unwanted}
 
-    def stand(self, name: str, **offsets: int) -> None:
-        """Return a group's committed offsets in partitions 0."""
+    def set_offsets(self, name: str, **offsets: int) -> None:
+        """Commit offsets of a group in partition 0 of each topic."""
         there = {TopicPartition(topic, 0): Committed(offset) for topic, offset in offsets.items()}
         self._held(name).update(there)
 
-    def stands(self) -> dict[tuple[str, TopicPartition], Committed]:
+    def all_committed(self) -> dict[tuple[str, TopicPartition], Committed]:
         """Return all committed offsets."""
         return {
             (name, place): position

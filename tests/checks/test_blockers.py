@@ -19,7 +19,7 @@ from tests.checks.observing import observed
 LINK = {"link": {"replicator": {"kind": "mirrormaker2"}}}
 
 
-def said(check: str, status: Status) -> Finding:
+def finding_of(check: str, status: Status) -> Finding:
     return Finding(check, status, "cluster a", "it is so")
 
 
@@ -30,7 +30,7 @@ def names(found: tuple[Finding, ...]) -> set[str]:
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("name", PRECHECKS)
 def test_failed_prechecks_block_unless_overridden(name: str, mode: Mode) -> None:
-    failing = (said(name, Status.FAIL),)
+    failing = (finding_of(name, Status.FAIL),)
     prechecks = PRECHECKS[name].prechecks
     assert prechecks is not None
     assert blockers_among(failing, {}, mode) == failing
@@ -43,19 +43,19 @@ def test_failed_prechecks_block_unless_overridden(name: str, mode: Mode) -> None
 def test_not_checked_blocks_if_needed(name: str, mode: Mode) -> None:
     prechecks = PRECHECKS[name].prechecks
     assert prechecks is not None
-    unknown = (said(name, Status.NOT_CHECKED),)
+    unknown = (finding_of(name, Status.NOT_CHECKED),)
     assert bool(blockers_among(unknown, {}, mode)) == (mode in prechecks.needed)
 
 
 @pytest.mark.parametrize("status", [Status.OK, Status.WARN])
 def test_ok_and_warn_do_not_block(status: Status) -> None:
-    every = tuple(said(name, status) for name in PRECHECKS)
+    every = tuple(finding_of(name, status) for name in PRECHECKS)
     assert blockers_among(every, {}, Mode.PLANNED) == ()
 
 
 def test_doctors_checks_never_block_and_unknown_checks_do() -> None:
     advice = next(check.name for check in CHECKS if check.prechecks is None)
-    found = (said(advice, Status.FAIL), said("of-a-later-drctl", Status.FAIL))
+    found = (finding_of(advice, Status.FAIL), finding_of("of-a-later-drctl", Status.FAIL))
     assert names(blockers_among(found, {}, Mode.PLANNED)) == {"of-a-later-drctl"}
 
 

@@ -43,7 +43,7 @@ def client(library: Library = JAVA, **more: Any) -> ClientConfig:
     return ClientConfig("application", library=library, **{**given, **more})
 
 
-def said(name: str, of: ClientConfig) -> Finding | None:
+def finding_of(name: str, of: ClientConfig) -> Finding | None:
     (check,) = [check for check in CLIENT_CHECKS if check.name == name]
     found = check.findings(of)
     assert len(found) <= 1
@@ -225,7 +225,7 @@ CASES: list[tuple[str, ClientConfig, Status, str]] = [
 
 @pytest.mark.parametrize(("name", "of", "status", "reason"), CASES)
 def test_a_setting(name: str, of: ClientConfig, status: Status, reason: str) -> None:
-    found = said(f"client-{name}", of)
+    found = finding_of(f"client-{name}", of)
     assert found is not None
     assert (found.status, found.subject) == (status, "application")
     assert reason in found.reason
@@ -346,7 +346,7 @@ def test_defaults_of_librdkafka() -> None:
 )
 def test_librdkafka_rejects_settings_without_idempotence(values: dict[str, str]) -> None:
     given = {"enable.idempotence": "true", **values}
-    found = said("client-idempotence", client(LIBRDKAFKA, values=given))
+    found = finding_of("client-idempotence", client(LIBRDKAFKA, values=given))
     assert found is not None
     if values == {"acks": "all"}:
         assert found.status is OK

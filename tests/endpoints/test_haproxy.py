@@ -30,7 +30,7 @@ def opened(haproxy: Proxy, **more: Any) -> Endpoint:
     return endpoint({k: v for k, v in given.items() if v is not None}, haproxy.folder)
 
 
-def told(haproxy: Proxy, command: str) -> str:
+def run_by_hand(haproxy: Proxy, command: str) -> str:
     """Run a command by hand, as an engineer does."""
     with socket.socket(socket.AF_UNIX) as stream:
         stream.connect(str(haproxy.folder / "admin"))
@@ -108,8 +108,8 @@ def test_a_repeated_switch_changes_nothing(haproxy: Proxy) -> None:
 
 
 def test_a_disabled_server_stays_disabled(haproxy: Proxy) -> None:
-    told(haproxy, "set server kafka/p2 state maint")
-    told(haproxy, "set server kafka/s1 state drain")
+    run_by_hand(haproxy, "set server kafka/p2 state maint")
+    run_by_hand(haproxy, "set server kafka/s1 state drain")
     backend = opened(haproxy)
     before = backend.seen()
     assert before.cluster == "primary"
@@ -125,12 +125,12 @@ def test_a_disabled_server_stays_disabled(haproxy: Proxy) -> None:
 def test_a_partial_switch_is_completed_or_restored(haproxy: Proxy) -> None:
     backend = opened(haproxy)
     before = backend.seen()
-    told(haproxy, "set server kafka/p1 state maint; set server kafka/s2 state ready")
+    run_by_hand(haproxy, "set server kafka/p1 state maint; set server kafka/s2 state ready")
     assert backend.seen().cluster is None
     assert "no cluster, or several" in backend.seen().message
     backend.writer.restore(before)
     assert backend.seen().evidence == before.evidence
-    told(haproxy, "set server kafka/p1 state maint; set server kafka/p2 state maint")
+    run_by_hand(haproxy, "set server kafka/p1 state maint; set server kafka/p2 state maint")
     assert backend.seen().cluster is None
     backend.writer.switch("secondary", before)
     assert (backend.seen().cluster, backend.seen().unfinished) == ("secondary", ())
@@ -139,7 +139,7 @@ def test_a_partial_switch_is_completed_or_restored(haproxy: Proxy) -> None:
 def test_changes_by_others_are_kept(haproxy: Proxy) -> None:
     backend = opened(haproxy)
     before = backend.seen()
-    told(haproxy, "set server kafka/p2 state drain")
+    run_by_hand(haproxy, "set server kafka/p2 state drain")
     now = states(backend)
     switch = partial(backend.writer.switch, "secondary")
     for call in (switch, backend.writer.restore):

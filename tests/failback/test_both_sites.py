@@ -96,7 +96,7 @@ class Direction:
         return Endpoint(self.endpoints[number])
 
 
-def said(found: Iterable[Finding]) -> dict[str, Finding]:
+def by_check(found: Iterable[Finding]) -> dict[str, Finding]:
     return {each.check: each for each in found}
 
 
@@ -105,35 +105,35 @@ def reader(**told: Any) -> ClusterLinkReader:
 
 
 def test_a_direction_that_is_whole_and_marks_its_copies_has_no_finding() -> None:
-    assert said(_replication(reader())) == {}
+    assert by_check(_replication(reader())) == {}
 
 
 def test_a_source_that_ends_before_what_was_copied_has_lost_records() -> None:
-    lost = said(_replication(reader(copied=3)))[LOST]
+    lost = by_check(_replication(reader(copied=3)))[LOST]
     assert (lost.status, lost.subject) == (Status.FAIL, "a")
     assert "that end before the last record that go has copied: 1 (orders-0)" in lost.reason
 
 
 def test_a_connector_that_marks_nothing_or_is_missing_blocks_it() -> None:
-    unmarked = said(_replication(reader(config=dict(MIRROR))))[CYCLES]
+    unmarked = by_check(_replication(reader(config=dict(MIRROR))))[CYCLES]
     assert "it replicates records that have header site" in unmarked.reason
-    assert said(_replication(reader(config={})))[REVERSE].status is Status.FAIL
+    assert by_check(_replication(reader(config={})))[REVERSE].status is Status.FAIL
 
 
 def test_another_replicator_is_not_judged() -> None:
-    assert said(_replication(reader(config={"connector.class": "x.Other"}, copied=9))) == {}
+    assert by_check(_replication(reader(config={"connector.class": "x.Other"}, copied=9))) == {}
 
 
 @pytest.mark.parametrize(("value", "blocks"), [("true", True), ("false", False)])
 def test_a_connector_that_commits_group_offsets_blocks_it(value: str, blocks: bool) -> None:
-    told = said(_group_sync(reader(checkpoint={"sync.group.offsets.enabled": value})))
+    told = by_check(_group_sync(reader(checkpoint={"sync.group.offsets.enabled": value})))
     assert (OVERWRITTEN in told) is blocks
 
 
 def test_a_checkpoint_connector_may_be_missing_but_not_unreadable() -> None:
-    assert said(_group_sync(reader(workers=Workers(Trace())))) == {}
+    assert by_check(_group_sync(reader(workers=Workers(Trace())))) == {}
     silent = Workers(Trace(silent={CONNECT}))
-    assert said(_group_sync(reader(workers=silent)))[OVERWRITTEN].status is Status.FAIL
+    assert by_check(_group_sync(reader(workers=silent)))[OVERWRITTEN].status is Status.FAIL
 
 
 @pytest.mark.parametrize(
@@ -149,14 +149,14 @@ def test_clients_of_the_target_may_be_failed_back(
     endpoints: tuple[str | None, str | None], status: Status | None
 ) -> None:
     back = replace(cast("Any", east()), source="b", target="a")
-    told = said(_clients(reader(link=back, endpoints=endpoints)))
+    told = by_check(_clients(reader(link=back, endpoints=endpoints)))
     assert (told[CLIENTS_ON_SOURCE].status if told else None) is status
 
 
 def test_clients_that_are_all_there_would_be_fenced() -> None:
     back = replace(cast("Any", east()), source="b", target="a")
     assert (
-        said(_clients(reader(link=back, endpoints=("a", "a"))))[CLIENTS_ON_SOURCE].status
+        by_check(_clients(reader(link=back, endpoints=("a", "a"))))[CLIENTS_ON_SOURCE].status
         is Status.FAIL
     )
 

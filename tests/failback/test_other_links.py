@@ -10,14 +10,16 @@ from drctl.model.replication import Connector, Task
 from drctl.model.topology import Unavailable
 
 
-def told(known: Mapping[str, Connector] | Unavailable) -> list[str]:
+def warnings_of(known: Mapping[str, Connector] | Unavailable) -> list[str]:
     found = list(other_links([OtherLink("west", "secondary", "primary", ("ba",), known)]))
     assert {each.status for each in found} <= {Status.WARN}
     return [f"{each.subject}: {each.reason} | {each.remedy}" for each in found]
 
 
 def test_running_replication_is_not_mentioned() -> None:
-    assert told({"ba": Connector("ba", "source", {}, "RUNNING", (Task(0, "RUNNING"),))}) == []
+    assert (
+        warnings_of({"ba": Connector("ba", "source", {}, "RUNNING", (Task(0, "RUNNING"),))}) == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -36,5 +38,5 @@ def test_running_replication_is_not_mentioned() -> None:
 def test_stopped_replication_is_mentioned(
     known: Mapping[str, Connector] | Unavailable, said: str
 ) -> None:
-    (found,) = told(known)
+    (found,) = warnings_of(known)
     assert said in found

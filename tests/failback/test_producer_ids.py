@@ -46,7 +46,7 @@ class MemoryReader:
         return self.clusters[name]
 
 
-def told(
+def findings_of(
     survivor: tuple[Producer, ...] | str, home: tuple[Producer, ...] | str, **changed: object
 ) -> tuple[Finding, ...]:
     link = read(yaml.safe_dump(WAY_HOME), Path("x.yaml")).link("home")
@@ -57,7 +57,7 @@ def told(
 
 
 def test_producer_ids_issued_by_both_clusters_block() -> None:
-    (found,) = told((OURS,), (OTHERS,))
+    (found,) = findings_of((OURS,), (OTHERS,))
     assert (found.check, found.status) == ("producer-ids-collide", Status.FAIL)
     assert found.reason == "1 producer id is used on both clusters"
     assert found.check in OVERRIDABLE, (
@@ -66,13 +66,13 @@ def test_producer_ids_issued_by_both_clusters_block() -> None:
 
 
 def test_producer_ids_of_one_cluster_do_not_block() -> None:
-    (found,) = told((OURS,), (Producer(8, 0, 3, 90),))
+    (found,) = findings_of((OURS,), (Producer(8, 0, 3, 90),))
     assert found.status is Status.OK
 
 
 def test_unknown_producer_ids_are_reported() -> None:
-    (found,) = told((OURS,), "cluster primary did not answer")
+    (found,) = findings_of((OURS,), "cluster primary did not answer")
     assert (found.status, "did not answer" in found.reason) == (Status.NOT_CHECKED, True)
-    assert told((OURS,), (OTHERS,), on_source=SILENT) == (), (
+    assert findings_of((OURS,), (OTHERS,), on_source=SILENT) == (), (
         "an unreachable source is reported twice"
     )

@@ -31,25 +31,25 @@ def one(name: str, **config: str) -> Replication:
     return copying(name, "STOPPED", None, {**known, **keys})
 
 
-def told(forward: Replication, reverse: Replication) -> dict[Status, str]:
+def by_status(forward: Replication, reverse: Replication) -> dict[Status, str]:
     found = replicator_findings(forward, reverse)
     return {each.status: f"{each.subject}: {each.reason} | {each.remedy}" for each in found}
 
 
 def test_both_directions_with_one_group_and_headers() -> None:
-    assert told(one("copy"), one("copy")) == {}
+    assert by_status(one("copy"), one("copy")) == {}
     same = one("there", src__consumer__group__id="g"), one("back", src__consumer__group__id="g")
-    assert told(*same) == {}
+    assert by_status(*same) == {}
 
 
 def test_another_group_does_not_find_the_translated_offset() -> None:
-    found = told(one("there"), one("back", offset__start="consumer"))
+    found = by_status(one("there"), one("back", offset__start="consumer"))
     assert "group ids differ: 'there' forward, 'back' reverse" in found[Status.FAIL]
     assert "set src.consumer.group.id=there on back" in found[Status.FAIL]
 
 
 def test_an_offset_stored_by_connect_must_be_set() -> None:
-    found = told(one("there"), one("back"))
+    found = by_status(one("there"), one("back"))
     assert list(found) == [Status.WARN]
     assert "copied again unless they are set first" in found[Status.WARN]
 
@@ -67,7 +67,7 @@ def test_headers_that_are_missing_or_cannot_be_read(
     forward: dict[str, str], reverse: dict[str, str], said: str, start: str, status: Status
 ) -> None:
     """Start offsets set by a person are exact; translated ones precede the first new record."""
-    found = told(one("copy", **forward), one("copy", offset__start=start, **reverse))
+    found = by_status(one("copy", **forward), one("copy", offset__start=start, **reverse))
     assert list(found) == [status]
     assert said in found[status]
     assert "offset.start=connect" in found[status] or "header.converter=io" in found[status]
@@ -131,7 +131,7 @@ def test_replicators_of_workers_are_checked_against_the_rules(
 
 
 def test_mirrormaker_needs_no_such_headers() -> None:
-    assert told(copying("there", "STOPPED"), copying("back", "STOPPED")) == {}
+    assert by_status(copying("there", "STOPPED"), copying("back", "STOPPED")) == {}
 
 
 def test_a_violated_rule_blocks_a_failback() -> None:

@@ -32,7 +32,7 @@ def lossy() -> GapResult:
     return with_truncation(gaps.result(gaps.topic("orders", tail, expired, gaps.gap(2, 9))))
 
 
-def told(result: GapResult) -> str:
+def drawn(result: GapResult) -> str:
     out = StringIO()
     Console(file=out, width=140).print(truncation_table(result, result.truncation))
     return out.getvalue()
@@ -62,7 +62,7 @@ def test_a_rebuild_also_destroys_records_expired_on_the_target() -> None:
 
 
 def test_the_terminal_shows_the_loss_and_how_to_keep_records() -> None:
-    said = told(lossy())
+    said = drawn(lossy())
     assert "Up to 15 records (1.7 KB) in 2 partitions would be destroyed" in said
     assert "40-99" in said
     assert "--export DIR" in said

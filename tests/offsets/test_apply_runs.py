@@ -164,7 +164,7 @@ def test_a_complete_run() -> None:
     ran = execute(standing, plan_of(standing, WANTED))
     assert (ran.code, ran.state.status) == (ExitCode.DONE, "done")
     assert ran.result.counts[Outcome.COMMITTED] == len(WANTED)
-    assert set(standing.stands().values()) == {Committed(50)}
+    assert set(standing.all_committed().values()) == {Committed(50)}
     assert (ran.undone.ended, ran.undone.cluster, ran.undone.cluster_id) == (True, "s", "id")
     assert len(ran.undone.origin.wanted) == len(WANTED)
 
@@ -175,12 +175,12 @@ def test_undo_restores_everything_and_can_be_undone() -> None:
     second = undo(standing, first.undone)
     assert (second.code, second.state.plan.name) == (ExitCode.DONE, OFFSETS_UNDO)
     assert second.result.counts[Outcome.DELETED] == 3
-    assert standing.stands() == before.stands()
+    assert standing.all_committed() == before.all_committed()
     again = plan_of(standing, first.undone.origin.wanted)
     assert again.counts[Action.SAME] == len(WANTED)
     assert planned(again, first.undone.origin.wanted, OFFSETS_UNDO).steps == ()
     undo(standing, second.undone)
-    assert set(standing.stands().values()) == {Committed(50)}
+    assert set(standing.all_committed().values()) == {Committed(50)}
 
 
 def test_nothing_is_committed_for_an_active_group() -> None:
@@ -334,26 +334,30 @@ def test_a_crash_anywhere_can_be_undone_from_the_journal(
             raise
     left = standing.copy()
     if not notes.entries:
-        assert left.stands() == before.stands()
+        assert left.all_committed() == before.all_committed()
         return
     run = undone(notes.entries)
-    changed = {key for key in left.stands() if left.stands()[key] != before.stands().get(key)}
+    changed = {
+        key
+        for key in left.all_committed()
+        if left.all_committed()[key] != before.all_committed().get(key)
+    }
     told = {(each.group, each.partition): each for each in run.origin.wanted}
     assert changed <= told.keys(), "a change is missing from the journal"
     for key, wanted in told.items():
-        assert wanted.to == before.stands().get(key)
-        assert left.stands().get(key) in (wanted.to, Committed(50))
+        assert wanted.to == before.all_committed().get(key)
+        assert left.all_committed().get(key) in (wanted.to, Committed(50))
     if resumes and not run.ended:
         other = Site(left)
         going_on = MemoryJournal(cast(World, other), entries=notes.entries)
         state = read_run(json.loads(json.dumps(notes.entries)))
         assert engine(other, going_on).resume(state, WHO).status is Status.DONE
-        assert set(left.stands().values()) == {Committed(50)}
+        assert set(left.all_committed().values()) == {Committed(50)}
         run = undone(going_on.entries)
     found = plan_of(left, run.origin.wanted)
     if found.writes:
         assert execute(left, found, run.origin.wanted, OFFSETS_UNDO).code is ExitCode.DONE
-    assert left.stands() == before.stands()
+    assert left.all_committed() == before.all_committed()
 
 
 def test_resume_keeps_offsets_that_changed_meanwhile() -> None:

@@ -56,7 +56,7 @@ def well_spread(found: Sequence[int]) -> bool:
 
 
 def test_the_first_pass_goes_back_to_the_beginning(source: FakeCluster, one: OneTracker) -> None:
-    source.stand("billing", orders=LONG - 5)
+    source.set_offsets("billing", orders=LONG - 5)
     tracked = noted(one)
     found = distances(tracked)
     assert well_spread(found)
@@ -72,7 +72,7 @@ def test_the_first_pass_goes_back_to_the_beginning(source: FakeCluster, one: One
 def test_known_records_are_not_read_again(source: FakeCluster, one: OneTracker) -> None:
     read = []
     for at in range(10_000, 20_000, 100):
-        source.stand("billing", orders=at)
+        source.set_offsets("billing", orders=at)
         source.read_offsets = 0
         assert well_spread(distances(noted(one)))
         read.append(source.read_offsets - MOST_RECORDS)
@@ -82,7 +82,7 @@ def test_known_records_are_not_read_again(source: FakeCluster, one: OneTracker) 
 
 def test_nearby_offsets_share_milestones(source: FakeCluster, one: OneTracker) -> None:
     for number in range(200):
-        source.stand(f"g{number}", orders=20_000 + number)
+        source.set_offsets(f"g{number}", orders=20_000 + number)
     tracked = noted(one, "g7")
     assert well_spread(distances(tracked))
     assert source.read_offsets < MOST_RECORDS + 200 + 8 * 60, "groups do not share milestones"
@@ -96,12 +96,12 @@ def test_reads_are_limited(
     monkeypatch.setattr(consumed, "READ_AT_ONCE", 40)
     groups = {f"g{number}": 3_000 + number * 500 for number in range(50)}
     for name, at in groups.items():
-        source.stand(name, orders=at)
+        source.set_offsets(name, orders=at)
     assert one.run().complete
     assert source.read_offsets <= 50 * MOST_RECORDS + 40 * 8
     for step in range(1, 12):  # each pass fills some of the gaps
         for name, at in groups.items():
-            source.stand(name, orders=at + step)
+            source.set_offsets(name, orders=at + step)
         source.read_offsets = 0
         one.tracker.now_ms.after(30_000)  # type: ignore[attr-defined]
         assert one.run().complete
@@ -113,9 +113,9 @@ def test_reads_are_limited(
 def test_a_group_that_moves_back_keeps_earlier_milestones(
     source: FakeCluster, one: OneTracker
 ) -> None:
-    source.stand("billing", orders=20_000)
+    source.set_offsets("billing", orders=20_000)
     before = noted(one)
-    source.stand("billing", orders=9_000)
+    source.set_offsets("billing", orders=9_000)
     source.read_offsets = 0
     after = noted(one)
     assert well_spread(distances(after))
@@ -123,26 +123,26 @@ def test_a_group_that_moves_back_keeps_earlier_milestones(
 
 
 def test_a_recreated_topic_has_new_milestones(source: FakeCluster, one: OneTracker) -> None:
-    source.stand("billing", orders=20_000)
+    source.set_offsets("billing", orders=20_000)
     noted(one)
     source.ids["orders"] = "recreated"
     source.logs[ORDERS] = log(300)
-    source.stand("billing", orders=200)
+    source.set_offsets("billing", orders=200)
     tracked = noted(one)
     assert well_spread(distances(tracked))
     assert distances(tracked)[-1] == 199
 
 
 def test_retention_keeps_known_milestones(source: FakeCluster, one: OneTracker) -> None:
-    source.stand("billing", orders=20_000)
+    source.set_offsets("billing", orders=20_000)
     noted(one)
     source.logs[ORDERS] = log(LONG, start=19_990)
-    source.stand("billing", orders=20_010)
+    source.set_offsets("billing", orders=20_010)
     tracked = noted(one)
     assert len(tracked.records) == 20
     assert distances(tracked)[-1] > 10_000
     source.logs[ORDERS] = log(LONG, start=20_050)
-    source.stand("billing", orders=20_020)
+    source.set_offsets("billing", orders=20_020)
     tracked = noted(one)
     assert tracked.records == ()
     assert distances(tracked)[-1] > 10_000
@@ -151,7 +151,7 @@ def test_retention_keeps_known_milestones(source: FakeCluster, one: OneTracker) 
 def test_an_unreadable_partition_does_not_fail_the_pass(
     source: FakeCluster, one: OneTracker
 ) -> None:
-    source.stand("billing", orders=20_000)
+    source.set_offsets("billing", orders=20_000)
     reads: list[TopicRanges] = []
     read = source.read
 
@@ -206,7 +206,7 @@ class World:
         self.source = source_of({ORDERS: log(LONG, rows=ROWS)})
         self.one = OneTracker(self.source, Topic(), Clock())
         for offset in passes:
-            self.source.stand("billing", orders=offset)
+            self.source.set_offsets("billing", orders=offset)
             assert self.one.run().complete
 
     def asks(self, copied: int, *, others: int = 0, timed: bool = True) -> Answer | NoAnswer:
@@ -253,7 +253,7 @@ def test_equal_records_around_a_milestone_count() -> None:
     same: list[Row] = [(n, NOON + n // 50, b"k", b"v", ()) for n in range(2_000)]
     world = World([])
     world.source.logs[ORDERS] = FakeLog(same, 2_000)
-    world.source.stand("billing", orders=2_000)
+    world.source.set_offsets("billing", orders=2_000)
     assert world.one.run().complete
     target = FakeCluster({ORDERS: FakeLog(same[:1_000], 1_000)})
     search = TargetSearch(target, target, {"orders": True})  # type: ignore[arg-type]

@@ -147,7 +147,7 @@ def answers(topic: Topic, target: FakeCluster, now_ms: int) -> Answer | NoAnswer
 
 def tracked(offset: int, start: int = 0) -> tuple[Topic, Clock]:
     source, topic, clock = source_of({ORDERS: log(100, start)}), Topic(), Clock()
-    source.stand("billing", orders=offset)
+    source.set_offsets("billing", orders=offset)
     one = OneTracker(source, topic, clock)
     for _ in range(2):
         assert one.run().complete

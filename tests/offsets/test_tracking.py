@@ -34,7 +34,7 @@ LISTING = ["cluster_id", "groups", "committed", "topics"]
 @pytest.fixture
 def source() -> FakeCluster:
     found = source_of({ORDERS: log(100), TopicPartition("clicks", 0): log(5)})
-    found.stand("billing", orders=60)
+    found.set_offsets("billing", orders=60)
     return found
 
 
@@ -72,7 +72,7 @@ def test_the_last_consumed_record_and_32_before_it(one: OneTracker, topic: Topic
 
 
 def test_fewer_if_the_log_has_fewer(one: OneTracker, source: FakeCluster, topic: Topic) -> None:
-    source.stand("billing", clicks=3)
+    source.set_offsets("billing", clicks=3)
     source.logs[ORDERS] = log(100, start=58)
     assert noted(one) == (2, 0)
     found = topic.tracked_offsets()
@@ -84,7 +84,7 @@ def test_fewer_if_the_log_has_fewer(one: OneTracker, source: FakeCluster, topic:
 def test_offsets_without_records_are_skipped(source: FakeCluster, one: OneTracker) -> None:
     few = [row(n) for n in range(0, 4_000, 20)]
     source.logs[ORDERS] = log(4_000, rows=few)
-    source.stand("billing", orders=3_900)
+    source.set_offsets("billing", orders=3_900)
     noted(one)
     assert fingerprints(one.store.topic.tracked_offsets()[BILLING]) == of_rows(
         *range(3_880, 3_220, -20)
@@ -94,7 +94,7 @@ def test_offsets_without_records_are_skipped(source: FakeCluster, one: OneTracke
 @pytest.mark.parametrize("offset", [0, 40])
 def test_no_record_is_left(offset: int, source: FakeCluster, topic: Topic, one: OneTracker) -> None:
     source.logs[ORDERS] = log(100, start=offset)
-    source.stand("billing", orders=offset)
+    source.set_offsets("billing", orders=offset)
     result = one.run()
     assert result.complete
     assert result.look.without_records == 1
@@ -117,14 +117,14 @@ def test_nothing_moved(source: FakeCluster, topic: Topic, clock: Clock, one: One
 
 def test_only_changed_offsets_are_read(source: FakeCluster, topic: Topic, one: OneTracker) -> None:
     for number in range(50):
-        source.stand(f"g{number}", orders=90)
+        source.set_offsets(f"g{number}", orders=90)
     assert noted(one) == (51, 0)
     milestones = 1
     assert source.read_offsets == 90 - (60 - 33) + milestones, (
         "records that several groups need were read twice"
     )
     source.read_offsets = 0
-    source.stand("billing", orders=61)
+    source.set_offsets("billing", orders=61)
     assert noted(one) == (1, 0)
     assert source.read_offsets == 33
     assert topic.tracked_offsets()[BILLING].offset == 61
@@ -132,7 +132,7 @@ def test_only_changed_offsets_are_read(source: FakeCluster, topic: Topic, one: O
 
 def test_a_group_that_moved_back(source: FakeCluster, topic: Topic, one: OneTracker) -> None:
     noted(one)
-    source.stand("billing", orders=10)
+    source.set_offsets("billing", orders=10)
     assert noted(one) == (1, 0)
     assert topic.tracked_offsets()[BILLING].offset == 10
     assert fingerprints(topic.tracked_offsets()[BILLING]) == of_rows(*range(9, -1, -1))
@@ -164,8 +164,8 @@ def test_topic_recreated_while_read(source: FakeCluster, topic: Topic, one: OneT
 
 
 def test_groups_outside_the_link(source: FakeCluster, topic: Topic, clock: Clock) -> None:
-    source.stand("shipping", orders=5)
-    source.stand("billing", clicks=3)
+    source.set_offsets("shipping", orders=5)
+    source.set_offsets("billing", clicks=3)
     one = OneTracker(source, topic, clock, topics=["orders"], groups=["billing"])
     assert noted(one) == (1, 0)
     assert topic.tracked_offsets().keys() == {BILLING}
@@ -175,7 +175,7 @@ def test_groups_outside_the_link(source: FakeCluster, topic: Topic, clock: Clock
 def test_deleted_offset_is_forgotten_after_a_day(
     how: str, source: FakeCluster, topic: Topic, clock: Clock, one: OneTracker
 ) -> None:
-    source.stand("shipping", clicks=2)
+    source.set_offsets("shipping", clicks=2)
     noted(one)
     clock.after(HOUR)
     noted(one)
@@ -244,8 +244,8 @@ def test_a_partition_that_cannot_be_read(
     clock.after(HOUR)
     assert noted(one) == (0, 0), "offsets were stored although none moved"
     seen_ms = clock.now_ms
-    source.stand("billing", orders=70)
-    source.stand("shipping", orders=70)
+    source.set_offsets("billing", orders=70)
+    source.set_offsets("shipping", orders=70)
     clock.after(HOUR)
     result = one.run()
     assert result.exit_code is ExitCode.UNKNOWN
@@ -263,14 +263,14 @@ def test_a_partition_that_cannot_be_read(
 
 def test_a_topic_that_may_not_be_read(source: FakeCluster, topic: Topic, one: OneTracker) -> None:
     source.unreadable.add("orders")
-    source.stand("billing", clicks=2)
+    source.set_offsets("billing", clicks=2)
     result = one.run()
     assert [p.reason for p in result.look.problems] == ["not authorized to read the topic"]
     assert len(topic.tracked_offsets()) == 1
 
 
 def test_an_offset_above_the_end(source: FakeCluster, topic: Topic, one: OneTracker) -> None:
-    source.stand("billing", orders=101)
+    source.set_offsets("billing", orders=101)
     result = one.run()
     assert "after the end offset 100" in result.look.problems[0].reason
     assert topic.tracked_offsets() == {}
@@ -331,7 +331,7 @@ class Race:
     def run(self, offset: int) -> None:
         """Run while the group moves to this offset."""
         look = self.slow.tracker.look(self.slow.store.catch_up(), "id", lambda _: None)
-        self.source.stand("billing", orders=offset)
+        self.source.set_offsets("billing", orders=offset)
         self.clock.after(1_000)
         assert self.quick.run().complete
         self.slow.store.write(look.changes)
@@ -361,7 +361,7 @@ def test_two_trackers_do_not_conflict(source: FakeCluster, topic: Topic, clock: 
     both = [OneTracker(source, topic, clock) for _ in range(2)]
     assert [noted(each) for each in both] == [(1, 0), (0, 0)]
     for offset in (70, 80, 20):
-        source.stand("billing", orders=offset)
+        source.set_offsets("billing", orders=offset)
         clock.after(1_000)
         assert [noted(each) for each in both] == [(1, 0), (0, 0)]
         assert topic.tracked_offsets()[BILLING].offset == offset
@@ -373,7 +373,7 @@ def test_a_tracker_with_a_slow_clock(source: FakeCluster, topic: Topic) -> None:
         OneTracker(source, topic, Clock(NOON - 60_000)),
     )
     noted(ahead)
-    source.stand("billing", orders=70)
+    source.set_offsets("billing", orders=70)
     assert noted(behind) == (1, 0)
     assert topic.tracked_offsets()[BILLING].offset == 70
     assert topic.compacted().tracked_offsets()[BILLING].offset == 70

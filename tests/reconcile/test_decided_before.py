@@ -201,7 +201,7 @@ def test_over_two_incidents_each_record_is_decided_on_once(data: st.DataObject) 
     except Killed:
         target.drop()
     decided = [s for p in target.kept().values() for s in p.segments]
-    records_before = {action: told(decided, action) for action in Action}
+    records_before = {action: decided_records(decided, action) for action in Action}
 
     start = data.draw(st.integers(0, 20))
     newer = [row(offset) for offset in range(31, 31 + data.draw(st.integers(0, 4)))]
@@ -212,8 +212,10 @@ def test_over_two_incidents_each_record_is_decided_on_once(data: st.DataObject) 
     second.seen = len(target.offsets(PLACE))
     if reasons(second.plan(copies())):
         # Refused only if an undecided record precedes one that was decided on.
-        assert told(decided, Action.QUARANTINE) + told(decided, Action.DISCARD)
-        assert told(decided) < len(of_first)
+        assert decided_records(decided, Action.QUARANTINE) + decided_records(
+            decided, Action.DISCARD
+        )
+        assert decided_records(decided) < len(of_first)
         return
     for steps in data.draw(st.lists(st.integers(0, 12), max_size=4)):
         try:
@@ -232,7 +234,7 @@ def test_over_two_incidents_each_record_is_decided_on_once(data: st.DataObject) 
     assert {each[0] for each in newer} <= set(copied)
 
 
-def told(segments: list[Segment], action: Action | None = None) -> int:
+def decided_records(segments: list[Segment], action: Action | None = None) -> int:
     return sum(s.records for s in segments if action in (None, s.action))
 
 

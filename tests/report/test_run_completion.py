@@ -71,12 +71,12 @@ def keep(folder: Path, *results: GapResult) -> None:
         os.utime(file, (at, at))
 
 
-def told(ran: ReportData, folder: Path) -> ReportData:
+def with_gap_results(ran: ReportData, folder: Path) -> ReportData:
     return completed(ran, gap_results(folder, ran.until))
 
 
 def test_before_that_the_loss_is_an_estimate_with_evidence(ran: ReportData, tmp_path: Path) -> None:
-    assert told(ran, tmp_path) is ran
+    assert with_gap_results(ran, tmp_path) is ran
     assert (ran.rpo.lost.numbers, ran.rpo.exact) == ((12, 1240, 3100), False)
     assert ran.topics == TOPICS
     document = check(ReportDocument.of(ran))
@@ -88,7 +88,7 @@ def test_before_that_the_loss_is_an_estimate_with_evidence(ran: ReportData, tmp_
 
 def test_the_first_complete_comparison_makes_it_exact(ran: ReportData, tmp_path: Path) -> None:
     keep(tmp_path, result(ran, 9000, 0), result(ran, 600, 1204), result(ran, 700, 1300))
-    data = told(ran, tmp_path)
+    data = with_gap_results(ran, tmp_path)
     assert (data.rpo.records, data.rpo.seconds, data.rpo.exact) == (1204, 3.5, True)
     assert check(RunDocument.of(data))["rpo"] == {
         "records": 1204,
@@ -122,14 +122,14 @@ def test_without_one_timestamp_there_is_no_duration(ran: ReportData, tmp_path: P
     timeless = replace(rest.partitions[0], counts=Counts(unreplicated=1))
     topics = (first, replace(rest, partitions=(timeless,)))
     keep(tmp_path, replace(found, topics=topics))
-    data = told(ran, tmp_path)
+    data = with_gap_results(ran, tmp_path)
     assert (data.rpo.records, data.rpo.seconds, data.rpo.exact) == (13, None, True)
     assert "by their own timestamps" not in data.rpo.how
 
 
 def test_no_loss_is_proven_too(ran: ReportData, tmp_path: Path) -> None:
     keep(tmp_path, result(ran, 600, 0))
-    data = told(ran, tmp_path)
+    data = with_gap_results(ran, tmp_path)
     assert (data.rpo.records, data.rpo.seconds, data.rpo.exact) == (0, 0.0, True)
     assert "Every record was replicated" in verdict(data)
     assert not any("left behind" in step.what for step in next_steps(data))
@@ -138,7 +138,7 @@ def test_no_loss_is_proven_too(ran: ReportData, tmp_path: Path) -> None:
 def test_superseded_records_prevent_an_exact_number(ran: ReportData, tmp_path: Path) -> None:
     counts = Counts(unreplicated=1204, superseded=3, expired=1)
     keep(tmp_path, result(ran, 600, 1204, counts=counts))
-    data = told(ran, tmp_path)
+    data = with_gap_results(ran, tmp_path)
     assert (data.rpo.records, data.rpo.exact) == (1204, False)
     assert figures(data)[2].value == "about 1,204 records"
     assert figures(data)[2].how.startswith("at least 1,204, at most 1,208; ")
@@ -170,14 +170,14 @@ def test_unrelated_results_do_not_count(case: str, ran: ReportData, tmp_path: Pa
 
 def test_a_run_without_topics_stays_unchanged(ran: ReportData, tmp_path: Path) -> None:
     keep(tmp_path, result(ran, 600, 7))
-    assert told(replace(ran, topics=()), tmp_path).rpo.exact is False
+    assert with_gap_results(replace(ran, topics=()), tmp_path).rpo.exact is False
 
 
 def test_runs_that_need_no_completion(tmp_path: Path) -> None:
     for name in ("done", "turned-back", "interrupted"):
         data = runs.EVERY[name]().data
         keep(tmp_path / name, result(replace(data, topics=TOPICS), 600, 7))
-        assert told(data, tmp_path / name) is data
+        assert with_gap_results(data, tmp_path / name) is data
 
 
 @pytest.mark.parametrize(
