@@ -86,11 +86,16 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
     """Denies principals an operation on the link's topics; earlier rules are left alone.
 
     A fence of consumers also denies READ on groups: clients cannot join, send heartbeats or commit.
+
+    Attributes:
+        restores_all: whether applying it again also adds rules that were there before it: step
+            enable-writes may have removed them since.
     """
 
     name: str
     traits: Trait
     operation: Denied
+    restores_all: bool = False
 
     def describe(self, settings: AclFenceSettings) -> Description:
         """Describe the step for plans and reports."""
@@ -138,7 +143,8 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
 
     def apply(self, intent: AclFenceIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Add the rules; also rules of an earlier run of the link, in case they were removed."""
-        rules = tuple(dict.fromkeys((*intent.added, *intent.kept)))
+        rules = intent.rules if self.restores_all else (*intent.added, *intent.kept)
+        rules = tuple(dict.fromkeys(rules))
         return failed_items(writer.acls(intent.cluster).deny(rules), _rule)
 
     def verify(self, intent: AclFenceIntent, reader: LinkReader) -> Readback[FenceFacts]:
@@ -337,7 +343,7 @@ def _without_ends(seen: Readback[FenceFacts]) -> str:
     return f"{seen.message.partition(';')[0]}; reverse replication adds new records meanwhile"
 
 
-FENCE_RECOVERED = FencedRecovered(FENCE_PRODUCERS, "fence-recovered")
+FENCE_RECOVERED = FencedRecovered(replace(FENCE_PRODUCERS, restores_all=True), "fence-recovered")
 COMMAND_FENCE_RECOVERED = FencedRecovered(COMMAND_FENCE, "command-fence-recovered")
 MANUAL_FENCE_RECOVERED = FencedRecovered(MANUAL_FENCE, "manual-fence-recovered")
 

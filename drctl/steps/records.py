@@ -456,12 +456,14 @@ class VerifyIntent:
         may_miss: how many records may be missing, as decided.
         second_copies: how many second copies the source holds.
         twice_before: how many records the target held twice before.
+        refilled: the source, if replication writes to it again: it may make more second copies.
     """
 
     target: str
     may_miss: int
     second_copies: int = 0
     twice_before: int = 0
+    refilled: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -490,7 +492,7 @@ class VerifyCopies(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
         primary = facts.of(VerifyCopies())
         twice_on_source = search.duplicated if search else 0
         if not settings.forward:
-            return VerifyIntent(settings.target, 0, twice_on_source)
+            return VerifyIntent(settings.target, 0, twice_on_source, refilled=settings.source)
         # An emptied cluster no longer has the records that were not copied.
         may_miss = decided.given_up if decided and not settings.emptied else 0
         return VerifyIntent(
@@ -503,15 +505,21 @@ class VerifyCopies(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
         if unproven := found.unproven:
             message = f"not everything could be compared: {unproven[0]}"
             return Readback(State.WAITING, message, items=unproven)
-        missing, target = found.but_for(intent.second_copies), intent.target
+        target, source, known = intent.target, intent.refilled, intent.second_copies
+        missing = found.but_for(known)
+        new = min(missing, max(0, found.repeated - known)) if source else 0
+        missing -= new
         if (unexpected := missing - intent.may_miss) > 0:
             message = f"{target} is missing {plural(unexpected, 'record')} that should be there"
             return Readback(State.WAITING, message, items=found.partitions)
         twice = found.duplicated - intent.twice_before
-        known = f"only {plural(missing, 'record')} that were quarantined, exported or discarded"
-        message = f"{target} is missing {known if missing else 'no records'}"
+        left = f"only {plural(missing, 'record')} that were quarantined, exported or discarded"
+        message = f"{target} is missing {left if missing else 'no records'}"
         message += f"; {plural(twice, 'duplicate')}" if twice > 0 else "; no duplicates"
-        outstanding = f"{target} holds {plural(twice, 'duplicate record')}" if twice > 0 else ""
-        return Readback(
-            State.DONE, message, VerifyFacts(missing, found.duplicated), outstanding=outstanding
-        )
+        held = [
+            f"{cluster} holds {plural(number, 'duplicate record')}"
+            for cluster, number in ((target, twice), (source, new))
+            if number > 0
+        ]
+        facts = VerifyFacts(missing, found.duplicated)
+        return Readback(State.DONE, message, facts, outstanding="; ".join(held))

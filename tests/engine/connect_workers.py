@@ -42,18 +42,26 @@ class Connector:
     def copy(self) -> None:
         """Replicate what is available, if the connector runs."""
         self.state = self.wanted
-        if self.state != RUNNING or self.source.dead:
-            return
+        if self.state == RUNNING and not self.source.dead:
+            self.replicate(self.kept)
+
+    def replicate(self, done: dict[TopicPartition, int], most: int | None = None) -> None:
+        """Replicate at most this many records of each partition.
+
+        Args:
+            done: last replicated offset by partition; it is advanced.
+        """
         leaves_out = drops_copies(self.config)
         for place, log in sorted(self.source.logs.items()):
             if place.topic not in TOPICS:
                 continue
-            for found in log[self.kept.get(place, -1) + 1 :]:
+            start = done.get(place, -1) + 1
+            for found in log[start : None if most is None else start + most]:
                 marked = any(name == self.header for name, _ in found.headers)
                 if not (marked or (leaves_out and is_copy(found))):
                     mark = ((self.header, b""),) if self.header else ()
                     self.target.append(place, replace(found, headers=(*found.headers, *mark)))
-                self.kept[place] = found.offset
+                done[place] = found.offset
 
 
 @dataclass

@@ -149,7 +149,9 @@ class MemoryReader:
     def missing(self) -> Missing:
         ours, theirs = self._counted(self.source), self._counted(self.target)
         lacks, twice = ours - theirs, theirs - ours
-        return Missing(lacks.total(), (), tuple(sorted(lacks)), sum((twice & ours).values()))
+        repeated = sum(number for key, number in lacks.items() if key in theirs)
+        duplicated = sum(number for key, number in twice.items() if key in ours)
+        return Missing(lacks.total(), (), tuple(sorted(lacks)), duplicated, repeated)
 
     def compared(self, scope: str) -> Missing:
         return self.missing()

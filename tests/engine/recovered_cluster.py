@@ -1,5 +1,6 @@
 """A recovered cluster with records that only it has, in memory."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -48,7 +49,11 @@ class RecoveredCluster(Pair):
         if self.search is None or not (begun or self._copied()):
             tail = len(tuple(self._tail()))
             ends = {place: len(log) for place, log in self.home.logs.items()}
-            self.search = Search("gap/main-1", tail, tail, 0, 0, ends, self._boundaries())
+            twice = Counter(self.away.all_keys()) - Counter(self.home.all_keys())
+            there = set(self.home.all_keys())
+            duplicated = sum(number for key, number in twice.items() if key in there)
+            result = ("gap/main-1", tail, tail, 0, 0, ends, self._boundaries())
+            self.search = Search(*result, duplicated=duplicated)
         return replace(self.search, started=begun)
 
     def reconciliation(self, only_on: str, result: str) -> Reconciliation:

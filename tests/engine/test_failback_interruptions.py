@@ -172,6 +172,18 @@ def test_a_source_fenced_by_an_earlier_run_is_fenced_again_and_released_at_the_e
         assert_on_primary(ran.pair)
 
 
+def test_a_rule_that_was_there_before_the_fence_does_not_keep_the_run_from_ending() -> None:
+    """Enabling writes removes a user's own rule, and the process may end before the next one."""
+
+    def denied() -> RecoveredCluster:
+        pair = recovered_pair()
+        pair.sites[PRIMARY].rules.rules |= {OF_A_PERSON}
+        pair.sites[PRIMARY].rules.spread()
+        return pair
+
+    assert_the_same(Case(PLAN, denied, nothing_wrong))
+
+
 def test_discards_of_a_plan_are_named() -> None:
     way = reverse_inputs(OLD, (BACK,))
     named_ones = replace(way, policy="discard", topics=("a", "b=copy"), conflicting="discard")

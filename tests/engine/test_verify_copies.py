@@ -80,3 +80,14 @@ def test_a_duplicate_on_the_primary_is_outstanding_but_not_missing_on_the_second
     assert (seen.state, seen.facts["missing"], seen.outstanding) == (State.DONE, 2, "")
     world.found = Missing(6, repeated=3)
     assert verify("verify-forward-copies", intent, world).state is State.WAITING
+
+
+def test_a_duplicate_that_forward_replication_makes_is_outstanding_but_not_missing() -> None:
+    """It is running again when the primary is verified, and MirrorMaker 2 may copy twice."""
+    world = Around(found=Missing(9, repeated=9))
+    intent = check("verify-copies", HOME, world, find_missing=search(7))
+    seen = verify("verify-copies", intent, world)
+    assert (seen.state, seen.facts["missing"]) == (State.DONE, 0)
+    assert seen.outstanding == "secondary holds 2 duplicate records"
+    world.found = Missing(10, repeated=9)
+    assert verify("verify-copies", intent, world).message.startswith("primary is missing 1 record")

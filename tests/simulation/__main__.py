@@ -1,0 +1,125 @@
+"""`python -m tests.simulation`: plays seeds; exit code 1 if an invariant does not hold in one."""
+
+import argparse
+import os
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from typing import NamedTuple
+
+from tests.simulation.schedule import Simulation, simulated
+
+SHOWN = 3
+CHUNK = 250
+
+
+class Played(NamedTuple):
+    """The result of one seed.
+
+    Attributes:
+        runs: how its runs ended, as text.
+        error: the broken invariant, empty if all hold.
+        trace: what happened; only if an invariant is broken.
+    """
+
+    seed: int
+    runs: str
+    error: str = ""
+    trace: tuple[str, ...] = ()
+
+
+def played(seed: int) -> Played:
+    """Play one seed in this process."""
+    simulation = Simulation(seed)
+    try:
+        simulation.play()
+    except Exception as broken:  # noqa: BLE001
+        told = "" if isinstance(broken, AssertionError) else traceback.format_exc()
+        error = f"{type(broken).__name__}: {broken}"
+        return Played(seed, "", error, (*simulation.faults.lines, *told.splitlines()))
+    ends = (f"{run.plan.name} {outcome.status}" for run, outcome in simulation.results)
+    return Played(seed, ", ".join(ends))
+
+
+def all_of(seeds: range, *, until_broken: bool = False) -> Iterator[Played]:
+    """Play seeds in this process."""
+    with simulated():
+        for seed in seeds:
+            yield (found := played(seed))
+            if found.error and until_broken:
+                return
+
+
+def main(arguments: list[str]) -> int:
+    """Play the seeds; report how runs ended, and the first broken seeds with their traces."""
+    given = _parsed(arguments)
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        # The order of sets decides the order of requests: it must be the same in a replay.
+        command = [sys.executable, "-m", "tests.simulation", *arguments]
+        os.execve(sys.executable, command, {**os.environ, "PYTHONHASHSEED": "0"})
+    if given.seed is not None:
+        with simulated():
+            return _replay(given.seed)
+    began, ends, broken = time.monotonic(), Counter[str](), list[Played]()
+    for found in _in_parallel(range(given.start, given.start + given.seeds), given.jobs):
+        ends[found.runs] += not found.error
+        broken += [found] if found.error else []
+    for runs, number in sorted(ends.items()):
+        if number:
+            print(f"{number:>8,}  {runs}")
+    seconds = time.monotonic() - began
+    print(f"{given.seeds:,} seeds in {seconds:.0f} s ({given.seeds / seconds:.0f} per second)")
+    for found in broken[:SHOWN]:
+        _show(found)
+    print(f"{len(broken):,} seeds broken: {[each.seed for each in broken[:20]]}")
+    return 1 if broken else 0
+
+
+def _parsed(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("python -m tests.simulation", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=1000, help="number of seeds [default: 1000]")
+    parser.add_argument("--start", type=int, default=0, help="first seed [default: 0]")
+    parser.add_argument("--jobs", type=int, default=1, help="processes [default: 1]")
+    parser.add_argument("--seed", type=int, help="replay this seed, and show its trace")
+    return parser.parse_args(arguments)
+
+
+def _in_parallel(seeds: range, jobs: int) -> Iterator[Played]:
+    if jobs == 1:
+        yield from all_of(seeds)
+        return
+    chunks = [seeds[at : at + CHUNK] for at in range(0, len(seeds), CHUNK)]
+    with ProcessPoolExecutor(jobs) as pool:
+        for found in pool.map(partial(_chunk), chunks):
+            yield from found
+
+
+def _chunk(seeds: range) -> list[Played]:
+    return list(all_of(seeds))
+
+
+def _replay(seed: int) -> int:
+    simulation = Simulation(seed)
+    try:
+        simulation.play()
+    finally:
+        print("\n".join(simulation.faults.lines))
+    return 0
+
+
+def _show(found: Played) -> None:
+    print(f"\nSeed {found.seed}: {found.error}\nReplay: {command(found.seed)}")
+    print("\n".join(found.trace))
+
+
+def command(seed: int) -> str:
+    """The command that replays a seed."""
+    return f"python -m tests.simulation --seed {seed}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

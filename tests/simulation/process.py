@@ -1,0 +1,181 @@
+"""One drctl process: its reader and writer, its clock, and the journal as it writes it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from drctl.app.failback import outstanding_since_failback
+from drctl.engine.entries import What
+from drctl.engine.failback_state import OutstandingAction
+from drctl.engine.kind import Kind
+from drctl.engine.ports import LinkReader, LinkWriter
+from drctl.engine.run_state import run_states
+from drctl.kafka.journal_topic import HeldRun
+from drctl.model.groups import Committed
+from drctl.model.topology import TopicPartition
+from drctl.offsets.applying import Bounds, Translated, Wanted, unmatched
+from drctl.steps.groups import Quiesce
+from drctl.steps.registry import KINDS
+from tests.engine.crashing import Ledger
+from tests.engine.ground_truth import ROLLED_BACK, TRUTHS
+from tests.engine.processes import MemoryReader, MemoryWriter, Process
+from tests.simulation.faults import Faults, Violation
+from tests.simulation.journal import SimulatedJournal, holds
+from tests.simulation.world import GROUPS, PASSWORD, World
+
+_PASSING = frozenset({"verify-forward-copies", "wait-for-catch-up", "verify-clients"})
+"""Kinds whose proof is of the moment at which it was read: applications go on meanwhile."""
+
+
+@dataclass
+class Reader(MemoryReader):
+    """What steps read; offsets are translated without skipping an unread record."""
+
+    journal: SimulatedJournal = field(kw_only=True)
+
+    def translated(self) -> Translated:
+        self.pair.trace.look(f"checkpoints on {self.target}")
+        world = cast(World, self.pair)
+        site = world.sites[self.source]
+        found = world.checkpoints if site.logs.dead else site.positions.positions
+        rows = (
+            Wanted(group, place, Committed(self._first_unread(place, at.offset)), Bounds(0, 0))
+            for group in sorted(found)
+            for place, at in sorted(found[group].items())
+        )
+        wanted = tuple(rows)
+        return Translated(wanted, unmatched(GROUPS, wanted) if site.logs.dead else ())
+
+    def outstanding(self) -> Sequence[OutstandingAction]:
+        return outstanding_since_failback(run_states(self.journal))
+
+    def reversed(self) -> "Reader":
+        return Reader(self.pair, self.target, self.source, self.memory, journal=self.journal)
+
+    def _first_unread(self, place: TopicPartition, offset: int) -> int:
+        unread = {each.key for each in self._site(self.source).logs.logs[place][offset:]}
+        log = self._site(self.target).logs.logs.get(place, [])
+        return next((each.offset for each in log if each.key in unread), len(log))
+
+
+@dataclass
+class Clock:
+    """The clock of a machine: its time of day drifts and jumps, its monotonic time does not."""
+
+    world: World
+    ahead: float
+    held: HeldRun | None = None
+    stopping: bool = False
+
+    def now(self) -> float:
+        return self.world.seconds + self.ahead
+
+    def monotonic(self) -> float:
+        return self.world.seconds
+
+    def wait(self, seconds: float) -> None:
+        """Wait on a slow machine, and send a heartbeat."""
+        self.world.seconds += 20 * seconds
+        if self.world.random is not None and self.world.random.random() < 0.02:
+            self.ahead += self.world.random.uniform(-4000, 4000)
+        self.world.tick()
+        if self.held is not None:
+            self.held._beat()
+
+
+@dataclass
+class SimulatedProcess(Process):
+    """A process on one machine.
+
+    Attributes:
+        dead: whether it was killed.
+        fenced_at: the step at which another process took over its run; None if none did.
+    """
+
+    name: str = ""
+    journal: SimulatedJournal = field(kw_only=True)
+    clock: Clock = field(kw_only=True)
+    dead: bool = False
+    checked: "CheckedJournal | None" = None
+    fenced_at: str | None = None
+
+    @property
+    def kinds(self) -> Mapping[str, Kind]:
+        """The kinds of steps, with what this process remembers."""
+        return {**KINDS, Quiesce.name: Kind(Quiesce(self.clock.monotonic))}
+
+    @property
+    def look(self) -> LinkReader:
+        """What its steps read."""
+        pair = self.pair
+        found = Reader(pair, pair.source, pair.target, self.memory, journal=self.journal)
+        return cast(LinkReader, found)
+
+    @property
+    def change(self) -> LinkWriter:
+        """What its steps change."""
+        return cast(LinkWriter, MemoryWriter(*self._given))
+
+    @property
+    def _given(self) -> Any:
+        return self.pair, self.pair.source, self.pair.target, self.memory
+
+
+@dataclass
+class CheckedJournal(Ledger):
+    """The journal as the engine writes it: each statement must be so, and have no secrets."""
+
+    held: HeldRun | None = None
+    process: SimulatedProcess | None = None
+
+    @property
+    def holds_link(self) -> bool:
+        """Whether no other process has taken the link over."""
+        return self.held is not None and holds(self.held)
+
+    @property
+    def over(self) -> bool:
+        """Whether the run has ended."""
+        return bool(self.entries) and self.entries[-1]["entry"] == What.ENDED
+
+    def append(self, entries: Sequence[Mapping[str, Any]]) -> None:
+        for entry in entries:
+            assert self.held is not None
+            if self.holds_link:
+                self._must_be_true(entry)
+            self.held.append([entry])
+            self.entries.append(json.loads(json.dumps(entry)))
+            cast(Faults, self.pair.trace).note(_told(entry))
+
+    def check(self) -> None:
+        assert self.held is not None
+        self.held.check()
+
+    def announced(self, what: str) -> None:
+        """The last entry must announce this change; one fenced process may finish one step."""
+        super().announced(what)
+        assert self.process is not None
+        if not self.holds_link:
+            step = self.entries[-1]["step"]
+            if self.process.fenced_at not in (None, step):
+                raise Violation(f"a fenced process went on from {self.process.fenced_at} to {step}")
+            self.process.fenced_at = step
+
+    def _must_be_true(self, entry: Mapping[str, Any]) -> None:
+        if PASSWORD in str(entry):
+            raise Violation(f"a secret is in the journal: {entry}")
+        if entry["entry"] not in (What.DONE, What.UNDONE):
+            return
+        kind, done = self.plan.step(entry["step"]).kind, entry["entry"] == What.DONE
+        if kind in _PASSING:
+            return
+        intent = self._intents[entry["effect"] - 1]
+        with self.pair.trace.unrecorded_reads():
+            if not (TRUTHS if done else ROLLED_BACK)[kind](self.pair, intent):
+                raise Violation(f"the journal says what is not so: {_told(entry)}")
+
+
+def _told(entry: Mapping[str, Any]) -> str:
+    what = (entry["entry"], entry.get("step", ""), entry.get("message", entry.get("what", "")))
+    return " ".join(("  =", *map(str, what))).rstrip()
