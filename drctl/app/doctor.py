@@ -15,7 +15,7 @@ from drctl.app.link_reader import ClusterLinkReader
 from drctl.app.notices import notices
 from drctl.app.prechecks import left_out_of, opened_ports
 from drctl.checks.clients import ClientConfig, Library, library_of
-from drctl.checks.observed import ClientSeen, SecretFile
+from drctl.checks.observed import ObservedClient, SecretFile
 from drctl.config.configuration import settings_in
 from drctl.model.errors import UsageError
 from drctl.model.topology import Unavailable
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from drctl.checks.observed import (
         Ages,
         Observed,
+        ObservedRun,
+        ObservedSourceConnector,
+        ObservedTracking,
         OriginSample,
         OriginSamples,
-        RunSeen,
         Sampled,
-        SourceConnectorSeen,
-        TrackedOffsetsSeen,
     )
     from drctl.checks.observing import SurveyPorts
     from drctl.config.configuration import Config
@@ -84,11 +84,15 @@ def applications(given: tuple[str, ...], link: "Link") -> tuple[ClientConfig, ..
     return tuple(_application(text, link) for text in given)
 
 
-def seen_clients(given: tuple[str, ...], configs: tuple[ClientConfig, ...]) -> Iterator[ClientSeen]:
+def seen_clients(
+    given: tuple[str, ...], configs: tuple[ClientConfig, ...]
+) -> Iterator[ObservedClient]:
     """A summary of client configurations, with the release as given."""
     for text, config in zip(given, configs, strict=True):
         match = _GIVEN.fullmatch(text)
-        yield ClientSeen(config.subject, config.library.value, match["release"] if match else "")
+        yield ObservedClient(
+            config.subject, config.library.value, match["release"] if match else ""
+        )
 
 
 def _application(text: str, link: "Link") -> ClientConfig:
@@ -331,9 +335,9 @@ def _survey_ports(config: "Config", link: "Link") -> "Iterator[SurveyPorts]":
         )
 
 
-def _source_connectors(link: "Link") -> "Mapping[str, SourceConnectorSeen]":
+def _source_connectors(link: "Link") -> "Mapping[str, ObservedSourceConnector]":
     """Connectors that import data, on the link's workers and on those that write to its source."""
-    from drctl.checks.observed import SourceConnectorSeen
+    from drctl.checks.observed import ObservedSourceConnector
     from drctl.checks.observing import tried
     from drctl.model.source_connectors import imports
 
@@ -342,7 +346,7 @@ def _source_connectors(link: "Link") -> "Mapping[str, SourceConnectorSeen]":
     if moving:
         places.append((run_adapters.source_workers_reader(link, link.source), ()))
     return {
-        name: SourceConnectorSeen(each, tried(partial(workers.positions, name)))
+        name: ObservedSourceConnector(each, tried(partial(workers.positions, name)))
         for workers, standby in places
         for name, each in workers.all().items()
         if imports(each) and name not in standby
@@ -373,9 +377,9 @@ def _ages(link: "Link", target: "ClusterReader") -> "Ages":
     return Ages(newest.get(names[0]), newest.get(names[1]))
 
 
-def _tracked_offsets(link: "Link") -> "TrackedOffsetsSeen | None":
+def _tracked_offsets(link: "Link") -> "ObservedTracking | None":
     """The tracked offsets of the link's groups."""
-    from drctl.checks.observed import TrackedOffsetsSeen
+    from drctl.checks.observed import ObservedTracking
     from drctl.offsets.tracking_log import scope_of
 
     reader = adapters.reader(link.target, link.target_config).tracked_offsets
@@ -385,23 +389,23 @@ def _tracked_offsets(link: "Link") -> "TrackedOffsetsSeen | None":
     scope = scope_of(link)
     others = log.cluster_ids() - {reader.cluster_id()}
     count = sum(1 for cluster in others for _ in log.of_cluster(cluster))
-    return TrackedOffsetsSeen(count, log.last_pass_ms(scope.digest))
+    return ObservedTracking(count, log.last_pass_ms(scope.digest))
 
 
-def _runs(config: "Config", link: "Link") -> "tuple[RunSeen, ...]":
+def _runs(config: "Config", link: "Link") -> "tuple[ObservedRun, ...]":
     """The newest runs of the link, from the journal on the target.
 
     The outstanding actions of a repair are left out: the parity checks report them.
     """
-    from drctl.checks.observed import RunSeen
+    from drctl.checks.observed import ObservedRun
     from drctl.failback.observers.journal import observe_journal
     from drctl.plans.repair import NAME
 
     reader = run_adapters.journal_reader(link)
     return tuple(
-        RunSeen(run.run, run.plan, "ended")
+        ObservedRun(run.run, run.plan, "ended")
         if run.plan == NAME and run.status != _NOT_ENDED
-        else RunSeen(
+        else ObservedRun(
             run.run, run.plan, "" if run.status == _NOT_ENDED else run.status, run.outstanding
         )
         for run in observe_journal(reader, link.source)

@@ -56,7 +56,7 @@ def _reverse(link: "Link") -> tuple[str, ...]:
 
 
 def _with(link: "Link", basis: Mapping[str, str], overrides: Mapping[str, str]) -> "PlanInputs":
-    from drctl.config.endpoints import entrance_of
+    from drctl.config.endpoints import bootstrap_of
     from drctl.plans.inputs import FenceMethod, PlanInputs
     from drctl.steps.first_records import FIELDS
 
@@ -72,7 +72,9 @@ def _with(link: "Link", basis: Mapping[str, str], overrides: Mapping[str, str]) 
         overrides,
         reverse=_reverse(link),
         redirects=tuple(endpoint.leaving for endpoint in settings.endpoints),
-        probed_endpoints=tuple(n for n, each in enumerate(settings.endpoints) if entrance_of(each)),
+        probed_endpoints=tuple(
+            n for n, each in enumerate(settings.endpoints) if bootstrap_of(each)
+        ),
         fence_method=FenceMethod(fence.method),
         fence_groups=fence.groups,
         fence_command=tuple(fence.command),

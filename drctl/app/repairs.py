@@ -71,7 +71,7 @@ def look_at(reader: ClusterLinkReader) -> Differences:
     """
     from drctl.app.doctor import observe
     from drctl.checks.repair_plan import all_fixes, differing_topics
-    from drctl.checks.repairs import Seen, validated
+    from drctl.checks.repairs import ObservedTopics, validated
 
     link = reader.link
     observed = observe(reader.config, link)
@@ -82,7 +82,7 @@ def look_at(reader: ClusterLinkReader) -> Differences:
     copies = tuple(map(link.target_topic, names))
     target = reader.shapes(link.target)
     there = reader.cluster_reader(link.target).topic_names()
-    seen = Seen(reader.shapes(link.source).shapes(names), target.shapes(copies), there)
+    seen = ObservedTopics(reader.shapes(link.source).shapes(names), target.shapes(copies), there)
     fixes = validated(all_fixes(observed, seen), target, reader.quotas(link.target))
     return Differences(observed, fixes)
 

@@ -167,10 +167,10 @@ def through_endpoint(
         UsageError: the address of the endpoint is not configured.
         ConfigError: a secret that the configuration refers to is missing.
     """
-    from drctl.config.endpoints import entrance_of
+    from drctl.config.endpoints import bootstrap_of
     from drctl.kafka.cluster import KafkaCluster
 
-    place = entrance_of(link.settings.endpoints[number])
+    place = bootstrap_of(link.settings.endpoints[number])
     if place is None:
         raise UsageError(
             f"endpoint {number + 1} of link {link.name} has no `bootstrap`",

@@ -57,7 +57,7 @@ class Ages(NamedTuple):
     checkpoint_ms: int | None
 
 
-class TrackedOffsetsSeen(NamedTuple):
+class ObservedTracking(NamedTuple):
     """What `drctl offsets track` has recorded of the source.
 
     Attributes:
@@ -69,7 +69,7 @@ class TrackedOffsetsSeen(NamedTuple):
     passed_ms: int | None
 
 
-class RunSeen(NamedTuple):
+class ObservedRun(NamedTuple):
     """A run of the link, from its journal.
 
     Attributes:
@@ -148,7 +148,7 @@ class OriginSamples(NamedTuple):
     target: tuple[OriginSample, ...]
 
 
-class ClientSeen(NamedTuple):
+class ObservedClient(NamedTuple):
     """A client whose settings were given with `--client`.
 
     Attributes:
@@ -162,7 +162,7 @@ class ClientSeen(NamedTuple):
     release: str = ""
 
 
-class SourceConnectorSeen(NamedTuple):
+class ObservedSourceConnector(NamedTuple):
     """A source connector that imports data, such as Debezium.
 
     Attributes:
@@ -195,14 +195,14 @@ class Surveyed:
     readers: Mapping[str, Group | Unavailable] | Unavailable = NOT_QUERIED
     transactional_ids: tuple[str, ...] | Unavailable = NOT_QUERIED
     ages: Ages | Unavailable = NOT_QUERIED
-    tracked_offsets: TrackedOffsetsSeen | Unavailable | None = NOT_QUERIED
-    runs: tuple[RunSeen, ...] | Unavailable = NOT_QUERIED
+    tracked_offsets: ObservedTracking | Unavailable | None = NOT_QUERIED
+    runs: tuple[ObservedRun, ...] | Unavailable = NOT_QUERIED
     files: tuple[SecretFile, ...] | Unavailable = NOT_QUERIED
     sampled: Sampled | Unavailable = NOT_QUERIED
-    clients: tuple[ClientSeen, ...] = ()
+    clients: tuple[ObservedClient, ...] = ()
     principals: Mapping[str, str] = field(default_factory=dict)
     ledger: LedgerConfig | None = None
-    source_connectors: Mapping[str, SourceConnectorSeen] | Unavailable = NOT_QUERIED
+    source_connectors: Mapping[str, ObservedSourceConnector] | Unavailable = NOT_QUERIED
     origin_samples: OriginSamples | Unavailable = NOT_QUERIED
 
 

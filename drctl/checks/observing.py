@@ -10,17 +10,17 @@ from drctl.checks.cluster_pair import ClusterPair, Newest, Source
 from drctl.checks.observed import (
     NOT_QUERIED,
     Ages,
-    ClientSeen,
     ClusterSurvey,
     Connectors,
     Observed,
+    ObservedClient,
+    ObservedRun,
+    ObservedSourceConnector,
+    ObservedTracking,
     OriginSamples,
-    RunSeen,
     Sampled,
     SecretFile,
-    SourceConnectorSeen,
     Surveyed,
-    TrackedOffsetsSeen,
 )
 from drctl.checks.ports import LinkPorts
 from drctl.checks.replication_flow import ReplicationFlow, observe_flow
@@ -164,10 +164,10 @@ class SurveyPorts:
     target: ClusterSurveyor
     readers: Callable[[], Mapping[str, Group | Unavailable]]
     ages: Callable[[], Ages] | None
-    tracked_offsets: Callable[[], TrackedOffsetsSeen | None]
-    runs: Callable[[], tuple[RunSeen, ...]]
+    tracked_offsets: Callable[[], ObservedTracking | None]
+    runs: Callable[[], tuple[ObservedRun, ...]]
     sampled: Callable[[], Sampled] | None
-    source_connectors: Callable[[], Mapping[str, SourceConnectorSeen]]
+    source_connectors: Callable[[], Mapping[str, ObservedSourceConnector]]
     origin_samples: Callable[[], OriginSamples] | None = None
 
 
@@ -183,7 +183,7 @@ class Survey:
         self,
         ports: SurveyPorts,
         files: Sequence[SecretFile],
-        clients: Sequence[ClientSeen],
+        clients: Sequence[ObservedClient],
         timeout_s: float = PATIENCE_S,
     ) -> None:
         self._files, self._clients = files, clients

@@ -27,7 +27,7 @@ from drctl.checks.repairs import (
     Fixes,
     Left,
     LimitChange,
-    Seen,
+    ObservedTopics,
     SettingChange,
     keeps_its_topics,
 )
@@ -69,7 +69,7 @@ def users_left(observed: Observed) -> Iterator[Left]:
         )
 
 
-def quotas_to_set(observed: Observed, _seen: Seen) -> Fixes:
+def quotas_to_set(observed: Observed, _seen: ObservedTopics) -> Fixes:
     """Limits that are missing or lower on the target, and those that only the target has."""
     ours, theirs = observed.survey.source.quotas, observed.survey.target.quotas
     if isinstance(ours, Unavailable) or isinstance(theirs, Unavailable):
@@ -127,7 +127,7 @@ _DENIED = "is denied as soon as it uses the target"
 _EXCESS = "may do more on the target than on the source"
 
 
-def rules_to_add(observed: Observed, seen: Seen) -> Fixes:
+def rules_to_add(observed: Observed, seen: ObservedTopics) -> Fixes:
     """The rules to add, and the differences to fix by hand.
 
     Raises:
@@ -179,7 +179,7 @@ def in_words(rule: Acl) -> str:
     return f"{rule.permission} {rule.principal} {rule.operation} {where}{host}"
 
 
-def _read(observed: Observed, seen: Seen) -> "_Books | None":
+def _read(observed: Observed, seen: ObservedTopics) -> "_Books | None":
     """The rules; None if the target enforces no ACLs."""
     link = observed.link
     subject = f"ACLs of cluster {link.target}"
@@ -203,7 +203,7 @@ class _Books:
     """
 
     observed: Observed
-    seen: Seen
+    seen: ObservedTopics
     source: Acls
     target: Acls
     principals: tuple[str, ...]
@@ -404,7 +404,7 @@ def weaker_keys(pair: Pair) -> tuple[str, ...]:
     )
 
 
-def settings_to_fix(observed: Observed, seen: Seen) -> Fixes:
+def settings_to_fix(observed: Observed, seen: ObservedTopics) -> Fixes:
     """The settings to change, and those that are left.
 
     Raises:
@@ -545,7 +545,7 @@ _MISSING, _FEWER = "topics-missing-on-target", "fewer-partitions-on-target"
 _NOT_COPIED = ("follower.replication.throttled.replicas", "leader.replication.throttled.replicas")
 
 
-def topics_to_create(observed: Observed, seen: Seen) -> Fixes:
+def topics_to_create(observed: Observed, seen: ObservedTopics) -> Fixes:
     """Copies that do not exist.
 
     Raises:
@@ -574,7 +574,7 @@ def topics_to_create(observed: Observed, seen: Seen) -> Fixes:
     return Fixes(topics=tuple(fixes), left=tuple(left))
 
 
-def partitions_to_add(observed: Observed, _seen: Seen) -> Fixes:
+def partitions_to_add(observed: Observed, _seen: ObservedTopics) -> Fixes:
     """Copies that have fewer partitions than their topics.
 
     Replication keeps the partition number of each record, so adding partitions moves no key.
@@ -681,7 +681,7 @@ def differing_topics(observed: Observed) -> tuple[str, ...]:
     )
 
 
-def all_fixes(observed: Observed, seen: Seen) -> Fixes:
+def all_fixes(observed: Observed, seen: ObservedTopics) -> Fixes:
     """The changes, and the differences to fix by hand."""
     found = Fixes()
     for fixes in (

@@ -98,7 +98,7 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ObservedTopics:
     """Input of the fixes in addition to the observed state.
 
     Attributes:

@@ -10,7 +10,7 @@ from functools import partial
 
 from drctl.checks.check import BOTH, Family, Prechecks, check, duration, several
 from drctl.checks.connector_settings import Settings, settings_of
-from drctl.checks.observed import Observed, SourceConnectorSeen
+from drctl.checks.observed import Observed, ObservedSourceConnector
 from drctl.checks.verdict import Verdict, fail, not_checked, ok, require, separately, warn
 from drctl.config.mirrors import simple_class
 from drctl.model.finding import Status
@@ -82,7 +82,7 @@ def positions(observed: Observed) -> Iterator[Verdict]:
     )
 
 
-def _seen(observed: Observed) -> Iterator[tuple[str, SourceConnectorSeen]]:
+def _seen(observed: Observed) -> Iterator[tuple[str, ObservedSourceConnector]]:
     found = observed.survey.source_connectors
     yield from sorted(require(found, "source connectors", "they are", _LIST).items())
 
@@ -92,7 +92,7 @@ def _debezium(observed: Observed) -> Iterator[Connector]:
     return (each for each in found if each.plugin.startswith(DEBEZIUM))
 
 
-def _position(seen: SourceConnectorSeen, hours: float | None, now_ms: int) -> Verdict:
+def _position(seen: ObservedSourceConnector, hours: float | None, now_ms: int) -> Verdict:
     connector = seen.connector
     subject = _subject(connector)
     look = f"look at it: drctl connect offsets export --connector {quote(connector.name)}"

@@ -293,6 +293,6 @@ SECTIONS: Mapping[str, type[Section]] = MappingProxyType(
 )
 
 
-def entrance_of(endpoint: EndpointConfig) -> str | None:
+def bootstrap_of(endpoint: EndpointConfig) -> str | None:
     """The bootstrap.servers of clients behind an endpoint; None if not configured."""
     return None if isinstance(endpoint, FileEndpoint) else endpoint.bootstrap

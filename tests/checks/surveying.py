@@ -6,17 +6,17 @@ from typing import Any
 from drctl.checks.observed import (
     NOT_QUERIED,
     Ages,
-    ClientSeen,
     ClusterSurvey,
     EpochPair,
+    ObservedClient,
+    ObservedRun,
+    ObservedSourceConnector,
+    ObservedTracking,
     OriginSample,
     OriginSamples,
-    RunSeen,
     Sampled,
     SecretFile,
-    SourceConnectorSeen,
     Surveyed,
-    TrackedOffsetsSeen,
 )
 from drctl.config.schema import LedgerConfig
 from drctl.formats.replicator_headers import Origin, encode
@@ -36,7 +36,7 @@ def surveyed(case: Mapping[str, Any]) -> Surveyed:
         tracked_offsets=None
         if given.get("tracked_offsets") is False
         else _seen(given.get("tracked_offsets"), _tracked_offsets),
-        clients=tuple(ClientSeen(*each.split()) for each in given.get("clients", ())),
+        clients=tuple(ObservedClient(*each.split()) for each in given.get("clients", ())),
         principals=given.get("principals", {}),
         ledger=LedgerConfig(**given["ledger"]) if "ledger" in given else None,
         source_connectors=_seen(given.get("source_connectors"), _sources),
@@ -106,11 +106,9 @@ def _disks(given: Mapping[str, Any]) -> Disks:
     return Disks(given["total"] << 30, given["usable"] << 30, sizes)
 
 
-def _tracked_offsets(given: Mapping[str, Any]) -> TrackedOffsetsSeen:
+def _tracked_offsets(given: Mapping[str, Any]) -> ObservedTracking:
     seconds = given.get("seconds")
-    return TrackedOffsetsSeen(
-        given["offsets"], None if seconds is None else NOW_MS - 1000 * seconds
-    )
+    return ObservedTracking(given["offsets"], None if seconds is None else NOW_MS - 1000 * seconds)
 
 
 def _ages(given: Mapping[str, Any]) -> Ages:
@@ -145,7 +143,7 @@ def _origin(name: str) -> bytes:
     return encode(Origin(name, "orders", NOW_MS))
 
 
-def _sources(given: Mapping[str, Any]) -> dict[str, SourceConnectorSeen]:
+def _sources(given: Mapping[str, Any]) -> dict[str, ObservedSourceConnector]:
     """Parse connectors by name: configuration, state, and positions or why they are unknown."""
     found = {}
     for name, each in given.items():
@@ -153,7 +151,7 @@ def _sources(given: Mapping[str, Any]) -> dict[str, SourceConnectorSeen]:
         state, stored = each.get("state", "RUNNING"), each.get("positions", [])
         connector = Connector(name, "source", {k: str(v) for k, v in config.items()}, state)
         positions = _seen(stored, _positions)
-        found[name] = SourceConnectorSeen(connector, positions)
+        found[name] = ObservedSourceConnector(connector, positions)
     return found
 
 
@@ -173,7 +171,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "readers": lambda given: {name: _group(name, members) for name, members in given.items()},
     "transactional_ids": tuple,
     "ages": _ages,
-    "runs": lambda given: tuple(RunSeen(r, plan, s, tuple(o)) for r, plan, s, *o in given),
+    "runs": lambda given: tuple(ObservedRun(r, plan, s, tuple(o)) for r, plan, s, *o in given),
     "files": lambda given: tuple(SecretFile(p, what, mode) for p, (what, mode) in given.items()),
     "sampled": _sampled,
     "origin_samples": _origin_samples,

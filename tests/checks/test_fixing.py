@@ -11,7 +11,7 @@ from drctl.checks import parity
 from drctl.checks.check import Check
 from drctl.checks.observed import Observed
 from drctl.checks.repair_plan import JUDGED, all_fixes, differing_topics
-from drctl.checks.repairs import Fixes, Seen, clients_on_source, validated
+from drctl.checks.repairs import Fixes, ObservedTopics, clients_on_source, validated
 from drctl.model.finding import Status
 from drctl.model.repairs import Acl, Acls, Alteration, TopicSetting, TopicShape, WantedTopic
 from drctl.model.survey import Limit
@@ -72,7 +72,7 @@ def seen(
     own: frozenset[str] = frozenset(USUAL),
     default: frozenset[str] = frozenset(),
     names: frozenset[str] = frozenset(),
-) -> Seen:
+) -> ObservedTopics:
     """Return what the clusters would report, with every setting on the topics themselves."""
     assert isinstance(look.source_topics, Mapping)
     assert isinstance(look.target_topics, Mapping)
@@ -81,7 +81,7 @@ def seen(
         {n: shape(s, replicas, own, default) for n, s in t.items() if isinstance(s, TopicState)}
         for t in both
     )
-    return Seen(ours, theirs, names or frozenset(theirs))
+    return ObservedTopics(ours, theirs, names or frozenset(theirs))
 
 
 def fixed(look: Observed, **how: Any) -> Fixes:

@@ -19,7 +19,7 @@ import drctl
 from drctl.checks.acls import writers
 from drctl.checks.observed import Observed
 from drctl.checks.repair_plan import quotas_to_set, users_left
-from drctl.checks.repairs import Seen
+from drctl.checks.repairs import ObservedTopics
 from drctl.config.schema import ConnectorsConfig
 from drctl.failback.blockers import OtherLink, other_links
 from drctl.failback.facts import Cluster
@@ -173,7 +173,7 @@ def test_users_and_quotas(name: str) -> None:
         survey=Anything(source=ours, target=theirs), link=Anything(source="a", target="b")
     )
     seen_as = cast(Observed, seen)
-    left = [*users_left(seen_as), *quotas_to_set(seen_as, Seen({}, {}, frozenset())).left]
+    left = [*users_left(seen_as), *quotas_to_set(seen_as, ObservedTopics({}, {}, frozenset())).left]
     assert len(left) == 2
     for each in left:
         (line,) = (value for value in vars_of(each) if "kafka-configs.sh" in value)
