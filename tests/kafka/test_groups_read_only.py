@@ -34,7 +34,7 @@ def test_reading_a_cluster_that_has_never_had_a_group(cluster: TlsCluster, bench
         assert reader.groups() == ()
         for found in (*reader.described(["g"]).values(), *reader.committed(["g"]).values()):
             assert isinstance(found, Unavailable)
-            assert "grant it DESCRIBE on the group" in found.reason
+            assert "grant this user DESCRIBE on the group" in found.reason
     # Topics are created a little after the request: this one is requested last.
     last = bench.create()
     wait_until(lambda: last in topics(bench), "the topic exists")
