@@ -442,7 +442,8 @@ class RunState:
                 self._effect(entry).done = True
                 self.facts[entry["step"]] = _json(entry["facts"])
             case What.OBSERVED:
-                if entry["state"] != "done":
+                # A state that could not be read changes nothing: it is verified again.
+                if entry["state"] not in (State.DONE, State.UNKNOWN):
                     self._effect(entry).done = False
                     self.forget(entry["step"])
             case What.STALE:

@@ -12,7 +12,7 @@ from drctl.engine.entries import What
 from drctl.engine.kind import Status, Trait
 from drctl.engine.run_state import read_run
 from drctl.engine.source_fence import ALIVE, CHANGED_AFTER_FENCE
-from drctl.model.errors import ExitCode
+from drctl.model.errors import ExitCode, Unknown
 from drctl.model.loss import Mode
 from drctl.plans.inputs import FenceMethod
 from drctl.steps.registry import KINDS
@@ -91,6 +91,29 @@ def test_a_record_written_without_the_fence_is_not_lost_silently() -> None:
         (stopped, done, False),
         (done, done, True),
     }
+
+
+def test_a_fence_that_one_attempt_could_not_verify_is_verified_by_the_next() -> None:
+    """Its end offsets still count: what was written since must not pass as fenced."""
+    given = case(Mode.PLANNED)
+    pair = given.pair()
+    ledger = Ledger(cast(World, pair.trace), pair=pair, plan=given.plan)
+    pair.trace.announced = ledger.announced
+    pair.trace.fall = countdown(points(given).index("before journal intend enable-writes"))
+    with suppress(Crash):
+        attempt(given, pair, ledger)
+    pair.trace.fall = lambda point: None
+    pair.trace.silent.add(f"rules of {PRIMARY}")
+    with pytest.raises(Unknown, match="fence-producers was done, but cannot be verified now"):
+        attempt(given, pair, ledger)
+    pair.trace.heal()
+    written_meanwhile(pair)
+    before = len(ledger.entries)
+    attempt(given, pair, ledger)
+    checked = [each for each in ledger.entries[before:] if each["entry"] == What.OBSERVED]
+    assert checked[0]["step"] == "fence-producers"
+    (stale, *_) = [each for each in ledger.entries[before:] if each["entry"] == What.STALE]
+    assert stale["step"] == "drain"
 
 
 def test_no_confirmation_of_the_fence_is_awaited_after_writes_are_enabled() -> None:

@@ -75,7 +75,9 @@ def main(arguments: list[str]) -> int:
     print(f"{given.seeds:,} seeds in {seconds:.0f} s ({given.seeds / seconds:.0f} per second)")
     for found in broken[:SHOWN]:
         _show(found)
-    print(f"{len(broken):,} seeds broken: {[each.seed for each in broken[:20]]}")
+    print(f"{len(broken):,} seeds broken")
+    for found in broken[:20]:
+        print(f"  {found.seed}: {found.error[:200]}")
     return 1 if broken else 0
 
 

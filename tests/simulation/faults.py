@@ -35,6 +35,7 @@ class Rates:
         tick: time passes: replication, applications, ACLs on their way to brokers.
         second_process: a second drctl acts.
         silence: a part stops to answer for some requests.
+        meddling: between two attempts, a person removes drctl's ACLs from the plan's source.
     """
 
     tick: float = 0.2
@@ -47,6 +48,7 @@ class Rates:
     late: float = 0
     declined: float = 0
     incident: float = 0
+    meddling: float = 0
 
 
 NO_FAULTS = Rates()
@@ -68,7 +70,8 @@ def drawn(random: Random) -> Rates:
         unanswered=some(0.05),
         late=some(0.05),
         declined=some(0.01),
-        incident=some(0.004),
+        incident=some(0.006),
+        meddling=some(0.5),
     )
 
 

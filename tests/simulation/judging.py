@@ -4,6 +4,7 @@ from drctl.engine.kind import Outcome, Status
 from drctl.engine.run_state import RunState
 from drctl.plans.failback import is_failback
 from drctl.steps.first_records import is_copy
+from tests.engine.pair import OF_A_PERSON, PRIMARY, SECONDARY
 from tests.simulation.faults import Violation
 from tests.simulation.world import PLACES, World, keys
 
@@ -20,6 +21,8 @@ def judge(world: World, run: RunState, outcome: Outcome) -> None:
         raise Violation(f"the run is done, and clients use {active}")
     if outcome.status is Status.REFUSED and active != plan.source:
         raise Violation(f"everything was rolled back, and clients use {active}")
+    if run.plan.target == SECONDARY and OF_A_PERSON not in world.sites[PRIMARY].rules.rules:
+        raise Violation("a user's own ACL is gone")
     _note_declared(world, run, outcome)
     _nothing_lost(world, active)
     _nothing_skipped(world, active, run)
@@ -31,7 +34,7 @@ def _note_declared(world: World, run: RunState, outcome: Outcome) -> None:
     if outcome.status is Status.DONE and is_failback(run.plan.steps):
         world.lost.clear()
         world.unfenced = ""
-    if "fence-producers" in run.outstanding:
+    if "fence-producers" in run.outstanding:  # It could not be set, or did not hold.
         world.unfenced = run.plan.source
     if world.unfenced:
         world.lost |= {key for key, where in world.acked if where == world.unfenced}

@@ -134,11 +134,6 @@ class CheckedJournal(Ledger):
         """Whether no other process has taken the link over."""
         return self.held is not None and holds(self.held)
 
-    @property
-    def over(self) -> bool:
-        """Whether the run has ended."""
-        return bool(self.entries) and self.entries[-1]["entry"] == What.ENDED
-
     def append(self, entries: Sequence[Mapping[str, Any]]) -> None:
         for entry in entries:
             assert self.held is not None

@@ -115,6 +115,7 @@ class World(RecoveredCluster):
         acked: acknowledged records with the cluster that acknowledged them, in order.
         lost: records that no other cluster had when theirs was lost.
         checkpoints: the source's committed offsets as MirrorMaker 2 last saw them.
+        abandoned: the cluster that was lost; empty if none.
         unfenced: the cluster that a run has left without a fence, and said so; empty if none.
         left_out: groups that a run has declared to have no offset to resume from.
         busy: whether applications write.
@@ -128,6 +129,7 @@ class World(RecoveredCluster):
     checkpoints: dict[str, dict[TopicPartition, Committed]] = field(default_factory=dict)
     producers: list[Producer] = field(default_factory=list)
     consumers: list[Consumer] = field(default_factory=list)
+    abandoned: str = ""
     unfenced: str = ""
     left_out: set[str] = field(default_factory=set)
     busy: bool = True
@@ -181,7 +183,9 @@ class World(RecoveredCluster):
         self.due.append((self.seconds + self.random.uniform(0, 8), do))
 
     def die(self, name: str) -> None:
+        """Lose a cluster."""
         super().die(name)
+        self.abandoned = name
         there = set(self.sites[self.other(name)].logs.all_keys())
         self.lost |= {key for key, where in self.acked if where == name and key not in there}
 
