@@ -84,7 +84,7 @@ class FakeLog:
         """Look up an offset like ListOffsets."""
         marks = {Mark.START: self.start, Mark.END: self.end, Mark.STABLE: self.last_stable}
         if when in marks:
-            return Found(marks[Mark(when)], -1)
+            return Found(marks[Mark(when)], -1, self.epoch if when == Mark.END else -1)
         if when == Mark.NEWEST:
             return Found(*max(self.rows, key=itemgetter(1))[:2]) if self.rows else Found(-1, -1)
         rows = (row for row in self.rows if row[0] >= self.start and row[1] >= when)

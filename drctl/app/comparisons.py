@@ -104,9 +104,7 @@ class Comparisons:
         Raises:
             Unreachable: one of the clusters did not answer.
         """
-        if self._arrival_check is None:
-            self._arrival_check = self._new_arrival_check(source, target)
-        found = self._arrival_check.look()
+        found = self._checked(source, target).look()
         pending = (f"{place}: not fully replicated, or not compared" for place in found.pending)
         accepted = {place: self._accepted.get(place, 0) for place in found.missing}
         missing = {place: number - accepted[place] for place, number in found.missing.items()}
@@ -114,6 +112,14 @@ class Comparisons:
         unproven = (*found.left_out, *pending)
         before = sum(accepted.values())
         return Missing(sum(missing.values()), unproven, words, left_missing_before=before)
+
+    def compare_ahead(self, source: "ClusterReader", target: "ClusterReader") -> None:
+        """Compare the tails of partitions that receive no records; `missing` uses the result.
+
+        Raises:
+            Unreachable: one of the clusters did not answer.
+        """
+        self._checked(source, target).look_ahead()
 
     def compared(self, scope: str) -> Missing:
         """The unreplicated records of all records, or of the tail.
@@ -142,6 +148,11 @@ class Comparisons:
         if found.records or found.unproven:
             shutil.rmtree(folder, ignore_errors=True)
         return found if before is None else _without_new(found, unreplicated_before(result, before))
+
+    def _checked(self, source: "ClusterReader", target: "ClusterReader") -> "ArrivalCheck":
+        if self._arrival_check is None:
+            self._arrival_check = self._new_arrival_check(source, target)
+        return self._arrival_check
 
     def _new_arrival_check(
         self, source: "ClusterReader", target: "ClusterReader"

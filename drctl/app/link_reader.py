@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from drctl.model.state_snapshot import StateSnapshot
     from drctl.model.survey import QuotaReader
     from drctl.offsets.applying import Translated
+    from drctl.offsets.link_translation import EarlierAnswers
     from drctl.offsets.results import Answers, Place
 
 _PAUSE_S = 0.2
@@ -268,6 +269,7 @@ class ClusterLinkReader(NoFailback):
     _ahead: "BoundedQuery[tuple[Mapping[TopicPartition, int], Translated]] | None" = field(
         default=None, init=False
     )
+    _answers: "EarlierAnswers | None" = field(default=None, init=False)
     _snapshot: "BoundedQuery[tuple[float, StateSnapshot]] | None" = field(default=None, init=False)
     _open: ExitStack = field(default_factory=ExitStack, init=False)
     _opened: dict[tuple[str, str], Any] = field(default_factory=dict, init=False)
@@ -568,13 +570,27 @@ class ClusterLinkReader(NoFailback):
     def _translated(self, groups: Sequence[str] = (), *, shown: bool = True) -> "Translated":
         from drctl.app.offsets import link_translated
         from drctl.offsets.applying import Translated, from_translations, unmatched
+        from drctl.offsets.link_translation import EarlierAnswers
 
         unproven = self.config.policy.commits_unproven
-        found = link_translated(self.link, groups, None, unproven=unproven, shown=shown)
+        if self._answers is None:
+            self._answers = EarlierAnswers()
+        found = link_translated(
+            self.link, groups, None, unproven=unproven, shown=shown, earlier=self._answers
+        )
         wanted = from_translations(row.translation for row in found.rows)
         settings = self.link.settings
         patterns = settings.groups if settings.translate and found.source.silent else ()
         return Translated(wanted, unmatched(patterns, wanted))
+
+    def compare_ahead(self) -> None:
+        """Compare the tails of partitions that receive no records, before clients have to wait.
+
+        A failure is ignored here: then `missing` compares them.
+        """
+        with suppress(DrctlError):
+            readers = map(self.cluster_reader, (self.link.source, self.link.target))
+            self._comparisons.compare_ahead(*readers)
 
     def missing(self) -> Missing:
         """The unreplicated records of the source's tail, by content.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from drctl.model.journal import JournalReader
     from drctl.offsets.applying import ApplyPlan, Wanted
     from drctl.offsets.documents import TranslationDocument
-    from drctl.offsets.link_translation import Cluster, LinkTranslated
+    from drctl.offsets.link_translation import Cluster, EarlierAnswers, LinkTranslated
     from drctl.offsets.snapshot import Snapshot
 
 QUICK_S = 5.0
@@ -28,7 +28,13 @@ QUICK_S = 5.0
 
 
 def link_translated(
-    link: "Link", groups: Sequence[str], given_ms: int | None, *, unproven: bool, shown: bool = True
+    link: "Link",
+    groups: Sequence[str],
+    given_ms: int | None,
+    *,
+    unproven: bool,
+    shown: bool = True,
+    earlier: "EarlierAnswers | None" = None,
 ) -> "LinkTranslated":
     """Translate the offsets of a link's groups.
 
@@ -37,6 +43,7 @@ def link_translated(
         given_ms: a time given by the user, milliseconds UTC.
         unproven: whether `policy.unproven_offsets` is `commit`.
         shown: whether to show the progress; not allowed in other threads.
+        earlier: answers of the link's earlier translations; those of this one are added.
 
     Raises:
         UsageError: a pattern is invalid.
@@ -73,6 +80,7 @@ def link_translated(
             now_ms=int(time.time() * 1000),
             given_ms=given_ms,
             unproven=unproven,
+            earlier=earlier,
         )
         return run.run(wanted, lambda phase: task.update(description=phase) if task else None)
 

@@ -345,6 +345,9 @@ class LinkReader(Protocol):
             Unreachable: the target did not answer.
         """
 
+    def compare_ahead(self) -> None:
+        """Compare the tails of partitions that receive no records, so that `missing` need not."""
+
     def missing(self) -> Missing:
         """Compare the tail of the link's topics by content.
 

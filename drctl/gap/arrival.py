@@ -33,10 +33,14 @@ class Ends(NamedTuple):
     """End offsets of a partition and its copy; -1 for the copy if it does not exist.
 
     If replication does not preserve partitions, the copy's end is the sum over all partitions.
+
+    Attributes:
+        epochs: leader epochs of both, or their sum: another end offset may follow a truncation.
     """
 
     source: int
     target: int
+    epochs: tuple[int, int] = (-1, -1)
 
 
 class Compared(NamedTuple):
@@ -103,6 +107,25 @@ class ArrivalCheck:
             tuple(left_out),
         )
 
+    def look_ahead(self) -> None:
+        """Compare what receives no records now, so that later checks need not compare it.
+
+        Sound because the result holds for these end offsets and leader epochs only.
+
+        Raises:
+            UsageError, Unreachable, Unknown: as for `look`.
+        """
+        places, _ = self._places(self.source.overview())
+        before, (ends, _) = self._ends(places)[0], self._ends(places)
+        growing = {place for place, at in ends.items() if before.get(place) != at}
+        if not self.link.settings.keeps_partitions:
+            topics = {place.topic for place in growing}
+            growing = {place for place in ends if place.topic in topics}
+        due = [place for place in self._not_yet_known(ends) if place not in growing]
+        self._before = ends
+        if due:
+            self._note(self.compare(due))
+
     def _places(self, overview: Overview) -> tuple[list[TopicPartition], list[str]]:
         there = overview.partitions
         names = choose_topics(self.link, there.keys(), ())
@@ -126,10 +149,11 @@ class ArrivalCheck:
             elif isinstance(there, Unavailable):
                 silent.append(f"{place}: {self.target.name}: {there.reason}")
             else:
-                found[place] = Ends(here, there)
+                epochs = here.leader_epoch, there.leader_epoch
+                found[place] = Ends(here.offset, there.offset, epochs)
         return found, silent
 
-    def _copies_of(self, places: Sequence[TopicPartition]) -> list[int | Unavailable]:
+    def _copies_of(self, places: Sequence[TopicPartition]) -> list[Found | Unavailable]:
         """Return the end offset of each copy."""
         there, link = self.target.overview().partitions, self.link
         names = {topic: link.target_topic(topic) for topic in {place.topic for place in places}}
@@ -140,8 +164,8 @@ class ArrivalCheck:
         ]
         ends = dict(zip(copies, self._asked(self.target, copies), strict=True))
         if link.settings.keeps_partitions:
-            return [ends.get(TopicPartition(names[p.topic], p.partition), -1) for p in places]
-        of_topic: dict[str, list[int | Unavailable]] = {name: [] for name in names.values()}
+            return [ends.get(TopicPartition(names[p.topic], p.partition), _ABSENT) for p in places]
+        of_topic: dict[str, list[Found | Unavailable]] = {name: [] for name in names.values()}
         for copy, end in ends.items():
             of_topic[copy.topic].append(end)
         sums = {topic: _sum(of_topic[name]) for topic, name in names.items()}
@@ -197,13 +221,13 @@ class ArrivalCheck:
 
     def _asked(
         self, reader: OffsetReader, places: Sequence[TopicPartition]
-    ) -> list[int | Unavailable]:
-        answers = reader.look_up([(place, Mark.END) for place in places])()
-        return [each.offset if isinstance(each, Found) else each for each in answers]
+    ) -> Sequence[Found | Unavailable]:
+        return reader.look_up([(place, Mark.END) for place in places])()
 
     def _note(self, result: GapResult) -> list[str]:
         """Remember what was compared; the rest is compared again in the next check."""
         left_out = {(each.topic, each.partition): each.reason for each in result.not_compared}
+        unknown = Ends(-1, -1)
         for topic in result.topics:
             copies = self._ends_of_copies(topic)
             for gap in topic.partitions:
@@ -212,7 +236,9 @@ class ArrivalCheck:
                     # It may still be committed, even with the source fenced.
                     left_out[place] = UNDECIDED.format(gap.counts.undecided)
                 if (place.topic, None) not in left_out and place not in left_out:
-                    ends = Ends(gap.source_range.end, copies[gap.partition])
+                    # The epochs were read before the records.
+                    epochs = self._before.get(place, unknown).epochs
+                    ends = Ends(gap.source_range.end, copies[gap.partition], epochs)
                     self._compared[place] = Compared(ends, gap.counts.unreplicated)
         return [
             f"{topic if number is None else TopicPartition(topic, number)}: {why}"
@@ -238,8 +264,13 @@ def _newest(reader: OffsetReader, places: Sequence[TopicPartition]) -> list[int 
     return [each.timestamp_ms if isinstance(each, Found) else None for each in answers]
 
 
-def _sum(ends: Sequence[int | Unavailable]) -> int | Unavailable:
-    """Return the sum; -1 if there are none."""
+_ABSENT = Found(-1, -1)
+
+
+def _sum(ends: Sequence[Found | Unavailable]) -> Found | Unavailable:
+    """Return the sums of offsets and epochs; -1 if there are none."""
     silent = next((each for each in ends if isinstance(each, Unavailable)), None)
-    numbers = [each for each in ends if isinstance(each, int)]
-    return silent or (sum(numbers) if numbers else -1)
+    found = [each for each in ends if isinstance(each, Found)]
+    if silent or not found:
+        return silent or _ABSENT
+    return Found(sum(e.offset for e in found), -1, sum(e.leader_epoch for e in found))

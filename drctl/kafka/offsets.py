@@ -334,7 +334,7 @@ class LookUps(Closing):
         if refresh:
             self.refresh(deadline)
         finish = self.send(questions, deadline)
-        return lambda: [a if isinstance(a, Unavailable) else Found(*a[:2]) for a in finish()]
+        return lambda: [a if isinstance(a, Unavailable) else Found(*a) for a in finish()]
 
     def send(
         self, questions: Sequence[LookUpQuestion], deadline: Deadline

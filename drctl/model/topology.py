@@ -61,10 +61,12 @@ class Found(NamedTuple):
     Attributes:
         offset: -1 if nothing was found.
         timestamp_ms: timestamp of the record found by time, or of the newest record; else -1.
+        leader_epoch: of the record, or the newest one for END; else, or if unknown, -1.
     """
 
     offset: int
     timestamp_ms: int
+    leader_epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ class ConsumerTimestamps:
         known = []
         for offset in offsets:
             if isinstance(offset, Unavailable):
-                return NoAnswer(f"the target did not answer: {offset.reason}")
+                return NoAnswer(f"the target did not answer: {offset.reason}", transient=True)
             known.append(offset)
         first, after, end = known
         if first.offset < 0:
@@ -160,7 +160,7 @@ class GivenTime:
         found: dict[Question, Answer | NoAnswer] = {}
         for question, (first, _, end) in offsets.items():
             if isinstance(first, Unavailable) or isinstance(end, Unavailable):
-                found[question] = NoAnswer("the target did not answer")
+                found[question] = NoAnswer("the target did not answer", transient=True)
                 continue
             position = first.offset if first.offset >= 0 else end.offset
             found[question] = Answer(self.method, position, None, None, evidence)

@@ -22,9 +22,14 @@ class Question(NamedTuple):
 
 
 class NoAnswer(NamedTuple):
-    """Why a method has no answer."""
+    """Why a method has no answer.
+
+    Attributes:
+        transient: whether it may have one if it is asked again.
+    """
 
     reason: str
+    transient: bool = False
 
 
 UNKNOWN_POSITION = NoAnswer("its committed offset on the source is unknown")
@@ -32,7 +37,8 @@ UNKNOWN_POSITION = NoAnswer("its committed offset on the source is unknown")
 
 def not_asked(silent: Unavailable) -> NoAnswer:
     """Build the answer for a failed timestamp lookup on the target."""
-    return NoAnswer(f"timestamp lookup on the target failed, run again: {silent.reason}")
+    reason = f"timestamp lookup on the target failed, run again: {silent.reason}"
+    return NoAnswer(reason, transient=True)
 
 
 Answers = Mapping[Question, Answer | NoAnswer]

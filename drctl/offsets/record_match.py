@@ -289,7 +289,8 @@ class RecordMatch:
         for at, before in last_consumed(logs, self.reader, positions).items():
             log = logs[at[0]]
             if isinstance(before, Unavailable):
-                clues[at] = NoAnswer(f"its last consumed records cannot be read: {before.reason}")
+                reason = f"its last consumed records cannot be read: {before.reason}"
+                clues[at] = NoAnswer(reason, transient=True)
             elif before.consumed.steps:
                 clues[at] = _Clue(*before)
             else:

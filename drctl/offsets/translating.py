@@ -152,6 +152,7 @@ def translate(
     target: Target,
     methods: Sequence[TranslationMethod],
     unreachable: UnreachableSource | None = None,
+    ask: "Ask | None" = None,
 ) -> tuple[Explained, ...]:
     """Translate committed offsets; rows are sorted by group, topic and partition.
 
@@ -160,6 +161,7 @@ def translate(
         never: partitions without a committed offset, of topics that the group reads.
         rename: returns the name of a topic on the target.
         unreachable: what is known about an unreachable source; None if it is reachable.
+        ask: returns the answers of all methods; `asked` by default.
 
     Raises:
         Unreachable: a cluster did not answer.
@@ -173,7 +175,7 @@ def translate(
             refused[place] = reason
         else:
             questions[place] = Question(place, committed, there)
-    results = asked(methods, tuple(questions.values()))
+    results = (ask or asked)(methods, tuple(questions.values()))
     rows = []
     for place in sorted({*positions, *never}):
         if place in refused:
@@ -189,9 +191,14 @@ def translate(
     return tuple(rows)
 
 
-def asked(
-    methods: Sequence[TranslationMethod], questions: Sequence[Question]
-) -> Mapping[Question, tuple[tuple[str, Answer | NoAnswer], ...]]:
+Results = Mapping[Question, tuple[tuple[str, Answer | NoAnswer], ...]]
+"""The answer of each method to each question."""
+
+Ask = Callable[[Sequence[TranslationMethod], Sequence[Question]], Results]
+"""Asks all methods all questions."""
+
+
+def asked(methods: Sequence[TranslationMethod], questions: Sequence[Question]) -> Results:
     """Return the answer of each method to each question."""
     results: dict[Question, list[tuple[str, Answer | NoAnswer]]] = defaultdict(list)
     for method in methods:

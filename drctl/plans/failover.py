@@ -97,7 +97,7 @@ def _refuse_if_reversed(inputs: PlanInputs) -> None:
 
 
 def _planned(inputs: PlanInputs) -> Iterator[Step]:
-    yield preflight(inputs, Mode.PLANNED)
+    yield preflight(inputs, Mode.PLANNED, compare_ahead=True)
     yield snapshot_state(inputs)
     # Before the fence: a task whose writes are rejected fails instead of storing its position.
     yield from stop_source_connectors(inputs)
@@ -147,9 +147,16 @@ def _unplanned(inputs: PlanInputs) -> Iterator[Step]:
     yield verify_clients(inputs)
 
 
-def preflight(inputs: PlanInputs, mode: Mode, identity: str = "preflight") -> Step:
-    """Run all prechecks of the mode."""
-    return Preflight().step(identity, PreflightSettings(mode.value, inputs.overrides), 30)
+def preflight(
+    inputs: PlanInputs, mode: Mode, identity: str = "preflight", *, compare_ahead: bool = False
+) -> Step:
+    """Run all prechecks of the mode.
+
+    Args:
+        compare_ahead: whether to compare idle partitions, too, so that the drain need not.
+    """
+    settings = PreflightSettings(mode.value, inputs.overrides, compare_ahead=compare_ahead)
+    return Preflight().step(identity, settings, 30)
 
 
 def snapshot_state(inputs: PlanInputs, identity: str = "snapshot-state") -> Step:

@@ -34,11 +34,13 @@ class PreflightSettings:
     Attributes:
         overrides: overridden prechecks, each with its reason.
         not_asked: prechecks whose findings do not count.
+        compare_ahead: whether to compare idle partitions now, so that the drain need not.
     """
 
     mode: str
     overrides: Mapping[str, str]
     not_asked: tuple[str, ...] = ()
+    compare_ahead: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,8 @@ class Preflight(Polling[PreflightSettings, PreflightFacts, PreflightFacts]):
                 "; ".join(in_words(blocking)),
                 "; ".join(dict.fromkeys(each.remedy for each in blocking if each.remedy)),
             )
+        if settings.compare_ahead:
+            reader.compare_ahead()
         others = [each for each in findings if each.status is not Status.OK]
         warnings, unseen = group_by_cause(others)
         return PreflightFacts(

@@ -13,9 +13,11 @@ from drctl.app.gap import GapRuns
 from drctl.app.link_reader import ClusterLinkReader
 from drctl.config.loading import load
 from drctl.engine.ports import Missing
+from drctl.kafka.log_reader import KafkaRangeReader
 from drctl.model.gap import GapResult
-from drctl.model.topology import Record, TopicPartition
+from drctl.model.topology import Chunk, Record, TopicPartition, TopicRanges
 from drctl.steps.waiting import Drain, DrainIntent
+from tests.cluster.groups import stand
 from tests.cluster.link_command import soon
 from tests.conftest import NewTopic
 from tests.lab.cluster_under_test import ClusterUnderTest
@@ -86,6 +88,70 @@ def test_records_that_mirror_maker_copies_are_awaited_and_compared_once(
     primary.produce(topic, records(range(60, 70), 1))
     await_missing(reader, Missing(0))
     assert set(compared) == {frozenset({TopicPartition(topic, 0)})}
+
+
+def test_idle_partitions_are_compared_before_the_fence(
+    look: Look,
+    compared: Compared,
+    new_topic: NewTopic,
+    primary: ClusterUnderTest,
+    secondary: ClusterUnderTest,
+) -> None:
+    topic = new_topic(2)
+    written, both = records(range(60), 2), (primary, secondary)
+    for cluster in both:
+        cluster.produce(topic, written)
+    reader = look(topic, kind="none")
+    reader.compare_ahead()
+    assert compared == [frozenset(TopicPartition(topic, n) for n in range(2))]
+    compared.clear()
+    assert reader.missing() == Missing(0)
+    assert compared == []
+    written = records(range(60, 70), 1)
+    for cluster in both:
+        cluster.produce(topic, written)
+    await_missing(reader, Missing(0))
+    assert set(compared) == {frozenset({TopicPartition(topic, 0)})}
+
+
+def test_only_offsets_that_moved_are_translated_again(
+    look: Look,
+    new_topic: NewTopic,
+    primary: ClusterUnderTest,
+    secondary: ClusterUnderTest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topic = new_topic(2)
+    written, both = records(range(60), 2), (primary, secondary)
+    for cluster in both:
+        cluster.produce(topic, written)
+    group, read, scan = f"orders-app-{topic}", set[int](), KafkaRangeReader.read
+
+    def noted(reader: KafkaRangeReader, ranges: TopicRanges, **more: bool) -> Iterator[Chunk]:
+        read.update(ranges.get(topic, ()))
+        return scan(reader, ranges, **more)
+
+    monkeypatch.setattr(KafkaRangeReader, "read", noted)
+
+    def offsets() -> dict[int, int]:
+        read.clear()
+        wanted = (row for row in reader.translated().wanted if row.group == group)
+        return {row.partition.partition: row.to.offset for row in wanted if row.to}
+
+    stand(primary, topic, {group: {0: 5, 1: 7}})
+    reader = look(topic, kind="none")
+    assert offsets() == {0: 5, 1: 7}
+    assert read == {0, 1}
+    assert offsets() == {0: 5, 1: 7}
+    assert read == set()
+    stand(primary, topic, {group: {0: 6}})
+    assert offsets() == {0: 6, 1: 7}
+    assert read == {0}
+    written = records(range(61, 62), 2)
+    for cluster in both:
+        cluster.produce(topic, written)
+    assert offsets() == {0: 6, 1: 7}
+    assert read == {1}
 
 
 def test_records_that_are_never_copied_are_named_for_each_replicator(

@@ -146,6 +146,9 @@ class MemoryReader:
     def early_snapshot(self) -> None:
         """Return None: nothing is read in the background."""
 
+    def compare_ahead(self) -> None:
+        """Do nothing: records are compared at each call."""
+
     def missing(self) -> Missing:
         ours, theirs = self._counted(self.source), self._counted(self.target)
         lacks, twice = ours - theirs, theirs - ours

@@ -25,13 +25,27 @@ class Said:
     def __init__(self, *found: Finding) -> None:
         self.found = found
 
+        self.compared = 0
+
     def findings(self, mode: str) -> Sequence[Finding]:
         return self.found
+
+    def compare_ahead(self) -> None:
+        self.compared += 1
 
 
 def asked(*found: Finding, **settings: Any) -> Any:
     given = {"mode": "planned", "overrides": {}, **settings}
     return Kind(Preflight()).check(given, {}, cast(LinkReader, Said(*found)))
+
+
+def test_idle_partitions_are_compared_once_nothing_blocks_a_planned_failover() -> None:
+    settings = failover(Mode.PLANNED, PlanInputs("main", "a", "b", ("User:app",))).steps[0].settings
+    passing, failing = Said(), Said(LAG)
+    Kind(Preflight()).check(settings, {}, cast(LinkReader, passing))
+    with pytest.raises(Refused):
+        Kind(Preflight()).check(settings, {}, cast(LinkReader, failing))
+    assert (passing.compared, failing.compared) == (1, 0)
 
 
 def test_a_plan_without_a_fence_needs_no_fence_precheck() -> None:

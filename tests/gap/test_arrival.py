@@ -114,6 +114,61 @@ def test_only_changed_partitions_are_compared_again(pair: Pair) -> None:
     assert pair.compared[1:] == [{A1}, {B0}]
 
 
+def test_what_was_compared_ahead_is_not_compared_again(pair: Pair) -> None:
+    arrival_check = pair.arrival_check()
+    arrival_check.look_ahead()
+    assert pair.compared == [{A0, A1, B0}]
+    assert arrival_check.look().proven
+    pair.both(A1, 4)
+    assert arrival_check.look().proven
+    assert pair.compared[1:] == [{A1}]
+
+
+def test_what_is_missing_ahead_is_missing_until_it_arrives(pair: Pair) -> None:
+    pair.source.append(A0, 4)
+    arrival_check = pair.arrival_check()
+    arrival_check.look_ahead()
+    assert dict(arrival_check.look().missing) == {A0: 1}
+    pair.target.append(A0, 4)
+    assert arrival_check.look().proven
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_growing_partitions_are_not_compared_ahead(pair: Pair, side: str) -> None:
+    cluster: Side = getattr(pair, side)
+
+    def grow() -> None:
+        cluster.append(A0, 9)
+
+    cluster.at_call["look_up"] = grow
+    arrival_check = pair.arrival_check()
+    arrival_check.look_ahead()
+    assert pair.compared == [{A1, B0}]
+
+
+def test_a_growing_partition_leaves_its_repartitioned_topic_for_later(pair: Pair) -> None:
+    pair.source.at_call["look_up"] = lambda: pair.source.append(A0, 9)
+    arrival_check = pair.arrival_check(keeps_partitions=False)
+    arrival_check.look_ahead()
+    assert pair.compared == [{B0}]
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_equal_end_offsets_of_another_leader_epoch_prove_nothing(pair: Pair, side: str) -> None:
+    """An unclean election truncated the log, and as many other records were written since."""
+    arrival_check = pair.arrival_check()
+    arrival_check.look_ahead()
+    cluster: Side = getattr(pair, side)
+    log = cluster.log(cluster.at(A0))
+    log.truncate(2)
+    cluster.append(A0, 7)
+    log.epoch += 1
+    looks = [arrival_check.look() for _ in range(2)]
+    assert not looks[0].proven
+    assert pair.compared[1:] == [{A0}]
+    assert dict(looks[1].missing) == {A0: 1}
+
+
 def test_arriving_records_are_awaited_without_a_comparison(pair: Pair) -> None:
     arrival_check = pair.arrival_check()
     pair.source.append(A0, *range(10, 20))
