@@ -43,7 +43,7 @@ class GapOptions:
         execute: whether a ledger topic may be written.
         order: whether the order of replicated records is checked.
         truncation: whether the result includes what truncating the source would destroy.
-        settle_s: how long records may be in flight after the source's offsets are frozen.
+        stabilize_s: how long records may be in flight after the source's offsets are frozen.
         only: reads only the tails of these partitions; one whose tail is unknown is read whole.
         timeout_s: how long to wait for open transactions, on each cluster.
         engine: compares the records.
@@ -58,7 +58,7 @@ class GapOptions:
     only: "Collection[TopicPartition] | None" = None
     order: bool = False
     truncation: bool = False
-    settle_s: float = 0.0
+    stabilize_s: float = 0.0
     timeout_s: float = 0
     engine: Engine = Engine.AUTO
 
@@ -151,7 +151,7 @@ class GapRuns:
                 few=self._spark_from(),
                 within=OrderScope.PARTITION if per_partition else OrderScope.KEY,
                 order=self.options.order,
-                stabilize=lambda: _stabilize(self.options.settle_s, progress),
+                stabilize=lambda: _stabilize(self.options.stabilize_s, progress),
                 transaction_wait=TransactionWait(self.options.timeout_s, progress),
             )
             found = analysis.run(self.options.topics)

@@ -85,14 +85,14 @@ class Connectors:
         workers = frozenset(filter(None, (status.worker, *(t.worker for t in status.tasks))))
         return ConnectorTasks(self.client.task_count(name), running, workers)
 
-    def tasks_left(self, names: Sequence[str], settle_s: float) -> Sequence[str]:
-        """Remaining tasks, in words; empty if there were none for `settle_s`.
+    def tasks_left(self, names: Sequence[str], stabilize_s: float) -> Sequence[str]:
+        """Remaining tasks, in words; empty if there were none for `stabilize_s`.
 
         Raises:
             NoSuchConnector: there is no such connector.
             Unreachable: no worker answered within the deadline.
         """
-        until = monotonic() + settle_s
+        until = monotonic() + stabilize_s
         while True:
             left = [
                 f"{name}: {', '.join(tasks.summary)}"
@@ -418,9 +418,9 @@ class ClusterLinkReader(NoFailback):
         found: HealthReader = self._once("health", name)
         return found
 
-    def fence(self, name: str, settle_s: float) -> "FenceProver":
+    def fence(self, name: str, stabilize_s: float) -> "FenceProver":
         """Verifies that a fence of one cluster holds."""
-        return adapters.reader(name, self.cluster(name)).fence(settle_s)
+        return adapters.reader(name, self.cluster(name)).fence(stabilize_s)
 
     def elections(self, name: str) -> Elections:
         """The partition leaders of one cluster."""

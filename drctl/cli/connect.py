@@ -223,7 +223,7 @@ def recover(given: Recover) -> int:
     initial = seconds(given.initial_backoff, "--initial-backoff")
     longest = seconds(given.max_backoff, "--max-backoff")
     backoff = Backoff(initial, longest, given.attempts)
-    settle_s = seconds(given.min_uptime, "--min-uptime", zero=True)
+    min_uptime_s = seconds(given.min_uptime, "--min-uptime", zero=True)
     given.check()
     overrides = parse_overrides(given.override, [recovery_plan.PRECHECK])
     wanted = _remedy(given)
@@ -234,7 +234,7 @@ def recover(given: Recover) -> int:
     with OVER_LINK.reader(config, over, NoPrompts(), False) as reader:
         with console().task("reading the connectors"):
             found = _recover_plan(given, wanted, cluster, overrides)
-        steps = plans.recover(found, backoff, settle_s, over.name, over.target)
+        steps = plans.recover(found, backoff, min_uptime_s, over.name, over.target)
         plan = _held(steps, execute, given)
         if not given.execute:
             return _show_recovery(found, backoff, execute)

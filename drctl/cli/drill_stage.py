@@ -614,7 +614,7 @@ def _died(drill: str, document: Mapping[str, Any]) -> Past:
     kind = str(inject.get("fault", "")) if isinstance(inject, dict) else ""
     why = ("its process ended before the drill was complete",)
     link = str(document.get("link", ""))
-    return Past(drill, link, began(drill), Verdict.DIED, inject=kind, reasons=why)
+    return Past(drill, link, began(drill), Verdict.INTERRUPTED, inject=kind, reasons=why)
 
 
 def kept_lines(spared: Mapping[str, str]) -> Iterable[str]:

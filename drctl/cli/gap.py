@@ -244,7 +244,7 @@ def truncation(given: Truncation) -> int:
 def _compare(given: Gap) -> int:
     given.check()
     budget_s = seconds(given.timeout, "--timeout", zero=True)
-    settle_s = given.stabilize_s
+    stabilize_s = given.stabilize_s
     every_s = seconds(given.every, "--every") if given.every else 0.0
     config = configuration()
     if given.scope is Scope.ESTIMATE:
@@ -263,7 +263,7 @@ def _compare(given: Gap) -> int:
         given.execute,
         order=given.order,
         truncation=isinstance(given, Truncation),
-        settle_s=settle_s,
+        stabilize_s=stabilize_s,
         engine=given.engine,
     )
     results = config.state_dir / "gap"

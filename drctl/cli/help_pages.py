@@ -90,7 +90,7 @@ def reference() -> Iterator[CommandReference]:
     from drctl.cli.main import app
 
     root = typer.main.get_command(app)
-    with typer.Context(root, info_name="drctl") as context:
+    with typer.Context(root, info_name="drctl", **root.context_settings) as context:
         yield from _below(root, context)
 
 

@@ -75,5 +75,5 @@ def prompts() -> Prompts:
 
 def _asked(text: str) -> bool | None:
     with live_screen.paused():
-        console().warn(f"{text}. Type yes if it is done, otherwise no:")
+        console().warn(f"{text}. Type yes to confirm, otherwise no:")
         return _WORDS.get(sys.stdin.readline().strip().lower())

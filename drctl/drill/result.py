@@ -24,13 +24,13 @@ class Verdict(StrEnum):
     """The verdict of a drill."""
 
     PASSED = "passed"
-    WORSE = "worse"
-    """Completed, but a measure exceeds its limit or other resources changed."""
+    NOT_PASSED = "not-passed"
+    """Completed, but a limit is exceeded, other resources changed, or cleanup is incomplete."""
     FAILED = "failed"
     """Did not complete; its resources were deleted."""
     UNKNOWN = "unknown"
     """Evidence is missing: about the drill or about other resources."""
-    DIED = "died"
+    INTERRUPTED = "interrupted"
     """The process died; a later drill cleaned up."""
 
 
@@ -349,7 +349,7 @@ class Result:
             return Verdict.UNKNOWN
         if self.broke_off or self.measures is None:
             return Verdict.FAILED
-        return Verdict.WORSE if self.reasons else Verdict.PASSED
+        return Verdict.NOT_PASSED if self.reasons else Verdict.PASSED
 
     @property
     def reasons(self) -> tuple[str, ...]:

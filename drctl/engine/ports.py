@@ -84,8 +84,8 @@ class ConnectorsReader(Protocol):
             Unreachable: no worker answered within the deadline.
         """
 
-    def tasks_left(self, names: Sequence[str], settle_s: float) -> Sequence[str]:
-        """Describe tasks that still exist; empty once there were none for `settle_s` seconds.
+    def tasks_left(self, names: Sequence[str], stabilize_s: float) -> Sequence[str]:
+        """Describe tasks that still exist; empty once there were none for `stabilize_s` seconds.
 
         Raises:
             UsageError: a connector does not exist.
@@ -287,7 +287,7 @@ class LinkReader(Protocol):
     def health(self, name: str) -> HealthReader:
         """The health of one cluster, and its open transactions."""
 
-    def fence(self, name: str, settle_s: float) -> FenceProver:
+    def fence(self, name: str, stabilize_s: float) -> FenceProver:
         """Verifies fences of one cluster."""
 
     def elections(self, name: str) -> Elections:

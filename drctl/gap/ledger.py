@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from drctl.gap.comparison import BucketDigest, Side
 from drctl.gap.freeze import Frozen
-from drctl.model.gap import Forgotten
+from drctl.model.gap import DiscardedDigests
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition, Unavailable
 
@@ -233,7 +233,7 @@ class FrozenLog:
 
 def still_true(
     stored: Mapping[LogKey, KnownLog], frozen: Frozen, readers: Mapping[Side, ClusterReader]
-) -> tuple[dict[LogKey, KnownLog], tuple[Forgotten, ...]]:
+) -> tuple[dict[LogKey, KnownLog], tuple[DiscardedDigests, ...]]:
     """Return the cells that are still valid, and what is no longer valid, and why.
 
     Raises:
@@ -276,7 +276,7 @@ def still_true(
         elif known.cells:
             gone[key] = "retention deleted all of it"
     forgotten = (
-        Forgotten(key.topic, key.side.value, key.partition, why) for key, why in gone.items()
+        DiscardedDigests(key.topic, key.side.value, key.partition, why) for key, why in gone.items()
     )
     return held, tuple(forgotten)
 

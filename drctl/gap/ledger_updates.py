@@ -28,7 +28,7 @@ from drctl.gap.ledger import (
     unread,
 )
 from drctl.model.errors import DrctlError
-from drctl.model.gap import Forgotten, LedgerUse
+from drctl.model.gap import DiscardedDigests, LedgerUse
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 
@@ -53,7 +53,7 @@ class Known:
     logs: Mapping[LogKey, KnownLog]
     reads: Reads
     digests: tuple[BucketDigest, ...]
-    forgotten: tuple[Forgotten, ...]
+    forgotten: tuple[DiscardedDigests, ...]
 
     @property
     def offsets(self) -> int:

@@ -92,11 +92,11 @@ class KafkaReader(_Cluster):
     )
     """Tracked offsets stored in this cluster."""
 
-    def fence(self, settle_s: float) -> "KafkaFenceProver":
-        """Proves that topics take no writes: end offsets must be unchanged for `settle_s`."""
+    def fence(self, stabilize_s: float) -> "KafkaFenceProver":
+        """Proves that topics take no writes: end offsets must be unchanged for `stabilize_s`."""
         from drctl.kafka.fence_proof import KafkaFenceProver
 
-        return KafkaFenceProver(self._connection, settle_s=settle_s)
+        return KafkaFenceProver(self._connection, stabilize_s=stabilize_s)
 
     def journal(self, link: str, key: bytes) -> "JournalTopicReader":
         """Journals of a link's runs; signed if there is a key."""

@@ -33,13 +33,13 @@ class KafkaFenceProver(ClusterClient):
     Args:
         connection: its timeout limits the wait for all brokers to apply the ACLs, and then the
             wait for unchanged end offsets; it may take twice as long if leaders hang.
-        settle_s: how long end offsets must be unchanged.
+        stabilize_s: how long end offsets must be unchanged.
     """
 
-    def __init__(self, connection: Connection, *, settle_s: float = 1.0) -> None:
+    def __init__(self, connection: Connection, *, stabilize_s: float = 1.0) -> None:
         super().__init__(connection)
         self._acls = KafkaAclReader(connection)
-        self._settle_s = settle_s
+        self._stabilize_s = stabilize_s
         self._unasked: Unavailable | None = None
 
     def prove(self, rules: Collection[Acl], topics: Collection[str]) -> FenceProof:
@@ -65,7 +65,7 @@ class KafkaFenceProver(ClusterClient):
             looks += 1
             found = self._compare(before, now, missing, looks)
             waiting = found.moved or found.unreplicated or found.unread.keys() - missing.keys()
-            if not waiting or deadline.remaining < self._settle_s:
+            if not waiting or deadline.remaining < self._stabilize_s:
                 return found
             before = now
 
@@ -88,7 +88,7 @@ class KafkaFenceProver(ClusterClient):
         return places, {TopicPartition(n, -1): absent for n in topics if n not in known}
 
     def _wait(self) -> None:
-        until = Deadline.after(self._settle_s)
+        until = Deadline.after(self._stabilize_s)
         while not until.expired:
             self._connection.wait(until.remaining)
 
@@ -119,7 +119,7 @@ class KafkaFenceProver(ClusterClient):
         }
         stable = self._look(tuple(still), Mark.STABLE)
         return NoWrites(
-            self._settle_s,
+            self._stabilize_s,
             {p: end for p, end in still.items() if p not in unreplicated and p not in unknown},
             {p: ends for p, ends in read.items() if p not in still},
             {**unread, **unknown, **missing},

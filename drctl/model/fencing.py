@@ -178,7 +178,7 @@ class NoWrites:
     """Whether partitions take no more writes.
 
     Attributes:
-        ends: end offsets that were equal in two reads, `settle_s` apart.
+        ends: end offsets that were equal in two reads, `stabilize_s` apart.
         moved: end offsets that changed between the last two reads.
         unread: partitions that could not be read.
         unreplicated: partitions whose leader holds records beyond the end offset.
@@ -187,7 +187,7 @@ class NoWrites:
         looks: number of reads.
     """
 
-    settle_s: float
+    stabilize_s: float
     ends: Mapping[TopicPartition, int]
     moved: Mapping[TopicPartition, Moved] = field(default_factory=dict)
     unread: Mapping[TopicPartition, Unavailable] = field(default_factory=dict)
@@ -206,7 +206,7 @@ class NoWrites:
         """What is not proven, as text."""
         return (
             *(
-                f"{place} grew from {ends.before} to {ends.after} within {self.settle_s:g} s"
+                f"{place} grew from {ends.before} to {ends.after} within {self.stabilize_s:g} s"
                 for place, ends in sorted(self.moved.items())
             ),
             *(

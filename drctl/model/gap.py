@@ -280,7 +280,7 @@ class NotCompared:
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten:
+class DiscardedDigests:
     """A ledger entry that is no longer valid, and why.
 
     Attributes:
@@ -302,15 +302,16 @@ class LedgerUse:
         offsets_known: number of offsets, on both clusters, that were not read again.
         oldest_ms: when the oldest of them was read, milliseconds UTC; null if there are none.
         kept: whether the offsets read now were added.
-        why_not: why they were not added; empty if they were.
+        not_kept_reason: why they were not added; empty if they were.
+        discarded: digests of earlier runs that are no longer valid.
     """
 
     where: str
     offsets_known: Count
     oldest_ms: int | None
     kept: bool
-    forgotten: tuple[Forgotten, ...] = ()
-    why_not: str = ""
+    discarded: tuple[DiscardedDigests, ...] = ()
+    not_kept_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

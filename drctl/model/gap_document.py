@@ -9,8 +9,8 @@ from typing import Any, TypeVar, get_type_hints
 
 from drctl.model.gap import (
     Counts,
+    DiscardedDigests,
     Engine,
-    Forgotten,
     GapDocument,
     GapResult,
     Inversion,
@@ -158,8 +158,8 @@ def _window(
 def _ledger(data: Any) -> LedgerUse | None:
     if data is None:
         return None
-    forgotten = tuple(_made(Forgotten, each) for each in data["forgotten"])
-    return _made(LedgerUse, {**data, "forgotten": forgotten})
+    discarded = tuple(_made(DiscardedDigests, each) for each in data["discarded"])
+    return _made(LedgerUse, {**data, "discarded": discarded})
 
 
 def _inversions(data: Any) -> tuple[Inversion, ...] | None:

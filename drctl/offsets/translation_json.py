@@ -78,7 +78,7 @@ class OffsetsDocument(Document):
         from_: the source of the link.
         complete: whether all evidence could be read and every row has an answer.
         source_unreachable: why the source is unreachable; empty if it is not.
-        groups_not_seen: groups whose committed offsets could not be read.
+        unavailable_groups: groups whose committed offsets could not be read.
         not_translatable: groups without committed offsets, such as share groups.
         committed_offsets_elsewhere: committed offsets in topics outside the link.
         groups_elsewhere: groups outside the link.
@@ -93,7 +93,7 @@ class OffsetsDocument(Document):
     target: TargetDocument
     complete: bool = read(lambda r: exit_code(r) is not ExitCode.UNKNOWN)
     source_unreachable: str = read(lambda r: r.source.silent)
-    groups_not_seen: tuple[GroupReason, ...] = read(lambda r: reasons(r.source.unseen))
+    unavailable_groups: tuple[GroupReason, ...] = read(lambda r: reasons(r.source.unseen))
     not_translatable: tuple[GroupReason, ...] = read(lambda r: reasons(r.source.untranslatable))
     committed_offsets_elsewhere: Count = read(lambda r: r.source.elsewhere)
     groups_elsewhere: Count = read(lambda r: r.source.others)

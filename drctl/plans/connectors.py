@@ -30,7 +30,9 @@ _WRITING_S = 10.0
 _LEAST_S = 1.0
 
 
-def recover(found: RecoverPlan, backoff: Backoff, settle_s: float, link: str, cluster: str) -> Plan:
+def recover(
+    found: RecoverPlan, backoff: Backoff, min_uptime_s: float, link: str, cluster: str
+) -> Plan:
     """The plan that recovers failed connectors; without steps if nothing can be done.
 
     Args:
@@ -40,9 +42,9 @@ def recover(found: RecoverPlan, backoff: Backoff, settle_s: float, link: str, cl
     steps: Iterator[Step] = iter(())
     if found.remedy is not None and found.acting:
         (line,) = found.lines
-        steps = _remedy(found, found.remedy, line.connector, settle_s)
+        steps = _remedy(found, found.remedy, line.connector, min_uptime_s)
     elif found.restarted:
-        steps = _restarts(Watch(found.restarted, settle_s), backoff)
+        steps = _restarts(Watch(found.restarted, min_uptime_s), backoff)
     seen = {
         f"connector {line.connector.name}": "+".join(
             sorted({part.state for part in line.connector.parts})
@@ -61,12 +63,12 @@ def _restarts(watch: Watch, backoff: Backoff) -> Iterator[Step]:
     for row, following in pairwise(rows):
         yield restart.step(f"restart-{row.attempt}", watch, following.delay_seconds, Duty.OPTIONAL)
     # A connector that starts at the last moment still gets the time to prove that it runs.
-    last_s = max(_LEAST_S, 2 * watch.settle_s)
+    last_s = max(_LEAST_S, 2 * watch.min_uptime_s)
     yield restart.step(f"restart-{rows[-1].attempt}", watch, last_s, Duty.BEST_EFFORT)
 
 
 def _remedy(
-    found: RecoverPlan, remedy: Remedy, connector: Connector, settle_s: float
+    found: RecoverPlan, remedy: Remedy, connector: Connector, min_uptime_s: float
 ) -> Iterator[Step]:
     one = One(connector.name)
     yield StopConnector().step("stop", one, _EACH_S)
@@ -77,8 +79,10 @@ def _remedy(
         yield ResumeConnector().step("resume", one, _EACH_S)
     else:
         yield CreateConnector().step("make", Another(connector.name, found.name), _EACH_S)
-    watch = Watch((found.name,), settle_s, from_scratch=True)
-    yield VerifyConnectorsRunning().step("runs", watch, _EACH_S + settle_s + 5, Duty.BEST_EFFORT)
+    watch = Watch((found.name,), min_uptime_s, from_scratch=True)
+    yield VerifyConnectorsRunning().step(
+        "runs", watch, _EACH_S + min_uptime_s + 5, Duty.BEST_EFFORT
+    )
 
 
 def set_positions(found: OffsetsPlan, link: str, cluster: str) -> Plan:

@@ -62,7 +62,7 @@ from drctl.steps.waiting import Drain, DrainSettings
 LIFT_FENCE = "let producers write to {source} again: remove the block, or restart them"
 RESUME_REPLICATION = "resume replication from {source} to {target} as it ran before"
 
-_PLANNED_SETTLE_S = 0.5
+_PLANNED_STABILIZE_S = 0.5
 """Brokers append a record that they accepted before the fence within 0.1 s."""
 
 _STOP_S = 180
@@ -102,7 +102,7 @@ def _planned(inputs: PlanInputs) -> Iterator[Step]:
     # Before the fence: a task whose writes are rejected fails instead of storing its position.
     yield from stop_source_connectors(inputs)
     # A short wait is enough: enable-writes compares the end offsets with these again.
-    yield fence_producers(inputs, Duty.REQUIRED, settle_s=_PLANNED_SETTLE_S)
+    yield fence_producers(inputs, Duty.REQUIRED, stabilize_s=_PLANNED_STABILIZE_S)
     yield from abort_transactions(inputs)
     draining = DrainSettings(inputs.target, source=inputs.source)
     yield Drain().step("drain", draining, inputs.timeout_s)
@@ -166,17 +166,17 @@ def snapshot_state(inputs: PlanInputs, identity: str = "snapshot-state") -> Step
 
 
 def fence_producers(
-    inputs: PlanInputs, duty: Duty, identity: str = "fence-producers", settle_s: float = math.inf
+    inputs: PlanInputs, duty: Duty, identity: str = "fence-producers", stabilize_s: float = math.inf
 ) -> Step:
     """Fence producers on the source by ACLs, by the configured command, or by the operator.
 
     Args:
-        settle_s: an upper limit for how long end offsets must be stable; applies to ACLs, which
+        stabilize_s: an upper limit for how long end offsets must be stable; applies to ACLs, which
             brokers confirm.
     """
     timeout_s = 120 if duty is Duty.REQUIRED else 15
     if inputs.fence_method is FenceMethod.ACL:
-        settings = acl_fence(replace(inputs, settle_s=min(inputs.settle_s, settle_s)))
+        settings = acl_fence(replace(inputs, stabilize_s=min(inputs.stabilize_s, stabilize_s)))
         return FENCE_PRODUCERS.step(identity, settings, timeout_s, duty)
     if inputs.fence_method is FenceMethod.COMMAND:
         command = CommandFenceSettings(
@@ -187,7 +187,7 @@ def fence_producers(
             env={},
             timeout_seconds=inputs.command_timeout_s,
             cluster=inputs.source,
-            settle_seconds=inputs.settle_s,
+            stabilize_seconds=inputs.stabilize_s,
         )
         return COMMAND_FENCE.step(identity, command, timeout_s, duty)
     manual = ManualFenceSettings(
@@ -195,7 +195,7 @@ def fence_producers(
         text=f"block all producers of {inputs.source} (at the network), or stop them",
         undo=LIFT_FENCE.format(source=inputs.source),
         cluster=inputs.source,
-        settle_seconds=inputs.settle_s,
+        stabilize_seconds=inputs.stabilize_s,
     )
     return MANUAL_FENCE.step(identity, manual, timeout_s, duty)
 
@@ -213,7 +213,7 @@ def acl_fence(inputs: PlanInputs) -> AclFenceSettings:
         link=inputs.link,
         cluster=inputs.source,
         principals=inputs.principals,
-        settle_seconds=inputs.settle_s,
+        stabilize_seconds=inputs.stabilize_s,
         groups=inputs.fence_groups,
     )
 

@@ -33,7 +33,7 @@ class PlanInputs:
             replicates records first; empty if they stay stopped.
         basis: what was observed: a short text per item, which changes when the item changes.
         overrides: overridden prechecks, each with its reason.
-        settle_s: how long end offsets must be stable once writes are fenced.
+        stabilize_s: how long end offsets must be stable once writes are fenced.
         drain_window_s: how long consumers may finish before they are fenced.
         timeout_s: how long replication may take to catch up.
         fence_groups: which groups a fence of consumers denies: `fence.groups` of drctl.yaml.
@@ -68,7 +68,7 @@ class PlanInputs:
     reverse: tuple[str, ...] = field(default=(), kw_only=True)
     basis: Mapping[str, str] = field(default_factory=dict)
     overrides: Mapping[str, str] = field(default_factory=dict)
-    settle_s: float = 2
+    stabilize_s: float = 2
     drain_window_s: float = 20
     timeout_s: float = 600
     fence_method: FenceMethod = FenceMethod.ACL

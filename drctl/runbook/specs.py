@@ -57,7 +57,7 @@ class FenceSettings(Section):
     """Settings of the fences that drctl sets itself; `principals` only with ACLs."""
 
     principals: tuple[Principal, ...] = ()
-    settle: Duration | None = None
+    stabilize: Duration | None = None
 
 
 class OffsetsSettings(Section):
@@ -95,7 +95,7 @@ class ManualFenceSettings(ChangeSettings):
     """Settings of `manual-fence`."""
 
     undo: Text
-    settle: Duration | None = None
+    stabilize: Duration | None = None
 
 
 def _environment(values: Mapping[str, str]) -> Mapping[str, str]:
@@ -132,7 +132,7 @@ class CommandFenceSettings(CommandSettings):
     """Settings of `command-fence`."""
 
     undo: Argv
-    settle: Duration | None = None
+    stabilize: Duration | None = None
 
 
 def _condition(name: str) -> str:
@@ -265,7 +265,7 @@ def _consumer_fence(
 
 def _with_fence_settings(given: FenceSettings, inputs: PlanInputs) -> PlanInputs:
     principals = given.principals or inputs.principals
-    return replace(inputs, principals=principals, settle_s=_settle_s(given.settle, inputs))
+    return replace(inputs, principals=principals, stabilize_s=_stabilize_s(given.stabilize, inputs))
 
 
 def _stop(given: StopSettings, inputs: PlanInputs, options: StepOptions) -> Iterator[Step]:
@@ -347,7 +347,7 @@ def _manual_fence(
     settings = manual.ManualFenceSettings(
         **_question_settings(given.text, given.undo, options),
         cluster=inputs.source,
-        settle_seconds=_settle_s(given.settle, inputs),
+        stabilize_seconds=_stabilize_s(given.stabilize, inputs),
     )
     yield options.step(MANUAL_FENCE, settings, 60)
 
@@ -371,7 +371,7 @@ def _command_fence(
     settings = commands.CommandFenceSettings(
         **_command_settings(given, options),
         cluster=inputs.source,
-        settle_seconds=_settle_s(given.settle, inputs),
+        stabilize_seconds=_stabilize_s(given.stabilize, inputs),
     )
     yield options.step(COMMAND_FENCE, settings, 120)
 
@@ -426,8 +426,8 @@ def _sequence_steps(given: SequenceSettings, inputs: PlanInputs) -> Iterator[Ste
     yield from failback(replace(back, policy=given.policy, conflicting=given.conflicting)).steps
 
 
-def _settle_s(given: float | None, inputs: PlanInputs) -> float:
-    return inputs.settle_s if given is None else given
+def _stabilize_s(given: float | None, inputs: PlanInputs) -> float:
+    return inputs.stabilize_s if given is None else given
 
 
 SPECS: Mapping[str, Spec] = {

@@ -35,12 +35,12 @@ class Watch:
     """Connectors that have to run.
 
     Attributes:
-        settle_s: how long each has to be RUNNING.
+        min_uptime_s: how long each has to be RUNNING.
         from_scratch: whether they start without source positions.
     """
 
     connectors: tuple[str, ...]
-    settle_s: float
+    min_uptime_s: float
     from_scratch: bool = False
 
 
@@ -53,14 +53,14 @@ class Restart:
     """
 
     connectors: tuple[str, ...]
-    settle_s: float
+    min_uptime_s: float
     restarted: tuple[str, ...]
 
 
 def running(
-    names: Sequence[str], settle_s: float, workers: Workers, how: str = ""
+    names: Sequence[str], min_uptime_s: float, workers: Workers, how: str = ""
 ) -> Readback[None]:
-    """Verify that all connectors have been running for `settle_s`, as observed by this process."""
+    """Verify that all connectors have run for `min_uptime_s`, as observed by this process."""
     there = workers.all()
     since = workers.running_for(names)
     not_yet, idle = [], []
@@ -73,10 +73,10 @@ def running(
             not_yet.append(f"{name} is {states}")
         elif len(found.parts) < 2:
             idle.append(name)
-            if since[name] < max(settle_s, _NO_TASKS_S):
+            if since[name] < max(min_uptime_s, _NO_TASKS_S):
                 not_yet.append(f"{name} runs without a task")
-        elif since[name] < settle_s:
-            not_yet.append(f"{name} has run for {since[name]:.0f} of {settle_s:g} s")
+        elif since[name] < min_uptime_s:
+            not_yet.append(f"{name} has run for {since[name]:.0f} of {min_uptime_s:g} s")
     if not_yet:
         return Readback(State.WAITING, "; ".join(not_yet), items=tuple(not_yet))
     lines = [f"{name} runs{', and has no task' if name in idle else how}" for name in names]
@@ -93,7 +93,7 @@ class VerifyConnectorsRunning(Polling[Watch, Watch, None]):
         """Describe the step for plans and reports."""
         names = ", ".join(settings.connectors)
         return Description(
-            f"verify that {names} run", f"each has been RUNNING for {settings.settle_s:g} s"
+            f"verify that {names} run", f"each has been RUNNING for {settings.min_uptime_s:g} s"
         )
 
     def check(self, settings: Watch, facts: Facts, reader: LinkReader) -> Watch:
@@ -103,7 +103,7 @@ class VerifyConnectorsRunning(Polling[Watch, Watch, None]):
     def verify(self, intent: Watch, reader: LinkReader) -> Readback[None]:
         """Verify that the connectors run."""
         how = ", and starts from scratch" if intent.from_scratch else ""
-        return running(intent.connectors, intent.settle_s, reader.workers(), how)
+        return running(intent.connectors, intent.min_uptime_s, reader.workers(), how)
 
 
 class RestartConnectors(Permanent[Watch, Restart, None]):
@@ -116,7 +116,7 @@ class RestartConnectors(Permanent[Watch, Restart, None]):
         """Describe the step for plans and reports."""
         return Description(
             f"restart connectors that are not running: {', '.join(settings.connectors)}",
-            f"each has been RUNNING for {settings.settle_s:g} s, with all of its tasks",
+            f"each has been RUNNING for {settings.min_uptime_s:g} s, with all of its tasks",
             "none: a restart cannot be rolled back",
         )
 
@@ -129,7 +129,7 @@ class RestartConnectors(Permanent[Watch, Restart, None]):
         there = reader.workers().all()
         names = settings.connectors
         off = tuple(name for name in names if name in there and not there[name].running)
-        return Restart(names, settings.settle_s, off)
+        return Restart(names, settings.min_uptime_s, off)
 
     def apply(self, intent: Restart, writer: LinkWriter) -> tuple[str, ...]:
         """Restart them; Connect skips what is running by then."""
@@ -137,7 +137,7 @@ class RestartConnectors(Permanent[Watch, Restart, None]):
 
     def verify(self, intent: Restart, reader: LinkReader) -> Readback[None]:
         """Verify that the connectors run."""
-        return running(intent.connectors, intent.settle_s, reader.workers())
+        return running(intent.connectors, intent.min_uptime_s, reader.workers())
 
     def verify_undo(self, intent: Restart, reader: LinkReader) -> Readback[None]:
         """Report that restarts are not rolled back."""

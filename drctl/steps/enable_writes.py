@@ -51,14 +51,14 @@ class EnableIntent:
 
     Attributes:
         lifted: rules that deny writes to applications.
-        unseen: why rules cannot be listed; empty if they can.
+        acls_unavailable: why rules cannot be listed; empty if they can.
         text: the content of the probe record.
     """
 
     cluster: str
     topics: tuple[str, ...]
     lifted: tuple[Acl, ...]
-    unseen: str
+    acls_unavailable: str
     text: str
 
 
@@ -127,9 +127,11 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
             return Readback(State.WAITING, f"the probe record is not readable on {cluster} yet")
         message = f"a probe record was written to {cluster} and read back"
         outstanding = ""
-        if intent.unseen:
+        if intent.acls_unavailable:
             # drctl writes the probe record itself: it proves nothing about applications.
-            outstanding = f"check whether ACLs on {cluster} deny applications: {intent.unseen}"
+            outstanding = (
+                f"check whether ACLs on {cluster} deny applications: {intent.acls_unavailable}"
+            )
         return Readback(
             State.DONE, message, EnableFacts(len(intent.lifted)), outstanding=outstanding
         )

@@ -69,7 +69,7 @@ def _intent(settings: ProbeSettings) -> ProbeIntent:
     return ProbeIntent(
         cluster=settings.cluster,
         topics=(),
-        settle_seconds=0,
+        stabilize_seconds=0,
         link=settings.link,
         rules=rules,
         added=rules,

@@ -158,13 +158,13 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
             # Stable end offsets were proven by the producer fence, and are checked again before
             # writes are enabled on the target.
             return _obeyed(reader.acls(cluster).enforcement(rules, intent.topics), intent)
-        proof = reader.fence(cluster, intent.settle_seconds).prove(rules, intent.topics)
+        proof = reader.fence(cluster, intent.stabilize_seconds).prove(rules, intent.topics)
         ends = {str(place): end for place, end in sorted(proof.no_writes.ends.items())}
         facts = FenceFacts(ends, tuple(sorted(proof.enforcement.brokers)))
         if proof.proven:
             message = (
                 f"every broker ({len(facts.brokers)}) denies it; the end offsets of"
-                f" {plural(len(ends), 'partition')} were stable for {intent.settle_seconds:g} s"
+                f" {plural(len(ends), 'partition')} were stable for {intent.stabilize_seconds:g} s"
             )
             return Readback(State.DONE, message, facts)
         return Readback(State.WAITING, "; ".join(proof.unproven[:_SHOWN]), facts, proof.unproven)

@@ -134,13 +134,13 @@ class FenceSettings:
     """Settings of every producer fence.
 
     Attributes:
-        settle_seconds: how long end offsets must be stable.
+        stabilize_seconds: how long end offsets must be stable.
         reverse: connectors that replicate to the cluster, if it is the recovered one.
         rebuild: whether topics may be missing because a rebuild recreates them.
     """
 
     cluster: str
-    settle_seconds: Number
+    stabilize_seconds: Number
     reverse: tuple[str, ...] = ()
     rebuild: bool = False
 
@@ -151,7 +151,7 @@ class FenceIntent:
 
     cluster: str
     topics: tuple[str, ...]
-    settle_seconds: Number
+    stabilize_seconds: Number
     reverse: tuple[str, ...] = ()
     rebuild: bool = False
 
@@ -166,7 +166,7 @@ def watched(settings: FenceSettings, reader: LinkReader) -> dict[str, Any]:
     return {
         "cluster": settings.cluster,
         "topics": tuple(reader.topics()),
-        "settle_seconds": settings.settle_seconds,
+        "stabilize_seconds": settings.stabilize_seconds,
         "reverse": settings.reverse,
         "rebuild": settings.rebuild,
     }
@@ -178,15 +178,16 @@ def with_stable_ends(
     """The proof of the fence itself, plus a proof that end offsets are stable."""
     if held.state is not State.DONE:
         return Readback(held.state, held.message, FenceFacts(answer=answer), held.items)
-    settle_s = intent.settle_seconds
+    stabilize_s = intent.stabilize_seconds
     # Without rules to prove: brokers do not know about this kind of fence.
-    found = reader.fence(intent.cluster, settle_s).prove((), intent.topics).no_writes
+    found = reader.fence(intent.cluster, stabilize_s).prove((), intent.topics).no_writes
     ends = {str(place): end for place, end in sorted(found.ends.items())}
     facts = FenceFacts(ends, answer=answer)
     if not found.proven:
         return Readback(State.WAITING, "; ".join(found.unproven[:_SHOWN]), facts, found.unproven)
     message = (
-        f"{held.message}; the end offsets of {len(ends)} partitions were stable for {settle_s:g} s"
+        f"{held.message}; the end offsets of {len(ends)} partitions were stable for"
+        f" {stabilize_s:g} s"
     )
     return Readback(State.DONE, message, facts)
 

@@ -69,12 +69,12 @@ class PreflightFacts:
     """What the prechecks found that does not block the plan.
 
     Attributes:
-        unseen: prechecks that could not run.
+        not_run: prechecks that could not run.
         overridden: overridden prechecks, each with its reason.
     """
 
     warnings: tuple[str, ...] = ()
-    unseen: tuple[Unseen, ...] = ()
+    not_run: tuple[Unseen, ...] = ()
     overridden: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -119,7 +119,7 @@ class Preflight(Polling[PreflightSettings, PreflightFacts, PreflightFacts]):
 
     def verify(self, intent: PreflightFacts, reader: LinkReader) -> Readback[PreflightFacts]:
         """Pass: `check` has just run them."""
-        missing = "".join(f"; {len(u.checks)} could not run: {u.what}" for u in intent.unseen)
+        missing = "".join(f"; {len(u.checks)} could not run: {u.what}" for u in intent.not_run)
         return Readback(
             State.DONE,
             f"all prechecks passed; {plural(len(intent.warnings), 'warning')}{missing}",

@@ -211,13 +211,13 @@ class ClientsFacts:
         groups: how many groups are active on the target.
         moved: how many of them have consumed records.
         probed_endpoints: through how many endpoints a probe record arrived.
-        not_seen: why it is unknown which groups stayed on the source; empty if it is known.
+        unknown: why it is unknown which groups stayed on the source; empty if it is known.
     """
 
     groups: int
     moved: int
     probed_endpoints: int
-    not_seen: str
+    unknown: str
 
 
 class VerifyClients(Polling[ClientsSettings, ClientsIntent, ClientsFacts]):
@@ -289,8 +289,8 @@ class VerifyClients(Polling[ClientsSettings, ClientsIntent, ClientsFacts]):
         )
         missing = (*silent, *late.values(), *slow, *held, *left.stayed)
         moved = sum(now[name] != stood.get(name) for name in now)
-        not_seen = _not_seen(intent.source, left)
-        facts = ClientsFacts(len(names), moved, len(intent.probed_endpoints), not_seen)
+        unknown = _unknown(intent.source, left)
+        facts = ClientsFacts(len(names), moved, len(intent.probed_endpoints), unknown)
         if missing:
             message = _waiting_for(len(late), len(names), missing)
             return Readback(State.WAITING, message, facts, missing)
@@ -311,7 +311,7 @@ def _remaining(intent: ClientsIntent, reader: LinkReader) -> Remaining:
         return Remaining((), (silent.message,))
 
 
-def _not_seen(source: str, left: Remaining) -> str:
+def _unknown(source: str, left: Remaining) -> str:
     """Why it is unknown which groups have stayed; empty if it is known."""
     if not left.unseen:
         return ""
@@ -333,6 +333,6 @@ def _done(intent: ClientsIntent, facts: ClientsFacts) -> str:
     if facts.probed_endpoints:
         endpoints = plural(facts.probed_endpoints, "endpoint")
         message += f"; probe records written through {endpoints} have arrived"
-    if facts.not_seen:
-        return f"{message}; unknown: {facts.not_seen}"
+    if facts.unknown:
+        return f"{message}; unknown: {facts.unknown}"
     return f"{message}; no group is active on {intent.source}" if intent.source else message

@@ -148,7 +148,7 @@ def _what_to_do(
 ) -> Iterator[str]:
     if against:
         yield from (f"{sentence(each)}." for each in against)
-        yield from (f"Fix: {sentence(each.remedy)}." for each in failing if each.remedy)
+        yield from (f"Fix: {sentence(each.remedy)}" for each in failing if each.remedy)
         if any(each.check == PRECHECK for each in failing):
             yield f"If that is wrong: --override {PRECHECK}=REASON"
     elif changes:

@@ -139,7 +139,7 @@ def _whole(value: float) -> str:
 
 
 def _tone(verdict: Verdict) -> str:
-    return {Verdict.PASSED: "fine", Verdict.WORSE: "found"}.get(verdict, "incomplete")
+    return {Verdict.PASSED: "fine", Verdict.NOT_PASSED: "found"}.get(verdict, "incomplete")
 
 
 def _headline(past: Past) -> str:
@@ -147,13 +147,13 @@ def _headline(past: Past) -> str:
     match past.verdict:
         case Verdict.PASSED:
             return "The drill passed."
-        case Verdict.WORSE:
+        case Verdict.NOT_PASSED:
             return f"The drill did not pass{reason}."
         case Verdict.FAILED:
             return f"The drill failed{reason}."
         case Verdict.UNKNOWN:
             return f"The drill has no verdict{reason}."
-        case Verdict.DIED:
+        case Verdict.INTERRUPTED:
             return "The drill was interrupted: its process died."
 
 
@@ -165,7 +165,7 @@ def next_steps(past: Past) -> Iterator[NextStep]:
         case Verdict.PASSED:
             yield NextStep("Nothing to do.", "Repeat the drill regularly and before a switchover.")
             return
-        case Verdict.WORSE:
+        case Verdict.NOT_PASSED:
             yield NextStep(
                 "Find out why.",
                 "Each check of `doctor` that is not ok states its consequence and a fix.",

@@ -28,10 +28,10 @@ from drctl.views.view import Figure, Part, Text, figures_table, heading, section
 
 VERDICTS = {
     Verdict.PASSED: "passed",
-    Verdict.WORSE: "limits exceeded",
+    Verdict.NOT_PASSED: "did not pass",
     Verdict.FAILED: "failed",
     Verdict.UNKNOWN: "unknown",
-    Verdict.DIED: "died",
+    Verdict.INTERRUPTED: "interrupted",
 }
 
 _WHICH = ("Started (UTC)", "Link", "Mode", "Verdict")
@@ -76,7 +76,7 @@ class DrillPlanDocument(Document):
         inject: the injected fault; null: none.
         seen_within_seconds: how long the replicator may take to detect a new topic; 0: unknown.
         left_out: steps of the real plan that a drill skips.
-        leftovers: resources of drills that died; they are deleted first.
+        leftovers: resources of interrupted drills; they are deleted first.
         execute: the command that executes the drill.
     """
 
@@ -139,7 +139,7 @@ class UntouchedDocument(Document):
         compared: number of compared topics, ACLs, group offsets, brokers, SCRAM users, quotas and
             connectors, including the settings of topics and brokers.
         moved_by_members: offsets moved by active members.
-        not_seen: could not be compared; the exit code is then 5.
+        unavailable: could not be read, so could not be compared; the exit code is then 5.
         not_compared: never compared, or not readable by this user.
     """
 
@@ -147,7 +147,7 @@ class UntouchedDocument(Document):
     compared: Count = read(lambda c: c.counted)
     differences: tuple[Name, ...]
     moved_by_members: Count = read(lambda c: c.moved)
-    not_seen: tuple[Name, ...] = read(lambda c: c.unseen)
+    unavailable: tuple[Name, ...] = read(lambda c: c.unseen)
     not_compared: tuple[Name, ...]
 
 
@@ -184,7 +184,7 @@ class DrillDocument(Document):
     inject: Inject = read(lambda r: r.inject or None)
     began: datetime
     seconds: Seconds = read(lambda r: round(r.seconds, 3))
-    verdict: Literal["passed", "worse", "failed", "unknown"]
+    verdict: Literal["passed", "not-passed", "failed", "unknown"]
     reasons: tuple[Name, ...]
     rto: OutageDocument | None = read(
         lambda r: OutageDocument.of(r.measures.outage) if r.measures else None
@@ -206,7 +206,7 @@ class DrillDocument(Document):
 
 
 class DrillCleanDocument(Document):
-    """Resources of drills that died, and their cleanup.
+    """Resources of interrupted drills, and their cleanup.
 
     Attributes:
         execute: the command that deletes them.
@@ -319,7 +319,7 @@ def _length(seconds: float | None) -> str:
     return "an unknown time" if seconds is None else length(seconds)
 
 
-_STYLES = {Verdict.PASSED: "bold green", Verdict.WORSE: "bold yellow"}
+_STYLES = {Verdict.PASSED: "bold green", Verdict.NOT_PASSED: "bold yellow"}
 _MOST = 20
 
 

@@ -127,7 +127,9 @@ def _measured(results: Sequence[LineResult]) -> Iterator[Text]:
             groups = ", ".join(plain(row.group) for row in each.line.loss.beyond)
             yield Text(f"    groups with offsets beyond its end: {groups}", "yellow")
     if results:
-        yield Text("  other replicas truncate their logs to it when they return", "dim")
+        yield Text(
+            "  other replicas truncate their logs to that of the new leader when they return", "dim"
+        )
 
 
 def measured(each: LineResult) -> str:

@@ -246,14 +246,14 @@ def ledger_facts(result: GapResult) -> tuple[str, ...]:
             f"{plural(use.offsets_known, 'offset')} of both clusters were not read again: the"
             f" ledger has their digests. The oldest are {age(use.oldest_ms, result.started)}."
         ]
-    reasons = Counter((f.reason, f.side) for f in use.forgotten)
+    reasons = Counter((f.reason, f.side) for f in use.discarded)
     said += [
         f"Ledger digests of {plural(count, 'partition')} on the {side} were discarded, and the "
         f"partitions were read again: {plain(reason)}."
         for (reason, side), count in reasons.items()
     ]
     if not use.kept:
-        said.append(f"The ledger was not updated: {plain(use.why_not)}.")
+        said.append(f"The ledger was not updated: {plain(use.not_kept_reason)}.")
     return tuple(said)
 
 
@@ -426,8 +426,8 @@ def _about_unreplicated(result: GapResult, source: str, target: str) -> Iterator
     said = [f"{number(line.count)} {line.name}" for line in order_lines(result) if line.count]
     link, out = (quote(each) for each in (result.link, result.out))
     yield Step(
-        "Decide what to do with the unreplicated records: copy, quarantine, export or discard.",
-        f"{', '.join(said)} (see Order). Earlier decisions still apply. The plan writes nothing.",
+        "Decide on unreplicated records without a decision: copy, quarantine, export or discard.",
+        f"{', '.join(said)} (see Order). The plan shows earlier decisions, and writes nothing.",
         f"drctl reconcile {out} --policy copy",
     )
     yield Step(

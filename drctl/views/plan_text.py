@@ -3,6 +3,7 @@
 `loss` and `groups` change over time, so they are omitted from documents that are compared.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
@@ -32,7 +33,7 @@ from drctl.views.findings import CauseDocument, FindingDocument, without_shared_
 from drctl.views.run_json import OverrideDocument, override_documents
 from drctl.views.run_reading import described
 from drctl.views.text import duration, number, plain, sentence
-from drctl.views.view import Part, Text, heading, section, table, view
+from drctl.views.view import Part, Table, Text, heading, section, view
 
 _OVERRIDABLE = frozenset(overridable((*OVERRIDABLE, PRECHECK)))
 """Prechecks that can be overridden."""
@@ -192,18 +193,25 @@ def _unseen_row(unseen: Unseen, against: Sequence[Finding]) -> PrecheckRow:
 def prechecks_in_words(
     findings: Sequence[Finding], overrides: Mapping[str, str], mode: Mode = Mode.PLANNED
 ) -> str:
-    """Count prechecks by status: `2 fail (1 overridden), 1 not checked, 3 warn, 40 ok`."""
+    """Count prechecks by status, as `precheck_rows` lists them.
+
+    For example `2 fail (1 overridden), 1 not checked, 3 warn, 40 ok`.
+    """
     against = blockers_among(findings, overrides, mode)
-    counts = []
+    own, not_run = group_by_cause([each for each in findings if each.status is not Status.OK])
+    counts = Counter(each.status for each in own)
+    counts[Status.NOT_CHECKED] += sum(len(each.checks) for each in not_run)
+    counts[Status.OK] = sum(each.status is Status.OK for each in findings)
+    passed = Counter(f.status for f in own if f.check in overrides and f not in against)
+    for each in not_run:
+        names = {f.check for f in each.findings if f.check in overrides and f not in against}
+        passed[Status.NOT_CHECKED] += len(names)
+    words = []
     for status in _WORST_FIRST:
-        same = [each for each in findings if each.status is status]
-        passed = [f for f in same if f.check in overrides and f not in against]
-        overridden = ""
-        if passed and status is not Status.OK:
-            overridden = f" ({number(len(passed))} overridden)"
-        if same:
-            counts.append(f"{number(len(same))} {status.value.replace('-', ' ')}{overridden}")
-    return ", ".join(counts) or "none"
+        if count := counts[status]:
+            overridden = f" ({number(passed[status])} overridden)" if passed[status] else ""
+            words.append(f"{number(count)} {status.value.replace('-', ' ')}{overridden}")
+    return ", ".join(words) or "none"
 
 
 def verdict(
@@ -291,10 +299,11 @@ def next_actions(
 
 
 def _as_line(remedy: str) -> str:
-    """Make a remedy a sentence; a command line is not changed."""
+    """Make a remedy a sentence; a command line is not changed, nor one at its end."""
     if remedy.startswith(_COMMANDS):
         return remedy
-    return f"{remedy[:1].upper()}{remedy[1:]}."
+    last = remedy.rpartition(": ")[2]
+    return f"{remedy[:1].upper()}{remedy[1:]}{'' if last.startswith(_COMMANDS) else '.'}"
 
 
 class PlanStepDocument(Document):
@@ -360,7 +369,7 @@ class ForeseenGroups(Document):
     """
 
     read = From(Foreseen)
-    positions: Count
+    offsets: Count = read(lambda f: f.positions)
     rereads_at_most: Count | None
     rereads_likely: Count | None
     without_offset: tuple[Name, ...]
@@ -496,7 +505,7 @@ def plan_table(
     yield from section("Source connectors", map(sentence, moved_lines(source_connectors)))
     yield heading("Steps")
     steps = map(_cells, step_rows(plan))
-    yield table(steps, "", "Step", "Action", "Proof", "Rollback")
+    yield Table(steps, ("", "Step", "Action", "Proof", "Rollback"), folded=("Proof", "Rollback"))
     yield from section(f"Clients that are connected to {plain(plan.source)}", leaving_lines(plan))
     mode = mode_of(plan)
     prechecks = prechecks_in_words(findings, plan.overrides, mode)
@@ -514,9 +523,9 @@ def _with_evidence(title: str, lines: Sequence[str]) -> Iterator[Part]:
 
 def _cells(row: PlanRow) -> tuple[Text, ...]:
     title = f"{row.title}; {row.unless}" if row.unless else row.title
-    back = row.rollback or "-"
+    back = row.rollback
     if row.enables_writes:
-        back = f"{back}; no automatic rollback from here on"
+        back = "; ".join(filter(None, (back, "no automatic rollback from here on")))
     style = "bold" if row.enables_writes else ""
     return tuple(Text(part, style) for part in (str(row.number), row.id, title, row.proof, back))
 

@@ -207,7 +207,7 @@ class GroupRow:
     """
 
     name: Annotated[Name, ("key", "group")]
-    positions: Count
+    offsets: Count
     rereads_at_most: Count | None
     rereads_likely: Count | None = None
     based_on: Name | None = None
@@ -216,7 +216,7 @@ class GroupRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Positions:
+class CommittedOffsets:
     """What was committed for consumers.
 
     Attributes:
@@ -227,7 +227,7 @@ class Positions:
         without_offset: groups that have no committed offset on the target at all.
     """
 
-    positions: Count
+    offsets: Count
     same: Count
     rereads_at_most: Count | None
     rereads_likely: Count | None
@@ -292,7 +292,7 @@ class ReportData:
     rpo: Rpo
     warned: tuple[Warned, ...]
     outstanding: Mapping[str, str]
-    positions: Positions | None
+    committed_offsets: CommittedOffsets | None
     not_checked: tuple[str, ...]
     began: datetime
     until: datetime

@@ -15,9 +15,9 @@ from drctl.views.client_moves import LeavingRow, leaving_rows
 from drctl.views.findings import CauseDocument
 from drctl.views.run_data import (
     Attempt,
+    CommittedOffsets,
     Doing,
     Ending,
-    Positions,
     ReportData,
     Rpo,
     Rto,
@@ -248,10 +248,10 @@ class ReportDocument(Document):
         spans: what the time was spent on, in order.
         warned: warnings of prechecks, and failures that were overridden.
         overrides: prechecks that were overridden.
-        positions: the offsets committed for consumers; null if there are none.
+        committed_offsets: the offsets committed for consumers; null if there are none.
         source_connectors: what the link's source connectors do on the target, and why.
         not_checked: what was not or could not be checked.
-        unseen: what kept prechecks from running, each cause once.
+        causes: what kept prechecks from running, each cause once.
         journal: null if it was not checked.
     """
 
@@ -281,10 +281,10 @@ class ReportDocument(Document):
             OutstandingDocument(step=step, what=what) for step, what in d.outstanding.items()
         )
     )
-    positions: Positions | None
+    committed_offsets: CommittedOffsets | None
     source_connectors: tuple[MovedConnectorDocument, ...]
     not_checked: tuple[Name, ...]
-    unseen: tuple[CauseDocument, ...] = read(
+    causes: tuple[CauseDocument, ...] = read(
         lambda d: tuple(
             CauseDocument(cause=u.what, reason=u.why, count=len(u.checks), checks=u.checks)
             for u in d.unseen

@@ -11,7 +11,14 @@ from drctl.plans import failback
 from drctl.steps.failback import INTACT
 from drctl.steps.records import Reconcile
 from drctl.steps.waiting import Drain
-from drctl.views.run_data import Positions, ReportData, RunStatus, StepReport, StepStatus, Writes
+from drctl.views.run_data import (
+    CommittedOffsets,
+    ReportData,
+    RunStatus,
+    StepReport,
+    StepStatus,
+    Writes,
+)
 from drctl.views.run_words import (
     closed,
     lossless,
@@ -60,8 +67,8 @@ def known(data: ReportData) -> Iterator[str]:
             f" {plain(data.plan.source)}: those that were appended late on"
             f" {plain(data.plan.source)} are late on both."
         )
-    if data.positions is not None:
-        yield committed(data.positions, data.mode)
+    if data.committed_offsets is not None:
+        yield committed(data.committed_offsets, data.mode)
     if data.overrides:
         given = "; ".join(
             f"{plain(precheck)}: {plain(why)}" for precheck, why in data.overrides.items()
@@ -69,11 +76,11 @@ def known(data: ReportData) -> Iterator[str]:
         yield f"{plural(len(data.overrides), 'precheck')} overridden: {closed(given)}"
 
 
-def committed(found: Positions, mode: str) -> str:
+def committed(found: CommittedOffsets, mode: str) -> str:
     """Say how many offsets were committed, and how many records consumers read again."""
-    if not found.positions and not found.same:
+    if not found.offsets and not found.same:
         return "No offsets of consumer groups were committed."
-    text = f"Committed {plural(found.positions, 'offset')} of {plural(len(found.groups), 'group')}"
+    text = f"Committed {plural(found.offsets, 'offset')} of {plural(len(found.groups), 'group')}"
     if found.same:
         text += f" ({number(found.same)} more were already in place)"
     if found.rereads_at_most is None:

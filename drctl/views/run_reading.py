@@ -26,10 +26,10 @@ from drctl.steps.verify_clients import VerifyClients
 from drctl.steps.waiting import Drain
 from drctl.views.run_data import (
     Attempt,
+    CommittedOffsets,
     Doing,
     Ending,
     GroupRow,
-    Positions,
     ReportData,
     Rpo,
     Rto,
@@ -384,7 +384,7 @@ def warned(state: RunState) -> tuple[Warned, ...]:
 def unseen(state: RunState) -> tuple[Unseen, ...]:
     """Return what prechecks could not check, by cause."""
     facts = state.facts_by_kind().of(Preflight())
-    return facts.unseen if facts else ()
+    return facts.not_run if facts else ()
 
 
 def with_short_causes(state: RunState) -> RunState:
@@ -406,7 +406,7 @@ def _shortly(value: Any, causes: Sequence[Unseen]) -> Any:
     return [_shortly(each, causes) for each in value] if isinstance(value, list | tuple) else value
 
 
-def positions(state: RunState) -> Positions | None:
+def positions(state: RunState) -> CommittedOffsets | None:
     """Return the offsets committed for consumers; None if there are none."""
     facts, intent = state.facts_by_kind().of(CommitOffsets()), intent_of(state, CommitOffsets())
     if facts is None:
@@ -414,7 +414,7 @@ def positions(state: RunState) -> Positions | None:
     counted = Counter(each.group for each in intent.lines) if intent else {}
     rows = [_group(name, count, intent) for name, count in counted.items() if intent]
     rows.sort(key=lambda row: (-(row.rereads_at_most or 0), row.name))
-    return Positions(
+    return CommittedOffsets(
         facts.positions,
         facts.same,
         facts.rereads_at_most,
@@ -442,8 +442,8 @@ def not_checked(state: RunState, course: Course) -> Iterator[str]:
     for name in snapshot.silent if snapshot else ():
         yield f"{name} did not answer before the first change"
     yield from (each.message for each in warned(state) if not each.checked)
-    if clients and clients.not_seen:
-        yield clients.not_seen
+    if clients and clients.unknown:
+        yield clients.unknown
     for step in state.plan.steps:
         if step.kind != SwitchEndpoint.name or not state.is_done(step.id):
             continue
@@ -630,7 +630,7 @@ def report_data(
     Raises:
         Unknown: an entry is not in this version's format.
     """
-    not_seen = unseen(state)
+    not_run = unseen(state)
     state = with_short_causes(state)
     course = course_of(state, kinds)
     end = ending(state, kinds, course)
@@ -658,7 +658,7 @@ def report_data(
         warned=warned(state),
         # After a complete rollback nothing is outstanding.
         outstanding={} if end.status is RunStatus.REFUSED else _outstanding(state),
-        positions=positions(state),
+        committed_offsets=positions(state),
         not_checked=not_checked(state, course),
         began=course.times[0],
         until=course.times[-1],
@@ -669,7 +669,7 @@ def report_data(
         overrides={**state.plan.overrides, **state.overrides},
         topics=topics(state),
         set_aside=set_aside(state),
-        unseen=not_seen,
+        unseen=not_run,
         source_connectors=moved.expected if moved else (),
     )
 

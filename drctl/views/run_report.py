@@ -209,7 +209,7 @@ def _source_connectors(data: ReportData) -> Section:
 
 
 def _groups(data: ReportData) -> Iterator[Section]:
-    found = data.positions
+    found = data.committed_offsets
     if found is None:
         return
     bounded = any(row.rereads_at_most is not None for row in found.groups)
@@ -223,7 +223,7 @@ def _groups(data: ReportData) -> Iterator[Section]:
     @collected
     def cells(row: GroupRow) -> Iterator[str]:
         yield plain(row.name)
-        yield number(row.positions)
+        yield number(row.offsets)
         if bounded:
             yield _count(row.rereads_at_most)
         if unproven:

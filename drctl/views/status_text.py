@@ -228,7 +228,8 @@ def groups_words(seen: StatusNow) -> str:
         return f"{total}: all can be translated{beside}"
     names = groups.groups_left_out
     return (
-        f"{total}: {len(groups.left_out):,} of {len(names):,} groups cannot be translated if"
+        f"{total}: {plural(len(groups.left_out), 'committed offset')} of"
+        f" {plural(len(names), 'group')} cannot be translated if"
         f" {seen.source} is lost now: {listed(names)}{beside}"
     )
 

@@ -1,13 +1,18 @@
 """Draws the parts of a view with Rich; text from clusters is never markup."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Any
 
-from rich.console import RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text as RichText
 
 from drctl.views.view import Cell, Items, Table, Text
+
+_WIDE = 140
+"""Minimum width for all columns of a table with folded columns."""
 
 
 @singledispatch
@@ -25,7 +30,35 @@ def _line(part: Cell) -> RichText:
 
 
 @drawn.register
-def _table(part: Table) -> RichTable:
+def _table(part: Table) -> RenderableType:
+    return _Folding(part) if part.folded else _grid(part)
+
+
+@dataclass(frozen=True, slots=True)
+class _Folding:
+    """A table that is drawn with fewer columns on a narrow terminal."""
+
+    table: Table
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RichTable]:
+        narrow = options.max_width < _WIDE
+        yield _grid(_folded(self.table) if narrow else replace(self.table, folded=()))
+
+
+def _folded(part: Table) -> Table:
+    """Put the folded cells below the one before them, each with the name of its column."""
+    first = len(part.columns) - len(part.folded)
+    rows = []
+    for row in map(tuple, part.rows):
+        *kept, (text, style, _) = (Text(c) if isinstance(c, str) else c for c in row[:first])
+        for name, cell in zip(part.folded, row[first:], strict=True):
+            if below := cell if isinstance(cell, str) else cell.text:
+                text += f"\n{name}: {below}"
+        rows.append((*kept, Text(text, style)))
+    return replace(part, rows=rows, columns=part.columns[:first], folded=())
+
+
+def _grid(part: Table) -> RichTable:
     padding = (0, 0, 0, 2) if part.indented else (0, 2, 0, 0)
     table = RichTable(box=None, header_style="dim", padding=padding, show_header=bool(part.columns))
     rows = [tuple(row) for row in part.rows]

@@ -102,8 +102,8 @@ class PassTotals(Document):
         committed_offsets: their committed offsets in topics of the link.
         moved: committed offsets that differ from their tracked offset.
         without_records: how many of these have no consumed record left in the log.
-        noted: tracked offsets written.
-        forgotten: tracked offsets deleted.
+        written: tracked offsets written.
+        deleted: tracked offsets deleted.
         unverified: tracked offsets whose committed offset was not found on the source.
         source_connectors: connectors whose positions were exported.
     """
@@ -113,8 +113,8 @@ class PassTotals(Document):
     committed_offsets: Count
     moved: Count
     without_records: Count = read(lambda look: look.without_records)
-    noted: Count
-    forgotten: Count = read(lambda look: len(look.forgotten))
+    written: Count = read(lambda look: look.noted)
+    deleted: Count = read(lambda look: len(look.forgotten))
     unverified: Count
     source_connectors: Count = read(lambda look: len(look.positions))
 

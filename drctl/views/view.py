@@ -36,12 +36,14 @@ class Table:
 
     Attributes:
         numbers: right-aligned columns, by name or index.
+        folded: the last columns, whose cells a narrow terminal shows below the column before them.
     """
 
     rows: Iterable[Iterable[Cell]]
     columns: tuple[str, ...] = ()
     numbers: Collection[str | int] = ()
     indented: bool = False
+    folded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

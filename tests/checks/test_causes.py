@@ -15,7 +15,13 @@ from drctl.checks.registry import precheck_findings
 from drctl.model.finding import Finding, Status
 from drctl.model.loss import Mode
 from drctl.views.findings import DoctorDocument
-from drctl.views.plan_text import next_actions, plan_document, precheck_rows, verdict
+from drctl.views.plan_text import (
+    next_actions,
+    plan_document,
+    precheck_rows,
+    prechecks_in_words,
+    verdict,
+)
 from drctl.views.status_text import status_document, status_line
 from tests.checks.observing import observed
 from tests.checks.test_go import HEALTHY
@@ -151,6 +157,11 @@ def test_unreachable_source_is_reported_once_in_a_plan() -> None:
     assert [row.check for row in rows if WHY in f"{row.subject} {row.reason}"] == [
         f"{len(unseen.checks)} checks could not run"
     ]
+    alone = sum(row.status is Status.NOT_CHECKED for row in rows) - 1
+    failing = sum(row.status is Status.FAIL for row in rows)
+    assert prechecks_in_words(findings, {}).startswith(
+        f"{failing} fail, {len(unseen.checks) + alone} not checked, "
+    )
     assert verdict(runs.planned(), findings, ()).endswith("; 1 blocker below.")
     assert sum(WHY in line for line in in_words(findings)) == 1
 

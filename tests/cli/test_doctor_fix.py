@@ -92,6 +92,6 @@ def test_a_refused_plan_names_the_reason_and_remedy() -> None:
     )
     text = drawn((moved,), (f"{PRECHECK}: link main: clients were moved",))
     assert text.startswith("Refused: link main, primary -> secondary; 1 blocker below")
-    assert "Fix: go home first." in text
+    assert "Fix: go home first" in text
     assert f"--override {PRECHECK}=REASON" in text
     assert "To apply the changes" not in text

@@ -311,7 +311,7 @@ def test_a_run_on_a_resized_terminal() -> None:
         shown.await_text("left of 12,400")
         for lines, columns in ((5, 20), (1, 1), (12, 60), (24, 100)):
             shown.resize(lines, columns)
-        shown.await_text("Type yes if it is done, otherwise no:")
+        shown.await_text("Type yes to confirm, otherwise no:")
         shown.press(b"yes\n")
         shown.await_text("ended: done")
         assert shown.wait() == 0

@@ -401,7 +401,10 @@ FORGED: dict[str, tuple[str, dict[str, Any]]] = {
         "command",
         command(argv=["/opt/acme/announce", "x"], env={"X": "${file:/etc/shadow}"}),
     ),
-    "fence": ("command-fence", {**command(argv=EVIL), "cluster": "primary", "settle_seconds": 1}),
+    "fence": (
+        "command-fence",
+        {**command(argv=EVIL), "cluster": "primary", "stabilize_seconds": 1},
+    ),
     "stop": ("command-stop-replication", command(argv=EVIL)),
     "argv of odd type": ("command", command(argv="id")),
     "cluster": ("commit-offsets", {**COMMIT, "link": "main", "cluster": "prod"}),
@@ -409,7 +412,12 @@ FORGED: dict[str, tuple[str, dict[str, Any]]] = {
     "clusters": ("snapshot-state", {"clusters": ["primary", "prod"], "connectors": []}),
     "principal": (
         "fence-producers",
-        {"link": "main", "cluster": "primary", "principals": ["User:broker"], "settle_seconds": 1},
+        {
+            "link": "main",
+            "cluster": "primary",
+            "principals": ["User:broker"],
+            "stabilize_seconds": 1,
+        },
     ),
     "connector": ("stop-replication", {"connectors": ["payroll"]}),
     "seeded connector": (
@@ -449,7 +457,7 @@ STOP = Step("stop", "stop-replication", {"connectors": ["mm2"]})
 FENCE = Step(
     "fence",
     "fence-producers",
-    {"link": "main", "cluster": "primary", "principals": ["User:app"], "settle_seconds": 1},
+    {"link": "main", "cluster": "primary", "principals": ["User:app"], "stabilize_seconds": 1},
 )
 OFFSETS = Step(
     "offsets",
@@ -475,7 +483,7 @@ ASK = Step(
 def rules(*rule: str) -> dict[str, Any]:
     added = [list(rule)]
     found = {"cluster": "primary", "link": "main", "topics": ["orders"], "kept": []}
-    return {**found, "rules": added, "added": added, "settle_seconds": 1}
+    return {**found, "rules": added, "added": added, "stabilize_seconds": 1}
 
 
 def moved(group: str, topic: str) -> dict[str, Any]:
@@ -518,7 +526,7 @@ INTENTS: dict[str, tuple[Step, dict[str, Any]]] = {
             "cluster": "secondary",
             "topics": [],
             "lifted": [["payroll", "LITERAL", "User:app", "*", "WRITE", "DENY"]],
-            "unseen": "",
+            "acls_unavailable": "",
             "text": "x",
         },
     ),

@@ -214,11 +214,7 @@ def test_groups_without_an_offset_are_in_the_headline(called: Run, site: Site) -
     site.known = Translated((unproven("shipping"), nowhere), ("fraud-.*",))
     groups = document(called(*UNPLANNED, "--output", "json"), 0)["groups"]
     assert groups["without_offset"] == ["billing", "fraud-.*"]
-    assert (groups["positions"], groups["rereads_at_most"], groups["rereads_likely"]) == (
-        1,
-        800,
-        74,
-    )
+    assert (groups["offsets"], groups["rereads_at_most"], groups["rereads_likely"]) == (1, 800, 74)
     (row,) = groups["groups"]
     assert (row["group"], row["skips_only_if"], row["age_seconds"]) == ("shipping", RESET, 41.0)
     said = " ".join(called(*UNPLANNED, environ={"COLUMNS": "300"}).stdout.split())

@@ -86,13 +86,13 @@ def test_a_killed_drill_is_cleaned_up_by_the_next_drill(stage: Stage) -> None:
     assert (done["translation"]["reread"], done["translation"]["skipped"]) == (0, 0)
     assert done["untouched"]["differences"] == []
     assert done["untouched"]["compared"] > 10
-    assert done["untouched"]["not_seen"] == []
+    assert done["untouched"]["unavailable"] == []
     # The lab's administrator may read everything: only what drills never compare is left out.
     assert done["untouched"]["not_compared"] == list(NEVER)
     # The topic, its copy and the probe record; the group on both clusters; the ACLs of two fences.
     assert len(done["cleaned"]["deleted"]) >= 5
     assert done["cleaned"]["left"] == []
-    assert verdicts(stage) == ["died", "passed"]
+    assert verdicts(stage) == ["interrupted", "passed"]
     assert "1 of 2 drills passed" in (stage.drills / "history.html").read_text("utf-8")
     assert stage.json("clean", "--execute", "--yes", code=0)["deleted"] == []
 
@@ -144,7 +144,7 @@ def without_source(stage: Stage, done: dict[str, Any], fault: str) -> None:
     assert statuses["enable-writes"] == statuses["verify-clients"] == "done"
     assert done["rto"]["since"] == "last-write"
     assert done["cleaned"]["left"] == []
-    assert (done["untouched"]["differences"], done["untouched"]["not_seen"]) == ([], [])
+    assert (done["untouched"]["differences"], done["untouched"]["unavailable"]) == ([], [])
     assert stage.left() == set()
 
 
@@ -181,8 +181,8 @@ def test_concurrent_changes_by_others_are_named(
         *(f"secondary: setting of broker {n} background.threads: 10 -> 11" for n in threads),
     ]
     assert sorted(done["untouched"]["differences"]) == sorted(changed)
-    assert done["untouched"]["not_seen"] == []
-    assert done["verdict"] == "worse"
+    assert done["untouched"]["unavailable"] == []
+    assert done["verdict"] == "not-passed"
     assert set(done["reasons"]) == {f"changed: {each}" for each in changed}
     assert done["cleaned"]["left"] == []
 
@@ -225,7 +225,7 @@ def test_a_source_frozen_by_a_killed_drill_resumes_after_drill_clean(stage: Stag
     stage.json("clean", "--execute", "--yes", code=0)
     assert not stage.source_hangs()
     assert stage.left() == set()
-    assert verdicts(stage)[-1] == "died"
+    assert verdicts(stage)[-1] == "interrupted"
     assert stage.json("clean", code=0)["left"] == []
 
 

@@ -38,7 +38,7 @@ def cleaned_up_after(stage: Stage, moment: str, place: str) -> None:
     assert stage.left() == set(), f"{moment} {place}"
     assert stage.everything_else() == before, f"{moment} {place}"
     newest = stage.json("history", code=0)["drills"][-1]
-    assert (newest["drill"], newest["verdict"]) == (died, "died")
+    assert (newest["drill"], newest["verdict"]) == (died, "interrupted")
 
 
 @pytest.mark.parametrize("moment", MOMENTS)

@@ -212,8 +212,8 @@ def estimated_before(stage: Stage) -> None:
 
 def resumes_as_was_said(stage: Stage) -> int:
     """Assert that an untracked group resumes at its checkpoint, under the stated condition."""
-    told = stage.json("report", code=0)["positions"]
-    assert (told["positions"], told["without_offset"]) == (PARTITIONS, [])
+    told = stage.json("report", code=0)["committed_offsets"]
+    assert (told["offsets"], told["without_offset"]) == (PARTITIONS, [])
     (group,) = told["groups"]
     stands, ends = positions(stage), stage.target.end_offsets(stage.topic)
     assert group["rereads_at_most"] == sum(ends[n] - at for n, at in stands.items())

@@ -91,8 +91,8 @@ def test_every_group_resumes_at_its_best_known_offset(stage: Stage) -> None:
     done = stage.json(*UNPLANNED, *GO, code=1)
     assert done["status"] == "done"
     stood = {name: positions_on(stage.target, name) for name in (stage.group, back)}
-    told = stage.json("report", code=0)["positions"]
-    assert told["positions"] == 2 * PARTITIONS
+    told = stage.json("report", code=0)["committed_offsets"]
+    assert told["offsets"] == 2 * PARTITIONS
     assert told["without_offset"] == [nobody]
     by_name = {each["group"]: each for each in told["groups"]}
     for row in rows:

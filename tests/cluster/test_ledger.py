@@ -60,7 +60,7 @@ def test_only_new_or_changed_records_are_read(
     assert first["ledger"]["oldest_ms"] is None
     assert first["ledger"]["kept"]
     unchanged = answers(drctl)["ledger"]
-    assert (unchanged["offsets_known"], unchanged["forgotten"]) == (195, [])
+    assert (unchanged["offsets_known"], unchanged["discarded"]) == (195, [])
 
     primary.produce(topic, written(rows(10, start=100), clock))
     secondary.produce(topic, written(copies(rows(15, start=95)), clock))
@@ -76,14 +76,14 @@ def test_only_new_or_changed_records_are_read(
 
     restart_leader(lab, primary, topic, end=110)
     another_leader = answers(drctl)["ledger"]
-    assert (another_leader["offsets_known"], another_leader["forgotten"]) == (200, [])
+    assert (another_leader["offsets_known"], another_leader["discarded"]) == (200, [])
 
     primary.delete_topics([topic])
     soon(lambda: topic not in primary.admin.list_topics(timeout=20).topics)
     fill(primary, {topic: holding(*rows(100))}, clock)
     recreated = answers(drctl)
     assert recreated["totals"]["only_on_target"] == 10
-    assert [f["reason"] for f in recreated["ledger"]["forgotten"]] == ["the topic was recreated"]
+    assert [f["reason"] for f in recreated["ledger"]["discarded"]] == ["the topic was recreated"]
     assert answers(drctl)["ledger"]["offsets_known"] == 210
 
     secondary.configure(topic, cleanup_policy="compact")

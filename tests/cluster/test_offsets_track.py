@@ -60,7 +60,7 @@ class Stage:
     def noted(self) -> tuple[int, int]:
         """Move the groups, and track once."""
         totals = self.once(*GO)["totals"]
-        return totals["moved"], totals["noted"]
+        return totals["moved"], totals["written"]
 
     def translated(self) -> dict[tuple[str, int], dict[str, Any]]:
         """Return drctl's translation while the source is dead."""
@@ -131,8 +131,8 @@ def test_nothing_is_written_without_confirmation(stage: Stage) -> None:
     assert not document["executed"]
     assert document["topic_existed"] == (before >= 0)
     assert document["totals"] == {
-        "groups": 1, "committed_offsets": 2, "moved": 2, "without_records": 0, "noted": 2,
-        "forgotten": 0, "unverified": 0, "source_connectors": 0,
+        "groups": 1, "committed_offsets": 2, "moved": 2, "without_records": 0, "written": 2,
+        "deleted": 0, "unverified": 0, "source_connectors": 0,
     }  # fmt: skip
     ran = stage.drctl("track")
     assert ran.code == 0
@@ -251,7 +251,7 @@ def test_two_trackers_during_the_loss_of_the_primary(
             stage.stand({"a": {0: offset}})
             lines(one, lambda d: d["complete"])
         quiet = [
-            lines(p, lambda d: d["complete"] and not d["totals"]["noted"]) for p in (one, other)
+            lines(p, lambda d: d["complete"] and not d["totals"]["written"]) for p in (one, other)
         ]
         assert {d["totals"]["moved"] for d in quiet} == {0}
         taken = stage.drctl("track", *GO, "--listen", address)

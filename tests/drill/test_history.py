@@ -13,7 +13,7 @@ FIRST = Past(
     "20260102t030400z-000000", "main", BEGAN, Verdict.PASSED, "planned", "", 4.5, 4.0, 4.5, 100, 0,
     0.0, 3, 0, (), (("drain", 1.25),),
 )  # fmt: skip
-SECOND = Past("20260103t030400z-000000", "main", BEGAN + timedelta(days=1), Verdict.DIED)
+SECOND = Past("20260103t030400z-000000", "main", BEGAN + timedelta(days=1), Verdict.INTERRUPTED)
 
 
 def test_written_entries_are_read_back(tmp_path: Path) -> None:

@@ -79,4 +79,9 @@ def test_ended_drills_are_recorded_once(config: Config) -> None:
     assert drill_stage.revert_faults(config) == [LONG_AGO]
     assert drill_stage.revert_faults(config) == []
     (past,), damaged = read_history(drill_adapters.history(config).lines())
-    assert (past.drill, past.link, past.verdict, damaged) == (LONG_AGO, "main", Verdict.DIED, 0)
+    assert (past.drill, past.link, past.verdict, damaged) == (
+        LONG_AGO,
+        "main",
+        Verdict.INTERRUPTED,
+        0,
+    )

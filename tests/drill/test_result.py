@@ -47,8 +47,8 @@ def result(**changes: Any) -> Result:
     ("changes", "verdict", "code"),
     [
         ({}, Verdict.PASSED, ExitCode.DONE),
-        ({"measures": SLOW}, Verdict.WORSE, ExitCode.FOUND),
-        ({"compared": CHANGED}, Verdict.WORSE, ExitCode.FOUND),
+        ({"measures": SLOW}, Verdict.NOT_PASSED, ExitCode.FOUND),
+        ({"compared": CHANGED}, Verdict.NOT_PASSED, ExitCode.FOUND),
         ({"measures": None, "broke_off": "no"}, Verdict.FAILED, ExitCode.FOUND),
         ({"compared": None}, Verdict.UNKNOWN, ExitCode.UNKNOWN),
         ({"compared": HIDDEN}, Verdict.UNKNOWN, ExitCode.UNKNOWN),
@@ -69,7 +69,7 @@ def result(**changes: Any) -> Result:
             ExitCode.INTERRUPTED,
         ),
         ({"left": ("topic x",), "compared": None}, Verdict.UNKNOWN, ExitCode.STOPPED),
-        ({"left": ("topic x",)}, Verdict.WORSE, ExitCode.STOPPED),
+        ({"left": ("topic x",)}, Verdict.NOT_PASSED, ExitCode.STOPPED),
     ],
 )
 def test_each_result_has_its_exit_code(

@@ -86,7 +86,7 @@ class Workers:
         running = (f"0 is {found.state}",) if found.state != STOPPED else ()
         return ConnectorTasks(int(found.wanted != STOPPED), running, frozenset({"worker-1"}))
 
-    def tasks_left(self, names: Sequence[str], settle_s: float) -> Sequence[str]:
+    def tasks_left(self, names: Sequence[str], stabilize_s: float) -> Sequence[str]:
         return [name for name in names if self.tasks(name).any]
 
     def offsets(self, name: str) -> Sequence[Mapping[str, Any]]:

@@ -37,7 +37,7 @@ SEEN = PlanInputs(
     ("mm2",),
     ("file", "dns"),
     probed_endpoints=(0,),
-    settle_s=1,
+    stabilize_s=1,
     drain_window_s=1,
     timeout_s=2,
     fence_command=(FENCE, "on"),

@@ -98,7 +98,7 @@ class MemoryReader:
     def health(self, name: str) -> Logs:
         return self._site(name).logs
 
-    def fence(self, name: str, settle_s: float) -> Any:
+    def fence(self, name: str, stabilize_s: float) -> Any:
         return SimpleNamespace(prove=lambda rules, topics: self._prove(name, rules, topics))
 
     def connectors(self) -> Workers:

@@ -62,7 +62,9 @@ def test_a_run_that_moved_clients_lists_the_acls_of_its_fences() -> None:
 
 
 def on(cluster: str, *rules: Acl) -> Json:
-    intent = AclFenceIntent(cluster=cluster, topics=(), settle_seconds=1, rules=rules, added=rules)
+    intent = AclFenceIntent(
+        cluster=cluster, topics=(), stabilize_seconds=1, rules=rules, added=rules
+    )
     return to_json(intent)
 
 

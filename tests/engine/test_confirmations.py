@@ -37,7 +37,7 @@ class Room:
     def topics(self) -> tuple[str, ...]:
         return ("orders",)
 
-    def fence(self, name: str, settle_s: float) -> "Room":
+    def fence(self, name: str, stabilize_s: float) -> "Room":
         return self
 
     def prove(self, rules: Collection[Acl], topics: Collection[str]) -> FenceProof:
@@ -66,7 +66,7 @@ def seen(kind: str, room: Room, settings: dict[str, Any], *, back: bool = False)
 
 
 ASKED = {"question": "q", "text": "stop\n it", "undo": "start it", "cluster": "a"}
-FENCE = {**ASKED, "settle_seconds": 1}
+FENCE = {**ASKED, "stabilize_seconds": 1}
 MANUAL = sorted(name for name in KINDS.keys() - FAILBACK if name.startswith("manual"))
 
 

@@ -66,7 +66,7 @@ class Source:
 
     def fenced(self, groups: str = "classic", *principals: str) -> AclFenceIntent:
         settings = AclFenceSettings(
-            cluster="p", settle_seconds=1, principals=principals or (APP,), groups=groups
+            cluster="p", stabilize_seconds=1, principals=principals or (APP,), groups=groups
         )
         return FENCE_CONSUMERS.check(settings, Facts(), cast(LinkReader, self))
 

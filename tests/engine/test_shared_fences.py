@@ -68,7 +68,7 @@ class Run:
     link: str
 
     def __post_init__(self) -> None:
-        settings = {"link": self.link, "cluster": "p", "principals": [APP], "settle_seconds": 1}
+        settings = {"link": self.link, "cluster": "p", "principals": [APP], "stabilize_seconds": 1}
         self.look = cast(LinkReader, self.cluster)
         self.writer = cast(LinkWriter, self.cluster.as_link(self.link))
         self.intent = Kind(FENCE_PRODUCERS).check(settings, {}, self.look)

@@ -17,7 +17,7 @@ PLACE = TopicPartition("orders", 0)
 SETTINGS = {
     "cluster": "primary",
     "principals": ["User:app"],
-    "settle_seconds": 2,
+    "stabilize_seconds": 2,
     "reverse": ["mm2-back"],
 }
 
@@ -41,7 +41,7 @@ class Back:
     def acls(self, _name: str = "") -> Any:
         return _Rules(self)
 
-    def fence(self, name: str, settle_s: float) -> "Back":
+    def fence(self, name: str, stabilize_s: float) -> "Back":
         return self
 
     def prove(self, rules: Collection[Acl], topics: Collection[str]) -> FenceProof:

@@ -202,7 +202,7 @@ def test_a_dead_source_is_not_awaited_and_reported_as_unknown(around: Around) ->
     seen = verify(around, check(around))
     assert seen.state is State.DONE
     assert seen.message.endswith("; unknown: which groups stayed on a: cluster a did not answer")
-    assert seen.facts["not_seen"] == "which groups stayed on a: cluster a did not answer"
+    assert seen.facts["unknown"] == "which groups stayed on a: cluster a did not answer"
 
 
 MUTE = Silent("its coordinator did not answer")
@@ -214,7 +214,7 @@ def test_a_group_with_an_unresponsive_coordinator_is_unknown(around: Around) -> 
     around.members["a", "billing"] = MUTE
     seen = verify(around, check(around))
     assert seen.state is State.DONE
-    assert seen.facts["not_seen"] == UNSEEN
+    assert seen.facts["unknown"] == UNSEEN
     assert seen.message.endswith(f"; unknown: {UNSEEN}")
     assert "no group is active" not in seen.message
 
@@ -224,7 +224,7 @@ def test_an_unlisted_group_is_described_by_name(around: Around) -> None:
     around.positions = {"billing": 100, "audit": 100}
     around.listed = ("audit",)
     around.members["a", "billing"] = MUTE
-    assert verify(around, check(around)).facts["not_seen"] == UNSEEN
+    assert verify(around, check(around)).facts["unknown"] == UNSEEN
 
 
 def test_beside_an_unresponsive_coordinator_a_remaining_group_is_awaited(around: Around) -> None:
@@ -234,7 +234,7 @@ def test_beside_an_unresponsive_coordinator_a_remaining_group_is_awaited(around:
     assert seen.state is State.WAITING
     (stayed,) = seen.items
     assert stayed.startswith("audit is still active on a (app-1@/10.0.0.7")
-    assert seen.facts["not_seen"] == UNSEEN
+    assert seen.facts["unknown"] == UNSEEN
 
 
 def test_a_frozen_broker_hides_no_group_observed_before(around: Around) -> None:
@@ -248,7 +248,7 @@ def test_a_frozen_broker_hides_no_group_observed_before(around: Around) -> None:
     del around.members["a", "audit"]
     seen = verify(around, intent)
     assert seen.state is State.DONE
-    assert seen.facts["not_seen"] == (
+    assert seen.facts["unknown"] == (
         "which groups stayed on a: whether there are groups besides audit, billing: cluster a did"
         " not answer within 3 s"
     )
@@ -259,7 +259,7 @@ def test_without_known_or_listed_groups_nothing_is_claimed(around: Around) -> No
     intent = Kind(VerifyClients()).check(SETTINGS, {}, cast(LinkReader, around))
     seen = Kind(VerifyClients()).verify(intent, cast(LinkReader, around))
     assert seen.state is State.DONE
-    assert seen.facts["not_seen"] == "which groups stayed on a: cluster a did not answer within 3 s"
+    assert seen.facts["unknown"] == "which groups stayed on a: cluster a did not answer within 3 s"
 
 
 def test_many_unresponsive_groups_are_named_by_example(around: Around) -> None:
@@ -267,7 +267,7 @@ def test_many_unresponsive_groups_are_named_by_example(around: Around) -> None:
     around.members |= {("a", name): MUTE for name in around.listed}
     intent = Kind(VerifyClients()).check(SETTINGS, {}, cast(LinkReader, around))
     seen = Kind(VerifyClients()).verify(intent, cast(LinkReader, around))
-    assert seen.facts["not_seen"].endswith("group g2: its coordinator did not answer; and 2 more")
+    assert seen.facts["unknown"].endswith("group g2: its coordinator did not answer; and 2 more")
 
 
 def test_a_probe_record_must_arrive_through_each_endpoint(around: Around) -> None:

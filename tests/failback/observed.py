@@ -182,7 +182,7 @@ class Looks:
     def acls(self, name: str) -> Any:
         return self.rules
 
-    def fence(self, name: str, settle_s: float) -> Any:
+    def fence(self, name: str, stabilize_s: float) -> Any:
         return self.rules
 
     def endpoint(self, number: int) -> Any:

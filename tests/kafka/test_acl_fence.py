@@ -53,7 +53,7 @@ def writer(cluster: TlsCluster) -> Iterator[KafkaAclWriter]:
 
 @pytest.fixture
 def prover(cluster: TlsCluster) -> Iterator[KafkaFenceProver]:
-    with KafkaFenceProver(Connection("primary", cluster.properties()), settle_s=0.3) as opened:
+    with KafkaFenceProver(Connection("primary", cluster.properties()), stabilize_s=0.3) as opened:
         yield opened
 
 
@@ -201,7 +201,9 @@ def test_proof_over_tls(cluster: TlsCluster, bench: Bench, mechanism: str) -> No
     # Only node 1 has this listener, so nothing can be proven for partitions of node 2.
     properties = cluster.tls_properties("admin", mechanism)
     here, elsewhere = bench.create(replicas=[[1]]), bench.create(replicas=[[2]])
-    with KafkaFenceProver(Connection("primary", properties, timeout_s=4), settle_s=0.2) as prover:
+    with KafkaFenceProver(
+        Connection("primary", properties, timeout_s=4), stabilize_s=0.2
+    ) as prover:
         proof = prover.prove([], [here])
         assert (proof.proven, proof.enforcement.brokers) == (True, {1: None})
         assert proof.no_writes.unchecked is None
@@ -210,7 +212,7 @@ def test_proof_over_tls(cluster: TlsCluster, bench: Bench, mechanism: str) -> No
 
 def test_proof_with_a_certificate(cluster: TlsCluster, bench: Bench) -> None:
     properties = cluster.mtls_properties()
-    with KafkaFenceProver(Connection("primary", properties), settle_s=0.2) as prover:
+    with KafkaFenceProver(Connection("primary", properties), stabilize_s=0.2) as prover:
         proof = prover.prove([], [bench.create(replicas=[[1]])])
     assert proof.proven
     assert proof.no_writes.unchecked is None
@@ -248,7 +250,7 @@ def test_topics_that_grow_are_not_stable(cluster: TlsCluster, bench: Bench, name
             assert producer.flush(20) == 0
             super()._wait()
 
-    with Busy(Connection("primary", cluster.properties(), 4), settle_s=0.2) as prover:
+    with Busy(Connection("primary", cluster.properties(), 4), stabilize_s=0.2) as prover:
         no_writes = prover.no_writes([name, "no-such-topic"])
     assert not no_writes.proven
     assert no_writes.looks > 3

@@ -19,7 +19,7 @@ OPENING = {"prepare", "close"}
 
 def parts(kind: type[KafkaReader] | type[KafkaWriter]) -> Iterator[tuple[str, Any]]:
     """The parts of a reader or writer, by name."""
-    given = {"settle_s": 1.0, "link": "main", "key": b"", "topic": "t", "marks": ()}
+    given = {"stabilize_s": 1.0, "link": "main", "key": b"", "topic": "t", "marks": ()}
     site = kind(Connection("nowhere", NOWHERE, 0.1))
     for name, member in vars(kind).items():
         if isinstance(member, _Part):

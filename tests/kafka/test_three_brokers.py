@@ -195,8 +195,10 @@ def test_partitions_delayed_by_a_stalled_replica_are_not_stable(
     properties = three.properties()
     write(5)
     with (
-        KafkaFenceProver(Connection("primary", properties, timeout_s=2), settle_s=0.3) as prover,
-        KafkaFenceProver(Connection("primary", properties, timeout_s=30), settle_s=0.3) as waiting,
+        KafkaFenceProver(Connection("primary", properties, timeout_s=2), stabilize_s=0.3) as prover,
+        KafkaFenceProver(
+            Connection("primary", properties, timeout_s=30), stabilize_s=0.3
+        ) as waiting,
     ):
         assert waiting.no_writes([name]).ends == {place: 5}
         end = 5

@@ -116,7 +116,7 @@ class Played:
         return Readback(State.DONE, "as it was before")
 
 
-_FENCE: Json = {"cluster": "", "topics": [], "settle_seconds": 2, "rules": [], "added": []}
+_FENCE: Json = {"cluster": "", "topics": [], "stabilize_seconds": 2, "rules": [], "added": []}
 INTENTS: Mapping[str, Json] = {
     "snapshot-state": {"clusters": {}},
     "fence-producers": _FENCE,
@@ -133,7 +133,7 @@ FACTS: Mapping[str, Json] = {
     "drain": {"missing": 0},
     "reconcile": {"given_up": 0},
     "commit-offsets": {"positions": 0, "groups": 0, "same": 0, "rereads_at_most": None},
-    "verify-clients": {"groups": 0, "moved": 0, "probed_endpoints": 0, "not_seen": ""},
+    "verify-clients": {"groups": 0, "moved": 0, "probed_endpoints": 0, "unknown": ""},
 }
 """Facts that these steps always record; a part may replace them."""
 
@@ -201,7 +201,7 @@ def planned(
 ) -> Plan:
     """Return a fixed plan: how plans are made from links does not matter for reports."""
     source, target = ends
-    fenced = {"cluster": source, "principals": list(principals), "settle_seconds": 2}
+    fenced = {"cluster": source, "principals": list(principals), "stabilize_seconds": 2}
     quiet = {"cluster": source}
     steps = (
         _preflight("planned", overrides or {}),
@@ -218,7 +218,7 @@ def planned(
 
 def unplanned() -> Plan:
     source, target = ends = ("primary", "secondary")
-    fenced = {"cluster": source, "principals": list(PRINCIPALS), "settle_seconds": 2}
+    fenced = {"cluster": source, "principals": list(PRINCIPALS), "stabilize_seconds": 2}
     steps = (
         _preflight("unplanned", {}),
         Step("snapshot-state", "snapshot-state", {"clusters": list(ends), "connectors": []}, 30),

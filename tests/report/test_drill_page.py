@@ -52,7 +52,7 @@ def test_larger_values_are_never_drawn_lower(counts: list[int]) -> None:
 
 
 def test_drills_without_a_measurement_interrupt_the_line() -> None:
-    found = trend(nightly({}, {"rto_s": None, "verdict": Verdict.DIED}, {}, {}))
+    found = trend(nightly({}, {"rto_s": None, "verdict": Verdict.INTERRUPTED}, {}, {}))
     assert found is not None
     assert len(found.charts[0].lines) == 1
     assert found.charts[0].missing[0].tone == "incomplete"
@@ -71,7 +71,7 @@ def test_no_drills_make_no_picture() -> None:
 def test_the_page_shows_the_newest_result(verdict: Verdict) -> None:
     reasons = () if verdict is Verdict.PASSED else ("RTO 90.0 s is above 60 s",)
     page = render(nightly({}, {"verdict": verdict, "reasons": reasons}))
-    told = verdict not in (Verdict.PASSED, Verdict.DIED)
+    told = verdict not in (Verdict.PASSED, Verdict.INTERRUPTED)
     assert page.count("RTO 90.0 s is above 60 s") == told + bool(reasons)
     assert ("Then repeat the drill." in page) == bool(reasons)
     assert f"{2 if verdict is Verdict.PASSED else 1} of 2 drills passed" in page
@@ -81,7 +81,9 @@ def test_the_page_shows_the_newest_result(verdict: Verdict) -> None:
 
 def test_hostile_texts_are_escaped() -> None:
     bad = {"link": HOSTILE, "inject": HOSTILE, "mode": HOSTILE, "reasons": (HOSTILE,)}
-    page = render(nightly(bad, {**bad, "rto_s": None, "missing": None, "verdict": Verdict.DIED}))
+    page = render(
+        nightly(bad, {**bad, "rto_s": None, "missing": None, "verdict": Verdict.INTERRUPTED})
+    )
     assert "<script" not in page
     assert page.count("</style>") == 1
     assert not any(each in page for each in ("\x1b", "\u202e"))

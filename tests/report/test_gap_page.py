@@ -43,7 +43,7 @@ def test_omitted_rows_are_counted() -> None:
     for words in (
         "and 9,975 more partitions in .drctl/gap/20260305T142007Z/gap.json",
         "and 75 more topics in",
-        "and 2,980 more parts in",
+        "and 2,980 more rows in",
         "and 51 more notes in",
     ):
         assert words in text

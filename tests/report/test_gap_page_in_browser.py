@@ -82,7 +82,11 @@ def inspect(
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
     made = {f"/{name}": render(make()) for name, make in gaps.EVERY.items() if name != "vast"}
-    failed = {"verdict": Verdict.WORSE, "link": gaps.HOSTILE_TOPIC, "reasons": ("x" * 300,) * 2}
+    failed = {
+        "verdict": Verdict.NOT_PASSED,
+        "link": gaps.HOSTILE_TOPIC,
+        "reasons": ("x" * 300,) * 2,
+    }
     drills = drill_page.render(nightly({}, {"inject": "kill-source"}, failed))
     return {**made, "/many-topics": render(gaps.many_topics()), "/drills": drills}
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from drctl.model.errors import ExitCode
-from drctl.model.gap import Counts, Forgotten, GapResult, LedgerUse, NotCompared, Window
+from drctl.model.gap import Counts, DiscardedDigests, GapResult, LedgerUse, NotCompared, Window
 from drctl.views.gap_text import (
     Tone,
     facts,
@@ -153,15 +153,22 @@ def test_a_limited_scope_is_reported_as_incomplete() -> None:
 
 
 def test_the_ledgers_part_is_reported() -> None:
-    gone = (Forgotten("orders", "target", 1, "the log was truncated"),)
+    gone = (DiscardedDigests("orders", "target", 1, "the log was truncated"),)
     use = LedgerUse(
-        "ledger.db", 1_000_000, 0, kept=False, forgotten=gone, why_not="another run wrote to it"
+        "ledger.db",
+        1_000_000,
+        0,
+        kept=False,
+        discarded=gone,
+        not_kept_reason="another run wrote to it",
     )
     said = " ".join(facts(gaps.result(gaps.topic("orders", gaps.gap(0, 10)), ledger=use)))
     assert "1,000,000 offsets of both clusters were not read again" in said
     assert "1 partition on the target were discarded" in said
     assert "another run wrote to it" in said
-    empty = replace(use, offsets_known=0, oldest_ms=None, kept=True, forgotten=(), why_not="")
+    empty = replace(
+        use, offsets_known=0, oldest_ms=None, kept=True, discarded=(), not_kept_reason=""
+    )
     said = " ".join(facts(gaps.result(gaps.topic("orders", gaps.gap(0, 10)), ledger=empty)))
     assert "had no digests" in said
 

@@ -2,8 +2,10 @@
 
 import json
 from dataclasses import replace
+from io import StringIO
 
 import pytest
+from rich.console import Console
 
 from drctl.checks.registry import PRECHECKS
 from drctl.checks.repairs import PRECHECK
@@ -18,6 +20,7 @@ from drctl.views.plan_text import (
     loss_lines,
     next_actions,
     plan_document,
+    plan_table,
     precheck_rows,
     prechecks_in_words,
     step_rows,
@@ -99,6 +102,32 @@ def test_the_rows_of_the_steps() -> None:
     assert (rows[0].rollback, fence.rollback != "") == ("", True)
     assert [row.number for row in rows] == list(range(1, 11))
     assert opening.id == "enable-writes"
+
+
+def printed(width: int) -> str:
+    stream = StringIO()
+    Console(width=width, file=stream).print(plan_table(runs.planned(), (), (), EXECUTE))
+    return stream.getvalue()
+
+
+def test_steps_on_a_narrow_terminal_have_their_proof_below_the_action() -> None:
+    wide, narrow = map(printed, (160, 80))
+    assert "Proof" in wide.splitlines()[3]
+    assert "Proof: every broker has the ACLs" not in wide
+    assert (
+        "\n                        Proof: every broker has the ACLs, and end offsets are" in narrow
+    )
+    assert "\n                        Rollback: remove exactly the ACLs that were added" in narrow
+
+
+def test_a_command_at_the_end_of_a_fix_can_be_pasted() -> None:
+    (lag,) = (replace(f, check="replication-lag") for f in FINDINGS if f.check == "lag")
+    for fix, line in (
+        ("compare them: kafka-x --partition 0", "Compare them: kafka-x --partition 0"),
+        ("wait: `drctl status`", "Wait: `drctl status`."),
+    ):
+        told = next_actions(runs.planned(), [replace(lag, remedy=fix)], (), EXECUTE)
+        assert told[0] == line
 
 
 def test_precheck_rows_are_worst_first() -> None:

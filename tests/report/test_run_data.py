@@ -157,7 +157,7 @@ def test_a_rolled_back_run_has_no_outstanding_action_and_names_the_failure() -> 
     failed = _step(data, "commit-offsets")
     assert (failed.status, failed.waited) == (StepStatus.FAILED, None)
     assert data.rollback_reason.startswith("offsets of 3 groups or partitions cannot be")
-    assert (data.outstanding, data.positions, data.rto.seconds) == ({}, None, None)
+    assert (data.outstanding, data.committed_offsets, data.rto.seconds) == ({}, None, None)
 
 
 def test_failed_rollbacks_are_named() -> None:
@@ -209,10 +209,10 @@ def test_prechecks_overrides_ids_and_groups() -> None:
     assert data.overrides == {"retention": "the tail is copied in minutes"}
     assert data.ids == {"primary": "kF2aPrimary", "secondary": "zQ9bSec"}
     assert data.mode == "planned"
-    assert data.positions is not None
-    told = [(g.name, g.positions, g.rereads_at_most) for g in data.positions.groups]
+    assert data.committed_offsets is not None
+    told = [(g.name, g.offsets, g.rereads_at_most) for g in data.committed_offsets.groups]
     assert told == [("billing", 12, 38), ("shipping", 12, 2), ("fraud-scoring", 6, 0)]
-    assert (data.positions.same, data.positions.rereads_at_most) == (4, 40)
+    assert (data.committed_offsets.same, data.committed_offsets.rereads_at_most) == (4, 40)
 
 
 def test_a_damaged_journal_is_reported() -> None:
@@ -299,7 +299,7 @@ def test_interruption_and_unknown_agree_with_the_executor() -> None:
 def test_the_read_facts_are_those_that_steps_write() -> None:
     seen = CommitOffsets().verify(CommitIntent("b", (), 3, ("x",), 9), BLIND)
     run = Run(runs.planned()).play({**GOOD, "commit-offsets": Part(facts=to_json(seen.facts))})
-    found = run.data.positions
+    found = run.data.committed_offsets
     assert found is not None
     assert (found.same, found.rereads_at_most, found.left_out) == (3, 9, ("x",))
 
@@ -346,9 +346,9 @@ def test_a_shared_cause_of_unreadable_prechecks_is_reported_once() -> None:
     unseen = {"what": "cluster primary does not answer", "why": why, "checks": ["a", "b"]}
     script = {
         **runs.LOST,
-        "preflight": Part("all prechecks passed", {"warnings": [], "unseen": [unseen]}),
+        "preflight": Part("all prechecks passed", {"warnings": [], "not_run": [unseen]}),
         "fence-producers": Part(refuses=Refused(f"deny WRITE: {why}", "")),
-        "verify-clients": Part(f"not seen: {why}", {"not_seen": f"who has stayed: {why}"}),
+        "verify-clients": Part(f"not seen: {why}", {"unknown": f"who has stayed: {why}"}),
     }
     found = Run(runs.unplanned()).play(script).data
     (told,) = found.unseen

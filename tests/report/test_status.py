@@ -46,7 +46,7 @@ def test_a_line() -> None:
     line = status_line(seen())
     assert "planned NO-GO (fence-not-possible); unplanned GO" in line
     assert "RPO about 40 records (at most 60) of the last 2.5 s" in line
-    assert "1 of 1 groups cannot be translated" in line
+    assert "1 committed offset of 1 group cannot be translated" in line
 
 
 def test_metrics() -> None:

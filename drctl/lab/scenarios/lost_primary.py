@@ -54,7 +54,7 @@ steps:
     step: snapshot-state
   - id: replication-stays-stopped
     wait: {{for: connectors stopped, at_most: 30s}}
-  - id: close
+  - id: fence-producers
     step: fence-producers
 """
 
