@@ -24,6 +24,7 @@ from drctl.formats.primitives import (
 from drctl.kafka.brokers import Brokers, BrokerSocket
 from drctl.kafka.connection import Connection
 from drctl.kafka.protocol import Api
+from drctl.lab.waiting import Patience
 from drctl.model.topology import TopicPartition
 from tests.lab.cluster_under_test import DEADLINE_S, ClusterUnderTest
 
@@ -99,7 +100,14 @@ def _produce(
         return broker.exchange(PRODUCE, body, read)
 
     connection = Connection("hanging", dict(properties), DEADLINE_S)
-    assert Brokers(connection).first(ask, connection.deadline()) == 0
+    errors: list[int] = []
+
+    def accepted() -> bool:
+        errors.append(Brokers(connection).first(ask, connection.deadline()))
+        return errors[-1] == 0
+
+    # The broker applies a changed configuration some time after the controller stored it.
+    assert Patience.of(DEADLINE_S).wait_until(accepted), f"the broker's error code: {errors[-1]}"
 
 
 @contextmanager
