@@ -121,10 +121,10 @@ def _rows(kind: Kind, runs: dict[tuple[str, int], Dumped]) -> Iterator[Row]:
 
 def _run(stage: Stage, config: Path, rows: int, records: int, *words: str) -> Dumped:
     given = line(config, "dump-consumer-timestamps", "--cluster", stage.target.name, *words)
-    said = stage.folder / "dump.err"
+    stderr_file = stage.folder / "dump.err"
     began = time.perf_counter()
     with (
-        said.open("wb") as stderr,
+        stderr_file.open("wb") as stderr,
         subprocess.Popen(given, stdout=subprocess.PIPE, stderr=stderr, cwd=stage.folder) as process,
         watched(process.pid) as peak,
     ):
@@ -137,8 +137,8 @@ def _run(stage: Stage, config: Path, rows: int, records: int, *words: str) -> Du
     stage.tell(f"{records:,} records, {rows:,} rows: {taken:.1f} s, {peak.megabytes:.0f} MB")
     newest = stage.start_ms + records - rows
     if code or written != rows or json.loads(last)["timestamp_ms"] < newest:
-        words_said = said.read_text(encoding="utf-8", errors="replace")[-1000:]
-        raise WrongAnswer(f"{written} rows, not {rows}, exit code {code}: {last!r} {words_said}")
+        stderr_text = stderr_file.read_text(encoding="utf-8", errors="replace")[-1000:]
+        raise WrongAnswer(f"{written} rows, not {rows}, exit code {code}: {last!r} {stderr_text}")
     return Dumped(taken, peak.megabytes)
 
 

@@ -161,20 +161,20 @@ class Judged:
     """A crash, its estimated loss and its real loss."""
 
     crash: Crash
-    said: Loss
+    estimated: Loss
     later: Loss
     lost: int
 
     @property
     def inside(self) -> bool:
         """Whether the real loss is within the range."""
-        least, _, most = self.said.records.numbers
+        least, _, most = self.estimated.records.numbers
         return (least or 0) <= self.lost <= (math.inf if most is None else most)
 
     @property
     def ratio(self) -> float | None:
         """The likely number divided by the real one; None if there was none."""
-        likely = self.said.records.likely.records
+        likely = self.estimated.records.likely.records
         return None if likely is None else max(likely, FEW) / max(self.lost, FEW)
 
     @property
@@ -202,7 +202,7 @@ def measure(stage: Stage, seed: int, first: int, last: int) -> Iterator[Row]:
             judged.append(_played(stage, crash))
             stage.tell(f"{_described(judged[-1])} ({time.monotonic() - began:.0f} s)")
             if not (judged[-1].inside and judged[-1].close):
-                for evidence in judged[-1].said.evidence:
+                for evidence in judged[-1].estimated.evidence:
                     stage.tell(f"  {evidence}")
             yield _row(judged[-1])
     inside = sum(each.inside for each in judged)
@@ -224,7 +224,7 @@ def measure(stage: Stage, seed: int, first: int, last: int) -> Iterator[Row]:
 
 
 def _described(judged: Judged) -> str:
-    least, likely, most = judged.said.records.numbers
+    least, likely, most = judged.estimated.records.numbers
     wrong = "" if judged.inside else "; NOT WITHIN"
     wrong += "" if judged.close else "; NOT CLOSE"
     seen = f"lost {judged.lost:,}; at least {least}, likely {likely}, at most {most}"
@@ -232,7 +232,7 @@ def _described(judged: Judged) -> str:
 
 
 def _row(judged: Judged) -> Row:
-    least, likely, most = judged.said.records.numbers
+    least, likely, most = judged.estimated.records.numbers
     ends = f"at least {_number(least)}, at most {_number(most)}, lost {judged.lost:,}"
     ratio = None if judged.ratio is None else Ratio(judged.ratio, "likely / lost")
     name = f"{judged.crash.title}: likely; {ends}"
@@ -353,15 +353,15 @@ def _played(stage: Stage, crash: Crash) -> Judged:
                 stage.lab.signal("primary", SIGKILL)
         _await_rest(lambda: ends(target))
         copied = ends(target)
-        said, later = _estimated(config, 0.0), _estimated(config, _LATER_S)
+        estimated, later = _estimated(config, 0.0), _estimated(config, _LATER_S)
         stage.lab.start("primary")
         _resume(stage, crash)
         held = ends(source)
     if held < writer.acknowledged:
         raise WrongAnswer(f"{crash.topic}: {writer.acknowledged} acknowledged, {held} there")
-    if said.records.likely.records != later.records.likely.records:
+    if estimated.records.likely.records != later.records.likely.records:
         raise WrongAnswer(f"{crash.title}: what is likely grew with the outage: {later.message}")
-    return Judged(crash, said, later, held - copied)
+    return Judged(crash, estimated, later, held - copied)
 
 
 @contextmanager

@@ -143,8 +143,8 @@ def _parser() -> argparse.ArgumentParser:
         ("--first-crash", "1", "of these, where others were measured in another run"),
         ("--seed", "20", "of which these crashes are drawn"),
     ):
-        said = f"{words} (%(default)s)"
-        parser.add_argument(name, default=default, type=_positive, metavar="N", help=said)
+        help_text = f"{words} (%(default)s)"
+        parser.add_argument(name, default=default, type=_positive, metavar="N", help=help_text)
     parser.add_argument(
         "--memory-sizes",
         type=_sizes,

@@ -86,8 +86,8 @@ def drctl(config: Path, *words: str, codes: Collection[int] = (0,), form: str = 
         process.wait()
     taken = time.perf_counter() - began
     if process.returncode not in codes:
-        said = (stdout.strip() or stderr)[-2000:]
-        raise WrongAnswer(f"drctl {' '.join(words)} ended with {process.returncode}: {said}")
+        output = (stdout.strip() or stderr)[-2000:]
+        raise WrongAnswer(f"drctl {' '.join(words)} ended with {process.returncode}: {output}")
     return Done(taken, peak.megabytes, stdout)
 
 
@@ -113,11 +113,11 @@ def run_gap(
         WrongAnswer: the result is missing or wrong.
     """
     with TemporaryDirectory(dir=stage.folder) as name:
-        out, said = Path(name, "out"), Path(name, "stderr")
+        out, stderr_file = Path(name, "out"), Path(name, "stderr")
         words = [str(DRCTL), "--config", str(stage.config), "--output", "json", "gap"]
         words += ["--link", dataset.link(variant), "--out", str(out), *options]
         began = time.perf_counter()
-        with said.open("wb") as stderr:
+        with stderr_file.open("wb") as stderr:
             process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=stderr)
         try:
             peak = _watch(process) if watched else 0
@@ -125,7 +125,7 @@ def run_gap(
         finally:
             _end(process)
         taken = time.perf_counter() - began
-        _check(out / "gap.json", code, dataset.missing(variant), said)
+        _check(out / "gap.json", code, dataset.missing(variant), stderr_file)
         return Ended(taken, peak)
 
 
@@ -161,9 +161,9 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
         process.wait(60)
 
 
-def _check(document: Path, code: int, missing: int, said: Path) -> None:
+def _check(document: Path, code: int, missing: int, stderr_file: Path) -> None:
     if code != (1 if missing else 0) or not document.is_file():
-        text = said.read_text(encoding="utf-8", errors="replace").strip()
+        text = stderr_file.read_text(encoding="utf-8", errors="replace").strip()
         raise WrongAnswer(f"drctl gap ended with exit code {code}: {text[-1000:]}")
     answer: dict[str, Any] = json.loads(document.read_text(encoding="utf-8"))
     if answer["totals"]["unreplicated"] != missing:

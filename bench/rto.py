@@ -108,7 +108,7 @@ def _one(stage: Stage, how: str, groups: int) -> Iterator[Row]:
         began = time.time()
         mode = "planned" if how == PLANNED else "unplanned"
         words = ("failover", "--mode", mode, "--execute", "--yes")
-        said = drctl(config, *words, codes=(0, 1)).document
+        report = drctl(config, *words, codes=(0, 1)).document
         _await(
             lambda: any(_is_on(each, stage.target) for each in log()),
             "the application did not move",
@@ -118,9 +118,9 @@ def _one(stage: Stage, how: str, groups: int) -> Iterator[Row]:
         there = committed(stage.target, names[1:])
         if without := [group for group, positions in there.items() if not positions]:
             raise WrongAnswer(f"{len(without):,} groups have no offset on the target")
-    recorded = said["rto_seconds"]
+    recorded = report["rto_seconds"]
     stage.tell(f"{how}, {groups:,} groups: {outage.seconds:.2f} s; {recorded} in the journal")
-    for step in said["steps"]:
+    for step in report["steps"]:
         stage.tell(f"    {step['id']:24} {step['seconds']}")
     limit = LIMITS_S[how]
     ratio = Ratio(outage.seconds / limit, f"seconds / {limit:g}", Target(1.0))
@@ -130,7 +130,7 @@ def _one(stage: Stage, how: str, groups: int) -> Iterator[Row]:
     if recorded is not None:
         apart = Ratio(abs(recorded - outage.seconds), "seconds apart", Target(1.0))
         yield Row(PART, f"{of}: by the journal", (recorded,), ratio=apart)
-    for step in said["steps"]:
+    for step in report["steps"]:
         yield Row(PART, f"{of}: step {step['id']}", (step["seconds"],))
 
 

@@ -15,7 +15,7 @@ PASSES = "def test_passes(): pass\n"
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("processes", "files", "told"),
+    ("processes", "files", "summary"),
     [
         pytest.param(
             2,
@@ -30,7 +30,7 @@ PASSES = "def test_passes(): pass\n"
     ],
 )
 def test_a_process_that_dies(
-    tmp_path: Path, processes: int, files: dict[str, str], told: str
+    tmp_path: Path, processes: int, files: dict[str, str], summary: str
 ) -> None:
     for name, text in files.items():
         (tmp_path / f"test_{name}.py").write_text(text, encoding="utf-8")
@@ -46,7 +46,7 @@ def test_a_process_that_dies(
         timeout=60,
         check=False,
     )
-    assert told in ran.stdout.splitlines()[-1], ran.stdout
+    assert summary in ran.stdout.splitlines()[-1], ran.stdout
 
 
 @pytest.mark.parametrize(

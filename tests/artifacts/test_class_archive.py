@@ -19,8 +19,8 @@ MAIN = "org.apache.kafka.clients.admin.AdminClientConfig"
 def command(options: Sequence[str]) -> list[str]:
     """Run a program from Kafka's jars."""
     jars = resolve("kafka", progress=lambda _line: None)[0].parent
-    told = ("-Xlog:class+load:stdout", "-XX:-CreateCoredumpOnCrash")
-    return [str(find_java()), *options, *told, "-cp", f"{jars}/*", MAIN]
+    flags = ("-Xlog:class+load:stdout", "-XX:-CreateCoredumpOnCrash")
+    return [str(find_java()), *options, *flags, "-cp", f"{jars}/*", MAIN]
 
 
 def java(*options: str) -> str:

@@ -103,11 +103,11 @@ def example(
 
 
 def test_fetches_once(example: Callable[[], None], settings: Path, repository: Path) -> None:
-    said: list[str] = []
-    paths = resolve("example", progress=said.append, ivy_settings=settings)
+    messages: list[str] = []
+    paths = resolve("example", progress=messages.append, ivy_settings=settings)
     assert [path.name for path in paths] == ["first-1.0.jar", "second-1.0.jar"]
     assert all(path.is_file() for path in paths)
-    assert "fetched first 1.0" in said
+    assert "fetched first 1.0" in messages
     shutil.rmtree(repository)
     again: list[str] = []
     assert resolve("example", progress=again.append, ivy_settings=settings) == paths
@@ -159,12 +159,12 @@ def test_an_unexpected_dependency(
 def test_other_releases_are_verified_from_the_second_start_on(
     other_release: Path, settings: Path
 ) -> None:
-    said: list[str] = []
-    paths = resolve("kafka-9.8.7", progress=said.append, ivy_settings=settings)
+    messages: list[str] = []
+    paths = resolve("kafka-9.8.7", progress=messages.append, ivy_settings=settings)
     broker = paths[0]
     assert broker.name == "kafka_2.13-9.8.7.jar"
     assert len(paths) == 2
-    assert [line for line in said if "drctl has no checksums of the kafka-9.8.7 jars" in line]
+    assert [line for line in messages if "drctl has no checksums of the kafka-9.8.7 jars" in line]
     again: list[str] = []
     assert resolve("kafka-9.8.7", progress=again.append, ivy_settings=settings) == paths
     assert again == []
@@ -196,17 +196,17 @@ def test_a_deleted_jar_is_fetched_again(example: Callable[[], None], settings: P
     assert resolve("example", progress=silent, ivy_settings=settings) == (first, second)
 
 
-def _resolve_and_tell(settings: Path, told: "multiprocessing.Queue[object]") -> None:
-    told.put(resolve("example", progress=silent, ivy_settings=settings))
+def _resolve_and_send(settings: Path, results: "multiprocessing.Queue[object]") -> None:
+    results.put(resolve("example", progress=silent, ivy_settings=settings))
 
 
 def test_two_processes_at_once(example: Callable[[], None], settings: Path) -> None:
     context = multiprocessing.get_context("fork")
-    told: multiprocessing.Queue[object] = context.Queue()
-    both = [context.Process(target=_resolve_and_tell, args=(settings, told)) for _ in range(2)]
+    results: multiprocessing.Queue[object] = context.Queue()
+    both = [context.Process(target=_resolve_and_send, args=(settings, results)) for _ in range(2)]
     for process in both:
         process.start()
-    answers = [told.get(timeout=60) for _ in both]
+    answers = [results.get(timeout=60) for _ in both]
     for process in both:
         process.join(60)
     assert answers[0] == answers[1]

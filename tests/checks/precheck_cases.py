@@ -69,7 +69,7 @@ def _by_place(read: Callable[[Any], Any]) -> Callable[[Mapping[str, Any]], Any]:
 def _health(given: Mapping[str, Any]) -> ClusterHealth:
     return ClusterHealth(
         "BBB",
-        _seen(given.get("controller", [1, 5]), lambda told: Controller(*told)),
+        _seen(given.get("controller", [1, 5]), lambda values: Controller(*values)),
         tuple(given.get("brokers", [1, 2])),
         tuple(given.get("absent", ())),
         given.get("partitions", 8),
@@ -132,9 +132,9 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "target_groups": lambda given: {name: _group(name, each) for name, each in given.items()},
     "target_acls": acls,
     "source_rights": frozenset,
-    "lag": _by_place(lambda told: Lag(*told)),
+    "lag": _by_place(lambda values: Lag(*values)),
     "newest_copy_ms": lambda given: NOW_MS - 1000 * given["seconds"],
-    "tails": _by_place(lambda told: Tail(*told)),
+    "tails": _by_place(lambda values: Tail(*values)),
     "transactions": _by_place(_transactions),
     "source_producers": _by_place(lambda ids: tuple(Producer(*each) for each in ids)),
     "target_producers": _by_place(lambda ids: tuple(Producer(*each) for each in ids)),

@@ -79,8 +79,8 @@ def _layout(given: Mapping[str, Any]) -> Layout:
 def _held(name: str, text: str) -> list[tuple[TopicPartition, Replicas]]:
     """Parse partitions: `orders-0` is one, `orders*20` are twenty."""
     leader, assigned, in_sync, *eligible = text.split()
-    told = _nodes(eligible[0]) if eligible else None
-    each = Replicas(int(leader), _nodes(assigned), _nodes(in_sync), told)
+    eligible_nodes = _nodes(eligible[0]) if eligible else None
+    each = Replicas(int(leader), _nodes(assigned), _nodes(in_sync), eligible_nodes)
     topic, star, count = name.partition("*")
     if star:
         return [(TopicPartition(topic, n), each) for n in range(int(count))]

@@ -45,12 +45,12 @@ def test_deadline_of_a_query_that_never_ends() -> None:
 
 
 def test_bug_is_not_reported_as_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = threading.Event()
-    monkeypatch.setattr(threading, "excepthook", lambda _: told.set())
+    raised = threading.Event()
+    monkeypatch.setattr(threading, "excepthook", lambda _: raised.set())
 
     def ask() -> int:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         BoundedQuery(ask, 10).answer()
-    assert told.wait(10)
+    assert raised.wait(10)

@@ -23,11 +23,11 @@ CASES = sorted(FOLDER.glob("*.yaml"))
 @cache
 def scenarios(path: Path) -> tuple[tuple[str, dict[str, Any], tuple[Finding, ...]], ...]:
     """Return title, observations and findings of each case in the file."""
-    told = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
+    document = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
     found = []
-    for title, change in told["cases"].items():
-        case = merged(told["base"], change or {})
-        shown = [f for f in findings(observed(case)) if f.check in told["checks"]]
+    for title, change in document["cases"].items():
+        case = merged(document["base"], change or {})
+        shown = [f for f in findings(observed(case)) if f.check in document["checks"]]
         found.append((title, case, tuple(shown)))
     return tuple(found)
 
@@ -43,14 +43,14 @@ def written(finding: Finding) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_findings_of_the_cases(path: Path) -> None:
-    said = "".join(
+    rendered = "".join(
         f"== {title}\n" + "".join(written(finding) + "\n" for finding in found)
         for title, _, found in scenarios(path)
     )
     expected = path.with_suffix(".expected")
     if os.environ.get("DRCTL_REGENERATE"):
-        expected.write_text(said, encoding="utf-8")
-    assert said == expected.read_text(encoding="utf-8")
+        expected.write_text(rendered, encoding="utf-8")
+    assert rendered == expected.read_text(encoding="utf-8")
 
 
 @cache
@@ -58,8 +58,8 @@ def seen() -> dict[str, set[Status]]:
     """Return the findings of each check over all cases."""
     found: dict[str, set[Status]] = {check.name: set() for check in CHECKS}
     for path in CASES:
-        for _, _, said in scenarios(path):
-            for finding in said:
+        for _, _, reported in scenarios(path):
+            for finding in reported:
                 found[finding.check].add(finding.status)
     return found
 
@@ -90,10 +90,10 @@ def test_unobserved_values_are_never_ok(path: Path) -> None:
     for title, case, _ in scenarios(path):
         for mode in Mode:
             alone = {name: case[name] for name in ("link", "links") if name in case}
-            said = findings(observed({**alone, "mode": mode.value}))
-            assert not [f for f in said if f.status is Status.OK], title
+            reported = findings(observed({**alone, "mode": mode.value}))
+            assert not [f for f in reported if f.status is Status.OK], title
             # What is wrong in drctl.yaml itself need not be observed.
-            judged = {f.check for f in said if f.status is not Status.NOT_CHECKED}
+            judged = {f.check for f in reported if f.status is not Status.NOT_CHECKED}
             assert judged <= {"fence-not-possible", "connectors-not-configured"}, title
 
 
@@ -129,6 +129,6 @@ def test_names_are_unique() -> None:
 @pytest.mark.parametrize("change", [{"translate": False}, {"replicator": {"kind": "none"}}])
 def test_links_without_translation_by_a_replicator(change: dict[str, Any]) -> None:
     link = {"replicator": {"kind": "mirrormaker2"}, **change}
-    said = {finding.check for finding in findings(observed({"link": link}))}
-    assert said
-    assert not said & {check.name for check in CHECKS if check.family.translates}
+    names = {finding.check for finding in findings(observed({"link": link}))}
+    assert names
+    assert not names & {check.name for check in CHECKS if check.family.translates}

@@ -119,9 +119,9 @@ def test_plan_after_a_failover_names_only_the_failback() -> None:
     findings = causes_first(precheck_findings(observed(AFTER)))
     lines = next_actions(runs.planned(), findings, (), "drctl failover --execute")
     assert "drctl failback --check-order" in lines[0]
-    told = "\n".join(lines)
-    assert not any(harm in told for harm in HARM)
-    assert "groups-active-on-target" not in told
+    text = "\n".join(lines)
+    assert not any(harm in text for harm in HARM)
+    assert "groups-active-on-target" not in text
 
 
 def test_overridden_cause_reveals_the_other_findings() -> None:
@@ -148,11 +148,11 @@ DEAD: dict[str, Any] = {
 
 def test_unreachable_source_is_reported_once_in_a_plan() -> None:
     findings = causes_first(precheck_findings(observed(DEAD)))
-    told, (unseen,) = group_by_cause(findings)
+    individual, (unseen,) = group_by_cause(findings)
     assert unseen.cause.why == WHY
     assert unseen.reported_by == "source-unreachable"
     assert {"fence-not-possible", "hanging-transactions", "replication-lag"} <= set(unseen.checks)
-    assert "source-unreachable" in {each.check for each in told}
+    assert "source-unreachable" in {each.check for each in individual}
     rows = precheck_rows(findings, {})
     assert [row.check for row in rows if WHY in f"{row.subject} {row.reason}"] == [
         f"{len(unseen.checks)} checks could not run"
@@ -197,9 +197,9 @@ def test_unplanned_plan_reports_checks_without_source_once() -> None:
 
 def test_single_check_that_could_not_run_is_reported_itself() -> None:
     findings = precheck_findings(observed({**HEALTHY, "link": LINK, "lag": "it hung up"}))
-    told, unseen = group_by_cause(findings)
+    individual, unseen = group_by_cause(findings)
     assert unseen == () or all(len(each.checks) > 1 for each in unseen)
-    assert len(told) + sum(len(each.findings) for each in unseen) == len(findings)
+    assert len(individual) + sum(len(each.findings) for each in unseen) == len(findings)
 
 
 def test_findings_that_differ_in_their_subject_are_one() -> None:

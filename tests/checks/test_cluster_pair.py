@@ -10,7 +10,7 @@ from drctl.model.topology import Found, Overview, TopicPartition, TopicState, Un
 from tests.links import link
 
 STATES: Mapping[str, TopicState | Unavailable] = {
-    "told": TopicState("told", {0: 1}, {"min.insync.replicas": "2"}),
+    "described": TopicState("described", {0: 1}, {"min.insync.replicas": "2"}),
     "hidden": TopicState("hidden", {0: 1}),
     "dark": Unavailable("no answer"),
 }
@@ -20,7 +20,7 @@ STATES: Mapping[str, TopicState | Unavailable] = {
 class Everything:
     """All ports of a cluster in one object; records the arguments of health requests."""
 
-    told: list[Any] = field(default_factory=list)
+    requests: list[Any] = field(default_factory=list)
 
     def overview(self) -> Overview:
         return Overview("id", dict.fromkeys(STATES, (0,)))
@@ -34,7 +34,7 @@ class Everything:
         return lambda: [Found(0, 0) for _ in questions]
 
     def health(self, topics: Collection[str], known: Mapping[str, Mapping[str, str]]) -> str:
-        self.told += [sorted(topics), known]
+        self.requests += [sorted(topics), known]
         return "well"
 
     def __getattr__(self, name: str) -> Callable[..., tuple[()]]:
@@ -47,4 +47,4 @@ def test_configurations_are_read_once() -> None:
     over = link(topics=[".*"])
     target = Target(over, ports, Source(over, source, 5), 5)
     target.health.value()
-    assert seen.told == [sorted(STATES), {"told": {"min.insync.replicas": "2"}}]
+    assert seen.requests == [sorted(STATES), {"described": {"min.insync.replicas": "2"}}]

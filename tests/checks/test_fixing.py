@@ -230,8 +230,8 @@ def test_min_isr_above_the_replicas_is_refused() -> None:
     (left,) = fixes.left
     assert left.why.startswith("it has 1 replica: with min.insync.replicas=2")
     assert "kafka-reassign-partitions" in left.remedy
-    (told,) = fixed(look, replicas=2).settings
-    assert told.note == "it has 2 replicas: the loss of one broker blocks acks=all"
+    (setting,) = fixed(look, replicas=2).settings
+    assert setting.note == "it has 2 replicas: the loss of one broker blocks acks=all"
 
 
 def test_different_cleanup_policy_is_replaced_with_a_note() -> None:
@@ -241,8 +241,8 @@ def test_different_cleanup_policy_is_replaced_with_a_note() -> None:
 
 
 def test_docs_name_every_changed_setting() -> None:
-    told = page("docs/howto/prepare.md").section("## Align the target")
-    assert [key for key in JUDGED if f"`{key}`" not in told] == []
+    section = page("docs/howto/prepare.md").section("## Align the target")
+    assert [key for key in JUDGED if f"`{key}`" not in section] == []
 
 
 def test_changes_that_delete_records_are_left() -> None:

@@ -56,7 +56,7 @@ def test_rpo_of_a_topic_is_its_oldest_unreplicated_record() -> None:
 
 def test_old_event_timestamps_are_no_age() -> None:
     old_ms = NOW_MS - 13 * 365 * 86_400_000
-    lag = {TopicPartition("orders", 0): Lag(45, 45, "as told", old_ms)}
+    lag = {TopicPartition("orders", 0): Lag(45, 45, "as reported", old_ms)}
     case = replace(observed(HEALTHY), lag=lag)
     (row,) = topics_now(case)
     assert (row.rpo.records, row.rpo.seconds) == (45, None)
@@ -66,7 +66,7 @@ def test_old_event_timestamps_are_no_age() -> None:
     }
     (known,) = topics_now(replace(case, source_topics=by_broker))
     assert known.rpo.seconds == 13 * 365 * 86_400, "the broker's append time was not used"
-    weeks = {TopicPartition("orders", 0): Lag(45, 45, "as told", NOW_MS - 30 * 86_400_000)}
+    weeks = {TopicPartition("orders", 0): Lag(45, 45, "as reported", NOW_MS - 30 * 86_400_000)}
     (dead,) = topics_now(replace(case, lag=weeks))
     assert dead.rpo.seconds == 30 * 86_400, "replication may have been idle for 30 days"
 
@@ -84,7 +84,7 @@ def test_unknown_rpo_comes_first_and_is_not_zero() -> None:
     assert rows[2].rpo.seconds == 0
     how = "by time; the lag of 1 partition is not known"
     assert link_now(rows, "") == lagging(40, 60, 2.5, how)
-    ageless = topics_now(replace(case, lag={TopicPartition("orders", 0): Lag(5, 5, "told")}))
+    ageless = topics_now(replace(case, lag={TopicPartition("orders", 0): Lag(5, 5, "reported")}))
     assert ageless[0].rpo.seconds is None
 
 

@@ -22,22 +22,22 @@ HOUR_MS = 3_600_000
 NOW_MS = 1_800_000_000_000
 
 
-class Told(NamedTuple):
+class ReportedEnd(NamedTuple):
     offset: int
     evidence: str = "it says so"
 
 
-def lag(log: tuple[int, int], told: int | None, newer: int | None) -> Lag | Unavailable:
+def lag(log: tuple[int, int], reported: int | None, newer: int | None) -> Lag | Unavailable:
     found = lags(
         {PLACE: OffsetRange(*log)},
-        {} if told is None else {PLACE: Told(told)},
+        {} if reported is None else {PLACE: ReportedEnd(reported)},
         {} if newer is None else {PLACE: NewestTimes(1_000, newer)},
     )
     return found[PLACE]
 
 
 @pytest.mark.parametrize(
-    ("log", "told", "newer", "records", "at_most"),
+    ("log", "reported", "newer", "records", "at_most"),
     [
         ((0, 100), 100, None, 0, 0),
         ((0, 100), 60, None, 40, 40),
@@ -55,19 +55,19 @@ def lag(log: tuple[int, int], told: int | None, newer: int | None) -> Lag | Unav
     ],
 )
 def test_lag(
-    log: tuple[int, int], told: int | None, newer: int | None, records: int, at_most: int
+    log: tuple[int, int], reported: int | None, newer: int | None, records: int, at_most: int
 ) -> None:
-    found = lag(log, told, newer)
+    found = lag(log, reported, newer)
     assert isinstance(found, Lag)
     assert (found.records, found.at_most) == (records, at_most)
 
 
 def test_age_of_the_lag() -> None:
-    told, newest = {PLACE: Told(60)}, {PLACE: NewestTimes(1_000, 97, 1_500)}
-    found = lags({PLACE: OffsetRange(0, 100)}, told, newest)[PLACE]
+    known, newest = {PLACE: ReportedEnd(60)}, {PLACE: NewestTimes(1_000, 97, 1_500)}
+    found = lags({PLACE: OffsetRange(0, 100)}, known, newest)[PLACE]
     assert isinstance(found, Lag)
     assert found.oldest_ms == 1_500
-    nothing = lags({PLACE: OffsetRange(0, 97)}, told, newest)[PLACE]
+    nothing = lags({PLACE: OffsetRange(0, 97)}, known, newest)[PLACE]
     assert isinstance(nothing, Lag)
     assert (nothing.records, nothing.oldest_ms) == (0, -1)
 
@@ -84,7 +84,7 @@ def test_unknown_lag() -> None:
     assert isinstance(found, Unavailable)
     assert found.reason.endswith("Connect is dead")
     dark = Unavailable("orders-0 has no leader")
-    assert lags({PLACE: dark}, {PLACE: Told(3)}, {}) == {PLACE: dark}
+    assert lags({PLACE: dark}, {PLACE: ReportedEnd(3)}, {}) == {PLACE: dark}
 
 
 def topic(**config: str) -> TopicState:
@@ -115,7 +115,7 @@ def test_size_limits(config: dict[str, str], deletes: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("log", "told", "ages", "expected"),
+    ("log", "reported", "ages", "expected"),
     [
         ((0, 100), 60, (50, 55), Tail(0, 0, 0)),
         ((0, 100), 60, (61, 75), Tail(0, 1, 15)),
@@ -127,10 +127,10 @@ def test_size_limits(config: dict[str, str], deletes: bool) -> None:
     ],
 )
 def test_tail(
-    log: tuple[int, int], told: int | None, ages: tuple[int, int], expected: Tail
+    log: tuple[int, int], reported: int | None, ages: tuple[int, int], expected: Tail
 ) -> None:
     whole = OffsetRange(*log)
-    seen = lag(log, told, None)
+    seen = lag(log, reported, None)
     behind = seen if isinstance(seen, Lag) else Lag(whole.span, whole.span, "")
-    said = None if told is None else Told(told)
-    assert tail(whole, behind, said, Ages(*ages), "") == expected
+    reported_end = None if reported is None else ReportedEnd(reported)
+    assert tail(whole, behind, reported_end, Ages(*ages), "") == expected

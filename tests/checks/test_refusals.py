@@ -38,8 +38,8 @@ FINAL = {"journal-not-writable"}
 def test_precheck_refuses_with_a_remedy_and_can_be_overridden(name: str) -> None:
     of = REFUSED[name]
     file: Path = FOLDER / f"{of if of.startswith('doctor') else f'prechecks-{of}'}.yaml"
-    said = [f for _, _, found in scenarios(file) for f in found if f.check == name]
-    failing = [each for each in said if each.status is Status.FAIL]
+    reported = [f for _, _, found in scenarios(file) for f in found if f.check == name]
+    failing = [each for each in reported if each.status is Status.FAIL]
     assert failing, "no case shows it"
     for each in failing:
         assert each.reason

@@ -83,7 +83,7 @@ class Echo:
 
     def handle(self, sock: Any, request: bytes) -> None:
         path = request.split(b" ")[1].decode()
-        told = worker(self.password)
+        answers = worker(self.password)
         if self.odd:
             text = f"<html>{self.password} {self.password}</html>".encode("utf-8", "replace")
             sock.sendall(answer(text + request))
@@ -94,11 +94,11 @@ class Echo:
             found = (
                 {"kafka_cluster_id": "id"}
                 if path == "/"
-                else told["offsets"]
+                else answers["offsets"]
                 if path.endswith("/offsets")
-                else told["status"]
+                else answers["status"]
                 if path.endswith("/status")
-                else told["known"]
+                else answers["known"]
                 if "?" in path
                 else ["a"]
             )
@@ -107,9 +107,9 @@ class Echo:
 
 @pytest.fixture(scope="module")
 def echo() -> Iterator[tuple[Echo, Served]]:
-    told = Echo()
-    with raw_server(told.handle) as served:
-        yield told, served
+    fake_worker = Echo()
+    with raw_server(fake_worker.handle) as served:
+        yield fake_worker, served
 
 
 def forms(secret: str) -> set[str]:
@@ -203,9 +203,9 @@ def written(folder: Path, way: str, secret: str, place: str) -> tuple[str, ...]:
 def test_no_password_shows_in_any_output_or_journal(
     echo: tuple[Echo, Served], secret: str, way: str, words: tuple[str, ...], form: str, odd: bool
 ) -> None:
-    told, served = echo
-    with told.lock, TemporaryDirectory() as folder:
-        told.password, told.odd = secret, odd
+    fake_worker, served = echo
+    with fake_worker.lock, TemporaryDirectory() as folder:
+        fake_worker.password, fake_worker.odd = secret, odd
         typed = written(Path(folder), way, secret, served.place)
         with mock.patch.dict(os.environ, {"PLANTED": secret}):
             code, text = everything(Path(folder), ("--output", form, "--verbose", *words, *typed))
@@ -215,9 +215,9 @@ def test_no_password_shows_in_any_output_or_journal(
 
 
 def test_printed_commands_refer_to_the_password(echo: tuple[Echo, Served], tmp_path: Path) -> None:
-    told, served = echo
-    told.password, told.odd = "sec/ret#word", False
-    typed = written(tmp_path, "typed", told.password, served.place)
+    fake_worker, served = echo
+    fake_worker.password, fake_worker.odd = "sec/ret#word", False
+    typed = written(tmp_path, "typed", fake_worker.password, served.place)
     _, text = everything(tmp_path, ("connect", "recover", *typed))
     line = next(line for line in text.splitlines() if "--execute" in line)
     found = shlex.split(line)
@@ -227,7 +227,7 @@ def test_printed_commands_refer_to_the_password(echo: tuple[Echo, Served], tmp_p
     assert "visible to other users" in text
     assert "plain http" in text
     before = len(served.requests)
-    with mock.patch.dict(os.environ, {"CONNECT_PASSWORD": told.password}):
+    with mock.patch.dict(os.environ, {"CONNECT_PASSWORD": fake_worker.password}):
         code, text = everything(tmp_path, ("connect", "status", *found[-3:-1]))
     assert code == ExitCode.FOUND, text
     sent = [re.search(rb"Authorization: Basic (\S+)", each) for each in served.requests[before:]]
@@ -238,8 +238,8 @@ def test_printed_commands_refer_to_the_password(echo: tuple[Echo, Served], tmp_p
 def test_a_given_url_uses_credentials_of_the_same_worker_only(
     echo: tuple[Echo, Served], tmp_path: Path
 ) -> None:
-    told, served = echo
-    told.password, told.odd = "", False
+    fake_worker, served = echo
+    fake_worker.password, fake_worker.odd = "", False
     written(tmp_path, "access", "x", served.place)
     with mock.patch.dict(os.environ, {"PLANTED": "a-password"}):
         before = len(served.requests)

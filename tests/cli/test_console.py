@@ -81,7 +81,7 @@ def test_numbers_that_json_cannot_hold_are_a_bug() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "expected"),
     [
         (GlobalOptions(), ["going", "note: n", "warning: w", "error: e", "hint: h"]),
         (GlobalOptions(quiet=True), ["warning: w", "error: e", "hint: h"]),
@@ -92,7 +92,7 @@ def test_numbers_that_json_cannot_hold_are_a_bug() -> None:
     ],
 )
 def test_messages_go_to_stderr(
-    options: GlobalOptions, said: list[str], capsys: pytest.CaptureFixture[str]
+    options: GlobalOptions, expected: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     console = Console(options)
     console.progress("going")
@@ -101,35 +101,35 @@ def test_messages_go_to_stderr(
     console.warn("w")
     console.error("e", "h")
     shown = capsys.readouterr()
-    assert (shown.out, shown.err.splitlines()) == ("", said)
+    assert (shown.out, shown.err.splitlines()) == ("", expected)
 
 
 @pytest.fixture
 def lines() -> tuple[LineTask, list[str], list[float]]:
-    said: list[str] = []
+    printed: list[str] = []
     now = [100.0]
-    return LineTask("reading", None, said.append, lambda: now[0]), said, now
+    return LineTask("reading", None, printed.append, lambda: now[0]), printed, now
 
 
 def test_a_log_gets_a_line_every_five_seconds(
     lines: tuple[LineTask, list[str], list[float]],
 ) -> None:
-    task, said, now = lines
+    task, printed, now = lines
     for second in range(13):
         now[0] = 100.0 + second
         task.update(done=second * 1000, total=20_000)
-    assert said == [
+    assert printed == [
         "reading: 25% (5,000 of 20,000), about 15 s left\n",
         "reading: 50% (10,000 of 20,000), about 10 s left\n",
     ]
 
 
 def test_a_task_of_unknown_length(lines: tuple[LineTask, list[str], list[float]]) -> None:
-    task, said, now = lines
+    task, printed, now = lines
     task.update(description="starting\x1b")
     now[0] += 6
     task.update()
-    assert said == ["starting\\x1b: 6 s\n"]
+    assert printed == ["starting\\x1b: 6 s\n"]
 
 
 SHOW = """

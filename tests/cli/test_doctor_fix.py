@@ -32,7 +32,7 @@ def config(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--execute",), "--execute: requires --fix or --fence-probe"),
         (("--execute", "--yes"), "--execute and --yes: requires --fix or --fence-probe"),
@@ -51,10 +51,10 @@ def config(tmp_path: Path) -> None:
         (("--fix", "--override", PRECHECK), f"--override {PRECHECK} needs a reason"),
     ],
 )
-def test_option_conflicts(called: Run, words: tuple[str, ...], said: str) -> None:
+def test_option_conflicts(called: Run, words: tuple[str, ...], message: str) -> None:
     ran = called("doctor", *words)
     assert (ran.code, ran.stdout) == (2, "")
-    assert said in ran.stderr
+    assert message in ran.stderr
 
 
 def test_an_unreachable_cluster_is_not_a_difference(

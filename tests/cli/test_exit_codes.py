@@ -55,16 +55,16 @@ def test_2_configuration(drctl: Run, tmp_path: Path, output: str) -> None:
         "drctl.yaml:1:16: clusters.a.bootstap: is unknown; did you mean 'bootstrap'?",
         "drctl.yaml:2:1: polcy: is unknown; did you mean 'policy'?",
     ]
-    said = ran.stderr.removeprefix("error: ")
+    message = ran.stderr.removeprefix("error: ")
     if output == "json":
         error = check(ran.document())["error"]
         assert (error["code"], error["kind"], ran.stderr) == (2, "ConfigError", "")
-        said = error["message"]
+        message = error["message"]
     else:
         assert ran.stdout == ""
         assert ran.stderr.startswith("error: ")
     assert ran.code == 2
-    assert all(a.startswith(b) for a, b in zip(said.splitlines(), lines, strict=True))
+    assert all(a.startswith(b) for a, b in zip(message.splitlines(), lines, strict=True))
 
 
 def test_2_no_configuration(called: Run, tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ from drctl.cli import main
 
 def run():
     threading.Thread(target=time.sleep, args=(600,)).start()
-    print("said")
+    print("printed")
     return 5
 
 main.run = run
@@ -233,7 +233,7 @@ def test_a_thread_that_waits_for_a_cluster_does_not_block_exit() -> None:
     ran = subprocess.run(
         [sys.executable, "-c", LEFT_BEHIND], capture_output=True, text=True, timeout=60, check=False
     )
-    assert (ran.returncode, ran.stdout, ran.stderr) == (5, "said\n", "")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (5, "printed\n", "")
 
 
 def test_a_terminal_with_a_small_character_set(drctl: Run, tmp_path: Path) -> None:

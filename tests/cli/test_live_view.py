@@ -77,16 +77,16 @@ class Stage:
             self.seen.append((timeline.snapshot, self.clock.monotonic()))
 
         class Watching(NoWatcher):
-            def step(self, *told: Any) -> None:
-                timeline.step(*told)
+            def step(self, *values: Any) -> None:
+                timeline.step(*values)
                 keep()
 
-            def waiting(self, *told: Any) -> None:
-                timeline.waiting(*told)
+            def waiting(self, *values: Any) -> None:
+                timeline.waiting(*values)
                 keep()
 
-            def ended(self, *told: Any) -> None:
-                timeline.ended(*told)
+            def ended(self, *values: Any) -> None:
+                timeline.ended(*values)
                 keep()
 
         def heard(entries: Any) -> None:
@@ -315,11 +315,13 @@ def test_a_run_on_a_resized_terminal() -> None:
         shown.press(b"yes\n")
         shown.await_text("ended: done")
         assert shown.wait() == 0
-        told = shown.drawn.decode()
-    assert "\x1b[2J" not in told, "text from a cluster cleared the screen"
-    assert "\u202e" not in told
-    assert "\x07" not in told
-    assert told.count("\x1b[?25l") == told.count("\x1b[?25h") == 2, "the cursor was not restored"
+        screen = shown.drawn.decode()
+    assert "\x1b[2J" not in screen, "text from a cluster cleared the screen"
+    assert "\u202e" not in screen
+    assert "\x07" not in screen
+    assert screen.count("\x1b[?25l") == screen.count("\x1b[?25h") == 2, (
+        "the cursor was not restored"
+    )
 
 
 @pytest.mark.slow
@@ -344,6 +346,6 @@ def test_a_log_gets_plain_lines() -> None:
     with terminal("40", TERM="dumb") as shown:
         assert shown.wait() == 0
         shown.await_text("ended: done")
-        told = shown.drawn.decode()
-    assert "\x1b" not in told
-    assert "[13/13] verify that clients use secondary" in told
+        screen = shown.drawn.decode()
+    assert "\x1b" not in screen
+    assert "[13/13] verify that clients use secondary" in screen

@@ -149,26 +149,26 @@ def test_invalid_heartbeats_are_ignored() -> None:
     assert heartbeat_ms(Record(0, 0, 1, b"", b"\x00")) is None
 
 
-class Told:
+class RecordingTask:
     """Records the progress of an estimate."""
 
     def __init__(self) -> None:
-        self.said: list[str | None] = []
+        self.descriptions: list[str | None] = []
 
     def update(self, description: str | None = None, **_: object) -> None:
-        self.said.append(description)
+        self.descriptions.append(description)
 
 
 def test_an_estimate_names_its_evidence_and_unreachable_parts() -> None:
-    told, nothing = Told(), cast(Any, None)
-    reader = LossReader(nothing, nothing, nothing, (), task=cast(Any, told))
+    recording, nothing = RecordingTask(), cast(Any, None)
+    reader = LossReader(nothing, nothing, nothing, (), task=cast(Any, recording))
 
     def silent() -> None:
         raise Unreachable("nobody is there")
 
     reader.ask("the journal on b", lambda: None)
     reader.ask("Connect's offsets", silent)
-    assert told.said == [
+    assert recording.descriptions == [
         "estimating the loss: the journal on b",
         "estimating the loss: Connect's offsets",
     ]
@@ -208,8 +208,8 @@ class Target:
         }
 
 
-@pytest.mark.parametrize("told", [None, ""])
-def test_a_suspended_worker_is_detected_by_its_heartbeats(told: str | None) -> None:
+@pytest.mark.parametrize("halted", [None, ""])
+def test_a_suspended_worker_is_detected_by_its_heartbeats(halted: str | None) -> None:
     begin, end = LAST, LAST + 8_000
     own = [*range(begin - 90_000, begin + 1, 1_000), *range(end, end + 30_000, 1_000)]
     other = range(begin - 90_000, end + 30_000, 1_000)
@@ -219,7 +219,7 @@ def test_a_suspended_worker_is_detected_by_its_heartbeats(told: str | None) -> N
     def looked(target: Target) -> tuple[LossReader, ReplicatorEvidence]:
         now = (end + 30_000) / 1000
         into = LossReader(cast(Any, None), cast(Any, None), cast(Any, target), ("orders",))
-        into.now, into.halted = (lambda: now), told
+        into.now, into.halted = (lambda: now), halted
         mirror = ReplicatorEvidence(into, [A])
         mirror._paused(Aliases("primary", "secondary"), mirrored)
         return into, mirror

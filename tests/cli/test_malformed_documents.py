@@ -106,16 +106,16 @@ def mangled(random: Random, text: str, putting: Sequence[str] = _PUT) -> str:
 class Kept:
     """Implements `JournalReader` for journals that are sealed again after any change."""
 
-    def __init__(self, *told: tuple[str, list[Any]]) -> None:
-        self._told = {
-            run: run_state.seal(entries, run_state.first_head(run)) for run, entries in told
+    def __init__(self, *by_run: tuple[str, list[Any]]) -> None:
+        self._runs = {
+            run: run_state.seal(entries, run_state.first_head(run)) for run, entries in by_run
         }
 
     def runs(self) -> tuple[str, ...]:
-        return tuple(self._told)
+        return tuple(self._runs)
 
     def lines(self, run: str) -> tuple[bytes, ...]:
-        return self._told[run]
+        return self._runs[run]
 
     def sound(self, run: str) -> int:
         return run_state.verify(run, self.lines(run)).lines
@@ -127,7 +127,7 @@ class Kept:
         return run_state.entries_in(run, self.lines(run), "here")
 
 
-def told_of(entries: list[Any], page: bool, run: str = RUN) -> None:
+def read_everything(entries: list[Any], page: bool, run: str = RUN) -> None:
     """Call everything that reads a journal without a cluster."""
     kept = Kept((run, entries))
     with suppress(DrctlError):
@@ -156,7 +156,7 @@ def of_journals(random: Random, known: list[list[Any]]) -> None:
     odd = odd if isinstance(odd, dict) else {}
     odd = {name: value for name, value in odd.items() if name not in ("seq", "prev", "sum")}
     with suppress(DrctlError):
-        told_of([*entries[:at], odd, *entries[at + 1 :]], random.random() < 0.05)
+        read_everything([*entries[:at], odd, *entries[at + 1 :]], random.random() < 0.05)
 
 
 def of_gap_results(random: Random, known: list[Any]) -> None:
@@ -194,12 +194,12 @@ def of_plans(random: Random, file: Path) -> None:
 
 def of_yaml(random: Random, known: list[str]) -> None:
     text = mangled(random, random.choice(known), _PUT_IN_YAML)
-    told = "nothing is wrong"
+    message = "nothing is wrong"
     try:
         read(text, Path("drctl.yaml"))
     except DrctlError as error:
-        told = error.message
-    assert told.strip()
+        message = error.message
+    assert message.strip()
 
 
 STATUS = {
@@ -254,8 +254,8 @@ class Scripted:
 
 
 def of_answers(random: Random, known: Scripted) -> None:
-    told = changed(random, {"told": random.choice(list(ANSWERS.values()))})
-    text = json.dumps(told.get("told"))
+    answer = changed(random, {"answer": random.choice(list(ANSWERS.values()))})
+    text = json.dumps(answer.get("answer"))
     text = mangled(random, text) if random.random() < 0.5 else text
     known.data = text.encode("utf-8", "surrogatepass")
     known.status = random.choice((200, 200, 200, 202, 302, 404, 400, 502))
@@ -363,8 +363,8 @@ def test_text_that_is_not_json(text: str | bytes) -> None:
 
 
 def test_valid_json_stays_valid() -> None:
-    told = {"a": [1, -2.5, "[[[" * 100 + '\\"{', None, True], "b": {"c": 2**63}}
-    assert read_json(json.dumps(told)) == told
+    document = {"a": [1, -2.5, "[[[" * 100 + '\\"{', None, True], "b": {"c": 2**63}}
+    assert read_json(json.dumps(document)) == document
     assert read_json("[" * 64 + "]" * 64)
 
 
@@ -380,9 +380,9 @@ def test_one_damaged_run_does_not_hide_the_others() -> None:
         ("d", "damaged"),
     ]
     assert len(list(run_lines(listed))) == 4
-    told = observe_journal(kept, "primary")
-    assert [each.status for each in told] == [DAMAGED, "done", DAMAGED, DAMAGED]
-    assert all(each.outstanding for each in told if each.status == DAMAGED)
+    observed = observe_journal(kept, "primary")
+    assert [each.status for each in observed] == [DAMAGED, "done", DAMAGED, DAMAGED]
+    assert all(each.outstanding for each in observed if each.status == DAMAGED)
 
 
 @pytest.mark.parametrize(
@@ -392,8 +392,8 @@ def test_a_run_id_that_is_a_path_is_refused(name: str, tmp_path: Path) -> None:
     first, *more = runs.done().entries
     entries = [{**first, "run": name}, *more]
     files = RunFiles(tmp_path / "runs")
-    for told, asked in ((entries, RUN), (entries, name)):
-        lines = run_state.seal(told, run_state.first_head(asked))
+    for recorded, asked in ((entries, RUN), (entries, name)):
+        lines = run_state.seal(recorded, run_state.first_head(asked))
         with pytest.raises(DrctlError):
             read_run(sound_entries(asked, lines, run_state.verify(asked, lines)))
     with pytest.raises(DamagedJournal, match="run"):

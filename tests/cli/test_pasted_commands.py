@@ -104,8 +104,8 @@ def test_a_word_is_passed_unchanged(name: str) -> None:
     assert words_of(f"tool {command([name, name])}") == ["tool", name, name]
     assert words_of(f"tool {arguments(name)}")[-1] == name
     assert quote(name).isprintable()
-    (*_, told) = words_of(f"tool {option('--name', name)}")
-    assert told in (name, f"--name={name}")
+    (*_, word) = words_of(f"tool {option('--name', name)}")
+    assert word in (name, f"--name={name}")
 
 
 @every
@@ -115,8 +115,8 @@ def test_a_url_segment_is_passed_unchanged(name: str) -> None:
     assert unquote(url.split("/")[-2]) == name
     assert re.fullmatch(r"[\w.~%-]+", url.split("/")[-2], re.ASCII)
     worker = "https://u:p&q@host:8083/a path;x"
-    (_, told) = words_of(f"tool {connector_url(worker, name, 'offsets')}")
-    assert told == f"{worker}/connectors/{url.split('/')[-2]}/offsets"
+    (_, word) = words_of(f"tool {connector_url(worker, name, 'offsets')}")
+    assert word == f"{worker}/connectors/{url.split('/')[-2]}/offsets"
 
 
 @every
@@ -160,8 +160,8 @@ def test_principals_that_write_to_drctl_topics(name: str) -> None:
 class Anything:
     """Has every attribute."""
 
-    def __init__(self, **told: Any) -> None:
-        self.__dict__.update(told)
+    def __init__(self, **attributes: Any) -> None:
+        self.__dict__.update(attributes)
 
 
 @every
@@ -223,13 +223,13 @@ def test_manual_commands(name: str) -> None:
 
     seen = PlanInputs(name, "a", "b")
     plan = runs.planned(link=name, principals=(f"User:{name}",), connectors=(name,))
-    told = 0
+    checked = 0
     for step in plan.steps:
         for line in by_hand(step, seen):
             if line.startswith(TOOLS):
                 words_of(line)
-                told += 1
-    assert told >= 4
+                checked += 1
+    assert checked >= 4
 
 
 @every
@@ -275,7 +275,7 @@ QUOTED = {
     "put",
     "abort_hanging",
 }
-SAID_ELSEWHERE = {
+QUOTED_ELSEWHERE = {
     # Joined from quoted words on the lines before.
     ("checks/acls.py", "what"),
     ("checks/acls.py", "who"),
@@ -329,25 +329,25 @@ def test_no_name_is_unquoted_in_a_command() -> None:
             continue
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.JoinedStr):
-                found += [f"{name}:{node.lineno}: {said}" for said in unquoted(node, name)]
+                found += [f"{name}:{node.lineno}: {problem}" for problem in unquoted(node, name)]
     assert not found, "\n".join(found)
 
 
 def unquoted(text: ast.JoinedStr, file: str) -> Iterator[str]:
-    said = ""
+    before = ""
     for part in text.values:
         if isinstance(part, ast.Constant):
-            said += str(part.value)
+            before += str(part.value)
             continue
         assert isinstance(part, ast.FormattedValue)
         value = part.value
         called = value.func if isinstance(value, ast.Call) else None
         quoted = isinstance(called, ast.Name) and called.id in QUOTED
-        if not quoted and COMMANDS.search(said):
-            told = ast.unparse(value)
-            if (file, told) not in SAID_ELSEWHERE:
-                yield f"{said[-60:]}{{{told}}}"
-        said += "X"
+        if not quoted and COMMANDS.search(before):
+            value_text = ast.unparse(value)
+            if (file, value_text) not in QUOTED_ELSEWHERE:
+                yield f"{before[-60:]}{{{value_text}}}"
+        before += "X"
 
 
 def test_a_quoted_name_is_detected() -> None:

@@ -71,7 +71,7 @@ def test_a_plan_other_than_the_approved_one_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("{", "Expecting property name"),
         ("[]", "is not a plan of drctl"),
@@ -80,10 +80,10 @@ def test_a_plan_other_than_the_approved_one_is_refused(tmp_path: Path) -> None:
         ('{"schema": "drctl/plan/1", "overrides": 7}', "damaged"),
     ],
 )
-def test_a_file_that_is_not_a_plan(tmp_path: Path, text: str, said: str) -> None:
+def test_a_file_that_is_not_a_plan(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "plan.json"
     file.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         require_plan(PLAN, file)
 
 

@@ -56,10 +56,10 @@ def test_a_changed_journal(folder: Path, called: Run) -> None:
 
 @pytest.mark.parametrize(("form", "begins"), [("html", "<!"), ("md", "# "), ("junit", "<?xml")])
 def test_each_format(folder: Path, called: Run, form: str, begins: str) -> None:
-    ran = called("report", RUN, "--local", "--format", form, "--output-file", "told")
+    ran = called("report", RUN, "--local", "--format", form, "--output-file", "report")
     assert ran.code == 0, ran.stderr
-    assert (folder / "told").read_text(encoding="utf-8").lower().startswith(begins)
-    assert (folder / "told").stat().st_mode & 0o777 == 0o600
+    assert (folder / "report").read_text(encoding="utf-8").lower().startswith(begins)
+    assert (folder / "report").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_run_that_drctl_gap_completes(folder: Path, called: Run) -> None:
@@ -84,9 +84,9 @@ def test_a_run_that_drctl_gap_completes(folder: Path, called: Run) -> None:
 
 def test_the_journal_file(folder: Path, called: Run) -> None:
     document = check(called("journal", RUN, "--local", "-o", "json").document())
-    told = document["runs"][0]["entries"]
-    assert [entry["entry"] for entry in told] == ["began", "rolling-back", "ended"]
-    assert json.loads(told[1]["line"])["why"] == "a precheck fails"
+    recorded = document["runs"][0]["entries"]
+    assert [entry["entry"] for entry in recorded] == ["began", "rolling-back", "ended"]
+    assert json.loads(recorded[1]["line"])["why"] == "a precheck fails"
 
 
 def test_an_unknown_run(folder: Path, called: Run) -> None:

@@ -131,7 +131,7 @@ MIRRORED = f"""stop: [{MIRROR}, stop]
 """User-supplied commands that stop and start replication if drctl knows no connectors."""
 
 
-UNTOLD = dict.fromkeys(("what", "before", "after", "why", "note"), "")
+WITHOUT_TEXT = dict.fromkeys(("what", "before", "after", "why", "note"), "")
 
 
 @pytest.fixture(name="config")
@@ -147,27 +147,27 @@ def configured(
     return loading.load(file)
 
 
-def said(state: RunState, config: Config) -> list[str]:
+def problems(state: RunState, config: Config) -> list[str]:
     return list(not_permitted(state, permitted(config, config.link(), state)))
 
 
-def plan_of(*steps: Step, **told: Any) -> Plan:
-    return replace(Plan("failover-planned", "main", "primary", "secondary", steps), **told)
+def plan_of(*steps: Step, **changed: Any) -> Plan:
+    return replace(Plan("failover-planned", "main", "primary", "secondary", steps), **changed)
 
 
-def command(**told: Any) -> dict[str, Any]:
+def command(**changed: Any) -> dict[str, Any]:
     settings = {"question": "notify", "argv": [], "verify": [], "undo": [], "env": {}}
-    return {**settings, "timeout_seconds": 5, **told}
+    return {**settings, "timeout_seconds": 5, **changed}
 
 
 def run_state_of(*steps: Step, **intents: Mapping[str, Any]) -> RunState:
     """Return a run with these steps and intents by step id."""
-    told = [entries.began(RUN, plan_of(*steps), WHO, AT)]
-    told += [
+    recorded = [entries.began(RUN, plan_of(*steps), WHO, AT)]
+    recorded += [
         entries.intend(step.replace("_", "-"), number, intent, AT)
         for number, (step, intent) in enumerate(intents.items(), 1)
     ]
-    return read_run(json.loads(json.dumps(told)))
+    return read_run(json.loads(json.dumps(recorded)))
 
 
 NOBODY = replace(SEEN, principals=())
@@ -226,7 +226,7 @@ def reversed_link(method: FenceMethod, seen: PlanInputs) -> Case:
 
 def by_a_runbook() -> Case:
     """Return steps that no shipped runbook has."""
-    steps = tuple(Step(name, name, told) for name, told in OF_RUNBOOKS.items())
+    steps = tuple(Step(name, name, settings) for name, settings in OF_RUNBOOKS.items())
 
     def agreeing(pair: Pair) -> None:
         pair.manual_actions = {ASKED["question"]: PersonAction(lambda: None, lambda: True)}
@@ -262,7 +262,7 @@ LEGITIMATE: dict[str, Honest] = {
     "failback": Honest(lambda: failbacks.case(failbacks.nothing_wrong)),
     "failback that rolls back": Honest(lambda: failbacks.case(failbacks.positions_refused)),
     **{
-        f"failback of {kinds.told(kind)}": Honest(lambda kind=kind: kinds.case(kind))  # type: ignore[misc]
+        f"failback of {kinds.kind_name(kind)}": Honest(lambda kind=kind: kinds.case(kind))  # type: ignore[misc]
         for kind in kinds.KINDS
     },
     "failback by command": Honest(
@@ -289,7 +289,7 @@ def test_a_run_of_the_same_configuration_may_continue(name: str, tmp_path: Path)
     for place in (*some(places[:: max(1, len(places) // 5)]), None):
         ran = run(given) if place is None else run(given, place)
         state = read_run(ran.ledger.entries)
-        assert said(state, config) == []
+        assert problems(state, config) == []
 
 
 def test_every_step_kind_may_continue() -> None:
@@ -322,7 +322,7 @@ def test_reconcile_continues_on_its_own_target(target: str, words: str, config: 
     settings = {**RECONCILED.settings, "target": target}
     step = replace(RECONCILED, settings=settings)
     state = run_state_of(step, **{step.id: {**settings, "due": 1, "before": 0}})
-    found = said(state, config)
+    found = problems(state, config)
     assert (words in str(found)) if words else found == []
 
 
@@ -342,9 +342,9 @@ def test_elections_continue_on_their_own_cluster(config: Config, cluster: str, w
     run = elections.Run(elections.Cluster(), elections.planned(elections.BEHIND))
     with pytest.raises(Crash):
         run.go(elections.crash_at("before the election"))
-    told = json.loads(json.dumps(run.notes.entries).replace('"main"', f'"{cluster}"'))
-    told[0]["plan"]["link"] = link.name
-    state = read_run(told)
+    recorded = json.loads(json.dumps(run.notes.entries).replace('"main"', f'"{cluster}"'))
+    recorded[0]["plan"]["link"] = link.name
+    state = read_run(recorded)
     found = list(not_permitted(state, permitted(config, link, state)))
     assert bool(found) == bool(words)
     assert all(words in each for each in found)
@@ -366,7 +366,7 @@ def test_offsets_continue_within_the_topics_of_the_link(
     step = applied(topic)
     intent = ApplyIntent("secondary", (Change("app", topic, 0, None, Committed(5)),))
     for state in (run_state_of(step), run_state_of(step, apply_offsets=to_json(intent))):
-        found = said(state, config)
+        found = problems(state, config)
         assert bool(found) == bool(words)
         assert all(words in each for each in found)
 
@@ -446,7 +446,7 @@ FORGED: dict[str, tuple[str, dict[str, Any]]] = {
 def test_a_step_outside_the_configuration_is_refused(name: str, config: Config) -> None:
     kind, settings = FORGED[name]
     state = run_state_of(Step("notify", kind, settings))
-    assert [each for each in said(state, config) if each.startswith("step notify: ")]
+    assert [each for each in problems(state, config) if each.startswith("step notify: ")]
     with pytest.raises(Refused, match="step notify: ") as refused:
         require_permitted(config, config.link(), state)
     assert f"`drctl resume {RUN} --abandon REASON`" in refused.value.hint
@@ -554,14 +554,14 @@ INTENTS: dict[str, tuple[Step, dict[str, Any]]] = {
 @pytest.mark.parametrize("name", INTENTS)
 def test_an_intent_outside_the_configuration_is_refused(name: str, config: Config) -> None:
     step, intent = INTENTS[name]
-    assert said(run_state_of(step), config) == []
-    found = said(run_state_of(step, **{step.id: intent}), config)
+    assert problems(run_state_of(step), config) == []
+    found = problems(run_state_of(step, **{step.id: intent}), config)
     assert [each for each in found if each.startswith(f"the intent of step {step.id}: ")]
 
 
 def test_another_link(config: Config) -> None:
-    told = [entries.began(RUN, plan_of(FINE, link="other"), WHO, AT)]
-    assert said(read_run(told), config) == ["the plan belongs to link 'other'"]
+    recorded = [entries.began(RUN, plan_of(FINE, link="other"), WHO, AT)]
+    assert problems(read_run(recorded), config) == ["the plan belongs to link 'other'"]
 
 
 def test_names_in_a_runbook_are_allowed_if_this_machine_has_the_same_runbook(
@@ -584,7 +584,7 @@ def test_names_in_a_runbook_are_allowed_if_this_machine_has_the_same_runbook(
 
     def found(step: Step, basis: Mapping[str, str]) -> list[str]:
         plan = plan_of(step, name="tell", basis=basis)
-        return said(read_run([entries.began(RUN, plan, WHO, AT)]), config)
+        return problems(read_run([entries.began(RUN, plan, WHO, AT)]), config)
 
     assert found(tell, same) == []
     assert found(own, same) == []
@@ -615,21 +615,21 @@ def test_runbook_parameters_cover_principals_and_connectors(tmp_path: Path) -> N
     config = configured(tmp_path, more="runbooks: books\n")
     given = {"who": "own", "which": "mm2-orders,mm2-audit"}
     plan = build(find("stop", config.runbooks), given, SEEN, allowlist_of(config))
-    assert said(read_run([entries.began(RUN, plan, WHO, AT)]), config) == []
+    assert problems(read_run([entries.began(RUN, plan, WHO, AT)]), config) == []
     forged = replace(FENCE, settings={**FENCE.settings, "principals": ["Group:own"]})
     state = read_run([entries.began(RUN, replace(plan, steps=(forged,)), WHO, AT)])
-    assert len(said(state, config)) == 1
+    assert len(problems(state, config)) == 1
     elsewhere = replace(plan, basis={"runbook stop": "another"})
-    assert len(said(read_run([entries.began(RUN, elsewhere, WHO, AT)]), config)) == 3
+    assert len(problems(read_run([entries.began(RUN, elsewhere, WHO, AT)]), config)) == 3
 
 
 def test_a_signed_journal_may_name_more_than_the_configuration(tmp_path: Path) -> None:
     config = configured(tmp_path, more="journal: {key: '0123456789abcdef'}\n")
     env = Step("tell", "command", command(argv=["/opt/acme/announce", "x"], env={"A": "b"}))
     own = replace(FENCE, settings={**FENCE.settings, "principals": ["User:own"]})
-    assert said(run_state_of(env, own), config) == []
+    assert problems(run_state_of(env, own), config) == []
     evil = Step("evil", "command", command(argv=EVIL))
-    assert len(said(run_state_of(evil), config)) == 1, (
+    assert len(problems(run_state_of(evil), config)) == 1, (
         "only this host's configuration allows commands"
     )
     assert (
@@ -685,11 +685,11 @@ def test_a_repair_is_compared_with_the_differences_whatever_its_plan_name(
     monkeypatch.setattr(RepairReader, "quotas", lambda *_: look)
     monkeypatch.setattr(RepairReader, "shapes", lambda *_: look)
 
-    def held(kind: str, told: Mapping[str, Any], reader: Any = reader) -> None:
+    def held(kind: str, difference: Mapping[str, Any], reader: Any = reader) -> None:
         state = run_state_of(
-            Step("fix", kind, {"cluster": "secondary", "changes": [{**UNTOLD, **told}]})
+            Step("fix", kind, {"cluster": "secondary", "changes": [{**WITHOUT_TEXT, **difference}]})
         )
-        assert said(state, config) == []
+        assert problems(state, config) == []
         require_differences(state, permitted(config, config.link(), state), reader)
 
     held("configure-topics", {**change, "to": "9"})
@@ -698,13 +698,17 @@ def test_a_repair_is_compared_with_the_differences_whatever_its_plan_name(
     held("set-quotas", quota)
     held("set-quotas", {**quota, "key": "y", "to": 2.0})
     quota["to"] = 10.0
-    for kind, told in (("configure-topics", change), ("add-rules", rule), ("set-quotas", quota)):
+    for kind, difference in (
+        ("configure-topics", change),
+        ("add-rules", rule),
+        ("set-quotas", quota),
+    ):
         with pytest.raises(Refused, match="what does not differ"):
-            held(kind, told)
+            held(kind, difference)
         with pytest.raises(Refused, match="steps that only doctor-fix may have"):
-            held(kind, told, None)
-    odd = {"cluster": "secondary", "changes": [{**UNTOLD, "topic": "orders"}]}
-    (wrong,) = said(run_state_of(Step("fix", "configure-topics", odd)), config)
+            held(kind, difference, None)
+    odd = {"cluster": "secondary", "changes": [{**WITHOUT_TEXT, "topic": "orders"}]}
+    (wrong,) = problems(run_state_of(Step("fix", "configure-topics", odd)), config)
     assert "not in the format that drctl writes" in wrong
     assert "changes.0.key is missing" in wrong
 
@@ -715,7 +719,7 @@ def test_a_repair_may_continue_wherever_it_was_interrupted(
 ) -> None:
     link = config.link()
 
-    def going_on(world: repairs.Lagging, told: Sequence[Entry]) -> None:
+    def going_on(world: repairs.Lagging, recorded: Sequence[Entry]) -> None:
         left = set(world.differences())
         each = (
             tuple(fix for fix in fixes if fix.what in left)
@@ -732,8 +736,8 @@ def test_a_repair_may_continue_wherever_it_was_interrupted(
         monkeypatch.setattr(RepairReader, "acls", lambda _, name: world.acls(name))
         monkeypatch.setattr(RepairReader, "shapes", lambda _, name: world.shapes(name))
         monkeypatch.setattr(RepairReader, "quotas", lambda _, name: world.quotas(name))
-        state = read_run(json.loads(json.dumps(told)))
-        assert said(state, config) == []
+        state = read_run(json.loads(json.dumps(recorded)))
+        assert problems(state, config) == []
         reader = RepairReader(config, link, cast(Any, None), cast(Any, None))
         require_differences(state, permitted(config, link, state), reader)
 
@@ -761,18 +765,18 @@ def test_every_kind_that_writes_is_covered() -> None:
 class InMemory:
     """A journal of one run, readable and writable."""
 
-    def __init__(self, told: Sequence[Entry]) -> None:
-        self.told = [json.loads(json.dumps(each)) for each in told]
+    def __init__(self, recorded: Sequence[Entry]) -> None:
+        self.recorded = [json.loads(json.dumps(each)) for each in recorded]
         self.run, self.where = RUN, "a list"
 
     def runs(self) -> Sequence[str]:
         return (RUN,)
 
     def entries(self, run: str) -> Sequence[Entry]:
-        return self.told
+        return self.recorded
 
-    def append(self, told: Sequence[Entry]) -> None:
-        self.told += told
+    def append(self, added: Sequence[Entry]) -> None:
+        self.recorded += added
 
     def must_be_signed(self, run: str) -> None:
         """Do nothing: there is no key."""
@@ -790,12 +794,12 @@ def _resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., i
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(resume, "configuration", lambda: loading.load(Path("drctl.yaml")))
 
-    def go(told: Sequence[Entry], abandon: str | None = None) -> int:
-        journal = InMemory(told)
+    def go(recorded: Sequence[Entry], abandon: str | None = None) -> int:
+        journal = InMemory(recorded)
 
         @contextmanager
         def gone_on(*_: Any) -> Iterator[tuple[InMemory, Sequence[Entry]]]:
-            yield journal, journal.told
+            yield journal, journal.recorded
 
         monkeypatch.setattr(run_adapters, "journal_reader", lambda *_: journal)
         monkeypatch.setattr(run_journal, "resumed", gone_on)
@@ -804,10 +808,10 @@ def _resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., i
     return go
 
 
-def forged(*argvs: Sequence[str], **told: Any) -> list[Entry]:
+def forged(*argvs: Sequence[str], **changed: Any) -> list[Entry]:
     """Return a run whose prechecks look done and whose next step runs a command."""
     argv, verify = argvs
-    settings = command(argv=list(argv), verify=list(verify), **told)
+    settings = command(argv=list(argv), verify=list(verify), **changed)
     steps = (
         Step("preflight", "preflight", {"mode": "planned", "overrides": {}}),
         Step("stock", "snapshot-state", {"clusters": ["primary", "secondary"], "connectors": []}),
@@ -834,11 +838,14 @@ def test_no_command_of_a_forged_run_is_started(resumed: Callable[..., int], tmp_
 
 @pytest.mark.usefixtures("capsys")
 def test_a_forged_run_is_skipped(resumed: Callable[..., int], tmp_path: Path) -> None:
-    told = forged(["/bin/true"], ["touch", str(tmp_path / "was-here")])
-    told[0] = {**told[0], "plan": {**told[0]["plan"], "source": "elsewhere", "link": "other"}}
+    recorded = forged(["/bin/true"], ["touch", str(tmp_path / "was-here")])
+    recorded[0] = {
+        **recorded[0],
+        "plan": {**recorded[0]["plan"], "source": "elsewhere", "link": "other"},
+    }
     with pytest.raises(Refused, match="elsewhere"):
-        resumed(told)
-    assert resumed(told, "another producer wrote it") == 1
+        resumed(recorded)
+    assert resumed(recorded, "another producer wrote it") == 1
 
 
 @pytest.mark.parametrize(
@@ -858,10 +865,10 @@ def test_a_forged_run_is_skipped(resumed: Callable[..., int], tmp_path: Path) ->
 def test_a_run_that_drctl_did_not_write_is_damaged(
     change: Callable[[Any], None], resumed: Callable[..., int]
 ) -> None:
-    told = json.loads(json.dumps(forged(["/bin/true"], [])))
-    change(told[0])
+    recorded = json.loads(json.dumps(forged(["/bin/true"], [])))
+    change(recorded[0])
     with pytest.raises(DamagedJournal, match=RUN):
-        resumed(told)
+        resumed(recorded)
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def test_5_unreachable_clusters(drctl: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("password", "said"),
+    ("password", "message"),
     [
         ("${env:ABSENT}", "drctl.yaml:8:22: clusters.primary.properties.sasl.password: "
          "environment variable ABSENT is not set"),
@@ -116,11 +116,11 @@ def test_5_unreachable_clusters(drctl: Run, tmp_path: Path) -> None:
          "cannot read absent: No such file or directory"),
     ],
 )  # fmt: skip
-def test_a_missing_secret(called: Run, tmp_path: Path, password: str, said: str) -> None:
+def test_a_missing_secret(called: Run, tmp_path: Path, password: str, message: str) -> None:
     (tmp_path / "drctl.yaml").write_text(CONFIG.format(port=2, password=password, more=""))
     ran = called("gap")
     assert (ran.code, ran.stdout) == (2, "")
-    assert said in ran.stderr
+    assert message in ran.stderr
 
 
 @pytest.mark.parametrize(

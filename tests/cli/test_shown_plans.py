@@ -114,10 +114,10 @@ class Site:
 
     def loss(self, task: object = None, *, halted: str | None = None) -> Loss:
         self.asked += 1
-        told = self.losses.pop(0)
-        if isinstance(told, str):
-            raise Unreachable(told)
-        return told
+        estimate = self.losses.pop(0)
+        if isinstance(estimate, str):
+            raise Unreachable(estimate)
+        return estimate
 
 
 @pytest.fixture
@@ -168,9 +168,12 @@ def test_the_loss_estimate_is_shown_before_execution(called: Run, site: Site) ->
     }
     ran = called(*UNPLANNED, environ={"COLUMNS": "160"})
     lines = [line.strip() for line in ran.stdout.splitlines()]
-    told = lines.index("Not replicated, if executed now")
-    assert lines[told + 1 : told + 3] == [LOST, "replication was alive 4.5 s ago: a heartbeat"]
-    assert told < lines.index("Steps")
+    heading = lines.index("Not replicated, if executed now")
+    assert lines[heading + 1 : heading + 3] == [
+        LOST,
+        "replication was alive 4.5 s ago: a heartbeat",
+    ]
+    assert heading < lines.index("Steps")
 
 
 def test_a_growing_estimate_leaves_the_plan_unchanged(
@@ -194,12 +197,12 @@ def test_a_growing_estimate_leaves_the_plan_unchanged(
 
 def test_a_loss_that_cannot_be_estimated_is_reported(called: Run, site: Site) -> None:
     site.silent, site.losses = True, ["cluster secondary did not answer"]
-    told = document(called(*UNPLANNED, "--output", "json"), 0)["loss"]
+    shown = document(called(*UNPLANNED, "--output", "json"), 0)["loss"]
     assert (
-        told["message"]
+        shown["message"]
         == "unknown how many records are not replicated: cluster secondary did not answer"
     )
-    assert (told["records"], told["at_least"], told["seconds"]) == (None, None, None)
+    assert (shown["records"], shown["at_least"], shown["seconds"]) == (None, None, None)
 
 
 def unproven(group: str) -> Wanted:
@@ -217,8 +220,8 @@ def test_groups_without_an_offset_are_in_the_headline(called: Run, site: Site) -
     assert (groups["offsets"], groups["rereads_at_most"], groups["rereads_likely"]) == (1, 800, 74)
     (row,) = groups["groups"]
     assert (row["group"], row["skips_only_if"], row["age_seconds"]) == ("shipping", RESET, 41.0)
-    said = " ".join(called(*UNPLANNED, environ={"COLUMNS": "300"}).stdout.split())
-    headline, rest = said.split("Not replicated")
+    output = " ".join(called(*UNPLANNED, environ={"COLUMNS": "300"}).stdout.split())
+    headline, rest = output.split("Not replicated")
     assert "2 groups would have no committed offset on secondary: billing, fraud-.*" in headline
     assert "at most 800 records read again, likely 74" in rest
     assert (

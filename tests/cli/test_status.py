@@ -61,21 +61,21 @@ def test_preserved_offsets_let_every_group_resume() -> None:
 
 def test_offsets_on_the_target_show_where_groups_resume() -> None:
     tracked = TrackedOffset(40, -1, "", 1, ())
-    told = {
+    cluster_reads = {
         "tracked_offsets": {place("tracked"): tracked},
         "consumed": {place("consumed"): Consumed(1, 1)},
     }
-    assert left_out("none", mirrored=None, **told) == {
+    assert left_out("none", mirrored=None, **cluster_reads) == {
         *("synced", "checkpointed", "unknown"),
         *("lost", "reading"),
     }
     checkpoints = {("checkpointed", TopicPartition("orders", 0)): Checkpoint(30, 30, 1)}
     mirrored = Mirrored({}, checkpoints, {}, 0, {})
-    found = left_out("mirrormaker2", mirrored=mirrored, **told)
+    found = left_out("mirrormaker2", mirrored=mirrored, **cluster_reads)
     assert found == {"synced", "unknown", "lost", "reading"}
     syncs = {TopicPartition("orders", 0): (Sync(0, 0, 1),)}
     mirrored = Mirrored(syncs, {}, {}, 0, {})
-    assert left_out("mirrormaker2", mirrored=mirrored, **told) == {"lost", "reading"}
+    assert left_out("mirrormaker2", mirrored=mirrored, **cluster_reads) == {"lost", "reading"}
 
 
 @pytest.mark.parametrize(("offset", "noted"), [(40, True), (41, False)])

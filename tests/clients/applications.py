@@ -183,9 +183,9 @@ class Applications:
         if self._namespace is not None:
             argv = self._namespace.inside(argv)
         output, errors = folder / "output", folder / "errors"
-        with output.open("wb") as told, errors.open("wb") as said:
+        with output.open("wb") as stdout, errors.open("wb") as stderr:
             # Its standard input is closed when this process ends, which ends the application.
-            process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=told, stderr=said)
+            process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=stdout, stderr=stderr)
         self._running.append(Application(tuple(clients), process, output, errors))
 
     def _written(self, folder: Path, client: Client) -> str:

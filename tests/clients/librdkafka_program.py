@@ -24,7 +24,7 @@ def say(client: str, what: str, text: str) -> None:
         sys.stdout.flush()
 
 
-def told(client: str, value: str, error: KafkaError | None, message: Message) -> None:
+def delivered(client: str, value: str, error: KafkaError | None, message: Message) -> None:
     if error is None:
         say(client, "acknowledged", f"{message.offset()} {value}")
     else:
@@ -36,7 +36,7 @@ def produce(client: str, settings: dict[str, str], topic: str) -> None:
     for number in itertools.count():
         value = f"{client}/{number}"
         try:
-            producer.produce(topic, value.encode(), on_delivery=partial(told, client, value))
+            producer.produce(topic, value.encode(), on_delivery=partial(delivered, client, value))
         except BufferError:
             say(client, "refused", "its queue is full")
         except KafkaException as error:

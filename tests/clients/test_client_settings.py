@@ -317,7 +317,7 @@ def defaults(library: Library) -> dict[str, str]:
     both = [client(library), client(library, values=GROUP)]
     evidence = [finding.evidence for of in both for finding in client_findings(of)]
     found = (DEFAULT.search(text) for text in evidence)
-    return {told[1]: told[2] for told in found if told}
+    return {match[1]: match[2] for match in found if match}
 
 
 def test_defaults_of_librdkafka() -> None:
@@ -371,13 +371,13 @@ def test_defaults_of_java() -> None:
 
 
 def test_the_page_describes_every_check() -> None:
-    told = {
+    documented = {
         row[0].strip("`"): row[1:]
         for row in rows(page("docs/howto/clients.md").section("## Checks"))
     }
-    assert list(told) == [check.name for check in CLIENT_CHECKS]
+    assert list(documented) == [check.name for check in CLIENT_CHECKS]
     for check in CLIENT_CHECKS:
-        about, worse = told[check.name]
+        about, worse = documented[check.name]
         assert about == check.about
         assert worse == (", ".join(check.worse) or "-")
 

@@ -149,8 +149,8 @@ class Scene:
             errors = Counter(
                 f"{e.text} ({e.what})" for e in events if e.what not in ("acknowledged", "read")
             )
-            said = ", ".join(f"{n} {name}" for name, n in errors.items()) or "none"
-            row = [client.name, len(new), sum(new) - len(new), copies, said]
+            summary = ", ".join(f"{n} {name}" for name, n in errors.items()) or "none"
+            row = [client.name, len(new), sum(new) - len(new), copies, summary]
             lines.append(f"| {' | '.join(map(str, row))} |")
         return "\n".join(lines)
 

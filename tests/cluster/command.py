@@ -65,19 +65,19 @@ class Running:
     terminal: int | None = None
     seen: list[psutil.Process] = field(default_factory=list)
 
-    def said(self) -> str:
+    def stderr_text(self) -> str:
         """Return stderr so far."""
         return self.stderr.read_text(encoding="utf-8", errors="replace")
 
-    def await_said(self, words: str, seconds: float = 90, times: int = 1) -> None:
+    def await_stderr(self, words: str, seconds: float = 90, times: int = 1) -> None:
         """Wait until this was printed that often; a progress bar prints ten times a second."""
 
         def heard() -> bool:
             ended = self.process.poll() is not None
-            assert not ended, self.stdout.read_text("utf-8") + without_frames(self.said())
-            return self.said().count(words) >= times
+            assert not ended, self.stdout.read_text("utf-8") + without_frames(self.stderr_text())
+            return self.stderr_text().count(words) >= times
 
-        assert Patience.of(seconds).wait_until(heard), without_frames(self.said())
+        assert Patience.of(seconds).wait_until(heard), without_frames(self.stderr_text())
 
     def ended_within(self, seconds: float) -> bool:
         """Whether it ends in this time."""
@@ -114,7 +114,7 @@ class Running:
         finally:
             self.close()
         stdout = self.stdout.read_text(encoding="utf-8")
-        return Ended(code, stdout, without_frames(self.said()), self.out)
+        return Ended(code, stdout, without_frames(self.stderr_text()), self.out)
 
     def kill(self) -> None:
         """Kill it and its children."""
@@ -198,18 +198,18 @@ class Drctl:
 
     @contextmanager
     def running(
-        self, *words: str, program: Sequence[str] = PROGRAM, said: IO[bytes] | None = None
+        self, *words: str, program: Sequence[str] = PROGRAM, output: IO[bytes] | None = None
     ) -> "Iterator[subprocess.Popen[bytes]]":
         """Start it; it is killed at the end of the block if it still runs.
 
         Args:
-            said: file for its output; by default both streams are pipes.
+            output: file for its output; by default both streams are pipes.
         """
         process = subprocess.Popen(
             self.line(*words, program=program),
             stdin=subprocess.DEVNULL,
-            stdout=said or subprocess.PIPE,
-            stderr=said or subprocess.PIPE,
+            stdout=output or subprocess.PIPE,
+            stderr=output or subprocess.PIPE,
             cwd=self.folder,
             env=clean_environment(),
         )
@@ -223,7 +223,7 @@ class Drctl:
         """Run it on a terminal and type a name; `before` runs while it waits for the name."""
         running = self.on_terminal(*words, name=f"typed-{uuid4().hex}")
         try:
-            running.await_said(PROMPT)
+            running.await_stderr(PROMPT)
             before()
             running.type(name)
             ended = running.wait(120)

@@ -21,8 +21,8 @@ def main(word: str, *cluster: str) -> int:
         return 0
     if not Patience.of(_MOST_S).wait_until(GO.exists):
         return 1
-    with SWITCHED.open("a", encoding="utf-8") as told:
-        told.write(f"{cluster[0]}\n")
+    with SWITCHED.open("a", encoding="utf-8") as log:
+        log.write(f"{cluster[0]}\n")
     # Two processes may switch at once: that of a killed drctl, and that of the resumed one.
     new = Path(f"led-to.{os.getpid()}")
     new.write_text(cluster[0], encoding="utf-8")

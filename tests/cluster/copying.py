@@ -119,10 +119,10 @@ class Copier:
         return self.leaves_out not in dict(message.headers() or [])
 
     def _delivered(self, wanted: int) -> Any:
-        def told(error: KafkaError | None, message: Any) -> None:
+        def delivered(error: KafkaError | None, message: Any) -> None:
             if error is not None:
                 self.wrong.append(str(error))
             elif self.keeps_offsets and message.offset() != wanted:
                 self.wrong.append(f"offset {message.offset()}, not {wanted}")
 
-        return told
+        return delivered

@@ -16,7 +16,7 @@ def end_of(stage: Stage, name_of: Callable[[str], str] = str) -> dict[str, Any]:
     from tests.cluster.isolated_links import positions
 
     return {
-        **told_of(stage, name_of),
+        **report_of(stage, name_of),
         "positions": positions(stage),
         "ends": stage.target.end_offsets(stage.topic),
         "endpoint": stage.directed_to,
@@ -25,16 +25,16 @@ def end_of(stage: Stage, name_of: Callable[[str], str] = str) -> dict[str, Any]:
     }
 
 
-def told_of(on: LinkCommand, name_of: Callable[[str], str] = str) -> dict[str, Any]:
+def report_of(on: LinkCommand, name_of: Callable[[str], str] = str) -> dict[str, Any]:
     """Return the report of the newest run without its times."""
-    told = on.json("report", on.newest_run, "--verify", code=0)
+    report = on.json("report", on.newest_run, "--verify", code=0)
     return {
-        "standing": told["ending"]["status"],
-        "writes": told["writes"]["to"],
-        "steps": {step: one["status"] for one in told["steps"] if (step := name_of(one["id"]))},
+        "standing": report["ending"]["status"],
+        "writes": report["writes"]["to"],
+        "steps": {step: one["status"] for one in report["steps"] if (step := name_of(one["id"]))},
         # After the colon is the error of the dead cluster, which differs from run to run.
         "outstanding": {
-            name_of(one["step"]): one["what"].partition(":")[0] for one in told["outstanding"]
+            name_of(one["step"]): one["what"].partition(":")[0] for one in report["outstanding"]
         },
-        "lost": {name: told["rpo"][name] for name in ("at_least", "exact")},
+        "lost": {name: report["rpo"][name] for name in ("at_least", "exact")},
     }

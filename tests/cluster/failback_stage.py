@@ -185,13 +185,13 @@ class FailbackStage(Link):
 
     def rereads_at_most(self) -> int:
         """Return the limit of records read again that the newest run stated."""
-        said = [
+        committed = [
             each["intent"]["rereads"].get(self.group, 0)
             for each in self.entries("intend")
             if each["step"].endswith("commit-offsets")
         ]
-        assert said, "the run committed no offsets"
-        return int(max(said))
+        assert committed, "the run committed no offsets"
+        return int(max(committed))
 
     def begins(self, step: str) -> dict[int, int]:
         """Return the start offsets of replication by partition, once drctl asks for them."""
@@ -200,7 +200,7 @@ class FailbackStage(Link):
         def files() -> list[Path]:
             return [*self.drctl.runs.glob(f"*/{name}")]
 
-        soon(files, self.said, self.deadline_s)
+        soon(files, self.output, self.deadline_s)
         (file,) = files()
         rows = [line.split(",") for line in file.read_text(encoding="utf-8").splitlines()]
         (asked,) = [each["intent"] for each in self.entries("intend", step)]

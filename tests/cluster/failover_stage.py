@@ -58,10 +58,10 @@ def connect(lab: Lab) -> Iterator[ConnectWriter]:
 def has_consumer_groups(cluster: ClusterUnderTest) -> bool:
     """Whether all brokers of a cluster support groups of the KIP-848 protocol."""
     with KafkaSurveyor(Connection(cluster.name, cluster.properties())) as surveyor:
-        told = surveyor.features().values()
+        features = surveyor.features().values()
     return all(
         isinstance(each, BrokerFeatures) and Capability.CONSUMER_GROUPS not in each.missing
-        for each in told
+        for each in features
     )
 
 
@@ -152,12 +152,12 @@ class Link(LinkCommand):
         producer = cluster.producer(APP, **settings)
         acknowledged: list[str] = []
 
-        def told(error: KafkaError | None, message: Any) -> None:
+        def delivered(error: KafkaError | None, message: Any) -> None:
             if error is None:
                 acknowledged.append(message.value().decode())
 
         for value, key in records.items():
-            producer.produce(self.name_on(cluster), key=key, value=value, on_delivery=told)
+            producer.produce(self.name_on(cluster), key=key, value=value, on_delivery=delivered)
         producer.flush(30)
         return acknowledged
 
@@ -318,8 +318,8 @@ class Stage(Link):
         def noted() -> bool:
             more = ("--link", self.link, "--output", "json")
             asked = [("explain", group, self.topic, str(n), *more) for n in range(PARTITIONS)]
-            told = [self.drctl.offsets(*words) for words in asked]
-            rows = [each.document() for each in told if each.code in (0, 1)]
+            ran = [self.drctl.offsets(*words) for words in asked]
+            rows = [each.document() for each in ran if each.code in (0, 1)]
             words = [
                 method["why"].startswith(
                     f"checkpoint of source offset {row['row']['source_offset']} "

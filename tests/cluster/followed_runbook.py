@@ -102,7 +102,7 @@ class FollowedRunbook:
         running = self.drctl.on_terminal(*words, name=f"followed-{uuid4().hex}")
         try:
             for number, act in enumerate(acts.values(), 1):
-                running.await_said("otherwise no:", 120, times=number)
+                running.await_stderr("otherwise no:", 120, times=number)
                 act()
                 running.type("yes")
             ended = running.wait(240)

@@ -6,7 +6,7 @@ from typing import Any
 from confluent_kafka import TopicPartition
 
 from drctl.reconcile.policy import QUARANTINE
-from tests.cluster.end_state import told_of
+from tests.cluster.end_state import report_of
 from tests.cluster.failback_stage import COPIED, TAIL, FailbackStage, named
 from tests.cluster.failover_stage import PARTITIONS
 from tests.cluster.groups import positions_on
@@ -80,7 +80,7 @@ class OwnFailback(FailbackStage):
         """Return the state after a failback and its report."""
         config = self.connectors.config(self.reverse)
         return {
-            **told_of(self),
+            **report_of(self),
             **self.shows,
             "quarantined": self.in_order(self.secondary, self.quarantine),
             "positions": positions_on(self.primary, self.group),

@@ -34,13 +34,13 @@ def killed_at_a_new_step(stage: Stage, words: Sequence[str], known: Collection[s
     with stage.running(*words) as process:
         until = time.monotonic() + stage.deadline_s
         while process.poll() is None:
-            assert time.monotonic() < until, stage.said
+            assert time.monotonic() < until, stage.output
             if set(steps_since(stage, before)) - set(known):
                 os.kill(process.pid, signal.SIGKILL)
                 break
             time.sleep(_PAUSE_S)
         else:
-            assert process.returncode in (0, 1), stage.said
+            assert process.returncode in (0, 1), stage.output
             return ""
     if stage.journaled()[-1]["entry"] == "ended":
         # The run completed before the signal arrived.

@@ -17,9 +17,9 @@ NOTHING_LOST = {"records": 0, "at_least": 0, "at_most": 0, "seconds": 0, "exact"
 Process = subprocess.Popen[bytes]
 
 
-def soon(seen: Callable[[], object], told: object = "", seconds: float = 60) -> None:
+def soon(seen: Callable[[], object], message: object = "", seconds: float = 60) -> None:
     """Wait until it is so; fail after the time limit."""
-    assert Patience.of(seconds).wait_until(lambda: bool(seen())), told
+    assert Patience.of(seconds).wait_until(lambda: bool(seen())), message
 
 
 def steps_of(result: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -60,39 +60,41 @@ class LinkCommand:
             program: a program to run in place of drctl, with the same arguments.
         """
         with (
-            (self.drctl.folder / "said").open("wb") as said,
-            self.drctl.running(*words, "--link", self.link, program=program, said=said) as process,
+            (self.drctl.folder / "output").open("wb") as output,
+            self.drctl.running(
+                *words, "--link", self.link, program=program, output=output
+            ) as process,
         ):
             yield process
 
     def ends(self, process: Process, code: int = 0) -> None:
         """Assert that it ends with this code, in time."""
-        assert process.wait(self.deadline_s) == code, self.said
+        assert process.wait(self.deadline_s) == code, self.output
 
     def until(self, process: Process, seen: Callable[[], bool]) -> None:
         """Wait until this is seen; fail if the run ends before."""
 
         def there() -> bool:
-            assert process.poll() is None or seen(), self.said
+            assert process.poll() is None or seen(), self.output
             return seen()
 
-        soon(there, self.said, self.deadline_s)
+        soon(there, self.output, self.deadline_s)
 
     def says(self, process: Process, words: str) -> None:
-        self.until(process, lambda: words in self.said)
+        self.until(process, lambda: words in self.output)
 
     def kill_at(self, step: str, *words: str) -> None:
         """Run it, and kill it as soon as its journal announces a step."""
         with self.running(*words) as process:
             # An open transaction of a process that was killed before may delay this.
             self.until(process, lambda: self.has("intend", step))
-            assert process.poll() is None, self.said
+            assert process.poll() is None, self.output
             os.kill(process.pid, signal.SIGKILL)
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         """Return what the newest started command has printed."""
-        return (self.drctl.folder / "said").read_text(encoding="utf-8")
+        return (self.drctl.folder / "output").read_text(encoding="utf-8")
 
     def journaled(self) -> list[Mapping[str, Any]]:
         """Return the entries of the newest run in this host's copy."""

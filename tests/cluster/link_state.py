@@ -65,15 +65,17 @@ def end(cluster: Looked, prefix: str, *names: str) -> End:
     ]
     ends: dict[str, int] = {}
 
-    def all_told() -> bool:
+    def all_reported() -> bool:
         """Ask again for partitions whose leader has just moved."""
         left = [each for each in led if f"{each.topic}-{each.partition}" not in ends]
         asked = cluster.admin.list_offsets(dict.fromkeys(left, OffsetSpec.latest())) if left else {}
-        told = {p: each for p, each in asked.items() if each.exception() is None}
-        ends.update({f"{p.topic}-{p.partition}": int(e.result().offset) for p, e in told.items()})
+        reported = {p: each for p, each in asked.items() if each.exception() is None}
+        ends.update(
+            {f"{p.topic}-{p.partition}": int(e.result().offset) for p, e in reported.items()}
+        )
         return len(ends) == len(led)
 
-    soon(all_told, f"ends that nobody tells: {led}", 30)
+    soon(all_reported, f"ends that nobody tells: {led}", 30)
     properties = cluster.properties()
     with (
         KafkaAclReader(Connection(cluster.name, properties)) as acls,

@@ -20,11 +20,11 @@ def is_refused(ran: Ran, *failing: Mapping[str, str]) -> None:
     """Assert that it was refused with these reasons and remedies, as text."""
     assert (ran.code, ran.stdout) == (3, ""), ran.stdout + ran.stderr
     assert "Traceback" not in ran.stderr
-    said = [line for line in ran.stderr.splitlines() if line.startswith("error: ")]
+    errors = [line for line in ran.stderr.splitlines() if line.startswith("error: ")]
     advice = [line for line in ran.stderr.splitlines() if line.startswith("hint: ")]
-    assert (len(said), len(advice)) == (1, 1), ran.stderr
+    assert (len(errors), len(advice)) == (1, 1), ran.stderr
     for each in failing:
-        assert f"{each['check']}: {each['subject']}: {each['reason']}" in said[0]
+        assert f"{each['check']}: {each['subject']}: {each['reason']}" in errors[0]
         assert each["remedy"] in advice[0]
 
 

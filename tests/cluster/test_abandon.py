@@ -35,8 +35,8 @@ def test_an_abandoned_run_releases_its_link_and_names_what_remains_changed(
 
     shown = stage.run("resume", run, "--abandon", WHY)
     assert shown.code == 0
-    told = "these changes remain: may be in effect: fence producers"
-    assert told in shown.stderr
+    remaining = "these changes remain: may be in effect: fence producers"
+    assert remaining in shown.stderr
     assert stage.journaled()[-1]["entry"] != "ended"
 
     left = stage.json("resume", run, "--abandon", WHY, *GO, code=1)
@@ -44,9 +44,9 @@ def test_an_abandoned_run_releases_its_link_and_names_what_remains_changed(
     assert len(left["outstanding"]) == 1
     assert "fence producers on primary" in left["outstanding"][0]
     assert stage.denials(stage.source) == stood, "abandoning the run changed the fence"
-    told = stage.json("report", run, "--verify", code=0)
-    assert told["ending"]["message"] == WHY
-    assert told["do_now"][-1]["command"].startswith("drctl failover ")
+    report = stage.json("report", run, "--verify", code=0)
+    assert report["ending"]["message"] == WHY
+    assert report["do_now"][-1]["command"].startswith("drctl failover ")
     assert f"run {run} has already ended" in stage.refused("resume", run, *GO)
 
     done = stage.json("failover", *GO, code=0)
@@ -59,11 +59,11 @@ def test_an_abandoned_run_releases_its_link_and_names_what_remains_changed(
 
 def _no_command_of_a_forged_run_is_started(stage: Stage, mark: Path) -> None:
     """Anyone who can write to the topic can forge a whole valid run, with its commands."""
-    told = [dict(entry) for entry in forged(["/bin/true"], ["touch", str(mark)])]
-    told[0]["plan"] = {**told[0]["plan"], "link": stage.link}
+    entries = [dict(entry) for entry in forged(["/bin/true"], ["touch", str(mark)])]
+    entries[0]["plan"] = {**entries[0]["plan"], "link": stage.link}
     parts = (
         p
-        for line in run_state.seal(told, run_state.first_head(FORGED))
+        for line in run_state.seal(entries, run_state.first_head(FORGED))
         for p in split(FORGED, line)
     )
     records = [Record(0, -1, 0, stage.link.encode(), encode(part)) for part in parts]

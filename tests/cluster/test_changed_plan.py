@@ -48,18 +48,20 @@ def test_a_plan_that_differs_from_the_approved_one_is_refused(
     assert again["fingerprint"] == plan["fingerprint"]
     (leaving,) = (each for each in plan["clients"] if each["step"] == "switch-endpoint-1")
     assert "stay on primary until they are restarted" in leaving["message"]
-    told = refused(stage, "--expect-plan", agreed, "--timeout", "5m", *GO)
-    assert told == f"the plan is not the one in {agreed}: step drain, its timeout: 600.0 -> 300.0"
+    refusal = refused(stage, "--expect-plan", agreed, "--timeout", "5m", *GO)
+    assert (
+        refusal == f"the plan is not the one in {agreed}: step drain, its timeout: 600.0 -> 300.0"
+    )
 
     stage.source.add_partitions(stage.topic, PARTITIONS + 1)
     for go in ((), GO):
-        told = refused(stage, "--expect-plan", agreed, *go)
+        refusal = refused(stage, "--expect-plan", agreed, *go)
         # MirrorMaker 2 may add the partition on the target meanwhile; then that change is named,
         # too.
-        assert told.startswith(f"the plan is not the one in {agreed}: ")
-        assert "topics of primary: 1 topic," in told
-        assert f" {PARTITIONS} partitions, " in told
-        assert f" -> 1 topic, {PARTITIONS + 1} partitions, " in told
+        assert refusal.startswith(f"the plan is not the one in {agreed}: ")
+        assert "topics of primary: 1 topic," in refusal
+        assert f" {PARTITIONS} partitions, " in refusal
+        assert f" -> 1 topic, {PARTITIONS + 1} partitions, " in refusal
     assert_untouched(stage)
 
 

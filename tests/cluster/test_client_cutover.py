@@ -86,7 +86,7 @@ def test_a_failover_waits_for_clients_to_join_progress_and_leave(stage: Stage) -
             late = f"1 of 1 groups not active yet: {stage.group}"
             stays = f"{stage.group} is still active on primary (billing-3@"
             stage.says(process, late)
-            assert stays in stage.said
+            assert stays in stage.output
             written += stage.write(RECORDS, "after", stage.target)
             new = Application(stage, stage.target)
             applications.callback(new.stop)
@@ -94,9 +94,11 @@ def test_a_failover_waits_for_clients_to_join_progress_and_leave(stage: Stage) -
             old.stop()
             stage.ends(process)
         soon(lambda: {*old.values, *new.values} == {*written})
-    told = {e["step"]: e["message"] for e in stage.entries("done")}
-    assert told["switch-endpoint-1"].endswith("; a client that connects through it is on secondary")
-    assert told["verify-clients"] == (
+    messages = {e["step"]: e["message"] for e in stage.entries("done")}
+    assert messages["switch-endpoint-1"].endswith(
+        "; a client that connects through it is on secondary"
+    )
+    assert messages["verify-clients"] == (
         "every group (1) is active on secondary, and 1 consumed; probe records written"
         " through 1 endpoint have arrived; no group is active on primary"
     )

@@ -215,11 +215,11 @@ def test_groups_without_a_coordinator_block_a_planned_failover(
         found = reader.health([OFFSETS_TOPIC], {OFFSETS_TOPIC: {}})
     assert 0 < len(found.offline) < found.partitions
     looked = replace(observed({"link": {}}), source_coordinators=found)
-    said = [
+    offline = [
         each for each in precheck_findings(looked) if each.check == "groups-without-coordinator"
     ]
-    assert [each.status for each in said] == [Status.FAIL]
-    assert f"{len(found.offline)} of {found.partitions}" in said[0].reason
+    assert [each.status for each in offline] == [Status.FAIL]
+    assert f"{len(found.offline)} of {found.partitions}" in offline[0].reason
 
 
 def section(properties: Mapping[str, str]) -> dict[str, Any]:

@@ -105,7 +105,7 @@ def test_a_healthy_link_and_injected_faults(
     soon(lambda: "fail" not in statuses(doctor(config)[1])["replication-lag"])
     code, document = doctor(config)
     healthy = statuses(document)
-    assert [name for name, said in healthy.items() if "fail" in said] == []
+    assert [name for name, found in healthy.items() if "fail" in found] == []
     fine = (
         *("brokers-answer", "partitions-offline", "replicas-out-of-sync"),
         *(
@@ -129,8 +129,8 @@ def test_a_healthy_link_and_injected_faults(
 
     assert healthy["mm2-converters"] == healthy["mm2-exactly-once"] == {"not-checked"}
     properties = lab.root / "connect" / "worker.properties"
-    said = statuses(doctor(config, "--worker", str(properties))[1])
-    assert (said["mm2-converters"], said["mm2-exactly-once"]) == ({"ok"}, {"warn"})
+    found = statuses(doctor(config, "--worker", str(properties))[1])
+    assert (found["mm2-converters"], found["mm2-exactly-once"]) == ({"ok"}, {"warn"})
     copies = read_logs(secondary, [topic])[topic].records
     assert [each.headers for each in (*copies[0], *copies[1])] == [HEADERS] * 40
 
@@ -141,9 +141,9 @@ def test_a_healthy_link_and_injected_faults(
         # Stopped replication does not repair differences in topic settings either.
         primary.configure(topic, min_insync_replicas="2")
         primary.add_partitions(topic, 3)
-        said = statuses(doctor(config)[1])
-        assert said["topic-config-parity"] == {"fail"}
-        assert said["fewer-partitions-on-target"] == {"fail"}
+        found = statuses(doctor(config)[1])
+        assert found["topic-config-parity"] == {"fail"}
+        assert found["fewer-partitions-on-target"] == {"fail"}
 
     with without_rules(lab, "User:orders-app"):
         _, document = doctor(config)
@@ -172,7 +172,7 @@ def test_a_healthy_link_and_injected_faults(
     config.chmod(0o666)
     client = tmp_path / "app.properties"
     client.write_text("bootstrap.servers=10.0.0.1:9092\nkey.serializer=x\n", encoding="utf-8")
-    said = statuses(doctor(config, "--client", f"{client}=java-2.6.1")[1])
-    assert said["secret-files"] == {"fail"}
-    assert said["client-versions"] == {"fail"}
-    assert said["client-rebootstrap"] == {"fail"}
+    found = statuses(doctor(config, "--client", f"{client}=java-2.6.1")[1])
+    assert found["secret-files"] == {"fail"}
+    assert found["client-versions"] == {"fail"}
+    assert found["client-rebootstrap"] == {"fail"}

@@ -126,9 +126,9 @@ def other_rules(cluster: ClusterUnderTest, name: str) -> set[str]:
 def own_settings(cluster: ClusterUnderTest, topic: str) -> Mapping[str, str]:
     """Return the settings of the topic itself."""
     resource = ConfigResource(ResourceType.TOPIC, topic)
-    (told,) = cluster.admin.describe_configs([resource]).values()
+    (described,) = cluster.admin.describe_configs([resource]).values()
     own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-    return {key: each.value for key, each in told.result().items() if each.source == own}
+    return {key: each.value for key, each in described.result().items() if each.source == own}
 
 
 def partitions(cluster: ClusterUnderTest, topic: str) -> int:
@@ -220,9 +220,9 @@ def test_drift_is_planned_repaired_after_a_crash_and_gone(
     assert state(primary, drifted) == ours, "the source was changed"
 
     _, rows = drifted.json("doctor")
-    said = {row["check"]: row["status"] for row in rows["checks"]}
-    assert {name: said[name] for name in PARITY if said[name] != "ok"} == {}
-    assert said["runs-unfinished"] == "ok"
+    statuses = {row["check"]: row["status"] for row in rows["checks"]}
+    assert {name: statuses[name] for name in PARITY if statuses[name] != "ok"} == {}
+    assert statuses["runs-unfinished"] == "ok"
     code, again = drifted.json("doctor", "--fix", *GO)
     assert (code, again["schema"], again["steps"]) == (0, "drctl/plan/1", [])
     disks = next(row for row in rows["checks"] if row["check"] == "disk-capacity")

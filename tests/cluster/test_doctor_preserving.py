@@ -61,10 +61,10 @@ def test_copies_and_another_writer(mirrored: Kind) -> None:
     stage = mirrored.stage
     sound = examined(stage.drctl)
     assert faults(sound) == {}
-    said = {name: row["reason"] for name, row in sound.items()}
-    assert said["copies-differ"] == f"{PARTITIONS} samples are identical"
-    assert said["leader-epochs-differ"] == f"{PARTITIONS} samples have the same leader epoch"
-    assert "same number of partitions on both" in said["offsets-topic-parity"]
+    reasons = {name: row["reason"] for name, row in sound.items()}
+    assert reasons["copies-differ"] == f"{PARTITIONS} samples are identical"
+    assert reasons["leader-epochs-differ"] == f"{PARTITIONS} samples have the same leader epoch"
+    assert "same number of partitions on both" in reasons["offsets-topic-parity"]
     assert mirrored.copier is not None
     mirrored.copier.halt()
 
@@ -97,8 +97,8 @@ def test_leader_epochs_after_an_election(mirrored: Kind, site: Site) -> None:
     assert (name, status) == ("leader-epochs-differ", "warn")
     for number, end in ends.items():
         place = f"{stage.topic}-{number} offset {end - 1}: "
-        (told,) = (each for each in evidence.split("; ") if each.startswith(place))
-        epochs = told.removeprefix(place).split(", ")
+        (sample,) = (each for each in evidence.split("; ") if each.startswith(place))
+        epochs = sample.removeprefix(place).split(", ")
         assert epochs[1] == "0 on secondary"
         assert int(epochs[0].removesuffix(" on primary")) > 0
 
@@ -126,12 +126,12 @@ def test_another_number_of_partitions_of_consumer_offsets(site: Site, other: Clu
         "primary": cluster_section(site.primary),
         "other": {"bootstrap": other.properties["bootstrap.servers"]},
     }
-    told = {}
+    by_kind = {}
     for kind in ("offset-preserving", "none"):
         link = {**link_over(topic, replicator={"kind": kind}), "to": "other"}
         drctl = site.new_drctl({"main": link}, clusters=sections)
         rows = check(drctl("--output", "json", "doctor").document())["checks"]
-        (told[kind],) = (row for row in rows if row["check"] == "offsets-topic-parity")
-    assert [row["status"] for row in told.values()] == ["fail", "ok"]
-    assert {row["evidence"] for row in told.values()} == {"5 partitions on primary, 2 on other"}
-    assert OFFSETS_TOPIC in told["offset-preserving"]["subject"]
+        (by_kind[kind],) = (row for row in rows if row["check"] == "offsets-topic-parity")
+    assert [row["status"] for row in by_kind.values()] == ["fail", "ok"]
+    assert {row["evidence"] for row in by_kind.values()} == {"5 partitions on primary, 2 on other"}
+    assert OFFSETS_TOPIC in by_kind["offset-preserving"]["subject"]

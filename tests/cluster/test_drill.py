@@ -44,9 +44,9 @@ def stage(
 
 
 def verdicts(stage: Stage) -> list[str]:
-    told = stage.json("history", code=0)
-    assert told["damaged_lines"] == 0
-    return [each["verdict"] for each in told["drills"]]
+    history = stage.json("history", code=0)
+    assert history["damaged_lines"] == 0
+    return [each["verdict"] for each in history["drills"]]
 
 
 def test_a_killed_drill_is_cleaned_up_by_the_next_drill(stage: Stage) -> None:

@@ -225,9 +225,9 @@ def test_follow_shows_new_records_until_it_is_interrupted(changing: Dumping) -> 
         changing.write(GroupPartition("new", "orders", 0), None, partition=2)
         assert json.loads(shown.readline())["value_hex"] is None
         process.send_signal(signal.SIGINT)
-        rest, said = process.communicate(timeout=60)
+        rest, stderr = process.communicate(timeout=60)
     assert (process.returncode, rest) == (130, b"")
-    assert b"Traceback" not in said
+    assert b"Traceback" not in stderr
 
 
 def test_follow_detects_new_partitions_and_ends_when_the_topic_is_deleted(
@@ -238,10 +238,10 @@ def test_follow_detects_new_partitions_and_ends_when_the_topic_is_deleted(
         changing.write(GroupPartition("late", "orders", 0), stamp(9), partition=PARTITIONS)
         assert json.loads(shown.readline())["record"] == {"partition": PARTITIONS, "offset": 0}
         remove_topic(primary)
-        _, said = process.communicate(timeout=60)
+        _, stderr = process.communicate(timeout=60)
     assert process.returncode == 5
-    assert b"topic __consumer_timestamps of primary" in said
-    assert b"Traceback" not in said
+    assert b"topic __consumer_timestamps of primary" in stderr
+    assert b"Traceback" not in stderr
 
 
 def test_undecodable_records_are_shown_and_counted(changing: Dumping) -> None:

@@ -33,12 +33,12 @@ def test_evidence_from_replicas_and_groups(
     stand(primary, topic, {f"of-{topic}": {0: 17}})
     config = load(lab_yaml(topic))
 
-    def told() -> list[int]:
+    def copied_to() -> list[int]:
         found = gather(config, "primary", topic, [0], {})
         return [each.copied_to for each in found.evidence if each.copied]
 
     # Connect stores the connector's offset a second after it replicated.
-    soon(lambda: max(told(), default=0) == COPIED)
+    soon(lambda: max(copied_to(), default=0) == COPIED)
     found = gather(config, "primary", topic, [0], {0: 99})
     by_words = {each.message: (each.place, each.copied_to, each.exact) for each in found.evidence}
     assert by_words[f"group of-{topic} has read up to 17"] == (place, 17, False)
@@ -61,8 +61,10 @@ def test_groups_of_a_coordinator_that_is_down_are_reported(
     monkeypatch.setattr("drctl.app.adapters.reader", lambda *_: reader)
     (tmp_path / "drctl.yaml").write_text("clusters:\n  a: {bootstrap: 127.0.0.1:1}\n")
     config = load(tmp_path / "drctl.yaml")
-    told = "groups whose coordinator on a was down: 1 partition of __consumer_offsets had no leader"
-    assert gather(config, "a", "t", [0], {}).silent == [f"{told}; try again"]
+    silent = (
+        "groups whose coordinator on a was down: 1 partition of __consumer_offsets had no leader"
+    )
+    assert gather(config, "a", "t", [0], {}).silent == [f"{silent}; try again"]
     down.clear()
     assert gather(config, "a", "t", [0], {}).silent == []
 

@@ -26,7 +26,7 @@ def await_line(running: Running, **wanted: object) -> dict[str, Any]:
     seen = len(lines(running))
 
     def found() -> list[dict[str, Any]]:
-        assert running.process.poll() is None, running.said()
+        assert running.process.poll() is None, running.stderr_text()
         return [
             d
             for d in lines(running)[seen:]

@@ -23,9 +23,9 @@ def reconfigured(home: OwnFailback, config: Mapping[str, str]) -> None:
 def refused_untouched(home: OwnFailback, *words: str) -> str:
     """Assert that it is refused with --execute, and that nothing changed."""
     before = home.shows, home.journaled()
-    said = home.refused("failback", *words, *GO)
+    refusal = home.refused("failback", *words, *GO)
     assert (home.shows, home.journaled()) == before
-    return said
+    return refusal
 
 
 def test_anything_that_would_roll_a_failback_back_is_found_before_the_fence(
@@ -37,9 +37,9 @@ def test_anything_that_would_roll_a_failback_back_is_found_before_the_fence(
     reconfigured(home, {k: v for k, v in right.items() if not k.startswith(OWN_PRODUCER)})
     assert home.json("gap", "--scope", "full", code=1)["totals"]["unreplicated"] == TAIL + OLDER
 
-    said = refused_untouched(home, *POLICIES)
-    assert f"connector {home.reverse}: it writes to secondary, not to primary" in said
-    assert f"set {OWN_PRODUCER}bootstrap.servers={home.primary.bootstrap}" in said
+    refusal = refused_untouched(home, *POLICIES)
+    assert f"connector {home.reverse}: it writes to secondary, not to primary" in refusal
+    assert f"set {OWN_PRODUCER}bootstrap.servers={home.primary.bootstrap}" in refusal
     order = home.run("failback", "--check-order")
     assert "it writes to secondary, not to primary" in " ".join(order.stdout.split())
     looked = home.run("failback", "--check-order", "--output", "json").document()
@@ -48,11 +48,11 @@ def test_anything_that_would_roll_a_failback_back_is_found_before_the_fence(
     assert f"connector {home.reverse}: it writes to secondary, not to primary" in f["why"]
 
     reconfigured(home, right)
-    said = refused_untouched(home)
-    assert f"no policy for {TAIL + OLDER} records" in said
-    assert f"({TAIL} safe, {OLDER} conflicting, 0 unkeyed)" in said
-    said = refused_untouched(home, "--policy", "copy")
-    assert f"{OLDER} conflicting: set --conflicting" in said
+    refusal = refused_untouched(home)
+    assert f"no policy for {TAIL + OLDER} records" in refusal
+    assert f"({TAIL} safe, {OLDER} conflicting, 0 unkeyed)" in refusal
+    refusal = refused_untouched(home, "--policy", "copy")
+    assert f"{OLDER} conflicting: set --conflicting" in refusal
 
     home.json("failback", *POLICIES, code=0)
     home.wrote("open", 1, home.primary)  # the primary is not fenced

@@ -73,9 +73,9 @@ def test_the_command_that_fenced_the_primary_lifts_the_fence(by_site: ByUserComm
     )
     assert not site.fenced
     assert site.directs_to(site.primary)
-    told = steps_of(home, "detail")
-    assert told["switch-endpoint-2"].endswith(
+    details = steps_of(home, "detail")
+    assert details["switch-endpoint-2"].endswith(
         "; a client that connects through it is on primary"
-    ), told["switch-endpoint-2"]
+    ), details["switch-endpoint-2"]
 
     site.keeps_running(HAD, read, again=False)

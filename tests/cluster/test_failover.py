@@ -26,8 +26,8 @@ LEFT = 30
 
 def loss_in(stage: Stage) -> dict[str, Any]:
     """Return the data loss in the report of the newest run."""
-    told: dict[str, Any] = stage.json("report", "--verify", code=0)["rpo"]
-    return told
+    loss: dict[str, Any] = stage.json("report", "--verify", code=0)["rpo"]
+    return loss
 
 
 def clients_are_on_the_target(stage: Stage, run: str) -> None:
@@ -67,13 +67,15 @@ def test_a_planned_failover_loses_and_skips_nothing(stage: Stage) -> None:
     assert 0 < done["rto_seconds"] < 120
     assert stage.all_states() == {"STOPPED"}
     assert stage.directs_to("secondary")
-    told = steps_of(done, "detail")
+    details = steps_of(done, "detail")
     noun = "group" if groups else "groups"
     assert (
-        told["prepare-groups"]
+        details["prepare-groups"]
         == f"{groups} KIP-848 {noun} ready on secondary, {groups} of them new"
     )
-    assert f"above {in_use:,}, the highest in use on primary; used" in told["advance-producer-ids"]
+    assert (
+        f"above {in_use:,}, the highest in use on primary; used" in details["advance-producer-ids"]
+    )
     assert min(stage.next_ids()) > in_use
     assert stage.write(5, "refused") == [], "a fenced producer could write"
     written += stage.write(RECORDS, "after", stage.target)
@@ -135,8 +137,8 @@ def test_a_failover_killed_at_every_step_is_resumed_each_time(by_command: Stage)
         "commit-offsets", "enable-writes", "switch-endpoint-1",
     } <= set(killed)  # fmt: skip
     assert set(site.switched) == {site.directed_to} == {"secondary"}
-    told = stage.json("journal", stage.newest_run, code=0)
-    assert told["runs"][0]["status"] == "done"
+    journal = stage.json("journal", stage.newest_run, code=0)
+    assert journal["runs"][0]["status"] == "done"
     written += stage.write(RECORDS, "after", stage.target)
     read += stage.read(stage.target, most=10_000, wait_for=2 * RECORDS - len(read))
     assert set(read) == set(written)
@@ -168,8 +170,8 @@ def test_a_wait_ends_soon_after_another_run_took_the_link(stage: Stage) -> None:
             before = len(stage.journaled())
             connection = Connection("secondary", stage.target.properties(), 30)
             with JournalWriter(connection, stage.link, TOPIC):
-                assert process.wait(30) == 4, stage.said
-            assert f"has lost link {stage.link}" in stage.said
+                assert process.wait(30) == 4, stage.output
+            assert f"has lost link {stage.link}" in stage.output
             assert len(stage.journaled()) == before
     assert stage.denials(stage.source) > 0, "a run that lost its link lifted the fence"
     assert stage.json("resume", *GO, code=0)["status"] == "done"
@@ -182,7 +184,7 @@ def test_ctrl_c_stops_between_two_effects(stage: Stage) -> None:
         process.send_signal(signal.SIGINT)
         stage.ends(process, 130)
     assert stage.journaled()[-1]["entry"] == "interrupted"
-    assert "drctl resume" in stage.said
+    assert "drctl resume" in stage.output
     first = stage.json("failover", code=3)["refused"][0]
     assert first["precheck"] == "runs-unfinished"
     assert first["remedy"].startswith("`drctl resume ")
@@ -210,11 +212,11 @@ def estimated_before(stage: Stage) -> None:
     assert stage.journaled() == []
 
 
-def resumes_as_was_said(stage: Stage) -> int:
+def resumes_as_reported(stage: Stage) -> int:
     """Assert that an untracked group resumes at its checkpoint, under the stated condition."""
-    told = stage.json("report", code=0)["committed_offsets"]
-    assert (told["offsets"], told["without_offset"]) == (PARTITIONS, [])
-    (group,) = told["groups"]
+    reported = stage.json("report", code=0)["committed_offsets"]
+    assert (reported["offsets"], reported["without_offset"]) == (PARTITIONS, [])
+    (group,) = reported["groups"]
     stands, ends = positions(stage), stage.target.end_offsets(stage.topic)
     assert group["rereads_at_most"] == sum(ends[n] - at for n, at in stands.items())
     assert group["skips_only_if"].startswith("the group was reset backwards after ")
@@ -237,7 +239,7 @@ def test_an_unplanned_failover_needs_no_source_and_reports_outstanding_actions(
     assert any("restart idempotent producers" in each for each in done["outstanding"])
     assert any("use the KIP-848 protocol" in each for each in done["outstanding"])
     assert done["rpo"]["exact"] is False
-    placed = resumes_as_was_said(stage)
+    placed = resumes_as_reported(stage)
     assert stage.directs_to("secondary")
     loss = loss_in(stage)
     assert (loss["at_least"], loss["exact"]) == (LEFT, False)

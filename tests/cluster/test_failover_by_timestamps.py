@@ -197,8 +197,10 @@ def test_groups_resume_by_the_timestamps_that_their_consumers_wrote(
     done = stage.json("failover", "--mode", "unplanned", *GO, code=1)
     assert done["status"] == "done", done
     steps = {step["id"]: step["detail"] for step in done["steps"]}
-    said = f"{PARTITIONS * len(by_time)} offsets of {len(by_time)} groups committed and read back"
-    assert said in steps["commit-offsets"]
+    expected = (
+        f"{PARTITIONS * len(by_time)} offsets of {len(by_time)} groups committed and read back"
+    )
+    assert expected in steps["commit-offsets"]
     for name in (*java, python):
         assert groups.read_rest(name, FIRST_EQUAL) == from_each(FIRST_EQUAL), name
     (first,) = committed(stage.target, few)

@@ -203,7 +203,7 @@ def test_a_topic_created_after_the_fence_prevents_enabling_writes(kinds: Kinds, 
             stage.ends(process, 3)
         finally:
             stage.source.delete_topics([later])
-    assert "changed-after-fence: 1 topic was created on primary after the fence" in stage.said
+    assert "changed-after-fence: 1 topic was created on primary after the fence" in stage.output
     assert stage.has("undone", "stop-replication")
     assert not stage.has("intend", "enable-writes")
     assert stage.denials(stage.source) == 0

@@ -50,11 +50,11 @@ def steps_with(stage: Stage, entry: str) -> list[str]:
     return [str(each["step"]) for each in stage.entries(entry)]
 
 
-def told_of(stage: Stage) -> str:
+def report_of(stage: Stage) -> str:
     """Return the report of the newest run as text."""
     file = stage.drctl.folder / "report.md"
-    told = stage.run("report", stage.newest_run, "--format", "md", "--output-file", str(file))
-    assert told.code == 0, told.stderr
+    ran = stage.run("report", stage.newest_run, "--format", "md", "--output-file", str(file))
+    assert ran.code == 0, ran.stderr
     return file.read_text(encoding="utf-8")
 
 
@@ -67,7 +67,7 @@ def test_before_writes_are_enabled_the_run_continues_from_the_fence(link: Stage)
 
     done = stage.json("resume", *GO, code=0)
     assert done["rpo"] == NOTHING_LOST
-    assert ALL_THERE in told_of(stage)
+    assert ALL_THERE in report_of(stage)
     assert stage.all_of(stage.source) == stage.all_of(stage.target) == Counter(written)
     assert stage.write(1, "refused") == []
     since = stage.journaled()[before:]
@@ -118,9 +118,9 @@ def test_after_writes_are_enabled_the_fence_is_set_again_and_new_records_are_out
     assert outstanding.startswith(
         "primary may have accepted writes after the fence that secondary does not have: "
     )
-    told = told_of(stage)
-    assert LOST in told
-    assert ALL_THERE not in told
+    report = report_of(stage)
+    assert LOST in report
+    assert ALL_THERE not in report
     assert stage.write(1, "refused") == [], "the fence was not set again"
     assert steps_with(stage, "intend").count("enable-writes") == 1
     assert stage.all_of(stage.target) == Counter(written)
@@ -135,7 +135,7 @@ def test_after_writes_are_enabled_nothing_is_outstanding_without_new_records(lin
     killed_and_unfenced(stage, "switch-endpoint-1")
     done = stage.json("resume", *GO, code=0)
     assert (done["outstanding"], done["rpo"]["exact"]) == ([], True)
-    assert ALL_THERE in told_of(stage)
+    assert ALL_THERE in report_of(stage)
     assert stage.write(1, "refused") == []
 
 
@@ -175,9 +175,9 @@ def test_after_writes_are_enabled_clients_do_not_wait_for_a_fence_that_cannot_be
     assert looked["step"] == outstanding["step"] == FENCE
     assert BRIEFLY_S <= seconds_between(looked, outstanding) <= BRIEFLY_S + LOOK_S
     assert stage.directs_to("secondary")
-    told = told_of(stage)
-    assert LOST in told
-    assert ALL_THERE not in told
+    report = report_of(stage)
+    assert LOST in report
+    assert ALL_THERE not in report
 
 
 def seconds_between(one: Any, other: Any) -> float:

@@ -129,9 +129,9 @@ def test_records_that_truncation_would_destroy_are_exported_first(
     again = drctl.gap(*words, name="again")
     assert again.code == 2
     assert "is not an empty folder" in again.document()["error"]["message"]
-    said = drctl.gap(*words[:3], name="text", options=())
-    assert "5-9" in said.stdout
-    assert 'id="truncation"' in (said.out / "gap.html").read_text(encoding="utf-8")
+    shown = drctl.gap(*words[:3], name="text", options=())
+    assert "5-9" in shown.stdout
+    assert 'id="truncation"' in (shown.out / "gap.html").read_text(encoding="utf-8")
 
 
 def test_superseded_and_expired_records_are_exported_on_request(
@@ -278,7 +278,7 @@ def test_in_flight_records_arrive_during_stabilization(
     secondary.produce(topic, sent[:3])
     drctl = new_drctl({"main": keeping(topic)})
     running = drctl.start("--scope", "full", "--stabilize", "8s")
-    running.await_said("waiting for records in flight")
+    running.await_stderr("waiting for records in flight")
     secondary.produce(topic, sent[3:])
     primary.produce(topic, [record(5)])
     ended = running.wait()

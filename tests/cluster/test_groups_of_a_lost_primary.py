@@ -91,10 +91,10 @@ def test_every_group_resumes_at_its_best_known_offset(stage: Stage) -> None:
     done = stage.json(*UNPLANNED, *GO, code=1)
     assert done["status"] == "done"
     stood = {name: positions_on(stage.target, name) for name in (stage.group, back)}
-    told = stage.json("report", code=0)["committed_offsets"]
-    assert told["offsets"] == 2 * PARTITIONS
-    assert told["without_offset"] == [nobody]
-    by_name = {each["group"]: each for each in told["groups"]}
+    reported = stage.json("report", code=0)["committed_offsets"]
+    assert reported["offsets"] == 2 * PARTITIONS
+    assert reported["without_offset"] == [nobody]
+    by_name = {each["group"]: each for each in reported["groups"]}
     for row in rows:
         assert stood[row["group"]][row["partition"]] == row["target_offset"]
 
@@ -169,8 +169,10 @@ def test_an_offset_that_mirror_maker_committed_is_never_set_back(stage: Stage) -
         assert stood[0] == further
         assert all(stood[number] >= at for number, at in before.items()), (before, stood)
         entries = stage.json("journal", done["run"], code=0)["runs"][0]["entries"]
-        told = [e for e in entries if e.get("step") == "stop-replication" and e["entry"] == "done"]
-        assert CHECKPOINT in json.loads(told[-1]["line"])["facts"]["tasks_of"], (
+        stopped = [
+            e for e in entries if e.get("step") == "stop-replication" and e["entry"] == "done"
+        ]
+        assert CHECKPOINT in json.loads(stopped[-1]["line"])["facts"]["tasks_of"], (
             "the checkpoint connector was not stopped, which commits offsets"
         )
         mine = resumed(stage, stage.group)

@@ -105,7 +105,7 @@ def test_everything_that_was_not_compared_is_listed(ended: Ended, prefix: str) -
 
 
 @pytest.mark.parametrize(
-    ("topic", "said"),
+    ("topic", "expected"),
     [
         pytest.param(
             "open",
@@ -122,9 +122,11 @@ def test_everything_that_was_not_compared_is_listed(ended: Ended, prefix: str) -
         ("its-own-clock", {"unreplicated": 3}),
     ],
 )
-def test_the_rest_is_compared(ended: Ended, prefix: str, topic: str, said: dict[str, Any]) -> None:
+def test_the_rest_is_compared(
+    ended: Ended, prefix: str, topic: str, expected: dict[str, Any]
+) -> None:
     (partition,) = partitions_of(ended.gap(), prefix + topic)
-    assert {name: partition[name] for name in said} == said
+    assert {name: partition[name] for name in expected} == expected
 
 
 def test_an_unreadable_topic_configuration_is_reported_as_assumed(

@@ -58,17 +58,17 @@ def left_nothing(running: Running, ended: Ended) -> None:
 def test_ctrl_c_and_sigterm_while_reading(
     slowly: Slowly, way: str, primary: ClusterUnderTest, secondary: ClusterUnderTest
 ) -> None:
-    pressed, told = slowly(way, "ctrl-c"), slowly(way, "sigterm")
-    for running in (pressed, told):
-        running.await_said(READING, times=30)
+    pressed, terminated = slowly(way, "ctrl-c"), slowly(way, "sigterm")
+    for running in (pressed, terminated):
+        running.await_stderr(READING, times=30)
         assert any("java" in p.name() for p in running.family()) == (way == "spark")
     seen = command_lines()
     assert str(pressed.out) in seen
     for password in passwords(primary, secondary):
         assert password not in seen
     pressed.press_ctrl_c()
-    told.signal(signal.SIGTERM)
-    for running in (pressed, told):
+    terminated.signal(signal.SIGTERM)
+    for running in (pressed, terminated):
         ended = running.wait(60)
         assert ended.code == 130, ended.stderr
         assert ended.document()["error"]["kind"] == "Interrupted"
@@ -84,7 +84,7 @@ def test_a_broker_that_dies_during_a_read(
     reading = []
     for way in ("spark", "direct"):  # the one that takes longer starts first
         reading.append(slowly(way, f"killed-{way}"))
-        reading[-1].await_said(READING)
+        reading[-1].await_stderr(READING)
         reading[-1].family()
     lab.signal("primary", signal.SIGKILL)
     try:
@@ -121,7 +121,7 @@ def test_records_that_are_deleted_during_a_read(
     running = new_drctl({"main": link_over(topic)}, **sections).start(terminal=True)
     try:
         # The offsets are frozen before Spark starts.
-        running.await_said(READING if way == "direct" else "starting Spark")
+        running.await_stderr(READING if way == "direct" else "starting Spark")
         primary.delete_records(topic, 0, 5)
         secondary.delete_records(topic, 0, 3)
         ended = running.wait()

@@ -41,7 +41,7 @@ def typed(drctl: Drctl, name: str, ends: Callable[[], object]) -> Ended:
     """Type this name at the prompt; nothing is written before."""
     before = ends()
     running = drctl.start("--ledger", "--execute", name=next(RUNS), terminal=True)
-    running.await_said(PROMPT)
+    running.await_stderr(PROMPT)
     assert ends() == before
     running.type(name)
     return running.wait()

@@ -53,19 +53,19 @@ class Front:
     Attributes:
         behind: the step after which it starts.
         odd: the malformed responses; after the last one it forwards again.
-        told: how many were sent.
+        sent: how many were sent.
     """
 
     connect: int
     stage: Stage | None = None
     behind: str = "fence-producers"
     odd: Iterator[Callable[[socket.socket], None]] = field(default_factory=lambda: iter(()))
-    told: int = 0
+    sent: int = 0
 
     def handle(self, sock: socket.socket, request: bytes) -> None:
         odd = next(self.odd, None) if self._gone_on() else None
         if odd is not None:
-            self.told += 1
+            self.sent += 1
             odd(sock)
             return
         with socket.create_connection(("127.0.0.1", self.connect), 30) as worker:
@@ -94,11 +94,11 @@ Placed = tuple[Stage, Front, list[str], list[str]]
 
 
 def no_bug(ran: Ran, code: int) -> str:
-    told = ran.stdout + ran.stderr
-    assert ran.code == code, told
-    assert "Traceback" not in told
-    assert "bug in drctl" not in told
-    return told
+    output = ran.stdout + ran.stderr
+    assert ran.code == code, output
+    assert "Traceback" not in output
+    assert "bug in drctl" not in output
+    return output
 
 
 def whole(placed: Placed) -> None:
@@ -118,9 +118,9 @@ def test_a_run_without_a_valid_answer_waits_and_resumes_once_connect_answers(
     """Nothing is rolled back blindly: the fence stays, and the resumed run completes."""
     stage, front, *_ = placed
     front.odd = cycle([ODD[kind]])
-    told = no_bug(stage.run("failover", *GO), 5)
-    assert ("did not answer" if kind == "dripping" else "a response of Kafka Connect") in told
-    assert front.told > 0
+    output = no_bug(stage.run("failover", *GO), 5)
+    assert ("did not answer" if kind == "dripping" else "a response of Kafka Connect") in output
+    assert front.sent > 0
     assert stage.write(3, "refused") == [], "the fence was lifted"
     no_bug(stage.run("resume", *GO), 5)
     front.odd = iter(())
@@ -135,7 +135,7 @@ def test_a_few_malformed_answers_change_nothing(placed: Placed) -> None:
     few = [each for kind, each in ODD.items() if kind != "dripping"]
     front.odd = islice(cycle(few), 2 * len(few))
     no_bug(stage.run("failover", *GO), 0)
-    assert front.told == 2 * len(few)
+    assert front.sent == 2 * len(few)
     assert stage.all_states() == {"STOPPED"}
     whole(placed)
 
@@ -158,6 +158,6 @@ def test_a_lost_source_and_malformed_answers(placed: Placed) -> None:
     assert "a response of Kafka Connect" in no_bug(stage.run(*UNPLANNED, *GO), 5)
     front.odd = islice(cycle([ODD["null"], ODD["shape"]]), 6)
     no_bug(stage.run("resume", *GO), 1)
-    assert front.told > 6
+    assert front.sent > 6
     assert stage.directs_to("secondary")
     assert len(stage.write(RECORDS, "after", stage.target)) == RECORDS

@@ -429,8 +429,10 @@ def test_rows_that_cannot_be_applied(stage: Stage) -> None:
     )
     file = stage.translation(*rows)
     plan = stage.drctl.json("apply", "--link", stage.link, "--from", file, code=3)
-    told = {(ln["topic"], ln["partition"], ln["group"][-1]): ln["precheck"] for ln in plan["lines"]}
-    assert told == {
+    prechecks = {
+        (ln["topic"], ln["partition"], ln["group"][-1]): ln["precheck"] for ln in plan["lines"]
+    }
+    assert prechecks == {
         (stage.topic, 0, "a"): "blocked",
         (stage.topic, 1, "a"): "outside-log",
         ("no-such-topic", 2, "a"): "not-readable-target",
@@ -479,8 +481,8 @@ def test_option_conflicts(stage: Stage, words: tuple[str, ...], message: str) ->
     assert (ran.code, ran.stdout) == (2, "")
     assert ran.stderr.startswith("error: ")
     assert message in ran.stderr
-    told = stage.drctl.json(*words, code=2)["error"]
-    assert message in told["message"]
+    error = stage.drctl.json(*words, code=2)["error"]
+    assert message in error["message"]
 
 
 def test_a_usage_error_of_the_real_command(stage: Stage) -> None:

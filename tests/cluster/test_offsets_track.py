@@ -105,7 +105,7 @@ def dead_primary(lab: Lab, primary: ClusterUnderTest) -> Iterator[Callable[[], N
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--every", "5s"], "--every and --listen require --execute"),
         (["--listen", "127.0.0.1:1"], "--every and --listen require --execute"),
@@ -116,11 +116,11 @@ def dead_primary(lab: Lab, primary: ClusterUnderTest) -> Iterator[Callable[[], N
         (["--link", "mian"], "mian"),
     ],
 )
-def test_option_conflicts(stage: Stage, words: list[str], said: str) -> None:
+def test_option_conflicts(stage: Stage, words: list[str], message: str) -> None:
     before = stage.tracking_end()
     ran = stage.drctl("track", *words)
     assert (ran.code, ran.stdout) == (2, "")
-    assert said in ran.stderr
+    assert message in ran.stderr
     assert stage.tracking_end() == before
 
 
@@ -227,7 +227,7 @@ def lines(process: "subprocess.Popen[bytes]", wanted: Callable[[Any], bool]) -> 
     raise AssertionError(f"no matching document; the last one was {document}")
 
 
-def told_at(document: dict[str, Any]) -> float:
+def time_of(document: dict[str, Any]) -> float:
     """Return the time of a document by the age of its evidence, seconds UTC."""
     known = datetime.fromisoformat(document["known_until"]).timestamp()
     return known + float(document["age_seconds"])
@@ -264,7 +264,7 @@ def test_two_trackers_during_the_loss_of_the_primary(
         assert (
             first["known_until"] <= second["known_until"]
         )  # the second tracker may have made a later pass
-        assert told_at(first) < told_at(second)
+        assert time_of(first) < time_of(second)
         row = stage.translated()["a", 0]
         assert (row["method"], row["target_offset"]) == ("tracked-offset", 130 + FOREIGN)
         page = urllib.request.urlopen(f"http://{address}/metrics", timeout=10).read().decode()
@@ -275,8 +275,8 @@ def test_two_trackers_during_the_loss_of_the_primary(
             lines(process, lambda d: d["complete"])
         for process, number in ((one, signal.SIGTERM), (other, signal.SIGINT)):
             process.send_signal(number)
-            _, said = process.communicate(timeout=30)
-            assert process.returncode == 130, said
-            assert b"interrupted" in said
-            assert b"Traceback" not in said
-            assert secret.encode() not in said
+            _, stderr = process.communicate(timeout=30)
+            assert process.returncode == 130, stderr
+            assert b"interrupted" in stderr
+            assert b"Traceback" not in stderr
+            assert secret.encode() not in stderr

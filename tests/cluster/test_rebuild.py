@@ -78,14 +78,14 @@ def test_an_emptied_primary_is_filled_and_verified_before_clients_move(story: Em
     assert "start-reverse-replication is next" in empty["steps"][5]["why"]
     # Keys are as long as values, and a sample of 200 records per partition covers all of them.
     held = sum(2 * len(value) for value in story.all_of(story.secondary).elements())
-    told = f"about {COPIED + NEW} records are copied from secondary, {size(held)} by a sample;"
-    assert story.impact() == f"{told} the copying time is not known"
+    amount = f"about {COPIED + NEW} records are copied from secondary, {size(held)} by a sample;"
+    assert story.impact() == f"{amount} the copying time is not known"
     # The rate that an earlier comparison on this host would have stored: two offsets per second.
     rate = story.drctl.folder / ".drctl" / "rate.json"
     rate.parent.mkdir(exist_ok=True)
     rate.write_text('{"offsets_a_second": 2}\n', encoding="utf-8")
     took = "comparing them once takes 1 min 40 s, the copying time is not known"
-    assert story.impact() == f"{told} {took}"
+    assert story.impact() == f"{amount} {took}"
     assert not story.is_there(story.primary), "the plan changed something"
 
     with story.live() as live:
@@ -148,8 +148,8 @@ def test_forward_replication_that_ran_unnoticed(site: Site) -> None:
 
     stopped = story.run(*BACK, *GO)
     assert stopped.code == 4, stopped.stdout
-    said = " ".join(f"{stopped.stdout} {stopped.stderr}".split())
-    assert "--rebuild --override source-intact=REASON" in said
+    output = " ".join(f"{stopped.stdout} {stopped.stderr}".split())
+    assert "--rebuild --override source-intact=REASON" in output
     assert story.run(*REBUILD, "--policy", "copy").code == 3, (
         "a rebuild was allowed although no records were lost"
     )
@@ -163,7 +163,7 @@ def test_forward_replication_that_ran_unnoticed(site: Site) -> None:
         def waits() -> bool:
             begun = len([*story.drctl.runs.glob("*")]) > earlier
             asked = begun and story.has("intend", "empty-primary")
-            return asked and "not empty yet: " in story.said
+            return asked and "not empty yet: " in story.output
 
         story.until(process, waits)
         assert not story.has("intend", "set-start-offsets"), (
@@ -224,8 +224,8 @@ def test_it_resumes_after_the_last_copied_record_with_transaction_gaps(site: Sit
     # More records were replicated back than it ever had: its loss can no longer be seen.
     known = ("--override", "source-intact=it was being filled")
     # There is no terminal; the answer counts only because drctl also reads the cluster.
-    said = ("--answer", "empty-primary=yes")
-    done = story.completed_failback(*REBUILD, *known, *said)
-    told = steps_of(done, "detail")["empty-primary"]
-    assert told == "primary holds only what this failback has replicated"
+    answers = ("--answer", "empty-primary=yes")
+    done = story.completed_failback(*REBUILD, *known, *answers)
+    detail = steps_of(done, "detail")["empty-primary"]
+    assert detail == "primary holds only what this failback has replicated"
     story.both_hold(everything)

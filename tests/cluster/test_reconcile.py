@@ -63,8 +63,8 @@ def test_copies_are_identical_and_carry_their_origin(stage: NewStage) -> None:
         assert without_place(target[partition]) == without_place(source[partition])
     first = next(r for r in target[0] if origins([r]))
     cluster_id = at.primary.admin.list_topics(timeout=20).cluster_id
-    told = provenance.Provenance(cluster_id, at.topic, 0, 5, TAIL[0].timestamp_ms)
-    assert provenance.decode(first.headers[-1][1]) == told
+    origin = provenance.Provenance(cluster_id, at.topic, 0, 5, TAIL[0].timestamp_ms)
+    assert provenance.decode(first.headers[-1][1]) == origin
     again = at.execute(found, "--policy", "copy")
     assert (again["status"], again["executed"]) == ("done", False)
     assert at.held(at.secondary) == target
@@ -148,8 +148,8 @@ def test_a_discard_is_named_recorded_and_final(stage: NewStage) -> None:
     )  # without a terminal nobody can type the cluster's name
     done = at.execute(*words)
     assert (done["status"], done["totals"]["done"]) == ("done", 2)
-    told = Path(done["journal"]).read_text(encoding="utf-8").splitlines()
-    assert [json.loads(line)["entry"] for line in told] == ["began", "intent", "outcome", "ended"]
+    lines = Path(done["journal"]).read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["entry"] for line in lines] == ["began", "intent", "outcome", "ended"]
     assert stat.S_IMODE(Path(done["journal"]).stat().st_mode) == 0o600
     assert at.held(at.secondary)[0] == []
     then = at.reconcile(found, "--policy", "copy")
@@ -165,8 +165,8 @@ def test_a_discard_is_named_recorded_and_final(stage: NewStage) -> None:
     assert origins(at.held(at.secondary)[0]) == [2]
     # If no other record is left, the decision is also stored for the new result.
     newest = at.gap()
-    told = at.reconcile(newest, "--policy", "copy")
-    assert (told["status"], told["totals"]["due"]) == ("planned", 0)
+    result = at.reconcile(newest, "--policy", "copy")
+    assert (result["status"], result["totals"]["due"]) == ("planned", 0)
     noted = at.execute(newest, "--policy", "copy")
     assert (noted["status"], noted["totals"]["done"]) == ("done", 0)
     assert at.reconcile(newest, "--policy", "copy")["status"] == "done"

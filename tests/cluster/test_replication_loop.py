@@ -27,8 +27,8 @@ def test_a_replication_loop_is_detected_and_blocks_plans_until_it_is_stopped(
     home.await_held(home.primary, FEW * ROUNDS)
 
     stop = f"connectors/{home.reverse}/stop"
-    told = cycles(home.json("doctor", code=1), "checks")
-    assert (told["status"], stop in told["remedy"]) == ("fail", True), told
+    check = cycles(home.json("doctor", code=1), "checks")
+    assert (check["status"], stop in check["remedy"]) == ("fail", True), check
     for words in PLANS:
         plan = home.json(*words, code=3)
         found = cycles(plan)

@@ -45,13 +45,17 @@ def line(runbook: str, answers: tuple[str, ...], *more: str) -> tuple[str, ...]:
 
 def was_carried_out(stage: Stage, answers: tuple[str, ...]) -> None:
     """Assert that every step was done, manual ones in place, and that nothing is reported lost."""
-    told = stage.json("report", stage.newest_run, "--verify", code=0)
-    assert told["ending"]["status"] == "done"
-    assert {step["status"] for step in told["steps"]} <= {"done", "skipped"}
-    steps = [step["id"] for step in told["steps"]]
+    report = stage.json("report", stage.newest_run, "--verify", code=0)
+    assert report["ending"]["status"] == "done"
+    assert {step["status"] for step in report["steps"]} <= {"done", "skipped"}
+    steps = [step["id"] for step in report["steps"]]
     assert [step for step in steps if step in answers] == list(answers)
     assert steps.index("failover.enable-writes") < steps.index("verify")
-    assert (told["rpo"]["records"], told["rpo"]["exact"], told["outstanding"]) == (0, True, [])
+    assert (report["rpo"]["records"], report["rpo"]["exact"], report["outstanding"]) == (
+        0,
+        True,
+        [],
+    )
 
 
 def has_moved(stage: Stage, written: list[str]) -> None:

@@ -106,8 +106,8 @@ class Again(OwnFailback):
         self.record(f"between{name}", NEW, self.primary)
         over = self.json("failover", *GO, code=0)
         assert (over["status"], over["rpo"]) == ("done", NOTHING_LOST), over
-        told = f"except {len(self.aside)} that were quarantined or discarded before"
-        assert told in steps_of(over, "detail")["drain"]
+        exception = f"except {len(self.aside)} that were quarantined or discarded before"
+        assert exception in steps_of(over, "detail")["drain"]
         assert self.directed_to == self.secondary.bootstrap
         self.record(f"away{name}", NEW, self.secondary)
 
@@ -149,10 +149,10 @@ def test_quarantined_records_need_no_second_decision(again: Again) -> None:
     assert home.both <= home.has_read
 
 
-def reconciled(done: Mapping[str, Any], told: str) -> None:
+def reconciled(done: Mapping[str, Any], exceptions: str) -> None:
     """Return what happened to records of the primary alone, in the run and on its page."""
-    assert steps_of(done, "detail")["reconcile"] == f"all reconciled ({told})"
+    assert steps_of(done, "detail")["reconcile"] == f"all reconciled ({exceptions})"
     html = Path(done["report"]).read_text(encoding="utf-8")
     page = " ".join(re.sub("<[^>]*>", " ", html).split())
-    quarantined = told.rpartition(": ")[2]
+    quarantined = exceptions.rpartition(": ")[2]
     assert f"Of the records only on primary, {quarantined} are in quarantine" in page

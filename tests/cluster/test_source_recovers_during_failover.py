@@ -65,8 +65,8 @@ def moved_while(stage: Stage, what: str, step: str) -> int:
     with stage.running(*UNPLANNED) as process:
         until = time.monotonic() + stage.deadline_s
         while not stage.has(what, step):
-            assert process.poll() is None, stage.said
-            assert time.monotonic() < until, stage.said
+            assert process.poll() is None, stage.output
+            assert time.monotonic() < until, stage.output
             time.sleep(0.02)
         stage.lab.signal("primary", signal.SIGCONT)
         if step != "request-stop":
@@ -92,7 +92,7 @@ def test_a_source_that_recovers_before_tasks_ended_prevents_enabling_writes(
 ) -> None:
     stage = by_default
     frozen(stage)
-    assert moved_while(stage, "done", "request-stop") == 3, stage.said
+    assert moved_while(stage, "done", "request-stop") == 3, stage.output
     assert not stage.has("done", "enable-writes")
     soon(lambda: stage.all_states() == {"RUNNING"}, "connectors stand", 120)
     stage.copied(COPIED + FETCHED + BACKLOG)
@@ -102,7 +102,7 @@ def test_a_source_that_recovers_before_tasks_ended_prevents_enabling_writes(
 def test_a_source_that_recovers_after_writes_are_enabled_copies_nothing(by_default: Stage) -> None:
     stage = by_default
     frozen(stage)
-    assert moved_while(stage, "done", "enable-writes") == 1, stage.said
+    assert moved_while(stage, "done", "enable-writes") == 1, stage.output
     outstanding: dict[str, Any] = {e["step"]: e for e in stage.entries("outstanding")}
     assert "responds again" in str(outstanding["confirm-stop"])
     assert stage.all_states() == {"STOPPED"}

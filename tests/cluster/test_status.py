@@ -38,9 +38,9 @@ def listening(config: Path) -> Iterator[str]:
     with Drctl(config.parent, config).running(*words) as process:
         yield f"http://{address}/metrics"
         process.send_signal(signal.SIGINT)
-        said, _ = process.communicate(timeout=60)
+        stdout, _ = process.communicate(timeout=60)
         assert process.returncode == 130
-        assert b"planned" in said
+        assert b"planned" in stdout
 
 
 def numbers(address: str) -> dict[str, float]:
@@ -102,10 +102,10 @@ def test_a_link_with_and_without_running_replication(
         ] == "STOPPED"
         with listening(config) as address:
             soon(lambda: numbers(address).get("drctl_status_up") == 1)
-            told = numbers(address)
-        assert told["drctl_status_go planned"] == 0
-        assert told["drctl_status_rpo_records"] >= 7
-        assert told["drctl_status_groups"] >= 1
+            metrics = numbers(address)
+        assert metrics["drctl_status_go planned"] == 0
+        assert metrics["drctl_status_rpo_records"] >= 7
+        assert metrics["drctl_status_groups"] >= 1
 
 
 def test_a_lost_source(

@@ -68,9 +68,9 @@ def the_killed_run_is_named(stage: Stage, run: str) -> None:
         assert f"run {run} stopped before its end" in first["reason"]
         assert f"`drctl resume {run} --execute` resumes it" in first["remedy"]
         assert {row["remedy"] for row in rest} <= {"", f"see {UNFINISHED}"}, rest
-    said = stage.refused("failover", *GO)
-    assert f"run {run} stopped before its end" in said
-    assert f"drctl resume {run} --execute" in said
+    refusal = stage.refused("failover", *GO)
+    assert f"run {run} stopped before its end" in refusal
+    assert f"drctl resume {run} --execute" in refusal
 
 
 def clients_are_on_the_target(stage: Stage, run: str) -> None:

@@ -32,9 +32,9 @@ def moved(stage: Stage) -> dict[str, dict[str, str]]:
     return {each["subject"]: each for each in found if each["check"] == "clients-moved"}
 
 
-def checks(said: str) -> dict[datetime, str]:
+def checks(output: str) -> dict[datetime, str]:
     """Return the lines of `drctl status --watch` by the start of each check, to the second."""
-    found = re.findall(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) UTC; (.*)\n", said, re.MULTILINE)
+    found = re.findall(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) UTC; (.*)\n", output, re.MULTILINE)
     return {datetime.fromisoformat(at).replace(tzinfo=UTC): line for at, line in found}
 
 
@@ -70,9 +70,9 @@ def test_a_fence_that_an_operator_would_delete_is_refused_in_the_plan(links: Own
     assert found["status"] == "fail"
     assert found["reason"].startswith("something deletes the ACLs that drctl adds")
     assert "method: command" in found["remedy"]
-    said = stage.refused("failover", *GO)
-    assert "something deletes the ACLs that drctl adds" in said
-    assert "method: command" in said
+    refusal = stage.refused("failover", *GO)
+    assert "something deletes the ACLs that drctl adds" in refusal
+    assert "method: command" in refusal
     assert denials(stage.source, stage.topic) == 0
 
     assert "2 ACLs stayed for 3" in probed(stage, "3s")
@@ -167,16 +167,16 @@ def test_changes_undone_by_operators_are_reported(links: OwnLinks) -> None:
         assert "reads of 1 topic and 1 group" in before["evidence"]
 
         with stage.running("status", "--every", "2s", "--listen", metrics) as watching:
-            stage.until(watching, lambda: len(checks(stage.said)) > 1)
-            held = stage.said
+            stage.until(watching, lambda: len(checks(stage.output)) > 1)
+            held = stage.output
             operators.reconcile()
             soon(lambda: worker.status(stage.copies).all_in("RUNNING"))
             undone = datetime.now(UTC)
-            stage.until(watching, lambda: max(checks(stage.said)) > undone)
-            seen = stage.said
+            stage.until(watching, lambda: max(checks(stage.output)) > undone)
+            seen = stage.output
             with urlopen(f"http://{metrics}/metrics", timeout=10) as page:
                 numbers = page.read().decode()
-        said = moved(stage)
+        changed = moved(stage)
     fence, connector = "fence of cluster primary", f"connector {stage.copies}"
     assert fence not in held
     assert connector not in held
@@ -186,9 +186,9 @@ def test_changes_undone_by_operators_are_reported(links: OwnLinks) -> None:
     for subject in (fence, connector):
         assert re.search(rf'^drctl_status_undone{{.*subject="{subject}"}} 1.0$', numbers, re.M)
 
-    assert said.keys() == {before["subject"], fence, connector}
-    assert said[fence]["evidence"] == (
+    assert changed.keys() == {before["subject"], fence, connector}
+    assert changed[fence]["evidence"] == (
         f"User:{APP} may write to {stage.topic}; User:{APP} may read {stage.topic};"
         f" User:{APP} may use group {stage.group}"
     )
-    assert "Strimzi resumes it" in said[connector]["remedy"]
+    assert "Strimzi resumes it" in changed[connector]["remedy"]

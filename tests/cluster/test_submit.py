@@ -79,18 +79,18 @@ def test_the_same_result_as_locally(seen: Seen, way: Way, traps: Analysed) -> No
     assert seen.ended.code == 1, seen.ended.stderr
     names = {traps.scenario.topic(name) for name in TRAPS}
     wanted = deepcopy([t for t in traps.document["topics"] if t["topic"] in names])
-    told = seen.ended.gap()
-    inversions = [each.pop("inversions") for t in told["topics"] for each in t["partitions"]]
+    document = seen.ended.gap()
+    inversions = [each.pop("inversions") for t in document["topics"] for each in t["partitions"]]
     for each in (each for t in wanted for each in t["partitions"]):
         assert each.pop("inversions") is None, "the order was checked without a request"
-    assert told["topics"] == wanted
+    assert document["topics"] == wanted
     assert len(wanted) == len(TRAPS)
     if "--order" not in way.options:
         assert set(inversions) == {None}
         return
-    assert sum(inversions) == told["order"]["inversions"] == 1
+    assert sum(inversions) == document["order"]["inversions"] == 1
     (found,) = inversions_of(seen.ended.out / "inversions")
-    assert [asdict(found)] == told["inversions"]
+    assert [asdict(found)] == document["inversions"]
     for name in ("records", "others", "inversions"):
         assert list((seen.ended.out / name).glob("*.parquet"))
     assert not [p for p in seen.files if "-shared" in str(p)], "the job's folder was not deleted"
@@ -168,17 +168,17 @@ def test_workers_end_and_leave_nothing(
     """One reads, the others wait for its executors."""
     earlier = {a["id"] for a in submissions(spark_cluster)}
     pressed = slowly("ctrl-c")
-    pressed.await_said("reading both clusters", 180, times=10)
-    told, bereft = slowly("sigterm"), slowly("driver-killed")
-    for running in (told, bereft):
-        running.await_said("waiting for executors", 180, times=10)
-    drivers = [next(filter(submits, r.family())) for r in (pressed, told, bereft)]
+    pressed.await_stderr("reading both clusters", 180, times=10)
+    terminated, bereft = slowly("sigterm"), slowly("driver-killed")
+    for running in (terminated, bereft):
+        running.await_stderr("waiting for executors", 180, times=10)
+    drivers = [next(filter(submits, r.family())) for r in (pressed, terminated, bereft)]
     seen = command_lines()
     assert not [p for p in passwords(primary, secondary) if p in seen]
     pressed.press_ctrl_c()
-    told.signal(signal.SIGTERM)
+    terminated.signal(signal.SIGTERM)
     drivers[-1].kill()
-    for running in (pressed, told, bereft):
+    for running in (pressed, terminated, bereft):
         ended = running.wait(60)
         died = running is bereft
         assert ended.code == (5 if died else 130), ended.stderr
@@ -205,7 +205,7 @@ def submits(process: psutil.Process) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("spark", "kind", "said"),
+    ("spark", "kind", "message"),
     [
         (
             {"master": "local[1]", "conf": {"spark.driver.memory": "lots"}},
@@ -233,14 +233,14 @@ def submits(process: psutil.Process) -> bool:
     ],
 )
 def test_submits_that_do_not_start(
-    spark: dict[str, Any], kind: str, said: str, traps: Analysed, new_drctl: NewDrctl
+    spark: dict[str, Any], kind: str, message: str, traps: Analysed, new_drctl: NewDrctl
 ) -> None:
     drctl = new_drctl({"main": traps.scenario.link}, spark=spark)
     topic = traps.scenario.topic(TRAPS[0])
     ended = drctl.gap("--submit", "--topic", topic)
     error = ended.document()["error"]
     assert error["kind"] == kind
-    assert said in error["message"]
+    assert message in error["message"]
     assert error["hint"]
     assert ended.code == (2 if kind == "ConfigError" else 5)
     assert not list(ended.out.rglob("*"))

@@ -17,7 +17,7 @@ from tests.cluster.failback_stage import BACK
 from tests.cluster.isolated_failbacks import OwnFailback
 from tests.cluster.lab_link import Site
 from tests.cluster.link_command import GO, NOTHING_LOST, soon, steps_of
-from tests.cluster.transactional_application import LEFT_ALONE_S, Application, Told, Transaction
+from tests.cluster.transactional_application import LEFT_ALONE_S, Application, Outcomes, Transaction
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(900)]
@@ -36,7 +36,7 @@ class Transacting(OwnFailback):
     def __init__(self, site: Site) -> None:
         # The application writes all the time: some records are always in flight.
         super().__init__(site, policy={"max_lag_records": LAG})
-        self.told = Told()
+        self.outcomes = Outcomes()
         self.has_read: list[str] = []
         self.direct_to("primary")
         self.copies_what_is("read_committed")
@@ -49,15 +49,15 @@ class Transacting(OwnFailback):
     @contextmanager
     def application(self, cluster: ClusterUnderTest, prefix: str) -> Iterator[Application]:
         """Run the application; it has committed and aborted when the block begins."""
-        made = Application(cluster, self.topic, prefix, self.told)
-        before = len(self.told.committed), len(self.told.aborted)
+        made = Application(cluster, self.topic, prefix, self.outcomes)
+        before = len(self.outcomes.committed), len(self.outcomes.aborted)
         with made.at_work():
             soon(
                 lambda: (
-                    len(self.told.committed) >= before[0] + SOME
-                    and len(self.told.aborted) > before[1]
+                    len(self.outcomes.committed) >= before[0] + SOME
+                    and len(self.outcomes.aborted) > before[1]
                 ),
-                self.told,
+                self.outcomes,
             )
             yield made
 
@@ -82,8 +82,8 @@ class Transacting(OwnFailback):
 
     def each_once(self) -> None:
         """Assert that committed records are on both clusters once, and aborted ones on neither."""
-        assert not self.told.unclear
-        everything = Counter(self.told.committed)
+        assert not self.outcomes.unclear
+        everything = Counter(self.outcomes.committed)
         assert set(everything.values()) == {1}
         self.both_hold(everything)
 
@@ -115,7 +115,7 @@ def fail_back(home: Transacting, *words: str, waited_for: str) -> None:
     Args:
         waited_for: the cluster on which `find-missing` waits for a transaction.
     """
-    told = home.told
+    outcomes = home.outcomes
     with home.application(home.secondary, "away") as away:
         home.read_there(home.secondary)
         early, late = (home.another(home.secondary, name) for name in ("early", "late"))
@@ -123,20 +123,20 @@ def fail_back(home: Transacting, *words: str, waited_for: str) -> None:
         with home.under_way("failback", *words) as going:
             going.says(f"on {waited_for}, at most")
             assert not going.reached("find-missing")
-            told.aborted += early.abort()
+            outcomes.aborted += early.abort()
             going.waits_until("wait-for-catch-up")
             late.open()
             going.says(OPEN)
             assert going.reached("fence-producers")
             assert away.refused
             assert not going.reached("drain")
-            told.committed += late.commit()
+            outcomes.committed += late.commit()
     assert home.directed_to == home.primary.bootstrap
     home.each_once()
 
     with home.application(home.primary, "again"):
         pass
-    everything = set(told.committed)
+    everything = set(outcomes.committed)
     soon(lambda: everything <= set(home.all_of(home.secondary)))
     home.each_once()
     home.has_read += home.read_rest(home.has_read, everything)
@@ -144,7 +144,7 @@ def fail_back(home: Transacting, *words: str, waited_for: str) -> None:
 
 
 def test_a_planned_failover_and_failback(home: Transacting) -> None:
-    told = home.told
+    outcomes = home.outcomes
     with home.application(home.primary, "first") as first:
         home.read_there(home.primary)
         held = home.another(home.primary, "held")
@@ -155,7 +155,7 @@ def test_a_planned_failover_and_failback(home: Transacting) -> None:
             assert going.reached("fence-producers")
             assert first.refused
             assert not going.reached("drain")
-            told.committed += held.commit()
+            outcomes.committed += held.commit()
     assert home.directed_to == home.secondary.bootstrap
     home.each_once()
     fail_back(home, waited_for="secondary")
@@ -163,18 +163,18 @@ def test_a_planned_failover_and_failback(home: Transacting) -> None:
 
 def test_an_unplanned_failover_and_failback(home: Transacting) -> None:
     """The primary dies with unreplicated records and an open transaction."""
-    told = home.told
+    outcomes = home.outcomes
     with home.application(home.primary, "first"):
         home.read_there(home.primary)
-    soon(lambda: set(told.committed) <= set(home.all_of(home.secondary)))
+    soon(lambda: set(outcomes.committed) <= set(home.all_of(home.secondary)))
     home.replicate(False)
     with home.application(home.primary, "tail"):
         pass
-    tail = [value for value in told.committed if value.startswith("tail")]
+    tail = [value for value in outcomes.committed if value.startswith("tail")]
     left = home.another(home.primary, "left", LEFT_ALONE_S)
     left.open()
     home.lab.signal("primary", signal.SIGKILL)
-    told.aborted += left.values
+    outcomes.aborted += left.values
     lost = home.json("failover", "--mode", "unplanned", *GO, code=1)
     assert lost["status"] == "done", lost
     home.lab.start("primary")
@@ -190,8 +190,8 @@ def test_aborted_records_are_copied_by_default(home: Transacting) -> None:
     home.copies_what_is("read_uncommitted")
     with home.application(home.primary, "first"):
         pass
-    soon(lambda: set(home.told.aborted) <= set(home.all_of(home.secondary)))
-    assert not set(home.told.aborted) & set(home.all_of(home.primary))
+    soon(lambda: set(home.outcomes.aborted) <= set(home.all_of(home.secondary)))
+    assert not set(home.outcomes.aborted) & set(home.all_of(home.primary))
     (row,) = aborted_row(home)
     assert (row["status"], row["subject"]) == ("warn", f"connector {home.forward}")
     assert "source.consumer.isolation.level=read_committed" in row["remedy"]

@@ -89,7 +89,7 @@ class Mirror:
             if not (r["blocked"] or "").startswith("never committed")
         }
 
-    def said(self, group: str, partition: int) -> dict[str, dict[str, Any]]:
+    def explained(self, group: str, partition: int) -> dict[str, dict[str, Any]]:
         """Return the result of each method by name."""
         name = f"{self.prefix}-{group}"
         document = self.drctl.json("explain", name, self.topic, str(partition))
@@ -170,8 +170,8 @@ def test_never_too_far_and_never_worse_than_mirrormaker(mirror: Mirror) -> None:
         for place, theirs in own.items():
             offset = mirror.positions[f"{mirror.prefix}-g{number}", place.partition]
             exact = mirror.exact(place.partition, offset)
-            said = mirror.said(f"g{number}", place.partition)
-            ours = said["offset-sync"]["answer"]
+            explained = mirror.explained(f"g{number}", place.partition)
+            ours = explained["offset-sync"]["answer"]
             assert (
                 theirs
                 <= ours["target_offset"]
@@ -196,9 +196,9 @@ def test_a_group_that_was_reset_backwards(mirror: Mirror) -> None:
         theirs = mirror.own.translated(name)[TopicPartition(mirror.topic, 0)]
         assert theirs > exact, "MirrorMaker 2's own offset skips no records here"
         assert mirror.rows()[name, 0]["target_offset"] == exact
-        said = mirror.said("back", 0)["checkpoint"]
-        assert said["answer"] is None
-        assert "was reset" in said["why"]
+        checkpoint = mirror.explained("back", 0)["checkpoint"]
+        assert checkpoint["answer"] is None
+        assert "was reset" in checkpoint["why"]
     finally:
         connect.resume(CHECKPOINT)
         connect.close()
@@ -225,7 +225,7 @@ def test_a_recreated_target_topic(mirror: Mirror) -> None:
     assert theirs > exact, "MirrorMaker 2's own offset skips no records here"
     row = mirror.rows()[name, 0]
     assert (row["target_offset"], row["method"]) == (exact, "record-match")
-    assert mirror.said("anew", 0)["checkpoint"]["answer"] is None
+    assert mirror.explained("anew", 0)["checkpoint"]["answer"] is None
 
 
 @pytest.mark.nightly
@@ -269,18 +269,18 @@ def test_a_group_passes_copies_of_aborted_records(
             assert row["target_offset"] == exact[position], row
             assert row["skips_at_most"] == 0
             assert row["rereads_at_most"] <= (0 if level == "read_uncommitted" else aborted), row
-            for said in mirror.said(f"at-{position}", 0).values():
-                answer = said["answer"]
+            for explained in mirror.explained(f"at-{position}", 0).values():
+                answer = explained["answer"]
                 if answer and answer["skips_at_most"] == 0:
                     again = exact[position] - answer["target_offset"]
-                    assert 0 <= again <= answer["rereads_at_most"], said
+                    assert 0 <= again <= answer["rereads_at_most"], explained
 
         gone = {**cluster_section(primary), "bootstrap": f"127.0.0.1:{free_ports(1)[0]}"}
         clusters = {"primary": gone, "secondary": cluster_section(secondary)}
         document = yaml.safe_load(mirror.drctl.config.read_text(encoding="utf-8"))
         lost = new_drctl(document["links"], clusters=clusters).offsets
-        told = lost.json("translate", "--group-regex", f"{mirror.prefix}-.*", code=5)["rows"]
-        rows = {row["group"]: row for row in told if row["partition"] == 0}
+        translated = lost.json("translate", "--group-regex", f"{mirror.prefix}-.*", code=5)["rows"]
+        rows = {row["group"]: row for row in translated if row["partition"] == 0}
         for position in positions:
             row = rows[f"{mirror.prefix}-at-{position}"]
             again = exact[position] - row["target_offset"]

@@ -109,9 +109,9 @@ def test_offsets_that_are_declared_preserved_but_are_not(stage: Any) -> None:
     row = found.rows()["g", 0]
     assert (row["target_offset"], row["method"]) == (120 + SHIFT, "record-match")
     document = found.drctl.json("explain", name, found.topic, "0")
-    said = {m["method"]: m for m in document["methods"]}["identity"]
-    assert said["answer"] is None
-    assert "not preserved" in said["why"]
+    identity = {m["method"]: m for m in document["methods"]}["identity"]
+    assert identity["answer"] is None
+    assert "not preserved" in identity["why"]
 
 
 def test_blocked_rows(stage: Any) -> None:

@@ -80,9 +80,11 @@ def test_tracked_offsets_prove_offset_preservation(mirrored: Mirrored) -> None:
     mirrored.commit(middle=150, early=5)  # after the last pass
     mirrored.mirror_positions()
     rows = mirrored.rows()
-    said = {name: (row["target_offset"], row["rereads_at_most"]) for name, row in rows.items()}
+    translated = {
+        name: (row["target_offset"], row["rereads_at_most"]) for name, row in rows.items()
+    }
     firm = {"middle": 150, "ahead": COPIED, "early": DELETED}
-    assert said == {name: (at, COPIED - at) for name, at in firm.items()}
+    assert translated == {name: (at, COPIED - at) for name, at in firm.items()}
     assert {row["rereads_likely"] for row in rows.values()} == {0}
     assert {name: row["skips_at_most"] for name, row in rows.items()} == {
         "middle": 0, "ahead": 0, "early": DELETED - 5,
@@ -197,12 +199,12 @@ WANTED = {
 def test_positions_are_exact_with_and_without_the_source(site: Site, named: Named) -> None:
     at = site.keep(Naming(site, named))
     at.commit(**{f"at-{offset}": offset for offset in WANTED})
-    said = by_offset(at.alive.json("translate", code=1))
-    assert {at: (r["target_offset"], r["rereads_at_most"]) for at, r in said.items()} == WANTED
-    assert {(r["method"], r["blocked"]) for r in said.values()} == {("mapping", None)}
+    alive = by_offset(at.alive.json("translate", code=1))
+    assert {at: (r["target_offset"], r["rereads_at_most"]) for at, r in alive.items()} == WANTED
+    assert {(r["method"], r["blocked"]) for r in alive.values()} == {("mapping", None)}
     # The next record of this group has no copy with a source offset, if it has a copy at all.
     skips = {at: None if at == NAMED else 0 for at in WANTED}
-    assert {at: r["skips_at_most"] for at, r in said.items()} == skips
+    assert {at: r["skips_at_most"] for at, r in alive.items()} == skips
     at.track()
     silent = by_offset(at.silent.json("translate", code=5))
     for offset, row in silent.items():

@@ -208,7 +208,7 @@ def pair(
     secondary.delete_topics([topic])
 
 
-def told(words: Sequence[str], seconds: float, ran: Ran) -> str:
+def summary(words: Sequence[str], seconds: float, ran: Ran) -> str:
     return f"{' '.join(words)}: {seconds:.1f} s, exit code {ran.code}\n{ran.stdout}\n{ran.stderr}"
 
 
@@ -224,13 +224,13 @@ def test_unresponsive_components_are_not_awaited_one_after_another(pair: Pair) -
         with pair.without(silent, fault) as drctl:
             ran = [drctl.timed(words) for words in commands]
         for words, (seconds, ended) in zip(commands, ran, strict=True):
-            assert ended.code == code_of(words, silent, fault), told(words, seconds, ended)
-            assert seconds < usual + WAITS_S, told(words, seconds, ended)
-            said = ended.stdout + ended.stderr
-            neither = "neither cluster responds to this host" in said.splitlines()[0]
-            assert neither == (silent == [SOURCE, TARGET]), said
+            assert ended.code == code_of(words, silent, fault), summary(words, seconds, ended)
+            assert seconds < usual + WAITS_S, summary(words, seconds, ended)
+            output = ended.stdout + ended.stderr
+            neither = "neither cluster responds to this host" in output.splitlines()[0]
+            assert neither == (silent == [SOURCE, TARGET]), output
             if silent == [SOURCE, TARGET]:
-                assert "--mode unplanned" not in said, said
+                assert "--mode unplanned" not in output, output
 
 
 @pytest.mark.parametrize(
@@ -246,12 +246,12 @@ def test_a_rejected_login_is_not_a_lost_cluster(pair: Pair, changes: dict[str, s
         ran = [drctl.timed(words) for words in commands]
         lines = drctl.drctl.config.read_text(encoding="utf-8").splitlines()
         for words, (seconds, ended) in zip(commands, ran, strict=True):
-            assert ended.code == 2, told(words, seconds, ended)
+            assert ended.code == 2, summary(words, seconds, ended)
             found = re.search(
                 rf"error: (\S+):(\d+):\d+: clusters\.{cluster}\.properties\.(\S+):", ended.stderr
             )
-            assert found is not None, told(words, seconds, ended)
-            assert found[3] in changes, told(words, seconds, ended)
+            assert found is not None, summary(words, seconds, ended)
+            assert found[3] in changes, summary(words, seconds, ended)
             assert found[3] in lines[int(found[2]) - 1]
             assert "unplanned" not in ended.stdout + ended.stderr
 
@@ -272,7 +272,7 @@ def test_one_failing_address_of_several_is_not_a_lost_cluster(pair: Pair) -> Non
             )
         )
     for seconds, ended in ran:
-        assert ended.code in (0, 1), told(STATUS, seconds, ended)
+        assert ended.code in (0, 1), summary(STATUS, seconds, ended)
 
 
 @pytest.mark.nightly
@@ -293,5 +293,5 @@ def test_every_command_answers_within_its_limit(
                 f"{'+'.join(silent):28} {fault:12} {' '.join(words):44} {seconds:5.1f} {ran.code}"
             )
             if ran.code != code or seconds >= WITHIN_S:
-                wrong.append(f"expected {code}: {told(words, seconds, ran)}")
+                wrong.append(f"expected {code}: {summary(words, seconds, ran)}")
     assert not wrong, "\n".join(wrong)

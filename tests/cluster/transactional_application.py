@@ -21,7 +21,7 @@ DEADLINE_S = 30
 
 
 @dataclass
-class Told:
+class Outcomes:
     """What applications know of their records.
 
     Attributes:
@@ -60,8 +60,10 @@ class Transaction:
 class Application:
     """Writes transaction after transaction, some aborted, until it is refused or stopped."""
 
-    def __init__(self, cluster: ClusterUnderTest, topic: str, prefix: str, told: Told) -> None:
-        self._topic, self._prefix, self._told = topic, prefix, told
+    def __init__(
+        self, cluster: ClusterUnderTest, topic: str, prefix: str, outcomes: Outcomes
+    ) -> None:
+        self._topic, self._prefix, self._outcomes = topic, prefix, outcomes
         self._producer = transactional(cluster, LEFT_ALONE_S)
         self._stop = threading.Event()
         self._refused = False
@@ -101,7 +103,7 @@ class Application:
             # If the first record was refused, the coordinator has no transaction to abort.
             with suppress(KafkaException) if self._refused else nullcontext():
                 self._producer.abort_transaction(DEADLINE_S)
-            self._told.aborted += values
+            self._outcomes.aborted += values
 
     def _committed(self, values: list[str]) -> bool:
         """Whether it was committed; an unknown result is left unknown."""
@@ -111,9 +113,9 @@ class Application:
             self._refused = True
             if failed.args[0].txn_requires_abort():
                 return False
-            self._told.unclear += values
+            self._outcomes.unclear += values
             return True
-        self._told.committed += values
+        self._outcomes.committed += values
         return True
 
 
@@ -137,12 +139,12 @@ def append(producer: Producer, topic: str, values: list[str]) -> None:
     """
     failed: list[KafkaException] = []
 
-    def told(error: object, _message: object) -> None:
+    def delivered(error: object, _message: object) -> None:
         if error is not None:
             failed.append(KafkaException(error))
 
     for number, value in enumerate(values):
-        where = {"partition": number % PARTITIONS, "on_delivery": told}
+        where = {"partition": number % PARTITIONS, "on_delivery": delivered}
         producer.produce(topic, key=value, value=value, **where)
     assert producer.flush(DEADLINE_S) == 0
     if failed:

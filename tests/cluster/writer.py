@@ -112,12 +112,12 @@ def writing(folder: Path, bootstrap: str, user: str, password: str, topic: str) 
     file, output = folder / "writer.json", folder / "written"
     file.touch(mode=0o600)
     file.write_text(json.dumps(properties), encoding="utf-8")
-    with output.open("wb") as told, (folder / "complaints").open("wb") as complaints:
+    with output.open("wb") as stdout, (folder / "complaints").open("wb") as complaints:
         # Its standard input is closed when this process ends, which ends the application.
         process = subprocess.Popen(
             [sys.executable, str(_PROGRAM), str(file), topic],
             stdin=subprocess.PIPE,
-            stdout=told,
+            stdout=stdout,
             stderr=complaints,
         )
     try:

@@ -34,12 +34,12 @@ def write(producer: Producer, topic: str, value: str) -> bool:
     """Return whether it was acknowledged, and print the result."""
     answers: list[tuple[int, str]] = []
 
-    def told(error: KafkaError | None, _message: Any) -> None:
+    def delivered(error: KafkaError | None, _message: Any) -> None:
         answers.append((time.time_ns(), error.name() if error else "acknowledged"))
 
     began = time.time_ns()
     try:
-        producer.produce(topic, value.encode(), on_delivery=told)
+        producer.produce(topic, value.encode(), on_delivery=delivered)
         producer.flush(ANSWER_S)
     except KafkaException as failed:
         answers.append((time.time_ns(), failed.args[0].name()))

@@ -20,11 +20,11 @@ def test_all_errors_are_reported(case: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.chdir(case.parent)
     with pytest.raises(ConfigError) as caught:
         load(Path(case.name))
-    said = caught.value.message + "\n"
+    message = caught.value.message + "\n"
     expected = case.with_suffix(".expected")
     if os.environ.get("DRCTL_REGENERATE"):
-        expected.write_text(said, encoding="utf-8")
-    assert said == expected.read_text(encoding="utf-8")
+        expected.write_text(message, encoding="utf-8")
+    assert message == expected.read_text(encoding="utf-8")
     assert caught.value.exit_code is ExitCode.USAGE
 
 

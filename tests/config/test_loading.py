@@ -157,16 +157,16 @@ def test_search_order_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    ("path", "environ", "said"),
+    ("path", "environ", "message"),
     [
         (Path("a.yaml"), {}, "configuration not found: a.yaml (from --config)"),
         (None, {"DRCTL_CONFIG": "b.yaml"}, "configuration not found: b.yaml (from $DRCTL_CONFIG)"),
     ],
 )
-def test_a_named_file_must_exist(path: Path | None, environ: dict[str, str], said: str) -> None:
+def test_a_named_file_must_exist(path: Path | None, environ: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         find(path, environ)
-    assert caught.value.message == said
+    assert caught.value.message == message
 
 
 def test_a_path_that_is_not_a_file(tmp_path: Path) -> None:

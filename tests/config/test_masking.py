@@ -28,8 +28,8 @@ KEY = (
 
 
 def test_each_line_of_a_multiline_secret_is_masked() -> None:
-    told = conceal("read MIIEvQIBADANBgkqhkiG9w0BAQEF of -----BEGIN PRIVATE KEY-----", [KEY])
-    assert told == "read *** of -----BEGIN PRIVATE KEY-----"
+    concealed = conceal("read MIIEvQIBADANBgkqhkiG9w0BAQEF of -----BEGIN PRIVATE KEY-----", [KEY])
+    assert concealed == "read *** of -----BEGIN PRIVATE KEY-----"
     assert conceal(json.dumps(KEY), [KEY]) == '"***"'
 
 
@@ -98,8 +98,8 @@ def test_no_page_shows_a_secret() -> None:
     name = result.link
     assert name in render(result)
     remember([f"{name}-with-a-secret"])
-    told = replace(result, link=f"{name}-with-a-secret")
-    assert "with-a-secret" not in render(told)
+    renamed = replace(result, link=f"{name}-with-a-secret")
+    assert "with-a-secret" not in render(renamed)
 
 
 def test_secrets_of_a_file_are_masked_after_loading() -> None:

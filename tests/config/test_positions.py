@@ -135,14 +135,14 @@ def test_each_error_has_its_position(
     text = "".join(f"{line}\n" for line in comments) + dumped
     with pytest.raises(ConfigError) as caught:
         read(text, Path("x.yaml"))
-    said = {
+    reported = {
         (int(line), int(column))
         for line, column in re.findall(r"^x\.yaml:(\d+):(\d+): ", caught.value.message, re.M)
     }
     # `identity` is checked as a whole: the position of its error is that of the list.
     whole = {i for i, (_, path) in enumerate(places) if "identity" in path}
-    assert {place_of(text, n) for n in range(len(places)) if n not in whole} <= said
-    assert len(said) == len(places)
+    assert {place_of(text, n) for n in range(len(places)) if n not in whole} <= reported
+    assert len(reported) == len(places)
 
 
 @settings(deadline=None)
@@ -177,9 +177,9 @@ def test_no_text_causes_a_bug(text: str) -> None:
     )
 )
 def test_no_structure_causes_a_bug(content: object) -> None:
-    said = ""
+    message = ""
     try:
         read(yaml.safe_dump(content), Path("x.yaml"))
     except ConfigError as error:
-        said = error.message
-    assert not said or re.search(r"^x\.yaml:\d+:\d+: ", said, re.M)
+        message = error.message
+    assert not message or re.search(r"^x\.yaml:\d+:\d+: ", message, re.M)

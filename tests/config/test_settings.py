@@ -93,7 +93,7 @@ def test_nothing_is_read_before_it_is_needed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "environ", "said"),
+    ("written", "environ", "message"),
     [
         ("${env:ABSENT}", {}, "environment variable ABSENT is not set"),
         ("${env:EMPTY}", {"EMPTY": ""}, "${env:EMPTY} is empty"),
@@ -105,7 +105,7 @@ def test_nothing_is_read_before_it_is_needed(tmp_path: Path) -> None:
     ],
 )
 def test_an_unreadable_reference_is_reported_with_its_position(
-    tmp_path: Path, written: str, environ: dict[str, str], said: str
+    tmp_path: Path, written: str, environ: dict[str, str], message: str
 ) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00planted")
     (tmp_path / "empty").write_bytes(b"\n")
@@ -114,7 +114,7 @@ def test_an_unreadable_reference_is_reported_with_its_position(
     with pytest.raises(ConfigError) as caught:
         properties(config, **environ)
     place = f"{tmp_path / 'drctl.yaml'}:5:22: clusters.primary.properties.sasl.password"
-    assert caught.value.message == f"{place}: {said.replace('{folder}', str(tmp_path))}"
+    assert caught.value.message == f"{place}: {message.replace('{folder}', str(tmp_path))}"
 
 
 def test_a_secret_is_never_shown() -> None:

@@ -11,11 +11,11 @@ Answer = Callable[[str], tuple[int, bytes]]
 
 
 @contextmanager
-def scripted_worker(told: Answer) -> Iterator[str]:
+def scripted_worker(respond: Answer) -> Iterator[str]:
     """Run the server; return its URL."""
 
     def handle(sock: socket, request: bytes) -> None:
-        status, body = told(request.split()[1].decode())
+        status, body = respond(request.split()[1].decode())
         sock.sendall(answer(body, f"{status} -"))
 
     with raw_server(handle) as served:

@@ -235,7 +235,7 @@ def test_a_password_over_plain_http_causes_a_warning(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("access", "said"),
+    ("access", "message"),
     [
         ("{password: planted}", "connect_access.user: is required with `password`"),
         ("{user: jane}", "connect_access.password: is required with `user`"),
@@ -245,29 +245,29 @@ def test_a_password_over_plain_http_causes_a_warning(tmp_path: Path) -> None:
         ("{password: [planted]}", "connect_access.password"),
     ],
 )
-def test_conflicting_settings(tmp_path: Path, access: str, said: str) -> None:
+def test_conflicting_settings(tmp_path: Path, access: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         config_with(tmp_path, "http://c:1", access)
-    assert said in caught.value.message
+    assert message in caught.value.message
     assert "planted" not in caught.value.message
 
 
 @pytest.mark.parametrize(
-    ("access", "setting", "said"),
+    ("access", "setting", "file"),
     [
         ("{ca: absent.pem}", "ca", "absent.pem cannot be used"),
         ("{certificate: absent.pem}", "certificate", "absent.pem and its key cannot be used"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_named_with_its_line(
-    tmp_path: Path, access: str, setting: str, said: str
+    tmp_path: Path, access: str, setting: str, file: str
 ) -> None:
     config = config_with(tmp_path, "https://c:1", access)
     with pytest.raises(ConfigError) as caught:
         connect_access(config.link("main").settings.replicator.connect_access).context()
     place, _, reason = caught.value.message.partition(f"connect_access.{setting}: ")
     assert place.startswith(f"{tmp_path / 'drctl.yaml'}:4:")
-    assert str(tmp_path / said) in reason
+    assert str(tmp_path / file) in reason
 
 
 def test_a_user_with_a_colon_is_reported_with_its_line(tmp_path: Path) -> None:

@@ -43,8 +43,8 @@ def worker(
 
     def answer(path: str) -> tuple[int, bytes]:
         asked.append(path)
-        told = {"error_code": status, "message": message}
-        return (status, json.dumps(told).encode()) if len(asked) <= times else (202, b"")
+        error = {"error_code": status, "message": message}
+        return (status, json.dumps(error).encode()) if len(asked) <= times else (202, b"")
 
     with scripted_worker(answer) as url, closing(ConnectWriter(url, timeout_s=timeout_s)) as client:
         yield client, asked

@@ -224,8 +224,8 @@ def test_a_repaired_connector_runs_and_another_process_can_resume(
     assert (each["ending"], each["explained"]) == ("running", None)
     assert each["restarts"] >= 1
     # The id of the run is enough: this host's journals name its Connect workers.
-    told = replace(command, room="journal").json(done["run"])
-    (shown,) = told["runs"]
+    document = replace(command, room="journal").json(done["run"])
+    (shown,) = document["runs"]
     kinds = [each["entry"] for each in shown["entries"]]
     assert (kinds[0], kinds[1], kinds[-1]) == ("began", "intend", "ended")
     began = json.loads(shown["entries"][0]["line"])
@@ -261,11 +261,11 @@ def test_ctrl_c_ends_the_pauses(command: ConnectCommand, broken: dict[str, str])
     )
     try:
         assert process.stderr is not None
-        said = ""
-        while "restart connectors that are not running" not in said:
+        output = ""
+        while "restart connectors that are not running" not in output:
             line = process.stderr.readline()
-            assert line, said
-            said += line
+            assert line, output
+            output += line
         process.send_signal(signal.SIGINT)
         _, rest = process.communicate(timeout=DEADLINE_S)
     finally:

@@ -158,7 +158,7 @@ def test_replicators(
     client.write_text(f"group.id={APPLICATION}\ninterceptor.classes={INTERCEPTOR}\n")
     document = doctor.document("sound", "--client", f"{client}=java-4.3.1")
     sound = statuses(document, Family.REPLICATOR)
-    assert {name for name, said in sound.items() if said != {"ok"}} == set(), sound
+    assert {name for name, found in sound.items() if found != {"ok"}} == set(), sound
     rows = {row["check"]: row["status"] for row in document["checks"]}
     assert rows["client-interceptor"] == "ok"
     assert rows["replication-not-running"] == "ok"
@@ -175,7 +175,7 @@ def test_replicators(
     upgraded = doctor.says("upgraded", Family.REPLICATOR)
     absent = doctor.says("absent", Family.REPLICATOR)
     bad = {name: faulty[name] | upgraded[name] | absent[name] for name in faulty}
-    assert [name for name, said in bad.items() if not said & {"warn", "fail"}] == []
+    assert [name for name, found in bad.items() if not found & {"warn", "fail"}] == []
     assert upgraded["replicator-destination"] == absent["replicator-connector"] == {"fail"}
 
     command = ConnectCommand(doctor.config)
@@ -385,10 +385,10 @@ def test_mirror_maker(
         doctor.link(alias, "mirrormaker2", named, groups=[group])
 
     sound = doctor.says(fresh, Family.MIRRORMAKER)
-    assert {name for name, said in sound.items() if said != {"ok"}} == set(), sound
+    assert {name for name, found in sound.items() if found != {"ok"}} == set(), sound
     other = str(lab.root / "connect" / "worker.properties")
     faulty = doctor.says(stale, Family.MIRRORMAKER, "--worker", other)
-    good = {name for name, said in faulty.items() if not said & {"warn", "fail"}}
+    good = {name for name, found in faulty.items() if not found & {"warn", "fail"}}
     # The worker properties do not affect these checks.
     assert good == {"mm2-converters", "mm2-syncs-emitted", "mm2-checkpoints-emitted"}
     silent = mirror("Checkpoint", topic, stale, emit__checkpoints__enabled="false")

@@ -6,7 +6,7 @@ from drctl.connect.connectors import read_connector
 
 
 @pytest.mark.parametrize(
-    ("stack_trace", "told"),
+    ("stack_trace", "reduced"),
     [
         ("", ""),
         ("a.ConnectException: it ended\n\tat a.B.c(B.java:1)\n", "a.ConnectException: it ended"),
@@ -17,9 +17,11 @@ from drctl.connect.connectors import read_connector
         ),
     ],
 )
-def test_a_stack_trace_is_reduced_to_its_first_line_and_causes(stack_trace: str, told: str) -> None:
+def test_a_stack_trace_is_reduced_to_its_first_line_and_causes(
+    stack_trace: str, reduced: str
+) -> None:
     task = {"id": 0, "state": "FAILED", "worker_id": "w", "trace": stack_trace}
     status = read_connector(
         "c", {"connector": {"state": "RUNNING", "worker_id": "w"}, "tasks": [task]}
     )
-    assert status.stack_traces == ((told,) if told else ())
+    assert status.stack_traces == ((reduced,) if reduced else ())

@@ -252,7 +252,7 @@ def test_an_export_has_only_the_hosts_of_a_connection_string(given: str, hosts: 
 
 
 @pytest.mark.parametrize(
-    ("there", "told"),
+    ("there", "server"),
     [
         ({"mongodb_connection_string": "mongodb://app:other@h1/?replicaSet=rs0"}, ""),
         ({"mongodb_connection_string": "mongodb://app:other@h3"}, "h1, and it reads from h3"),
@@ -260,13 +260,13 @@ def test_an_export_has_only_the_hosts_of_a_connection_string(given: str, hosts: 
     ],
     ids=["same", "other", "older-setting"],
 )
-def test_a_position_of_another_database_is_pointed_out(there: dict[str, str], told: str) -> None:
+def test_a_position_of_another_database_is_pointed_out(there: dict[str, str], server: str) -> None:
     ours = stopped(plugin=MONGO, mongodb_connection_string="mongodb://app:secret@h1")
     world = World({"shop": stopped(plugin=MONGO, topic_prefix="shop", **there)})
     at = Position({"server_id": "shop"}, {"sec": 17, "ord": 1, "resume_token": "ab"})
     exported = {"shop": export(ours, at)}
     moving = plan_moving(exported, {"shop": "shop"}, world, datetime.now(UTC), stopped=True)
     (moved,) = moving.connectors
-    found = f"the position is of server {told}: verify that their logs have the same positions"
-    assert (found in moved.reason) is bool(told)
-    assert ("server" in moved.reason) is bool(told)
+    found = f"the position is of server {server}: verify that their logs have the same positions"
+    assert (found in moved.reason) is bool(server)
+    assert ("server" in moved.reason) is bool(server)

@@ -23,9 +23,9 @@ def test_every_check_has_a_row_under_its_family() -> None:
 
 def test_rules_name_existing_checks() -> None:
     known = {check.name for check in CHECKS} | {"client-..."}
-    told = rows(PAGE.section("## Rules of use, and which check verifies them"))
-    assert len(told) > 20
-    for rule, kept in told:
+    documented = rows(PAGE.section("## Rules of use, and which check verifies them"))
+    assert len(documented) > 20
+    for rule, kept in documented:
         names = set(re.findall(r"`([^`]+)`", kept))
         assert names, rule
         assert names <= known, (rule, names - known)

@@ -6,12 +6,12 @@ from tests.docs.pages import page, rows
 
 
 def test_every_setting_and_its_default() -> None:
-    told = {
+    documented = {
         row[0].strip("`"): row[1]
         for row in rows(page("docs/howto/python-consumer.md").section("## Settings"))
     }
-    assert told.pop("timestamps.producer.*") == "as the consumer"
+    assert documented.pop("timestamps.producer.*") == "as the consumer"
     defaults = TimestampSettings({})
     fields = timestamps_consumer.NUMBERS
-    assert told == {name: str(getattr(defaults, field)) for name, field in fields.items()}
-    assert all(split({name: int(value)}) for name, value in told.items())
+    assert documented == {name: str(getattr(defaults, field)) for name, field in fields.items()}
+    assert all(split({name: int(value)}) for name, value in documented.items())

@@ -8,8 +8,10 @@ GAP = page("docs/explanation/comparison.md").section("## The estimate")
 
 
 def test_every_uncertainty_is_documented() -> None:
-    told = {row[0].strip("`") for row in rows(GAP) if row[0].startswith("`")}
-    assert told == {doubt.value for doubt in Uncertainty} == {doubt.value for doubt in MEANINGS}
+    documented = {row[0].strip("`") for row in rows(GAP) if row[0].startswith("`")}
+    assert (
+        documented == {doubt.value for doubt in Uncertainty} == {doubt.value for doubt in MEANINGS}
+    )
 
 
 def test_the_numbers() -> None:

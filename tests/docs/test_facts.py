@@ -53,24 +53,24 @@ def test_columns_of_the_parquet() -> None:
         for row in rows(page("docs/explanation/comparison.md").section("## The files"))
         if len(row) == 3
     ]
-    told = [
+    documented = [
         (name.strip("`"), kind)
         for names, kinds, _ in table
         for name, kind in zip(names.split(", "), kinds.split(", "), strict=True)
     ]
-    assert told == [tuple(column.split()) for column in schemas.split(", ")]
+    assert documented == [tuple(column.split()) for column in schemas.split(", ")]
 
 
 def test_the_lab_is_as_described() -> None:
     lab = page("docs/tutorial/lab.md")
     settings = LabSettings(brokers=3)
     assert f"The base is {settings.port_base} " in lab.text
-    told = " ".join(row[0] for row in rows(lab.section("## Look around")) if "base" in row[0])
+    documented = " ".join(row[0] for row in rows(lab.section("## Look around")) if "base" in row[0])
     for cluster in ("primary", "secondary"):
         offset = settings.broker_port(cluster, 1) - settings.port_base
-        assert f"base + {offset}, {offset + 1}, {offset + 2}" in told
-        assert f"{settings.controller_port(cluster, 1) - settings.port_base}.." in told
-    assert f"base + {settings.connect_port - settings.port_base}" in told
+        assert f"base + {offset}, {offset + 1}, {offset + 2}" in documented
+        assert f"{settings.controller_port(cluster, 1) - settings.port_base}.." in documented
+    assert f"base + {settings.connect_port - settings.port_base}" in documented
     users = [row[0].strip("`") for row in rows(lab.section("## Look around"))]
     assert {*USERS, FIRST} < set(users)
 
@@ -109,11 +109,11 @@ def test_documented_layers_are_enforced() -> None:
     contract = tomllib.loads(text)["tool"]["importlinter"]["contracts"][0]
     layers = [name for layer in contract["layers"] for name in re.findall(r"[\w()]+", layer)]
     enforced = [name for name in layers if not name.startswith("(")]
-    told = [
+    documented = [
         row[0].strip("`/")
         for row in rows(page("docs/explanation/architecture.md").section("## Packages"))
     ]
-    assert sorted(told) == sorted(enforced)
+    assert sorted(documented) == sorted(enforced)
 
 
 ARCHITECTURE = page("docs/explanation/architecture.md")

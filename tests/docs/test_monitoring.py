@@ -30,8 +30,8 @@ def series(name: str, values: str, more: str = "") -> dict[str, str]:
 def alert(at: str, name: str, *fires: str, **labels: str) -> dict[str, object]:
     """Return whether the alert fires at that time, with its summary and description."""
     labels |= {"link": "main", "source": "a", "target": "b"}
-    told = dict(zip(("summary", "description"), fires, strict=False))
-    expected = [{"exp_labels": labels, "exp_annotations": told}] if fires else []
+    annotations = dict(zip(("summary", "description"), fires, strict=False))
+    expected = [{"exp_labels": labels, "exp_annotations": annotations}] if fires else []
     return {"eval_time": at, "alertname": f"Drctl{name}", "exp_alerts": expected}
 
 
@@ -106,8 +106,8 @@ def test_rules_and_panels_use_existing_metrics() -> None:
 
 
 def test_every_alert_is_explained() -> None:
-    told = [
+    documented = [
         row[0].strip("`")
         for row in rows(page("docs/howto/monitoring.md").section("## Prometheus and Grafana"))
     ]
-    assert told == list(alerts())
+    assert documented == list(alerts())

@@ -36,9 +36,9 @@ def test_a_page_edited_by_hand_is_detected() -> None:
 
 
 def test_every_key_is_described() -> None:
-    told = rows(written("docs/reference/configuration.md").text)
-    assert [row for row in told if len(row) != 3 or not all(row)] == []
-    assert {key for key, _ in keys_of(ConfigFile)} <= {row[0].strip("`") for row in told}
+    documented = rows(written("docs/reference/configuration.md").text)
+    assert [row for row in documented if len(row) != 3 or not all(row)] == []
+    assert {key for key, _ in keys_of(ConfigFile)} <= {row[0].strip("`") for row in documented}
 
 
 def test_the_schema_walk_covers_all_kinds_of_sections() -> None:

@@ -36,12 +36,14 @@ def words(cell: str) -> list[str]:
 
 
 def test_every_kind_and_its_settings() -> None:
-    told = {row[0].strip("`"): words(row[2]) for row in table("## Kinds of steps", "preflight")}
+    documented = {
+        row[0].strip("`"): words(row[2]) for row in table("## Kinds of steps", "preflight")
+    }
     ours = {
         kind: [field.alias or name for name, field in spec.model.model_fields.items()]
         for kind, spec in SPECS.items()
     }
-    assert {kind: sorted(names) for kind, names in told.items()} == {
+    assert {kind: sorted(names) for kind, names in documented.items()} == {
         kind: sorted(names) for kind, names in ours.items()
     }
 
@@ -51,10 +53,10 @@ def test_every_condition() -> None:
 
 
 def test_every_fact_and_its_values() -> None:
-    told = {row[0].strip("`"): row[1] for row in table("## When")}
-    assert list(told) == list(FACTS)
+    documented = {row[0].strip("`"): row[1] for row in table("## When")}
+    assert list(documented) == list(FACTS)
     assert all(
-        tuple(words(told[name])) == fact.values for name, fact in FACTS.items() if fact.values
+        tuple(words(documented[name])) == fact.values for name, fact in FACTS.items() if fact.values
     )
 
 
@@ -62,8 +64,8 @@ def test_every_type_of_parameter_every_key_and_every_duty() -> None:
     types = [row[0].strip("`") for row in table("## Parameters")]
     assert tuple(types) == get_args(ParameterType)
     keys = table("## Keys of a step")
-    told = {word for row in keys for word in row[0].replace("one of ", "").split(", ")}
-    assert {word.strip("`") for word in told} == set(KEYS["steps"])
+    documented = {word for row in keys for word in row[0].replace("one of ", "").split(", ")}
+    assert {word.strip("`") for word in documented} == set(KEYS["steps"])
     duties = next(row[1] for row in keys if row[0] == "`duty`")
     assert all(f"`{duty}`" in duties for duty in Duty)
     assert all(f"`{key}" in PAGE.section("## Keys of a step") for key in ACTION_KEYS)
@@ -71,8 +73,8 @@ def test_every_type_of_parameter_every_key_and_every_duty() -> None:
 
 def test_every_runbook_that_ships() -> None:
     section = page("docs/howto/runbooks.md").section("## Use one that ships with drctl")
-    told = {row[0].strip("`") for row in rows(section)}
-    assert told == {each.name for each in listing()}
+    documented = {row[0].strip("`") for row in rows(section)}
+    assert documented == {each.name for each in listing()}
 
 
 def blocks() -> list[tuple[Page, str]]:

@@ -116,8 +116,8 @@ def test_unreadable_state_is_not_a_difference(after: Holding, line: str, first: 
     both = [WAS, Inventory({"a": after}, CONNECT)]
     found = compared(*both[::-1]) if first else compared(*both)
     assert found.differences == ()
-    told = (*found.unseen, *found.not_compared)
-    assert line in told
+    reported = (*found.unseen, *found.not_compared)
+    assert line in reported
     assert (line in found.unseen) or (first and after.barred)
 
 

@@ -81,8 +81,8 @@ def test_missing_responses_are_recorded() -> None:
     found = look(topics={"orders": no}, rules=no, committed={"app": no}, settings=no, users=no)
     assert found.unseen == {"topic orders": "no", "rule": "no", "group app": "no"}
     assert found.barred == {"broker": "no", "SCRAM user": "no"}
-    untold = TopicState("orders", {0: 1}, {}, True, "x")
-    found = look(topics={"orders": untold}, settings={1: no})
+    without_replicas = TopicState("orders", {0: 1}, {}, True, "x")
+    found = look(topics={"orders": without_replicas}, settings={1: no})
     assert set(found.barred) == {"settings of topic orders", "settings of broker 1"}
 
 

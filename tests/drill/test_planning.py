@@ -93,8 +93,8 @@ def test_no_step_changes_shared_objects(mode: Mode, method: FenceMethod) -> None
     assert all(each.why for each in found.left_out)
     assert questions(found.plan) == {}, "a drill asks nobody"
     if method is FenceMethod.ACL:
-        told = violations(found.plan, KINDS)
-        assert all("stops replication" in line for line in told), told
+        violated = violations(found.plan, KINDS)
+        assert all("stops replication" in line for line in violated), violated
 
 
 def test_plans_of_two_drills_can_be_compared() -> None:

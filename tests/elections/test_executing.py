@@ -37,7 +37,7 @@ class Cluster(World):
         looks: states for successive reads; the last one repeats.
         answer: the controller's response to every request.
         mute: whether the controller's response is lost.
-        told: the controller's responses to this process.
+        responses: the controller's responses to this process.
         looking: whether a step is reading.
     """
 
@@ -46,7 +46,7 @@ class Cluster(World):
     mute: bool = False
     cut: int | Unavailable = 100
     elected: list[TopicPartition] = field(default_factory=list)
-    told: dict[TopicPartition, Unavailable | None] = field(default_factory=dict)
+    responses: dict[TopicPartition, Unavailable | None] = field(default_factory=dict)
     looking: bool = False
 
     def elections(self, name: str) -> "Cluster":
@@ -63,7 +63,7 @@ class Cluster(World):
         return {PLACE: self.cut}
 
     def answers(self) -> Mapping[TopicPartition, Unavailable | None]:
-        return self.told
+        return self.responses
 
     def elect(
         self, kind: Kind, places: Collection[TopicPartition]
@@ -73,7 +73,7 @@ class Cluster(World):
         self.elected += places
         self.fall("after the election")
         silence = Unavailable("no answer")
-        self.told |= dict.fromkeys(places, silence if self.mute else self.answer)
+        self.responses |= dict.fromkeys(places, silence if self.mute else self.answer)
         if self.mute:
             raise Unknown("no answer")
         return dict.fromkeys(places, self.answer)
@@ -97,7 +97,7 @@ class Run:
 
     def go(self, fall: Callable[[str], None] = lambda point: None) -> tuple[RunState, Ended]:
         """Start or resume it in a process without memory."""
-        self.cluster.fall, self.cluster.told = fall, {}
+        self.cluster.fall, self.cluster.responses = fall, {}
         given = cast(LinkReader, self.cluster), cast(LinkWriter, self.cluster)
         engine = Execution(KINDS, *given, self.notes, self.clock, NoWatcher())
         if not self.notes.entries:
@@ -114,7 +114,7 @@ class Run:
         return ElectionResult(self.plan, results_of(self.plan, *found), state.run, resume=resume)
 
     @property
-    def told(self) -> list[str]:
+    def journaled(self) -> list[str]:
         """Return the kinds of the journal's entries."""
         return [str(each["entry"]) for each in self.notes.entries]
 
@@ -130,7 +130,7 @@ def crash_at(point: str) -> Callable[[str], None]:
 def test_an_election_is_announced_then_requested_then_read_back() -> None:
     run = Run(Cluster(looks=[BEHIND, BEHIND, LED]))
     result = run.result()
-    assert run.told == ["began", "intend", "done", "ended"]
+    assert run.journaled == ["began", "intend", "done", "ended"]
     (each,) = result.results
     assert (each.outcome, each.election.leader, each.cut) == (Outcome.ELECTED, 2, 100)
     assert (each.lost, each.as_stated) == (OffsetRange(100, 180), True)
@@ -162,7 +162,7 @@ def test_partitions_that_changed_are_not_elected(now: PartitionStates) -> None:
     assert run.cluster.elected == []
     assert result.exit_code is ExitCode.REFUSED
     assert result.results[0].blockers[0].precheck is Precheck.CHANGED
-    assert run.told == ["began", "failed", "rolling-back", "ended"]
+    assert run.journaled == ["began", "failed", "rolling-back", "ended"]
 
 
 def test_partitions_with_a_leader_need_no_election() -> None:
@@ -207,7 +207,7 @@ def test_killed_before_the_election_another_process_decides_again() -> None:
     run.cluster.looks = [BEHIND, BEHIND, LED]
     assert run.go()[1].status is Status.DONE
     assert run.cluster.elected == [PLACE]
-    assert "stale" in run.told
+    assert "stale" in run.journaled
 
 
 def test_killed_before_the_election_nothing_is_elected_that_has_changed() -> None:

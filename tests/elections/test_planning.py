@@ -108,6 +108,6 @@ def test_preferred_leaders() -> None:
         alive=(1, 2, 3),
     )
     plan = preferred_plan("main", seen, None)
-    told = {line.place.partition: (line.action, line.to) for line in plan.lines}
-    assert told == {1: (Action.ELECT, 1), 2: (Action.REFUSE, 3), 3: (Action.REFUSE, 4)}
+    decided = {line.place.partition: (line.action, line.to) for line in plan.lines}
+    assert decided == {1: (Action.ELECT, 1), 2: (Action.REFUSE, 3), 3: (Action.REFUSE, 4)}
     assert prechecks(plan) == [Precheck.NOT_IN_SYNC, Precheck.DOWN]

@@ -66,8 +66,8 @@ def measured(cut: int | Unavailable) -> str:
 def test_a_result_shows_the_loss() -> None:
     text = measured(100)
     assert "Unclean election on cluster main: 1 elected" in text
-    told = "the kept log ended at 100: at least 80 offsets, 100 to 179"
-    assert f"orders-0: {told}" in text
+    loss = "the kept log ended at 100: at least 80 offsets, 100 to 179"
+    assert f"orders-0: {loss}" in text
     assert "ended at 90 (not as planned)" in measured(90)
     assert "unknown: too old" in measured(Unavailable("too old"))
 

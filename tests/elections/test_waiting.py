@@ -39,12 +39,12 @@ class Watched:
     def wait(self, seconds: float) -> None:
         self.seconds += seconds
 
-    def told(self, reader: PartitionStates | None, words: tuple[str, ...]) -> None:
+    def report(self, reader: PartitionStates | None, words: tuple[str, ...]) -> None:
         self.lines += words
 
 
 def waited(watched: Watched, within_s: float) -> PartitionStates:
-    return Wait(watched, watched, None, watched.told).run(within_s)  # type: ignore[arg-type]
+    return Wait(watched, watched, None, watched.report).run(within_s)  # type: ignore[arg-type]
 
 
 def test_returned_brokers_and_leaders_are_reported() -> None:

@@ -25,7 +25,7 @@ from tests.endpoints.test_dns import asked, opened, set_by_hand, settings
 
 @pytest.mark.endpoints
 @pytest.mark.parametrize(
-    ("tsig", "said", "remedy"),
+    ("tsig", "message", "remedy"),
     [
         ({"name": "nobody"}, "does not know the TSIG key nobody.", "tsig.name"),
         ({"algorithm": "hmac-sha512"}, "does not know the TSIG key drctl-key.", "tsig.algorithm"),
@@ -36,14 +36,14 @@ from tests.endpoints.test_dns import asked, opened, set_by_hand, settings
         ),
     ],
 )
-def test_a_wrong_key(server: Named, tsig: dict[str, str], said: str, remedy: str) -> None:
+def test_a_wrong_key(server: Named, tsig: dict[str, str], message: str, remedy: str) -> None:
     given = settings(server)
     before = opened(server, given).seen()
     wrong = opened(server, {**given, "tsig": {**given["tsig"], **tsig}})
     for call in (wrong.reader.observe, lambda: wrong.writer.switch("primary", before)):
         with pytest.raises(EndpointRejected) as caught:
             call()
-        assert said in caught.value.message
+        assert message in caught.value.message
         assert remedy in caught.value.hint
         assert caught.value.exit_code is ExitCode.REFUSED
     assert asked(server, given["record"]) == []
@@ -216,7 +216,7 @@ def servfail(query: dns.message.Message) -> dns.message.Message:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         (unsigned, "did not confirm an update"),
         (signed_by_another, "did not confirm an update"),
@@ -224,12 +224,12 @@ def servfail(query: dns.message.Message) -> dns.message.Message:
         (servfail, "answers SERVFAIL to the update"),
     ],
 )
-def test_useless_responses(answer: Answer, said: str) -> None:
+def test_useless_responses(answer: Answer, message: str) -> None:
     key = dns.tsig.Key(KEY, b"secret", "hmac-sha256")
     with answering(answer, key) as port:
         given = alone(port, tsig={"name": KEY, "secret": "c2VjcmV0"})
         writer = endpoint(given, Path("x")).writer
-        with pytest.raises(Unknown, match=said) as caught:
+        with pytest.raises(Unknown, match=message) as caught:
             writer.switch("primary", _state(writer.endpoint))
         assert not isinstance(caught.value, Unreachable)
 

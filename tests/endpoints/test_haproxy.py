@@ -190,7 +190,7 @@ def test_a_server_whose_health_check_fails(haproxy: Proxy) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said", "remedy"),
+    ("wrong", "message", "remedy"),
     [
         ({"backend": "kafak"}, "has no backend 'kafak'", "`backend`"),
         (
@@ -201,12 +201,12 @@ def test_a_server_whose_health_check_fails(haproxy: Proxy) -> None:
     ],
 )
 def test_unknown_backends_and_servers(
-    haproxy: Proxy, wrong: dict[str, Any], said: str, remedy: str
+    haproxy: Proxy, wrong: dict[str, Any], message: str, remedy: str
 ) -> None:
     backend = opened(haproxy, **wrong)
     with pytest.raises(EndpointRejected) as caught:
         backend.reader.observe()
-    assert said in caught.value.message
+    assert message in caught.value.message
     assert remedy in caught.value.hint
 
 

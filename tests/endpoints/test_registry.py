@@ -63,9 +63,9 @@ def test_each_describes_how_clients_leave_a_running_cluster(
 
 @pytest.mark.parametrize("leaving", ClientRedirect)
 def test_how_clients_leave_is_described_for_both_clusters(leaving: ClientRedirect) -> None:
-    told = in_words(leaving, "{old} one", "secondary")
-    assert "{old} one" in told, "whatever a cluster is called"
-    assert "{new}" not in told
+    text = in_words(leaving, "{old} one", "secondary")
+    assert "{old} one" in text, "whatever a cluster is called"
+    assert "{new}" not in text
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)
@@ -124,11 +124,11 @@ def _default(field: FieldInfo) -> Any:
 @pytest.mark.parametrize("kind", SECTIONS)
 def test_the_page_has_every_key_and_its_default(kind: str) -> None:
     section = page("docs/reference/configuration.md").section(f"### {kind}")
-    told = {}
+    documented = {}
     for key, default, _ in rows(section):
         text = default.strip("`")
-        told[key.strip("`")] = None if text == "none" else yaml.safe_load(text)
-    assert told == keys_of(SECTIONS[kind])
+        documented[key.strip("`")] = None if text == "none" else yaml.safe_load(text)
+    assert documented == keys_of(SECTIONS[kind])
 
 
 def test_the_page_has_an_example_of_every_kind() -> None:

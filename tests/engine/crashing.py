@@ -84,7 +84,7 @@ class Ledger(MemoryJournal):
         """Fail unless the last entry announces this change."""
         last = self.entries[-1]
         if what == "people":
-            assert self.told(What.INTEND), (
+            assert self.steps_with(What.INTEND), (
                 "a person was asked without an announcement in the journal"
             )
             return
@@ -92,7 +92,7 @@ class Ledger(MemoryJournal):
         kind = self.plan.step(last["step"]).kind
         assert kind in MAY_CHANGE[what.partition(" o")[0]], f"{what} was changed by {kind}"
 
-    def told(self, what: What) -> list[str]:
+    def steps_with(self, what: What) -> list[str]:
         """Return the steps of all entries of one kind."""
         return [each["step"] for each in self.entries if each["entry"] == what]
 
@@ -210,9 +210,9 @@ def assert_the_same(case: Case, numbers: Iterable[int] | None = None) -> None:
     assert_looked_at(whole.pair)
     for number in some(ends(case) if numbers is None else numbers):
         ran = run(case, number)
-        told = (number, ran.ledger.entries[-1])
-        assert ran.outcome.status == whole.outcome.status, told
-        assert ran.pair.state == whole.pair.state, told
+        context = (number, ran.ledger.entries[-1])
+        assert ran.outcome.status == whole.outcome.status, context
+        assert ran.pair.state == whole.pair.state, context
         assert_looked_at(ran.pair)
 
 

@@ -158,8 +158,8 @@ class Rules:
         return f"rules of {self.cluster}"
 
     def _changed(self, how: str, rule: Acl, do: Callable[[Acl], None]) -> Unavailable | None:
-        told = f"{how} {rule.principal} {rule.operation} {rule.name}"
-        return None if self.trace.change(self.what, told, lambda: do(rule)) else NOT_ALLOWED
+        change = f"{how} {rule.principal} {rule.operation} {rule.name}"
+        return None if self.trace.change(self.what, change, lambda: do(rule)) else NOT_ALLOWED
 
 
 def _obedience(first: bool, second: bool, number: int) -> Enforcement:
@@ -330,8 +330,8 @@ class Committing:
             if at is not None:
                 stands[place] = at
 
-        told = f"{group} {place} {at.offset if at else None}"
-        return None if self.trace.change(self.what, told, put) else NOT_ALLOWED
+        change = f"{group} {place} {at.offset if at else None}"
+        return None if self.trace.change(self.what, change, put) else NOT_ALLOWED
 
 
 def record(key: str, headers: tuple[tuple[str, Any], ...] = ()) -> Record:

@@ -56,16 +56,16 @@ def remembered(highest: Any, count: int = 1) -> dict[TopicPartition, Any]:
 def test_every_broker_issues_higher_ids_and_the_cost_is_reported() -> None:
     world = Arrivals()
     intent = applied(world)
-    told = seen(intent, world)
-    assert (told.state, told.outstanding, told.items) == (State.DONE, "", ())
-    assert told.message == (
+    readback = seen(intent, world)
+    assert (readback.state, readback.outstanding, readback.items) == (State.DONE, "", ())
+    assert readback.message == (
         "every broker (2) of secondary assigns producer ids above 2,500, the highest in use on"
         " primary; used 1,462 of 2^63 ids"
     )
     assert world.given == {1: 2502, 2: 2503}
     again = seen(intent, world)
     assert world.given == {1: 2503, 2: 2504}, "a read does not use exactly one id per broker"
-    assert again.facts == told.facts, "the facts changed, which a resumed run compares"
+    assert again.facts == readback.facts, "the facts changed, which a resumed run compares"
 
 
 def test_ids_that_are_already_higher_cost_one_read() -> None:
@@ -78,18 +78,18 @@ def test_a_broker_cannot_verify_itself() -> None:
     world = Arrivals()
     intent = applied(world)
     world.given[2] = 1100
-    told = seen(intent, world)
-    assert told.state is State.FAILED
-    assert told.items == ("broker 2 advanced by 60 and is at 1,101, 1,399 below the highest",)
+    readback = seen(intent, world)
+    assert readback.state is State.FAILED
+    assert readback.items == ("broker 2 advanced by 60 and is at 1,101, 1,399 below the highest",)
 
 
 def test_without_producer_ids_nothing_is_advanced() -> None:
     world = Arrivals(remembered=remembered(-1))
     intent = checked(world)
     assert KIND.apply(intent, cast(LinkWriter, Blind())) == ()
-    told = seen(intent, world)
-    assert (told.state, told.outstanding) == (State.DONE, "")
-    assert told.message == "no producer id is known to be in use on primary: nothing to do"
+    readback = seen(intent, world)
+    assert (readback.state, readback.outstanding) == (State.DONE, "")
+    assert readback.message == "no producer id is known to be in use on primary: nothing to do"
     assert world.given == {1: 40, 2: 1040}
 
 
@@ -106,10 +106,10 @@ def test_a_dead_source_is_asked_once_and_the_unknown_ids_are_outstanding() -> No
     intent = checked(world)
     assert points == [f"look at {SOURCE}"]
     assert KIND.apply(intent, cast(LinkWriter, Blind())) == ()
-    told = seen(intent, world)
+    readback = seen(intent, world)
     assert points == [f"look at {SOURCE}"], "the target was read although nothing can be compared"
-    assert told.state is State.DONE
-    assert told.outstanding == (
+    assert readback.state is State.DONE
+    assert readback.outstanding == (
         f"{RESTART}; {NAMED_LATER}; the ids in use on primary are unknown: cluster primary did not"
         " answer within 3 s"
     )
@@ -120,18 +120,18 @@ def test_a_source_that_just_failed_to_answer_is_not_awaited_again() -> None:
     before = {"prepare-groups": {"created": 0, "ready": 0, "silent": silent}}
     world = Arrivals()
     intent = KIND.check(settings(), before, cast(LinkReader, Blind()))
-    told = seen(intent, world)
-    assert told.outstanding.endswith("cluster primary did not answer within 3 s")
+    readback = seen(intent, world)
+    assert readback.outstanding.endswith("cluster primary did not answer within 3 s")
     assert world.given == {1: 40, 2: 1040}
 
 
 def test_unanswered_partitions_are_outstanding_and_the_others_count() -> None:
     world = Arrivals(remembered={**remembered(1500, 30), TopicPartition("z", 0): AWAY})
-    told = seen(applied(world), world)
-    assert told.state is State.DONE
-    assert told.facts == {"beyond": 1500, "unread": 1}
-    assert told.items == ("z-0: its leader did not answer for it",)
-    assert told.outstanding == (
+    readback = seen(applied(world), world)
+    assert readback.state is State.DONE
+    assert readback.facts == {"beyond": 1500, "unread": 1}
+    assert readback.items == ("z-0: its leader did not answer for it",)
+    assert readback.outstanding == (
         f"{RESTART}; {NAMED_LATER}; the ids in use in 1 partition of primary are unknown: z-0:"
         " its leader did not answer for it"
     )
@@ -142,9 +142,9 @@ def test_a_source_that_answers_nothing_is_not_asked_further() -> None:
     intent = checked(world)
     assert world.batches == [BATCH]
     assert (intent["unread"], len(intent["named"])) == (10_000, NAMED)
-    told = seen(intent, world)
-    assert told.state is State.DONE
-    assert "the ids in use in 10,000 partitions of primary are unknown" in told.outstanding
+    readback = seen(intent, world)
+    assert readback.state is State.DONE
+    assert "the ids in use in 10,000 partitions of primary are unknown" in readback.outstanding
 
 
 @pytest.mark.parametrize(("at_most_s", "times"), [(5, 1), (30, 3), (60, 6)])
@@ -154,10 +154,10 @@ def test_distant_ids_end_at_the_time_limit_with_numbers(at_most_s: float, times:
     points = calls(world)
     assert KIND.apply(intent, cast(LinkWriter, world)) == ()
     assert points.count("after ids are skipped") == times
-    told = seen(intent, world)
+    readback = seen(intent, world)
     at = 41 + times * STEP + 1
-    assert told.state is State.FAILED, "the step waits although waiting cannot help"
-    assert told.message == (
+    assert readback.state is State.FAILED, "the step waits although waiting cannot help"
+    assert readback.message == (
         "secondary assigns ids that may be in use on primary: broker 1 advanced by"
         f" {at - 41:,} and is at {at:,}, {10**9 - at:,} below the highest; {RESTART}, or"
         " advance the ids days before, with a runbook that runs this step with a longer timeout"
@@ -176,9 +176,12 @@ def test_a_broker_that_does_not_answer_is_awaited() -> None:
     world = Arrivals(given={1: 40, 2: Unavailable("broker 2 did not answer")})
     intent = checked(world)
     assert KIND.apply(intent, cast(LinkWriter, world)) == ("broker 2: broker 2 did not answer",)
-    told = seen(intent, world)
-    assert (told.state, told.items) == (State.WAITING, ("broker 2: broker 2 did not answer",))
-    assert RESTART in told.message
+    readback = seen(intent, world)
+    assert (readback.state, readback.items) == (
+        State.WAITING,
+        ("broker 2: broker 2 did not answer",),
+    )
+    assert RESTART in readback.message
     world.given[2] = 3000
     assert seen(intent, world).state is State.DONE
 
@@ -197,9 +200,11 @@ def test_a_run_continues_without_it_and_reports_it_as_outstanding() -> None:
     state, outcome = execution(world, notes).start(plan(), WHO)
     assert (outcome.status, outcome.outstanding) == (Status.DONE, True)
     assert list(state.outstanding) == ["advance-producer-ids"]
-    told = state.outstanding["advance-producer-ids"]
-    assert told.startswith("advance the producer ids of secondary past those in use on primary: ")
-    assert RESTART in told
+    outstanding = state.outstanding["advance-producer-ids"]
+    assert outstanding.startswith(
+        "advance the producer ids of secondary past those in use on primary: "
+    )
+    assert RESTART in outstanding
     assert world.on["open"]
 
 

@@ -125,7 +125,7 @@ def test_groups_resume_where_they_were_when_the_cluster_was_lost() -> None:
     ran = run(case(nothing_wrong))
     kept = {each["step"]: each for each in ran.ledger.entries if each["entry"] == What.DONE}
     assert kept["keep-group-offsets"]["facts"] == {"kept": 1, "without": ["old"]}
-    assert "keep-group-offsets" in ran.ledger.told(What.OUTSTANDING)
+    assert "keep-group-offsets" in ran.ledger.steps_with(What.OUTSTANDING)
     before = both_write().sites[PRIMARY].positions.positions["app"]
     assert before[ORDERS].offset < ran.pair.sites[PRIMARY].positions.positions["app"][ORDERS].offset
 
@@ -158,8 +158,8 @@ def test_people_start_replication_where_the_comparisons_ended() -> None:
     assert ran.outcome.status is Status.DONE
     assert_looked_at(ran.pair)
     assert_failed_back(ran.pair)
-    told = ran.pair.asked["start-reverse-replication"]
-    assert "the end offsets that secondary had when its records were compared" in told
+    question = ran.pair.asked["start-reverse-replication"]
+    assert "the end offsets that secondary had when its records were compared" in question
 
 
 @pytest.mark.slow

@@ -89,8 +89,8 @@ def test_a_confirmation_counts(kind: str, says: dict[str, bool], state: State, w
 def test_a_manual_change_is_rolled_back_by_a_person(kind: str) -> None:
     assert seen(kind, Room({"q": True}), FENCE, back=True).state is State.FAILED
     assert seen(kind, Room({"q.undo": True}), FENCE, back=True).state is State.DONE
-    told = KINDS[kind].describe(FENCE)
-    assert (told.title, told.rollback) == ("stop it", "start it")
+    description = KINDS[kind].describe(FENCE)
+    assert (description.title, description.rollback) == ("stop it", "start it")
 
 
 def test_a_change_without_a_rollback_is_reported() -> None:

@@ -69,8 +69,8 @@ def test_an_effect_reported_missing_is_read_and_applied_again() -> None:
     assert outcome.status is Status.DONE
     assert declined == [0]
     assert clock.waited == 4, "not two seconds after each refusal"
-    said = [e["errors"] for e in notes.entries if e["entry"] == What.APPLIED]
-    assert said == [["Connect is rebalancing"]], "a repeated error is not recorded once"
+    errors = [e["errors"] for e in notes.entries if e["entry"] == What.APPLIED]
+    assert errors == [["Connect is rebalancing"]], "a repeated error is not recorded once"
 
 
 @pytest.mark.parametrize(
@@ -192,8 +192,8 @@ def test_a_missing_answer_is_replaced_by_a_read() -> None:
     notes = MemoryJournal(world)
     _, outcome = execution(world, notes).start(plan(), WHO)
     assert outcome.status is Status.DONE
-    told = next(e for e in notes.entries if e["entry"] == What.APPLIED)
-    assert told["errors"] == ["no answer from stop"]
+    applied = next(e for e in notes.entries if e["entry"] == What.APPLIED)
+    assert applied["errors"] == ["no answer from stop"]
 
 
 def test_an_unreadable_effect_is_unknown_and_nothing_is_rolled_back_blindly() -> None:

@@ -68,7 +68,7 @@ def test_a_whole_run(prepare: Change) -> None:
     assert_looked_at(ran.pair)
     if ran.outcome.status is Status.DONE:
         assert_on_primary(ran.pair)
-        assert not ran.ledger.told(What.OUTSTANDING)
+        assert not ran.ledger.steps_with(What.OUTSTANDING)
 
 
 def assert_on_primary(pair: Pair) -> None:
@@ -107,7 +107,7 @@ def test_discarded_records_stay_unreplicated_and_are_counted() -> None:
     done = {each["step"]: each for each in ran.ledger.entries if each["entry"] == What.DONE}
     assert done["reconcile"]["facts"] == {"given_up": 2, "done": {"discard": 2}}
     assert done["verify-secondary"]["facts"]["missing"] == 2
-    assert not ran.ledger.told(What.OUTSTANDING)
+    assert not ran.ledger.steps_with(What.OUTSTANDING)
 
 
 @pytest.mark.slow
@@ -149,8 +149,8 @@ def test_a_lifted_fence_is_set_again() -> None:
         ran = run(given, number)
         assert ran.outcome.status is Status.DONE, number
         assert_on_primary(ran.pair)
-        assert not ran.ledger.told(What.OUTSTANDING)
-        begun_anew += bool(ran.ledger.told(What.STALE))
+        assert not ran.ledger.steps_with(What.OUTSTANDING)
+        begun_anew += bool(ran.ledger.steps_with(What.STALE))
     assert begun_anew > 15
 
 
@@ -187,9 +187,11 @@ def test_a_rule_that_was_there_before_the_fence_does_not_keep_the_run_from_endin
 def test_discards_of_a_plan_are_named() -> None:
     way = reverse_inputs(OLD, (BACK,))
     named_ones = replace(way, policy="discard", topics=("a", "b=copy"), conflicting="discard")
-    told = "unreplicated records of a, conflicting records of a, conflicting records of b"
-    assert discards(failback(named_ones)) == told
-    assert discard_warning(failback(named_ones)).startswith(f", and discards permanently: {told} (")
+    discarded = "unreplicated records of a, conflicting records of a, conflicting records of b"
+    assert discards(failback(named_ones)) == discarded
+    assert discard_warning(failback(named_ones)).startswith(
+        f", and discards permanently: {discarded} ("
+    )
     assert discard_warning(PLAN) == ""
     copied = replace(way, policy="copy", topics=("a", "b=copy"), conflicting="quarantine")
     assert discards(failback(copied)) == ""

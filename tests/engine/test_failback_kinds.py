@@ -127,7 +127,7 @@ LEAVES_OUT = {
 }
 
 
-def told(kind: Kind) -> str:
+def kind_name(kind: Kind) -> str:
     return f"{kind.name}-{'known' if kind.known else 'by-hand'}"
 
 
@@ -135,13 +135,13 @@ def case(kind: Kind) -> Case:
     return Case(kind.plan, kind.pair)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=told)
+@pytest.mark.parametrize("kind", KINDS, ids=kind_name)
 def test_a_whole_run(kind: Kind) -> None:
     ran = run(case(kind))
     assert ran.outcome.status is Status.DONE, ran.ledger.entries[-1]
     assert_looked_at(ran.pair)
     assert_on_primary(ran.pair, kind)
-    assert not ran.ledger.told(What.OUTSTANDING)
+    assert not ran.ledger.steps_with(What.OUTSTANDING)
     assert {
         "start-offsets-start-reverse-replication.csv",
         "start-offsets-restart-forward-replication.csv",
@@ -161,13 +161,13 @@ def assert_on_primary(pair: Pair, kind: Kind) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS, ids=told)
+@pytest.mark.parametrize("kind", KINDS, ids=kind_name)
 def test_the_end_is_the_same_wherever_the_process_ends(kind: Kind) -> None:
     given = case(kind)
     assert_the_same(given, ends(given)[::2])
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=told)
+@pytest.mark.parametrize("kind", KINDS, ids=kind_name)
 def test_a_replicator_that_starts_at_the_beginning_needs_a_confirmation_before_clients_move(
     kind: Kind,
 ) -> None:
@@ -189,15 +189,15 @@ def test_a_replicator_that_starts_at_the_beginning_needs_a_confirmation_before_c
     assert "restart-forward-replication" not in pair.asked
     assert pair.state["endpoints"] == [SECONDARY, SECONDARY]
     (failed,) = [each for each in ran.ledger.entries if each["entry"] == What.FAILED]
-    told = (
+    message = (
         "still differs from" if kind.name == OFFSET_PRESERVING else "would be duplicated or skipped"
     )
-    assert (failed["step"], told in failed["message"]) == ("start-reverse-replication", True), (
+    assert (failed["step"], message in failed["message"]) == ("start-reverse-replication", True), (
         failed
     )
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=told)
+@pytest.mark.parametrize("kind", KINDS, ids=kind_name)
 def test_forward_replication_that_starts_at_the_beginning_is_not_done(kind: Kind) -> None:
     pair = kind.pair()
     old = pair.workers.connectors["mm2"]

@@ -70,9 +70,9 @@ def test_the_ordering_rules_hold(
     assert len({step.id for step in plan.steps}) == len(plan.steps)
     assert Plan.from_json(plan.to_json()) == plan
     for step in plan.steps:
-        told = KINDS[step.kind].describe(step.settings)
-        assert told.title
-        assert told.proof
+        description = KINDS[step.kind].describe(step.settings)
+        assert description.title
+        assert description.proof
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def moved(plan: Plan, step: str, before: str) -> Plan:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda p: without(p, "stop-forward-replication"), "both directions at once"),
         (lambda p: without(p, "stop-replication"), "append old records after new ones"),
@@ -179,12 +179,12 @@ def moved(plan: Plan, step: str, before: str) -> Plan:
         (lambda p: without(p, "order", "classify-records", "preflight"), "prechecks must pass"),
     ],
 )
-def test_a_plan_that_breaks_a_rule_is_named(change: Callable[[Plan], Plan], said: str) -> None:
-    assert said in " ".join(violations(change(failback(failback_inputs())), KINDS))
+def test_a_plan_that_breaks_a_rule_is_named(change: Callable[[Plan], Plan], message: str) -> None:
+    assert message in " ".join(violations(change(failback(failback_inputs())), KINDS))
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda p: without(p, "fence-primary"), "lost when it is emptied"),
         (lambda p: without(p, "stop-forward-replication"), "source is emptied"),
@@ -198,14 +198,16 @@ def test_a_plan_that_breaks_a_rule_is_named(change: Callable[[Plan], Plan], said
         (lambda p: without(p, "find-missing"), "records must be found"),
     ],
 )
-def test_a_rebuild_that_breaks_a_rule_is_named(change: Callable[[Plan], Plan], said: str) -> None:
+def test_a_rebuild_that_breaks_a_rule_is_named(
+    change: Callable[[Plan], Plan], message: str
+) -> None:
     plan = rebuild(failback_inputs(), empty=False)
     assert violations(plan, KINDS) == ()
-    assert said in " ".join(violations(change(plan), KINDS))
+    assert message in " ".join(violations(change(plan), KINDS))
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda p: without(p, "stop-reverse-replication"), "both directions at once"),
         (lambda p: without(p, "stop-forward-replication"), "both directions at once"),
@@ -219,10 +221,10 @@ def test_a_rebuild_that_breaks_a_rule_is_named(change: Callable[[Plan], Plan], s
     ],
 )
 def test_a_plan_between_two_sites_that_breaks_a_rule_is_named(
-    change: Callable[[Plan], Plan], said: str
+    change: Callable[[Plan], Plan], message: str
 ) -> None:
     plan = failback(between_sites(failback_inputs(), "site"))
-    assert said in " ".join(violations(change(plan), KINDS))
+    assert message in " ".join(violations(change(plan), KINDS))
 
 
 @pytest.mark.parametrize("empty", [True, False])
@@ -241,9 +243,9 @@ def test_a_rebuild_keeps_the_rules(
     assert not is_rebuild(failback(failback_inputs()).steps)
     assert ("question" in plan.step("empty-primary").settings) is not empty
     for step in plan.steps:
-        told = KINDS[step.kind].describe(step.settings)
-        assert told.title
-        assert told.proof
+        description = KINDS[step.kind].describe(step.settings)
+        assert description.title
+        assert description.proof
 
 
 def test_every_failback_step_kind_is_in_a_plan() -> None:
@@ -394,8 +396,8 @@ def test_permanent_changes_stay_after_a_rollback() -> None:
     on = {name for name, is_on in world.on.items() if is_on}
     settled = {"reconcile", "exclude-reconciled-records", "set-start-offsets"}
     assert on == {"fence-recovered", "keep-stopped", *settled}
-    told = " ".join(outcome.items)
-    assert "fence-primary: fence-recovered stays" in told
+    items = " ".join(outcome.items)
+    assert "fence-primary: fence-recovered stays" in items
 
 
 def test_a_run_that_changed_nothing_is_refused() -> None:

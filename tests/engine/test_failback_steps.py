@@ -63,7 +63,7 @@ class Around:
     kept: dict[TopicPartition, int] = field(default_factory=dict)
     stands: Reconciliation = field(default_factory=lambda: Reconciliation(0))
     found: Missing = field(default_factory=lambda: Missing(0))
-    said: tuple[Finding, ...] = ()
+    results: tuple[Finding, ...] = ()
     reconciled: int = 0
     workers_of: str = "id-of-secondary"
     trace: str = ""
@@ -132,7 +132,7 @@ class Around:
         return self.found
 
     def findings(self, mode: str) -> Sequence[Finding]:
-        return self.said
+        return self.results
 
 
 SEARCH = to_json(Search("gap/main-1", 2, 1, 1, 0, {PLACE: 3}, {PLACE: 1}))
@@ -220,8 +220,8 @@ def test_a_started_failback_continues_from_its_offsets(world: Around) -> None:
 def test_a_started_connector_without_offsets_does_not_start_again(
     world: Around, first: int
 ) -> None:
-    told = rf"resume at orders-0 offset {first} \(first new record: 2\)"
-    with pytest.raises(Refused, match=told):
+    resumes = rf"resume at orders-0 offset {first} \(first new record: 2\)"
+    with pytest.raises(Refused, match=resumes):
         check("set-start-offsets", SEEDS, world, find_missing=BEGUN)
 
 
@@ -307,8 +307,8 @@ def test_the_error_of_a_connector_is_reported_while_connect_answers() -> None:
     intent = check("start-replication", STARTS, world, set_start_offsets=SEEDED)
     world.states["mm2"] = "FAILED+RUNNING"
     seen = verify("start-replication", intent, world)
-    told = "mm2 is FAILED+RUNNING: ConnectException: no; by TopicDenied"
-    assert (seen.state, seen.message) == (State.WAITING, told)
+    message = "mm2 is FAILED+RUNNING: ConnectException: no; by TopicDenied"
+    assert (seen.state, seen.message) == (State.WAITING, message)
 
 
 SOURCE_CLASS = {"connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector"}
@@ -316,39 +316,39 @@ NAMED = "producer.override.bootstrap.servers"
 
 
 def start_connector(
-    workers: str = "id-of-secondary", said: Json | None = None, **config: str
+    workers: str = "id-of-secondary", changed: Json | None = None, **config: str
 ) -> None:
     """Start a connector; its configuration is checked again."""
     world = Around({"primary": Site("primary", ())}, workers_of=workers)
     world.settings = {**SOURCE_CLASS, **config}
-    check("start-replication", {**STARTS, **(said or {})}, world, set_start_offsets=SEEDED)
+    check("start-replication", {**STARTS, **(changed or {})}, world, set_start_offsets=SEEDED)
 
 
 def test_a_connector_that_would_write_to_its_own_source_is_never_started() -> None:
     """Also if its configuration was different at the prechecks."""
-    with pytest.raises(Refused, match="would not write to primary") as told:
+    with pytest.raises(Refused, match="would not write to primary") as raised:
         start_connector()
-    assert NAMED in (told.value.hint or "")
+    assert NAMED in (raised.value.hint or "")
     start_connector("id-of-primary")
     start_connector(**{NAMED: "one:9092"})
-    start_connector(said={"writes_overridden": True})
+    start_connector(changed={"writes_overridden": True})
 
 
-SAID = {**ENDS, "policy": "copy", "topics": [], "conflicting": "refuse"}
+DECIDED = {**ENDS, "policy": "copy", "topics": [], "conflicting": "refuse"}
 
 
 def test_undecided_records_end_it_before_any_change() -> None:
     world = Around(stands=Reconciliation(1, ("1 conflicting ones: say what becomes of them",)))
     for name in ("classify-records", "reconcile"):
         with pytest.raises(Refused, match="conflicting"):
-            check(name, SAID, world, find_missing=SEARCH)
+            check(name, DECIDED, world, find_missing=SEARCH)
     nothing = {**SEARCH, "unreplicated": 0}
-    assert check("classify-records", SAID, world, find_missing=nothing)["due"] == 0
+    assert check("classify-records", DECIDED, world, find_missing=nothing)["due"] == 0
 
 
 def test_discarded_records_may_be_missing_at_the_end() -> None:
     world = Around(stands=Reconciliation(2))
-    intent = check("reconcile", SAID, world, find_missing=SEARCH)
+    intent = check("reconcile", DECIDED, world, find_missing=SEARCH)
     apply("reconcile", intent, world)
     assert world.reconciled == 1
     assert verify("reconcile", intent, world).state is State.WAITING
@@ -378,7 +378,7 @@ def test_existing_duplicates_are_not_outstanding() -> None:
 
 def test_without_undecided_records_it_is_done() -> None:
     world = Around()
-    intent = check("reconcile", SAID, world, find_missing={**SEARCH, "unreplicated": 0})
+    intent = check("reconcile", DECIDED, world, find_missing={**SEARCH, "unreplicated": 0})
     apply("reconcile", intent, world)
     assert (world.reconciled, verify("reconcile", intent, world).state) == (0, State.DONE)
 
@@ -397,26 +397,29 @@ def test_a_connector_that_stops_copying_is_named_during_the_wait() -> None:
     settings = {**ENDS, "scope": "tail", "at_most": 5, "connectors": ["mm2"]}
     world = Around(found=Missing(6), trace="ConnectException: it ended")
     intent = check("wait-for-catch-up", settings, world)
-    for state, told in (("RUNNING", ""), ("FAILED", "; mm2 is FAILED: ConnectException: it ended")):
+    for state, suffix in (
+        ("RUNNING", ""),
+        ("FAILED", "; mm2 is FAILED: ConnectException: it ended"),
+    ):
         world.states["mm2"] = state
         assert verify("wait-for-catch-up", intent, world).message.endswith(
-            f"not replicated yet{told}"
+            f"not replicated yet{suffix}"
         )
 
 
 def test_order_violations_refuse_and_repaired_ones_do_not() -> None:
     settings: dict[str, Any] = {"target": "primary", "overrides": {}}
     warned = Finding("step-order", Status.WARN, "step b", "the old replication runs")
-    assert len(check("failback-order", settings, Around(said=(warned,)))["warnings"]) == 1
+    assert len(check("failback-order", settings, Around(results=(warned,)))["warnings"]) == 1
     failed = Finding(
         "step-order", Status.FAIL, "step f", "it began at the beginning", remedy="look"
     )
     with pytest.raises(Refused, match="began at the beginning"):
-        check("failback-order", settings, Around(said=(failed,)))
+        check("failback-order", settings, Around(results=(failed,)))
     passed = {**settings, "overrides": {"step-order": "it is known"}}
-    check("failback-order", passed, Around(said=(failed,)))
+    check("failback-order", passed, Around(results=(failed,)))
     lost = Finding(
         "source-lost", Status.FAIL, "primary", "it has lost records", remedy="rebuild it"
     )
     with pytest.raises(Refused, match="has lost records"):
-        check("failback-order", passed, Around(said=(lost,)))
+        check("failback-order", passed, Around(results=(lost,)))

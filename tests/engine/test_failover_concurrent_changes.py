@@ -45,14 +45,14 @@ def test_a_lifted_fence_is_set_again_and_all_later_steps_are_repeated() -> None:
         assert ran.outcome.status is Status.DONE, number
         assert {**ran.pair.state, "rules": fence_of(ran.pair)} == wanted, number
         assert_looked_at(ran.pair)
-        stale = ran.ledger.told(What.STALE)
+        stale = ran.ledger.steps_with(What.STALE)
         assert stale == BEHIND[: len(stale)], (
             "stale entries are not the steps after the fence, in order"
         )
         if stale:
             repeated += 1
             assert ran.pair.state == whole.pair.state, "consumers were not fenced again"
-            assert ran.ledger.told(What.OBSERVED)[0] == "fence-producers", number
+            assert ran.ledger.steps_with(What.OBSERVED)[0] == "fence-producers", number
     assert repeated > (12 if QUICK else 25)
 
 
@@ -81,7 +81,7 @@ def test_a_record_written_without_the_fence_is_not_lost_silently() -> None:
             where = SECONDARY if done else PRIMARY
             assert ran.pair.endpoints[0].cluster == where
             arrived = "behind the fence" in ran.pair.sites[where].logs.all_keys()
-            outstanding = "fence-producers" in ran.ledger.told(What.OUTSTANDING)
+            outstanding = "fence-producers" in ran.ledger.steps_with(What.OUTSTANDING)
             assert ran.outcome.outstanding is outstanding is not arrived, number
             seen.add((ran.first, ran.outcome.status, outstanding))
     done, refused, stopped = Status.DONE, Status.REFUSED, Status.STOPPED
@@ -244,6 +244,6 @@ def test_an_abandoned_run_names_its_changes() -> None:
         data = report_data(read)
         assert data.ending.exit_code is ExitCode.FOUND
         assert run_words.verdict(data).startswith("Abandoned at ")
-        told = " ".join(step.why for step in run_lines.next_steps(data))
-        assert all(what[1:] in told for what in read.left_changed.values())
-        assert "Leave secondary closed" not in told
+        reasons = " ".join(step.why for step in run_lines.next_steps(data))
+        assert all(what[1:] in reasons for what in read.left_changed.values())
+        assert "Leave secondary closed" not in reasons

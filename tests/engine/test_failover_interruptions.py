@@ -74,8 +74,8 @@ def assert_failed_over(ran: Ran, mode: Mode, method: FenceMethod) -> None:
     assert pair.state["connectors"]["mm2"][0] == "STOPPED"
     assert OF_A_PERSON in pair.sites[PRIMARY].rules.rules
     fenced = {
-        What.OUTSTANDING: ran.ledger.told(What.OUTSTANDING),
-        What.DONE: ran.ledger.told(What.DONE),
+        What.OUTSTANDING: ran.ledger.steps_with(What.OUTSTANDING),
+        What.DONE: ran.ledger.steps_with(What.DONE),
     }
     done = mode is Mode.PLANNED
     assert ("fence-producers" in fenced[What.DONE]) is done
@@ -122,7 +122,7 @@ def test_rolled_back_effects_are_as_before(
 def test_a_failed_precheck_changes_nothing() -> None:
     given = case(Mode.PLANNED, prepare=precheck_fails)
     ran = run(given)
-    assert ran.ledger.told(What.INTEND) == []
+    assert ran.ledger.steps_with(What.INTEND) == []
     assert not [how for _, how in ran.pair.trace.happened if how]
 
 
@@ -160,7 +160,7 @@ def test_a_missing_answer_leaves_nothing_half_done(what: str, arrives: bool) -> 
 def test_a_running_source_that_is_abandoned_is_fenced_as_far_as_possible() -> None:
     seen = replace(SEEN, overrides={"source-alive": "half of its disks are gone"})
     given = Case(plan(Mode.UNPLANNED, seen=seen), linked)
-    assert "fence-producers" in run(given).ledger.told(What.DONE)
+    assert "fence-producers" in run(given).ledger.steps_with(What.DONE)
     assert_the_same(given)
 
 
@@ -207,8 +207,8 @@ def test_a_transaction_that_cannot_be_aborted_ends_the_failover() -> None:
     before, ran = given.pair(), run(given)
     before.settle()
     assert ran.first is Status.REFUSED
-    (told,) = [each for each in ran.ledger.entries if each["entry"] == What.FAILED]
-    assert "orders-0 (producer id 4001, epoch 3, open since offset 2" in str(told)
+    (failure,) = [each for each in ran.ledger.entries if each["entry"] == What.FAILED]
+    assert "orders-0 (producer id 4001, epoch 3, open since offset 2" in str(failure)
     assert ran.pair.state["transactions"] == before.state["transactions"]
     assert denials_of(ran.pair) == denials_of(before)
 

@@ -112,7 +112,7 @@ def test_records_copied_while_clients_moved_are_outstanding() -> None:
     ran = going(Behind(FENCED, goes_on_for_a_moment))
     assert ran.outcome.status is Status.DONE
     assert ran.outcome.outstanding
-    assert ran.ledger.told(What.OUTSTANDING) == ["set-forward-start-offsets"]
+    assert ran.ledger.steps_with(What.OUTSTANDING) == ["set-forward-start-offsets"]
     outstanding = next(each for each in ran.ledger.entries if each["entry"] == What.OUTSTANDING)
     assert "mm2 was at offset 3 of orders-0 and is now at offset" in outstanding["what"]
     assert ran.pair.state["records"][PRIMARY].count(TAIL[0]) == 2
@@ -121,4 +121,4 @@ def test_records_copied_while_clients_moved_are_outstanding() -> None:
 def test_changes_by_the_run_itself_are_not_outstanding() -> None:
     ran = going(lambda pair: None)
     assert_on_primary(ran.pair)
-    assert not ran.ledger.told(What.OUTSTANDING)
+    assert not ran.ledger.steps_with(What.OUTSTANDING)

@@ -19,7 +19,7 @@ def test_the_sequence_keeps_every_rule() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "said"),
+    ("names", "message"),
     [
         (("fence",), "step fence needs an earlier step that runs prechecks"),
         (("preflight", "fence", "stock"), "step fence must come after stock"),
@@ -56,9 +56,11 @@ def test_the_sequence_keeps_every_rule() -> None:
         ),
     ],
 )
-def test_a_plan_out_of_order_is_refused_with_its_reason(names: tuple[str, ...], said: str) -> None:
+def test_a_plan_out_of_order_is_refused_with_its_reason(
+    names: tuple[str, ...], message: str
+) -> None:
     lines = violations(arranged(*names), kinds())
-    assert any(line.startswith(said) and ": " in line for line in lines), lines
+    assert any(line.startswith(message) and ": " in line for line in lines), lines
 
 
 def test_exactly_one_order_of_the_effects_keeps_the_rules() -> None:

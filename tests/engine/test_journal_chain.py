@@ -152,9 +152,9 @@ def test_the_journal_of_another_run_is_rejected() -> None:
 
 
 def test_lines_are_readable_without_the_key() -> None:
-    told = json.loads(THREE[1])
-    assert list(told) == ["seq", "prev", "entry", "sum"]
-    assert (told["seq"], told["entry"]) == (2, "intend")
+    line = json.loads(THREE[1])
+    assert list(line) == ["seq", "prev", "entry", "sum"]
+    assert (line["seq"], line["entry"]) == (2, "intend")
 
 
 @pytest.mark.parametrize("entry", [{"seq": 1}, {"sum": ""}, {"prev": ""}, {"x": float("nan")}])

@@ -116,7 +116,7 @@ def plans() -> Iterator[tuple[Plan, Callable[[], Pair]]]:
 
 def cooperative_people(pair: Pair) -> dict[str, PersonAction]:
     """People do what drctl can see, and say yes to every other question."""
-    said = {
+    confirmed = {
         name: PersonAction(lambda: None, lambda: True) for name in ("by-hand", "stop-replication")
     }
     more = (
@@ -127,7 +127,11 @@ def cooperative_people(pair: Pair) -> dict[str, PersonAction]:
         "restart-forward-replication",
         "empty-primary",
     )
-    return said | {name: PersonAction(lambda: None, lambda: True) for name in more} | by_hand(pair)
+    return (
+        confirmed
+        | {name: PersonAction(lambda: None, lambda: True) for name in more}
+        | by_hand(pair)
+    )
 
 
 Result = TypeVar("Result")

@@ -21,7 +21,7 @@ NO_FENCE = Finding("fence-not-possible", Status.FAIL, "fence of cluster a", "the
 LAG = Finding("replication-lag", Status.FAIL, "link main", "it lags", remedy="wait")
 
 
-class Said:
+class FixedFindings:
     def __init__(self, *found: Finding) -> None:
         self.found = found
 
@@ -36,12 +36,12 @@ class Said:
 
 def asked(*found: Finding, **settings: Any) -> Any:
     given = {"mode": "planned", "overrides": {}, **settings}
-    return Kind(Preflight()).check(given, {}, cast(LinkReader, Said(*found)))
+    return Kind(Preflight()).check(given, {}, cast(LinkReader, FixedFindings(*found)))
 
 
 def test_idle_partitions_are_compared_once_nothing_blocks_a_planned_failover() -> None:
     settings = failover(Mode.PLANNED, PlanInputs("main", "a", "b", ("User:app",))).steps[0].settings
-    passing, failing = Said(), Said(LAG)
+    passing, failing = FixedFindings(), FixedFindings(LAG)
     Kind(Preflight()).check(settings, {}, cast(LinkReader, passing))
     with pytest.raises(Refused):
         Kind(Preflight()).check(settings, {}, cast(LinkReader, failing))

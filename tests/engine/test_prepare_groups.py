@@ -39,10 +39,10 @@ def done(world: Arrivals) -> Readback:
 def test_only_groups_of_the_new_protocol_are_created() -> None:
     source = [empty("absent", NEW), empty("ready", NEW), empty("known", NEW), empty("old", OLD)]
     world = clusters(source, [empty("ready", NEW), empty("known", OLD), empty("old", OLD)])
-    told = done(world)
-    assert (told.state, told.outstanding) == (State.DONE, "")
-    assert told.message == "3 KIP-848 groups ready on secondary, 2 of them new"
-    assert told.facts == {"created": 2, "ready": 1, "silent": ""}
+    readback = done(world)
+    assert (readback.state, readback.outstanding) == (State.DONE, "")
+    assert readback.message == "3 KIP-848 groups ready on secondary, 2 of them new"
+    assert readback.facts == {"created": 2, "ready": 1, "silent": ""}
     protocols = {name: group.protocol for name, group in world.groups_of[TARGET].items()}  # type: ignore[union-attr]
     assert protocols == {"absent": NEW, "ready": NEW, "known": NEW, "old": OLD}
 
@@ -56,22 +56,22 @@ def test_a_link_without_such_groups_changes_nothing() -> None:
 
 def test_an_active_group_on_the_target_is_unchanged_and_outstanding() -> None:
     world = clusters([empty("app", NEW), empty("busy", NEW)], [READ_IN])
-    told = done(world)
+    readback = done(world)
     assert world.groups_of[TARGET]["busy"] == READ_IN
-    assert told.state is State.DONE
-    said = "busy: it is active on secondary with another group protocol"
-    assert told.items == (said,)
-    assert told.outstanding == f"{RESTART}; 1 group could not be prepared: {said}"
+    assert readback.state is State.DONE
+    reason = "busy: it is active on secondary with another group protocol"
+    assert readback.items == (reason,)
+    assert readback.outstanding == f"{RESTART}; 1 group could not be prepared: {reason}"
 
 
 @pytest.mark.parametrize("site", [SOURCE, TARGET])
 def test_a_group_without_description_is_outstanding(site: str) -> None:
     world = clusters([empty("app", NEW)], [])
     world.groups_of[site]["app"] = Unavailable("its coordinator is away")
-    told = done(world)
-    assert told.state is State.DONE
+    readback = done(world)
+    assert readback.state is State.DONE
     assert (
-        told.outstanding
+        readback.outstanding
         == f"{RESTART}; 1 group could not be prepared: app: its coordinator is away"
     )
 
@@ -81,9 +81,9 @@ def test_a_group_that_is_not_created_yet_is_named() -> None:
     world.deaf.add("deaf")
     intent = checked(world)
     assert KIND.apply(intent, cast(LinkWriter, world)) == ("deaf: its coordinator is away",)
-    told = seen(intent, world)
-    assert (told.state, told.items) == (State.WAITING, ("deaf: classic",))
-    assert told.message.startswith(
+    readback = seen(intent, world)
+    assert (readback.state, readback.items) == (State.WAITING, ("deaf: classic",))
+    assert readback.message.startswith(
         "1 of 2 groups are not ready on secondary: deaf: classic; restart"
     )
     world.deaf.clear()
@@ -112,12 +112,12 @@ def test_group_types_of_a_dead_source_are_not_guessed() -> None:
     world.silent.add(SOURCE)
     intent = checked(world)
     assert KIND.apply(intent, cast(LinkWriter, Blind())) == ()
-    told = seen(intent, world)
+    readback = seen(intent, world)
     silent = "cluster primary did not answer within 3 s"
-    assert told.state is State.DONE
-    assert told.facts == {"created": 0, "ready": 1, "silent": silent}
-    assert told.items == ("app", "other")
-    assert told.outstanding == (
+    assert readback.state is State.DONE
+    assert readback.facts == {"created": 0, "ready": 1, "silent": silent}
+    assert readback.items == ("app", "other")
+    assert readback.outstanding == (
         f"{RESTART}; it is unknown which groups of primary use the KIP-848 protocol (2 of secondary"
         f" may): {silent}"
     )
@@ -128,7 +128,7 @@ def test_with_a_dead_source_the_run_continues_with_outstanding_actions() -> None
     state, outcome = execution(world, MemoryJournal(world)).start(plan(), {})
     assert (outcome.status, outcome.outstanding) == (Status.DONE, True)
     assert list(state.outstanding) == ["prepare-groups", "advance-producer-ids"]
-    assert all(told.startswith("restart ") for told in state.outstanding.values())
+    assert all(action.startswith("restart ") for action in state.outstanding.values())
     assert world.on["switch"]
 
 

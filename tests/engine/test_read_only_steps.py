@@ -28,7 +28,7 @@ class Two:
     members: tuple[Member, ...] = ()
     lacking: Missing = field(default_factory=lambda: Missing(0))
     connector: str = "RUNNING"
-    said: tuple[Finding, ...] = ()
+    results: tuple[Finding, ...] = ()
     name: str = ""
     asked: list[str] = field(default_factory=list)
 
@@ -79,7 +79,7 @@ class Two:
         return ConnectorState(name, self.connector)
 
     def findings(self, mode: str) -> Sequence[Finding]:
-        return self.said
+        return self.results
 
 
 def looked(kind: str, settings: dict[str, Any], two: Two) -> Readback:
@@ -116,9 +116,9 @@ def test_a_condition_is_met_or_awaited(name: str) -> None:
     yes, no = SO[name]
     assert waits(name, yes).state is State.DONE
     assert waits(name, no).state is State.WAITING
-    told = KINDS["wait"].describe({**SETTINGS, "for": name})
-    assert told.title.startswith("wait until ")
-    assert "{" not in told.title
+    description = KINDS["wait"].describe({**SETTINGS, "for": name})
+    assert description.title.startswith("wait until ")
+    assert "{" not in description.title
 
 
 def test_copies_have_their_target_names() -> None:
@@ -136,9 +136,9 @@ def test_unnamed_connectors_cannot_be_awaited() -> None:
     assert seen.state is State.FAILED
 
 
-def prechecks(*names: str, said: tuple[Finding, ...], **overrides: str) -> Readback:
+def prechecks(*names: str, results: tuple[Finding, ...], **overrides: str) -> Readback:
     settings = {"prechecks": list(names), "mode": "planned", "overrides": overrides}
-    return looked("check", settings, Two(said=said))
+    return looked("check", settings, Two(results=results))
 
 
 FAILS = Finding("names", Status.FAIL, "orders", "is called otherwise", remedy="rename it")
@@ -148,25 +148,25 @@ UNSEEN = Finding("acls", Status.NOT_CHECKED, "orders", "nobody may look")
 
 
 def test_prechecks_that_pass() -> None:
-    seen = prechecks("syncs", "pace", said=(FINE, WARNS, FAILS))
+    seen = prechecks("syncs", "pace", results=(FINE, WARNS, FAILS))
     assert seen.state is State.DONE
     assert seen.facts["results"] == ["syncs: mm2: ok", "pace: mm2: warn"]
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("names", "names: orders: is called otherwise"),
         ("acls", "acls: orders: nobody may look"),
         ("other", "other: not run: it does not apply to this link"),
     ],
 )
-def test_a_failed_or_unknown_precheck_refuses(name: str, said: str) -> None:
+def test_a_failed_or_unknown_precheck_refuses(name: str, message: str) -> None:
     with pytest.raises(Refused) as caught:
-        prechecks(name, said=(FINE, FAILS, UNSEEN))
-    assert caught.value.message == said
+        prechecks(name, results=(FINE, FAILS, UNSEEN))
+    assert caught.value.message == message
     assert caught.value.hint == ("rename it" if name == "names" else "")
-    passed = prechecks(name, said=(FINE, FAILS, UNSEEN), **{name: "we know"})
+    passed = prechecks(name, results=(FINE, FAILS, UNSEEN), **{name: "we know"})
     assert passed.state is State.DONE
 
 

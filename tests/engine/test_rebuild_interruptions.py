@@ -34,7 +34,7 @@ def case(prepare: Change, make: Callable[[], RebuiltCluster]) -> Case:
     return Case(PLANS[make], make, prepare, remedy=remedy)
 
 
-def only_said(pair: Pair) -> None:
+def wrongly_confirmed(pair: Pair) -> None:
     """A person confirms that the cluster is empty, but it is not."""
     pair.manual_actions[QUESTION] = PersonAction(lambda: None, lambda: True)
 
@@ -51,7 +51,7 @@ def offsets_refused(pair: Pair) -> None:
 
 WRONG: dict[Change, tuple[Status, Status]] = {
     nothing_wrong: (Status.DONE, Status.DONE),
-    only_said: (Status.STOPPED, Status.STOPPED),
+    wrongly_confirmed: (Status.STOPPED, Status.STOPPED),
     positions_refused: (Status.STOPPED, Status.STOPPED),
     offsets_refused: (Status.STOPPED, Status.STOPPED),
     connect_unanswered: (Status.UNKNOWN, Status.DONE),
@@ -59,7 +59,10 @@ WRONG: dict[Change, tuple[Status, Status]] = {
 """By fault: the status after the first attempt, and the final one."""
 
 CASES = [
-    (prepare, make) for prepare in WRONG for make in PLANS if (prepare, make) != (only_said, wiped)
+    (prepare, make)
+    for prepare in WRONG
+    for make in PLANS
+    if (prepare, make) != (wrongly_confirmed, wiped)
 ]
 
 
@@ -70,7 +73,7 @@ def test_a_whole_run(prepare: Change, make: Callable[[], RebuiltCluster]) -> Non
     assert_looked_at(ran.pair)
     if ran.outcome.status is Status.DONE:
         assert_on_primary(ran.pair, make)
-        assert not ran.ledger.told(What.OUTSTANDING)
+        assert not ran.ledger.steps_with(What.OUTSTANDING)
 
 
 def assert_on_primary(pair: Pair, make: Callable[[], RebuiltCluster]) -> None:
@@ -100,14 +103,14 @@ def test_the_end_is_the_same_wherever_the_process_ends(
 
 def test_a_cluster_that_is_not_empty_is_never_filled() -> None:
     """Records that it already has would be duplicated."""
-    pair = run(case(only_said, cut)).pair
+    pair = run(case(wrongly_confirmed, cut)).pair
     assert pair.state["records"][PRIMARY] == ["o1", "o2", ALONE]
     assert pair.workers.connectors[BACK].state == STOPPED
     assert pair.state["endpoints"] == [SECONDARY, SECONDARY]
 
 
 def test_records_only_on_the_cluster_are_copied_before_it_is_emptied() -> None:
-    pair = run(case(only_said, cut)).pair
+    pair = run(case(wrongly_confirmed, cut)).pair
     assert pair.state["records"][SECONDARY][-1] == ALONE
 
 
@@ -117,7 +120,7 @@ def test_undecided_records_prevent_emptying() -> None:
         pair.undecided = ("1 safe one: say what becomes of it",)
 
     ran = run(case(undecided, cut))
-    assert (ran.outcome.status, ran.ledger.told(What.FAILED)) == (
+    assert (ran.outcome.status, ran.ledger.steps_with(What.FAILED)) == (
         Status.STOPPED,
         ["classify-records"],
     )
@@ -154,8 +157,8 @@ def test_a_lifted_fence_is_set_again_and_copied_records_are_kept() -> None:
             ran = run(given, number)
             assert ran.outcome.status is Status.DONE, (number, ran.ledger.entries[-1])
             assert_on_primary(ran.pair, make)
-            assert not ran.ledger.told(What.OUTSTANDING)
-            begun_anew += bool(ran.ledger.told(What.STALE))
+            assert not ran.ledger.steps_with(What.OUTSTANDING)
+            begun_anew += bool(ran.ledger.steps_with(What.STALE))
         assert begun_anew > 15
 
 
@@ -176,7 +179,7 @@ def test_records_written_without_the_fence_are_not_kept() -> None:
         if ALONE not in ran.pair.home.all_keys():
             continue
         assert ran.outcome.status is Status.STOPPED, number
-        stopped_at.add(ran.ledger.told(What.FAILED)[-1])
+        stopped_at.add(ran.ledger.steps_with(What.FAILED)[-1])
         assert ALONE in ran.pair.away.all_keys()
         assert ran.pair.state["endpoints"] == [SECONDARY, SECONDARY]
         assert ran.pair.active(SECONDARY, "app")

@@ -18,10 +18,10 @@ from tests.engine.pair import BACK, ORDERS, PRIMARY, SECONDARY, PersonAction
 from tests.engine.test_failback_kinds import (
     KINDS,
     Kind,
+    kind_name,
     manual_actions,
     requested_offsets,
     start,
-    told,
 )
 from tests.engine.test_rebuild_interruptions import assert_on_primary
 
@@ -76,7 +76,7 @@ def case(kind: Kind, make: Callable[[], RebuiltCluster]) -> Case:
 
 
 def named(value: object) -> str:
-    return told(value) if isinstance(value, Kind) else getattr(value, "__name__", str(value))
+    return kind_name(value) if isinstance(value, Kind) else getattr(value, "__name__", str(value))
 
 
 @pytest.mark.parametrize(("kind", "make"), CASES, ids=named)
@@ -85,7 +85,7 @@ def test_a_whole_run(kind: Kind, make: Callable[[], RebuiltCluster]) -> None:
     assert ran.outcome.status is Status.DONE, ran.ledger.entries[-1]
     assert_looked_at(ran.pair)
     assert_on_primary(ran.pair, make)
-    assert not ran.ledger.told(What.OUTSTANDING)
+    assert not ran.ledger.steps_with(What.OUTSTANDING)
 
 
 @pytest.mark.slow
@@ -110,8 +110,8 @@ def test_it_fails_back_or_rolls_back_wherever_the_process_ends(
             continue
         rollback_reason += 1
         assert ran.outcome.status is Status.STOPPED
-        assert ran.ledger.told(What.FAILED)[-1] == QUESTION, (number, ran.ledger.entries[-1])
-        assert "enable-writes" in ran.ledger.told(What.INTEND)
+        assert ran.ledger.steps_with(What.FAILED)[-1] == QUESTION, (number, ran.ledger.entries[-1])
+        assert "enable-writes" in ran.ledger.steps_with(What.INTEND)
         assert ran.pair.state["endpoints"] == [SECONDARY, SECONDARY]
         assert ran.pair.active(SECONDARY, "app")
         assert len(set(ran.pair.home.all_keys())) == len(ran.pair.home.all_keys())

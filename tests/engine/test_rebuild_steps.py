@@ -109,8 +109,8 @@ def test_renamed_topics_must_exist_again(monkeypatch: pytest.MonkeyPatch) -> Non
     """MirrorMaker 2 creates the topic that its policy names, and records go to another topic."""
     pair = wiped()
     monkeypatch.setattr(MemoryReader, "target_topic", lambda self, topic: f"{topic}-at-home")
-    said = "audit-at-home has 0 partitions: nothing recreates it, create it with 1"
-    assert next(iter(wrong_partition_counts(SECONDARY, PRIMARY, look(pair)))) == said
+    expected = "audit-at-home has 0 partitions: nothing recreates it, create it with 1"
+    assert next(iter(wrong_partition_counts(SECONDARY, PRIMARY, look(pair)))) == expected
     for place in (AUDIT, ORDERS):
         pair.home.logs[TopicPartition(f"{place.topic}-at-home", 0)] = []
     assert not list(wrong_partition_counts(SECONDARY, PRIMARY, look(pair)))

@@ -141,10 +141,10 @@ def test_a_refusal_rolls_back_everything_and_names_what_was_refused() -> None:
     _, outcome = execution(world, notes).start(plan(), WHO)
     assert (outcome.status, outcome.exit_code) == (Status.REFUSED, ExitCode.REFUSED)
     assert world.state == before
-    said = f"payments: {TIME} is LogAppendTime, not CreateTime"
-    assert outcome.message.endswith(f"not as wanted: 1 of 2 settings: {said}")
+    difference = f"payments: {TIME} is LogAppendTime, not CreateTime"
+    assert outcome.message.endswith(f"not as wanted: 1 of 2 settings: {difference}")
     failed = next(each for each in notes.entries if each["entry"] == "failed")
-    assert list(failed["items"]) == [said]
+    assert list(failed["items"]) == [difference]
     complaint = next(each for each in notes.entries if each["entry"] == "applied")
     assert "payments: Policy violation" in str(complaint)
 
@@ -232,9 +232,9 @@ def test_reversible_changes_come_first() -> None:
     ]
     assert Plan.from_json(made.to_json()) == made
     for step in made.steps:
-        told = KINDS[step.kind].describe(step.settings)
-        assert told.title
-        assert told.proof
+        description = KINDS[step.kind].describe(step.settings)
+        assert description.title
+        assert description.proof
 
 
 @pytest.mark.parametrize("kind", ["rules", "quotas", "settings", "partitions", "topics"])

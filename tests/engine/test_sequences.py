@@ -58,9 +58,9 @@ def test_the_ordering_rules_hold(
 def test_every_step_can_be_described(fence: FenceMethod) -> None:
     for mode, connectors in product(Mode, ((), ("mm2",))):
         for step in failover(mode, circumstances(("dns",), connectors, fence)).steps:
-            told = KINDS[step.kind].describe(step.settings)
-            assert told.title
-            assert told.proof
+            description = KINDS[step.kind].describe(step.settings)
+            assert description.title
+            assert description.proof
 
 
 def kinds_of(plan: Plan) -> dict[str, str]:

@@ -56,9 +56,9 @@ def test_a_planned_failover_resumes_where_the_connector_stopped() -> None:
     assert ran.outcome.status is Status.DONE
     assert states(ran.pair) == (STOPPED, RUNNING)
     assert position(ran.pair, SECONDARY) == {"lsn": 7}
-    said = words(ran, "move-source-positions")
-    assert said.startswith("shop resumes at LSN 0/7: its position is read after it stopped")
-    assert not ran.ledger.told(What.OUTSTANDING)
+    message = words(ran, "move-source-positions")
+    assert message.startswith("shop resumes at LSN 0/7: its position is read after it stopped")
+    assert not ran.ledger.steps_with(What.OUTSTANDING)
 
 
 def test_a_rollback_restores_the_connector() -> None:
@@ -72,10 +72,10 @@ def test_a_rollback_restores_the_connector() -> None:
 def test_with_the_source_lost_the_last_export_is_used_and_its_age_is_stated() -> None:
     ran = run(case(Mode.UNPLANNED, seen=WITH_SOURCES))
     assert states(ran.pair) == (RUNNING, RUNNING)
-    said = words(ran, "move-source-positions")
-    assert said.startswith("shop resumes at LSN 0/6, with duplicates: exported ")
-    assert "are sent again" in said
-    assert "stop-source-connectors" in ran.ledger.told(What.OUTSTANDING)
+    message = words(ran, "move-source-positions")
+    assert message.startswith("shop resumes at LSN 0/6, with duplicates: exported ")
+    assert "are sent again" in message
+    assert "stop-source-connectors" in ran.ledger.steps_with(What.OUTSTANDING)
 
 
 def test_old_workers_that_still_answer_give_the_newest_positions() -> None:
@@ -127,12 +127,12 @@ def test_with_the_source_lost_it_stays_stopped_and_is_outstanding() -> None:
 
     ran = run(case(Mode.UNPLANNED, prepare=prepare, seen=WITH_SOURCES))
     assert states(ran.pair)[1] == STOPPED
-    (said,) = (
+    (message,) = (
         e["what"]
         for e in ran.ledger.entries
         if e["entry"] == What.OUTSTANDING and e["step"] == "move-source-positions"
     )
-    assert said.startswith("shop stays stopped: it is a another.Plugin")
+    assert message.startswith("shop stays stopped: it is a another.Plugin")
 
 
 def test_a_resumed_connector_that_fails_is_outstanding_with_its_cause() -> None:
@@ -142,9 +142,9 @@ def test_a_resumed_connector_that_fails_is_outstanding_with_its_cause() -> None:
     ran = run(case(Mode.PLANNED, prepare=prepare, seen=WITH_SOURCES))
     assert ran.outcome.status is Status.DONE
     assert ran.outcome.outstanding
-    (said,) = (e["what"] for e in ran.ledger.entries if e["entry"] == What.OUTSTANDING)
-    assert "the change stream cannot be resumed" in said
-    assert "drctl connect recover --remedy reset" in said
+    (message,) = (e["what"] for e in ran.ledger.entries if e["entry"] == What.OUTSTANDING)
+    assert "the change stream cannot be resumed" in message
+    assert "drctl connect recover --remedy reset" in message
 
 
 @pytest.mark.slow
@@ -171,7 +171,7 @@ def test_a_failback_stops_the_recovered_cluster_s_connector_first_and_moves_its_
     assert ran.outcome.status is Status.DONE
     assert states(ran.pair) == (RUNNING, STOPPED)
     assert position(ran.pair, PRIMARY) == {"lsn": 7}
-    done = ran.ledger.told(What.DONE)
+    done = ran.ledger.steps_with(What.DONE)
     assert done.index("keep-source-connectors-stopped") < done.index(f"fence-{PRIMARY}")
 
 

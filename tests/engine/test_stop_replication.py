@@ -86,8 +86,8 @@ def test_restarted_tasks_are_reported_at_once(wanted: str, state: str) -> None:
     pair.die(PRIMARY)
     found = pair.workers.connectors["mm2"]
     found.wanted, found.state = wanted, state
-    told, words, _ = confirmed(pair)
-    assert told is State.FAILED
+    outcome, words, _ = confirmed(pair)
+    assert outcome is State.FAILED
     assert "mm2 has tasks again" in words
 
 

@@ -40,17 +40,22 @@ def opened(found: Acls | Unavailable) -> Any:
 
 
 def test_enabled_writes_without_a_read_of_the_acls_are_outstanding() -> None:
-    told = opened(Unavailable("this user may not see ACLs"))
-    assert told.state is State.DONE
+    readback = opened(Unavailable("this user may not see ACLs"))
+    assert readback.state is State.DONE
     assert (
-        told.outstanding == "check whether ACLs on b deny applications: this user may not see ACLs"
+        readback.outstanding
+        == "check whether ACLs on b deny applications: this user may not see ACLs"
     )
 
 
 @pytest.mark.parametrize("rules", [(), (DENIAL,)])
 def test_enabled_writes_with_read_acls_are_not_outstanding(rules: tuple[Acl, ...]) -> None:
-    told = opened(Acls(True, rules))
-    assert (told.state, told.outstanding, told.facts) == (State.DONE, "", {"lifted": len(rules)})
+    readback = opened(Acls(True, rules))
+    assert (readback.state, readback.outstanding, readback.facts) == (
+        State.DONE,
+        "",
+        {"lifted": len(rules)},
+    )
 
 
 def consumers(committed: Any) -> LinkReader:

@@ -273,8 +273,8 @@ def test_many_unresponsive_groups_are_named_by_example(around: Around) -> None:
 def test_a_probe_record_must_arrive_through_each_endpoint(around: Around) -> None:
     around.positions, around.endpoints = {"billing": 100, "audit": 100}, {0}
     intent = check(around, probed_endpoints=[0, 2])
-    said = Kind(VerifyClients()).apply(intent, cast(LinkWriter, around))
-    assert said == ("endpoint 3: b took no record: nobody answers",)
+    errors = Kind(VerifyClients()).apply(intent, cast(LinkWriter, around))
+    assert errors == ("endpoint 3: b took no record: nobody answers",)
     seen = verify(around, intent)
     assert seen.items == ("the probe record written through endpoint 3 is not on b",)
     around.endpoints.add(2)

@@ -84,7 +84,7 @@ def test_a_group_reset_during_a_failback_is_outstanding() -> None:
     whole = run(Case(plan, lambda: pair))
     put = pair.sites[PRIMARY].positions.positions["old"][ORDERS].offset
     assert put > 0
-    assert "verify-groups" not in whole.ledger.told(What.OUTSTANDING)
+    assert "verify-groups" not in whole.ledger.steps_with(What.OUTSTANDING)
 
     thrown = recovered_pair()
 
@@ -94,7 +94,7 @@ def test_a_group_reset_during_a_failback_is_outstanding() -> None:
 
     ran = run(Case(plan, lambda: thrown), throw_back)
     assert ran.outcome.status is Status.DONE
-    assert ran.ledger.told(What.OUTSTANDING) == ["verify-groups"]
+    assert ran.ledger.steps_with(What.OUTSTANDING) == ["verify-groups"]
     (outstanding,) = [
         each["what"] for each in ran.ledger.entries if each["entry"] == What.OUTSTANDING
     ]

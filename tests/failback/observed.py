@@ -172,7 +172,7 @@ class Looks:
 
     sides: Mapping[str, Any] = field(default_factory=dict)
     rules: Any = None
-    said: CommandResult = SUCCEEDED
+    command_result: CommandResult = SUCCEEDED
 
     def cluster_reader(self, name: str) -> Any:
         return self.sides[name]
@@ -189,7 +189,7 @@ class Looks:
         return self.rules
 
     def run_read_only(self, argv: object, env: object, timeout_s: float) -> CommandResult:
-        return self.said
+        return self.command_result
 
 
 def looked_at(

@@ -203,7 +203,7 @@ def test_each_step_has_its_command() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--policy", "burn"), "unknown policy 'burn'"),
         (("--policy", "discard"), "discard requires --topic"),
@@ -213,10 +213,10 @@ def test_each_step_has_its_command() -> None:
         (("--timeout", "soon"), "soon"),
     ],
 )
-def test_conflicting_options_are_refused(called: Run, words: tuple[str, ...], said: str) -> None:
+def test_conflicting_options_are_refused(called: Run, words: tuple[str, ...], message: str) -> None:
     ran = called("failback", *words)
     assert (ran.code, ran.stdout) == (2, "")
-    assert said in ran.stderr
+    assert message in ran.stderr
     document = check(called("failback", *words, "-o", "json").document())
     assert document["error"]["kind"] == "UsageError"
 

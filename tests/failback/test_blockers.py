@@ -33,11 +33,11 @@ TERMS = Terms(CONNECTORS)
 def failing(**changed: Any) -> dict[str, str]:
     """Return the reasons of failed prechecks by name."""
     found = against(judged(in_order_to_d(), **changed), TERMS)
-    told: dict[str, str] = {}
+    by_check: dict[str, str] = {}
     for each in found:
         if each.status is Status.FAIL:
-            told[each.check] = f"{told.get(each.check, '')}{each.reason} | {each.remedy}"
-    return told
+            by_check[each.check] = f"{by_check.get(each.check, '')}{each.reason} | {each.remedy}"
+    return by_check
 
 
 def test_nothing_blocks_a_failback_in_order() -> None:
@@ -68,10 +68,10 @@ BEHIND = replace(WHOLE, under_replicated=(Shortage(PLACE, 2, 3),), absent=(3,))
 def test_a_source_that_takes_no_records_is_refused_before_anything_is_done(
     health: ClusterHealth, words: str
 ) -> None:
-    told = failing(health=health)
-    assert list(told) == ["source-unhealthy"]
-    assert words in told["source-unhealthy"]
-    assert "restart the brokers of primary" in told["source-unhealthy"]
+    failed = failing(health=health)
+    assert list(failed) == ["source-unhealthy"]
+    assert words in failed["source-unhealthy"]
+    assert "restart the brokers of primary" in failed["source-unhealthy"]
     assert "source-unhealthy" in OVERRIDABLE, "the precheck cannot be overridden"
 
 
@@ -99,9 +99,9 @@ def test_clients_on_the_primary_are_not_moved() -> None:
 
 @pytest.mark.parametrize("logs", [{}, {PLACE: OffsetRange(0, 0)}, {PLACE: OffsetRange(0, 99)}])
 def test_a_source_with_fewer_records_than_its_copies_has_lost_records(logs: Any) -> None:
-    told = failing(on_source=Cluster(HERE, logs))["source-lost"]
-    assert "was replicated up to 100" in told
-    assert "copied from secondary; show the plan: drctl failback --link main --rebuild" in told
+    blocker = failing(on_source=Cluster(HERE, logs))["source-lost"]
+    assert "was replicated up to 100" in blocker
+    assert "copied from secondary; show the plan: drctl failback --link main --rebuild" in blocker
 
 
 def test_records_of_other_links_are_no_loss() -> None:
@@ -115,14 +115,14 @@ def test_unreadable_records_do_not_count_as_lost() -> None:
 
 
 def test_a_connector_that_is_missing_is_created_stopped() -> None:
-    told = failing(reverse=Replication((), CONNECTORS))["reverse-replication"]
-    assert '"initial_state": "STOPPED"' in told
+    failed = failing(reverse=Replication((), CONNECTORS))["reverse-replication"]
+    assert '"initial_state": "STOPPED"' in failed
     assert failing(reverse=Unavailable("no worker"))["reverse-replication"].startswith("no worker")
 
 
 def test_a_connector_that_did_not_start_at_the_boundary_is_stopped_first() -> None:
-    told = failing(reverse=copying("mm2-back", "RUNNING"))
-    assert "$CONNECT/connectors/mm2-back/stop" in told["reverse-replication"]
+    failed = failing(reverse=copying("mm2-back", "RUNNING"))
+    assert "$CONNECT/connectors/mm2-back/stop" in failed["reverse-replication"]
 
 
 def test_known_workers_appear_in_the_command() -> None:
@@ -165,14 +165,14 @@ def written(workers: str | Unavailable = THERE, **config: str) -> list[Any]:
 
 def test_a_connector_that_would_write_to_the_workers_own_cluster_is_refused() -> None:
     """MirrorMaker 2 on Connect writes with the worker's producer, whatever its target says."""
-    (told,) = written()
-    assert told.status is Status.FAIL
-    assert "writes to secondary, not to primary" in told.reason
-    assert f"{NAMED}=one:9092" in told.remedy
-    assert "producer.override.sasl.jaas.config" in told.remedy
-    assert "producer.override.security.protocol" in told.remedy
-    assert "connector.client.config.override.policy=All" in told.remedy
-    assert "secret" not in told.remedy
+    (blocker,) = written()
+    assert blocker.status is Status.FAIL
+    assert "writes to secondary, not to primary" in blocker.reason
+    assert f"{NAMED}=one:9092" in blocker.remedy
+    assert "producer.override.sasl.jaas.config" in blocker.remedy
+    assert "producer.override.security.protocol" in blocker.remedy
+    assert "connector.client.config.override.policy=All" in blocker.remedy
+    assert "secret" not in blocker.remedy
     assert "another cluster (id-3)" in written("id-3")[0].reason
     assert "reverse-writes" in OVERRIDABLE, (
         "the precheck cannot be overridden although the worker may name another cluster"
@@ -196,22 +196,22 @@ def test_a_worker_on_the_primary_writes_to_it() -> None:
 def undecided(policies: Policies, **changed: Any) -> list[str]:
     """Blockers for unreplicated records without a decision: ten records, one without a key."""
     found = against(judged(in_order_to_d(), **changed), replace(TERMS, policies=policies))
-    told = [each for each in found if each.check == "records-undecided"]
-    assert all(each.status is Status.FAIL for each in told)
-    return [f"{each.reason} | {each.remedy}" for each in told]
+    undecided_findings = [each for each in found if each.check == "records-undecided"]
+    assert all(each.status is Status.FAIL for each in undecided_findings)
+    return [f"{each.reason} | {each.remedy}" for each in undecided_findings]
 
 
-UNSAID = Policies(Action.REFUSE)
+NO_POLICY = Policies(Action.REFUSE)
 CONFLICTING = gap(partition(safe=6, conflicting=3))
 
 
 def test_undecided_missing_records_refuse_before_any_fence() -> None:
-    (told,) = undecided(UNSAID)
-    assert "10 records exist only on primary (9 safe, 0 conflicting, 1 unkeyed)" in told
-    assert "no policy for 10 records" in told
-    assert "--policy copy|quarantine|export|discard" in told
-    assert "drctl reconcile gap/main-1" in told
-    (some,) = undecided(UNSAID, decided={"result-1": {Decision("safe", "copy"): 4}})
+    (blocker,) = undecided(NO_POLICY)
+    assert "10 records exist only on primary (9 safe, 0 conflicting, 1 unkeyed)" in blocker
+    assert "no policy for 10 records" in blocker
+    assert "--policy copy|quarantine|export|discard" in blocker
+    assert "drctl reconcile gap/main-1" in blocker
+    (some,) = undecided(NO_POLICY, decided={"result-1": {Decision("safe", "copy"): 4}})
     assert "no policy for 6 records" in some
     (conflicting,) = undecided(Policies(Action.COPY), gaps=(CONFLICTING,))
     assert "3 conflicting: set --conflicting" in conflicting
@@ -225,27 +225,27 @@ def test_undecidable_records_still_refuse_if_others_are_decided() -> None:
         "decided": {"result-0": {Decision("conflicting", "quarantine"): 2}},
         "left_missing": {CONFLICTING.partitions[0].place: ((90, 101),)},
     }
-    (told,) = undecided(Policies(Action.COPY), gaps=(CONFLICTING,), **settled)
-    assert "at least 1 conflicting: set --conflicting" in told
+    (blocker,) = undecided(Policies(Action.COPY), gaps=(CONFLICTING,), **settled)
+    assert "at least 1 conflicting: set --conflicting" in blocker
     settled["left_missing"] = {CONFLICTING.partitions[0].place: ((90, 102),)}
     assert undecided(Policies(Action.COPY), gaps=(CONFLICTING,), **settled) == []
 
 
 def test_without_decisions_no_copies_are_searched() -> None:
     unsought = Unavailable("60,000 offsets are too many to look through for it")
-    (told,) = undecided(UNSAID, drctl_copies=unsought)
-    assert "no policy for 10 records" in told
+    (blocker,) = undecided(NO_POLICY, drctl_copies=unsought)
+    assert "no policy for 10 records" in blocker
     by_another = {"result-0": {Decision("safe", "copy"): 10}}
-    assert undecided(UNSAID, drctl_copies=unsought, decided=by_another) == []
-    assert undecided(UNSAID, drctl_copies=unsought, decided=Unavailable("it hung up")) == []
+    assert undecided(NO_POLICY, drctl_copies=unsought, decided=by_another) == []
+    assert undecided(NO_POLICY, drctl_copies=unsought, decided=Unavailable("it hung up")) == []
 
 
 def test_decisions_on_all_records_do_not_block() -> None:
     assert undecided(Policies(Action.COPY)) == []
     assert undecided(Policies(Action.COPY, {}, Action.QUARANTINE), gaps=(CONFLICTING,)) == []
     assert undecided(Policies(None, {"orders": Action.DISCARD})) == []
-    assert undecided(UNSAID, decided={"result-1": {Decision("safe", "copy"): 10}}) == []
-    assert undecided(UNSAID, gaps=()) == [], "a blocker without a search result"
+    assert undecided(NO_POLICY, decided={"result-1": {Decision("safe", "copy"): 10}}) == []
+    assert undecided(NO_POLICY, gaps=()) == [], "a blocker without a search result"
     resumed = against(judged(in_order_to_d()), TERMS)
     assert [each.check for each in resumed] == ["step-order"], (
         "a resumed failback was blocked for missing decisions"

@@ -100,8 +100,8 @@ def by_check(found: Iterable[Finding]) -> dict[str, Finding]:
     return {each.check: each for each in found}
 
 
-def reader(**told: Any) -> ClusterLinkReader:
-    return cast("ClusterLinkReader", Direction(**told))
+def reader(**attributes: Any) -> ClusterLinkReader:
+    return cast("ClusterLinkReader", Direction(**attributes))
 
 
 def test_a_direction_that_is_whole_and_marks_its_copies_has_no_finding() -> None:
@@ -126,8 +126,8 @@ def test_another_replicator_is_not_judged() -> None:
 
 @pytest.mark.parametrize(("value", "blocks"), [("true", True), ("false", False)])
 def test_a_connector_that_commits_group_offsets_blocks_it(value: str, blocks: bool) -> None:
-    told = by_check(_group_sync(reader(checkpoint={"sync.group.offsets.enabled": value})))
-    assert (OVERWRITTEN in told) is blocks
+    findings = by_check(_group_sync(reader(checkpoint={"sync.group.offsets.enabled": value})))
+    assert (OVERWRITTEN in findings) is blocks
 
 
 def test_a_checkpoint_connector_may_be_missing_but_not_unreadable() -> None:
@@ -149,8 +149,8 @@ def test_clients_of_the_target_may_be_failed_back(
     endpoints: tuple[str | None, str | None], status: Status | None
 ) -> None:
     back = replace(cast("Any", east()), source="b", target="a")
-    told = by_check(_clients(reader(link=back, endpoints=endpoints)))
-    assert (told[CLIENTS_ON_SOURCE].status if told else None) is status
+    findings = by_check(_clients(reader(link=back, endpoints=endpoints)))
+    assert (findings[CLIENTS_ON_SOURCE].status if findings else None) is status
 
 
 def test_clients_that_are_all_there_would_be_fenced() -> None:

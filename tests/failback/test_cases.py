@@ -131,8 +131,8 @@ def test_a_failback_completed_by_the_journal_is_over() -> None:
     found = judged(after_failback(), journal=(LED_BACK,))
     assert (states(found), found.verdict, found.next) == ("D" * 11, Verdict.OK, None)
     assert found.verdict.exit_code is ExitCode.DONE
-    told = "journal: run 20261122-main failed back and verified every group"
-    assert told in found.steps["k"].why
+    reason = "journal: run 20261122-main failed back and verified every group"
+    assert reason in found.steps["k"].why
     refused = JournaledRun("20261123-main", "failover-planned", "refused")
     assert judged(after_failback(), journal=(refused, LED_BACK)).next is None
     for since in (LED_AWAY, JournaledRun("r2", "failback", "not ended", in_progress=True)):
@@ -272,8 +272,8 @@ def test_running_replication_is_a_violation_with_evidence_of_a_move(sign: dict[s
 
 def test_unknown_clients_are_reported_before_a_failback() -> None:
     blind = judged(before_incident(), endpoints=(), groups=SILENT)
-    (told,) = (each for each in against(blind, Terms()) if each.check == "step-order")
-    assert (told.status, told.reason) == ("warn", blind.seen.unclear)
+    (finding,) = (each for each in against(blind, Terms()) if each.check == "step-order")
+    assert (finding.status, finding.reason) == ("warn", blind.seen.unclear)
 
 
 def test_no_gap_result() -> None:
@@ -309,8 +309,8 @@ def test_a_comparison_from_before_the_fence_is_repeated_without_a_violation() ->
     assert "repeat it after step a" in early.steps["c"].why
     assert "10 records are not replicated" in early.steps["c"].why
     assert early.violations == ()
-    (told,) = against(early, Terms())
-    assert (told.check, told.status) == ("step-order", "ok")
+    (finding,) = against(early, Terms())
+    assert (finding.check, finding.status) == ("step-order", "ok")
 
     wrote = judged(in_order_to_d(), fence=OPEN, on_source=GROWN)
     assert (wrote.verdict, wrote.next) == (Verdict.OK, "a")
@@ -418,8 +418,8 @@ def test_records_left_missing_by_earlier_results_are_decided() -> None:
     # Ranges that contain more offsets than missing records, or that are not all listed.
     for holes in (partition(ranges=((100, 119),)), partition(ranges_total=2)):
         facts = replace(in_order_to_d(), gaps=(gap(holes),))
-        told = judged(facts, decided=before, left_missing={PLACE: ((90, 109),)})
-        assert told.steps["e"].observed == "not-done"
+        judgement = judged(facts, decided=before, left_missing={PLACE: ((90, 109),)})
+        assert judgement.steps["e"].observed == "not-done"
 
 
 def test_unreadable_decisions_are_unknown() -> None:
@@ -465,9 +465,9 @@ def test_offsets_translated_while_the_group_is_active() -> None:
     synced = replace(back, found=(*back.found, syncing))
     assert judged(in_order_to_h(), groups=early, reverse=synced).verdict is Verdict.OK
     before = (GroupState("readers", ("secondary",), {PLACE: LOST_END}),)
-    told = judged(in_order_to_h(), groups=before)
-    assert told.verdict is Verdict.OK
-    assert "readers" in told.steps["i"].why
+    judgement = judged(in_order_to_h(), groups=before)
+    assert judgement.verdict is Verdict.OK
+    assert "readers" in judgement.steps["i"].why
     empty = (GroupState("readers", (), {PLACE: 138}),)
     assert judged(in_order_to_h(), groups=empty).verdict is Verdict.OK
 
@@ -694,9 +694,9 @@ def test_conflicting_records_copied_by_decision_are_reported_without_a_repair() 
     found = judged(facts)
     assert (states(found), found.verdict, found.next) == ("DDDDDNDNNNN", Verdict.OK, "f")
     assert "conflicting records that were copied by decision: 3" in found.steps["e"].why
-    (told,) = against(found, Terms())
-    assert (told.check, told.status) == ("step-order", "warn")
-    assert "they follow newer records" in told.reason
+    (finding,) = against(found, Terms())
+    assert (finding.check, finding.status) == ("step-order", "warn")
+    assert "they follow newer records" in finding.reason
     assert "as was decided" not in judged(facts, order="none").steps["e"].why
 
 

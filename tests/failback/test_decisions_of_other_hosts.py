@@ -33,7 +33,7 @@ def kept(done: Mapping[OrderVerdict, Segment], result: str = "r1") -> dict[Key, 
     }
 
 
-def told(
+def reconciled(
     monkeypatch: pytest.MonkeyPatch, there: Mapping[Key, Progress], wish: Mapping[str, Any]
 ) -> Reconciliation:
     class Topic:
@@ -44,11 +44,11 @@ def told(
     def topic(_link: Link) -> Iterator[Topic]:
         yield Topic()
 
-    def anew(*_given: object) -> Path:
+    def search(*_given: object) -> Path:
         raise Searched
 
     monkeypatch.setattr("drctl.app.reconcile_adapters.reconcile_topic", topic)
-    monkeypatch.setattr("drctl.app.failback_search.found_here", anew)
+    monkeypatch.setattr("drctl.app.failback_search.found_here", search)
     monkeypatch.setattr("drctl.app.failback.await_transactions", lambda _: None)
     nowhere = cast(Config, None), cast(Link, None)
     return failback.reconciliation(
@@ -58,7 +58,7 @@ def told(
 
 
 def test_completed_decisions_need_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = told(monkeypatch, kept(ALL), {"result": "r1", "records": 7})
+    found = reconciled(monkeypatch, kept(ALL), {"result": "r1", "records": 7})
     assert found == Reconciliation(0, done={"copy": 5, "quarantine": 2})
 
 
@@ -76,4 +76,4 @@ def test_other_records_are_searched_again(
     monkeypatch: pytest.MonkeyPatch, there: Mapping[Key, Progress], wish: Mapping[str, Any]
 ) -> None:
     with pytest.raises(Searched):
-        told(monkeypatch, there, wish)
+        reconciled(monkeypatch, there, wish)

@@ -108,8 +108,8 @@ def test_records_appended_by_forward_replication_are_no_boundary(
     assert found.steps["f"].observed == "not-done"
     assert "follow new records of secondary in orders-0" in found.steps["f"].why
     assert rebuild_command("main") in found.steps["f"].why
-    (told,) = (each for each in against(found, Terms()) if each.check == "step-order")
-    assert (told.status, told.remedy) == ("fail", rebuild_command("main"))
+    (finding,) = (each for each in against(found, Terms()) if each.check == "step-order")
+    assert (finding.status, finding.remedy) == ("fail", rebuild_command("main"))
     (rebuilt,) = (e for e in against(found, Terms(rebuilding=True)) if e.check == "step-order")
     assert rebuilt.status == "warn", "the order violation blocks the rebuild that repairs it"
     with pytest.raises(Refused, match="follow new records") as refused:
@@ -327,14 +327,14 @@ SILENT_FIELDS: Mapping[str, tuple[Facts, Any]] = {
     "endpoints": (in_order_to_d(), (SILENT,)),
     "groups": (in_order_to_d(), SILENT),
 }
-TOLD_BESIDE = {"journal", "pending"}
+ALSO_SILENT = {"journal", "pending"}
 """Additional evidence, and a count that offsets can replace."""
 
 
 def test_every_field_that_may_be_unavailable_is_tested() -> None:
     hints = get_type_hints(Facts)
     may = {each.name for each in fields(Facts) if "Unavailable" in str(hints[each.name])}
-    assert may == SILENT_FIELDS.keys() | TOLD_BESIDE
+    assert may == SILENT_FIELDS.keys() | ALSO_SILENT
 
 
 @pytest.mark.parametrize("name", SILENT_FIELDS)

@@ -142,7 +142,7 @@ def test_documents_that_are_not_results(document: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "now", "words"),
+    ("earlier", "now", "words"),
     [
         (("one", "two"), ("one", "two"), ""),
         (("", ""), ("one", "two"), ""),
@@ -152,13 +152,13 @@ def test_documents_that_are_not_results(document: dict[str, object]) -> None:
     ],
 )
 def test_recreated_topics_are_recognized_by_their_ids(
-    told: tuple[str, str], now: tuple[str, str], words: str
+    earlier: tuple[str, str], now: tuple[str, str], words: str
 ) -> None:
     seen = in_order_to_d()
     source = replace(PRIMARY, topic_ids={"orders": now[0]})
     assert isinstance(seen.on_target, Cluster)
     target = replace(seen.on_target, topic_ids={"orders": now[1]})
-    result = gap(partition(topic_id=told[0], copy_id=told[1]))
+    result = gap(partition(topic_id=earlier[0], copy_id=earlier[1]))
     standing, why = chosen(on_source=source, on_target=target, gaps=(result,))
     assert (standing is ResultStatus.STALE) == bool(words)
     assert words in why

@@ -78,9 +78,9 @@ def test_it_asks_if_the_older_record_would_remain(
     stand: Any, order: str, topic: dict[str, str]
 ) -> None:
     """A compacted surviving cluster would keep only the old value, which nobody has chosen."""
-    (told,) = stand("copy", order, topic).refused
-    assert told.startswith(
+    (refusal,) = stand("copy", order, topic).refused
+    assert refusal.startswith(
         "orders-0: 1 of the records that were safe to copy now have newer records"
     )
-    assert "start again with --policy quarantine" in told
+    assert "start again with --policy quarantine" in refusal
     assert stand("quarantine", order, topic) == Reconciliation(1)

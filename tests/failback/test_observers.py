@@ -71,9 +71,9 @@ class Closed:
     lifted = enforcement
 
 
-def fence(closed: Closed, said: CommandResult = SUCCEEDED, **settings: Any) -> Any:
+def fence(closed: Closed, result: CommandResult = SUCCEEDED, **settings: Any) -> Any:
     asked = link(**({"fence": settings} if settings else {}))
-    return observe_fence(asked, ["orders"], cast(Any, Looks(rules=closed, said=said)))
+    return observe_fence(asked, ["orders"], cast(Any, Looks(rules=closed, command_result=result)))
 
 
 @pytest.mark.parametrize(
@@ -128,15 +128,15 @@ def test_a_user_supplied_fence_check() -> None:
 
 
 def test_a_user_supplied_replication_check() -> None:
-    def stopped(said: CommandResult, **replicator: Any) -> Any:
+    def stopped(result: CommandResult, **replicator: Any) -> Any:
         asked = link(replicator={"kind": "none", "stop": ["x"], **replicator})
-        return observe_stopped(asked, cast(Any, Looks(said=said)))
+        return observe_stopped(asked, cast(Any, Looks(command_result=result)))
 
     assert stopped(CommandResult(0)) is None
-    told = "user-supplied command: it is"
+    prefix = "user-supplied command: it is"
     ended = CommandResult(0, "task 4711 ended")
-    assert stopped(ended, stopped=["y"]) == Stopped(True, f"{told} stopped (task 4711 ended)")
-    assert stopped(CommandResult(1), stopped=["y"]) == Stopped(False, f"{told} not stopped")
+    assert stopped(ended, stopped=["y"]) == Stopped(True, f"{prefix} stopped (task 4711 ended)")
+    assert stopped(CommandResult(1), stopped=["y"]) == Stopped(False, f"{prefix} not stopped")
     with pytest.raises(Refused, match="`y` could not be started"):
         stopped(CommandResult(None, "no such file"), stopped=["y"])
 
@@ -466,9 +466,9 @@ def test_the_boundary_never_follows_the_first_new_record(
 def test_too_many_new_records_to_count_are_unknown() -> None:
     many = gap(partition(only_on_target=11, target=OffsetRange(0, 40)))
     log = [record(2 * n, str(n), n) for n in range(20)]
-    told = observe_boundaries(many, PRIMARY, reader(), reader(*log), 10)
-    assert isinstance(told, Unavailable)
-    assert "11 new records" in told.reason
+    boundaries_found = observe_boundaries(many, PRIMARY, reader(), reader(*log), 10)
+    assert isinstance(boundaries_found, Unavailable)
+    assert "11 new records" in boundaries_found.reason
     assert observe_boundaries(many, PRIMARY, reader(), reader(*log), 11) == {PLACE: 18}
 
 
@@ -487,7 +487,7 @@ def test_without_a_boundary_the_first_record_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("behind", "told"),
+    ("behind", "expected"),
     [
         ((record(100, "n1", 50), record(101, "n2", 51)), ()),
         ((record(100, "n1", 50), record(101, "last", 9)), (str(PLACE),)),
@@ -495,12 +495,12 @@ def test_without_a_boundary_the_first_record_is_unknown() -> None:
     ],
 )
 def test_records_appended_by_forward_replication_are_found(
-    behind: tuple[Record, ...], told: tuple[str, ...]
+    behind: tuple[Record, ...], expected: tuple[str, ...]
 ) -> None:
     """The last record on both clusters reveals it: it precedes all new ones."""
     source = reader(record(99, "last", 9), record(109, "tail", 10))
     target = reader(record(99, "last", 9), *behind)
-    assert find_out_of_order((gap(),), PRIMARY, {PLACE: BOUNDARY}, source, target) == told
+    assert find_out_of_order((gap(),), PRIMARY, {PLACE: BOUNDARY}, source, target) == expected
 
 
 def test_missing_records_replicated_since() -> None:
@@ -525,9 +525,9 @@ def test_missing_records_replicated_since() -> None:
 
     grown = Cluster("two", {PLACE: OffsetRange(0, end.end + 11)})
     readers = reader(missing), reader(record(end.end + 9, "tail", 7))
-    (told,) = copied_since((gap(),), HERE, grown, *readers, most=10).values()
-    assert isinstance(told, Unavailable), "too many records to read, but not reported as unknown"
-    assert "11 offsets were written" in told.reason
+    (copied,) = copied_since((gap(),), HERE, grown, *readers, most=10).values()
+    assert isinstance(copied, Unavailable), "too many records to read, but not reported as unknown"
+    assert "11 offsets were written" in copied.reason
     assert copied_since((gap(partition(ranges=())),), HERE, grown, *readers, most=10) == {}
 
 

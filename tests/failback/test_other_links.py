@@ -23,7 +23,7 @@ def test_running_replication_is_not_mentioned() -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "said"),
+    ("known", "message"),
     [
         (
             {"ba": Connector("ba", "source", {}, "RUNNING", (Task(0, "FAILED"),))},
@@ -36,7 +36,7 @@ def test_running_replication_is_not_mentioned() -> None:
     ],
 )
 def test_stopped_replication_is_mentioned(
-    known: Mapping[str, Connector] | Unavailable, said: str
+    known: Mapping[str, Connector] | Unavailable, message: str
 ) -> None:
     (found,) = warnings_of(known)
-    assert said in found
+    assert message in found

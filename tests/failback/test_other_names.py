@@ -63,7 +63,7 @@ def test_a_connector_that_restores_topic_names_may_start() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "told"),
+    ("config", "expected"),
     [
         (DEFAULT, "primary.orders is not replicated"),
         ({}, "primary.orders goes to primary.orders, not to orders"),
@@ -73,12 +73,12 @@ def test_a_connector_that_restores_topic_names_may_start() -> None:
     ],
 )
 def test_any_other_connector_is_refused_with_its_settings(
-    config: Mapping[str, str], told: str
+    config: Mapping[str, str], expected: str
 ) -> None:
-    said = failing(config)
-    assert told in said
-    assert r"topics=primary\.orders; " in said
-    assert r"transforms.rename.regex=primary\.(.*); transforms.rename.replacement=$1" in said
+    failures = failing(config)
+    assert expected in failures
+    assert r"topics=primary\.orders; " in failures
+    assert r"transforms.rename.regex=primary\.(.*); transforms.rename.replacement=$1" in failures
 
 
 def test_unpredictable_names_are_checked_once_it_runs() -> None:
@@ -113,8 +113,8 @@ def test_a_source_smaller_than_its_copies_has_lost_records() -> None:
         names=NAMES,
         reverse=copying("mm2-back", "STOPPED", None, ROUTED),
     )
-    told = [each.reason for each in against(judged(facts), TERMS) if each.check == "source-lost"]
-    assert told == ["it has lost records: orders-0 ends at 99 but was replicated up to 100"]
+    reasons = [each.reason for each in against(judged(facts), TERMS) if each.check == "source-lost"]
+    assert reasons == ["it has lost records: orders-0 ends at 99 but was replicated up to 100"]
 
 
 def test_a_groups_offset_is_limited_by_its_offset_in_the_copies() -> None:

@@ -33,11 +33,11 @@ class Journal:
 def run(name: str, plan: str, outstanding: str, status: str) -> list[Mapping[str, Any]]:
     first = (Step("order", "failback-order"),) if plan == "failback" else ()
     made = Plan(plan, "main", "a", "b", (*first, Step("fence", "fence-producers")))
-    told = [
+    recorded = [
         entries.began(name, made, {"user": "ada"}, AT),
         entries.outstanding("fence", outstanding, AT),
     ]
-    return [*told, entries.ended(status, AT)]
+    return [*recorded, entries.ended(status, AT)]
 
 
 def test_an_unfinished_failback_is_partial() -> None:
@@ -122,8 +122,8 @@ def test_an_abandoned_run_hides_no_other() -> None:
         r1=run("r1", "failover-unplanned", "fence a", "done"),
     )
     found = observe_journal(cast(JournalReader, journal), "a")
-    told = [(each.run, each.status, each.outstanding) for each in found]
-    assert told == [("r2", "stopped", ("fence b",)), ("r1", "done", ("fence a",))]
+    runs = [(each.run, each.status, each.outstanding) for each in found]
+    assert runs == [("r2", "stopped", ("fence b",)), ("r1", "done", ("fence a",))]
     journal.aside = frozenset()
     damaged, *others = observe_journal(cast(JournalReader, journal), "a")
     assert (damaged.run, damaged.status) == ("r3", DAMAGED)

@@ -32,21 +32,21 @@ def found(terms: Terms = TERMS, **changed: Any) -> dict[str, Finding]:
 
 @pytest.mark.parametrize("logs", [{}, {PLACE: OffsetRange(0, 0)}, {PLACE: OffsetRange(0, 99)}])
 def test_the_loss_is_reported_with_its_cost(logs: Any) -> None:
-    told = found(on_source=Cluster(HERE, logs))["source-lost"]
-    assert (told.status, told.impact) == (Status.WARN, COST)
-    assert "was replicated up to 100" in told.reason
+    finding = found(on_source=Cluster(HERE, logs))["source-lost"]
+    assert (finding.status, finding.impact) == (Status.WARN, COST)
+    assert "was replicated up to 100" in finding.reason
 
 
 def test_a_cluster_without_a_loss_is_refused() -> None:
-    told = found(on_source=in_order_to_d().on_source)["source-intact"]
-    assert told.status is Status.FAIL
-    assert "drctl failback without --rebuild" in told.remedy
+    finding = found(on_source=in_order_to_d().on_source)["source-intact"]
+    assert finding.status is Status.FAIL
+    assert "drctl failback without --rebuild" in finding.remedy
 
 
 def test_an_empty_cluster_is_evidence_without_connect() -> None:
     unknown = Unavailable("drctl.yaml names no workers")
-    told = found(forward=unknown)["source-lost"]
-    assert "never had a record of the link; secondary has 130" in told.reason
+    finding = found(forward=unknown)["source-lost"]
+    assert "never had a record of the link; secondary has 130" in finding.reason
     half = Cluster(HERE, {PLACE: OffsetRange(0, 99)})
     assert found(forward=unknown, on_source=half)["source-intact"].status is Status.FAIL
     deleted = Cluster(HERE, {PLACE: OffsetRange(110, 110)})
@@ -55,9 +55,9 @@ def test_an_empty_cluster_is_evidence_without_connect() -> None:
 
 def test_an_empty_cluster_needs_a_rebuild() -> None:
     known = judged(in_order_to_d(), on_source=EMPTY, forward=Unavailable("no workers"))
-    told = {each.check: each for each in against(known, Terms())}
-    assert told["source-lost"].status is Status.FAIL
-    assert "drctl failback --link main --rebuild" in told["source-lost"].remedy
+    by_check = {each.check: each for each in against(known, Terms())}
+    assert by_check["source-lost"].status is Status.FAIL
+    assert "drctl failback --link main --rebuild" in by_check["source-lost"].remedy
 
 
 def test_records_replicated_too_early_are_deleted_unless_clients_use_them() -> None:
@@ -71,9 +71,9 @@ def test_records_replicated_too_early_are_deleted_unless_clients_use_them() -> N
 
 
 def test_a_connector_with_a_filter_would_not_replicate_everything() -> None:
-    told = found(reverse=copying("mm2-back", "STOPPED", **DROP))["copies-excluded"]
-    assert told.status is Status.FAIL
-    assert "remove the filter" in told.remedy
+    finding = found(reverse=copying("mm2-back", "STOPPED", **DROP))["copies-excluded"]
+    assert finding.status is Status.FAIL
+    assert "remove the filter" in finding.remedy
     own = {"config": filter_to_add({})}
     assert "copies-excluded" not in found(reverse=copying("mm2-back", "STOPPED", **own))
 
@@ -88,9 +88,9 @@ def test_a_replicator_with_provenance_headers_would_skip_its_copies() -> None:
     """Records that came from the recovered cluster are those that it needs."""
     ways = {"forward": replicator("there")}
     marked = {**ways, "reverse": replicator("back", provenance__header__enable="true")}
-    told = found(Terms(rebuilding=True, impact=COST), **marked)["copies-excluded"]
-    assert told.status is Status.FAIL
-    assert f"provenance.header.filter.overrides={HERE},.*,-" in told.remedy
+    finding = found(Terms(rebuilding=True, impact=COST), **marked)["copies-excluded"]
+    assert finding.status is Status.FAIL
+    assert f"provenance.header.filter.overrides={HERE},.*,-" in finding.remedy
     more = {"provenance__header__enable": "true", "provenance__header__filter__overrides": "x,y,-"}
     passed = {**ways, "reverse": replicator("back", **more)}
     assert "copies-excluded" not in found(Terms(rebuilding=True, impact=COST), **passed)
@@ -103,8 +103,8 @@ def test_a_replicator_that_starts_at_the_translated_offset_skips_earlier_records
         "forward": replicator("there", **group),
         "reverse": replicator("back", **group, offset__start="consumer"),
     }
-    told = found(Terms(rebuilding=True, impact=COST), **ways)
-    assert "starts at the translated offsets of group 'g'" in told["copies-excluded"].reason
-    assert "replicator-both-ways" not in told
+    by_check = found(Terms(rebuilding=True, impact=COST), **ways)
+    assert "starts at the translated offsets of group 'g'" in by_check["copies-excluded"].reason
+    assert "replicator-both-ways" not in by_check
     others = {**ways, "reverse": replicator("back", offset__start="consumer")}
     assert "copies-excluded" not in found(Terms(rebuilding=True, impact=COST), **others)

@@ -14,13 +14,13 @@ FORWARD = copying("mm2-source", "RUNNING", {PLACE: 100})
 BACK = copying("mm2-back", "RUNNING", {PLACE: 100})
 
 
-def said(facts: Facts | None = None, **changed: Any) -> list[Finding]:
+def loops_found(facts: Facts | None = None, **changed: Any) -> list[Finding]:
     found = against(judged(facts or in_order_to_d(), **changed), TERMS)
     return [each for each in found if each.check == "replication-loops"]
 
 
 def test_two_opposite_connectors_are_named_with_the_command_that_stops_one() -> None:
-    (found,) = said(forward=FORWARD, reverse=BACK)
+    (found,) = loops_found(forward=FORWARD, reverse=BACK)
     assert found.status == "fail"
     assert found.subject == "connectors mm2-source and mm2-back"
     assert found.reason.endswith("in a loop: orders")
@@ -30,14 +30,14 @@ def test_two_opposite_connectors_are_named_with_the_command_that_stops_one() -> 
 
 @pytest.mark.parametrize("state", ["STOPPED", "PAUSED"])
 def test_with_one_stopped_connector_there_is_no_loop(state: str) -> None:
-    assert not said(forward=copying("mm2-source", state, {PLACE: 100}), reverse=BACK)
-    assert not said(forward=FORWARD, reverse=copying("mm2-back", state))
+    assert not loops_found(forward=copying("mm2-source", state, {PLACE: 100}), reverse=BACK)
+    assert not loops_found(forward=FORWARD, reverse=copying("mm2-back", state))
 
 
 def test_an_unconfigured_connector_counts() -> None:
     other = Replicator(connector("somebodys", "RUNNING"), True)
     both = Replication((*copying("mm2-back", "STOPPED").found, other))
-    (found,) = said(forward=FORWARD, reverse=both)
+    (found,) = loops_found(forward=FORWARD, reverse=both)
     assert "somebodys" in found.subject
 
 
@@ -45,7 +45,7 @@ def test_an_unconfigured_connector_counts() -> None:
     "config", [{"topics": "flights"}, {"replication.policy.class": "DefaultReplicationPolicy"}]
 )
 def test_replication_to_another_topic_is_no_loop(config: dict[str, str]) -> None:
-    assert not said(forward=FORWARD, reverse=copying("mm2-back", "RUNNING", {}, config))
+    assert not loops_found(forward=FORWARD, reverse=copying("mm2-back", "RUNNING", {}, config))
 
 
 REPLICATOR = {
@@ -71,8 +71,8 @@ def test_replicators_skip_copies_only_by_headers_that_both_write(
 ) -> None:
     there = copying("mm2-source", "RUNNING", {PLACE: 100}, {**REPLICATOR, **forward})
     back = copying("mm2-back", "RUNNING", {PLACE: 100}, {**REPLICATOR, **reverse})
-    assert bool(said(forward=there, reverse=back)) is loops
+    assert bool(loops_found(forward=there, reverse=back)) is loops
 
 
 def test_a_replicator_does_not_recognize_copies_of_mirror_maker() -> None:
-    assert said(forward=FORWARD, reverse=copying("mm2-back", "RUNNING", {}, REPLICATOR))
+    assert loops_found(forward=FORWARD, reverse=copying("mm2-back", "RUNNING", {}, REPLICATOR))

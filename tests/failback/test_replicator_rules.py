@@ -55,7 +55,7 @@ def test_an_offset_stored_by_connect_must_be_set() -> None:
 
 
 @pytest.mark.parametrize(
-    ("forward", "reverse", "said"),
+    ("forward", "reverse", "message"),
     [
         ({"provenance__header__enable": "false"}, {}, "have no provenance header"),
         ({}, {"header__converter": "SimpleHeaderConverter"}, "may not recognize its own copies"),
@@ -64,12 +64,12 @@ def test_an_offset_stored_by_connect_must_be_set() -> None:
 )
 @pytest.mark.parametrize(("start", "status"), [("connect", Status.WARN), ("consumer", Status.FAIL)])
 def test_headers_that_are_missing_or_cannot_be_read(
-    forward: dict[str, str], reverse: dict[str, str], said: str, start: str, status: Status
+    forward: dict[str, str], reverse: dict[str, str], message: str, start: str, status: Status
 ) -> None:
     """Start offsets set by a person are exact; translated ones precede the first new record."""
     found = by_status(one("copy", **forward), one("copy", offset__start=start, **reverse))
     assert list(found) == [status]
-    assert said in found[status]
+    assert message in found[status]
     assert "offset.start=connect" in found[status] or "header.converter=io" in found[status]
 
 

@@ -136,9 +136,9 @@ def test_new_records_that_a_filter_would_drop_are_named_first(
         return {PLACE: 117}
 
     monkeypatch.setattr("drctl.failback.observers.copies.forwarded_headers", found)
-    with pytest.raises(Refused, match=r"not copied by drctl \(orders-0 offset 117;") as told:
+    with pytest.raises(Refused, match=r"not copied by drctl \(orders-0 offset 117;") as raised:
         searched(*NOWHERE)
-    assert "drctl failback --link main --rebuild" in told.value.hint
+    assert "drctl failback --link main --rebuild" in raised.value.hint
     assert asked[0][:3] == ({PLACE: BOUNDARY}, {PLACE: PLACE}, HERE)
     plain = link(keeps_partitions=True)
     mirror = plain.settings.replicator.model_copy(update={"kind": "offset-preserving"})

@@ -93,8 +93,8 @@ def value(
         "ts_ms": sent_ms,
         **parts,
     }
-    told = {"schema": _SCHEMA, "payload": envelope} if schema else envelope
-    return json.dumps(told, separators=(",", ":")).encode()
+    document = {"schema": _SCHEMA, "payload": envelope} if schema else envelope
+    return json.dumps(document, separators=(",", ":")).encode()
 
 
 def events(

@@ -247,19 +247,19 @@ def test_ranges_are_cut_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_progress_is_reported() -> None:
     topic = one_topic()
-    told: list[tuple[str, int, int]] = []
+    reports: list[tuple[str, int, int]] = []
 
     def progress(phase: str, done: int, total: int) -> None:
-        told.append((phase, done, total))
+        reports.append((phase, done, total))
 
     plan = plan_of([topic], Identity())
     comparer = DirectComparer(GeneratedLogs([topic]), Written())
     digests = comparer.digest(plan, plan.everything(), progress)
-    assert told[0] == ("reading both clusters", 0, 17)
-    assert told[-1] == ("reading both clusters", 17, 17)
-    assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
+    assert reports[0] == ("reading both clusters", 0, 17)
+    assert reports[-1] == ("reading both clusters", 17, 17)
+    assert [done for _, done, _ in reports] == sorted(done for _, done, _ in reports)
     comparer.compare(plan, find_suspects(plan, digests), progress)
-    assert told[-1][0] == "adding up"
+    assert reports[-1][0] == "adding up"
 
 
 def test_a_plan_without_topics() -> None:

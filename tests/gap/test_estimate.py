@@ -384,9 +384,9 @@ def test_a_look_up_that_fails_ends_the_narrowing_of_its_partition() -> None:
 
 def test_a_topic_that_the_link_does_not_carry() -> None:
     ends = cluster("primary", log(0)), cluster("secondary", log(0))
-    with pytest.raises(UsageError, match="topic 'order' on primary is not part") as told:
+    with pytest.raises(UsageError, match="topic 'order' on primary is not part") as raised:
         estimate(*ends, link(), "order")
-    assert "did you mean 'orders'" in told.value.hint
+    assert "did you mean 'orders'" in raised.value.hint
 
 
 def test_no_configuration_is_read_if_nothing_differs() -> None:

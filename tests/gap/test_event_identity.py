@@ -18,8 +18,8 @@ T = "shop.public.orders"
 Logs = Mapping[int, Sequence[Record]]
 
 
-def digest(key: bytes | None, told: bytes | None) -> int | None:
-    event = event_of(key, told)
+def digest(key: bytes | None, payload: bytes | None) -> int | None:
+    event = event_of(key, payload)
     return None if event is None else event.digest
 
 
@@ -71,7 +71,7 @@ def test_fields_looked_up_by_mongodb_do_not_count() -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "payload",
     [
         None,
         b"",
@@ -88,8 +88,8 @@ def test_fields_looked_up_by_mongodb_do_not_count() -> None:
         b"[" * 5_000,
     ],
 )
-def test_events_without_an_identity(told: bytes | None) -> None:
-    assert event_of(b"1", told) is None
+def test_events_without_an_identity(payload: bytes | None) -> None:
+    assert event_of(b"1", payload) is None
 
 
 def test_an_identity_as_text_names_the_position() -> None:

@@ -56,15 +56,15 @@ def direct(
 ) -> tuple[OrderCheck, list[Inversion]]:
     written = Written()
     comparer: RecordComparer = DirectComparer(GeneratedLogs(generated), written)
-    said = comparer.check_order(plan_of(generated, identity, within), no_progress)
-    return said, written.inversions
+    order = comparer.check_order(plan_of(generated, identity, within), no_progress)
+    return order, written.inversions
 
 
 def agree(
     generated: Sequence[GeneratedTopic],
     identity: Identity,
     within: OrderScope,
-    said: OrderCheck,
+    order: OrderCheck,
     written: Sequence[Inversion],
 ) -> None:
     """Assert that numbers and records equal the reference's, and that it found the examples."""
@@ -74,10 +74,10 @@ def agree(
         here = inversions(g.plan, identity, g.source, g.target, within)
         wanted.update((g.plan.topic, each.partition) for each in here)
         every.update(here)
-        numbers = {p: n for p, n in said.inversions.items() if p[0] == g.plan.topic}
+        numbers = {p: n for p, n in order.inversions.items() if p[0] == g.plan.topic}
         assert numbers == {p: n for p, n in wanted.items() if p[0] == g.plan.topic}, explain(g)
-    assert len(said.examples) == min(20, len(every))
-    assert set(said.examples) <= every
+    assert len(order.examples) == min(20, len(every))
+    assert set(order.examples) <= every
     assert len(written) == len(every)
     assert set(written) == every
 

@@ -26,7 +26,7 @@ class Busy:
     answers: list[PartitionOffsets | Unavailable]
     name: str = "secondary"
     clock: float = 0
-    told: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
 
     def offsets(self, partitions: Collection[TopicPartition]) -> StableOffsets:
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
@@ -37,7 +37,7 @@ class Busy:
 
     def waited_for(self, seconds: float) -> PartitionOffsets | Unavailable:
         transaction_wait = TransactionWait(
-            seconds, self.told.append, lambda: self.clock, self.pause
+            seconds, self.messages.append, lambda: self.clock, self.pause
         )
         return transaction_wait.offsets(self, [PLACE])[PLACE]
 
@@ -50,7 +50,9 @@ def writing_on() -> Iterator[PartitionOffsets]:
 def test_only_transactions_of_the_first_read_are_awaited() -> None:
     busy = Busy(list(writing_on()))
     assert busy.waited_for(10) == PartitionOffsets(0, 10, 10)
-    assert busy.told == ["waiting for an open transaction in orders-0 on secondary, at most 10 s"]
+    assert busy.messages == [
+        "waiting for an open transaction in orders-0 on secondary, at most 10 s"
+    ]
 
 
 def test_an_idle_log_includes_its_last_marker() -> None:

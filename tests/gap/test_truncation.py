@@ -62,18 +62,18 @@ def test_a_rebuild_also_destroys_records_expired_on_the_target() -> None:
 
 
 def test_the_terminal_shows_the_loss_and_how_to_keep_records() -> None:
-    said = drawn(lossy())
-    assert "Up to 15 records (1.7 KB) in 2 partitions would be destroyed" in said
-    assert "40-99" in said
-    assert "--export DIR" in said
+    text = drawn(lossy())
+    assert "Up to 15 records (1.7 KB) in 2 partitions would be destroyed" in text
+    assert "40-99" in text
+    assert "--export DIR" in text
 
 
 def test_export_is_reported() -> None:
     result = lossy()
     done = replace(result.truncation, export=Export("safe", 2, 1))
-    said = kept(result, done)
-    assert said.startswith("Exported: 2 records to safe (1 already deleted on the source)")
-    assert "--include-superseded" in said
+    text = kept(result, done)
+    assert text.startswith("Exported: 2 records to safe (1 already deleted on the source)")
+    assert "--include-superseded" in text
     both = replace(result.truncation, export=Export("safe", 2, 0, 11, 1))
     assert kept(result, both) == (
         "Exported: 2 records to safe; 11 superseded or expired records to safe/others"

@@ -96,13 +96,13 @@ def config(tmp_path: Path) -> Config:
 def test_an_unresponsive_cluster_needs_a_local_journal(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[str] = []
+    warnings: list[str] = []
     monkeypatch.setattr(adapters, "TIMEOUT_S", 0.5)
-    monkeypatch.setattr(run_journal, "notices", lambda: Told(told))
+    monkeypatch.setattr(run_journal, "notices", lambda: RecordedNotices(warnings))
     link = config.inside("main")
     with run_journal.begun(config, link, holder(RUN)) as journal:
         journal.append([BEGAN])
-    (words,) = told
+    (words,) = warnings
     assert "cannot store the journal" in words
     assert "only this host can resume the run" in words
     assert run_journal.scope(config, RUN, None, None) == link, "the host does not know its own run"
@@ -111,8 +111,8 @@ def test_an_unresponsive_cluster_needs_a_local_journal(
         assert entries == (BEGAN,)
 
 
-class Told:
+class RecordedNotices:
     """Records notices."""
 
-    def __init__(self, told: list[str]) -> None:
-        self.warn = told.append
+    def __init__(self, warnings: list[str]) -> None:
+        self.warn = warnings.append

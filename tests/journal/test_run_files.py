@@ -213,17 +213,17 @@ def test_appended_entries_survive_a_kill(tmp_path: Path, folder: RunFiles) -> No
         [sys.executable, "-c", WRITES, str(tmp_path / "runs"), RUN], stdout=subprocess.PIPE
     )
     assert writing.stdout is not None
-    told = -1
-    while told < 20:
-        told = int(writing.stdout.readline())
+    written = -1
+    while written < 20:
+        written = int(writing.stdout.readline())
     writing.send_signal(signal.SIGKILL)
     rest = writing.stdout.read().split()
     writing.stdout.close()
     writing.wait(20)
-    told = max([told, *map(int, rest)])
+    written = max([written, *map(int, rest)])
     with folder.reopen(RUN) as journal:
         journal.append([{"entry": "resumed"}])
     numbers = [entry.get("number") for entry in folder.entries(RUN)]
-    assert numbers[: told + 1] == list(range(told + 1))
+    assert numbers[: written + 1] == list(range(written + 1))
     assert numbers[-1] is None
     assert isinstance(journal, RunFile)

@@ -37,8 +37,10 @@ def test_a_user_without_permissions_gets_no_report(cluster: TlsCluster, bob: Rig
 
 def test_rights_that_were_granted(cluster: TlsCluster, bob: Rights) -> None:
     bob.grant(ResourceType.BROKER, "kafka-cluster", AclOperation.DESCRIBE)
-    told = Patience.of(20).wait_until(lambda: operations(cluster, "bob") == frozenset({"DESCRIBE"}))
-    assert told
+    granted = Patience.of(20).wait_until(
+        lambda: operations(cluster, "bob") == frozenset({"DESCRIBE"})
+    )
+    assert granted
     assert not may_alter(cluster, "bob")
     bob.grant(ResourceType.BROKER, "kafka-cluster", AclOperation.ALTER)
     assert Patience.of(20).wait_until(lambda: may_alter(cluster, "bob"))

@@ -162,7 +162,7 @@ class Outputs:
     text: Ran
     refused: dict[str, Any]
     planned: dict[str, Any]
-    told: Ran
+    unconfirmed_plan: Ran
     unconfirmed: Ran
     elected: dict[str, Any]
     again: dict[str, Any]
@@ -193,7 +193,7 @@ def story(brokers: Lab, three: ClusterUnderTest, topics: Topics, elect: Elect) -
         return not planned["notes"]
 
     assert Patience.of(RECOVERY_S).wait_until(every_group_is_read), planned["notes"]
-    text, told = elect("show"), elect(*unclean)
+    text, unconfirmed_plan = elect("show"), elect(*unclean)
     unconfirmed = elect(*unclean, *REASON, "--execute")
     elected = elect.json(*unclean, *REASON, "--execute", "--yes")
     kept = values(three, topics.lost)
@@ -203,7 +203,17 @@ def story(brokers: Lab, three: ClusterUnderTest, topics: Topics, elect: Elect) -
     waited = elect("wait", "--timeout", f"{RECOVERY_S:.0f}s")
     back.join()
     return Outputs(
-        headless, shown, text, refused, planned, told, unconfirmed, elected, again, waited, kept
+        headless,
+        shown,
+        text,
+        refused,
+        planned,
+        unconfirmed_plan,
+        unconfirmed,
+        elected,
+        again,
+        waited,
+        kept,
     )
 
 
@@ -252,8 +262,8 @@ def test_an_unclean_election_needs_a_reason_on_real_brokers(story: Outputs, topi
         "refuse",
         ["unclean"],
     )
-    assert "at least 80 offsets, 100 to 179" in story.told.stdout
-    assert (story.told.code, "--execute" in story.told.stdout) == (3, False)
+    assert "at least 80 offsets, 100 to 179" in story.unconfirmed_plan.stdout
+    assert (story.unconfirmed_plan.code, "--execute" in story.unconfirmed_plan.stdout) == (3, False)
 
 
 def test_no_election_without_the_typed_confirmation(story: Outputs) -> None:
@@ -289,8 +299,8 @@ def test_the_election_is_in_the_journal(story: Outputs, elect: Elect) -> None:
     assert [each["entry"] for each in entries] == ["began", "intend", "done", "ended"]
     assert entries[0]["plan"]["overrides"] == {"unclean": "the owner gave it up"}
     assert entries[2]["facts"]["elected"][0]["cut"] == BEFORE
-    told = elect.any("journal", run, "--cluster", "primary", "--output", "json")
-    (shown,) = check(told.document())["runs"]
+    ran = elect.any("journal", run, "--cluster", "primary", "--output", "json")
+    (shown,) = check(ran.document())["runs"]
     assert [each["entry"] for each in shown["entries"]] == ["began", "intend", "done", "ended"]
 
 

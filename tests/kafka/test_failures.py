@@ -141,18 +141,18 @@ def test_every_request_to_a_dead_cluster_times_out(ask) -> None:  # type: ignore
 
 
 @pytest.mark.parametrize(
-    ("properties", "said"),
+    ("properties", "message"),
     [
         ({"sasl.passwort": "wrong-one"}, "sasl.passwort"),
         ({"security.protocol": "TLS"}, "security.protocol"),
         ({"security.protocol": "SSL", "ssl.ca.location": "/no/such.pem"}, "ssl.ca.location"),
     ],
 )
-def test_properties_that_librdkafka_refuses(properties: dict[str, str], said: str) -> None:
+def test_properties_that_librdkafka_refuses(properties: dict[str, str], message: str) -> None:
     reader = KafkaClusterReader(
         Connection("primary", {"bootstrap.servers": "127.0.0.1:1", **properties})
     )
-    with pytest.raises(ConfigError, match=said) as refused:
+    with pytest.raises(ConfigError, match=message) as refused:
         reader.cluster_id()
     assert "cluster primary" in refused.value.message
     assert "clusters.primary.properties" in refused.value.hint

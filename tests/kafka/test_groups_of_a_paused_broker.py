@@ -32,7 +32,7 @@ from drctl.kafka.connection import Connection
 from drctl.kafka.groups import KafkaGroupReader
 given = json.load(sys.stdin)
 
-def told():
+def all_described():
     try:
         found = reader.committed(given["groups"])
     except Unreachable:
@@ -41,7 +41,7 @@ def told():
 
 with KafkaGroupReader(Connection("primary", given["properties"], 10)) as reader:
     print("reading", flush=True)
-    print(Patience.of(90).wait_until(lambda: told() == len(given["groups"])))
+    print(Patience.of(90).wait_until(lambda: all_described() == len(given["groups"])))
 """
 
 

@@ -122,9 +122,9 @@ def test_a_paused_process_that_resumes_writes_nothing_more(place: JournalPlace) 
             held.append(named("resumed"))
             bert.say("done")
             bert.signal(signal.SIGCONT)
-            told = bert.answer()
-            assert (told["kind"], told["code"]) == ("Fenced", ExitCode.STOPPED)
-            assert "run A was resumed by anna on laptop-of-anna (process 41)" in told["message"]
+            answer = bert.answer()
+            assert (answer["kind"], answer["code"]) == ("Fenced", ExitCode.STOPPED)
+            assert "run A was resumed by anna on laptop-of-anna (process 41)" in answer["message"]
             assert bert.ended() == 0
             held.append([ENDED])
     assert place.words("A") == ["began", "resumed", "ended"]

@@ -259,8 +259,8 @@ def test_replica_layouts_that_endanger_a_failover_are_reported(
 
 def says(found: Rows, names: Mapping[str, list[str]]) -> None:
     for check, words in names.items():
-        told = f"{found[check]['reason']} {found[check]['evidence']}"
-        assert not [each for each in words if each not in told], told
+        text = f"{found[check]['reason']} {found[check]['evidence']}"
+        assert not [each for each in words if each not in text], text
 
 
 def test_an_absent_broker_and_then_a_lost_quorum(

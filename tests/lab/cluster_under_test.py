@@ -147,7 +147,7 @@ def _ends(admin: AdminClient, places: Iterable[TopicPartition]) -> dict[int, int
     asked = {place: OffsetSpec.latest() for place in places}
     ends: dict[int, int] = {}
 
-    def told() -> bool:
+    def all_reported() -> bool:
         for place, future in admin.list_offsets(asked, request_timeout=DEADLINE_S).items():
             try:
                 ends[place.partition] = int(future.result().offset)
@@ -156,7 +156,7 @@ def _ends(admin: AdminClient, places: Iterable[TopicPartition]) -> dict[int, int
                     raise
         return len(ends) == len(asked)
 
-    assert Patience.of(DEADLINE_S).wait_until(told), f"nobody leads all of {[*asked]}"
+    assert Patience.of(DEADLINE_S).wait_until(all_reported), f"nobody leads all of {[*asked]}"
     return dict(sorted(ends.items()))
 
 

@@ -89,7 +89,7 @@ def test_a_result_with_exactly_the_missing_records_is_correct() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "code"),
+    ("result", "code"),
     [
         (answer([2, 2]), 1),
         (answer([1, 2], [2, 2]), 1),
@@ -98,8 +98,8 @@ def test_a_result_with_exactly_the_missing_records_is_correct() -> None:
         (answer([2, 2], [2, 2], unreplicated=3), 1),
     ],
 )
-def test_any_other_result_is_wrong(said: dict[str, Any], code: int) -> None:
-    assert judge_gap(gap_truth(PRIMARY, THERE, {}), said, code).difference
+def test_any_other_result_is_wrong(result: dict[str, Any], code: int) -> None:
+    assert judge_gap(gap_truth(PRIMARY, THERE, {}), result, code).difference
 
 
 def test_a_scenario_without_loss_proves_nothing() -> None:

@@ -173,8 +173,8 @@ def test_connectors_do_not_wait_long_for_a_cluster_that_is_dead(lab: Lab) -> Non
     """A connector's setting does not always reach its clients."""
     waits = "default.api.timeout.ms"
     log = (lab.root / "connect" / "log").read_text(encoding="utf-8")
-    told = [block.split("\n20", 1)[0] for block in log.split("AdminClientConfig values:")[1:]]
-    every = [dict(re.findall(r"^\t(\S+) = (.*)$", block, re.MULTILINE)) for block in told]
+    blocks = [block.split("\n20", 1)[0] for block in log.split("AdminClientConfig values:")[1:]]
+    every = [dict(re.findall(r"^\t(\S+) = (.*)$", block, re.MULTILINE)) for block in blocks]
     own = [each for each in every if re.search(r"\|mm2-[a-z]+(-\d+)?\|", each["client.id"])]
     roles = {each["client.id"].rpartition("|")[2] for each in own}
     assert roles >= {f"replication-{end}-admin" for end in ("source", "target")}
@@ -236,12 +236,12 @@ def test_an_unresponsive_broker_is_restarted_once(
         process = broker.process()
         return process is not None and bool(process.cmdline()) and broker.signal(signal.SIGSTOP)
 
-    said: list[str] = []
+    messages: list[str] = []
     with ThreadPoolExecutor() as threads:
         frozen = threads.submit(Patience.of(20).wait_until, freeze)
-        Lab(lab.root, said.append).start("primary")
+        Lab(lab.root, messages.append).start("primary")
         assert frozen.result()
-    assert [each for each in said if each.endswith("Restarting primary")]
+    assert [each for each in messages if each.endswith("Restarting primary")]
     assert states(lab)["primary-1"] == "answering"
 
 
@@ -251,10 +251,10 @@ def test_starting_again_resumes_and_restarts_components(lab: Lab) -> None:
     lab.signal("connect", signal.SIGKILL)
     assert states(lab) == {"primary-1": "answering", "secondary-1": "frozen", "connect": "dead"}
     began = time.monotonic()
-    said: list[str] = []
-    Lab(lab.root, said.append).up()
+    messages: list[str] = []
+    Lab(lab.root, messages.append).up()
     assert time.monotonic() - began < 60
-    assert "secondary-1 was suspended and is resumed" in said
+    assert "secondary-1 was suspended and is resumed" in messages
     assert look(lab).to_json()["answering"] is True
     after = pids(lab)
     assert {name for name in before if before[name] != after[name]} == {"connect"}

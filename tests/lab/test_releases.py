@@ -75,9 +75,11 @@ def missing(lab: Lab) -> dict[str, set[Capability]]:
     found = {}
     for name in ("primary", "secondary"):
         with KafkaSurveyor(Connection(name, lab.cluster(name).client_properties())) as surveyor:
-            told = surveyor.features().values()
-        assert all(isinstance(each, BrokerFeatures) for each in told)
-        found[name] = {m for each in told if isinstance(each, BrokerFeatures) for m in each.missing}
+            features = surveyor.features().values()
+        assert all(isinstance(each, BrokerFeatures) for each in features)
+        found[name] = {
+            m for each in features if isinstance(each, BrokerFeatures) for m in each.missing
+        }
     return found
 
 

@@ -49,13 +49,13 @@ def heartbeats_tell_a_source_that_only_drctl_cannot_reach(
         return found
 
     assert Patience.of(60).wait_until(lambda: copied(secondary, HEARTBEATS) > 0)
-    told = alive()
-    assert told.status is Status.FAIL
+    finding = alive()
+    assert finding.status is Status.FAIL
     assert (
-        told.reason
+        finding.reason
         == "it does not answer here, but its copied heartbeats still arrive on the target"
     )
-    assert f" heartbeats ({HEARTBEATS}) arrived on secondary" in told.evidence
+    assert f" heartbeats ({HEARTBEATS}) arrived on secondary" in finding.evidence
     for node in (1, 2, 3):
         lab.signal(f"primary-{node}", signal.SIGKILL)
     dead = alive()

@@ -143,7 +143,7 @@ class Asked:
         self.tracked_offsets = {PLACE: tracked} if tracked else {}
         self.log = cast(PartitionOffsets, self.target.offsets([THERE])[THERE])
 
-    def said(self, *, alive: bool = True) -> Mapping[str, Any]:
+    def results(self, *, alive: bool = True) -> Mapping[str, Any]:
         return {
             method.method.value: method.answers([self.question])[self.question]
             for method in self._methods(alive)
@@ -179,7 +179,7 @@ def test_nothing_is_skipped_and_bounds_hold(world: World, timed: bool, data: st.
     committed = data.draw(st.integers(0, world.source.end))
     asked = Asked(world, committed, timed=timed)
     exact = world.exact(committed)
-    answers = {name: a for name, a in asked.said().items() if isinstance(a, Answer)}
+    answers = {name: a for name, a in asked.results().items() if isinstance(a, Answer)}
     for name, answer in answers.items():
         if answer.skips_at_most == 0:
             assert answer.target_offset <= exact, name
@@ -196,7 +196,7 @@ def test_nothing_is_skipped_and_bounds_hold(world: World, timed: bool, data: st.
 def test_distinguishable_copies_are_passed(world: World, data: st.DataObject) -> None:
     """If no two records are equal, the offset is exact and its bound is 0."""
     committed = data.draw(st.integers(0, world.source.end))
-    answer = Asked(world, committed).said()["record-match"]
+    answer = Asked(world, committed).results()["record-match"]
     decided = [row[0] for row in world.source.rows if row[0] not in world.source.aborted]
     consumed = [at for at in decided if at < min(committed, world.source.last_stable)]
     if world.distinct and world.ordered and consumed and consumed[-1] in world.copied:
@@ -210,10 +210,10 @@ def test_without_the_source_the_end_of_the_log_is_the_bound(
 ) -> None:
     committed = data.draw(st.integers(0, world.source.end))
     asked = Asked(world, committed)
-    said = tuple(asked.said(alive=False).items())
+    results = tuple(asked.results(alive=False).items())
     exact = world.exact(committed)
     known = LastKnown(committed, 0)
-    for name, answer in adjusted_for_unreachable_source(said, known, asked.log, NOW):
+    for name, answer in adjusted_for_unreachable_source(results, known, asked.log, NOW):
         if isinstance(answer, Answer) and answer.skips_at_most == 0:
             again = exact - answer.target_offset
             assert again >= 0, name
@@ -242,25 +242,25 @@ def test_group_after_31_aborted_records_resumes_after_their_copies(
     everything: bool, committed: int
 ) -> None:
     found = world(range(100, 131), 200, everything=everything)
-    answer = Asked(found, committed).said()["record-match"]
+    answer = Asked(found, committed).results()["record-match"]
     exact = 131 if everything else 100
     assert bounds(answer)[:2] == (exact, 0)
-    assert bounds(Asked(found, committed).said(alive=False)["tracked-offset"])[:2] == (100, 31)
+    assert bounds(Asked(found, committed).results(alive=False)["tracked-offset"])[:2] == (100, 31)
 
 
 @pytest.mark.parametrize("everything", [True, False])
 def test_retried_records_are_not_mistaken_for_aborted_ones(everything: bool) -> None:
     """With both copies it is clear; with only the first it is not."""
     found = world(range(100, 131), 200, everything=everything, retried=True)
-    answer = Asked(found, 132).said()["record-match"]
+    answer = Asked(found, 132).results()["record-match"]
     exact = 131 if everything else 100
     assert bounds(answer)[:2] == (exact, 0 if everything else 31)
     half = World(found.source, found.copied[:120], (), False, False, True)
-    assert bounds(Asked(half, 132).said()["record-match"])[:2] == (100, 31)
+    assert bounds(Asked(half, 132).results()["record-match"])[:2] == (100, 31)
 
 
 def test_bound_includes_aborted_records_of_a_compacted_topic() -> None:
     found = world(range(100, 131), 200, everything=True)
     asked = Asked(found, 132)
     asked.source.config = {"cleanup.policy": "compact"}
-    assert bounds(asked.said()["record-match"])[:2] == (100, 31)
+    assert bounds(asked.results()["record-match"])[:2] == (100, 31)

@@ -58,7 +58,7 @@ class Site:
 
     standing: FakeCluster
     fall: Callable[[str], Any] = lambda _point: None
-    told: dict[Place, Unavailable | None] = field(default_factory=dict)
+    responses: dict[Place, Unavailable | None] = field(default_factory=dict)
     writes: bool = False
 
     def cluster_reader(self, _name: str) -> FakeCluster:
@@ -68,14 +68,14 @@ class Site:
         return self.standing
 
     def groups(self, _name: str) -> Any:
-        return Committing(self.standing, self.told) if self.writes else self.standing
+        return Committing(self.standing, self.responses) if self.writes else self.standing
 
     def offset_answers(self) -> Mapping[Place, Unavailable | None]:
-        return self.told
+        return self.responses
 
     @property
     def writer(self) -> LinkWriter:
-        return cast(LinkWriter, Site(self.standing, told=self.told, writes=True))
+        return cast(LinkWriter, Site(self.standing, responses=self.responses, writes=True))
 
 
 @dataclass
@@ -342,9 +342,9 @@ def test_a_crash_anywhere_can_be_undone_from_the_journal(
         for key in left.all_committed()
         if left.all_committed()[key] != before.all_committed().get(key)
     }
-    told = {(each.group, each.partition): each for each in run.origin.wanted}
-    assert changed <= told.keys(), "a change is missing from the journal"
-    for key, wanted in told.items():
+    journaled = {(each.group, each.partition): each for each in run.origin.wanted}
+    assert changed <= journaled.keys(), "a change is missing from the journal"
+    for key, wanted in journaled.items():
         assert wanted.to == before.all_committed().get(key)
         assert left.all_committed().get(key) in (wanted.to, Committed(50))
     if resumes and not run.ended:

@@ -51,11 +51,11 @@ def own(offset: int, cluster: str = SOURCE_ID, topic: str = "t", partition: int 
 def migrated(offset: int, cluster: str | None = SOURCE_ID) -> Headers:
     """Return the header that Redpanda Migrator adds to a copy."""
     name = migrator_headers.OFFSET_HEADER.encode()
-    told = ((name, migrator_headers.encode_offset(offset)),)
+    headers = ((name, migrator_headers.encode_offset(offset)),)
     if cluster is None:
-        return told
+        return headers
     origin = migrator_headers.ORIGIN_HEADER.encode(), migrator_headers.encode_origin(cluster)
-    return (*told, origin)
+    return (*headers, origin)
 
 
 def record(offset: int, headers: Headers = (), of: int | None = None) -> Row:
@@ -388,8 +388,8 @@ def test_tracked_offset_replaces_a_lost_source() -> None:
 
     def noted(*numbers: int) -> TrackedOffset:
         steps = [step_of(record(of, (), of)) for of in numbers]
-        told = tuple(ConsumedRecord(step.fingerprint, step.timestamp_ms) for step in steps)
-        return TrackedOffset(20, -1, "", 0, told)
+        records = tuple(ConsumedRecord(step.fingerprint, step.timestamp_ms) for step in steps)
+        return TrackedOffset(20, -1, "", 0, records)
 
     wanted = {noted(19, 18, 17, 16): 0, noted(19): None, noted(19, 5, 4): None}
     for tracked, skips in wanted.items():
@@ -421,16 +421,16 @@ def test_at_the_last_copy_of_a_lagging_replicator_records_set_the_bound(committe
 
 def test_without_the_source_headers_are_used_under_a_condition() -> None:
     def lost(found: World, *others: Answer, committed: int = 20) -> Answer | None:
-        said = found.asks(committed, dead=True)
+        mapped = found.asks(committed, dead=True)
         log = PartitionOffsets(0, found.target.end, found.target.end)
         known = LastKnown(committed, 1_000_000)
-        answers = [("", said), *((each.method.value, each) for each in others)]
-        told = [
+        answers = [("", mapped), *((each.method.value, each) for each in others)]
+        adjusted = [
             a
             for _, a in adjusted_for_unreachable_source(answers, known, log, 1_060_000)
             if isinstance(a, Answer)
         ]
-        return chosen(Question(PLACE, committed, THERE), told, log, "", unproven=True).answer
+        return chosen(Question(PLACE, committed, THERE), adjusted, log, "", unproven=True).answer
 
     for honest, at in ((world([("copies", 0, 50)]), 20), (world([("copies", 0, 2)]), 2)):
         answer = lost(honest, committed=at)

@@ -117,8 +117,8 @@ def _ask(world: World, committed: int, *, timed: bool = True) -> dict[str, Answe
 def test_no_answer_skips_and_bounds_hold(world: World, data: st.DataObject) -> None:
     committed = data.draw(st.integers(world.source.start, world.source.end))
     with patch.object(searching, "NEAR", data.draw(st.sampled_from([0, 2, searching.NEAR]))):
-        said = _ask(world, committed)
-    for method, answer in said.items():
+        results = _ask(world, committed)
+    for method, answer in results.items():
         if isinstance(answer, Answer):
             assert answer.target_offset <= world.furthest(committed), method
             assert answer.skips_at_most == 0

@@ -62,12 +62,12 @@ def test_explanations_fit_and_are_complete(width: int) -> None:
     if width < 80:
         return
     text = " ".join(" ".join(lines).split())
-    for method, said in EXPLAINED.results:
+    for method, result in EXPLAINED.results:
         (line,) = (line for line in lines if line[5:].startswith(f"{method} "))
-        if isinstance(said, Answer):
-            assert f"{said.target_offset:,}" in line
-        words = said.evidence if isinstance(said, Answer) else said.reason
-        if width < 130 and isinstance(said, Answer):
+        if isinstance(result, Answer):
+            assert f"{result.target_offset:,}" in line
+        words = result.evidence if isinstance(result, Answer) else result.reason
+        if width < 130 and isinstance(result, Answer):
             assert words in text, "the evidence is not below its numbers on one line"
         else:
             for word in words.split():

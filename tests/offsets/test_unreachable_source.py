@@ -27,8 +27,8 @@ LOG = PartitionOffsets(0, 1_000, 1_000)
 
 
 def when(at_ms: int) -> str:
-    told = datetime.fromtimestamp(at_ms / 1000, UTC)
-    return f"the group was reset backwards after {told:%Y-%m-%d %H:%M:%S} UTC"
+    moment = datetime.fromtimestamp(at_ms / 1000, UTC)
+    return f"the group was reset backwards after {moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def mirrored(
@@ -169,11 +169,11 @@ def test_newer_evidence_of_a_lower_offset_voids_older_of_a_higher(
     age: float, target: int, left: str
 ) -> None:
     checkpoint = Answer(Method.OFFSET_SYNC, 440, 5, 0, "a sync", 30)
-    said = (("offset-sync", checkpoint), ("consumer-timestamp", time_of(target, 2, age)))
+    results = (("offset-sync", checkpoint), ("consumer-timestamp", time_of(target, 2, age)))
     known = LastKnown(500, NOW - 30_000, followed=False)
     answers = {
         n
-        for n, a in adjusted_for_unreachable_source(said, known, LOG, NOW)
+        for n, a in adjusted_for_unreachable_source(results, known, LOG, NOW)
         if isinstance(a, Answer)
     }
     assert (

@@ -56,5 +56,5 @@ def test_the_columns_are_those_of_spark(tmp_path: Path) -> None:
     written(tmp_path, inversion(1))
     kinds = {"int32": "int", "int64": "long"}
     schema = pq.read_schema(tmp_path / "inversions" / FILE)
-    told = [f"{field.name} {kinds.get(str(field.type), field.type)}" for field in schema]
-    assert told == SCHEMA.split(", ")
+    columns = [f"{field.name} {kinds.get(str(field.type), field.type)}" for field in schema]
+    assert columns == SCHEMA.split(", ")

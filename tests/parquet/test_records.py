@@ -152,5 +152,5 @@ def test_the_columns_are_those_of_spark(tmp_path: Path) -> None:
         "bool": "boolean",
     }
     schema = pq.read_schema(tmp_path / "records" / "part-00000.snappy.parquet")
-    told = [f"{field.name} {kinds.get(str(field.type), field.type)}" for field in schema]
-    assert told == SCHEMA.split(", ")
+    columns = [f"{field.name} {kinds.get(str(field.type), field.type)}" for field in schema]
+    assert columns == SCHEMA.split(", ")

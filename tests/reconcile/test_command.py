@@ -130,7 +130,7 @@ def test_earlier_decisions_are_reported_unchanged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "said", "not_covered"),
+    ("action", "consequence", "not_covered"),
     [
         (Action.DISCARD, "discarded records are recorded", "appended"),
         (Action.EXPORT, "an export changes nothing on either cluster", "appended"),
@@ -138,20 +138,22 @@ def test_earlier_decisions_are_reported_unchanged() -> None:
         (Action.COPY, "__drctl_provenance", "an export"),
     ],
 )
-def test_the_consequence_matches_the_action(action: Action, said: str, not_covered: str) -> None:
+def test_the_consequence_matches_the_action(
+    action: Action, consequence: str, not_covered: str
+) -> None:
     plan = world(OrderVerdict.SAFE).plan(copies(action))
     text = " ".join(drawn(ReconcileResult(plan, results=planned(plan))).split())
-    assert said in text.lower()
+    assert consequence in text.lower()
     assert not_covered not in text
 
 
 def test_an_impossible_export_is_refused_without_a_retry(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(Refused, match="cannot write") as told:
+    with pytest.raises(Refused, match="cannot write") as raised:
         ExportFolder(tmp_path / "file" / "out", {}).begin([])
     plan = world(OrderVerdict.SAFE).plan(copies(Action.EXPORT))
     lines = tuple(LineResult(line, Outcome.PARTIAL, Count()) for line in plan.lines)
-    code, failure = told.value.exit_code, told.value.message
+    code, failure = raised.value.exit_code, raised.value.message
     result = ReconcileResult(plan, "R", "J", 1, lines, failure=failure, failure_code=code)
     assert result.exit_code == 3
     text = drawn(result)

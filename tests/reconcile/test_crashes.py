@@ -91,16 +91,16 @@ def test_changed_policies_leave_one_decision_per_record(
         copied = world.target.offsets(place)
         aside = world.target.offsets(TopicPartition(QUARANTINE + T, place.partition))
         assert len({*copied, *aside}) == len(copied) + len(aside)
-    told = {
+    by_action = {
         action: sum(s.records for line in done.lines for s in line.done if s.action is action)
         for action in Action
     }
     aside = sum(len(log) for to, log in world.target.logs.items() if to.topic != T)
-    assert told[Action.COPY] == sum(map(len, world.target.logs.values())) - aside
-    assert told[Action.QUARANTINE] == aside
+    assert by_action[Action.COPY] == sum(map(len, world.target.logs.values())) - aside
+    assert by_action[Action.QUARANTINE] == aside
     # Discarded records are not read: it does not matter whether the source still has them.
     gone = sum(s.gone for line in done.lines for s in line.done)
-    assert sum(told.values()) + gone == len(world.verdicts)
+    assert sum(by_action.values()) + gone == len(world.verdicts)
 
 
 @settings(max_examples=examples(30), deadline=None)
@@ -214,8 +214,8 @@ def test_deleted_records_are_named_and_change_the_exit_code() -> None:
     execution = world.execution(copies(), FakeCopier(world.target), Limits(2))
     execution.run()
     assert (execution.gone[place].records, execution.gone[place].runs) == (3, [(0, 0), (3, 4)])
-    told = [e["offsets"] for e in world.journal.told if e["entry"] == "gone"]
-    assert sorted(offset for some in told for offset in some) == [0, 3, 4]
+    deleted = [e["offsets"] for e in world.journal.recorded if e["entry"] == "gone"]
+    assert sorted(offset for some in deleted for offset in some) == [0, 3, 4]
     assert result_of(execution, world).status == "found"
     again = world.execution(copies(), FakeCopier(world.target), Limits(2))
     assert not again.plan.acting

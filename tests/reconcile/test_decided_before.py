@@ -65,9 +65,9 @@ def test_records_left_missing_by_another_result_are_not_decided_twice(
     """Also if its verdict was different: applications have written since."""
     plan = planned(aside(2, action), order=order)
     assert (reasons(plan), plan.acting) == (["3"], ())
-    (told,) = plan.blocked
-    assert told.place == PLACE
-    assert "gap result g0" in told.reason
+    (blocker,) = plan.blocked
+    assert blocker.place == PLACE
+    assert "gap result g0" in blocker.reason
 
 
 def test_only_records_among_those_count() -> None:
@@ -160,7 +160,7 @@ def test_kept_decisions_are_recorded_even_without_work() -> None:
     world.execution(copies(), FakeCopier(world.target), Limits()).run()
     kept = world.target.kept()
     assert kept[Key("g1", "A", RecordSet(PLACE, SAFE))].records == 4
-    assert "taken-over" in [entry["entry"] for entry in world.journal.told]
+    assert "taken-over" in [entry["entry"] for entry in world.journal.recorded]
     assert not world.plan(copies()).writes
 
 

@@ -135,7 +135,7 @@ def test_a_target_with_a_lower_end_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "reasons"),
+    ("topic_ids", "reasons"),
     [
         (("s", "t"), []),
         (("", ""), []),
@@ -144,11 +144,11 @@ def test_a_target_with_a_lower_end_is_refused() -> None:
     ],
 )
 def test_recreated_topics_are_recognized_by_their_ids(
-    told: tuple[str, str], reasons: list[str]
+    topic_ids: tuple[str, str], reasons: list[str]
 ) -> None:
     seen = world(SAFE)
     (partition,) = seen.gap.partitions
-    partition = replace(partition, source_topic_id=told[0], target_topic_id=told[1])
+    partition = replace(partition, source_topic_id=topic_ids[0], target_topic_id=topic_ids[1])
     found = list(blockers(seen.gap, [partition], seen.reader(), {}))
     assert [o.reason.partition(",")[0] for o in found] == reasons
     assert {o.precheck for o in found} <= {Precheck.RECREATED}
@@ -254,9 +254,9 @@ def test_a_result_is_independent_of_its_folder() -> None:
 
 def test_a_result_by_partition_is_used_as_it_is() -> None:
     for change in ({"only_on_target": 1}, {"ranges": [[0, 1]]}, {"ranges_total": 2}):
-        told = gap_json(**change)
-        told["order"]["within"] = "partition"
-        assert not read_gap(json.dumps(told), "x").partitions[0].newer_on_target
+        result = gap_json(**change)
+        result["order"]["within"] = "partition"
+        assert not read_gap(json.dumps(result), "x").partitions[0].newer_on_target
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": "drctl/gap/1"}', '{"schema": 1}'])
@@ -277,14 +277,21 @@ def test_the_document_names_every_precheck_that_can_be_overridden() -> None:
     seen = world(SAFE)
     seen.overrides = dict.fromkeys(OVERRIDABLE, "known")
     plan = seen.plan(copies())
-    told = check(document(ReconcileResult(plan, results=planned(plan)), "dir", "drctl ..."))
-    assert {each["precheck"] for each in told["overrides"]} >= {"target-moved", "decided-before"}
+    document_shown = check(
+        document(ReconcileResult(plan, results=planned(plan)), "dir", "drctl ...")
+    )
+    assert {each["precheck"] for each in document_shown["overrides"]} >= {
+        "target-moved",
+        "decided-before",
+    }
 
 
 def test_the_document_matches_its_schema() -> None:
     seen = world(SAFE, CONFLICTING)
     seen.not_compared = ("orders-3: no leader",)
     plan = seen.plan(Policies(Action.COPY))
-    told = check(document(ReconcileResult(plan, results=planned(plan)), "dir", "drctl ..."))
-    assert told["status"] == "refused"
-    assert told["blockers"][0]["precheck"] == "incomplete"
+    document_shown = check(
+        document(ReconcileResult(plan, results=planned(plan)), "dir", "drctl ...")
+    )
+    assert document_shown["status"] == "refused"
+    assert document_shown["blockers"][0]["precheck"] == "incomplete"

@@ -125,9 +125,11 @@ def test_an_export_counts_while_its_files_are_intact(tmp_path: Path) -> None:
         file.unlink() if damaged is None else file.write_bytes(damaged)
         assert stand(tmp_path, record_set) == (2, {}), damaged
     file.write_bytes(whole)
-    told = json.loads((folder / MANIFEST).read_text())
+    manifest = json.loads((folder / MANIFEST).read_text())
     for without in ("record_sets", "files", "format", "result"):
-        (folder / MANIFEST).write_text(json.dumps({k: v for k, v in told.items() if k != without}))
+        (folder / MANIFEST).write_text(
+            json.dumps({k: v for k, v in manifest.items() if k != without})
+        )
         assert stand(tmp_path, record_set) == (2, {}), without
     (
         folder / MANIFEST
@@ -157,8 +159,8 @@ def test_an_export_counts_only_from_before_another_action(tmp_path: Path) -> Non
 def test_deleted_records_are_not_reported_as_exported(tmp_path: Path) -> None:
     wanted = part(ORDERS, 3, 4, 5)
     export(exports_of(tmp_path, "r1"), {wanted: (4, 5)})
-    told = {"export": 2, "deleted before they were exported": 1}
-    assert stand(tmp_path, {wanted.record_set: (3, 4, 5)}) == (0, told)
+    totals = {"export": 2, "deleted before they were exported": 1}
+    assert stand(tmp_path, {wanted.record_set: (3, 4, 5)}) == (0, totals)
 
 
 @pytest.mark.parametrize(
@@ -192,9 +194,9 @@ def test_an_export_never_counts_for_another(
 
 def test_an_export_without_a_record_list_is_kept(tmp_path: Path) -> None:
     out = export(tmp_path / "out", {part(ORDERS, 3, 4): (3, 4)})
-    told = json.loads((out / MANIFEST).read_text())
-    del told["record_sets"]  # as earlier versions wrote it
-    (out / MANIFEST).write_text(json.dumps(told))
+    manifest = json.loads((out / MANIFEST).read_text())
+    del manifest["record_sets"]  # as earlier versions wrote it
+    (out / MANIFEST).write_text(json.dumps(manifest))
     with pytest.raises(Refused, match="does not list its records"):
         export(out, {part(ORDERS, 3, 4): (3, 4)})
     assert export(out, {part(ORDERS, 3, 4): (3, 4)}, beside=True) == tmp_path / "out-2"

@@ -185,8 +185,8 @@ def tally(rows: list[GapRow]) -> Tally:
 
 
 def missing(offset: int, key: bytes | None = b"k") -> MissingRow:
-    told = RecordClass.UNREPLICATED, OrderVerdict.SAFE, False, False
-    return MissingRow("orders", 3, offset, 1_700_000_000_123, key, 9, *told)
+    classified = RecordClass.UNREPLICATED, OrderVerdict.SAFE, False, False
+    return MissingRow("orders", 3, offset, 1_700_000_000_123, key, 9, *classified)
 
 
 def test_rows_are_read_from_a_gap_result(tmp_path: Path) -> None:

@@ -105,9 +105,10 @@ class Stage:
         return PartitionOffsets(log_start=self.log_start, end=end, last_stable=end - self.open)
 
     def plan(self, policies: Policies | None = None, *, last: bool = True) -> ReconcilePlan:
-        gap, told = self.world.gap, OffsetRange(0, 10)
+        gap, target_range = self.world.gap, OffsetRange(0, 10)
         parts = tuple(
-            replace(p, target_range=told, newer_on_target=self.newer) for p in gap.partitions
+            replace(p, target_range=target_range, newer_on_target=self.newer)
+            for p in gap.partitions
         )
         if policies is None:
             policies = Policies(Action.COPY, per_partition=self.per_partition)

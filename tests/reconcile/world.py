@@ -157,10 +157,10 @@ class FakeJournal:
 
     run: str = "R"
     where: str = "nowhere"
-    told: list[Entry] = field(default_factory=list)
+    recorded: list[Entry] = field(default_factory=list)
 
     def append(self, entries: Sequence[Entry]) -> None:
-        self.told += entries
+        self.recorded += entries
 
 
 @dataclass

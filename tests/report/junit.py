@@ -27,9 +27,9 @@ def suite_of(text: str) -> Element:
         assert set(case.attrib) == {"classname", "name", "time"}
         assert re.fullmatch(r"\d+\.\d{3}", case.attrib["time"])
         assert len(case) <= 1
-        for told in case:
-            wanted = {"message"} if told.tag == "skipped" else {"message", "type"}
-            assert set(told.attrib) == wanted
+        for element in case:
+            wanted = {"message"} if element.tag == "skipped" else {"message", "type"}
+            assert set(element.attrib) == wanted
     for tag, count in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
         assert suite.attrib[count] == str(len(suite.findall(f"testcase/{tag}")))
     assert suite.attrib["tests"] == str(len(cases))

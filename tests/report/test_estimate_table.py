@@ -24,10 +24,10 @@ from tests.report.gaps import FROZEN, FROZEN_MS, HOSTILE_TOPIC
 
 def partition(number: int | None, missing: int = 0, **more: object) -> PartitionEstimate:
     start = FROZEN_MS - 600_000 if missing else None
-    told = {"diverges_from": start, "stopped_at": start, **more}
+    stops = {"diverges_from": start, "stopped_at": start, **more}
     bounds = Missing(missing, missing, missing and missing + 4)
     ends = (None, None) if number is None else (OffsetRange(0, 9_000), OffsetRange(0, 8_000))
-    return PartitionEstimate(number, *ends, 9_000, 8_000, bounds, **told)  # type: ignore[arg-type]
+    return PartitionEstimate(number, *ends, 9_000, 8_000, bounds, **stops)  # type: ignore[arg-type]
 
 
 def result(*topics: TopicEstimate, **more: object) -> EstimateResult:

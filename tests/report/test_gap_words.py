@@ -62,24 +62,24 @@ def test_nothing_read_is_not_called_found() -> None:
 @every
 def test_text_and_exit_code_agree(make: Callable[[], GapResult]) -> None:
     result = make()
-    said = verdict(result)
+    text = verdict(result)
     starts = {ExitCode.DONE: "Fully replicated:", ExitCode.UNKNOWN: "Not complete:"}
     start = starts.get(result.exit_code)
-    assert start is None or said.startswith(start)
+    assert start is None or text.startswith(start)
     assert (result.exit_code is ExitCode.FOUND) == (tone(result) is Tone.FOUND)
     if result.exit_code is ExitCode.FOUND:
-        assert not said.startswith(tuple(starts.values()))
-        assert "not replicated to" in said
+        assert not text.startswith(tuple(starts.values()))
+        assert "not replicated to" in text
 
 
 @every
 def test_all_words_are_printable(make: Callable[[], GapResult]) -> None:
     result = make()
     lines = (*total_lines(result), *order_lines(result))
-    said = [verdict(result), *known(result), *unknown(result), *(line.meaning for line in lines)]
-    said += [word for step in next_steps(result) for word in (step.what, step.why)]
-    said += [word for b in uncompared_parts(result) for word in (b.topic, b.partitions, b.reason)]
-    assert [word for word in said if not word.isprintable()] == []
+    texts = [verdict(result), *known(result), *unknown(result), *(line.meaning for line in lines)]
+    texts += [word for step in next_steps(result) for word in (step.what, step.why)]
+    texts += [word for b in uncompared_parts(result) for word in (b.topic, b.partitions, b.reason)]
+    assert [word for word in texts if not word.isprintable()] == []
 
 
 def advice(result: GapResult) -> str:
@@ -95,9 +95,9 @@ def test_after_a_failover_forward_replication_must_stay_stopped() -> None:
 
 
 def test_plain_lag_is_not_mistaken_for_a_failover() -> None:
-    said = advice(gaps.one_record())
-    assert "may be replication lag" in said
-    assert "Do not restart" not in said
+    text = advice(gaps.one_record())
+    assert "may be replication lag" in text
+    assert "Do not restart" not in text
 
 
 def test_a_newer_record_of_a_key_rules_out_plain_lag() -> None:
@@ -146,8 +146,8 @@ def test_unchecked_order_is_reported_as_unknown() -> None:
 def test_a_limited_scope_is_reported_as_incomplete() -> None:
     window = Window("orders", 0, 90, 80, 95, "connector mm2 reports offset 94 as copied", 5, False)
     tail = gaps.result(gaps.topic("orders", gaps.gap(0, 10, 1, window=window)), scope="tail")
-    said = " ".join(unknown(tail))
-    assert "before the tail are replicated, in 1 partition: connector mm2 reports offset 94" in said
+    text = " ".join(unknown(tail))
+    assert "before the tail are replicated, in 1 partition: connector mm2 reports offset 94" in text
     whole = gaps.gap(0, 10, 1, window=replace(window, whole=True))
     assert "before the tail" not in " ".join(unknown(gaps.result(gaps.topic("orders", whole))))
 
@@ -162,15 +162,15 @@ def test_the_ledgers_part_is_reported() -> None:
         discarded=gone,
         not_kept_reason="another run wrote to it",
     )
-    said = " ".join(facts(gaps.result(gaps.topic("orders", gaps.gap(0, 10)), ledger=use)))
-    assert "1,000,000 offsets of both clusters were not read again" in said
-    assert "1 partition on the target were discarded" in said
-    assert "another run wrote to it" in said
+    text = " ".join(facts(gaps.result(gaps.topic("orders", gaps.gap(0, 10)), ledger=use)))
+    assert "1,000,000 offsets of both clusters were not read again" in text
+    assert "1 partition on the target were discarded" in text
+    assert "another run wrote to it" in text
     empty = replace(
         use, offsets_known=0, oldest_ms=None, kept=True, discarded=(), not_kept_reason=""
     )
-    said = " ".join(facts(gaps.result(gaps.topic("orders", gaps.gap(0, 10)), ledger=empty)))
-    assert "had no digests" in said
+    text = " ".join(facts(gaps.result(gaps.topic("orders", gaps.gap(0, 10)), ledger=empty)))
+    assert "had no digests" in text
 
 
 def test_every_total_is_explained() -> None:

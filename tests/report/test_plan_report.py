@@ -86,8 +86,8 @@ def test_a_plan_that_breaks_an_ordering_rule_is_refused() -> None:
     refused = document(broken, ())["refused"]
     assert isinstance(refused, list)
     assert {(each["by"], each["precheck"]) for each in refused} == {("order", None)}
-    told = next_actions(broken, (), violations(broken, KINDS), EXECUTE)
-    assert all(line.startswith("The plan breaks an ordering rule: step ") for line in told)
+    actions = next_actions(broken, (), violations(broken, KINDS), EXECUTE)
+    assert all(line.startswith("The plan breaks an ordering rule: step ") for line in actions)
     assert verdict(broken, (), violations(broken, KINDS)).startswith("Blocked: ")
 
 
@@ -126,14 +126,14 @@ def test_a_command_at_the_end_of_a_fix_can_be_pasted() -> None:
         ("compare them: kafka-x --partition 0", "Compare them: kafka-x --partition 0"),
         ("wait: `drctl status`", "Wait: `drctl status`."),
     ):
-        told = next_actions(runs.planned(), [replace(lag, remedy=fix)], (), EXECUTE)
-        assert told[0] == line
+        actions = next_actions(runs.planned(), [replace(lag, remedy=fix)], (), EXECUTE)
+        assert actions[0] == line
 
 
 def test_precheck_rows_are_worst_first() -> None:
     rows = precheck_rows(FINDINGS, {"alive": "it is a drill"})
-    told = [(row.status.value, row.check, row.overridden, row.blocks) for row in rows]
-    assert told == [
+    shown = [(row.status.value, row.check, row.overridden, row.blocks) for row in rows]
+    assert shown == [
         ("fail", "alive", "it is a drill", False),
         ("fail", "lag", "", True),
         ("not-checked", "caches", "", False),
@@ -207,9 +207,9 @@ def test_hostile_names_are_printable_in_lines_and_safe_in_json(bad: str) -> None
 
 def test_how_clients_leave_is_part_of_the_plan() -> None:
     plan = runs.planned()
-    told = document(plan)["clients"]
-    assert isinstance(told, list)
-    by_step = {each["step"]: each["message"] for each in told}
+    clients = document(plan)["clients"]
+    assert isinstance(clients, list)
+    by_step = {each["step"]: each["message"] for each in clients}
     assert list(by_step) == [
         "fence-consumers",
         "switch-endpoint-1",

@@ -82,8 +82,8 @@ def test_an_abandoned_source_does_not_count_as_writable() -> None:
         writes_now(data)
         == "Writes to secondary are not enabled yet, and primary is treated as lost"
     )
-    told = {figure.name: (figure.value, figure.how) for figure in figures(data)}
-    assert told["Applications can write to"] == ("unknown", "primary is treated as lost")
+    by_name = {figure.name: (figure.value, figure.how) for figure in figures(data)}
+    assert by_name["Applications can write to"] == ("unknown", "primary is treated as lost")
 
 
 def test_a_planned_run_reports_rto_and_rpo() -> None:
@@ -210,8 +210,8 @@ def test_prechecks_overrides_ids_and_groups() -> None:
     assert data.ids == {"primary": "kF2aPrimary", "secondary": "zQ9bSec"}
     assert data.mode == "planned"
     assert data.committed_offsets is not None
-    told = [(g.name, g.offsets, g.rereads_at_most) for g in data.committed_offsets.groups]
-    assert told == [("billing", 12, 38), ("shipping", 12, 2), ("fraud-scoring", 6, 0)]
+    groups = [(g.name, g.offsets, g.rereads_at_most) for g in data.committed_offsets.groups]
+    assert groups == [("billing", 12, 38), ("shipping", 12, 2), ("fraud-scoring", 6, 0)]
     assert (data.committed_offsets.same, data.committed_offsets.rereads_at_most) == (4, 40)
 
 
@@ -244,10 +244,10 @@ def test_a_kind_that_this_drctl_does_not_know_is_still_reported() -> None:
 
 @pytest.mark.parametrize("at", [None, 7, "yesterday", "2026-03-05T14:20:07"])
 def test_an_entry_without_a_usable_time_is_a_damaged_journal(at: object) -> None:
-    told = list(Run(runs.planned()).play(GOOD).entries)
-    told[3] = {**told[3], "at": at}
+    recorded = list(Run(runs.planned()).play(GOOD).entries)
+    recorded[3] = {**recorded[3], "at": at}
     with pytest.raises(Unknown, match="cannot be read"):
-        report_data(read_run(told))
+        report_data(read_run(recorded))
 
 
 @pytest.mark.slow
@@ -351,8 +351,8 @@ def test_a_shared_cause_of_unreadable_prechecks_is_reported_once() -> None:
         "verify-clients": Part(f"not seen: {why}", {"unknown": f"who has stayed: {why}"}),
     }
     found = Run(runs.unplanned()).play(script).data
-    (told,) = found.unseen
-    assert told.message == f"2 checks could not run: {why} (a, b)"
+    (unread,) = found.unseen
+    assert unread.message == f"2 checks could not run: {why} (a, b)"
     document = ReportDocument.of(found).to_json()
     check(document)
     for text in (json.dumps(document), run_markdown.render(found), run_page.render(found)):

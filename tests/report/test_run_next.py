@@ -55,11 +55,11 @@ def test_an_abandoned_failback_is_planned_again_unchanged(name: str, command: st
 def test_a_rebuild_for_order_is_planned_again_with_its_reason() -> None:
     plan, reason = HOME["rebuild"], "the old replicator ran, it's known"
     at_once = {step.id: Part(takes=0) for step in plan.steps}
-    told = f"Records on {plan.target} are now in the order of {plan.source}"
+    statement = f"Records on {plan.target} are now in the order of {plan.source}"
     done = Run(plan).play(at_once).data
-    assert not any(each.startswith(told) for each in known(done))
+    assert not any(each.startswith(statement) for each in known(done))
     passed = replace(done, overrides={"source-intact": reason})
-    assert any(each.startswith(told) for each in known(passed))
+    assert any(each.startswith(statement) for each in known(passed))
     dies = Run(plan).play({plan.steps[2].id: Part(takes=20, dies=True)}).leave("it stays").data
     (*_, again) = next_steps(replace(dies, overrides={"source-intact": reason}))
     words = shlex.split(again.command)
@@ -79,8 +79,8 @@ def test_an_outstanding_action_is_not_hidden_by_remaining_changes() -> None:
     through = "primary may have taken records: it was not compared"
     at = datetime.fromtimestamp(run.clock.now(), UTC)
     run.notes.append([outstanding("fence-producers", through, at)])
-    told = run.leave("scrapped").data.outstanding["fence-producers"]
-    assert told.startswith(f"{through}; in effect: fence producers on primary")
+    action = run.leave("scrapped").data.outstanding["fence-producers"]
+    assert action.startswith(f"{through}; in effect: fence producers on primary")
 
 
 def test_a_drain_that_stops_a_partly_enabled_run_can_be_overridden() -> None:
@@ -98,9 +98,9 @@ def test_a_drain_that_stops_a_partly_enabled_run_can_be_overridden() -> None:
 
 def test_a_rolled_back_failback_is_planned_again_with_its_decisions() -> None:
     plan = HOME["failback"]
-    said = {"policy": "copy", "topics": ["flights-orders=discard"], "conflicting": "quarantine"}
+    decided = {"policy": "copy", "topics": ["flights-orders=discard"], "conflicting": "quarantine"}
     steps = tuple(
-        replace(s, settings={**s.settings, **said}) if s.kind == "reconcile" else s
+        replace(s, settings={**s.settings, **decided}) if s.kind == "reconcile" else s
         for s in plan.steps
     )
     refuses = Part(refuses=Refused("not today", "tomorrow"))

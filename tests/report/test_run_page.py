@@ -16,8 +16,8 @@ every = pytest.mark.parametrize("name", runs.EVERY)
 def test_the_page_agrees_with_the_text(name: str) -> None:
     data = runs.EVERY[name]().data
     text = letters(Document(run_page(name)).text)
-    for said in (chip(data), verdict(data), *known(data), *unknown(data)):
-        assert letters(said) in text
+    for words in (chip(data), verdict(data), *known(data), *unknown(data)):
+        assert letters(words) in text
     for step in next_steps(data):
         assert letters(f"{step.what} {step.why}") in text
         assert letters(step.command or "") in text

@@ -30,13 +30,13 @@ def test_there_are_cases() -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda path: path.stem)
 def test_lint_reports_every_error(case: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(case.parent)
-    said = "".join(f"{line}\n" for line in lint(Path(case.name), ALLOWLIST).lines)
+    rendered = "".join(f"{line}\n" for line in lint(Path(case.name), ALLOWLIST).lines)
     expected = case.with_suffix(".expected")
     if os.environ.get("DRCTL_REGENERATE"):
-        expected.write_text(said, encoding="utf-8")
-    assert said == expected.read_text(encoding="utf-8")
-    assert said
-    assert all(line.isprintable() for line in said.splitlines())
+        expected.write_text(rendered, encoding="utf-8")
+    assert rendered == expected.read_text(encoding="utf-8")
+    assert rendered
+    assert all(line.isprintable() for line in rendered.splitlines())
 
 
 def test_a_file_with_errors_is_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ class Asked(Two):
 def carried_out(two: Asked, *given: str) -> tuple[Outcome, MemoryJournal]:
     plan = build(read(TEXT, Path("x.yaml")), {}, FULL)
     two.given = dict(answers(plan, given))
-    two.said = tuple(type(FINE)("mm2-topics", each.status, "x", "y") for each in two.said)
+    two.results = tuple(type(FINE)("mm2-topics", each.status, "x", "y") for each in two.results)
     notes = MemoryJournal(World())
     run = Execution(
         KINDS, cast(LinkReader, two), cast(LinkWriter, Blind()), notes, FastClock(), NoWatcher()
@@ -57,7 +57,7 @@ def facts(notes: MemoryJournal) -> dict[str, object]:
 
 
 def test_all_steps_are_done_and_the_answers_are_in_the_journal() -> None:
-    outcome, notes = carried_out(Asked(said=(FINE,)), "agreed=yes", "inform=yes")
+    outcome, notes = carried_out(Asked(results=(FINE,)), "agreed=yes", "inform=yes")
     assert outcome.status is Status.DONE
     assert facts(notes)["agreed"] == {"answer": "yes"}
     assert facts(notes)["found"] == {"unreplicated": 0}
@@ -66,12 +66,17 @@ def test_all_steps_are_done_and_the_answers_are_in_the_journal() -> None:
 @pytest.mark.parametrize(
     ("two", "given", "status", "step"),
     [
-        (Asked(said=(FINE,)), [], Status.REFUSED, "agreed"),
-        (Asked(said=(FINE,)), ["agreed=no"], Status.REFUSED, "agreed"),
+        (Asked(results=(FINE,)), [], Status.REFUSED, "agreed"),
+        (Asked(results=(FINE,)), ["agreed=no"], Status.REFUSED, "agreed"),
         (Asked(), ["agreed=yes"], Status.REFUSED, "prechecks"),
-        (Asked(said=(FINE,), leaders={0: None}), ["agreed=yes"], Status.REFUSED, "led"),
-        (Asked(said=(FINE,), lacking=Missing(6)), ["agreed=yes"], Status.REFUSED, "found"),
-        (Asked(said=(FINE,), lacking=Missing(0, ("x",))), ["agreed=yes"], Status.UNKNOWN, "found"),
+        (Asked(results=(FINE,), leaders={0: None}), ["agreed=yes"], Status.REFUSED, "led"),
+        (Asked(results=(FINE,), lacking=Missing(6)), ["agreed=yes"], Status.REFUSED, "found"),
+        (
+            Asked(results=(FINE,), lacking=Missing(0, ("x",))),
+            ["agreed=yes"],
+            Status.UNKNOWN,
+            "found",
+        ),
     ],
     ids=["not answered", "no", "a precheck", "a deadline", "too many", "not compared"],
 )
@@ -83,7 +88,7 @@ def test_the_run_ends_at_a_step_that_cannot_be_done(
 
 
 def test_an_unanswered_best_effort_step_is_outstanding() -> None:
-    outcome, notes = carried_out(Asked(said=(FINE,)), "agreed=yes")
+    outcome, notes = carried_out(Asked(results=(FINE,)), "agreed=yes")
     assert (outcome.status, outcome.outstanding) == (Status.DONE, True)
     outstanding = [e["what"] for e in notes.entries if e["entry"] == What.OUTSTANDING]
     assert outstanding[0].startswith("they know: not answered")

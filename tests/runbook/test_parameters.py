@@ -37,7 +37,7 @@ def test_values_by_type(kind: ParameterType, text: str, value: Value) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "text", "said"),
+    ("kind", "text", "message"),
     [
         ("integer", "1.5", "must be a whole number ('1.5')"),
         ("integer", "1_000", "must be a whole number ('1_000')"),
@@ -51,10 +51,10 @@ def test_values_by_type(kind: ParameterType, text: str, value: Value) -> None:
         ("string", "a\nb", "must be printable ('a\\nb')"),
     ],
 )
-def test_invalid_values_are_rejected(kind: ParameterType, text: str, said: str) -> None:
+def test_invalid_values_are_rejected(kind: ParameterType, text: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         given_values({"p": ParameterConfig(type=kind, about="x")}, {"p": text})
-    assert caught.value.message == f"p: {said}"
+    assert caught.value.message == f"p: {message}"
 
 
 def test_all_errors_are_reported_at_once() -> None:

@@ -27,13 +27,13 @@ NAMES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
 @pytest.mark.parametrize("name", NAMES)
 def test_the_plan_is_as_expected(name: str, link: str) -> None:
     plan = build(load(FOLDER / f"{name}.yaml"), {}, LINKS[link])
-    said = json.dumps(plan.to_json(), indent=1) + "\n"
+    rendered = json.dumps(plan.to_json(), indent=1) + "\n"
     expected = FOLDER / f"{name}.{link}.json"
     if os.environ.get("DRCTL_REGENERATE"):
-        expected.write_text(said, encoding="utf-8")
-    assert said == expected.read_text(encoding="utf-8")
+        expected.write_text(rendered, encoding="utf-8")
+    assert rendered == expected.read_text(encoding="utf-8")
     assert broken_rules(plan) == ()
-    assert Plan.from_json(json.loads(said)) == plan
+    assert Plan.from_json(json.loads(rendered)) == plan
     assert plan.fingerprint == build(load(FOLDER / f"{name}.yaml"), {}, LINKS[link]).fingerprint
 
 

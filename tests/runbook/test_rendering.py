@@ -28,11 +28,11 @@ def shipped(name: str) -> Runbook:
     return load(resources.shipped("runbooks") / f"{name}.yaml")
 
 
-def expected(name: str, said: str) -> str:
+def expected(name: str, rendered: str) -> str:
     path = FOLDER / f"{name}.md"
     if os.environ.get("DRCTL_REGENERATE"):
         path.parent.mkdir(exist_ok=True)
-        path.write_text(said, encoding="utf-8")
+        path.write_text(rendered, encoding="utf-8")
     return path.read_text(encoding="utf-8")
 
 

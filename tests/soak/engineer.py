@@ -43,8 +43,8 @@ class Attempt:
 def wrong_ending(code: int, stderr: str) -> str:
     """Return why drctl is at fault regardless of injected faults; empty if it need not be."""
     if _TRACEBACK in stderr:
-        said = stderr.strip().splitlines()[-1].strip()
-        return f"exit code {code} and a traceback: {said}"
+        last_line = stderr.strip().splitlines()[-1].strip()
+        return f"exit code {code} and a traceback: {last_line}"
     return "" if code in _ALLOWED else f"exit code {code}"
 
 
@@ -166,7 +166,7 @@ class Engineer:
             if process.poll() is None:
                 process.kill()
             code = process.wait(30)
-        said = out.with_suffix(".stderr").read_text(encoding="utf-8", errors="replace")
-        wrong = wrong_ending(code, said)
+        errors = out.with_suffix(".stderr").read_text(encoding="utf-8", errors="replace")
+        wrong = wrong_ending(code, errors)
         self.attempts.append(Attempt(words, code, time.monotonic() - began, wrong))
         return code, out.read_text(encoding="utf-8")

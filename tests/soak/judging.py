@@ -246,9 +246,9 @@ def _misreported(seen: Evidence, away: Counter[str], home: Counter[str]) -> Iter
             len(_not_replicated(seen)),
         ),
     )
-    for what, said, true in figures:
-        if said != true:
-            yield f"{what}: drctl reports {said:,}, ground truth is {true:,}"
+    for what, stated, true in figures:
+        if stated != true:
+            yield f"{what}: drctl reports {stated:,}, ground truth is {true:,}"
     # A producer whose broker hung may have stored a record twice: then there are two decisions.
     own = Counter(h.value for h in seen.held[PRIMARY] if not h.copied)
     for what, values in (("copied", copies), ("quarantined", list(seen.quarantined))):
@@ -268,11 +268,11 @@ def _rereads(seen: Evidence, away: Counter[str], home: Counter[str]) -> Iterator
             bound = seen.reported.again.get((cluster, group.name), 0)
             if bound is None or cluster in seen.reported.unbounded:
                 continue
-            said = bound + (away + home).total()
-            if again > said:
+            limit = bound + (away + home).total()
+            if again > limit:
                 yield (
                     f"{group.name} read {again:,} records again during stay {stay} ({cluster});"
-                    f" drctl reported at most {said:,}"
+                    f" drctl reported at most {limit:,}"
                 )
 
 

@@ -14,7 +14,7 @@ def test_spark_computes_the_same(spark: SparkSession) -> None:
         for (key, value), number in KNOWN.items()
     ]
     frame = spark.createDataFrame(rows, "key binary, value binary, number long")
-    told = frame.selectExpr("number", "xxhash64(isnull(key), key, isnull(value), value) AS found")
-    found = [(row.number, row.found) for row in told.collect()]
+    hashed = frame.selectExpr("number", "xxhash64(isnull(key), key, isnull(value), value) AS found")
+    found = [(row.number, row.found) for row in hashed.collect()]
     assert len(found) == len(KNOWN)
     assert all(here == there for here, there in found)

@@ -172,7 +172,7 @@ def test_an_older_spark_is_not_asked_for_its_defaults(
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"deploy_mode": CLUSTER}, "client mode only"),
         ({"deploy_mode": CLUSTER, "master": "local[2]"}, "client mode only"),
@@ -183,11 +183,11 @@ def test_an_older_spark_is_not_asked_for_its_defaults(
     ],
 )
 def test_conflicting_settings(
-    changes: dict[str, object], said: str, settings: SubmitSettings
+    changes: dict[str, object], message: str, settings: SubmitSettings
 ) -> None:
     settings = replace(settings, jars=("hdfs://nn/b.jar",))
     settings.check()
-    with pytest.raises(ConfigError, match=said) as caught:
+    with pytest.raises(ConfigError, match=message) as caught:
         replace(settings, **changes).check()  # type: ignore[arg-type]
     assert caught.value.hint
 
@@ -210,7 +210,7 @@ def test_nothing_in_a_property_can_become_another(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("printed", "said"),
+    ("printed", "cause"),
     [
         ("Error: Failed to load class x.\n26/01/02 INFO ShutdownHookManager: bye", "Failed to"),
         (
@@ -234,7 +234,7 @@ def test_nothing_in_a_property_can_become_another(tmp_path: Path) -> None:
         ("", ""),
     ],
 )
-def test_the_cause_in_a_log(printed: str, said: str) -> None:
+def test_the_cause_in_a_log(printed: str, cause: str) -> None:
     found = fault_in(printed)
-    assert found.startswith(said)
-    assert bool(found) == bool(said)
+    assert found.startswith(cause)
+    assert bool(found) == bool(cause)

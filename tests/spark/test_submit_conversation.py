@@ -154,10 +154,10 @@ def test_a_failed_scan_fails_in_the_client(
 def test_progress_of_another_question_is_not_shown(
     folder: JobFolder, application: Application, tmp_path: Path
 ) -> None:
-    said: list[tuple[str, int, int]] = []
+    reports: list[tuple[str, int, int]] = []
 
     def progress(phase: str, done: int, total: int) -> None:
-        said.append((phase, done, total))
+        reports.append((phase, done, total))
         if phase == "new":
             folder.put(answer(1), {"digests": []})
 
@@ -169,7 +169,7 @@ def test_progress_of_another_question_is_not_shown(
     timer.start()
     assert comparer.digest(PLAN, PLAN.everything(), progress) == ()
     timer.join()
-    assert list(dict.fromkeys(said)) == [("waiting for executors", 0, 0), ("new", 2, 3)]
+    assert list(dict.fromkeys(reports)) == [("waiting for executors", 0, 0), ("new", 2, 3)]
 
 
 def test_a_job_without_a_client_ends(folder: JobFolder) -> None:
@@ -264,8 +264,8 @@ def test_an_application_that_dies_during_a_request(tmp_path: Path, shared: Path)
         words, _, _ = json.loads((shared / "seen.json").read_text())
         scratch = Path(words[words.index("--properties-file") + 1]).parent
         assert {p.name for p in scratch.iterdir()} == {"drctl.zip", "drctl_gap.py"}
-        said = r"OutOfMemoryError: heap \(application app-1\)"
-        with pytest.raises(ScanFailed, match=said):
+        message = r"OutOfMemoryError: heap \(application app-1\)"
+        with pytest.raises(ScanFailed, match=message):
             comparer.digest(PLAN, PLAN.everything(), silent)
 
 

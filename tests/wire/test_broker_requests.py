@@ -170,8 +170,12 @@ READ: list[tuple[Any, str, Any]] = [
         (0, "", {1: "", 0x61626364: "r"}, {"ALTER", "DESCRIBE"}),
     ),
     *(
-        (health.read_cluster, f"00000000 0000 00 02 63 00000001 01 {untold} 00", (0, "", {}, None))
-        for untold in ("00000000", "80000000")
+        (
+            health.read_cluster,
+            f"00000000 0000 00 02 63 00000001 01 {not_reported} 00",
+            (0, "", {}, None),
+        )
+        for not_reported in ("00000000", "80000000")
     ),
     (health.read_cluster, "00000000 001f 036e6f 01 ffffffff 01 80000000 00", (31, "no", {}, None)),
     (
