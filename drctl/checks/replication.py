@@ -135,8 +135,8 @@ def _lagging(subject: str, known: Mapping[TopicPartition, Lag], observed: Observ
     impact = "producers are blocked while replication catches up"
     if total > most:
         remedy = (
-            "wait for replication to catch up, or raise policy.max_lag_records: the drain"
-            " replicates the rest"
+            "wait for replication to catch up, or raise policy.max_lag_records: the drain waits"
+            " for the rest"
         )
         return fail(subject, f"{reason}; {allowed}", evidence, impact, remedy)
     if at_most > most:
@@ -280,7 +280,7 @@ def _count(tails: Mapping[TopicPartition, int]) -> tuple[int, str]:
 
 @check("retention-objective", Family.RETENTION, Status.WARN, Status.FAIL)
 def objective(observed: Observed) -> Iterable[Verdict]:
-    """Topics and copies are retained for a day and longer than `policy.max_rpo_seconds`."""
+    """Topics and copies are kept for at least a day, and longer than `policy.max_rpo_seconds`."""
     floor_ms = round(observed.policy.max_rpo_seconds * 1000)
     return of_each(observed, lambda side: _kept(side, floor_ms))
 

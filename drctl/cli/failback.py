@@ -65,8 +65,8 @@ class Failback(PlanRequest):
         bool,
         typer.Option(
             "--rebuild",
-            help="Use if the source lost its records: empty its topics and replicate everything"
-            " back.",
+            help="Use if the source lost its records: replicate everything back, after you have"
+            " emptied its topics.",
         ),
     ] = False
     policy: Annotated[

@@ -107,8 +107,9 @@ class LossRangeDocument(Document):
         records: the exact number if it was counted, else the likely number up to the time when the
             source was last seen alive; null: unknown.
         at_least: lower bound: records seen on the source that are not on the target; null: unknown.
-        at_most: upper bound, from the replicator's progress; for a source that does not answer, if
-            it was written to until now at its highest recent rate; null: unknown.
+        at_most: upper bound, from the replicator's progress; for a source that does not answer, on
+            the assumption that it was written to until now at its highest recent rate; null:
+            unknown.
         based_on: the evidence of each number; for a null number, why it is unknown.
     """
 

@@ -1,5 +1,6 @@
 """Renders self-contained HTML pages: no scripts, no network access."""
 
+import re
 from base64 import b64encode
 from hashlib import sha256
 from importlib.metadata import version
@@ -12,14 +13,20 @@ from drctl.resources import shipped
 from drctl.views import text
 from drctl.views.time_axis import percent
 
+_OPTION = re.compile(r"(?<!\S)--[a-z][a-z-]*")
+
 
 def prose(value: str) -> Markup:
-    """Show what is between backticks as code."""
-    parts = [escape(part) for part in text.without_secrets(value).split("`")]
+    """Show what is between backticks as code, and keep options such as `--override` together."""
+    parts = [_together(escape(part)) for part in text.without_secrets(value).split("`")]
     if len(parts) % 2 == 0:
         return Markup("`").join(parts)
     parts[1::2] = [Markup("<code>{}</code>").format(part) for part in parts[1::2]]
     return Markup().join(parts)
+
+
+def _together(escaped: Markup) -> Markup:
+    return Markup(_OPTION.sub(r'<span class="option">\g<0></span>', str(escaped)))
 
 
 def command(value: str) -> Markup:

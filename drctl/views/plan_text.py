@@ -400,8 +400,8 @@ class PlanDocument(Document):
         fingerprint: hash of the steps and their inputs.
         basis: the inputs of the plan.
         clients: what happens to clients that are connected to the source.
-        loss: the likely loss if it is executed now; null if none is expected, or if the document is
-            for comparison. Not part of the fingerprint.
+        loss: the likely loss if it is executed now; null if no step of the plan estimates it, in
+            the file of --plan-out, and with --execute. Not part of the fingerprint.
         groups: where groups would resume after the loss of the source; null for other plans, and
             with --execute.
         source_connectors: what the link's source connectors would do; empty with --execute.

@@ -79,8 +79,8 @@ class RunDocument(Document):
     Attributes:
         run: its name, for resume, journal and report.
         status: exit code 0 (1 with outstanding actions), 3, 4 or 130, 5.
-        rto_seconds: from the first moment at which a write may be refused until clients can write
-            again; null if it was not measured.
+        rto_seconds: from the first moment at which a write may be refused (unplanned: from the
+            command) until clients can write again; null if it was not measured.
         outstanding: what the run could not do and a later one must do.
         report: the HTML page; null if none was written.
     """
