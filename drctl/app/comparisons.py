@@ -186,7 +186,7 @@ def _without_new(found: Missing, records: int) -> Missing:
 
 
 def _missing(result: "GapResult") -> Missing:
-    from drctl.gap.arrival import UNDECIDED
+    from drctl.gap.arrival import open_offsets
 
     missing = (
         f"{topic.topic}-{partition.partition}: {partition.counts.unreplicated:,} missing"
@@ -196,7 +196,7 @@ def _missing(result: "GapResult") -> Missing:
     )
     left_out = tuple(f"{each.topic}: {each.reason}" for each in result.not_compared)
     undecided = tuple(
-        f"{topic.topic}-{partition.partition}: {UNDECIDED.format(partition.counts.undecided)}"
+        f"{topic.topic}-{partition.partition}: {open_offsets(partition.counts.undecided)}"
         for topic in result.topics
         for partition in topic.partitions
         if partition.counts.undecided

@@ -280,7 +280,8 @@ def loss(side: Side) -> Verdict:
         evidence = f"{nodes(brokers)}; {plural(len(partitions), 'partition')}"
         return ok(side.subject, "any one broker can be lost", evidence)
     evidence = several(
-        f"without broker {node}: {gone:,} offline, {short:,} more reject acks=all"
+        f"without broker {node}: {plural(gone, 'partition')} offline, acks=all fails on"
+        f" {short:,} more"
         for node, gone, short in bad
     )
     lost = [node for node, _, _ in bad]

@@ -115,14 +115,14 @@ def _only_there(observed: Observed, who: Entity, keys: list[str]) -> Left:
     what = f"quota {','.join(keys)} of {quota_of(who)} is not on {observed.link.source}"
     change = option("--delete-config", ",".join(keys))
     remedy = f"{kafka_tool('kafka-configs.sh', observed.link.target)} --alter {change} {named}"
-    return Left(_QUOTAS, what, _KEPT_QUOTA, "these clients are throttled too much", remedy)
+    return Left(_QUOTAS, what, _KEPT_QUOTA, "only the target throttles these clients", remedy)
 
 
 _CHECK = "acl-parity"
 _ALLOW, _DENY, _LITERAL, _PREFIXED = "ALLOW", "DENY", "LITERAL", "PREFIXED"
 _ANY = "*"
 _TOO_WIDE = "it would also allow what belongs to other applications on the target"
-_KEPT_DENY = "drctl only copies DENY ACLs of topics"
+_KEPT_DENY = "of DENY ACLs, drctl copies only those on topics"
 _DENIED = "is denied as soon as it uses the target"
 _EXCESS = "may do more on the target than on the source"
 
@@ -226,7 +226,7 @@ class _Books:
         denying = [r for r in there if r.permission == _DENY and covers(r, rule)]
         if denied := [r for r in denying if r.host == _ANY and not of_a_fence(r, r.principal)]:
             return (
-                f"a rule of the target denies it, and drctl deletes no rules: {in_words(denied[0])}"
+                f"an ACL on the target denies it, and drctl deletes no ACLs: {in_words(denied[0])}"
             )
         return _TOO_WIDE if rule.name == _ANY else ""
 
@@ -658,7 +658,7 @@ _OUT_OF_REACH = "it is a setting of the cluster, not of the link"
 _OTHER_RULES = Left(
     "rules-not-compared",
     "ACLs of groups, of transactional ids and of the cluster",
-    "drctl compares only ACLs on topics",
+    "the source enforces no ACLs, so drctl compares only permissions on topics",
     "an application without access to its group or transactional id is denied",
     "list them with kafka-acls.sh --list, and add what applications need",
 )

@@ -12,7 +12,7 @@ from drctl.cli.grammar import Answers, LinkName, PlanRequest, option_words, take
 from drctl.cli.help_pages import WIDTH
 from drctl.cli.settings import configuration, configuration_if_any
 from drctl.model.errors import ExitCode, UsageError
-from drctl.model.text import Lines
+from drctl.model.text import Lines, plural
 from drctl.model.text import lines as meant
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def lint(
         raise UsageError(f"no runbooks found in {', '.join(map(str, paths))}")
     lines = [line for each in linted for line in each.lines]
     rows = tuple(LintedRunbook(path=str(each.path), problems=each.lines) for each in linted)
-    text = meant(lines) if lines else f"{len(linted)} runbooks, no errors"
+    text = meant(lines) if lines else f"{plural(len(linted), 'runbook')}, no errors"
     code = ExitCode.FOUND if lines else ExitCode.DONE
     return console().result(text, RunbookLintDocument(runbooks=rows), code)
 

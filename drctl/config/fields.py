@@ -51,6 +51,10 @@ _DECIDED_BY_DRCTL = {
     "plugin.library.paths": "drctl loads no libraries from a configuration file",
     "ssl.providers": "drctl loads no libraries from a configuration file",
     "ssl.engine.location": "drctl loads no libraries from a configuration file",
+    "key.deserializer": "drctl reads keys as bytes",
+    "value.deserializer": "drctl reads values as bytes",
+    "key.serializer": "drctl writes keys as bytes",
+    "value.serializer": "drctl writes values as bytes",
 }
 
 _OF_JAVA_CLIENTS = {
@@ -66,10 +70,6 @@ _OF_JAVA_CLIENTS = {
     "ssl.keystore.certificate.chain": "`ssl.certificate.pem`",
     "ssl.protocol": "`ssl.cipher.suites` and the system's OpenSSL configuration",
     "ssl.enabled.protocols": "the system's OpenSSL configuration",
-    "key.deserializer": "nothing: drctl compares bytes",
-    "value.deserializer": "nothing: drctl compares bytes",
-    "key.serializer": "nothing: drctl compares bytes",
-    "value.serializer": "nothing: drctl compares bytes",
 }
 
 

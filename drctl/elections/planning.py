@@ -232,8 +232,8 @@ def _unread(states: PartitionStates) -> Iterable[str]:
     leaderless = sum(not states.led(each) for each in kept)
     if leaderless:
         yield (
-            f"{leaderless} of {len(kept)} partitions of {OFFSETS_TOPIC} have no leader:"
-            " offsets of their groups are unknown; elect leaders for these partitions first"
+            f"partitions of {OFFSETS_TOPIC} without a leader: {leaderless} of {len(kept)};"
+            " offsets of their groups are unknown: elect leaders for these partitions first"
         )
 
 

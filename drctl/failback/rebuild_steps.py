@@ -66,7 +66,7 @@ def _everything(seen: Situation, held: int) -> StepState:
         return not_done("Connect has no reverse connector yet", started=bool(held))
     text = states(facts.reverse.copying)
     if held:
-        came = f"{text}; {facts.source} has the first {plural(held, 'offset')}"
+        came = f"{text}; {facts.source} holds {plural(held, 'offset')} so far"
         return (
             done(came)
             if facts.reverse.runs or seen.all_on_source is True

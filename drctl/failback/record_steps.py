@@ -308,7 +308,9 @@ def _copies_excluded(seen: Situation, copied: int) -> StepState:
     if not isinstance(seen.facts.returned_copies, Copies):
         # The filter may have been added after the first copy was replicated back.
         why = seen.facts.returned_copies.reason
-        return unknown(f"cannot tell whether any of {copied:,} copies were copied back: {why}")
+        return unknown(
+            f"cannot tell whether any of {plural(copied, 'copy', 'copies')} was copied back: {why}"
+        )
     if _left_out(reverse):
         return done(_LEFT_OUT)
     return not_done(

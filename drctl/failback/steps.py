@@ -483,10 +483,8 @@ def clients_switched(seen: Situation) -> StepState:
     if any(each.cluster is None for each in states):
         return unknown(f"an endpoint points to an unknown cluster: {text}", started=started)
     if started:
-        leads = (
-            f"{len(seen.endpoints_on_source)} of {len(states)} endpoints point to {facts.source}"
-        )
-        return not_done(f"{leads}: {text}", started=True)
+        there = f"{len(seen.endpoints_on_source)} of {len(states)}"
+        return not_done(f"endpoints that point to {facts.source}: {there} ({text})", started=True)
     unseen = "" if seen.rebuilding else _unseen(facts)
     if unseen:
         return unknown(f"groups: {unseen}")

@@ -12,6 +12,7 @@ from drctl.config.link import Link
 from drctl.gap.freeze import choose_topics
 from drctl.model.gap import GapResult, TopicGap
 from drctl.model.ports import OffsetReader
+from drctl.model.text import plural
 from drctl.model.topology import Found, Mark, Overview, TopicPartition, Unavailable
 
 Compare = Callable[[Collection[TopicPartition]], GapResult]
@@ -22,8 +23,13 @@ Raises:
 """
 
 
-FOLLOW_OPEN = "follow an open transaction"
-UNDECIDED = f"{{:,}} offsets {FOLLOW_OPEN}: commit or abort it on the source"
+AFTER_OPEN = "an open transaction: commit or abort it on the source"
+
+
+def open_offsets(offsets: int) -> str:
+    """Say that these offsets cannot be compared, and what to do."""
+    return f"{plural(offsets, 'offset follows', 'offsets follow')} {AFTER_OPEN}"
+
 
 UNCHANGED_LOOKS = 6
 """A partition unchanged for this many checks is compared even while others change."""
@@ -234,7 +240,7 @@ class ArrivalCheck:
                 place = TopicPartition(topic.topic, gap.partition)
                 if gap.counts.undecided:
                     # It may still be committed, even with the source fenced.
-                    left_out[place] = UNDECIDED.format(gap.counts.undecided)
+                    left_out[place] = open_offsets(gap.counts.undecided)
                 if (place.topic, None) not in left_out and place not in left_out:
                     # The epochs were read before the records.
                     epochs = self._before.get(place, unknown).epochs

@@ -144,7 +144,7 @@ def _open(at: PartitionOffsets | Unavailable) -> TypeGuard[PartitionOffsets]:
 
 
 def _words(name: str, waiting: Collection[TopicPartition], left_s: float) -> str:
-    more = f" and {len(waiting) - 1:,} others" if len(waiting) > 1 else ""
+    more = f" and {plural(len(waiting) - 1, 'other')}" if len(waiting) > 1 else ""
     return (
         f"waiting for an open transaction in {min(waiting)}{more} on {name}, at most {left_s:.0f} s"
     )

@@ -456,7 +456,7 @@ class _Estimate:
             reported = [f"{own:,} from record timestamps"] if own else []
             reported += [f"{others:,} from offset syncs"] if others else []
             number = len(evidence_found.write_history)
-            yield f"write rates of {number:,} partitions: {', '.join(reported)}"
+            yield f"write rates of {plural(number, 'partition')}: {', '.join(reported)}"
         late = [
             a.lag_ms
             for a in evidence_found.write_history.values()

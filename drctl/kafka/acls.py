@@ -333,7 +333,7 @@ def _unmet_text(rules: Collection[Acl], total: int, what: str) -> str:
         return ""
     first = min(rules)
     example = f"{first.permission} {first.operation} on {first.on} to {first.principal}"
-    return f"{len(rules)} of {total} ACLs are {what}, for example {example}"
+    return f"ACLs {what}: {len(rules)} of {total}, for example {example}"
 
 
 # A controller accepts 10,000 changes per request. Clients wait while a fence is set: 2,000 ACLs

@@ -259,7 +259,7 @@ class RecordMatch:
             assert isinstance(exact_answer, Answer)
             evidence, left = exact_answer.evidence, 0
             if passed:
-                evidence += f", followed by copies of {passed} uncommitted records"
+                evidence += f", followed by copies of {plural(passed, 'uncommitted record')}"
                 left = exact[question].consumed.passed - passed
             passing[question] = replace(
                 exact_answer,

@@ -360,8 +360,8 @@ def _within(answer: Answer, log: PartitionOffsets | Unavailable | None) -> Answe
             skips_at_most=None if answer.skips_at_most is None else answer.skips_at_most + gone,
             skips_only_if=f"{answer.skips_only_if}, or {unread}" if answer.skips_only_if else "",
             evidence=(
-                f"{answer.evidence}; log start offset on the target is {log.log_start}: {gone}"
-                " offsets are deleted there"
+                f"{answer.evidence}; log start offset on the target is {log.log_start}:"
+                f" {plural(gone, 'offset is', 'offsets are')} deleted there"
             ),
         )
     if answer.rereads_at_most is None and answer.skips_at_most == 0:

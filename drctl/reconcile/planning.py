@@ -354,8 +354,8 @@ class _Planner:
         own_time = isinstance(state, TopicState) and state.log_append_time
         if line.due.untimed and not own_time:
             reason = (
-                f"{line.due.untimed} of the records have no timestamp or timestamp 0, which"
-                " librdkafka cannot write: quarantine or export them"
+                f"{plural(line.due.untimed, 'record has', 'records have')} no timestamp or"
+                " timestamp 0, which librdkafka cannot write: choose quarantine or export"
             )
             return _refused(line, Precheck.NO_TIMESTAMP, reason)
         return line
@@ -388,8 +388,9 @@ def _taken_notes(
     records = sum(progress.records for progress in taken.values()) - before
     if records:
         yield (
-            f"{records:,} of the records were quarantined or discarded with another gap result:"
-            " those decisions are kept (--override decided-before=REASON to decide again)"
+            f"{plural(records, 'record was', 'records were')} quarantined or discarded with"
+            " another gap result: those decisions are kept (--override decided-before=REASON to"
+            " decide again)"
         )
 
 
@@ -403,6 +404,6 @@ def _appended_notes(appended: Changes) -> Iterator[str]:
         )
     if appended.waiting:
         yield (
-            f"{appended.waiting:,} of these offsets follow an open transaction: they are checked"
-            " before anything is written"
+            f"{plural(appended.waiting, 'of these offsets follows', 'of these offsets follow')}"
+            " an open transaction: drctl checks what they hold before it writes anything"
         )

@@ -144,7 +144,7 @@ def appended_blockers(appended: Changes) -> Iterator[Blocker]:
     for place, records in appended.newer.items():
         count = f"at least {records:,}" if appended.more else f"{records:,}"
         reason = (
-            f"{count} of the records that were safe to copy now have newer records on the target."
+            f"records that were safe to copy but have newer ones on the target now: {count}."
             " Run `drctl gap` again: it reports them as conflicting"
         )
         yield Blocker(Precheck.TARGET_MOVED, place, reason)

@@ -259,7 +259,7 @@ class CommitOffsets(StepKind[CommitSettings, CommitIntent, CommitFacts]):
         if left_out and not (settings.leave_out or LEFT_OUT in settings.overrides):
             first = "; ".join(left_out[:5])
             raise Refused(
-                f"offsets of {len(left_out)} groups or partitions cannot be committed: {first}",
+                f"offsets of {_places_in_words(len(left_out))} cannot be committed: {first}",
                 f"see why: drctl offsets explain; to continue without them: --override"
                 f" {LEFT_OUT}=REASON",
             )
@@ -298,7 +298,7 @@ class CommitOffsets(StepKind[CommitSettings, CommitIntent, CommitFacts]):
             _stand(intent),
         )
         if others:
-            message = f"{len(others)} of {lines} offsets are not committed: {others[0]}"
+            message = f"offsets not committed: {len(others):,} of {lines:,}; {others[0]}"
             return Readback(State.WAITING, message, facts, others)
         message = (
             f"{plural(lines, 'offset')} of {plural(facts.groups, 'group')} committed and read back"
@@ -442,7 +442,8 @@ class VerifyGroups(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
         )
         number = sum(map(len, put.values()))
         if unread:
-            message = f"the offsets of {len(unread)} groups or partitions are unknown: {unread[0]}"
+            many = _places_in_words(len(unread))
+            message = f"the offsets of {many} are unknown: {unread[0]}"
             return Readback(State.WAITING, message, VerifyFacts(number, len(put)), unread)
         ends = {p: log.end for p, log in logs.items() if isinstance(log, PartitionOffsets)}
         known = {g: p for g, p in committed.items() if not isinstance(p, Unavailable)}
@@ -458,8 +459,12 @@ class VerifyGroups(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
             return Readback(State.DONE, message, facts)
         shown = "; ".join(wrong[:_SHOWN])
         more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
-        message = f"{len(wrong)} of {number} offsets on {cluster} are wrong"
-        return Readback(State.DONE, message, facts, wrong, f"{message}: {shown}{more}")
+        message = f"wrong offsets on {cluster}: {len(wrong):,} of {number:,}"
+        return Readback(State.DONE, message, facts, wrong, f"{message}; {shown}{more}")
+
+
+def _places_in_words(number: int) -> str:
+    return plural(number, "group or partition", "groups or partitions")
 
 
 def _places(stand: Stand) -> Places:

@@ -133,9 +133,9 @@ class ProbeAcls(StepKind[ProbeSettings, ProbeIntent, ProbeFacts]):
         now, count = self._clock(), plural(len(wanted), "ACL")
         self._begun = now if self._begun is None else self._begun
         if self._since is None and missing:
-            message = f"{len(missing)} of {count} are not on {cluster}"
+            message = f"not on {cluster}: {len(missing)} of {count}"
             if now - self._begun < VISIBLE_S:
-                return Readback(State.WAITING, f"{message} yet")
+                return Readback(State.WAITING, message)
             why = f"{message} after {VISIBLE_S:g} s: drctl's user needs ALTER on the cluster"
             return Readback(State.FAILED, why)
         self._since = now if self._since is None else self._since
@@ -147,7 +147,7 @@ class ProbeAcls(StepKind[ProbeSettings, ProbeIntent, ProbeFacts]):
             return Readback(State.DONE, f"{message}: a fence by ACL would not hold", facts)
         if watched >= intent.seconds:
             return Readback(State.DONE, f"{count} stayed for {watched:g} s", facts)
-        return Readback(State.WAITING, f"{count} are on {cluster}, for {watched:.0f} s now")
+        return Readback(State.WAITING, f"on {cluster} for {watched:.0f} s: {count}")
 
     def undo(self, intent: ProbeIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Remove the ACLs."""

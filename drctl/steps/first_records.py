@@ -166,7 +166,8 @@ def first_arrivals(
         )
         return Readback(State.FAILED, message, items=tuple(wrong))
     if awaited:
-        message = f"waiting for the first new record of {len(awaited)} partitions: {awaited[0]}"
+        places = plural(len(awaited), "partition")
+        message = f"waiting for the first new record of {places}: {awaited[0]}"
         return Readback(State.WAITING, message, items=tuple(awaited))
     if not expected:
         message = f"{clusters.source} has no new records yet"

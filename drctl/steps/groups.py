@@ -126,7 +126,7 @@ class PrepareGroups(StepKind[BothClusters, PrepareIntent, PrepareFacts]):
             if not _is_new(described[name])
         )
         if others:
-            message = f"{len(others)} of {len(names)} groups are not ready on {target}: {others[0]}"
+            message = f"groups not ready on {target}: {len(others)} of {len(names)}; {others[0]}"
             return Readback(State.WAITING, f"{message}; {RESTART}", items=others)
         message = (
             f"{plural(len(names) + intent.ready, 'KIP-848 group')} ready on {target},"

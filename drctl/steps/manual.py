@@ -6,6 +6,7 @@ from typing import Any
 from drctl.engine.kind import Description, Facts, Polling, Readback, State, Trait
 from drctl.engine.ports import LinkReader
 from drctl.engine.source_fence import FenceFacts
+from drctl.model.text import plural
 from drctl.model.typed_json import Number
 
 PROOF = "the operator confirms it"
@@ -186,8 +187,8 @@ def with_stable_ends(
     if not found.proven:
         return Readback(State.WAITING, "; ".join(found.unproven[:_SHOWN]), facts, found.unproven)
     message = (
-        f"{held.message}; the end offsets of {len(ends)} partitions were stable for"
-        f" {stabilize_s:g} s"
+        f"{held.message}; the end offsets of {plural(len(ends), 'partition')} were stable"
+        f" for {stabilize_s:g} s"
     )
     return Readback(State.DONE, message, facts)
 

@@ -238,7 +238,7 @@ class Reconcile(Permanent[DecideSettings, ReconcileIntent, ReconcileFacts]):
             return Readback(State.DONE, "there are no records to reconcile", ReconcileFacts(0))
         progress = reader.reconciliation(intent)
         if progress.due or progress.refused:
-            message = f"{progress.due:,} of {intent.records:,} records are not reconciled yet"
+            message = f"records not reconciled yet: {progress.due:,} of {intent.records:,}"
             return Readback(State.WAITING, message, items=progress.refused)
         done = dict(sorted(progress.done.items()))
         summary = _summary(done)

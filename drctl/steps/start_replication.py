@@ -19,6 +19,7 @@ from drctl.engine.kind import (
 )
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
+from drctl.model.text import plural
 from drctl.model.topology import TopicPartition
 from drctl.steps.first_records import FIELDS, first_arrivals
 from drctl.steps.manual import (
@@ -183,7 +184,8 @@ class RecordEndOffsets(Polling[BothClusters, EndsIntent, SeedFacts]):
     def verify(self, intent: EndsIntent, reader: LinkReader) -> Readback[SeedFacts]:
         """Report the number of partitions; the journal has the offsets already."""
         message = (
-            f"the end offsets of {len(intent.begins)} partitions of {intent.source} are recorded"
+            f"the end offsets of {plural(len(intent.begins), 'partition')} of {intent.source} are"
+            " recorded"
         )
         return Readback(State.DONE, message, SeedFacts(intent.begins, intent.ends))
 

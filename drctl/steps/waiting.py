@@ -10,7 +10,7 @@ from pydantic import Field
 from drctl.engine.kind import Description, Facts, Polling, Readback, State, Trait
 from drctl.engine.ports import LinkReader
 from drctl.engine.source_fence import CHANGED_AFTER_FENCE
-from drctl.gap.arrival import FOLLOW_OPEN
+from drctl.gap.arrival import AFTER_OPEN
 from drctl.model.errors import DrctlError, Unreachable
 from drctl.model.health import AuthenticationFailed
 from drctl.model.text import plural
@@ -155,7 +155,7 @@ class Drain(Polling[DrainSettings, DrainIntent, DrainFacts]):
                 f"{plural(len(unproven), 'partition is', 'partitions are')} not verified yet:"
                 f" {unproven[0]}"
             )
-            if any(FOLLOW_OPEN in each for each in unproven):
+            if any(AFTER_OPEN in each for each in unproven):
                 message += blocked_by_transactions(intent.source, reader)
             return Readback(State.WAITING, message, items=unproven)
         records = missing.but_for(second)
@@ -251,7 +251,7 @@ def _led(cluster: str, names: Sequence[str], reader: LinkReader) -> Observed:
             f" {', '.join(sorted(leaderless)[:_SHOWN])}"
         )
         return Readback(State.WAITING, message, items=tuple(sorted(leaderless)))
-    return Readback(State.DONE, f"every partition of {len(names)} topics has a leader")
+    return Readback(State.DONE, f"every partition of {plural(len(names), 'topic')} has a leader")
 
 
 def _empty(cluster: str, reader: LinkReader) -> Observed:

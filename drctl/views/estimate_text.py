@@ -349,7 +349,7 @@ def truncation_table(result: GapResult, found: Truncation) -> Iterator[Part]:
             for p in procedures(result, found)
         )
         yield from ("", Table(rows, numbers=(1, 2)), "")
-        columns = ("Part.", "Truncated", "Only on source", "Size", "Others", "Size")
+        columns = ("Part.", "Truncated", "Only on source", "Size", "Superseded, expired", "Size")
         yield from _partitions(worst_of(found), _truncated, columns, TRUNCATION_WORST)
     yield from (Text(each, "yellow") for each in not_covered(result))
     if reported := kept(result, found):

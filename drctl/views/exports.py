@@ -20,6 +20,7 @@ from drctl.reconcile.gap_result import Exported, ExportedSet
 from drctl.reconcile.progress import RecordSet
 
 _CLASSES = ["unreplicated"]
+_ELSEWHERE = "drctl reconcile --out, drctl gap --export, or state_dir in drctl.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +220,7 @@ class ExportFolder:
         except OSError as error:
             raise Refused(
                 f"cannot write the export to {self._folder}: {error.strerror}",
-                "nothing was written; choose another directory with --out",
+                f"nothing was written; choose another directory: {_ELSEWHERE}",
             ) from error
 
     def add(self, to: Exported) -> None:
@@ -340,5 +341,6 @@ class ExportFolder:
     def _unwritable(self, error: OSError) -> Unknown:
         return Unknown(
             f"cannot write the export to {self._folder}: {error.strerror}",
-            "the export there is incomplete: free disk space or choose another --out",
+            "the export there is incomplete: free disk space, or choose another directory:"
+            f" {_ELSEWHERE}",
         )

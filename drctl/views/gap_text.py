@@ -112,9 +112,9 @@ def _all_found(result: GapResult) -> str:
         return f"no records in {plural(len(result.topics), 'topic')} on {plain(result.source)}"
     gone = totals.superseded + totals.expired
     if not gone:
-        return f"all {plural(read, 'record')} are on {target}"
-    found = f"{number(read - gone)} of {plural(read, 'record')} are on {target}"
-    return f"{found}, {number(gone)} are superseded or expired there"
+        return f"{'the only record is' if read == 1 else f'all {read:,} records are'} on {target}"
+    found = f"{number(read - gone)} of {plural(read, 'record')} {be(read - gone)} on {target}"
+    return f"{found}, {number(gone)} {be(gone)} superseded or expired there"
 
 
 def circumstances(result: GapResult) -> str:
@@ -243,13 +243,13 @@ def ledger_facts(result: GapResult) -> tuple[str, ...]:
     said = [f"The ledger {plain(use.where)} had no digests for these topics: all was read."]
     if use.oldest_ms is not None:
         said = [
-            f"{plural(use.offsets_known, 'offset')} of both clusters were not read again: the"
-            f" ledger has their digests. The oldest are {age(use.oldest_ms, result.started)}."
+            f"Not read again: {plural(use.offsets_known, 'offset')} of both clusters. The ledger"
+            f" has their digests; the oldest are {age(use.oldest_ms, result.started)}."
         ]
     reasons = Counter((f.reason, f.side) for f in use.discarded)
     said += [
-        f"Ledger digests of {plural(count, 'partition')} on the {side} were discarded, and the "
-        f"partitions were read again: {plain(reason)}."
+        f"Ledger digests of {plural(count, 'partition')} on the {side} were discarded, and "
+        f"their records were read again: {plain(reason)}."
         for (reason, side), count in reasons.items()
     ]
     if not use.kept:
@@ -293,8 +293,9 @@ def facts(result: GapResult) -> tuple[str, ...]:
     said = [_span(result)] if result.totals.unreplicated else []
     absent = [topic for topic in result.topics if _absent(topic, result)]
     if absent:
-        named = plain(absent[0].target_topic) if len(absent) == 1 else plural(len(absent), "topic")
-        said.append(f"{named} does not exist on {target}: none of its records are replicated.")
+        one = f"{plain(absent[0].target_topic)} does not exist on {target}: none of its"
+        many = f"{len(absent):,} topics do not exist on {target}: none of their"
+        said.append(f"{one if len(absent) == 1 else many} records are replicated.")
     misplaced = sum(p.misplaced for p in result.partitions)
     if misplaced:
         said.append(

@@ -63,9 +63,8 @@ def known(data: ReportData) -> Iterator[str]:
     if done and failback.is_rebuild(data.plan.steps) and INTACT in data.overrides:
         # The source had lost no records: the rebuild was for their order.
         yield (
-            f"Records on {plain(data.plan.target)} are now in the order of"
-            f" {plain(data.plan.source)}: those that were appended late on"
-            f" {plain(data.plan.source)} are late on both."
+            f"{plain(data.plan.target)} now has the records in the order of"
+            f" {plain(data.plan.source)}, including those that were appended out of order there."
         )
     if data.committed_offsets is not None:
         yield committed(data.committed_offsets, data.mode)
@@ -82,7 +81,7 @@ def committed(found: CommittedOffsets, mode: str) -> str:
         return "No offsets of consumer groups were committed."
     text = f"Committed {plural(found.offsets, 'offset')} of {plural(len(found.groups), 'group')}"
     if found.same:
-        text += f" ({number(found.same)} more were already in place)"
+        text += f" ({plural(found.same, 'more was', 'more were')} already in place)"
     if found.rereads_at_most is None:
         return f"{text}; the number of records read again is unknown."
     text += f"; at most {plural(found.rereads_at_most, 'record')} read again"

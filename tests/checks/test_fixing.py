@@ -382,7 +382,7 @@ def test_other_rules_that_are_left_have_a_command() -> None:
     head = 'kafka-acls.sh --bootstrap-server "$B" --command-config admin.properties --add'
     assert every.what == "User:app may not READ group *"
     assert every.remedy == f"{head} --allow-principal User:app --operation Read --group '*'"
-    assert one.why.endswith("drctl deletes no rules: DENY User:app READ group bill...")
+    assert one.why.endswith("drctl deletes no ACLs: DENY User:app READ group bill...")
     assert deny.what == (
         "ACL not on b: DENY User:app DESCRIBE transactional id secret-... from 10.1.1.1"
     )

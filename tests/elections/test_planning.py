@@ -78,7 +78,7 @@ def test_unreadable_groups_are_reported() -> None:
     kept = partition((3,), (3,), place=TopicPartition("__consumer_offsets", 4))
     seen = reader(partition((2, 3), (3,)), kept, alive=(1, 2), ends={2: 100})
     (note,) = planned(seen).notes
-    assert note.startswith("1 of 1 partitions of __consumer_offsets have no leader")
+    assert note.startswith("partitions of __consumer_offsets without a leader: 1 of 1;")
     assert planned(behind()).notes == ()
 
 

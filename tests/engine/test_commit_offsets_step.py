@@ -194,7 +194,7 @@ def test_one_refused_offset_of_three_is_named() -> None:
     seen = STEP.verify(LINES, look(found))
     assert seen.state is State.WAITING
     assert seen.items == (f"b {ONE} is at offset 5",)
-    assert seen.message == f"1 of 3 offsets are not committed: b {ONE} is at offset 5"
+    assert seen.message == f"offsets not committed: 1 of 3; b {ONE} is at offset 5"
     found.in_use.clear()
     STEP.apply(LINES, writer(found))
     assert STEP.verify(LINES, look(found)).state is State.DONE

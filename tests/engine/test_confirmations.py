@@ -106,7 +106,7 @@ def test_an_external_fence_holds_only_while_end_offsets_are_stable(kind: str) ->
     settings = FENCE if kind == "manual-fence" else {**FENCE, **COMMAND}
     held = seen(kind, still := Room({"q": True}), settings)
     assert held.state is State.DONE
-    assert held.message.endswith("the end offsets of 1 partitions were stable for 1 s")
+    assert held.message.endswith("the end offsets of 1 partition were stable for 1 s")
     assert held.facts["ends"] == {"orders-0": 2}
     assert still.rules == [()]
     grows = seen(kind, Room({"q": True}, grows=True), settings)

@@ -84,7 +84,7 @@ def test_a_group_that_is_not_created_yet_is_named() -> None:
     readback = seen(intent, world)
     assert (readback.state, readback.items) == (State.WAITING, ("deaf: classic",))
     assert readback.message.startswith(
-        "1 of 2 groups are not ready on secondary: deaf: classic; restart"
+        "groups not ready on secondary: 1 of 2; deaf: classic; restart"
     )
     world.deaf.clear()
     KIND.apply(intent, cast(LinkWriter, world))

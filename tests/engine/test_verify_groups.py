@@ -64,7 +64,7 @@ def test_a_group_at_or_after_its_offset_is_ok(at: Any) -> None:
 def test_a_group_that_moved_backwards_or_disappeared_is_named(at: Any, words: str) -> None:
     found = seen(standing(at))
     assert (found.state, found.items) == (State.DONE, (words,))
-    assert found.outstanding == f"1 of 2 offsets on primary are wrong: {words}"
+    assert found.outstanding == f"wrong offsets on primary: 1 of 2; {words}"
 
 
 def test_unreadable_offsets_are_awaited() -> None:

@@ -474,7 +474,7 @@ def test_offsets_translated_while_the_group_is_active() -> None:
 
 def test_an_endpoint_switched_too_early() -> None:
     found = judged(in_order_to_d(), endpoints=(endpoint("primary"), endpoint("secondary")))
-    assert "1 of 2 endpoints point to primary" in found.steps["i"].why
+    assert "endpoints that point to primary: 1 of 2 (" in found.steps["i"].why
     assert (found.verdict, found.next) == (Verdict.VIOLATED, "e")
     assert "switch clients back to secondary" in found.violations[0].message
 

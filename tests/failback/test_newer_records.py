@@ -80,7 +80,7 @@ def test_it_asks_if_the_older_record_would_remain(
     """A compacted surviving cluster would keep only the old value, which nobody has chosen."""
     (refusal,) = stand("copy", order, topic).refused
     assert refusal.startswith(
-        "orders-0: 1 of the records that were safe to copy now have newer records"
+        "orders-0: records that were safe to copy but have newer ones on the target now: 1."
     )
     assert "start again with --policy quarantine" in refusal
     assert stand("quarantine", order, topic) == Reconciliation(1)

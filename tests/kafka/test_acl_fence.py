@@ -191,7 +191,7 @@ def test_missing_rules_are_reported_by_every_broker(cluster: TlsCluster) -> None
     assert enforcement.looks > 4, "it did not poll until its deadline"
     for broker, doubt in zip((1, 2), enforcement.unproven, strict=True):
         assert doubt.startswith(
-            f"not proven on broker {broker}: 1 of 1 ACLs are not applied yet, for example"
+            f"not proven on broker {broker}: ACLs not applied yet: 1 of 1, for example"
             " DENY WRITE on nobodys to User:bob"
         )
 

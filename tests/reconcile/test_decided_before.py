@@ -110,7 +110,7 @@ def test_known_decisions_are_kept(action: Action, everywhere: Action) -> None:
     assert [(s.action, s.through, s.records) for s in first.done] == [(action, 1, 2)]
     assert (first.due.records, second.due.records) == (2, 1)
     (note,) = plan.notes
-    assert note.startswith("2 of the records were quarantined or discarded with another")
+    assert note.startswith("2 records were quarantined or discarded with another")
 
 
 def test_decisions_on_a_topic_without_an_id_are_not_kept() -> None:

@@ -154,7 +154,9 @@ def test_older_records_are_counted_and_can_be_copied_with_a_reason() -> None:
     stage = Stage({1: [at(9 + n, wanted(n), value=b"new") for n in (1, 2)]})
     (moved,) = stage.plan().blocked
     assert (moved.precheck, moved.place) == (Precheck.TARGET_MOVED, OTHER)
-    assert moved.reason.startswith("2 of the records that were safe to copy now have newer records")
+    assert moved.reason.startswith(
+        "records that were safe to copy but have newer ones on the target now: 2."
+    )
     stage.overrides = {Precheck.TARGET_MOVED: "known"}
     plan = stage.plan()
     assert not plan.blocked
@@ -178,7 +180,7 @@ def test_records_that_are_not_copied_need_no_order() -> None:
 def test_with_order_by_partition_any_newer_record_blocks() -> None:
     late = {0: [at(10, wanted(3), key=None, value=b"new")]}
     (moved,) = Stage(late, per_partition=True).plan().blocked
-    assert moved.reason.startswith("4 of the records"), (
+    assert "newer ones on the target now: 4." in moved.reason, (
         "the fifth record is newer than the target's"
     )
     both = Policies(Action.COPY, conflicting=Action.COPY, per_partition=True)
@@ -237,7 +239,7 @@ def test_open_transactions_are_awaited_before_any_write() -> None:
     stage = Stage({0: [at(10, wanted(1), key=b"x"), at(11, wanted(3))]}, open=1, partitions=1)
     first = stage.plan(last=False)
     assert first.blocked == ()
-    assert first.notes[-1].startswith("1 of these offsets follow an open transaction")
+    assert first.notes[-1].startswith("1 of these offsets follows an open transaction")
     assert against(stage.plan()) == [(Precheck.ALREADY_ON_TARGET, 0)]
     assert stage.read == [(0, 10, 11), (0, 11, 12)], (
         "the second read does not continue after the first"
@@ -255,6 +257,6 @@ def test_memory_for_new_records_is_limited(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(target_changes, "MOST_KEYS", 2)
     came = [at(10 + n, wanted(n), value=b"new") for n in range(4)]
     (moved,) = Stage({0: came}).plan().blocked
-    assert moved.reason.startswith("at least 2 of the records")
+    assert "on the target now: at least 2." in moved.reason
     found = Stage({0: [*came, at(14, wanted(4))]}).plan()
     assert (Precheck.ALREADY_ON_TARGET, 0) in against(found)

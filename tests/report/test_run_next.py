@@ -55,7 +55,7 @@ def test_an_abandoned_failback_is_planned_again_unchanged(name: str, command: st
 def test_a_rebuild_for_order_is_planned_again_with_its_reason() -> None:
     plan, reason = HOME["rebuild"], "the old replicator ran, it's known"
     at_once = {step.id: Part(takes=0) for step in plan.steps}
-    statement = f"Records on {plan.target} are now in the order of {plan.source}"
+    statement = f"{plan.target} now has the records in the order of {plan.source}"
     done = Run(plan).play(at_once).data
     assert not any(each.startswith(statement) for each in known(done))
     passed = replace(done, overrides={"source-intact": reason})
