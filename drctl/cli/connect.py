@@ -439,7 +439,21 @@ class Positions(PlanRequest):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Translating(Positions):
+class Shown(PlanRequest):
+    """The overrides of a command that writes no journal."""
+
+    override: Annotated[
+        tuple[str, ...],
+        typer.Option(
+            "--override",
+            metavar="PRECHECK=REASON",
+            help="Show the result as if this precheck were overridden. Repeatable.",
+        ),
+    ] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Translating(Positions, Shown):
     """The same without options that write."""
 
     execute: bool = False

@@ -427,7 +427,7 @@ def _about_unreplicated(result: GapResult, source: str, target: str) -> Iterator
     said = [f"{number(line.count)} {line.name}" for line in order_lines(result) if line.count]
     link, out = (quote(each) for each in (result.link, result.out))
     yield Step(
-        "Decide on unreplicated records without a decision: copy, quarantine, export or discard.",
+        "Decide about unreplicated records: copy, quarantine, export or discard them.",
         f"{', '.join(said)} (see Order). The plan shows earlier decisions, and writes nothing.",
         f"drctl reconcile {out} --policy copy",
     )
