@@ -112,7 +112,11 @@ def book_in(fingerprint: str, values: Values) -> Book | None:
 
 
 def unfinished(book: Book, values: Values) -> bool:
-    """Whether only a part of a change has been read."""
+    """Whether only a part of a change has been read.
+
+    Raises:
+        Unreadable: this version of drctl cannot decode a value.
+    """
     return any(_opened(value)[0] > book.version for value in values.values())
 
 
@@ -262,8 +266,11 @@ class TopicLedgerReader(ClusterClient):
         deadline = Deadline.after(_TRANSACTIONS_S)
         while True:
             book = self._parsed(fingerprint)
-            if book is None or not unfinished(book, records.values):
-                return book
+            try:
+                if book is None or not unfinished(book, records.values):
+                    return book
+            except Unreadable as wrong:
+                raise self._no_ledger(wrong) from wrong
             if deadline.expired:
                 raise Unknown(
                     f"cannot read {self.where}: an open transaction blocks it",

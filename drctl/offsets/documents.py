@@ -65,6 +65,7 @@ def _skip(text: str, at: int) -> int:
 SNAPSHOT = "drctl/offsets-snapshot/1"
 TRANSLATIONS = "drctl/offsets/1"
 _MOST_SHOWN = 10
+_MOST_MEMBERS = 1_000_000
 _FIX = "create it again with `drctl offsets snapshot` or `drctl offsets translate -o json`"
 _REPEATED = "duplicate group and partition"
 
@@ -107,7 +108,7 @@ class _Group(_Closed):
     group: _Name
     protocol: Literal["classic", "consumer", "share", "streams", "unknown"]
     state: str
-    members: Annotated[int, Field(ge=0)]
+    members: Annotated[int, Field(ge=0, le=_MOST_MEMBERS)]
     committed_offsets: list[_CommittedOffset]
 
 

@@ -213,12 +213,14 @@ def decode(records: Iterable[tuple[bytes, bytes]]) -> dict[Key, Progress]:
     for key, value in records:
         try:
             known, progress = _key(parse_json(_FORMAT, key)), _progress(parse_json(_FORMAT, value))
+            if encode(known, progress) != (key, value):
+                raise ValueError("not in the form that drctl writes")
+            found[known] = progress
         except (Undecodable, KeyError, TypeError, ValueError) as wrong:
             raise Unknown(
                 f"cannot read progress: topic {TOPIC}: a record has an unknown format: {wrong!r}",
                 "use the version of drctl that wrote it",
             ) from None
-        found[known] = progress
     return found
 
 

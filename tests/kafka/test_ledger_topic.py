@@ -366,6 +366,14 @@ def test_records_of_another_drctl(begun: Ledgers) -> None:
         assert "can be deleted at any time" in caught.value.hint
 
 
+def test_a_value_of_another_drctl_below_a_valid_header(begun: Ledgers) -> None:
+    key = f"{begun.fingerprint}/cell/source/orders/0/0/0".encode()
+    for value in (b"", b"\x02and so on"):
+        begun.bench.produce(begun.topic, {"key": key, "value": value})
+        with pytest.raises(ConfigError, match="not written by this version of drctl"):
+            begun.seen()
+
+
 def test_a_cluster_that_does_not_answer(ledgers: Ledgers) -> None:
     ledgers.properties["bootstrap.servers"] = "127.0.0.1:1"
     store = TopicLedger(Connection("secondary", ledgers.properties, timeout_s=1), ledgers.topic)

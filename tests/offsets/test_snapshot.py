@@ -239,6 +239,13 @@ def test_an_invalid_snapshot(
     assert "drctl offsets snapshot" in wrong.value.hint
 
 
+def test_a_number_of_members_that_does_not_fit_into_memory(tmp_path: Path) -> None:
+    data = document(taken())
+    data["groups"][1]["members"] = 10**12
+    with pytest.raises(ConfigError, match=r"groups\[1\]\.members"):
+        read_document(file_of(tmp_path, data))
+
+
 def test_duplicates(tmp_path: Path) -> None:
     data = document(taken())
     data["groups"][1]["committed_offsets"].append(data["groups"][1]["committed_offsets"][0])

@@ -17,7 +17,7 @@ from drctl.reconcile.executing import stamp_of
 from drctl.reconcile.export import MANIFEST, digest_of, line_of, record_of, record_set_of
 from drctl.reconcile.gap_result import Exported, ExportedSet, Tally, key_digest
 from drctl.reconcile.policy import Action
-from drctl.reconcile.progress import Key, Progress, RecordSet, Segment, decode, encode
+from drctl.reconcile.progress import Key, LeftMissing, Progress, RecordSet, Segment, decode, encode
 from drctl.stores.parquet import GapRow, ParquetRecords, read_records
 from drctl.stores.temporary import TemporaryWantedRows
 from drctl.views.exports import ExportFolder
@@ -62,6 +62,28 @@ def test_progress_survives_a_round_trip(topic: str, done: tuple[Segment, ...]) -
 def test_progress_of_others_is_ignored(key: bytes) -> None:
     with pytest.raises(Unknown):
         decode([(key, b"{}")])
+
+
+@pytest.mark.parametrize(
+    ("part", "old", "new"),
+    [
+        (0, b'"g"', b"[]"),
+        (0, b'"partition":1', b'"partition":1.5'),
+        (0, b'"partition":1', b'"partition":"1"'),
+        (1, b"[5,6]", b"[5.5,6]"),
+        (1, b"[[5,6]]", b"[[5,true]]"),
+        (1, b"[[5,6]]", b'["56"]'),
+        (1, b'"segments"', b'"x":[],"segments"'),
+    ],
+)
+def test_progress_is_read_exactly_or_not_at_all(part: int, old: bytes, new: bytes) -> None:
+    key = Key("g", "c", RecordSet(TopicPartition("t", 1), OrderVerdict.SAFE))
+    left = Segment(Action.DISCARD, 6, 2, 20, left=LeftMissing(((5, 6),), 7))
+    record = list(encode(key, Progress("s", "t", (left,))))
+    assert decode([(record[0], record[1])]) == {key: Progress("s", "t", (left,))}
+    record[part] = record[part].replace(old, new)
+    with pytest.raises(Unknown, match="unknown format"):
+        decode([(record[0], record[1])])
 
 
 def test_segments_of_one_action_become_one() -> None:

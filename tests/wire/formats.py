@@ -67,7 +67,9 @@ def made(values: st.SearchStrategy[Any], count: int) -> list[Any]:
     """Return at most this many values."""
     found: list[Any] = []
 
-    @settings(max_examples=count, deadline=None, database=None, phases=[Phase.generate])
+    @settings(
+        max_examples=count, deadline=None, database=None, derandomize=True, phases=[Phase.generate]
+    )
     @given(values)
     def keep(value: Any) -> None:
         found.append(value)

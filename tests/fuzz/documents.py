@@ -1,0 +1,198 @@
+"""Documents that others write, and everything that reads them without a cluster."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+from drctl.app.link_reader import Connectors
+from drctl.app.plan_files import require_plan
+from drctl.app.replication_progress import ConnectorPositions
+from drctl.config.loading import read
+from drctl.config.mirrors import mirrors
+from drctl.connect.client import ConnectWriter
+from drctl.connectors.applying import kept as kept_of
+from drctl.connectors.diagnosis import ConnectorHealth, status_document
+from drctl.engine import run_state
+from drctl.engine.run_state import decoding, read_run
+from drctl.failback.gap_results import read_gap as failback_gap
+from drctl.failback.observers.journal import observe_journal
+from drctl.model.errors import DrctlError
+from drctl.model.strict_json import read_json
+from drctl.offsets.mirror_topics import aliases_of
+from drctl.reconcile.gap_result import read_gap
+from drctl.steps.source_offsets import kept_offsets
+from drctl.views.journal_text import entry_lines, journal_document, run_lines
+from drctl.views.run_json import ReportDocument
+from drctl.views.run_lines import next_steps
+from drctl.views.run_page import render
+from drctl.views.run_reading import report_data, sound_entries
+from tests.fuzz.mutations import PUT_IN_YAML, changed, mangled, mutated_json
+from tests.report import gaps, runs
+
+RUN = "20260305T142007Z-main"
+
+
+class Kept:
+    """Implements `JournalReader` for journals that are sealed again after any change."""
+
+    def __init__(self, *by_run: tuple[str, list[Any]]) -> None:
+        self._runs = {
+            run: run_state.seal(entries, run_state.first_head(run)) for run, entries in by_run
+        }
+
+    def runs(self) -> tuple[str, ...]:
+        return tuple(self._runs)
+
+    def lines(self, run: str) -> tuple[bytes, ...]:
+        return self._runs[run]
+
+    def sound(self, run: str) -> int:
+        return run_state.verify(run, self.lines(run)).lines
+
+    def set_aside(self, run: str) -> bool:
+        return False
+
+    def entries(self, run: str) -> tuple[Any, ...]:
+        return run_state.entries_in(run, self.lines(run), "here")
+
+
+def read_everything(entries: list[Any], page: bool, run: str = RUN) -> None:
+    """Call everything that reads a journal without a cluster."""
+    kept = Kept((run, entries))
+    with suppress(DrctlError):
+        document = journal_document("main", kept, run)
+        list(entry_lines(document))
+    list(run_lines(journal_document("main", kept, None)))
+    observe_journal(kept, "primary")
+    lines = kept.lines(run)
+    verdict = run_state.verify(run, lines)
+    with decoding(run):
+        data = report_data(read_run(sound_entries(run, lines, verdict)), verdict)
+        json.dumps(ReportDocument.of(data).to_json(), allow_nan=False)
+        next_steps(data)
+        if page:
+            render(data)
+
+
+def journals() -> list[list[Any]]:
+    return [list(make().entries) for make in runs.EVERY.values() if make.__name__ != "vast"]
+
+
+def of_journals(random: Random, known: list[list[Any]]) -> None:
+    entries = random.choice(known)
+    at = random.randrange(len(entries))
+    odd = changed(random, entries[at])
+    odd = odd if isinstance(odd, dict) else {}
+    odd = {name: value for name, value in odd.items() if name not in ("seq", "prev", "sum")}
+    with suppress(DrctlError):
+        read_everything([*entries[:at], odd, *entries[at + 1 :]], random.random() < 0.05)
+
+
+def of_gap_results(random: Random, known: list[Any]) -> None:
+    text = mutated_json(random, random.choice(known))
+    with suppress(DrctlError):
+        read_gap(text, "here")
+    with suppress(ValueError):
+        document = read_json(text)
+        with suppress(DrctlError):
+            found = failback_gap(document, "here")
+            assert found.unreplicated + found.duplicated + len(found.ends) + len(found.label)
+
+
+PLAN = runs.planned()
+DOCUMENT = {
+    "schema": "drctl/plan/1",
+    "fingerprint": "another",
+    **PLAN.to_json(),
+    "overrides": [{"precheck": "lag", "reason": "known"}],
+}
+
+
+def of_plans(random: Random, file: Path) -> None:
+    file.write_text(mutated_json(random, DOCUMENT), "utf-8", "replace")
+    with suppress(DrctlError):
+        require_plan(PLAN, file)
+
+
+def of_yaml(random: Random, known: list[str]) -> None:
+    text = mangled(random, random.choice(known), PUT_IN_YAML)
+    message = "nothing is wrong"
+    try:
+        read(text, Path("drctl.yaml"))
+    except DrctlError as error:
+        message = error.message
+    assert message.strip()
+
+
+STATUS = {
+    "name": "a",
+    "connector": {"state": "RUNNING", "worker_id": "w:1"},
+    "tasks": [{"id": 0, "state": "FAILED", "worker_id": "w:1", "trace": "x\nCaused by: y"}],
+    "type": "source",
+}
+INFO = {"name": "a", "config": {"name": "a", "tasks.max": "1"}, "tasks": [{}], "type": "source"}
+ANSWERS: dict[str, Any] = {
+    "/": {"version": "4.3.1", "commit": "0", "kafka_cluster_id": "id"},
+    "/connectors": ["a", "b"],
+    "/connectors/a/status": STATUS,
+    "/connectors/a/config": INFO["config"],
+    "/connectors/a/offsets": {"offsets": [{"partition": {"topic": "t"}, "offset": {"offset": 1}}]},
+    "/connectors?expand=status": {"a": {"status": STATUS}},
+    "/connectors?expand=info": {"a": {"info": INFO}},
+    "/connectors?expand=status&expand=info": {"a": {"status": STATUS, "info": INFO}},
+}
+
+
+class Scripted:
+    """A client without a network, with a scripted response."""
+
+    def __init__(self) -> None:
+        self.data, self.status = b"", 200
+        self.reader = ConnectWriter("http://127.0.0.1:1")
+        self.reader._answer = self._answer  # type: ignore[method-assign]
+
+    def _answer(self, *_: object) -> Any:
+        worker = self.reader._workers[0][0]
+        return SimpleNamespace(worker=worker, status=self.status, data=self.data, elsewhere="")
+
+    def all(self) -> Iterator[Callable[[], object]]:
+        """Call every method of the client."""
+        reader, connectors = self.reader, Connectors(self.reader)
+        yield reader.kafka_cluster_id
+        yield connectors.names
+        yield lambda: connectors.state("a")
+        yield lambda: connectors.tasks("a")
+        yield lambda: aliases_of(reader.config("a"))
+        yield lambda: mirrors({"a": reader.config("a")})
+        yield lambda: ConnectorPositions(reader, "a", next_offset=False).positions(["t"])
+        yield lambda: kept_offsets("a", connectors.offsets("a"))
+        yield reader.statuses
+        yield lambda: reader.task_count("a")
+        yield lambda: status_document([ConnectorHealth("w", tuple(reader.all().values()))])
+        yield lambda: [kept_of(each, reader.positions("a")) for each in reader.all().values()]
+        yield lambda: reader.put_config("a", {})
+        yield lambda: reader.stop("a")
+        yield lambda: reader.put_positions("a", [])
+
+
+def of_answers(random: Random, known: Scripted) -> None:
+    text = mutated_json(random, random.choice(list(ANSWERS.values())))
+    known.data = text.encode("utf-8", "surrogatepass")
+    known.status = random.choice((200, 200, 200, 202, 302, 404, 400, 502))
+    for ask in known.all():
+        with suppress(DrctlError):
+            json.dumps(ask(), default=str)
+
+
+GAPS = [make().to_json() for make in (gaps.hostile, gaps.tail_lost, gaps.not_complete)]
+
+
+YAML = [
+    path.read_text(encoding="utf-8")
+    for path in sorted((Path(__file__).parents[1] / "config" / "cases").glob("*.yaml"))
+    if path.stem != "not-utf8"
+]
