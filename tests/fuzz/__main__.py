@@ -67,13 +67,13 @@ def failures(target: str, one: One, seed: int, numbers: range, cpu_s: float = 5)
 
 
 _begun: dict[str, One] = {}
-_folder = ""
+_folder = Path()
 
 
-def _begin() -> None:
+def _begin(folder: str) -> None:
     """Prepare a process: one input may not take more than a GiB of memory."""
     global _folder
-    _folder = tempfile.mkdtemp()
+    _folder = Path(tempfile.mkdtemp(dir=folder))
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * resource.getpagesize() + MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -81,7 +81,7 @@ def _begin() -> None:
 
 def _chunk(target: str, seed: int, numbers: range) -> list[Failure]:
     if target not in _begun:
-        _begun[target] = TARGETS[target](Path(_folder))
+        _begun[target] = TARGETS[target](_folder)
     return failures(target, _begun[target], seed, numbers)
 
 
@@ -108,7 +108,10 @@ def main(arguments: list[str]) -> int:
     kinds: dict[str, Failure] = {}
     began = reported = time.monotonic()
     print(f"seed {given.seed}: {each:,} inputs of each of {len(targets)} kinds", flush=True)
-    with ProcessPoolExecutor(given.jobs, initializer=_begin) as pool:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ProcessPoolExecutor(given.jobs, initializer=_begin, initargs=(folder,)) as pool,
+    ):
         for (target, _, numbers), found in zip(
             chunks, pool.map(_chunk, *zip(*chunks, strict=True)), strict=True
         ):
