@@ -215,7 +215,7 @@ def test_70_an_error_after_an_interrupt(called: Run, monkeypatch: pytest.MonkeyP
     assert "closing failed" in ran.stderr
 
 
-LEFT_BEHIND = """
+THREAD_STILL_RUNNING = """
 import threading, time
 from drctl.cli import main
 
@@ -231,7 +231,11 @@ main.program()
 
 def test_a_thread_that_waits_for_a_cluster_does_not_block_exit() -> None:
     ran = subprocess.run(
-        [sys.executable, "-c", LEFT_BEHIND], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", THREAD_STILL_RUNNING],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (5, "printed\n", "")
 

@@ -258,7 +258,7 @@ LEGITIMATE: dict[str, Honest] = {
     ),
     "hanging transactions": Honest(lambda: case(Mode.PLANNED, prepare=hangs, seen=ABORTING)),
     "with source connectors": Honest(lambda: case(Mode.PLANNED, seen=WITH_SOURCES)),
-    "failback with source connectors": Honest(source_connectors.home_again),
+    "failback with source connectors": Honest(source_connectors.failback_case),
     "failback": Honest(lambda: failbacks.case(failbacks.nothing_wrong)),
     "failback that rolls back": Honest(lambda: failbacks.case(failbacks.positions_refused)),
     **{

@@ -44,7 +44,7 @@ def link(links: OwnLinks) -> Stage:
 
 
 @pytest.fixture
-def home(site: Site) -> OwnFailback:
+def failback(site: Site) -> OwnFailback:
     return site.keep(OwnFailback(site))
 
 

@@ -159,10 +159,10 @@ class FailbackStage(Link):
 
     def alike(self) -> dict[int, list[str]]:
         """Whether both clusters have the same records in the same order."""
-        home, away = (self.in_order(each) for each in self.site.clusters)
-        assert home == away
-        assert len(home) == PARTITIONS
-        return home
+        primary, secondary = (self.in_order(each) for each in self.site.clusters)
+        assert primary == secondary
+        assert len(primary) == PARTITIONS
+        return primary
 
     def boundary(self) -> dict[int, int]:
         """Return the offsets of the secondary at which new records begin."""

@@ -10,7 +10,9 @@ from drctl.model.topology import TopicPartition, Unavailable
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 
-def stand(cluster: ClusterUnderTest, topic: str, groups: Mapping[str, Mapping[int, int]]) -> None:
+def commit_offsets(
+    cluster: ClusterUnderTest, topic: str, groups: Mapping[str, Mapping[int, int]]
+) -> None:
     """Commit offsets by partition, as a consumer does."""
     wanted = {
         group: {TopicPartition(topic, number): Committed(at) for number, at in offsets.items()}

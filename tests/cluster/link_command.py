@@ -120,5 +120,5 @@ class LinkCommand:
     def move_to_another_machine(self) -> None:
         """Return a command on a host with the configuration only: no journal and no result."""
         folder = self.drctl.folder
-        moves = len([*folder.glob("left-behind-*")])
-        (folder / ".drctl").rename(folder / f"left-behind-{moves + 1}")
+        moves = len([*folder.glob("moved-aside-*")])
+        (folder / ".drctl").rename(folder / f"moved-aside-{moves + 1}")

@@ -31,7 +31,7 @@ def test_an_abandoned_run_releases_its_link_and_names_what_remains_changed(
     assert f"run {run} stopped before its end" in second
     assert "--abandon REASON" in second
     assert stage.run("resume", run, "--abandon", " ", *GO).code == 2
-    stood = stage.denials(stage.source)
+    denials = stage.denials(stage.source)
 
     shown = stage.run("resume", run, "--abandon", WHY)
     assert shown.code == 0
@@ -43,7 +43,7 @@ def test_an_abandoned_run_releases_its_link_and_names_what_remains_changed(
     assert left["status"] == "stopped"
     assert len(left["outstanding"]) == 1
     assert "fence producers on primary" in left["outstanding"][0]
-    assert stage.denials(stage.source) == stood, "abandoning the run changed the fence"
+    assert stage.denials(stage.source) == denials, "abandoning the run changed the fence"
     report = stage.json("report", run, "--verify", code=0)
     assert report["ending"]["message"] == WHY
     assert report["do_now"][-1]["command"].startswith("drctl failover ")

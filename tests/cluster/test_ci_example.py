@@ -16,7 +16,7 @@ from drctl.model.topology import Record
 from tests.cli.conftest import DRCTL, Ran, clean_environment
 from tests.cli.documents import check
 from tests.cluster.failover_stage import mirror_maker
-from tests.cluster.groups import positions_on, stand
+from tests.cluster.groups import commit_offsets, positions_on
 from tests.cluster.lab_link import Site, link_over
 from tests.cluster.link_command import soon
 from tests.docs.pages import page
@@ -86,7 +86,7 @@ def standby(site: Site) -> Standby:
     topic = site.new_topic(1, mirrored=True)
     group = f"orders-app-{uuid4().hex[:8]}"
     site.primary.produce(topic, [Record(0, -1, -1, b"k", b"%d" % n) for n in range(RECORDS)])
-    stand(site.primary, topic, {group: {0: CONSUMED}})
+    commit_offsets(site.primary, topic, {group: {0: CONSUMED}})
     soon(lambda: site.secondary.end_offsets(topic)[0] >= RECORDS)
     return Standby(topic, group, site.secondary)
 

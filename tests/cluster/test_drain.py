@@ -17,7 +17,7 @@ from drctl.kafka.log_reader import KafkaRangeReader
 from drctl.model.gap import GapResult
 from drctl.model.topology import Chunk, Record, TopicPartition, TopicRanges
 from drctl.steps.waiting import Drain, DrainIntent
-from tests.cluster.groups import stand
+from tests.cluster.groups import commit_offsets
 from tests.cluster.link_command import soon
 from tests.conftest import NewTopic
 from tests.lab.cluster_under_test import ClusterUnderTest
@@ -138,13 +138,13 @@ def test_only_offsets_that_moved_are_translated_again(
         wanted = (row for row in reader.translated().wanted if row.group == group)
         return {row.partition.partition: row.to.offset for row in wanted if row.to}
 
-    stand(primary, topic, {group: {0: 5, 1: 7}})
+    commit_offsets(primary, topic, {group: {0: 5, 1: 7}})
     reader = look(topic, kind="none")
     assert offsets() == {0: 5, 1: 7}
     assert read == {0, 1}
     assert offsets() == {0: 5, 1: 7}
     assert read == set()
-    stand(primary, topic, {group: {0: 6}})
+    commit_offsets(primary, topic, {group: {0: 6}})
     assert offsets() == {0: 6, 1: 7}
     assert read == {0}
     written = records(range(61, 62), 2)

@@ -11,7 +11,7 @@ from drctl.app.election_adapters import gather, known_ends
 from drctl.config.loading import load
 from drctl.model.errors import UsageError
 from drctl.model.topology import Record, TopicPartition
-from tests.cluster.groups import stand
+from tests.cluster.groups import commit_offsets
 from tests.cluster.link_command import soon
 from tests.conftest import NewTopic
 from tests.lab.cluster_under_test import ClusterUnderTest
@@ -30,7 +30,7 @@ def test_evidence_from_replicas_and_groups(
     place = TopicPartition(topic, 0)
     primary.produce(topic, [Record(0, 0, 0, b"k", b"v") for _ in range(COPIED)])
     soon(lambda: secondary.end_offsets(topic) == {0: COPIED})
-    stand(primary, topic, {f"of-{topic}": {0: 17}})
+    commit_offsets(primary, topic, {f"of-{topic}": {0: 17}})
     config = load(lab_yaml(topic))
 
     def copied_to() -> list[int]:

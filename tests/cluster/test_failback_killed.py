@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture
-def new_home(site: Site) -> Callable[[], OwnFailback]:
+def new_failback(site: Site) -> Callable[[], OwnFailback]:
     """Create equal failbacks."""
 
     def make() -> OwnFailback:
@@ -33,9 +33,9 @@ def new_home(site: Site) -> Callable[[], OwnFailback]:
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_failback_killed_in_any_step_ends_like_an_uninterrupted_one(
-    new_home: Callable[[], OwnFailback], moment: str
+    new_failback: Callable[[], OwnFailback], moment: str
 ) -> None:
-    left_alone, killed = new_home(), new_home()
+    left_alone, killed = new_failback(), new_failback()
     steps = [step["id"] for step in killed.json("failback", *POLICIES, code=0)["steps"]]
     assert {
         "find-missing",
@@ -74,34 +74,38 @@ def test_a_failback_killed_in_any_step_ends_like_an_uninterrupted_one(
 
 
 def test_an_export_on_a_dead_machine_is_not_required_again(
-    new_home: Callable[[], OwnFailback],
+    new_failback: Callable[[], OwnFailback],
 ) -> None:
     """By now records of the secondary are replicated back, and the primary's own are unknown."""
-    home, exporting = new_home(), ("--policy", "copy", "--conflicting", "export")
-    killed_at(home, "after", "wait-for-catch-up", "failback", *exporting, *GO)
-    (export,) = home.drctl.folder.glob(".drctl/reconcile/exports/*")
-    home.move_to_another_machine()
-    done = home.json("resume", *GO, code=0)
+    failback, exporting = new_failback(), ("--policy", "copy", "--conflicting", "export")
+    killed_at(failback, "after", "wait-for-catch-up", "failback", *exporting, *GO)
+    (export,) = failback.drctl.folder.glob(".drctl/reconcile/exports/*")
+    failback.move_to_another_machine()
+    done = failback.json("resume", *GO, code=0)
     assert done["rpo"] == NOTHING_LOST
-    assert home.directed_to == home.primary.bootstrap
-    assert not [*home.drctl.folder.glob(".drctl/reconcile/exports/*")]
-    kept = home.drctl.folder / "left-behind-1" / export.relative_to(home.drctl.folder / ".drctl")
+    assert failback.directed_to == failback.primary.bootstrap
+    assert not [*failback.drctl.folder.glob(".drctl/reconcile/exports/*")]
+    kept = (
+        failback.drctl.folder
+        / "moved-aside-1"
+        / export.relative_to(failback.drctl.folder / ".drctl")
+    )
     assert (kept / "manifest.json").is_file()
 
 
 def test_decisions_are_not_applied_again_for_a_new_gap_result(
-    new_home: Callable[[], OwnFailback],
+    new_failback: Callable[[], OwnFailback],
 ) -> None:
     """Three hosts: one searched, one reconciled and died unreported, one resumes."""
-    home = new_home()
-    killed_at(home, "after", "reconcile", "failback", *POLICIES, *GO)
-    home.move_to_another_machine()
-    killed_at(home, "before", "reconcile", "resume", *GO)
-    home.move_to_another_machine()
-    killed_at(home, "after", "exclude-reconciled-records", "resume", *GO)
+    failback = new_failback()
+    killed_at(failback, "after", "reconcile", "failback", *POLICIES, *GO)
+    failback.move_to_another_machine()
+    killed_at(failback, "before", "reconcile", "resume", *GO)
+    failback.move_to_another_machine()
+    killed_at(failback, "after", "exclude-reconciled-records", "resume", *GO)
     older, tail = named("older", OLDER), named("tail", TAIL)
-    assert held(home.in_order(home.secondary, home.quarantine)) == Counter(older)
-    there = home.all_of(home.secondary)
+    assert held(failback.in_order(failback.secondary, failback.quarantine)) == Counter(older)
+    there = failback.all_of(failback.secondary)
     assert {value: there[value] for value in tail} == dict.fromkeys(tail, 1)
 
 
@@ -119,29 +123,29 @@ class Compacted(OwnFailback):
 
 def test_records_that_became_conflicting_after_the_comparison_are_not_copied(site: Site) -> None:
     """On compacted topics the newest record of a key wins: a later copy would replace it."""
-    home = site.keep(Compacted(site, site.new_topic(PARTITIONS, config=COMPACTED)))
-    home.lose_primary()
-    killed_at(home, "after", "classify-records", *BACK, *GO)
-    home.wrote("again", AGAIN, home.secondary, keys="tail")
-    before = home.in_order(home.secondary)
+    failback = site.keep(Compacted(site, site.new_topic(PARTITIONS, config=COMPACTED)))
+    failback.lose_primary()
+    killed_at(failback, "after", "classify-records", *BACK, *GO)
+    failback.wrote("again", AGAIN, failback.secondary, keys="tail")
+    before = failback.in_order(failback.secondary)
 
-    turned = home.json("resume", *GO, code=4)
+    turned = failback.json("resume", *GO, code=4)
     assert steps_of(turned, "status")["reconcile"] == "failed", turned
     why = steps_of(turned, "detail")["reconcile"]
     assert "newer records" in why, why
     assert "start again with --policy quarantine" in why, why
-    assert home.in_order(home.secondary) == before
-    assert home.directed_to == home.secondary.bootstrap
+    assert failback.in_order(failback.secondary) == before
+    assert failback.directed_to == failback.secondary.bootstrap
 
-    done = home.completed_failback(*BACK)
+    done = failback.completed_failback(*BACK)
     assert steps_of(done, "detail")["reconcile"] == f"all reconciled (copy: {TAIL - AGAIN})"
 
     superseded = named("tail", AGAIN)
     everything = Counter(EVERYTHING | named("again", AGAIN))
-    assert home.all_of(home.primary) == everything
-    assert home.all_of(home.secondary) == everything - Counter(superseded)
-    for cluster in home.site.clusters:
-        assert newest_by_key(home.in_order(cluster)) == named("again", AGAIN), cluster.name
+    assert failback.all_of(failback.primary) == everything
+    assert failback.all_of(failback.secondary) == everything - Counter(superseded)
+    for cluster in failback.site.clusters:
+        assert newest_by_key(failback.in_order(cluster)) == named("again", AGAIN), cluster.name
 
 
 def newest_by_key(records: dict[int, list[str]]) -> set[str]:

@@ -65,15 +65,15 @@ def test_the_command_that_fenced_the_primary_lifts_the_fence(by_site: ByUserComm
     read += site.read(site.group, site.secondary, named("new", NEW))
     assert sorted(read) == sorted(HAD)
 
-    home = site.json(*BACK, *yes(*BY_PEOPLE), *GO, code=0)
-    assert home["rpo"] == NOTHING_LOST
-    order = [step["id"] for step in home["steps"] if step["status"] == "done"]
+    failed_back = site.json(*BACK, *yes(*BY_PEOPLE), *GO, code=0)
+    assert failed_back["rpo"] == NOTHING_LOST
+    order = [step["id"] for step in failed_back["steps"] if step["status"] == "done"]
     assert (
         order.index("enable-writes") < order.index("lift-fence") < order.index("switch-endpoint-1")
     )
     assert not site.fenced
     assert site.directs_to(site.primary)
-    details = steps_of(home, "detail")
+    details = steps_of(failed_back, "detail")
     assert details["switch-endpoint-2"].endswith(
         "; a client that connects through it is on primary"
     ), details["switch-endpoint-2"]

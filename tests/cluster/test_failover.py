@@ -217,8 +217,8 @@ def resumes_as_reported(stage: Stage) -> int:
     reported = stage.json("report", code=0)["committed_offsets"]
     assert (reported["offsets"], reported["without_offset"]) == (PARTITIONS, [])
     (group,) = reported["groups"]
-    stands, ends = positions(stage), stage.target.end_offsets(stage.topic)
-    assert group["rereads_at_most"] == sum(ends[n] - at for n, at in stands.items())
+    committed, ends = positions(stage), stage.target.end_offsets(stage.topic)
+    assert group["rereads_at_most"] == sum(ends[n] - at for n, at in committed.items())
     assert group["skips_only_if"].startswith("the group was reset backwards after ")
     return int(group["rereads_at_most"])
 

@@ -19,7 +19,7 @@ from drctl.model.errors import DrctlError
 from drctl.model.topology import Record
 from tests.cli.documents import check
 from tests.cluster.failover_stage import PARTITIONS, Stage, connect
-from tests.cluster.groups import stand
+from tests.cluster.groups import commit_offsets
 from tests.cluster.isolated_links import READ, OwnLinks
 from tests.cluster.lab_link import NewDrctl, site_on
 from tests.cluster.link_command import GO, soon
@@ -52,7 +52,7 @@ def stage(
     with site_on(lab, primary, secondary, new_drctl) as site:
         stage = site.keep(OwnLinks(site)).make()
         write(stage, RECORDS, minutes_ago=40)
-        stand(primary, stage.topic, {stage.group: dict.fromkeys(range(PARTITIONS), READ)})
+        commit_offsets(primary, stage.topic, {stage.group: dict.fromkeys(range(PARTITIONS), READ)})
         # Without a journal topic, another permission would be required: to create it.
         connection = Connection("secondary", secondary.properties(), 30)
         create(connection, JOURNAL_TOPIC, JOURNAL, CONFIG)

@@ -187,23 +187,23 @@ def seconds_between(one: Any, other: Any) -> float:
 
 @pytest.mark.nightly
 def test_in_a_failback_a_record_written_after_the_comparison_is_named_at_the_end(
-    home: OwnFailback,
+    failback: OwnFailback,
 ) -> None:
     """Replicated records arrive beside it by then and cannot be told apart; it stays there."""
-    home.lose_primary()
-    killed_at(home, "after", "wait-for-catch-up", "failback", *POLICIES, *GO)
-    assert home.write("refused", 1, home.primary) == []
-    lift(home.primary, APP, home.topic)
-    home.wrote("through", THROUGH, home.primary)
+    failback.lose_primary()
+    killed_at(failback, "after", "wait-for-catch-up", "failback", *POLICIES, *GO)
+    assert failback.write("refused", 1, failback.primary) == []
+    lift(failback.primary, APP, failback.topic)
+    failback.wrote("through", THROUGH, failback.primary)
 
     lacks = f"secondary is missing {THROUGH:,} records that should be there"
-    with home.running("resume", *GO) as process:
-        home.says(process, lacks)
+    with failback.running("resume", *GO) as process:
+        failback.says(process, lacks)
         process.send_signal(signal.SIGINT)
-        home.ends(process, 130)
-    looked = home.entries("observed")[0]
+        failback.ends(process, 130)
+    looked = failback.entries("observed")[0]
     assert (looked["step"], looked["state"]) == ("fence-primary", "waiting")
-    assert home.directed_to == home.primary.bootstrap
-    there = home.all_of(home.primary)
+    assert failback.directed_to == failback.primary.bootstrap
+    there = failback.all_of(failback.primary)
     assert named("through", THROUGH) < set(there)
     assert there.total() == len(there), "a record was replicated twice"

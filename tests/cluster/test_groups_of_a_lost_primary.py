@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.cluster.failover_stage import PARTITIONS, Stage, connect
-from tests.cluster.groups import positions_on, stand
+from tests.cluster.groups import commit_offsets, positions_on
 from tests.cluster.link_command import GO, soon
 
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(600)]
@@ -53,7 +53,7 @@ def lose_primary(stage: Stage, back: str) -> Lost:
     read[stage.group] += stage.read(stage.source, ON)
     time.sleep(1)  # the condition states whole seconds
     reset_ms = int(time.time() * 1000)
-    stand(stage.source, stage.topic, {back: dict.fromkeys(range(PARTITIONS), RESET)})
+    commit_offsets(stage.source, stage.topic, {back: dict.fromkeys(range(PARTITIONS), RESET)})
     stage.pause(stage.copies)
     assert len(stage.write(BACKLOG, "backlog")) == BACKLOG
     stage.lab.signal("primary", signal.SIGKILL)
@@ -90,17 +90,17 @@ def test_every_group_resumes_at_its_best_known_offset(stage: Stage) -> None:
 
     done = stage.json(*UNPLANNED, *GO, code=1)
     assert done["status"] == "done"
-    stood = {name: positions_on(stage.target, name) for name in (stage.group, back)}
+    committed = {name: positions_on(stage.target, name) for name in (stage.group, back)}
     reported = stage.json("report", code=0)["committed_offsets"]
     assert reported["offsets"] == 2 * PARTITIONS
     assert reported["without_offset"] == [nobody]
     by_name = {each["group"]: each for each in reported["groups"]}
     for row in rows:
-        assert stood[row["group"]][row["partition"]] == row["target_offset"]
+        assert committed[row["group"]][row["partition"]] == row["target_offset"]
 
     for name in (stage.group, back):
         ends = stage.target.end_offsets(stage.topic)
-        firm = sum(ends[number] - at for number, at in stood[name].items())
+        firm = sum(ends[number] - at for number, at in committed[name].items())
         assert by_name[name]["rereads_at_most"] == firm
         assert noted_by(by_name[name]["skips_only_if"]).timestamp() * 1000 <= lost.reset_ms
         assert "checkpoint" in by_name[name]["based_on"] or "sync" in by_name[name]["based_on"]
@@ -162,12 +162,12 @@ def test_an_offset_that_mirror_maker_committed_is_never_set_back(stage: Stage) -
         # Someone committed a higher offset, which no evidence explains.
         before = positions_on(stage.target, stage.group)
         further = before[0] + 3
-        stand(stage.target, stage.topic, {stage.group: {0: further}})
+        commit_offsets(stage.target, stage.topic, {stage.group: {0: further}})
         done = stage.json(*UNPLANNED, *GO, code=1)
         assert done["status"] == "done"
-        stood = positions_on(stage.target, stage.group)
-        assert stood[0] == further
-        assert all(stood[number] >= at for number, at in before.items()), (before, stood)
+        committed = positions_on(stage.target, stage.group)
+        assert committed[0] == further
+        assert all(committed[number] >= at for number, at in before.items()), (before, committed)
         entries = stage.json("journal", done["run"], code=0)["runs"][0]["entries"]
         stopped = [
             e for e in entries if e.get("step") == "stop-replication" and e["entry"] == "done"

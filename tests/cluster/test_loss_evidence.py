@@ -12,7 +12,7 @@ from drctl.formats import heartbeats
 from drctl.lab.lab import Lab
 from drctl.model.topology import Record, TopicPartition
 from tests.cluster.failover_stage import mirror_maker
-from tests.cluster.groups import stand
+from tests.cluster.groups import commit_offsets
 from tests.cluster.lab_link import NewDrctl, link_over
 from tests.cluster.link_command import GO, soon
 from tests.conftest import NewTopic
@@ -49,7 +49,7 @@ def test_each_piece_of_evidence_is_found(
     primary.produce(topic, values)
     soon(lambda: secondary.end_offsets(topic)[0] == RECORDS)
     group, place = f"{topic}-app", TopicPartition(topic, 0)
-    stand(primary, topic, {group: {0: RECORDS}})
+    commit_offsets(primary, topic, {group: {0: RECORDS}})
     link = link_over(topic, groups=[group], replicator=mirror_maker(lab))
     drctl = new_drctl({"main": link})
     drctl.offsets.json("track", "--once", *GO)

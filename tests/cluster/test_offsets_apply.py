@@ -65,11 +65,11 @@ class Stage:
             for number, offset in enumerate(offsets)
         }
 
-    def stand(self, **groups: Positions) -> None:
+    def commit(self, **groups: Positions) -> None:
         answers = self.writer.commit({self.group(n): found for n, found in groups.items()})
         assert {answer for of in answers.values() for answer in of.values()} == {None}
 
-    def stands(self, name: str) -> Any:
+    def offsets_of(self, name: str) -> Any:
         return self.reader.committed([self.group(name)])[self.group(name)]
 
     def snapshot(self, file: str = "snapshot.json") -> dict[str, Any]:
@@ -120,7 +120,7 @@ def stage(new_drctl: NewDrctl, topic: str, secondary: ClusterUnderTest) -> Itera
 
 
 def test_a_snapshot_is_restored(stage: Stage) -> None:
-    stage.stand(a=stage.at(10, 20, 30, metadata="mätä"), b=stage.at(5))
+    stage.commit(a=stage.at(10, 20, 30, metadata="mätä"), b=stage.at(5))
     taken = stage.snapshot()
     assert taken["totals"] == {
         "groups": 2, "committed_offsets": 4, "unavailable": 0, "protocols": {"classic": 2},
@@ -132,7 +132,7 @@ def test_a_snapshot_is_restored(stage: Stage) -> None:
         == 4
     )
 
-    stage.stand(a=stage.at(90, 20, 25))
+    stage.commit(a=stage.at(90, 20, 25))
     stage.writer.delete({stage.group("b"): list(stage.at(5))})
     words = ("apply", "--cluster", "secondary", "--from", "snapshot.json")
     plan = stage.drctl.json(*words, code=3)
@@ -143,7 +143,7 @@ def test_a_snapshot_is_restored(stage: Stage) -> None:
         ("refused", "skips-records"),
         ("commit", None),
     ]
-    assert stage.stands("b") == {}, "the plan wrote something"
+    assert stage.offsets_of("b") == {}, "the plan wrote something"
     assert not stage.drctl.runs.is_dir()
 
     partly = stage.drctl.json(*words, *GO, code=4)
@@ -158,12 +158,12 @@ def test_a_snapshot_is_restored(stage: Stage) -> None:
         {"precheck": "moves-backwards", "reason": "test"},
         {"precheck": "skips-records", "reason": "we know"},
     ]
-    assert stage.stands("a") == stage.at(10, 20, 30, metadata="mätä")
-    assert stage.stands("b") == stage.at(5)
+    assert stage.offsets_of("a") == stage.at(10, 20, 30, metadata="mätä")
+    assert stage.offsets_of("b") == stage.at(5)
     assert stage.drctl.json("undo", whole["run"], *GO)["totals"]["committed"] == 2
     assert stage.drctl.json("undo", partly["run"], *GO)["totals"]["deleted"] == 1
-    assert stage.stands("a") == stage.at(90, 20, 25)
-    assert stage.stands("b") == {}
+    assert stage.offsets_of("a") == stage.at(90, 20, 25)
+    assert stage.offsets_of("b") == {}
 
 
 def test_the_text_on_a_terminal(stage: Stage) -> None:
@@ -186,15 +186,15 @@ def test_the_text_on_a_terminal(stage: Stage) -> None:
     assert done.code == 4
     assert "error" not in done.stderr
     assert done.stdout.startswith("Cluster secondary: 1 committed, 1 refused\n")
-    assert stage.stands("a") == stage.at(40)
+    assert stage.offsets_of("a") == stage.at(40)
     undo = shlex.split(done.stdout.splitlines()[-1])
     assert undo[3:5] == ["offsets", "undo"]
     again = stage.drctl.process(*undo[4:])
     assert (again.code, again.stderr) == (0, "")
     assert "1 to delete" in again.stdout
-    assert stage.stands("a") == stage.at(40)
+    assert stage.offsets_of("a") == stage.at(40)
     assert stage.drctl.process(*undo[4:], *GO).code == 0
-    assert stage.stands("a") == {}
+    assert stage.offsets_of("a") == {}
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
@@ -227,9 +227,9 @@ def test_active_groups(stage: Stage, protocol: str, secondary: ClusterUnderTest)
             stage.group("idle"): "committed",
             stage.group("shared"): "refused",
         }
-    assert stage.stands("busy") == {}
+    assert stage.offsets_of("busy") == {}
     assert stage.drctl.json(*words, "--group", stage.group("busy"), *GO)["status"] == "done"
-    assert stage.stands("busy") == stage.at(40)
+    assert stage.offsets_of("busy") == stage.at(40)
 
 
 ELSEWHERE = 7
@@ -237,7 +237,7 @@ ELSEWHERE = 7
 
 
 def test_an_offset_that_stays_loses_the_leader_epoch_of_another_log(stage: Stage) -> None:
-    stage.stand(
+    stage.commit(
         same=stage.at(40, metadata="kept", epoch=ELSEWHERE),
         ahead=stage.at(50, epoch=ELSEWHERE),
         own=stage.at(40, epoch=0),
@@ -248,13 +248,13 @@ def test_an_offset_that_stays_loses_the_leader_epoch_of_another_log(stage: Stage
     assert plan["totals"] == {"commit": 2, "delete": 0, "same": 1, "kept": 0, "refused": 0}
     assert "2 x commit: the offset stays, without leader epoch 7" in stage.drctl(*words).stdout
     done = stage.drctl.json(*words, *GO)
-    assert stage.stands("same") == stage.at(40, metadata="kept")
-    assert stage.stands("ahead") == stage.at(50)
-    assert stage.stands("own") == stage.at(40, epoch=0)
+    assert stage.offsets_of("same") == stage.at(40, metadata="kept")
+    assert stage.offsets_of("ahead") == stage.at(50)
+    assert stage.offsets_of("own") == stage.at(40, epoch=0)
     assert stage.drctl.json(*words, code=3)["totals"]["commit"] == 0
     assert stage.drctl.json("undo", done["run"], *GO)["totals"]["committed"] == 2
-    assert stage.stands("same") == stage.at(40, metadata="kept", epoch=ELSEWHERE)
-    assert stage.stands("ahead") == stage.at(50, epoch=ELSEWHERE)
+    assert stage.offsets_of("same") == stage.at(40, metadata="kept", epoch=ELSEWHERE)
+    assert stage.offsets_of("ahead") == stage.at(50, epoch=ELSEWHERE)
 
 
 @pytest.mark.nightly
@@ -274,9 +274,9 @@ def test_java_consumers_read_once_the_leader_epoch_is_gone(stage: Stage, tmp_pat
     control = Client("control.consumer", properties)
     offsets = [40] * PARTITIONS
     groups = {group_of(each, stage.topic): each for each in waiting}
-    stands = {name: stage.at(*offsets, epoch=ELSEWHERE) for name in groups}
-    stands[group_of(control, stage.topic)] = stage.at(*offsets)
-    assert stage.writer.commit(stands).keys() == stands.keys()
+    by_group = {name: stage.at(*offsets, epoch=ELSEWHERE) for name in groups}
+    by_group[group_of(control, stage.topic)] = stage.at(*offsets)
+    assert stage.writer.commit(by_group).keys() == by_group.keys()
 
     with java(stage, tmp_path / "before", [*waiting, control], classes) as running:
         running.wait(60, [control], "read")
@@ -364,17 +364,17 @@ def test_a_group_that_becomes_active_during_the_prompt(stage: Stage) -> None:
     assert ran.code == 3
     assert "1 refused" in ran.stdout
     assert "the group may be active" in ran.stdout
-    assert stage.stands("a") == {}
+    assert stage.offsets_of("a") == {}
 
 
 def test_an_offset_that_moves_during_the_prompt(stage: Stage) -> None:
     file = stage.translation(stage.row("a", 0, 40))
     words = ("apply", "--link", stage.link, "--from", file, "--execute", "-o", "json")
-    ran = stage.drctl.typed(*words, name="secondary", before=lambda: stage.stand(a=stage.at(50)))
+    ran = stage.drctl.typed(*words, name="secondary", before=lambda: stage.commit(a=stage.at(50)))
     assert ran.code == 3
     (line,) = ran.document()["lines"]
     assert (line["precheck"], line["now"]) == ("changed-since", 50)
-    assert stage.stands("a") == stage.at(50)
+    assert stage.offsets_of("a") == stage.at(50)
 
 
 def test_the_confirmation_prompt(stage: Stage) -> None:
@@ -388,10 +388,10 @@ def test_the_confirmation_prompt(stage: Stage) -> None:
     nobody = stage.drctl(*words)
     assert (nobody.code, nobody.stdout) == (3, "")
     assert "not confirmed: write to cluster secondary: 1 offset of 1 group" in nobody.stderr
-    assert stage.stands("a") == {}
+    assert stage.offsets_of("a") == {}
     right = stage.drctl.typed(*words, name="secondary")
     assert right.code == 0
-    assert stage.stands("a") == stage.at(40)
+    assert stage.offsets_of("a") == stage.at(40)
 
 
 def test_a_snapshot_of_another_cluster(stage: Stage, primary: ClusterUnderTest) -> None:
@@ -404,10 +404,10 @@ def test_a_snapshot_of_another_cluster(stage: Stage, primary: ClusterUnderTest) 
         refused = stage.drctl("apply", *target, "--from", "there.json", *GO)
         assert (refused.code, refused.stdout) == (3, "")
         assert "its offsets refer to other records there" in refused.stderr
-    assert stage.stands("a") == {}
+    assert stage.offsets_of("a") == {}
     done = stage.drctl.json("apply", "--link", stage.keeping, "--from", "there.json", *GO)
     assert done["notes"] == ["the link preserves offsets: source offsets are used"]
-    assert stage.stands("a") == stage.at(10, 20, 30)
+    assert stage.offsets_of("a") == stage.at(10, 20, 30)
 
 
 def test_a_translation_for_another_cluster(stage: Stage) -> None:
@@ -441,7 +441,7 @@ def test_rows_that_cannot_be_applied(stage: Stage) -> None:
     over = ("--override", "blocked=we know", "--override", "outside-log=we know")
     done = stage.drctl.json("apply", "--link", stage.link, "--from", file, *over, *GO, code=4)
     assert done["totals"]["committed"] == 2
-    assert stage.stands("b") == stage.at(40)
+    assert stage.offsets_of("b") == stage.at(40)
 
 
 @pytest.mark.parametrize(
@@ -507,23 +507,23 @@ def test_an_unreachable_cluster(stage: Stage, new_drctl: NewDrctl) -> None:
 
 def test_no_answer_after_a_write_was_sent(stage: Stage, lab: Lab) -> None:
     """The broker is frozen when the journal announces the write, and continues later."""
-    stage.stand(a=stage.at(10))
+    stage.commit(a=stage.at(10))
     words = ("apply", "--link", stage.link, "--from", stage.translation(stage.row("a", 0, 40)), *GO)
     for _ in range(5):
         code, run = hanging(stage, lab, *words)
         if code != 0:
             break
         # The run completed before the signal arrived.
-        stage.stand(a=stage.at(10))
+        stage.commit(a=stage.at(10))
     assert code == 5
     # The request may have been applied since; in either case a resume completes the run.
-    soon(lambda: stage.stands("a") in (stage.at(40), stage.at(10)))
+    soon(lambda: stage.offsets_of("a") in (stage.at(40), stage.at(10)))
     resumed = stage.drctl.main("resume", run, *GO, "-o", "json")
     assert resumed.code == 0, resumed.stdout + resumed.stderr
     assert check(resumed.document())["status"] == "done"
-    assert stage.stands("a") == stage.at(40)
+    assert stage.offsets_of("a") == stage.at(40)
     assert stage.drctl.json("undo", run, *GO)["status"] == "done"
-    assert stage.stands("a") == stage.at(10)
+    assert stage.offsets_of("a") == stage.at(10)
 
 
 def hanging(stage: Stage, lab: Lab, *words: str) -> tuple[int, str]:
@@ -564,7 +564,7 @@ def killed(stage: Stage, *words: str) -> str:
 def test_a_killed_run_is_undone(stage: Stage) -> None:
     """Killed when the first batch is announced."""
     names = [f"k{number}" for number in range(300)]
-    stage.stand(**{name: stage.at(10) for name in names})
+    stage.commit(**{name: stage.at(10) for name in names})
     file = stage.translation(*(stage.row(name, n, 40) for name in names for n in range(2)))
     words = ("apply", "--link", stage.link, "--from", file, *GO)
     killed(stage, *words)
@@ -603,13 +603,13 @@ def test_a_killed_run_is_resumed(stage: Stage) -> None:
         assert "has no unfinished run" in resumed.stdout
     else:
         assert (resumed.code, check(resumed.document())["run"]) == (0, run)
-    assert stage.stands("a") == stage.at(40, 40, 40)
+    assert stage.offsets_of("a") == stage.at(40, 40, 40)
     listed = stage.drctl.main("journal", "--cluster", "secondary", "-o", "json").document()
     assert run in [each["run"] for each in listed["runs"]]
     report = stage.drctl.main("report", run, "--format", "md")
     assert report.code == 0, report.stderr
     assert stage.drctl.json("undo", run, *GO)["totals"]["deleted"] == 3
-    assert stage.stands("a") == {}
+    assert stage.offsets_of("a") == {}
 
 
 def test_the_plan_that_was_shown_is_executed(stage: Stage) -> None:
@@ -618,10 +618,10 @@ def test_the_plan_that_was_shown_is_executed(stage: Stage) -> None:
     stage.drctl.json(*words, "--plan-out", "plan.json")
     shown = check(json.loads((stage.drctl.folder / "plan.json").read_text()))
     assert [step["kind"] for step in shown["steps"]] == ["apply-offsets"]
-    stage.stand(a=stage.at(7))
+    stage.commit(a=stage.at(7))
     refused = stage.drctl(*words, "--expect-plan", "plan.json", *GO)
     assert (refused.code, refused.stdout) == (3, "")
     assert "the plan is not the one in plan.json" in refused.stderr
     stage.writer.delete({stage.group("a"): list(stage.at(7))})
     assert stage.drctl.json(*words, "--expect-plan", "plan.json", *GO)["status"] == "done"
-    assert stage.stands("a") == stage.at(40)
+    assert stage.offsets_of("a") == stage.at(40)

@@ -16,7 +16,7 @@ from drctl.lab.waiting import Patience
 from drctl.model.topology import Record
 from drctl.offsets.tracking_log import TRACKED_OFFSETS_TOPIC
 from tests.cli.documents import check
-from tests.cluster.groups import stand
+from tests.cluster.groups import commit_offsets
 from tests.cluster.lab_link import NewDrctl, link_over
 from tests.cluster.link_command import soon
 from tests.cluster.test_interrupts import has_leaders
@@ -50,9 +50,9 @@ class Stage:
             cluster.create_topic(self.topic, PARTITIONS)
             cluster.produce(self.topic, [*records(foreign, "foreign"), *records(RECORDS)])
 
-    def stand(self, groups: Mapping[str, Mapping[int, int]]) -> None:
+    def commit(self, groups: Mapping[str, Mapping[int, int]]) -> None:
         named = {f"{self.prefix}-{name}": at for name, at in groups.items()}
-        stand(self.source, self.topic, named)
+        commit_offsets(self.source, self.topic, named)
 
     def once(self, *words: str, code: int = 0) -> dict[str, Any]:
         return self.drctl.json(*ONCE, *words, code=code)
@@ -125,7 +125,7 @@ def test_option_conflicts(stage: Stage, words: list[str], message: str) -> None:
 
 
 def test_nothing_is_written_without_confirmation(stage: Stage) -> None:
-    stage.stand({"a": {0: 100, 1: 500}})
+    stage.commit({"a": {0: 100, 1: 500}})
     before = stage.tracking_end()
     document = stage.once()
     assert not document["executed"]
@@ -156,10 +156,10 @@ def test_nothing_is_written_without_confirmation(stage: Stage) -> None:
 
 def test_the_primary_is_lost(stage: Stage, dead_primary: Callable[[], None]) -> None:
     positions = {"a": {0: 100, 1: 499}, "b": {0: 500, 1: 500}, "c": {0: 0, 1: 1}, "d": {0: 321}}
-    stage.stand(positions)
+    stage.commit(positions)
     assert stage.noted() == (7, 7)
     assert stage.noted() == (0, 0)
-    stage.stand({"a": {0: 20}, "d": {0: 322}})  # group a moves back
+    stage.commit({"a": {0: 20}, "d": {0: 322}})  # group a moves back
     assert stage.noted() == (2, 2)
     wanted = {**positions, "a": {0: 20, 1: 499}, "d": {0: 322}}
     dead_primary()
@@ -193,7 +193,7 @@ def test_the_primary_is_lost(stage: Stage, dead_primary: Callable[[], None]) -> 
 
 
 def test_a_recreated_topic(stage: Stage, dead_primary: Callable[[], None]) -> None:
-    stage.stand({"a": {0: 100, 1: 50}})
+    stage.commit({"a": {0: 100, 1: 50}})
     assert stage.noted() == (2, 2)
     stage.source.delete_topics([stage.topic])
     known = stage.source.admin.list_topics
@@ -202,7 +202,7 @@ def test_a_recreated_topic(stage: Stage, dead_primary: Callable[[], None]) -> No
     anew = [Record(0, -1, NOON + 1_000_000, b"k", b"anew%d" % n) for n in range(200)]
     stage.source.produce(stage.topic, anew)
     stage.target.produce(stage.topic, anew)
-    stage.stand({"a": {0: 100}})
+    stage.commit({"a": {0: 100}})
     totals = stage.once(*GO)["totals"]
     assert (totals["moved"], totals["unverified"]) == (1, 1)
     document = stage.drctl.json("translate", code=0)
@@ -236,7 +236,7 @@ def time_of(document: dict[str, Any]) -> float:
 def test_two_trackers_during_the_loss_of_the_primary(
     stage: Stage, lab: Lab, dead_primary: Callable[[], None], primary: ClusterUnderTest
 ) -> None:
-    stage.stand({"a": {0: 100, 1: 100}})
+    stage.commit({"a": {0: 100, 1: 100}})
     (port,) = free_ports(1)
     words = ("track", "--every", "0.3s", *GO, "--output", "json")
     address = f"127.0.0.1:{port}"
@@ -248,7 +248,7 @@ def test_two_trackers_during_the_loss_of_the_primary(
         for process in (one, other):
             lines(process, lambda d: d["complete"] and d["totals"]["committed_offsets"] == 2)
         for offset in (150, 120, 130):
-            stage.stand({"a": {0: offset}})
+            stage.commit({"a": {0: offset}})
             lines(one, lambda d: d["complete"])
         quiet = [
             lines(p, lambda d: d["complete"] and not d["totals"]["written"]) for p in (one, other)

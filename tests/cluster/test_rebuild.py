@@ -176,16 +176,16 @@ def test_forward_replication_that_ran_unnoticed(site: Site) -> None:
         story.ends(process)
     assert story.directed_to == story.primary.bootstrap
 
-    home = story.alike()
+    rebuilt = story.alike()
     for number, log in copied.items():
-        assert home[number][: len(log)] == log, (
+        assert rebuilt[number][: len(log)] == log, (
             "the order differs from that of the surviving cluster"
         )
     everything = EVERYTHING | alone
     for each in ("before", "older", "newer", "newest"):
         everything |= named(each, FLIGHTS)
-    assert held(home) == Counter(everything)
-    for log in home.values():
+    assert held(rebuilt) == Counter(everything)
+    for log in rebuilt.values():
         newer = [value for value in log if value.startswith(("older", "newer", "newest"))]
         last = {value.partition("-")[2]: value for value in newer}
         assert set(last.values()) <= newest, "the last record of a flight is an older one"

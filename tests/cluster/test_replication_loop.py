@@ -20,27 +20,27 @@ def cycles(document: dict[str, Any], key: str = "findings") -> dict[str, Any]:
 
 
 def test_a_replication_loop_is_detected_and_blocks_plans_until_it_is_stopped(
-    home: OwnFailback,
+    failback: OwnFailback,
 ) -> None:
-    home.wrote("round", FEW, home.primary)
-    home.connectors.run(home.reverse)
-    home.await_held(home.primary, FEW * ROUNDS)
+    failback.wrote("round", FEW, failback.primary)
+    failback.connectors.run(failback.reverse)
+    failback.await_held(failback.primary, FEW * ROUNDS)
 
-    stop = f"connectors/{home.reverse}/stop"
-    check = cycles(home.json("doctor", code=1), "checks")
+    stop = f"connectors/{failback.reverse}/stop"
+    check = cycles(failback.json("doctor", code=1), "checks")
     assert (check["status"], stop in check["remedy"]) == ("fail", True), check
     for words in PLANS:
-        plan = home.json(*words, code=3)
+        plan = failback.json(*words, code=3)
         found = cycles(plan)
         assert (found["status"], stop in found["remedy"]) == ("fail", True), (words, found)
-    refused = home.refused("failover", *GO)
+    refused = failback.refused("failover", *GO)
     assert "back under the same topic names" in refused
     assert stop in refused
-    assert home.directed_to == home.secondary.bootstrap, "the failover changed something"
+    assert failback.directed_to == failback.secondary.bootstrap, "the failover changed something"
 
-    home.connectors.stop(home.reverse)
-    ended = home.held(home.primary)
-    after = home.run("doctor", "--output", "json").document()
+    failback.connectors.stop(failback.reverse)
+    ended = failback.held(failback.primary)
+    after = failback.run("doctor", "--output", "json").document()
     assert cycles(after, "checks")["status"] == "ok"
-    assert home.held(home.primary) == ended
-    assert cycles(home.run("failover", "--output", "json").document())["status"] == "ok"
+    assert failback.held(failback.primary) == ended
+    assert cycles(failback.run("failover", "--output", "json").document())["status"] == "ok"

@@ -118,35 +118,35 @@ def again(site: Site) -> Again:
 
 
 def test_quarantined_records_need_no_second_decision(again: Again) -> None:
-    home = again
-    home.record("copied", COPIED, home.primary)
-    home.read_there(home.primary)
-    home.lose("1")
-    reconciled(home.fail_back_again(*POLICIES), f"copy: {TAIL}, quarantine: {OLDER}")
+    failback = again
+    failback.record("copied", COPIED, failback.primary)
+    failback.read_there(failback.primary)
+    failback.lose("1")
+    reconciled(failback.fail_back_again(*POLICIES), f"copy: {TAIL}, quarantine: {OLDER}")
 
-    home.fail_over_again("1")
-    assert home.missing() == OLDER
-    observed, why = home.step_e(3)  # forward replication still runs
+    failback.fail_over_again("1")
+    assert failback.missing() == OLDER
+    observed, why = failback.step_e(3)  # forward replication still runs
     assert observed == "done"
     assert f"quarantined or discarded with earlier results: all {OLDER}" in why
-    reconciled(home.fail_back_again(*POLICIES), f"quarantine: {OLDER}")
+    reconciled(failback.fail_back_again(*POLICIES), f"quarantine: {OLDER}")
 
-    home.lose("2")
-    assert home.missing() == TAIL + 2 * OLDER
-    observed, why = home.step_e(0)
+    failback.lose("2")
+    assert failback.missing() == TAIL + 2 * OLDER
+    observed, why = failback.step_e(0)
     assert observed == "not-done"
     decided = f"quarantined or discarded with earlier results: {OLDER} of {TAIL + 2 * OLDER}"
     assert decided in why
-    assert f"no policy for {TAIL + OLDER} records" in home.refused("failback")
-    assert f"{OLDER} conflicting" in home.refused(*BACK)
-    reconciled(home.fail_back_again(*POLICIES), f"copy: {TAIL}, quarantine: {2 * OLDER}")
+    assert f"no policy for {TAIL + OLDER} records" in failback.refused("failback")
+    assert f"{OLDER} conflicting" in failback.refused(*BACK)
+    reconciled(failback.fail_back_again(*POLICIES), f"copy: {TAIL}, quarantine: {2 * OLDER}")
 
-    home.fail_over_again("2")
-    assert home.missing() == 2 * OLDER
-    home.json("failback", code=0)
-    reconciled(home.fail_back_again(), f"quarantine: {2 * OLDER}")
-    home.read_there(home.primary)
-    assert home.both <= home.has_read
+    failback.fail_over_again("2")
+    assert failback.missing() == 2 * OLDER
+    failback.json("failback", code=0)
+    reconciled(failback.fail_back_again(), f"quarantine: {2 * OLDER}")
+    failback.read_there(failback.primary)
+    assert failback.both <= failback.has_read
 
 
 def reconciled(done: Mapping[str, Any], exceptions: str) -> None:

@@ -14,7 +14,7 @@ from drctl.lab.lab import Lab
 from drctl.model.topology import Record
 from tests.cli.documents import check
 from tests.cluster.command import Drctl
-from tests.cluster.groups import stand
+from tests.cluster.groups import commit_offsets
 from tests.cluster.link_command import soon
 from tests.cluster.test_doctor import stopped
 from tests.conftest import NewTopic
@@ -71,7 +71,7 @@ def test_a_link_with_and_without_running_replication(
     now_ms = int(time.time() * 1000)
     primary.produce(topic, [Record(n % 2, -1, now_ms, b"k", b"v") for n in range(40)])
     soon(lambda: sum(secondary.end_offsets(topic).values()) == 40)
-    stand(primary, topic, {f"orders-app-{topic}": {0: 5}})
+    commit_offsets(primary, topic, {f"orders-app-{topic}": {0: 5}})
 
     documents = []
 

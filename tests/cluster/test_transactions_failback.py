@@ -91,36 +91,38 @@ class Transacting(OwnFailback):
 class Going:
     """A run that waits for a transaction."""
 
-    def __init__(self, home: Transacting, process: subprocess.Popen[bytes], earlier: str) -> None:
-        self._home, self._process, self._earlier = home, process, earlier
+    def __init__(
+        self, failback: Transacting, process: subprocess.Popen[bytes], earlier: str
+    ) -> None:
+        self._failback, self._process, self._earlier = failback, process, earlier
 
     def reached(self, step: str, entry: str = "done") -> bool:
-        return self._home.newest_run != self._earlier and self._home.has(entry, step)
+        return self._failback.newest_run != self._earlier and self._failback.has(entry, step)
 
     def waits_until(self, step: str, entry: str = "done") -> None:
-        self._home.until(self._process, lambda: self.reached(step, entry))
+        self._failback.until(self._process, lambda: self.reached(step, entry))
 
     def says(self, words: str) -> None:
-        self._home.says(self._process, words)
+        self._failback.says(self._process, words)
 
 
 @pytest.fixture
-def home(site: Site) -> Transacting:
+def failback(site: Site) -> Transacting:
     return site.keep(Transacting(site))
 
 
-def fail_back(home: Transacting, *words: str, waited_for: str) -> None:
+def fail_back(failback: Transacting, *words: str, waited_for: str) -> None:
     """Fail back with a running application and a transaction open at the fence.
 
     Args:
         waited_for: the cluster on which `find-missing` waits for a transaction.
     """
-    outcomes = home.outcomes
-    with home.application(home.secondary, "away") as away:
-        home.read_there(home.secondary)
-        early, late = (home.another(home.secondary, name) for name in ("early", "late"))
+    outcomes = failback.outcomes
+    with failback.application(failback.secondary, "away") as away:
+        failback.read_there(failback.secondary)
+        early, late = (failback.another(failback.secondary, name) for name in ("early", "late"))
         early.open()
-        with home.under_way("failback", *words) as going:
+        with failback.under_way("failback", *words) as going:
             going.says(f"on {waited_for}, at most")
             assert not going.reached("find-missing")
             outcomes.aborted += early.abort()
@@ -131,24 +133,26 @@ def fail_back(home: Transacting, *words: str, waited_for: str) -> None:
             assert away.refused
             assert not going.reached("drain")
             outcomes.committed += late.commit()
-    assert home.directed_to == home.primary.bootstrap
-    home.each_once()
+    assert failback.directed_to == failback.primary.bootstrap
+    failback.each_once()
 
-    with home.application(home.primary, "again"):
+    with failback.application(failback.primary, "again"):
         pass
     everything = set(outcomes.committed)
-    soon(lambda: everything <= set(home.all_of(home.secondary)))
-    home.each_once()
-    home.has_read += home.read_rest(home.has_read, everything)
-    assert set(home.has_read) == everything, "the group skipped a record, or read an aborted one"
+    soon(lambda: everything <= set(failback.all_of(failback.secondary)))
+    failback.each_once()
+    failback.has_read += failback.read_rest(failback.has_read, everything)
+    assert set(failback.has_read) == everything, (
+        "the group skipped a record, or read an aborted one"
+    )
 
 
-def test_a_planned_failover_and_failback(home: Transacting) -> None:
-    outcomes = home.outcomes
-    with home.application(home.primary, "first") as first:
-        home.read_there(home.primary)
-        held = home.another(home.primary, "held")
-        with home.under_way("failover") as going:
+def test_a_planned_failover_and_failback(failback: Transacting) -> None:
+    outcomes = failback.outcomes
+    with failback.application(failback.primary, "first") as first:
+        failback.read_there(failback.primary)
+        held = failback.another(failback.primary, "held")
+        with failback.under_way("failover") as going:
             going.waits_until("preflight")
             held.open()
             going.says(OPEN)
@@ -156,55 +160,55 @@ def test_a_planned_failover_and_failback(home: Transacting) -> None:
             assert first.refused
             assert not going.reached("drain")
             outcomes.committed += held.commit()
-    assert home.directed_to == home.secondary.bootstrap
-    home.each_once()
-    fail_back(home, waited_for="secondary")
+    assert failback.directed_to == failback.secondary.bootstrap
+    failback.each_once()
+    fail_back(failback, waited_for="secondary")
 
 
-def test_an_unplanned_failover_and_failback(home: Transacting) -> None:
+def test_an_unplanned_failover_and_failback(failback: Transacting) -> None:
     """The primary dies with unreplicated records and an open transaction."""
-    outcomes = home.outcomes
-    with home.application(home.primary, "first"):
-        home.read_there(home.primary)
-    soon(lambda: set(outcomes.committed) <= set(home.all_of(home.secondary)))
-    home.replicate(False)
-    with home.application(home.primary, "tail"):
+    outcomes = failback.outcomes
+    with failback.application(failback.primary, "first"):
+        failback.read_there(failback.primary)
+    soon(lambda: set(outcomes.committed) <= set(failback.all_of(failback.secondary)))
+    failback.replicate(False)
+    with failback.application(failback.primary, "tail"):
         pass
     tail = [value for value in outcomes.committed if value.startswith("tail")]
-    left = home.another(home.primary, "left", LEFT_ALONE_S)
+    left = failback.another(failback.primary, "left", LEFT_ALONE_S)
     left.open()
-    home.lab.signal("primary", signal.SIGKILL)
+    failback.lab.signal("primary", signal.SIGKILL)
     outcomes.aborted += left.values
-    lost = home.json("failover", "--mode", "unplanned", *GO, code=1)
+    lost = failback.json("failover", "--mode", "unplanned", *GO, code=1)
     assert lost["status"] == "done", lost
-    home.lab.start("primary")
-    assert not set(tail) & set(home.all_of(home.secondary))
+    failback.lab.start("primary")
+    assert not set(tail) & set(failback.all_of(failback.secondary))
     begun_anew = "producer-ids-collide=producers of the application begin anew"
-    fail_back(home, "--policy", "copy", "--override", begun_anew, waited_for="secondary")
+    fail_back(failback, "--policy", "copy", "--override", begun_anew, waited_for="secondary")
 
 
-def test_aborted_records_are_copied_by_default(home: Transacting) -> None:
+def test_aborted_records_are_copied_by_default(failback: Transacting) -> None:
     """Doctor warns beforehand; afterwards no boundary separates new from old records."""
-    (row,) = aborted_row(home)
+    (row,) = aborted_row(failback)
     assert row["status"] == "ok", row
-    home.copies_what_is("read_uncommitted")
-    with home.application(home.primary, "first"):
+    failback.copies_what_is("read_uncommitted")
+    with failback.application(failback.primary, "first"):
         pass
-    soon(lambda: set(home.outcomes.aborted) <= set(home.all_of(home.secondary)))
-    assert not set(home.outcomes.aborted) & set(home.all_of(home.primary))
-    (row,) = aborted_row(home)
-    assert (row["status"], row["subject"]) == ("warn", f"connector {home.forward}")
+    soon(lambda: set(failback.outcomes.aborted) <= set(failback.all_of(failback.secondary)))
+    assert not set(failback.outcomes.aborted) & set(failback.all_of(failback.primary))
+    (row,) = aborted_row(failback)
+    assert (row["status"], row["subject"]) == ("warn", f"connector {failback.forward}")
     assert "source.consumer.isolation.level=read_committed" in row["remedy"]
 
-    done = home.json("failover", *GO, code=0)
+    done = failback.json("failover", *GO, code=0)
     assert done["rpo"] == NOTHING_LOST
-    turned = home.json(*BACK, *GO, code=4)
+    turned = failback.json(*BACK, *GO, code=4)
     why = steps_of(turned, "detail")["find-missing"]
     assert "or copied aborted transactions" in why, why
     assert "--rebuild --override source-intact=REASON" in why, why
-    assert home.directed_to == home.secondary.bootstrap
+    assert failback.directed_to == failback.secondary.bootstrap
 
 
-def aborted_row(home: Transacting) -> list[dict[str, Any]]:
-    found = home.run("doctor", "--output", "json").document()
+def aborted_row(failback: Transacting) -> list[dict[str, Any]]:
+    found = failback.run("doctor", "--output", "json").document()
     return [row for row in found["checks"] if row["check"] == "mm2-isolation-level"]

@@ -15,7 +15,7 @@ from bench.mirror_maker import MirrorMaker, mirror_maker
 from drctl.lab.lab import Lab
 from drctl.model.topology import Record, TopicPartition
 from tests.cluster.command import Drctl
-from tests.cluster.groups import stand
+from tests.cluster.groups import commit_offsets
 from tests.cluster.isolated_connectors import mirror_of
 from tests.cluster.lab_link import NewDrctl, cluster_section, link_over
 from tests.cluster.link_command import soon
@@ -71,7 +71,7 @@ class Mirror:
 
     def commit(self, group: str, partition: int, offset: int) -> None:
         """Commit an offset, as a consumer does."""
-        stand(self.source, self.topic, {f"{self.prefix}-{group}": {partition: offset}})
+        commit_offsets(self.source, self.topic, {f"{self.prefix}-{group}": {partition: offset}})
         self.positions[f"{self.prefix}-{group}", partition] = offset
 
     def await_checkpoints(self, group: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from drctl.model.topology import Record
 from drctl.offsets.translating import NEVER
 from tests.cluster.command import Drctl
-from tests.cluster.groups import stand
+from tests.cluster.groups import commit_offsets
 from tests.cluster.lab_link import Site, link_over
 from tests.kafka.members import member, share_member
 from tests.lab.cluster_under_test import ClusterUnderTest
@@ -45,7 +45,7 @@ class Stage:
     def commit(self, group: str, *offsets: int) -> str:
         """Commit offsets for the partitions from 0 on; return the group's name."""
         name = f"{self.prefix}-{group}"
-        stand(self.source, self.topic, {name: dict(enumerate(offsets))})
+        commit_offsets(self.source, self.topic, {name: dict(enumerate(offsets))})
         return name
 
     def translated(self, *words: str, code: int = 0) -> dict[str, Any]:

@@ -78,7 +78,7 @@ class SameTopics(FailbackStage):
         assert came, sorted(wanted - set(values))
         return Counter(values)
 
-    def stands(self, cluster: ClusterUnderTest) -> dict[tuple[str, int], int]:
+    def committed(self, cluster: ClusterUnderTest) -> dict[tuple[str, int], int]:
         """Return the group's committed offsets by topic and partition."""
         return places_on(cluster, self.group)
 
@@ -116,9 +116,9 @@ def test_a_recovered_cluster_needs_no_failback_and_its_group_skips_nothing(
     for cluster in (primary, secondary):
         same.copied(cluster, COPIED)
     read = same.read_both(primary, east | west)
-    before = same.stands(primary)
+    before = same.committed(primary)
     assert before == same.ends_of(primary, topic, same.copy_on(primary))
-    assert not same.stands(secondary)
+    assert not same.committed(secondary)
     note = ("track", "--once", "--link", same.link, *GO)
     same.drctl.offsets.json(*note)
     same.replicate(False)
@@ -128,14 +128,14 @@ def test_a_recovered_cluster_needs_no_failback_and_its_group_skips_nothing(
     lost = same.json("failover", "--mode", "unplanned", *GO, code=1)
     assert lost["status"] == "done"
     copy = same.copy_on(secondary)
-    assert same.stands(secondary) == same.ends_of(secondary, copy), (
+    assert same.committed(secondary) == same.ends_of(secondary, copy), (
         "the failover of one link moved offsets in another topic"
     )
     moved = same.wrote("moved", NEW, secondary)
     west |= moved
     away = same.read_both(secondary, moved)
     assert set(away) == west, "the group did not read the other topic from the start"
-    stood = same.stands(secondary)
+    moved_offsets = same.committed(secondary)
 
     same.lab.start("primary")
     assert f"renames TOPIC to {same.west}.TOPIC" in same.refused(*BACK, code=2)
@@ -147,9 +147,9 @@ def test_a_recovered_cluster_needs_no_failback_and_its_group_skips_nothing(
     for link in (same.link, same.back):
         assert same.run("gap", "--scope", "full", link=link).code == 0
 
-    assert same.stands(primary) == before, "the group's offsets on the primary have changed"
-    assert same.stands(secondary) == stood
-    home = same.read_both(primary, named("tail", TAIL) | moved)
-    assert home == Counter(named("tail", TAIL) | moved)
-    assert set(read) | set(home) == east | west
-    assert same.stands(primary) == same.ends_of(primary, topic, same.copy_on(primary))
+    assert same.committed(primary) == before, "the group's offsets on the primary have changed"
+    assert same.committed(secondary) == moved_offsets
+    on_primary = same.read_both(primary, named("tail", TAIL) | moved)
+    assert on_primary == Counter(named("tail", TAIL) | moved)
+    assert set(read) | set(on_primary) == east | west
+    assert same.committed(primary) == same.ends_of(primary, topic, same.copy_on(primary))

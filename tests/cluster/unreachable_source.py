@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import uuid4
 
-from tests.cluster.groups import stand
+from tests.cluster.groups import commit_offsets
 from tests.cluster.lab_link import Site, cluster_section, link_over
 from tests.kafka.tls_broker import free_ports
 
@@ -24,7 +24,7 @@ class Silent:
         )
 
     def commit(self, **offsets: int) -> None:
-        stand(
+        commit_offsets(
             self.source,
             self.topic,
             {f"{self.prefix}-{name}": {0: offset} for name, offset in offsets.items()},

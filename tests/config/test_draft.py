@@ -23,12 +23,12 @@ SECOND = Seen("secondary", "s1:9093", "id-of-secondary", ("heartbeats", "orders"
 class Worker:
     """The responses of a Connect worker."""
 
-    def __init__(self, home: str, **configs: dict[str, str]) -> None:
-        self._home = home
+    def __init__(self, cluster_id: str, **configs: dict[str, str]) -> None:
+        self._cluster_id = cluster_id
         self._configs = configs
 
     def kafka_cluster_id(self) -> str:
-        return self._home
+        return self._cluster_id
 
     def connectors(self) -> tuple[str, ...]:
         return tuple(self._configs)
@@ -123,7 +123,7 @@ def test_every_draft_is_used() -> None:
 
 
 @pytest.mark.parametrize(
-    ("home", "more", "forward"),
+    ("cluster_id", "more", "forward"),
     [
         ("x", {"source_cluster_bootstrap_servers": "p2:9093"}, True),
         ("x", {"target_cluster_bootstrap_servers": "q:1, SSL://p2:9093"}, False),
@@ -133,8 +133,8 @@ def test_every_draft_is_used() -> None:
         ("x", {}, None),
     ],
 )
-def test_directions(home: str, more: dict[str, str], forward: bool | None) -> None:
-    workers = {"http://c:1": Worker(home, m=source("a", "b", **more))}
+def test_directions(cluster_id: str, more: dict[str, str], forward: bool | None) -> None:
+    workers = {"http://c:1": Worker(cluster_id, m=source("a", "b", **more))}
     (found,) = find_mirrors(workers, FIRST, SECOND)
     assert found.forward is forward
 

@@ -18,14 +18,14 @@ CONNECT = ", connect: 'http://here:1', connectors: {source: go}"
 BACK = ", reverse: {connect: 'http://there:1', connectors: {source: back}}"
 
 
-def home(kind: str, rest: str, more: str = "groups: [g]", others: str = "") -> Link:
+def reverse_link(kind: str, rest: str, more: str = "groups: [g]", others: str = "") -> Link:
     text = HEAD + LINK.format(kind=kind, rest=rest, more=more) + others
     config = read(text, Path("drctl.yaml"))
     return reversed_link(config.link("main"), map(config.link, config.links))
 
 
 def test_every_setting_is_reversed() -> None:
-    found = home("mirrormaker2", CONNECT + BACK)
+    found = reverse_link("mirrormaker2", CONNECT + BACK)
     assert (found.name, found.configured) == ("main-back", "main")
     assert (found.source, found.target) == ("b", "a")
     assert found.carries("t")
@@ -38,16 +38,16 @@ def test_every_setting_is_reversed() -> None:
 
 
 def test_a_fence_command_belongs_to_one_cluster() -> None:
-    acl = home("none", "", "fence: {method: acl, principals: ['User:x']}")
+    acl = reverse_link("none", "", "fence: {method: acl, principals: ['User:x']}")
     assert acl.settings.fence.method == "acl"
-    command = home("none", "", "fence: {method: command, command: [fence]}")
+    command = reverse_link("none", "", "fence: {method: command, command: [fence]}")
     assert command.settings.fence.method == "none"
 
 
 def test_the_opposite_link_names_the_reverse_replicator() -> None:
     replicator = "{kind: mirrormaker2, connect: 'http://c:1', connectors: {source: other}}"
     other = f"  home: {{from: b, to: a, topics: [t], replicator: {replicator}}}\n"
-    found = home("mirrormaker2", CONNECT, others=other)
+    found = reverse_link("mirrormaker2", CONNECT, others=other)
     assert found.settings.replicator.connectors.source == "other"
 
 
@@ -59,7 +59,7 @@ def test_topics_that_both_clusters_write_are_replicated_back_by_the_other_link()
     ends = "from: b, to: a, topics: [t]"
     plain = f"  plain: {{{ends}, replicator: {replicator.replace('back', 'plain')}}}\n"
     west = f"  west: {{{ends}, {ORIGIN}, replicator: {replicator}}}\n"
-    found = home("mirrormaker2", CONNECT, ORIGIN, plain + west)
+    found = reverse_link("mirrormaker2", CONNECT, ORIGIN, plain + west)
     assert found.settings.replicator.connectors.source == "back"
     assert found.settings.origin_header == "site"
 
@@ -67,17 +67,17 @@ def test_topics_that_both_clusters_write_are_replicated_back_by_the_other_link()
 def test_a_link_back_without_all_topics_cannot_replicate_them_back() -> None:
     west = f"  west: {{from: b, to: a, topics: [u], {ORIGIN}, replicator: {{kind: none}}}}\n"
     with pytest.raises(ConfigError, match="no link from b to a with the same header") as caught:
-        home("mirrormaker2", CONNECT, ORIGIN, west)
+        reverse_link("mirrormaker2", CONNECT, ORIGIN, west)
     assert "docs/howto/two-active-sites.md" in caught.value.hint
 
 
 def test_the_reverse_replicator_must_be_named() -> None:
     with pytest.raises(ConfigError, match="no replication from b to a is configured"):
-        home("mirrormaker2", CONNECT)
+        reverse_link("mirrormaker2", CONNECT)
 
 
 def test_renamed_copies_are_replicated_back_under_their_own_names() -> None:
-    found = home("mirrormaker2", CONNECT + BACK + ", rename: 'a.${topic}'")
+    found = reverse_link("mirrormaker2", CONNECT + BACK + ", rename: 'a.${topic}'")
     assert found.topics_of(["a.t", "t", "a.other", "b.t", "a.a.t"]) == ("a.t",)
     assert (found.target_topic("a.t"), found.source_topic("t")) == ("t", "a.t")
     assert found.carries_group("g")
@@ -97,14 +97,14 @@ def test_internal_topics_of_mirrormaker_are_not_replicated_back() -> None:
 def test_topics_kept_apart_on_the_primary_prevent_a_failback(rename: str) -> None:
     back = BACK.replace("}}", "}, rename: 'b.${topic}'}")
     with pytest.raises(ConfigError, match=r"renames TOPIC to b\.TOPIC"):
-        home("mirrormaker2", CONNECT + back + rename)
+        reverse_link("mirrormaker2", CONNECT + back + rename)
 
 
 def test_a_link_with_other_topics_is_not_the_reverse_link() -> None:
     replicator = "{kind: mirrormaker2, connect: 'http://c:1', connectors: {source: other}}"
     other = f"  home: {{from: b, to: a, topics: [u], replicator: {replicator}}}\n"
     with pytest.raises(ConfigError, match="no replication from b to a is configured"):
-        home("mirrormaker2", CONNECT, others=other)
+        reverse_link("mirrormaker2", CONNECT, others=other)
 
 
 def test_a_failback_marks_its_fences_like_the_link(tmp_path: Path) -> None:

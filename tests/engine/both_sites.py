@@ -72,11 +72,11 @@ class BothSites(RecoveredCluster):
 def both_write() -> BothSites:
     """The primary has recovered; its replication is idle, the other direction kept running."""
     pair = BothSites(SECONDARY, PRIMARY)
-    home = [(key, ()) for key in EAST] + [(key, MARK) for key in WEST]
-    home += [(key, ()) for key in TAIL] + [(NEWER, MARK)]
+    on_primary = [(key, ()) for key in EAST] + [(key, MARK) for key in WEST]
+    on_primary += [(key, ()) for key in TAIL] + [(NEWER, MARK)]
     away = [(key, ()) for key in WEST] + [(key, MARK) for key in EAST]
     away += [(key, ()) for key in (LOST, NEWER)]
-    for logs, orders, audit in ((pair.home, home, ()), (pair.away, away, MARK)):
+    for logs, orders, audit in ((pair.home, on_primary, ()), (pair.away, away, MARK)):
         logs.append(AUDIT, record("a1", audit))
         for key, headers in orders:
             logs.append(ORDERS, record(key, headers))

@@ -84,14 +84,14 @@ def _all(state: str) -> Truth:
 
 
 def _committed(pair: Pair, intent: Json) -> bool:
-    return _stand(pair, intent, 4)
+    return _offsets_are(pair, intent, 4)
 
 
-def _stand(pair: Pair, intent: Json, column: int) -> bool:
+def _offsets_are(pair: Pair, intent: Json, column: int) -> bool:
     """Whether committed offsets equal a column of the intent."""
-    stands = pair.sites[intent["cluster"]].positions.positions
+    positions = pair.sites[intent["cluster"]].positions.positions
     return all(
-        stands.get(line[0], {}).get(TopicPartition(*line[1:3]))
+        positions.get(line[0], {}).get(TopicPartition(*line[1:3]))
         == (line[column] and Committed(*line[column]))
         for line in intent["lines"]
     )
@@ -175,7 +175,7 @@ def _as_before(pair: Pair, intent: Json) -> bool:
 
 
 def _put_back(pair: Pair, intent: Json) -> bool:
-    return _stand(pair, intent, 3)
+    return _offsets_are(pair, intent, 3)
 
 
 def _done_by_hand(pair: Pair, intent: Json) -> bool:

@@ -325,10 +325,10 @@ class Committing:
             return Unavailable("the group has members")
 
         def put() -> None:
-            stands = self.positions.setdefault(group, {})
-            stands.pop(place, None)
+            committed = self.positions.setdefault(group, {})
+            committed.pop(place, None)
             if at is not None:
-                stands[place] = at
+                committed[place] = at
 
         change = f"{group} {place} {at.offset if at else None}"
         return None if self.trace.change(self.what, change, put) else NOT_ALLOWED

@@ -18,7 +18,7 @@ def state(run: runs.Run) -> RunState:
     return read_run(run.entries)
 
 
-def home() -> Plan:
+def failback_plan() -> Plan:
     """The same steps in the opposite direction: a failback enables writes on the link's source."""
     return runs.planned(ends=("secondary", "primary"))
 
@@ -41,7 +41,7 @@ def test_a_rollback_moves_no_clients_and_a_failback_moves_them_back() -> None:
     found = last_move([back, away], "secondary", KINDS)
     assert found is not None
     assert found.run == away.run
-    returned = state(runs.Run(home()).play(runs.GOOD))
+    returned = state(runs.Run(failback_plan()).play(runs.GOOD))
     assert last_move([back, returned, away], "secondary", KINDS) is None
 
 

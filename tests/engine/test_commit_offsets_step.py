@@ -25,7 +25,7 @@ STEP = Kind(CommitOffsets())
 class Groups:
     """Committed offsets of one cluster; some groups are active, or a coordinator is silent."""
 
-    stand: dict[str, dict[TopicPartition, Committed]] = field(default_factory=dict)
+    offsets: dict[str, dict[TopicPartition, Committed]] = field(default_factory=dict)
     in_use: set[str] = field(default_factory=set)
     silent: set[str] = field(default_factory=set)
     calls: int = 0
@@ -39,7 +39,7 @@ class Groups:
     ) -> Mapping[str, Mapping[TopicPartition, Unavailable | None]]:
         self.calls += 1
         for group in wanted.keys() - self.in_use:
-            self.stand.setdefault(group, {}).update(wanted[group])
+            self.offsets.setdefault(group, {}).update(wanted[group])
         return {
             group: dict.fromkeys(positions, OCCUPIED if group in self.in_use else None)
             for group, positions in wanted.items()
@@ -50,7 +50,7 @@ class Groups:
     ) -> Mapping[str, Mapping[TopicPartition, Unavailable | None]]:
         for group in unwanted.keys() - self.in_use:
             for place in unwanted[group]:
-                self.stand[group].pop(place, None)
+                self.offsets[group].pop(place, None)
         return {
             group: dict.fromkeys(places, OCCUPIED if group in self.in_use else None)
             for group, places in unwanted.items()
@@ -60,7 +60,7 @@ class Groups:
         self, names: Collection[str]
     ) -> Mapping[str, Mapping[TopicPartition, Committed] | Unavailable]:
         silence = Unavailable("no coordinator")
-        return {n: silence if n in self.silent else self.stand.get(n, {}) for n in names}
+        return {n: silence if n in self.silent else self.offsets.get(n, {}) for n in names}
 
 
 def intent(*lines: tuple[str, TopicPartition, int | None, int]) -> Json:
@@ -161,18 +161,18 @@ def test_an_offset_that_stays_is_committed_without_the_epoch_of_another_log() ->
     planned = STEP.check({**SETTINGS, "leave_out": False}, {}, look(found))
     assert planned["same"] == 1
     assert STEP.apply(planned, writer(found)) == ()
-    assert found.stand == {"a": {ONE: Committed(7, -1, "x")}, "b": before["b"]}
+    assert found.offsets == {"a": {ONE: Committed(7, -1, "x")}, "b": before["b"]}
     assert STEP.verify(planned, look(found)).state is State.DONE
     assert STEP.undo(planned, writer(found)) == ()
-    assert found.stand == before
+    assert found.offsets == before
 
 
 LINES = intent(("a", ONE, None, 7), ("a", TWO, 3, 8), ("b", ONE, 5, 9))
 
 
 def world(in_use: Collection[str] = (), silent: Collection[str] = ()) -> Groups:
-    stand = {"a": {TWO: Committed(3)}, "b": {ONE: Committed(5)}}
-    return Groups(stand, set(in_use), set(silent))
+    offsets = {"a": {TWO: Committed(3)}, "b": {ONE: Committed(5)}}
+    return Groups(offsets, set(in_use), set(silent))
 
 
 def test_all_offsets_are_committed() -> None:
@@ -185,7 +185,7 @@ def test_all_offsets_are_committed() -> None:
     assert STEP.apply(LINES, writer(found)) == (), "the second call reported errors"
     assert STEP.undo(LINES, writer(found)) == ()
     assert STEP.verify_undo(LINES, look(found)).message == "3 offsets restored"
-    assert found.stand == world().stand
+    assert found.offsets == world().offsets
 
 
 def test_one_refused_offset_of_three_is_named() -> None:
@@ -215,7 +215,7 @@ def test_an_offset_that_cannot_be_rolled_back_is_named() -> None:
     assert STEP.undo(LINES, writer(found)) == (f"b {ONE}: somebody reads in it",)
     seen = STEP.verify_undo(LINES, look(found))
     assert seen.items == (f"b {ONE} is at offset 9",)
-    assert found.stand["a"] == {TWO: Committed(3)}
+    assert found.offsets["a"] == {TWO: Committed(3)}
 
 
 @pytest.mark.parametrize("groups", [1, BATCH, BATCH + 1, 3 * BATCH])
@@ -236,14 +236,14 @@ def test_a_group_that_is_already_there_still_reads_again() -> None:
         Wanted(group, ONE, Committed(to), bounds)
         for group, to in (("moved", 7), ("there", 5), ("ahead", 5), ("far-ahead", 5))
     )
-    stand = {"there": 5, "ahead": 6, "far-ahead": 9}
-    found = Translating({g: {ONE: Committed(at)} for g, at in stand.items()}, known=wanted)
+    offsets = {"there": 5, "ahead": 6, "far-ahead": 9}
+    found = Translating({g: {ONE: Committed(at)} for g, at in offsets.items()}, known=wanted)
     made = STEP.check({**SETTINGS, "leave_out": True}, {}, look(found))
     assert [line[0] for line in made["lines"]] == ["moved"]
     assert made["rereads"] == {"moved": 4, "there": 4, "ahead": 3, "far-ahead": 0}
     assert made["rereads_at_most"] == 11
     STEP.apply(made, writer(found))
-    put = {group: [["orders", 0, at]] for group, at in {**stand, "moved": 7}.items()}
+    put = {group: [["orders", 0, at]] for group, at in {**offsets, "moved": 7}.items()}
     assert STEP.verify(made, look(found)).facts["stand"] == put
 
 

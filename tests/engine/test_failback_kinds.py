@@ -29,12 +29,12 @@ class Kind:
 
     Attributes:
         known: whether drctl can stop it through Connect.
-        home: keys on the recovered cluster at the end.
+        on_primary: keys on the recovered cluster at the end.
     """
 
     name: str
     known: bool
-    home: tuple[str, ...]
+    on_primary: tuple[str, ...]
 
     @property
     def plan(self) -> Plan:
@@ -150,7 +150,7 @@ def test_a_whole_run(kind: Kind) -> None:
 
 def assert_on_primary(pair: Pair, kind: Kind) -> None:
     assert pair.state["records"] == {
-        PRIMARY: list(kind.home),
+        PRIMARY: list(kind.on_primary),
         SECONDARY: ["a1", *BOTH, *NEWER, *TAIL],
     }
     assert pair.state["endpoints"] == [PRIMARY, PRIMARY]

@@ -40,7 +40,7 @@ def failback_inputs(
         fence_command=("./fence", "on"),
         fence_verify=("./fence", "look"),
     )
-    home = replace(
+    inputs = replace(
         old,
         source="secondary",
         target="primary",
@@ -48,7 +48,7 @@ def failback_inputs(
         fence_method=fence if fence is FenceMethod.ACL else FenceMethod.NONE,
     )
     seeded = (f"{connectors[0]}-back", connectors[0]) if connectors else ("", "")
-    return FailbackInputs(home, old, *seeded, policy="copy")
+    return FailbackInputs(inputs, old, *seeded, policy="copy")
 
 
 def between_sites(inputs: FailbackInputs, header: str) -> FailbackInputs:

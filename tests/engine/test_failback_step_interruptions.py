@@ -24,8 +24,8 @@ from tests.engine.toggles import Crash, FastClock, MemoryJournal, NoWatcher, Wor
 
 WHO = {"user": "ada", "host": "laptop"}
 PLACE = TopicPartition("orders", 0)
-HOME, NEW = ("a", "b", "t1", "t2", "t3"), ("n1", "n2")
-TAIL, BOUNDARY = HOME[2:], 2
+ON_PRIMARY, NEW = ("a", "b", "t1", "t2", "t3"), ("n1", "n2")
+TAIL, BOUNDARY = ON_PRIMARY[2:], 2
 COPY = (("__drctl_provenance", b"{}"),)
 STEPS = (
     *("find-missing", "classify-records", "reconcile", "exclude-reconciled-records"),
@@ -54,8 +54,8 @@ class RecoveredCluster(Around):
 
     def __post_init__(self) -> None:
         self.sites = {
-            "primary": Site("primary", records(*HOME)),
-            "secondary": Site("secondary", records(*HOME[:BOUNDARY], *NEW)),
+            "primary": Site("primary", records(*ON_PRIMARY)),
+            "secondary": Site("secondary", records(*ON_PRIMARY[:BOUNDARY], *NEW)),
         }
         self.states = {"mm2-back": "STOPPED"}
         self.settings = {"source.cluster.alias": "sec", "transforms": "mask"}
@@ -66,7 +66,7 @@ class RecoveredCluster(Around):
 
     def search_result(self) -> Search:
         self.fall("look for missing records")
-        ends, boundaries = {PLACE: len(HOME)}, {PLACE: BOUNDARY}
+        ends, boundaries = {PLACE: len(ON_PRIMARY)}, {PLACE: BOUNDARY}
         return Search("gap/main-1", len(TAIL), len(TAIL), 0, 0, ends, boundaries)
 
     def reconciliation(self, request: Json) -> Reconciliation:
@@ -191,8 +191,8 @@ def points() -> int:
 
 def assert_on_primary(world: RecoveredCluster) -> None:
     """Assert that each unreplicated and each new record was copied once, in order."""
-    assert world.keys("secondary") == [*HOME[:BOUNDARY], *NEW, *TAIL]
-    assert world.keys("primary") == [*HOME, *NEW]
+    assert world.keys("secondary") == [*ON_PRIMARY[:BOUNDARY], *NEW, *TAIL]
+    assert world.keys("primary") == [*ON_PRIMARY, *NEW]
     assert world.settings["transforms"] == "mask,drctlCopies"
     assert world.states == {"mm2-back": "RUNNING"}
 

@@ -61,7 +61,7 @@ class Around:
     states: dict[str, str] = field(default_factory=lambda: {"mm2": "STOPPED"})
     settings: dict[str, str] = field(default_factory=dict)
     kept: dict[TopicPartition, int] = field(default_factory=dict)
-    stands: Reconciliation = field(default_factory=lambda: Reconciliation(0))
+    reconcile_result: Reconciliation = field(default_factory=lambda: Reconciliation(0))
     found: Missing = field(default_factory=lambda: Missing(0))
     results: tuple[Finding, ...] = ()
     reconciled: int = 0
@@ -120,7 +120,7 @@ class Around:
         self.states[name] = "STOPPED"
 
     def reconciliation(self, request: Json) -> Reconciliation:
-        return self.stands
+        return self.reconcile_result
 
     def reconcile(self, request: Json) -> None:
         self.reconciled += 1
@@ -268,25 +268,28 @@ def test_the_exclude_filter_is_added_after_existing_transforms() -> None:
 
 STARTS = {**ENDS, "connectors": ["mm2"], "seeded_by": "set-start-offsets"}
 SEEDED = {"from": rows({PLACE: 1}), "ends": rows({PLACE: 3})}
-HOME = ("a", "t1", "t2")
+PRIMARY_KEYS = ("a", "t1", "t2")
 
 
 @pytest.mark.parametrize(
-    ("survivor", "home", "state"),
+    ("secondary", "primary", "state"),
     [
-        (("a", "n1", "t1*", "n2"), (*HOME, "n1"), State.DONE),
-        (("a", "t1*", "n1"), (*HOME, "n1"), State.DONE),
-        (("a", "n1"), HOME, State.WAITING),
-        (("a", "t1*"), HOME, State.DONE),
-        (("a", "n1"), (*HOME, "a"), State.FAILED),
-        (("a", "t1*", "n1"), (*HOME, "t1"), State.FAILED),
-        (("a", "t1*"), (*HOME, "t1"), State.FAILED),
+        (("a", "n1", "t1*", "n2"), (*PRIMARY_KEYS, "n1"), State.DONE),
+        (("a", "t1*", "n1"), (*PRIMARY_KEYS, "n1"), State.DONE),
+        (("a", "n1"), PRIMARY_KEYS, State.WAITING),
+        (("a", "t1*"), PRIMARY_KEYS, State.DONE),
+        (("a", "n1"), (*PRIMARY_KEYS, "a"), State.FAILED),
+        (("a", "t1*", "n1"), (*PRIMARY_KEYS, "t1"), State.FAILED),
+        (("a", "t1*"), (*PRIMARY_KEYS, "t1"), State.FAILED),
     ],
 )
 def test_the_first_copied_record_proves_the_start_offset(
-    survivor: tuple[str, ...], home: tuple[str, ...], state: State
+    secondary: tuple[str, ...], primary: tuple[str, ...], state: State
 ) -> None:
-    sites = {"secondary": Site("secondary", log(*survivor)), "primary": Site("primary", log(*home))}
+    sites = {
+        "secondary": Site("secondary", log(*secondary)),
+        "primary": Site("primary", log(*primary)),
+    }
     world = Around(sites)
     intent = check("start-replication", STARTS, world, set_start_offsets=SEEDED)
     assert verify("start-replication", intent, world).state is State.WAITING, (
@@ -338,7 +341,9 @@ DECIDED = {**ENDS, "policy": "copy", "topics": [], "conflicting": "refuse"}
 
 
 def test_undecided_records_end_it_before_any_change() -> None:
-    world = Around(stands=Reconciliation(1, ("1 conflicting ones: say what becomes of them",)))
+    world = Around(
+        reconcile_result=Reconciliation(1, ("1 conflicting ones: say what becomes of them",))
+    )
     for name in ("classify-records", "reconcile"):
         with pytest.raises(Refused, match="conflicting"):
             check(name, DECIDED, world, find_missing=SEARCH)
@@ -347,12 +352,12 @@ def test_undecided_records_end_it_before_any_change() -> None:
 
 
 def test_discarded_records_may_be_missing_at_the_end() -> None:
-    world = Around(stands=Reconciliation(2))
+    world = Around(reconcile_result=Reconciliation(2))
     intent = check("reconcile", DECIDED, world, find_missing=SEARCH)
     apply("reconcile", intent, world)
     assert world.reconciled == 1
     assert verify("reconcile", intent, world).state is State.WAITING
-    world.stands = Reconciliation(0, done={"copy": 1, "quarantine": 1})
+    world.reconcile_result = Reconciliation(0, done={"copy": 1, "quarantine": 1})
     facts = verify("reconcile", intent, world).facts
     assert facts["given_up"] == 1
 
@@ -361,11 +366,11 @@ def test_discarded_records_may_be_missing_at_the_end() -> None:
     for missing, state in ((1, State.DONE), (2, State.WAITING)):
         world.found = Missing(missing)
         assert verify("verify-forward-copies", proof, world).state is state
-    home = check("verify-copies", {**ENDS, "forward": False}, world, reconcile=facts)
+    proof = check("verify-copies", {**ENDS, "forward": False}, world, reconcile=facts)
     world.found = Missing(1)
-    assert verify("verify-copies", home, world).state is State.WAITING
+    assert verify("verify-copies", proof, world).state is State.WAITING
     world.found = Missing(0, duplicated=3)
-    seen = verify("verify-copies", home, world)
+    seen = verify("verify-copies", proof, world)
     assert (seen.state, seen.outstanding) == (State.DONE, "primary holds 3 duplicate records")
 
 

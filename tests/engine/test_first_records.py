@@ -45,7 +45,7 @@ def late(*records: Record) -> tuple[Record, ...]:
 def test_timestamps_that_are_not_copied_prove_nothing(
     came: str, kept: str, fields: tuple[str, ...], state: State
 ) -> None:
-    home = Timed("primary", late(*log("a", "t1", "t2", came)), kept)
-    world: Any = Around({"secondary": Site("secondary", log("a", "n1")), "primary": home})
+    primary = Timed("primary", late(*log("a", "t1", "t2", came)), kept)
+    world: Any = Around({"secondary": Site("secondary", log("a", "n1")), "primary": primary})
     arrived = first_arrivals(CLUSTERS, SEEDS, cast(LinkReader, world), fields)
     assert arrived.state is state

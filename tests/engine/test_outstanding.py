@@ -185,9 +185,11 @@ def test_nothing_is_outstanding() -> None:
     assert settled(Asked(())).message == "no outstanding actions"
 
 
-def state(run: str, step: Step, what: str, *, home: bool = False, ended: str = "done") -> RunState:
+def state(
+    run: str, step: Step, what: str, *, failed_back: bool = False, ended: str = "done"
+) -> RunState:
     """A run with an outstanding action of one step."""
-    judge = (Step("order", "failback-order", {}),) if home else ()
+    judge = (Step("order", "failback-order", {}),) if failed_back else ()
     plan = Plan("p", "main", *OUT, (*judge, step))
     lines = [
         entries.began(run, plan, WHO, AT),
@@ -217,8 +219,8 @@ def test_journals_are_read_back_to_the_last_completed_failback() -> None:
         for each in (
             state("under-way", FENCES, "not yet", ended=""),
             *(state(f"out-{n}", FENCES, "fence primary") for n in range(30)),
-            state("stopped", COMMITS, "1 left out", home=True, ended="stopped"),
-            state("home", SETTLES, "1 remains", home=True),
+            state("stopped", COMMITS, "1 left out", failed_back=True, ended="stopped"),
+            state("home", SETTLES, "1 remains", failed_back=True),
             state("before", FENCES, "long ago"),
         ):
             asked.append(each.run)

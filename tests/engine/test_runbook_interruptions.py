@@ -19,10 +19,10 @@ from tests.engine.pair import BACK, PRIMARY, SECONDARY, Pair, PersonAction, link
 from tests.engine.recovered_cluster import recovered_pair
 
 BOOKS = {path.stem: load(path) for path in files(resources.shipped("runbooks"))}
-HOME = replace(SEEN, replicator="mirrormaker2")
+INPUTS = replace(SEEN, replicator="mirrormaker2")
 ON: dict[str, tuple[Callable[[], Pair], PlanInputs]] = {
     "unplanned-failover": (lost, replace(SEEN, source_answers=False)),
-    "failback": (recovered_pair, replace(HOME, failback=reverse_inputs(HOME, (BACK,)))),
+    "failback": (recovered_pair, replace(INPUTS, failback=reverse_inputs(INPUTS, (BACK,)))),
 }
 """Clusters and inputs for runbooks that are not for a running link."""
 

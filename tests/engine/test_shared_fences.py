@@ -160,12 +160,12 @@ def test_a_lifted_fence_of_an_earlier_run_is_set_again_and_stays() -> None:
     cluster = Cluster()
     Run(cluster, "main").fence()
     whole = set(cluster.rules)
-    home = Run(cluster, "main").fence()
+    main = Run(cluster, "main").fence()
     assert cluster.rules == whole
     cluster.rules.clear()
-    home.fence()
+    main.fence()
     assert cluster.rules == whole
-    assert home.lift() == "no ACL had been added"
+    assert main.lift() == "no ACL had been added"
     assert cluster.rules == whole
 
 

@@ -27,7 +27,7 @@ from tests.engine.processes import Process
 from tests.engine.recovered_cluster import recovered_pair
 
 OLD = replace(WITH_SOURCES, replicator="mirrormaker2")
-HOME = failback(replace(reverse_inputs(OLD, (BACK,)), policy="copy"))
+FAILBACK = failback(replace(reverse_inputs(OLD, (BACK,)), policy="copy"))
 
 
 def states(pair: Pair) -> tuple[str, str]:
@@ -48,7 +48,7 @@ def words(ran: Ran, step: str) -> str:
 def test_the_steps_are_in_order() -> None:
     for mode in Mode:
         assert violations(case(mode, seen=WITH_SOURCES).plan, KINDS) == ()
-    assert violations(HOME, KINDS) == ()
+    assert violations(FAILBACK, KINDS) == ()
 
 
 def test_a_planned_failover_resumes_where_the_connector_stopped() -> None:
@@ -162,12 +162,12 @@ def failed_back_sources() -> Pair:
     return pair
 
 
-def home_again() -> Case:
-    return Case(HOME, failed_back_sources, remedy=lambda pair: pair.trace.heal())
+def failback_case() -> Case:
+    return Case(FAILBACK, failed_back_sources, remedy=lambda pair: pair.trace.heal())
 
 
 def test_a_failback_stops_the_recovered_cluster_s_connector_first_and_moves_its_position() -> None:
-    ran = run(home_again())
+    ran = run(failback_case())
     assert ran.outcome.status is Status.DONE
     assert states(ran.pair) == (RUNNING, STOPPED)
     assert position(ran.pair, PRIMARY) == {"lsn": 7}
@@ -177,4 +177,4 @@ def test_a_failback_stops_the_recovered_cluster_s_connector_first_and_moves_its_
 
 @pytest.mark.slow
 def test_a_failback_ends_the_same_wherever_the_process_ends() -> None:
-    assert_the_same(home_again())
+    assert_the_same(failback_case())

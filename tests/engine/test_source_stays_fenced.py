@@ -81,9 +81,9 @@ def closed(back: Back) -> tuple[Any, Readback]:
 def test_its_logs_must_not_grow_until_replication_writes_to_it() -> None:
     assert closed(Back())[1].state is State.DONE
     assert closed(Back(grows=True))[1].state is State.WAITING
-    home = closed(Back(grows=True, connector="RUNNING"))[1]
-    assert home.state is State.DONE
-    assert "reverse replication adds" in home.message
+    readback = closed(Back(grows=True, connector="RUNNING"))[1]
+    assert readback.state is State.DONE
+    assert "reverse replication adds" in readback.message
 
 
 @pytest.mark.parametrize("connector", ["STOPPED", "RUNNING"])

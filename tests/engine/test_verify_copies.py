@@ -10,7 +10,7 @@ from drctl.model.typed_json import to_json
 from tests.engine.test_failback_steps import ENDS, Around, check, verify
 
 PLACE = TopicPartition("orders", 0)
-HOME = {**ENDS, "forward": False}
+ON_FAILBACK = {**ENDS, "forward": False}
 AWAY = {"source": "primary", "target": "secondary", "forward": True}
 
 
@@ -49,15 +49,15 @@ def test_the_failback_drain_ignores_duplicates_only() -> None:
 def test_a_duplicate_deleted_by_retention_hides_no_missing_record() -> None:
     """Two of seven counted duplicates were deleted since; two other records never arrived."""
     world = Compared(found=Missing(7, repeated=5))
-    home = check("drain", {"target": "primary"}, world, find_missing=search(7))
-    assert verify("drain", home, world).message == "2 records are not replicated yet"
-    proof = check("verify-copies", HOME, world, find_missing=search(7))
+    intent = check("drain", {"target": "primary"}, world, find_missing=search(7))
+    assert verify("drain", intent, world).message == "2 records are not replicated yet"
+    proof = check("verify-copies", ON_FAILBACK, world, find_missing=search(7))
     assert verify("verify-copies", proof, world).message.startswith("primary is missing 2 records")
 
 
 def test_a_duplicate_on_the_surviving_cluster_is_not_missing_on_the_primary() -> None:
     world = Around(found=Missing(7, repeated=7))
-    intent = check("verify-copies", HOME, world, find_missing=search(7))
+    intent = check("verify-copies", ON_FAILBACK, world, find_missing=search(7))
     seen = verify("verify-copies", intent, world)
     assert (seen.state, seen.facts, seen.outstanding) == (
         State.DONE, {"missing": 0, "duplicated": 0}, "",
@@ -68,11 +68,11 @@ def test_a_duplicate_on_the_surviving_cluster_is_not_missing_on_the_primary() ->
 
 def test_a_duplicate_on_the_primary_is_outstanding_but_not_missing_on_the_secondary() -> None:
     world = Around(found=Missing(0, duplicated=3))
-    home = verify("verify-copies", check("verify-copies", HOME, world), world)
-    assert home.outstanding == "primary holds 3 duplicate records"
+    verified = verify("verify-copies", check("verify-copies", ON_FAILBACK, world), world)
+    assert verified.outstanding == "primary holds 3 duplicate records"
     left = {"given_up": 2, "done": {}}
     intent = check(
-        "verify-forward-copies", AWAY, world, verify_copies=home.facts, reconcile=left,
+        "verify-forward-copies", AWAY, world, verify_copies=verified.facts, reconcile=left,
         find_missing=search(0),
     )  # fmt: skip
     world.found = Missing(5, repeated=3)
@@ -85,7 +85,7 @@ def test_a_duplicate_on_the_primary_is_outstanding_but_not_missing_on_the_second
 def test_a_duplicate_that_forward_replication_makes_is_outstanding_but_not_missing() -> None:
     """It is running again when the primary is verified, and MirrorMaker 2 may copy twice."""
     world = Around(found=Missing(9, repeated=9))
-    intent = check("verify-copies", HOME, world, find_missing=search(7))
+    intent = check("verify-copies", ON_FAILBACK, world, find_missing=search(7))
     seen = verify("verify-copies", intent, world)
     assert (seen.state, seen.facts["missing"]) == (State.DONE, 0)
     assert seen.outstanding == "secondary holds 2 duplicate records"

@@ -23,13 +23,13 @@ from tests.engine.recovered_cluster import recovered_pair
 from tests.fakes import FakeCluster, FakeLog
 
 PLACE, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)
-STAND = {"app": (("orders", 0, 5), ("orders", 1, 0))}
-PUT = {"commit-offsets": to_json(CommitFacts(2, 1, 0, None, None, (), (), STAND))}
+COMMITTED = {"app": (("orders", 0, 5), ("orders", 1, 0))}
+PUT = {"commit-offsets": to_json(CommitFacts(2, 1, 0, None, None, (), (), COMMITTED))}
 SILENT = Unavailable("its coordinator did not answer")
 KIND = KINDS["verify-groups"]
 
 
-STOOD = {PLACE: 5, OTHER: 0}
+OFFSETS = {PLACE: 5, OTHER: 0}
 
 
 def standing(at: Mapping[TopicPartition, int] | None) -> LinkReader:
@@ -42,11 +42,11 @@ def standing(at: Mapping[TopicPartition, int] | None) -> LinkReader:
     )
 
 
-def seen(look: LinkReader, stand: Any = PUT) -> Any:
-    return KIND.verify(KIND.check({"cluster": "primary"}, stand, look), look)
+def seen(look: LinkReader, put: Any = PUT) -> Any:
+    return KIND.verify(KIND.check({"cluster": "primary"}, put, look), look)
 
 
-@pytest.mark.parametrize("at", [STOOD, {PLACE: 9, OTHER: 3}])
+@pytest.mark.parametrize("at", [OFFSETS, {PLACE: 9, OTHER: 3}])
 def test_a_group_at_or_after_its_offset_is_ok(at: Any) -> None:
     found = seen(standing(at))
     assert (found.state, found.outstanding) == (State.DONE, "")
@@ -72,7 +72,7 @@ def test_unreadable_offsets_are_awaited() -> None:
 
 
 def test_no_offsets_were_set() -> None:
-    found = seen(standing(STOOD), {})
+    found = seen(standing(OFFSETS), {})
     assert (found.state, found.outstanding) == (State.DONE, "")
 
 

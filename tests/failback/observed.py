@@ -71,7 +71,7 @@ def side(
     *log: Record,
     settings: Mapping[str, str] = CREATE_TIME,
     read_in: Mapping[str, Group | Unavailable] | None = None,
-    stands: Mapping[str, Positions | Unavailable] | None = None,
+    committed: Mapping[str, Positions | Unavailable] | None = None,
     hollow: int = 0,
     silent: bool = False,
 ) -> FakeCluster:
@@ -81,7 +81,9 @@ def side(
         settings: configuration of the topic.
         hollow: number of offsets at the end without records.
     """
-    held: Any = {n: dict(at) if isinstance(at, Mapping) else at for n, at in (stands or {}).items()}
+    held: Any = {
+        n: dict(at) if isinstance(at, Mapping) else at for n, at in (committed or {}).items()
+    }
     logs: dict[TopicPartition, FakeLog | Unavailable] = {}
     if log:
         logs[PLACE] = FakeLog(list(map(row_of, log)), log[-1].offset + 1 + hollow, log[0].offset)
@@ -94,7 +96,7 @@ def read_by(name: str) -> Group:
     return Group(name, GroupProtocol.CLASSIC, GroupState.STABLE, members)
 
 
-def stands_at(offset: int) -> Positions:
+def committed_at(offset: int) -> Positions:
     return {PLACE: Committed(offset)}
 
 

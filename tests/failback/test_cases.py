@@ -560,9 +560,9 @@ def test_results_from_before_the_newest_failover_are_no_evidence() -> None:
     """Records written on the primary since then look like replicated ones, even the first."""
     night = datetime(2026, 11, 23, 11, 3, tzinfo=UTC)
     left_source = JournaledRun("r2", "failover-planned", "done", left=night)
-    home = (GroupState("readers", ("secondary",), {PLACE: 138}),)
+    groups = (GroupState("readers", ("secondary",), {PLACE: 138}),)
     back = replace(
-        in_order_to_h(), groups=home, reverse=copying("mm2-back", "STOPPED", {PLACE: 130}, **DROP)
+        in_order_to_h(), groups=groups, reverse=copying("mm2-back", "STOPPED", {PLACE: 130}, **DROP)
     )
     assert "offsets of active groups were committed" in judged(back).steps["i"].why
     # Without a valid result the first replicated record is not searched.

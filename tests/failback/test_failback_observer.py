@@ -30,13 +30,13 @@ from tests.failback.failback_orders import (
 )
 from tests.failback.observed import (
     Around,
+    committed_at,
     link,
     looked_at,
     origin,
     primary,
     read_by,
     secondary,
-    stands_at,
 )
 from tests.failback.test_answer import drawn
 
@@ -253,17 +253,17 @@ def test_a_result_of_the_tail_is_no_full_comparison() -> None:
         found
     ).to_json()
     assert "has scope tail: run drctl gap --scope full" in found.steps["c"].why
-    home = judged(in_order_to_h(), reverse_gaps=(back_gap(scope="tail"),))
-    assert (home.steps["h"].observed, home.verdict) == ("unknown", Verdict.UNKNOWN)
+    judgement = judged(in_order_to_h(), reverse_gaps=(back_gap(scope="tail"),))
+    assert (judgement.steps["h"].observed, judgement.verdict) == ("unknown", Verdict.UNKNOWN)
 
 
 @pytest.mark.parametrize(
     "silent",
     [
         {"read_in": {"readers": Unavailable("its coordinator is gone")}},
-        {"stands": {"readers": Unavailable("its coordinator is gone")}},
+        {"committed": {"readers": Unavailable("its coordinator is gone")}},
     ],
-    ids=["who-reads", "where-it-stands"],
+    ids=["who-reads", "which-offsets"],
 )
 def test_unreadable_groups_do_not_count_as_inactive(silent: dict[str, Any]) -> None:
     """Offsets committed too early are the trap of step i."""
@@ -278,10 +278,10 @@ def test_unreadable_groups_do_not_count_as_inactive(silent: dict[str, Any]) -> N
 def test_readable_groups_are_evaluated() -> None:
     around = Around({"mm2-source": 101, "mm2-back": 99})
     there = secondary(*NEW, read_in={"readers": read_by("readers")})
-    source = primary(*LOST, stands={"readers": stands_at(102)})
+    source = primary(*LOST, committed={"readers": committed_at(102)})
     found = answer(looked_at(source, there, Results((BEFORE,)), around))
     assert (found.steps["i"].observed, found.verdict) == ("not-done", Verdict.OK)
-    early = primary(*LOST, stands={"readers": stands_at(103)})
+    early = primary(*LOST, committed={"readers": committed_at(103)})
     moved = answer(looked_at(early, there, Results((BEFORE,)), around))
     assert (moved.verdict, moved.next) == (Verdict.VIOLATED, "i"), moved.to_json()
 

@@ -20,13 +20,13 @@ COMPACTED = {"cleanup.policy": "compact"}
 
 
 @pytest.fixture
-def stand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+def reconciliation(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """Decisions: a safe record is to be copied, and now follows a newer one."""
     rows = [row(0)]
     world = World({PLACE: rows}, {(PLACE, 0): OrderVerdict.SAFE}, {PLACE: rows})
     (tmp_path / "gap.json").write_text("{}")
 
-    def stands(policy: str, order: str, topic: dict[str, str]) -> Reconciliation:
+    def reconciled(policy: str, order: str, topic: dict[str, str]) -> Reconciliation:
         file = SimpleNamespace(policy=SimpleNamespace(order=order))
         link = SimpleNamespace(settings=SimpleNamespace(origin_header=None))
         config: Any = SimpleNamespace(file=file, state_dir=tmp_path, link=lambda _name: link)
@@ -58,12 +58,12 @@ def stand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         )
         return failback.reconciliation(config, config.link("main"), request)
 
-    return stands
+    return reconciled
 
 
 @pytest.mark.parametrize("order", ["per-key", "none"])
-def test_it_continues_if_only_the_primarys_order_matters(stand: Any, order: str) -> None:
-    assert stand("copy", order, {}) == Reconciliation(1, newer=1)
+def test_it_continues_if_only_the_primarys_order_matters(reconciliation: Any, order: str) -> None:
+    assert reconciliation("copy", order, {}) == Reconciliation(1, newer=1)
 
 
 @pytest.mark.parametrize(
@@ -75,12 +75,12 @@ def test_it_continues_if_only_the_primarys_order_matters(stand: Any, order: str)
     ],
 )
 def test_it_asks_if_the_older_record_would_remain(
-    stand: Any, order: str, topic: dict[str, str]
+    reconciliation: Any, order: str, topic: dict[str, str]
 ) -> None:
     """A compacted surviving cluster would keep only the old value, which nobody has chosen."""
-    (refusal,) = stand("copy", order, topic).refused
+    (refusal,) = reconciliation("copy", order, topic).refused
     assert refusal.startswith(
         "orders-0: records that were safe to copy but have newer ones on the target now: 1."
     )
     assert "start again with --policy quarantine" in refusal
-    assert stand("quarantine", order, topic) == Reconciliation(1)
+    assert reconciliation("quarantine", order, topic) == Reconciliation(1)

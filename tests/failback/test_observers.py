@@ -543,13 +543,16 @@ def test_an_old_result_does_not_hide_the_newest() -> None:
     assert "offset 100 of orders-0 was missing" in str(found["gap/main-1"])
 
 
-HOME, AWAY = Cluster(HERE, {PLACE: OffsetRange(0, 105)}), Cluster("two", {PLACE: OffsetRange(0, 9)})
+SOURCE, TARGET = (
+    Cluster(HERE, {PLACE: OffsetRange(0, 105)}),
+    Cluster("two", {PLACE: OffsetRange(0, 9)}),
+)
 SAME = gap(partition(source=OffsetRange(0, 100), target=OffsetRange(0, 100), only_on_target=0))
 
 
 def parted(own: Sequence[Record], copies: Sequence[Record], *, new: int = 0) -> Any:
     result = gap(replace(SAME.partitions[0], only_on_target=new))
-    return divergence(result, HOME, AWAY, reader(*own), reader(*copies))
+    return divergence(result, SOURCE, TARGET, reader(*own), reader(*copies))
 
 
 def test_equal_clusters_may_have_diverged() -> None:
@@ -568,6 +571,6 @@ def test_equal_clusters_may_have_diverged() -> None:
         "a record without an equal one was not reported"
     )
     many = Cluster(HERE, {PLACE: OffsetRange(0, MOST + 101)})
-    assert isinstance(divergence(SAME, many, AWAY, reader(), reader()), Unavailable)
-    more = Cluster(HERE, {**HOME.logs, OTHER: OffsetRange(0, 1)})
-    assert isinstance(divergence(SAME, more, AWAY, reader(*here), reader(*there)), Unavailable)
+    assert isinstance(divergence(SAME, many, TARGET, reader(), reader()), Unavailable)
+    more = Cluster(HERE, {**SOURCE.logs, OTHER: OffsetRange(0, 1)})
+    assert isinstance(divergence(SAME, more, TARGET, reader(*here), reader(*there)), Unavailable)

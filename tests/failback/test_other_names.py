@@ -119,7 +119,7 @@ def test_a_source_smaller_than_its_copies_has_lost_records() -> None:
 
 def test_a_groups_offset_is_limited_by_its_offset_in_the_copies() -> None:
     wanted = Wanted("app", PLACE, Committed(30))
-    stands = {"app": {COPY: Committed(15)}}
+    committed = {"app": {COPY: Committed(15)}}
     brought = CopiedRecords({COPY: 20}, {COPY: (Copy(20, 10),)})
-    (found,) = held_back([wanted], stands, brought, lambda name: f"primary.{name}")
+    (found,) = held_back([wanted], committed, brought, lambda name: f"primary.{name}")
     assert found.to == Committed(10)

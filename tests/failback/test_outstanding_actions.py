@@ -133,7 +133,7 @@ def test_an_abandoned_run_hides_no_other() -> None:
 
 def test_a_damaged_run_may_have_changed_something() -> None:
     """It may have moved clients: drctl does not say that none moved, or that all returned."""
-    home = JournaledRun("r1", "failback", "done", switched_back=True)
+    failback = JournaledRun("r1", "failback", "done", switched_back=True)
     damaged = JournaledRun("r2", "unknown", DAMAGED)
 
     def facts(*journal: JournaledRun) -> Facts:
@@ -141,5 +141,5 @@ def test_a_damaged_run_may_have_changed_something() -> None:
 
     assert facts().never_moved
     assert not facts(damaged).never_moved
-    assert facts(home, damaged).failed_back == "r1", "a later completed failback was ignored"
-    assert facts(damaged, home).failed_back == ""
+    assert facts(failback, damaged).failed_back == "r1", "a later completed failback was ignored"
+    assert facts(damaged, failback).failed_back == ""

@@ -19,7 +19,7 @@ from drctl.steps.failback import OVERRIDABLE
 from tests.failback.failback_orders import PLACE, SILENT, in_order_to_d, judged
 
 OURS, OTHERS = Producer(7, 0, 41, 100), Producer(7, 0, 3, 90)
-WAY_HOME = {
+REVERSE_LINK = {
     "clusters": {name: {"bootstrap": f"{name}:1"} for name in ("primary", "secondary")},
     "links": {"home": {"from": "secondary", "to": "primary", "topics": ["orders"]}},
 }
@@ -47,10 +47,12 @@ class MemoryReader:
 
 
 def findings_of(
-    survivor: tuple[Producer, ...] | str, home: tuple[Producer, ...] | str, **changed: object
+    on_secondary: tuple[Producer, ...] | str,
+    on_primary: tuple[Producer, ...] | str,
+    **changed: object,
 ) -> tuple[Finding, ...]:
-    link = read(yaml.safe_dump(WAY_HOME), Path("x.yaml")).link("home")
-    ids = {"secondary": survivor, "primary": home}
+    link = read(yaml.safe_dump(REVERSE_LINK), Path("x.yaml")).link("home")
+    ids = {"secondary": on_secondary, "primary": on_primary}
     clusters = {n: Remembered(p if isinstance(p, str) else {PLACE: p}) for n, p in ids.items()}
     facts = judged(in_order_to_d(), **changed).seen.facts
     return producer_id_conflicts(cast("ClusterLinkReader", MemoryReader(link, clusters)), facts)

@@ -78,9 +78,9 @@ def test_a_group_with_unknown_progress_is_not_moved() -> None:
 
 
 def test_only_copies_of_this_cluster_count() -> None:
-    def kept(action: Action, to: str, last: int, home: str = "home") -> tuple[Key, Progress]:
+    def kept(action: Action, to: str, last: int, link: str = "home") -> tuple[Key, Progress]:
         record_set = RecordSet(PLACE, OrderVerdict.SAFE)
-        return Key(f"r{last}", home, record_set), Progress(
+        return Key(f"r{last}", link, record_set), Progress(
             "", "", (Segment(action, 9, 1, 1, 0, to, last),)
         )
 

@@ -68,9 +68,9 @@ def target_logs(
         for index, record in enumerate(log):
             lost = index >= stop and draw(st.booleans())
             for _ in range(0 if lost else draw(st.sampled_from(copies))):
-                home = draw(st.sampled_from([partition] * 8 + list(range(partitions))))
-                if home in kept:
-                    kept[home].append((record, True))
+                chosen = draw(st.sampled_from([partition] * 8 + list(range(partitions))))
+                if chosen in kept:
+                    kept[chosen].append((record, True))
     for _ in range(draw(st.integers(0, 4))):
         own = Record(0, 0, draw(times), draw(keys), draw(values), draw(headers))
         kept[draw(st.integers(0, partitions - 1))].append((own, False))

@@ -83,7 +83,7 @@ class Topics:
     """On brokers 2 and 3."""
     alone: str
     """On broker 3."""
-    home: str
+    preferred: str
     """On brokers 3, 1 and 2; broker 3 is the preferred leader."""
 
 
@@ -93,7 +93,7 @@ def topics(three: ClusterUnderTest) -> Topics:
     new = [
         NewTopic(made.lost, 1, replica_assignment=[[2, 3]], config={"min.insync.replicas": "1"}),
         NewTopic(made.alone, 1, replica_assignment=[[3]]),
-        NewTopic(made.home, 1, replica_assignment=[[3, 1, 2]]),
+        NewTopic(made.preferred, 1, replica_assignment=[[3, 1, 2]]),
     ]
     for future in three.admin.create_topics(new, operation_timeout=30).values():
         future.result()
@@ -325,15 +325,15 @@ def test_the_old_leader_truncates_its_log_when_it_returns(
 def test_preferred_leaders_are_restored(
     story: Outputs, three: ClusterUnderTest, topics: Topics, elect: Elect
 ) -> None:
-    await_in_sync(three, topics.home, 1, 2, 3)
-    assert look(three, topics.home)[0].leader != 3
-    words = ("preferred", "--topic", topics.home)
+    await_in_sync(three, topics.preferred, 1, 2, 3)
+    assert look(three, topics.preferred)[0].leader != 3
+    words = ("preferred", "--topic", topics.preferred)
     (line,) = elect.json(*words)["lines"]
     assert (line["action"], line["expected_leader"]) == ("elect", 3)
     ran = elect.json(*words, "--execute", "--yes")
     (done,) = ran["lines"]
     assert (done["outcome"], done["leader_now"]) == ("elected", 3)
-    assert look(three, topics.home)[0].leader == 3
+    assert look(three, topics.preferred)[0].leader == 3
     assert "__drctl_journal of primary" in ran["journal"], (
         "with all brokers alive the journal must be on the cluster"
     )

@@ -137,7 +137,7 @@ class TlsCluster:
         """Start a node, again if it was killed."""
         if node in self._processes:
             self._processes[node].wait(10)
-        with (self._home(node) / "log").open("ab") as log:
+        with (self._folder(node) / "log").open("ab") as log:
             self._processes[node] = subprocess.Popen(
                 [*self._java, "kafka.Kafka", self._config(node)], stdout=log, stderr=log
             )
@@ -168,8 +168,8 @@ class TlsCluster:
             process.wait(10)
 
     def _format(self, node: int) -> None:
-        home = self._home(node)
-        home.mkdir()
+        folder = self._folder(node)
+        folder.mkdir()
         config = self._config(node)
         config.touch(mode=0o600)
         config.write_text(self._server(node), encoding="latin-1")
@@ -179,7 +179,7 @@ class TlsCluster:
 
     def _server(self, node: int) -> str:
         broker = self.authority.issue(f"broker{node}")
-        keystore = self._home(node) / "keystore.pem"
+        keystore = self._folder(node) / "keystore.pem"
         keystore.touch(mode=0o600)
         keystore.write_text(broker.key.read_text() + broker.chain.read_text())
         ports = {"SASL_PLAINTEXT": self._plain_1, "SASL_SSL": self._tls, "SSL": self._mtls}
@@ -197,17 +197,17 @@ class TlsCluster:
             scram="org.apache.kafka.common.security.scram.ScramLoginModule required;",
             keystore=keystore,
             truststore=self.authority.certificate,
-            logs=self._home(node) / "data",
+            logs=self._folder(node) / "data",
         )
         return (
             f"{text}listeners={','.join(listening)}\nadvertised.listeners={','.join(addresses)}\n"
         )
 
-    def _home(self, node: int) -> Path:
+    def _folder(self, node: int) -> Path:
         return self.folder / f"node{node}"
 
     def _config(self, node: int) -> Path:
-        return self._home(node) / "server.properties"
+        return self._folder(node) / "server.properties"
 
 
 def wait_until(condition: Callable[[], bool], what: str, seconds: float = START_S) -> None:

@@ -93,7 +93,9 @@ def found(state: Path, offsets: Mapping[RecordSet, tuple[int, ...]], through: in
     )
 
 
-def stand(state: Path, offsets: Mapping[RecordSet, tuple[int, ...]], through: int = -1) -> Any:
+def due_and_done(
+    state: Path, offsets: Mapping[RecordSet, tuple[int, ...]], through: int = -1
+) -> Any:
     """Return the number of due and of done records."""
     asked = found(state, offsets, through)
     saved = reconcile._saved(asked)
@@ -107,11 +109,11 @@ def test_only_records_in_an_export_count_as_exported(tmp_path: Path) -> None:
     of_orders, of_audit = part(ORDERS, 3, 4), part(AUDIT, 7)
     conflicting = part(ORDERS, 5, order=CONFLICTING)
     wanted = {of_orders.record_set: (3, 4), of_audit.record_set: (7,), conflicting.record_set: (5,)}
-    assert stand(tmp_path, wanted) == (4, {})
+    assert due_and_done(tmp_path, wanted) == (4, {})
     export(exports_of(tmp_path, "r1"), {of_orders: (3, 4)})
-    assert stand(tmp_path, wanted) == (2, {"export": 2})
+    assert due_and_done(tmp_path, wanted) == (2, {"export": 2})
     export(exports_of(tmp_path, "r1"), {conflicting: (5,)}, beside=True)
-    assert stand(tmp_path, wanted) == (1, {"export": 3})
+    assert due_and_done(tmp_path, wanted) == (1, {"export": 3})
     assert results_exported(tmp_path) == {"r1"}
 
 
@@ -120,21 +122,21 @@ def test_an_export_counts_while_its_files_are_intact(tmp_path: Path) -> None:
     folder = export(exports_of(tmp_path, "r1"), {wanted: (3, 4)})
     file, record_set = folder / "orders-0.jsonl", {wanted.record_set: (3, 4)}
     whole = file.read_bytes()
-    assert stand(tmp_path, record_set) == (0, {"export": 2})
+    assert due_and_done(tmp_path, record_set) == (0, {"export": 2})
     for damaged in (whole[:-3], whole.splitlines(keepends=True)[0], b"", None):
         file.unlink() if damaged is None else file.write_bytes(damaged)
-        assert stand(tmp_path, record_set) == (2, {}), damaged
+        assert due_and_done(tmp_path, record_set) == (2, {}), damaged
     file.write_bytes(whole)
     manifest = json.loads((folder / MANIFEST).read_text())
     for without in ("record_sets", "files", "format", "result"):
         (folder / MANIFEST).write_text(
             json.dumps({k: v for k, v in manifest.items() if k != without})
         )
-        assert stand(tmp_path, record_set) == (2, {}), without
+        assert due_and_done(tmp_path, record_set) == (2, {}), without
     (
         folder / MANIFEST
     ).unlink()  # the manifest is written last: without it the export is incomplete
-    assert stand(tmp_path, record_set) == (2, {})
+    assert due_and_done(tmp_path, record_set) == (2, {})
 
 
 def test_an_export_of_other_records_does_not_count(tmp_path: Path) -> None:
@@ -142,7 +144,7 @@ def test_an_export_of_other_records_does_not_count(tmp_path: Path) -> None:
     wanted = part(ORDERS, 3, 4)
     export(exports_of(tmp_path, "r1"), {wanted: (3, 4)})
     for others in ((3, 5), (3, 4, 5), (4,)):
-        assert stand(tmp_path, {wanted.record_set: others}) == (len(others), {})
+        assert due_and_done(tmp_path, {wanted.record_set: others}) == (len(others), {})
     superseded = {**ABOUT, "classes": ["superseded", "expired"]}
     export(exports_of(tmp_path / "other", "r1"), {wanted: (3, 4)}, superseded)
     assert not saved_record_sets(tmp_path / "other", "r1")
@@ -151,16 +153,16 @@ def test_an_export_of_other_records_does_not_count(tmp_path: Path) -> None:
 def test_an_export_counts_only_from_before_another_action(tmp_path: Path) -> None:
     record_set = RecordSet(ORDERS, SAFE)
     export(exports_of(tmp_path, "r1"), {part(ORDERS, 5, 6, after=4): (5, 6)})
-    assert stand(tmp_path, {record_set: (3, 4, 5, 6)}, through=4) == (0, {"export": 2})
-    assert stand(tmp_path, {record_set: (3, 4, 5, 6)}, through=5) == (0, {"export": 1})
-    assert stand(tmp_path, {record_set: (3, 4, 5, 6)}) == (4, {})
+    assert due_and_done(tmp_path, {record_set: (3, 4, 5, 6)}, through=4) == (0, {"export": 2})
+    assert due_and_done(tmp_path, {record_set: (3, 4, 5, 6)}, through=5) == (0, {"export": 1})
+    assert due_and_done(tmp_path, {record_set: (3, 4, 5, 6)}) == (4, {})
 
 
 def test_deleted_records_are_not_reported_as_exported(tmp_path: Path) -> None:
     wanted = part(ORDERS, 3, 4, 5)
     export(exports_of(tmp_path, "r1"), {wanted: (4, 5)})
     totals = {"export": 2, "deleted before they were exported": 1}
-    assert stand(tmp_path, {wanted.record_set: (3, 4, 5)}) == (0, totals)
+    assert due_and_done(tmp_path, {wanted.record_set: (3, 4, 5)}) == (0, totals)
 
 
 @pytest.mark.parametrize(

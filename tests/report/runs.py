@@ -356,7 +356,7 @@ def rolled_back() -> Run:
     return Run(planned()).play({**GOOD, "commit-offsets": Part(refuses=NO_PLACE, looks=4)})
 
 
-def half_back() -> Run:
+def partly_rolled_back() -> Run:
     fence = replace(GOOD["fence-producers"], leaves_changes=True)
     script = {**GOOD, "fence-producers": fence, "commit-offsets": Part(refuses=NO_PLACE, looks=4)}
     return Run(planned()).play(script)
@@ -395,7 +395,7 @@ def resumed() -> Run:
     return run.rest(5400).play(GOOD, BOB)
 
 
-def left_behind() -> Run:
+def abandoned() -> Run:
     return lost().rest(86_400).leave("the primary was scrapped")
 
 
@@ -461,14 +461,14 @@ EVERY = {
     "done": done,
     "outstanding": outstanding,
     "refused": refused,
-    "turned-back": rolled_back,
-    "half-back": half_back,
+    "rolled-back": rolled_back,
+    "partly-rolled-back": partly_rolled_back,
     "stopped": stopped,
     "unknown": unknown,
     "interrupted": interrupted,
     "lost": lost,
     "resumed": resumed,
-    "left-behind": left_behind,
+    "abandoned": abandoned,
     "late": late,
     "hostile": hostile,
 }

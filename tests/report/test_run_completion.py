@@ -174,7 +174,7 @@ def test_a_run_without_topics_stays_unchanged(ran: ReportData, tmp_path: Path) -
 
 
 def test_runs_that_need_no_completion(tmp_path: Path) -> None:
-    for name in ("done", "turned-back", "interrupted"):
+    for name in ("done", "rolled-back", "interrupted"):
         data = runs.EVERY[name]().data
         keep(tmp_path / name, result(replace(data, topics=TOPICS), 600, 7))
         assert with_gap_results(data, tmp_path / name) is data

@@ -53,14 +53,14 @@ ENDINGS = {
     "done": (RunStatus.DONE, 0, "", Writes.TARGET),
     "outstanding": (RunStatus.DONE, 1, "", Writes.TARGET),
     "refused": (RunStatus.REFUSED, 3, "preflight", Writes.AS_BEFORE),
-    "turned-back": (RunStatus.REFUSED, 3, "commit-offsets", Writes.AS_BEFORE),
-    "half-back": (RunStatus.STOPPED, 4, "fence-producers", Writes.UNKNOWN),
+    "rolled-back": (RunStatus.REFUSED, 3, "commit-offsets", Writes.AS_BEFORE),
+    "partly-rolled-back": (RunStatus.STOPPED, 4, "fence-producers", Writes.UNKNOWN),
     "stopped": (RunStatus.STOPPED, 4, "switch-endpoint-1", Writes.TARGET),
     "unknown": (RunStatus.UNKNOWN, 5, "drain", Writes.NOWHERE),
     "interrupted": (RunStatus.INTERRUPTED, 130, "drain", Writes.NOWHERE),
     "lost": (RunStatus.NOT_ENDED, None, "stop-replication", Writes.NOWHERE),
     "resumed": (RunStatus.DONE, 0, "", Writes.TARGET),
-    "left-behind": (RunStatus.STOPPED, 1, "stop-replication", Writes.NOWHERE),
+    "abandoned": (RunStatus.STOPPED, 1, "stop-replication", Writes.NOWHERE),
     "late": (RunStatus.UNKNOWN, 5, "verify-clients", Writes.TARGET),
     "hostile": (RunStatus.UNKNOWN, 5, "verify-clients", Writes.TARGET),
 }
@@ -161,7 +161,7 @@ def test_a_rolled_back_run_has_no_outstanding_action_and_names_the_failure() -> 
 
 
 def test_failed_rollbacks_are_named() -> None:
-    data = runs.half_back().data
+    data = runs.partly_rolled_back().data
     step = _step(data, "fence-producers")
     assert (step.status, step.items) == (StepStatus.NOT_ROLLED_BACK, ("broker 2",))
     assert step.rolled_back == "the rules are still on broker 2"
@@ -276,7 +276,9 @@ def test_the_report_agrees_with_the_executor_after_every_crash(prepare: Prepare)
             assert ending.step == outcome.step
 
 
-@pytest.mark.parametrize("name", ["done", "outstanding", "half-back", "resumed", "stopped"])
+@pytest.mark.parametrize(
+    "name", ["done", "outstanding", "partly-rolled-back", "resumed", "stopped"]
+)
 def test_every_prefix_of_a_journal_makes_a_valid_document(name: str) -> None:
     whole = runs.EVERY[name]().entries
     for length in range(1, len(whole) + 1):

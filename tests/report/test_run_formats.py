@@ -121,15 +121,15 @@ def test_junit_distinguishes_failed_unknown_and_skipped() -> None:
 
     assert tags("done") == {"wait-for-consumers": "skipped"}
     assert tags("outstanding") == {"fence-producers": "failure"}
-    turned = tags("turned-back")
-    assert (turned["commit-offsets"], turned["fence-producers"]) == ("failure", "skipped")
+    rolled_back = tags("rolled-back")
+    assert (rolled_back["commit-offsets"], rolled_back["fence-producers"]) == ("failure", "skipped")
     assert tags("unknown")["drain"] == "error"
-    assert tags("half-back")["fence-producers"] == "error"
+    assert tags("partly-rolled-back")["fence-producers"] == "error"
     assert tags("lost")["stop-replication"] == "error"
 
 
 def test_problems_are_marked_in_the_rows() -> None:
-    bad = [row.id for row in report(runs.half_back().data).steps if row.bad]
+    bad = [row.id for row in report(runs.partly_rolled_back().data).steps if row.bad]
     assert bad == ["fence-producers", "commit-offsets"]
     assert named(report(runs.outstanding().data), runs.outstanding().data) == (
         "outstanding, fence-producers: fence producers on primary: deny WRITE to User:orders-app, "

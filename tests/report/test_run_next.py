@@ -17,28 +17,30 @@ from tests.engine.test_failback_plan import failback_inputs
 from tests.report import runs
 from tests.report.runs import Part, Run
 
-HOME = {"failback": failback(failback_inputs()), "rebuild": rebuild(failback_inputs(), empty=True)}
+PLANS = {"failback": failback(failback_inputs()), "rebuild": rebuild(failback_inputs(), empty=True)}
 
 
-@pytest.mark.parametrize("name", HOME)
+@pytest.mark.parametrize("name", PLANS)
 def test_a_completed_failback_leaves_reverse_replication_stopped(name: str) -> None:
     """It does not repeat a failover's suggestions: the cluster that clients left is not lost."""
-    at_once = {step.id: Part(takes=0) for step in HOME[name].steps}
-    data = Run(HOME[name]).play(at_once).data
+    at_once = {step.id: Part(takes=0) for step in PLANS[name].steps}
+    data = Run(PLANS[name]).play(at_once).data
     (step,) = next_steps(data)
     assert step.what.startswith(f"Keep the replication from {data.plan.source} to")
 
 
 def test_unreplicated_records_are_in_the_answer_and_the_actions() -> None:
     done = {"copy": 984, "quarantine": 610, "discard": 1}
-    at_once = {step.id: Part(takes=0) for step in HOME["failback"].steps}
-    data = Run(HOME["failback"]).play({**at_once, "reconcile": Part(facts={"done": done})}).data
-    home, survivor = data.plan.target, data.plan.source
-    assert f"Of the records only on {home}, 610 are in quarantine, 1 is discarded." in verdict(data)
+    at_once = {step.id: Part(takes=0) for step in PLANS["failback"].steps}
+    data = Run(PLANS["failback"]).play({**at_once, "reconcile": Part(facts={"done": done})}).data
+    primary, secondary = data.plan.target, data.plan.source
+    assert f"Of the records only on {primary}, 610 are in quarantine, 1 is discarded." in verdict(
+        data
+    )
     *_, decide = next_steps(data)
     assert decide.what == "Decide on the 610 records in quarantine."
-    assert f"on {survivor} have copies; the originals are only on {home}." in decide.why
-    nothing = Run(HOME["failback"]).play(at_once).data
+    assert f"on {secondary} have copies; the originals are only on {primary}." in decide.why
+    nothing = Run(PLANS["failback"]).play(at_once).data
     assert "Of the records only on" not in verdict(nothing)
 
 
@@ -46,14 +48,14 @@ def test_unreplicated_records_are_in_the_answer_and_the_actions() -> None:
     ("name", "command"), [("failback", " --policy copy"), ("rebuild", " --rebuild --policy copy")]
 )
 def test_an_abandoned_failback_is_planned_again_unchanged(name: str, command: str) -> None:
-    plan = HOME[name]
+    plan = PLANS[name]
     dies = Part(takes=20, dies=True)
     run = Run(plan).play({plan.steps[2].id: dies}).leave("nobody can copy it")
     assert next_steps(run.data)[-1].command == f"drctl failback --link {plan.link}{command}"
 
 
 def test_a_rebuild_for_order_is_planned_again_with_its_reason() -> None:
-    plan, reason = HOME["rebuild"], "the old replicator ran, it's known"
+    plan, reason = PLANS["rebuild"], "the old replicator ran, it's known"
     at_once = {step.id: Part(takes=0) for step in plan.steps}
     statement = f"{plan.target} now has the records in the order of {plan.source}"
     done = Run(plan).play(at_once).data
@@ -97,7 +99,7 @@ def test_a_drain_that_stops_a_partly_enabled_run_can_be_overridden() -> None:
 
 
 def test_a_rolled_back_failback_is_planned_again_with_its_decisions() -> None:
-    plan = HOME["failback"]
+    plan = PLANS["failback"]
     decided = {"policy": "copy", "topics": ["flights-orders=discard"], "conflicting": "quarantine"}
     steps = tuple(
         replace(s, settings={**s.settings, **decided}) if s.kind == "reconcile" else s

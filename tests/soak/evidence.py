@@ -71,14 +71,14 @@ def _group(name: str, log: Path) -> Group:
 
 def reported(runs: Path, answer: Mapping[str, Any], unbounded: Collection[str] = ()) -> Reported:
     """Return drctl's statements in the journals of the last failover and failback."""
-    out, home = _last_of(runs, out=True), _last_of(runs, out=False)
+    out, back = _last_of(runs, out=True), _last_of(runs, out=False)
     totals = answer["totals"]
     return Reported(
         totals["unreplicated"],
         totals["duplicated_on_target"],
-        _facts(home, "verify-primary").get("duplicated", 0),
+        _facts(back, "verify-primary").get("duplicated", 0),
         reconciled(runs),
-        {**dict(_again(out, SECONDARY)), **dict(_again(home, PRIMARY))},
+        {**dict(_again(out, SECONDARY)), **dict(_again(back, PRIMARY))},
         frozenset(unbounded),
     )
 

@@ -182,10 +182,10 @@ def _place(each: Committed) -> tuple[int, int, int]:
 def _skipped(seen: Evidence) -> Iterator[tuple[str, list[str]]]:
     """Check for records of the serving cluster that a group never processed."""
     apart = _quarantined(seen)
-    home = list(dict.fromkeys(each.value for each in seen.held[seen.serving]))
+    serving = list(dict.fromkeys(each.value for each in seen.held[seen.serving]))
     for group in seen.groups:
         done = finished(group)
-        missing = [value for value in home if value not in done and value not in apart]
+        missing = [value for value in serving if value not in done and value not in apart]
         yield f"skipped by {group.name}", missing
 
 
@@ -224,7 +224,7 @@ def _unknown_records(seen: Evidence) -> Iterator[str]:
         )
 
 
-def _misreported(seen: Evidence, away: Counter[str], home: Counter[str]) -> Iterator[str]:
+def _misreported(seen: Evidence, away: Counter[str], on_primary: Counter[str]) -> Iterator[str]:
     """Compare each number of drctl with the true one."""
     ours, theirs = (Counter(h.value for h in seen.held[name]) for name in (PRIMARY, SECONDARY))
     copies = [each.value for each in seen.held[SECONDARY] if each.copied]
@@ -232,7 +232,7 @@ def _misreported(seen: Evidence, away: Counter[str], home: Counter[str]) -> Iter
     figures = (
         ("records missing on the secondary", reported.missing, (ours - theirs).total()),
         ("duplicates on the secondary", reported.secondary_duplicates, away.total()),
-        ("duplicates on the primary", reported.primary_duplicates, home.total()),
+        ("duplicates on the primary", reported.primary_duplicates, on_primary.total()),
         ("records copied by reconcile", reported.done.get("copy", 0), len(copies)),
         (
             "records quarantined by reconcile",
@@ -258,7 +258,7 @@ def _misreported(seen: Evidence, away: Counter[str], home: Counter[str]) -> Iter
     yield _named("copies made by drctl that were replicated back to the primary", came)
 
 
-def _rereads(seen: Evidence, away: Counter[str], home: Counter[str]) -> Iterator[str]:
+def _rereads(seen: Evidence, away: Counter[str], on_primary: Counter[str]) -> Iterator[str]:
     """Check that a moved group reads no more records again than drctl stated."""
     copies = {each.value for each in seen.held[SECONDARY] if each.copied}
     for group in seen.groups:
@@ -268,7 +268,7 @@ def _rereads(seen: Evidence, away: Counter[str], home: Counter[str]) -> Iterator
             bound = seen.reported.again.get((cluster, group.name), 0)
             if bound is None or cluster in seen.reported.unbounded:
                 continue
-            limit = bound + (away + home).total()
+            limit = bound + (away + on_primary).total()
             if again > limit:
                 yield (
                     f"{group.name} read {again:,} records again during stay {stay} ({cluster});"

@@ -41,14 +41,14 @@ class Size:
     """Numbers of acknowledged records.
 
     Attributes:
-        work: before the failover; away: on the secondary; home: after the failback; with 0
-            there is
-            no failback.
+        work: before the failover.
+        away: on the secondary.
+        after_failback: on the primary again; with 0 there is no failback.
     """
 
     work: int = 300
     away: int = 200
-    home: int = 150
+    after_failback: int = 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +131,10 @@ class Round:
         at.wait("MirrorMaker 2 copies", lambda: count_of(copied, at.topic) >= size.work // 2)
         self._fail_over(at)
         at.write_more(SECONDARY, size.away)
-        serving = PRIMARY if size.home else SECONDARY
-        if size.home:
+        serving = PRIMARY if size.after_failback else SECONDARY
+        if size.after_failback:
             self._fail_back(at)
-            at.write_more(PRIMARY, size.home)
+            at.write_more(PRIMARY, size.after_failback)
         self._quiesce(at, serving)
         code, answer = self._engineer.type("gap", "--scope", "full", "--link", at.name)
         if code not in (0, 1):

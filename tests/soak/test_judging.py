@@ -217,11 +217,13 @@ def test_repeated_reconciliation_is_found() -> None:
 
 @pytest.mark.parametrize("what", ["copy", "quarantine"])
 def test_a_record_stored_twice_is_decided_twice(what: str) -> None:
-    home = on(fine(), PRIMARY, *VALUES, "w0-3")
+    failed_back = on(fine(), PRIMARY, *VALUES, "w0-3")
     if what == "copy":
-        seen = on(home, SECONDARY, *VALUES[:4], "w0-3", *VALUES[4:], copied=("w0-3",))
+        seen = on(failed_back, SECONDARY, *VALUES[:4], "w0-3", *VALUES[4:], copied=("w0-3",))
     else:
-        seen = replace(on(home, SECONDARY, *VALUES[:3], *VALUES[4:]), quarantined=("w0-3", "w0-3"))
+        seen = replace(
+            on(failed_back, SECONDARY, *VALUES[:3], *VALUES[4:]), quarantined=("w0-3", "w0-3")
+        )
     missing = 2 if what == "quarantine" else 0
     acked = tuple(each for each in seen.acknowledged if each.cluster == PRIMARY)
     seen = replace(

@@ -28,8 +28,8 @@ def test_the_same_seed_gives_the_same_plan() -> None:
 def test_every_loss_and_every_fault_occurs() -> None:
     assert set(Counter(plan.out for plan in PLANS)) == set(Out)
     assert {plan.policy for plan in PLANS} == set(POLICIES)
-    home = {injection.fault for plan in PLANS for injection in plan.on_failback}
-    assert home == BY_ONE - {Fault.WAKE}
+    faults = {injection.fault for plan in PLANS for injection in plan.on_failback}
+    assert faults == BY_ONE - {Fault.WAKE}
     for out in Out:
         away = {s.fault for plan in PLANS if plan.out is out for s in plan.on_failover}
         assert away == BY_ONE - ({Fault.WAKE} if out is not Out.FROZEN else set()) - (
@@ -48,8 +48,8 @@ def test_with_several_brokers_one_dies_in_each_direction() -> None:
         dead = ALIVE_ONLY if out is not Out.PLANNED else frozenset[Fault]()
         assert {each.fault for each in dying} == set(ONE_BROKER) - dead
         assert {each.node for each in dying} == {1, 2, 3}
-    home = [plan.on_failback[-1] for plan in wide]
-    assert {(each.fault, each.node) for each in home} == set(product(ONE_BROKER, (1, 2, 3)))
+    last = [plan.on_failback[-1] for plan in wide]
+    assert {(each.fault, each.node) for each in last} == set(product(ONE_BROKER, (1, 2, 3)))
     assert repeat(wide[7]) == "python -m tests.soak --seed 7 --rounds 1 --brokers 3"
 
 

@@ -16,8 +16,8 @@ from tests.soak.round_plan import Fault, Injection, Out, RoundPlan, draw
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(1000)]
 
 SEED = 1
-NO_FAILBACK = Size(work=100, away=60, home=0)
-WITH_FAILBACK = Size(work=100, away=60, home=60)
+NO_FAILBACK = Size(work=100, away=60, after_failback=0)
+WITH_FAILBACK = Size(work=100, away=60, after_failback=60)
 
 FAULT_DURING_FAILBACK = RoundPlan(
     seed=0,
@@ -40,8 +40,8 @@ def played(plan: RoundPlan, size: Size, lab: Lab, folder: Path) -> Result:
     assert found.judgement is not None
     assert found.judgement.wrong == ()
     assert not [each for each in found.attempts if each.wrong]
-    assert found.judgement.acknowledged >= size.work + size.away + size.home
-    drawn = (*plan.on_failover, *plan.on_failback) if size.home else plan.on_failover
+    assert found.judgement.acknowledged >= size.work + size.away + size.after_failback
+    drawn = (*plan.on_failover, *plan.on_failback) if size.after_failback else plan.on_failover
     assert {each.injection for each in found.injected} == set(drawn)
     return found
 

@@ -214,7 +214,7 @@ folder = pathlib.Path(sys.argv[-4])
 """
 
 
-def home(tmp_path: Path, body: str) -> Path:
+def installed(tmp_path: Path, body: str) -> Path:
     """Create a Spark distribution with this spark-submit."""
     script = tmp_path / "spark" / "bin" / "spark-submit"
     script.parent.mkdir(parents=True)
@@ -232,7 +232,7 @@ def shared(tmp_path: Path) -> Path:
 
 
 def settings(tmp_path: Path, shared: Path, body: str) -> SubmitSettings:
-    return SubmitSettings("spark://h:1", home(tmp_path, body), shared, log=tmp_path / "log")
+    return SubmitSettings("spark://h:1", installed(tmp_path, body), shared, log=tmp_path / "log")
 
 
 CLIENTS = {"primary": {"sasl.password": "hidden"}, "secondary": {}}
