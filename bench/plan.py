@@ -47,8 +47,8 @@ def measure(stage: Stage, topics: int, partitions: int, groups: int) -> Iterator
 
 
 def crowd_of(topics: int, partitions: int, groups: int) -> Crowd:
-    """Groups of a large failover."""
-    return Crowd("planned", groups, topics, partitions, RECORDS * partitions, whole=True)
+    """Groups of a large failover; by their names, the fence denies them, too."""
+    return Crowd("orders-app-planned", groups, topics, partitions, RECORDS * partitions, whole=True)
 
 
 def configured(stage: Stage, crowd: Crowd) -> Path:
