@@ -13,7 +13,7 @@ from drctl.gap.freeze import choose_topics
 from drctl.model.gap import GapResult, TopicGap
 from drctl.model.ports import OffsetReader
 from drctl.model.text import plural
-from drctl.model.topology import Found, Mark, Overview, TopicPartition, Unavailable
+from drctl.model.topology import Found, Mark, Overview, TopicPartition, TopicState, Unavailable
 
 Compare = Callable[[Collection[TopicPartition]], GapResult]
 """Compares the tails of these source partitions; all records if the start of the tail is unknown.
@@ -88,6 +88,7 @@ class ArrivalCheck:
     _before: Mapping[TopicPartition, Ends] = field(default_factory=dict, init=False)
     _newest: Mapping[TopicPartition, int | None] = field(default_factory=dict, init=False)
     _looks: Mapping[TopicPartition, int] = field(default_factory=dict, init=False)
+    _ids: Mapping[str, tuple[str, str]] = field(default_factory=dict, init=False)
 
     def look(self) -> ArrivalStatus:
         """Check what has arrived by now.
@@ -98,6 +99,7 @@ class ArrivalCheck:
             Unknown: a comparison could not be completed.
         """
         places, left_out = self._places(self.source.overview())
+        self._forget_recreated()
         ends, silent = self._ends(places)
         left_out += silent
         open_ = self._not_yet_known(ends)
@@ -116,12 +118,14 @@ class ArrivalCheck:
     def look_ahead(self) -> None:
         """Compare what receives no records now, so that later checks need not compare it.
 
-        Sound because the result holds for these end offsets and leader epochs only.
+        Sound because the result is used only for topics with the same ids, and while end offsets
+        and leader epochs are the same: then no record was appended or truncated since.
 
         Raises:
             UsageError, Unreachable, Unknown: as for `look`.
         """
         places, _ = self._places(self.source.overview())
+        self._ids = self._topic_ids({place.topic for place in places})
         before, (ends, _) = self._ends(places)[0], self._ends(places)
         growing = {place for place, at in ends.items() if before.get(place) != at}
         if not self.link.settings.keeps_partitions:
@@ -131,6 +135,21 @@ class ArrivalCheck:
         self._before = ends
         if due:
             self._note(self.compare(due))
+
+    def _forget_recreated(self) -> None:
+        """Forget what was compared ahead of topics that were recreated since."""
+        if not self._ids:
+            return
+        now = self._topic_ids(self._ids)
+        same = {topic for topic, ids in self._ids.items() if now[topic] == ids and all(ids)}
+        self._compared = {p: found for p, found in self._compared.items() if p.topic in same}
+        self._ids = {}
+
+    def _topic_ids(self, topics: Collection[str]) -> dict[str, tuple[str, str]]:
+        """The ids of each topic on both clusters; empty if unknown."""
+        names = {topic: self.link.target_topic(topic) for topic in sorted(topics)}
+        here, there = self.source.topics(tuple(names)), self.target.topics(tuple(names.values()))
+        return {topic: (_id(here[topic]), _id(there[name])) for topic, name in names.items()}
 
     def _places(self, overview: Overview) -> tuple[list[TopicPartition], list[str]]:
         there = overview.partitions
@@ -262,6 +281,10 @@ class ArrivalCheck:
 def _written(ends: Ends) -> bool:
     """Return whether the partition ever had a record."""
     return ends.source > 0
+
+
+def _id(state: TopicState | Unavailable | None) -> str:
+    return state.topic_id if isinstance(state, TopicState) else ""
 
 
 def _newest(reader: OffsetReader, places: Sequence[TopicPartition]) -> list[int | None]:

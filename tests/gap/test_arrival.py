@@ -169,6 +169,17 @@ def test_equal_end_offsets_of_another_leader_epoch_prove_nothing(pair: Pair, sid
     assert dict(looks[1].missing) == {A0: 1}
 
 
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_topic_recreated_since_is_compared_again(pair: Pair, side: str) -> None:
+    """Nothing else would show it, if as many records were written."""
+    arrival_check = pair.arrival_check()
+    arrival_check.look_ahead()
+    cluster: Side = getattr(pair, side)
+    cluster.ids[cluster.at(A0).topic] = "recreated"
+    assert arrival_check.look().proven
+    assert pair.compared[1:] == [{A0, A1}]
+
+
 def test_arriving_records_are_awaited_without_a_comparison(pair: Pair) -> None:
     arrival_check = pair.arrival_check()
     pair.source.append(A0, *range(10, 20))
