@@ -409,8 +409,10 @@ class FencedPhase:
             return
         for step in self._source_fences(run):
             effect = run.effect_of(step.id)
-            if effect is not None and effect.done:
-                self._restore(run, step, effect)
+            # An attempt that restored it may have ended in between: then it is not done now.
+            facts = None if effect is None else _facts_when_done(run, effect)
+            if effect is not None and facts is not None:
+                self._restore(run, step, effect, _ends(facts))
 
     def _source_fences(self, run: RunState) -> Iterator[Step]:
         """Yield the steps that fence producers on the source."""
@@ -419,21 +421,29 @@ class FencedPhase:
             if Trait.FENCES_WRITES in traits and Trait.OPPOSITE_DIRECTION not in traits:
                 yield step
 
-    def _restore(self, run: RunState, step: Step, effect: Effect) -> None:
-        """Restore one fence; clients do not wait for it, so a failure only becomes outstanding."""
-        kind, before = self.effects.kinds[step.kind], _ends(run.facts[step.id])
+    def _restore(
+        self, run: RunState, step: Step, effect: Effect, before: Mapping[str, int]
+    ) -> None:
+        """Restore one fence; clients do not wait for it, so a failure only becomes outstanding.
+
+        Args:
+            before: the end offsets at which it was verified.
+        """
+        kind = self.effects.kinds[step.kind]
         verify = self.effects.verifier(kind, effect)
         seen = observed(verify)
-        if seen.state is State.WAITING:
+        restored = seen.state is State.WAITING
+        if restored:
             self.effects.note_observed(run, effect, seen)
             self.effects.apply(run, kind, effect)
             seen = self.effects.poller().wait_for(verify, step.id, _RECHECK_S)
-            if seen.state is State.DONE:
-                self.effects.note_done(run, effect, seen)
+        # Before the new end offsets are recorded: they hide what was written meanwhile.
         if seen.state is not State.DONE:
             self._note_writes(run, step, seen.message)
         elif _ends(seen.facts) != before and (why := self._unreplicated()):
             self._note_writes(run, step, why)
+        if restored and seen.state is State.DONE:
+            self.effects.note_done(run, effect, seen)
 
     def _unreplicated(self) -> str:
         """Describe what the target is missing, by content; empty if nothing.
@@ -483,6 +493,12 @@ class FencedPhase:
             return False
         self.effects.note_done(run, effect, seen)
         return bool(before == (seen.facts or {}))
+
+
+def _facts_when_done(run: RunState, effect: Effect) -> Json | None:
+    """The facts with which the effect was verified last; None if it never was."""
+    done = (e for e in reversed(run.entries) if e["entry"] == What.DONE)
+    return next((e["facts"] for e in done if e["effect"] == effect.number), None)
 
 
 def _ends(facts: Json | None) -> Mapping[str, int]:

@@ -116,6 +116,32 @@ def test_a_fence_that_one_attempt_could_not_verify_is_verified_by_the_next() -> 
     assert stale["step"] == "drain"
 
 
+@pytest.mark.parametrize("entry", ["observed", "done"])
+def test_records_written_before_a_fence_was_restored_stay_reported(entry: str) -> None:
+    """The process that restores it after writes were enabled may end, too."""
+    given = case(Mode.PLANNED)
+    pair = given.pair()
+    ledger = Ledger(cast(World, pair.trace), pair=pair, plan=given.plan)
+    pair.trace.announced = ledger.announced
+    pair.trace.fall = countdown(points(given).index("before endpoint 1 secondary"))
+    with suppress(Crash):
+        attempt(given, pair, ledger)
+    pair.trace.fall = lambda point: None
+    written_meanwhile(pair)
+
+    def fall(point: str) -> None:
+        if point == f"after journal {entry} fence-producers":
+            raise Crash(point)
+
+    pair.trace.fall = fall
+    with pytest.raises(Crash):
+        attempt(given, pair, ledger)
+    pair.trace.fall = lambda point: None
+    outcome = attempt(given, pair, ledger)
+    assert (outcome.status, outcome.outstanding) == (Status.DONE, True)
+    assert "fence-producers" in ledger.told(What.OUTSTANDING)
+
+
 def test_no_confirmation_of_the_fence_is_awaited_after_writes_are_enabled() -> None:
     """A run resumed without a terminal moves clients; the confirmation is outstanding."""
 

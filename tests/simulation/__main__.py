@@ -1,6 +1,7 @@
 """`python -m tests.simulation`: plays seeds; exit code 1 if an invariant does not hold in one."""
 
 import argparse
+import gc
 import os
 import sys
 import time
@@ -11,6 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import NamedTuple
 
+from tests.simulation.planted import PLANTED, RARE, planted
 from tests.simulation.schedule import Simulation, simulated
 
 SHOWN = 3
@@ -50,6 +52,7 @@ def all_of(seeds: range, *, until_broken: bool = False) -> Iterator[Played]:
     with simulated():
         for seed in seeds:
             yield (found := played(seed))
+            gc.collect()
             if found.error and until_broken:
                 return
 
@@ -64,6 +67,8 @@ def main(arguments: list[str]) -> int:
     if given.seed is not None:
         with simulated():
             return _replay(given.seed)
+    if given.planted:
+        return _find_planted(given.planted, range(given.start, given.start + given.seeds))
     began, ends, broken = time.monotonic(), Counter[str](), list[Played]()
     for found in _in_parallel(range(given.start, given.start + given.seeds), given.jobs):
         ends[found.runs] += not found.error
@@ -87,6 +92,9 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--start", type=int, default=0, help="first seed [default: 0]")
     parser.add_argument("--jobs", type=int, default=1, help="processes [default: 1]")
     parser.add_argument("--seed", type=int, help="replay this seed, and show its trace")
+    parser.add_argument(
+        "--planted", choices=("often", "rare"), help="find the faults planted by hand"
+    )
     return parser.parse_args(arguments)
 
 
@@ -111,6 +119,20 @@ def _replay(seed: int) -> int:
     finally:
         print("\n".join(simulation.faults.lines))
     return 0
+
+
+def _find_planted(which: str, seeds: range) -> int:
+    """Play seeds with each planted fault until one is broken; report faults that none finds."""
+    hidden = 0
+    for name in PLANTED:
+        if (name in RARE) is not (which == "rare"):
+            continue
+        with planted(name):
+            *_, last = all_of(seeds, until_broken=True)
+        hidden += not last.error
+        found = f"seed {last.seed}: {last.error[:120]}" if last.error else "NOT FOUND"
+        print(f"{name}: {found}", flush=True)
+    return 1 if hidden else 0
 
 
 def _show(found: Played) -> None:

@@ -18,6 +18,9 @@ from tests.simulation.faults import Delivery, Faults
 JOURNAL = "journal"
 """Its name in the trace."""
 
+BEFORE_ENTRY = f"before {JOURNAL}"
+"""The point at which nothing is announced that is not verified."""
+
 _FAULTY = 0.25
 """The journal has fewer faults than other parts: each of them ends a process."""
 
@@ -66,7 +69,7 @@ class Appender:
     def write(self, rows: Rows, timeout_s: float = 0) -> None:
         """Append the records, unless a newer writer has fenced this one."""
         faults = self.topic.faults
-        faults.point(f"before {JOURNAL}")
+        faults.point(BEFORE_ENTRY)
         if self.epoch is not None and self.epoch != self.topic.epoch:
             raise transactions.Fenced("another writer has started")
         delivery = Delivery.DELIVERED

@@ -34,7 +34,9 @@ def _note_declared(world: World, run: RunState, outcome: Outcome) -> None:
     if outcome.status is Status.DONE and is_failback(run.plan.steps):
         world.lost.clear()
         world.unfenced = ""
-    if "fence-producers" in run.outstanding:  # It could not be set, or did not hold.
+    if (
+        run.abandoned or "fence-producers" in run.outstanding
+    ):  # It could not be set, or did not hold.
         world.unfenced = run.plan.source
     if world.unfenced:
         world.lost |= {key for key, where in world.acked if where == world.unfenced}

@@ -167,7 +167,10 @@ class CheckedJournal(Ledger):
             return
         intent = self._intents[entry["effect"] - 1]
         with self.pair.trace.unrecorded_reads():
-            if not (TRUTHS if done else ROLLED_BACK)[kind](self.pair, intent):
+            truth = (TRUTHS if done else ROLLED_BACK).get(kind)
+            if truth is None:
+                raise Violation(f"{kind} was rolled back")
+            if not truth(self.pair, intent):
                 raise Violation(f"the journal says what is not so: {_told(entry)}")
 
 

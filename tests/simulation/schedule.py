@@ -1,5 +1,6 @@
 """One seed: what operators do and what goes wrong, until the link has come to rest."""
 
+import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -11,6 +12,7 @@ from typing import Any, cast
 from unittest.mock import patch
 from uuid import UUID
 
+from drctl.engine.abandoning import abandon
 from drctl.engine.executing import Execution
 from drctl.engine.invariants import violations
 from drctl.engine.kind import Outcome, Status
@@ -25,17 +27,19 @@ from drctl.model.plan import Plan
 from drctl.plans.failback import failback, reverse_inputs
 from drctl.plans.inputs import FenceMethod
 from drctl.steps.registry import KINDS
+from drctl.steps.stop_replication import RUNNING
 from tests.engine import failovers
 from tests.engine.pair import BACK, PRIMARY, SECONDARY
 from tests.engine.toggles import Crash, NoWatcher
 from tests.simulation.faults import NO_FAULTS, Faults, Rates, Violation, drawn
-from tests.simulation.journal import REPLACED, SimulatedJournal, Topic
+from tests.simulation.journal import BEFORE_ENTRY, REPLACED, SimulatedJournal, Topic
 from tests.simulation.judging import judge
 from tests.simulation.process import CheckedJournal, Clock, SimulatedProcess
-from tests.simulation.world import World, begun
+from tests.simulation.world import FORWARD, World, begun
 
-ATTEMPTS, FAULTS_UNTIL = 16, 8
-"""Attempts to bring a run to its end, and after how many nothing goes wrong any more."""
+ATTEMPTS, FAULTS_UNTIL, ABANDONED_AFTER = 16, 8, 13
+"""Attempts to bring a run to its end; after how many nothing goes wrong any more; and after how
+many a run is abandoned whose source was written to because somebody had lifted its fence."""
 
 RUNS = 3
 """Runs until a failover or failback must be done; nothing goes wrong in the last one."""
@@ -66,7 +70,11 @@ class AtOnce:
 
 @contextmanager
 def simulated() -> Iterator[None]:
-    """Replace the threads of drctl's code, and what it sends to the journal's brokers."""
+    """Replace the threads of drctl's code, and what it sends to the journal's brokers.
+
+    Garbage is collected between seeds only: a collection closes what a killed process left open,
+    and must not do so at a point that a replay does not repeat.
+    """
     numbers = count(1)
     replaced = {
         **REPLACED,
@@ -79,6 +87,9 @@ def simulated() -> Iterator[None]:
     with ExitStack() as patched:
         for name, stand_in in replaced.items():
             patched.enter_context(patch(name, stand_in))
+        gc.freeze()
+        gc.disable()
+        patched.callback(gc.enable)
         yield
 
 
@@ -90,6 +101,7 @@ class Simulation:
         running: the process that acts now; None while people and applications do.
         results: by run, in order: what its journal says, and what it came to.
         contested: whether a second process acts while the first one waits.
+        lifted: whether somebody has removed the fence during this run.
         points: how many requests were made.
     """
 
@@ -101,6 +113,7 @@ class Simulation:
     running: SimulatedProcess | None = None
     results: list[tuple[RunState, Outcome]] = field(default_factory=list)
     contested: bool = False
+    lifted: bool = False
     points: int = 0
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
@@ -122,7 +135,7 @@ class Simulation:
             self.world.die(PRIMARY)
         self.world.restarted = True
         self._until_done(failovers.plan(mode, method, seen))
-        if seen is REVERSED or method is not FenceMethod.ACL:
+        if self.results[-1][0].abandoned or seen is REVERSED or method is not FenceMethod.ACL:
             return
         self.world.recover(PRIMARY)
         self.world.abandoned = ""
@@ -140,14 +153,14 @@ class Simulation:
             rates = drawn(self.random) if number < RUNS - 1 else NO_FAULTS
             outcome = self._run(plan, rates)
             judge(self.world, *self.results[-1])
-            if outcome.status is Status.DONE:
+            if outcome.status is Status.DONE or self.results[-1][0].abandoned:
                 return
             self._pass_time()
         raise Violation(f"{plan.name} ends {outcome.status} although nothing goes wrong: {outcome}")
 
     def _run(self, plan: Plan, rates: Rates) -> Outcome:
         """Execute a plan as an operator does: resume it until it ends."""
-        self.faults.rates = rates
+        self.faults.rates, self.lifted = rates, False
         self.faults.muted.clear()
         for producer in self.world.producers:
             producer.left = self.random.randint(0, 30)
@@ -158,23 +171,40 @@ class Simulation:
                 self.faults.note("-- from here on, nothing goes wrong")
                 self.faults.rates = NO_FAULTS
                 self.faults.muted.clear()
-            overrides = self._remedy(outcome) if outcome else {}
+            if attempt == ABANDONED_AFTER and self.lifted:
+                self._abandon(run)
+            overrides = self._remedy(plan, outcome) if outcome else {}
             outcome = self._attempt(run, plan, overrides) or outcome
             if outcome and (outcome.over or outcome.status in (Status.DONE, Status.REFUSED)):
                 self._note_end(run, outcome)
                 return outcome
             self._pass_time()
-            if self.random.random() < self.faults.rates.meddling:
+            if self.random.random() < self.faults.rates.meddling and not self.topic.over:
                 self._lift_fence(plan.source)
         raise Violation(f"run {run} does not end: {outcome}")
 
-    def _remedy(self, outcome: Outcome) -> Mapping[str, str]:
+    def _abandon(self, run: str) -> None:
+        """End a run that applications have made impossible to complete."""
+        process = self._process()
+        held = process.journal.abandon(Holder(run, "ada", process.name, 1, datetime.now(UTC)))
+        state = read_run(entries_in(run, held.lines, held.where))
+        told = abandon(state, "both clusters were written to", {}, held, KINDS, process.clock)
+        held.close()
+        self.faults.note(f"-- {process.name} abandons {run}: {told.items}")
+
+    def _remedy(self, plan: Plan, outcome: Outcome) -> Mapping[str, str]:
         """Do what the run asked for; return the prechecks that the operator overrides."""
         told = f"{outcome.message} {' '.join(outcome.items)}"
         if "rollback is incomplete" in told and self.world.abandoned:
             self.world.recover(PRIMARY)
         elif ALIVE in told:
             self.world.die(PRIMARY)
+        if "not replicated yet" in told and self.lifted:
+            connector = self.world.workers.connectors[FORWARD if plan.source == PRIMARY else BACK]
+            connector.wanted = RUNNING
+            self.faults.note(f"-- somebody lets replication from {plan.source} catch up")
+            for _ in range(20):
+                self.world.tick()
         return {CHANGED_AFTER_FENCE: "accepted"} if CHANGED_AFTER_FENCE in told else {}
 
     def _note_end(self, run: str, outcome: Outcome) -> None:
@@ -285,13 +315,20 @@ class Simulation:
         elif (number := number - rates.crash) < rates.second_process:
             checked = process.checked
             if checked and checked.holds_link and not (self.topic.over or self.contested):
-                self._second_process(process, checked)
+                self._second_process(process, checked, point)
         elif number - rates.second_process < rates.incident:
             self._incident()
 
-    def _second_process(self, process: SimulatedProcess, checked: CheckedJournal) -> None:
-        """Another process wants the link: while the first one is alive, it must be refused."""
-        hangs = self.random.random() < 0.5
+    def _second_process(
+        self, process: SimulatedProcess, checked: CheckedJournal, point: str
+    ) -> None:
+        """Another process wants the link: while the first one is alive, it must be refused.
+
+        The first one hangs only before it announces a change, or while it reads: nothing keeps a
+        request from being sent that a process had announced before it hung.
+        """
+        announced = point.startswith(("before", "after")) and point != BEFORE_ENTRY
+        hangs = self.random.random() < 0.5 and not announced
         self.topic.beating, self.contested = not hangs, True
         same = hangs or self.random.random() < 0.5
         run = checked.run if same else f"r{next(self.numbers)}"
@@ -312,6 +349,7 @@ class Simulation:
             return
         self.faults.note(f"-- somebody lifts the fence of {name}")
         failovers.lift_fence(self.world, name)
+        self.lifted = True
         self._pass_time()
 
     def _workers_restart(self) -> None:
