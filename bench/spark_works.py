@@ -14,7 +14,7 @@ from bench.stage import Dataset, Stage
 from drctl.app.adapters import both_readers
 from drctl.config.loading import load
 from drctl.gap.comparison import ComparePlan, Side, find_suspects, span_of
-from drctl.gap.freeze import freeze, plan_comparison
+from drctl.gap.freeze import freeze, missing_throughout, plan_comparison
 from drctl.kafka.java_properties import java_properties
 from drctl.spark.comparer import SparkComparer, on_side
 from drctl.spark.scan import KafkaRows, union
@@ -61,7 +61,7 @@ class Works:
 
         def read() -> None:
             frame = union(
-                self._rows.rows(side, on_side(plan, side, plan.everything())) for side in Side
+                self._rows.rows(side, on_side(plan, side, plan.everything()[side])) for side in Side
             )
             assert frame is not None
             _read_only(frame)
@@ -106,7 +106,8 @@ class Works:
         link = load(self._stage.config).link(self._dataset.link(variant))
         with both_readers(link) as (source, target):
             frozen = freeze(link, source, target, [self._dataset.topic])
-            return plan_comparison(link, frozen, source)
+            plan = plan_comparison(link, frozen, source)
+            return plan.reading_once() if missing_throughout(plan, source, target) else plan
 
     def _unreplicated(self, plan: ComparePlan, out: Path) -> int:
         comparer = SparkComparer(self._spark, self._rows, out)

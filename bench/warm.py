@@ -68,15 +68,17 @@ def _ratios(times: Times) -> Mapping[str, Ratio]:
     many, few, tail = (times[GAP + v.title] for v in (MANY, FEW, TAIL))
     return {
         GAP + IDENTICAL.title: Ratio(
-            paired(same, times[RAW]), "gap on identical topics / default read", Target(1.0)
+            paired(same, times[RAW]), "gap on identical topics / default read", Target(0.33)
         ),
         EXCEPT: Ratio(
             paired(times[EXCEPT], same),
             "exceptAll / gap on identical topics",
-            Target(2.5, at_least=True),
+            Target(3.5, at_least=True),
         ),
-        GAP + MANY.title: Ratio(paired(many, same), "10 % missing / identical topics", Target(2.5)),
-        GAP + FEW.title: Ratio(paired(few, same), "0.1 % missing / identical topics"),
-        GAP + TAIL.title: Ratio(paired(tail, same), "last 1 % missing / identical topics"),
+        GAP + MANY.title: Ratio(paired(many, same), "10 % missing / identical topics", Target(2.0)),
+        GAP + FEW.title: Ratio(paired(few, same), "0.1 % missing / identical topics", Target(2.0)),
+        GAP + TAIL.title: Ratio(
+            paired(tail, same), "last 1 % missing / identical topics", Target(1.5)
+        ),
         OWN: Ratio(paired(times[OWN], times[RAW]), "drctl's way to read / default read"),
     }

@@ -5,7 +5,7 @@ It reads either everything or only the tail.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
@@ -29,6 +29,7 @@ from drctl.gap.freeze import (
     at_once,
     choose_topics,
     freeze,
+    missing_throughout,
     plan_comparison,
 )
 from drctl.gap.ledger import LedgerStore
@@ -266,6 +267,8 @@ class GapAnalysis:
         while True:
             much = work.offsets >= self.few
             weight = sampled_bytes(self.source, work.known.reads) if much else None
+            if much and work.ledger_update is None:
+                work = self._with_reading(work)
             self.announce(work, weight)
             with self.open_comparer(work.offsets) as comparer:
                 answer = self._compare(comparer, work)
@@ -274,6 +277,11 @@ class GapAnalysis:
                 return work, answer
             margins |= grown
             work = self.scoping.narrowed(whole, tail, margins)
+
+    def _with_reading(self, work: Work) -> Work:
+        """Decide whether everything is read only once."""
+        once = self.order or missing_throughout(work.plan, self.source, self.target)
+        return replace(work, plan=work.plan.reading_once()) if once else work
 
     def _prepare(self, frozen: Frozen) -> Work:
         if self.ledger is None:

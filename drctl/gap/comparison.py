@@ -6,7 +6,7 @@ record where the digests differ.
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
@@ -135,6 +135,8 @@ class ComparePlan:
         salt: seed of the digests, so that collisions cannot be prepared.
         cell_bits: digests are kept separately by `offset >> cell_bits`.
         within: the scope in which copies must keep their order (policy.order).
+        once: whether digests are likely to differ everywhere: a comparer that can should keep what
+            `digest` reads, and not read it again.
     """
 
     topics: tuple[TopicPlan, ...]
@@ -143,6 +145,11 @@ class ComparePlan:
     salt: int
     cell_bits: int = ONE_CELL
     within: OrderScope = OrderScope.KEY
+    once: bool = False
+
+    def reading_once(self) -> "ComparePlan":
+        """Return this plan for records that differ everywhere: buckets would not help."""
+        return replace(self, once=True, buckets=1)
 
     def __post_init__(self) -> None:
         """Check that equal records get equal buckets."""

@@ -16,6 +16,7 @@ from typing import TypeGuard
 from drctl.config.link import Link
 from drctl.formats import migrator_headers, provenance, replicator_headers
 from drctl.gap.comparison import ONE_CELL, ComparePlan, Identity, TopicPlan
+from drctl.gap.reference import identify
 from drctl.model.errors import UsageError
 from drctl.model.gap import NotCompared, OrderScope
 from drctl.model.ports import ClusterReader
@@ -23,6 +24,7 @@ from drctl.model.text import plural
 from drctl.model.topology import (
     OffsetRange,
     PartitionOffsets,
+    Record,
     TopicPartition,
     TopicState,
     Unavailable,
@@ -382,6 +384,70 @@ def plan_comparison(
         for t in frozen.topics
     )
     return ComparePlan(topics, identity, basis.buckets, basis.salt, basis.cell_bits, within)
+
+
+LOOKED_AT = 16
+"""Partitions in which the place of missing records is looked up."""
+
+IN_A_ROW = 100
+"""Consecutive records that show whether a log has offsets without records."""
+
+
+def missing_throughout(plan: ComparePlan, source: ClusterReader, target: ClusterReader) -> bool:
+    """Return whether records seem to be missing in many places, not only at the end.
+
+    So it is if the target has fewer offsets than the source, each of which holds a record, and its
+    last record is not the one that the source has at this place. A wrong answer costs time only.
+
+    Raises:
+        Unreachable: a cluster did not answer.
+    """
+    fewer = nsmallest(
+        LOOKED_AT,
+        (
+            (there.span - here.span, topic, partition)
+            for topic in plan.topics
+            for partition, here in topic.source.items()
+            if (there := topic.target.get(partition, OffsetRange(0, 0))).span < here.span
+        ),
+        key=lambda each: each[0],
+    )
+    middle = {
+        TopicPartition(t.topic, p): (t.source[p].start + t.source[p].end) // 2 for _, t, p in fewer
+    }
+    found = source.following(middle, IN_A_ROW) if middle else {}
+    dense = [
+        (topic, partition)
+        for _, topic, partition in fewer
+        if not isinstance(
+            rows := found.get(TopicPartition(topic.topic, partition), ()), Unavailable
+        )
+        and rows
+        and rows[-1].offset - rows[0].offset == len(rows) - 1
+    ]
+    return any(not _at_the_end(plan.identity, *each, source, target) for each in dense)
+
+
+def _at_the_end(
+    identity: Identity,
+    topic: TopicPlan,
+    partition: int,
+    source: ClusterReader,
+    target: ClusterReader,
+) -> bool:
+    """Return whether the target's last record is where only later ones can be missing."""
+    here, there = topic.source[partition], topic.target.get(partition)
+    if not topic.by_partition or not there or not there.span:
+        return False
+    last = there.end - 1
+    theirs = target.records([(TopicPartition(topic.target_topic, partition), last)])
+    places = {here.start + there.span - 1, last}  # the same offset, if replication keeps offsets
+    ours = source.records([(TopicPartition(topic.topic, partition), place) for place in places])
+    names = [
+        {identify(r, identity, topic.timestamps) for r in found.values() if isinstance(r, Record)}
+        for found in (ours, theirs)
+    ]
+    return not names[0].isdisjoint(names[1])
 
 
 def _committed(offsets: Offsets) -> dict[int, OffsetRange]:

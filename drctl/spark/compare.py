@@ -1,4 +1,4 @@
-"""Second pass: compares the records of different buckets as multisets of digests.
+"""The steps of a comparison as DataFrames: digests, multisets of digests, classes and order.
 
 Rows are reduced to a few fixed-width numbers before they are shuffled.
 """
@@ -6,6 +6,7 @@ Rows are reduced to a few fixed-width numbers before they are shuffled.
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -203,33 +204,56 @@ def cell(plan: ComparePlan) -> Column:
 
 
 def size() -> Column:
-    """Return the bytes of key, value and headers."""
-    headers = F.aggregate(
-        "headers",
-        F.lit(0).cast("long"),
-        lambda total, h: (
-            total + F.octet_length(h["key"]) + F.coalesce(F.octet_length(h["value"]), F.lit(0))
-        ),
-    )
-    lengths = [F.coalesce(F.octet_length(name), F.lit(0)) for name in ("key", "value")]
-    return (lengths[0] + lengths[1] + F.coalesce(headers, F.lit(0))).cast("long")
+    """Return the bytes of key, value and headers.
+
+    Without lambda functions, which Spark does not compile into the scan loop.
+    """
+    parts = [F.col("key"), F.col("value"), F.array_join("headers.key", "")]
+    parts.append(F.array_join(F.col("headers.value").cast("array<string>"), ""))
+    lengths = [F.coalesce(F.octet_length(part), F.lit(0)).cast("long") for part in parts]
+    return reduce(Column.__add__, lengths)
 
 
-IDENTITY = ("topic", "unit", "digest1", "digest2")
+# The columns that differ most come first: Spark sorts by the first one, and compares the others
+# only where it is equal.
+IDENTITY = ("digest1", "digest2", "topic", "unit")
+KEY = ("key_digest", "topic", "unit")
 
 
-def identified(plan: ComparePlan, side: Side, rows: DataFrame) -> DataFrame:
-    """Add the source topic name, unit, digests and key digest to rows."""
+def equal_by(identity: Identity) -> tuple[str, ...]:
+    """Return the columns of `narrow` that are equal for equal records."""
+    return (*IDENTITY, "key_digest") if identity.key else IDENTITY
+
+
+def shuffled_by(identity: Identity) -> tuple[str, ...]:
+    """Return the columns by which rows of `narrow` are shuffled.
+
+    Equal records have equal keys if keys are compared: one shuffle then serves records and keys.
+    """
+    return KEY if identity.key else IDENTITY
+
+
+def narrow(plan: ComparePlan, side: Side, rows: DataFrame) -> DataFrame:
+    """Reduce records to digests, place and time; of source records keep key and size, too."""
+    here = side is Side.SOURCE
     named = rows.withColumn("topic", source_topic(plan, side))
     keyed = named.withColumn("of_key", F.xxhash64(F.lit(plan.salt), F.col("key")))
     return with_digests(plan, side, keyed).select(
-        "*",
+        F.xxhash64("topic").alias("topic"),
         unit(plan).alias("unit"),
         bucket(plan).alias("bucket"),
+        "digest1",
+        "digest2",
         # Without a key, use the digest of the record, to avoid skew.
         F.when(F.col("key").isNull(), F.col("digest1"))
         .otherwise(F.col("of_key"))
         .alias("key_digest"),
+        F.lit(here).alias("on_source"),
+        "partition",
+        "offset",
+        F.unix_millis("timestamp").alias("time"),
+        (F.col("key") if here else F.lit(None).cast("binary")).alias("key"),
+        (size() if here else F.lit(None).cast("long")).alias("size"),
     )
 
 
@@ -243,33 +267,23 @@ def in_suspect_buckets(
         for unit, bucket in sorted(s.buckets, key=repr)
     ]
     chosen = table(spark, wanted, "topic string, unit int, bucket int")
+    chosen = chosen.withColumn("topic", F.xxhash64("topic"))
     return rows.join(F.broadcast(chosen), ["topic", "unit", "bucket"], "left_semi")
 
 
-def grouped(sides: Mapping[Side, DataFrame]) -> DataFrame:
-    """Return one row per distinct record: its count on each cluster, and where it is."""
-    narrow = [
-        rows.select(
-            F.xxhash64("topic").alias("topic"),
-            "unit",
-            "digest1",
-            "digest2",
-            "key_digest",
-            F.lit(side is Side.SOURCE).alias("on_source"),
-            "partition",
-            "offset",
-            F.unix_millis("timestamp").alias("time"),
-        )
-        for side, rows in sides.items()
-    ]
-    both = narrow[0] if len(narrow) == 1 else narrow[0].union(narrow[1])
-    # Nearly all records are distinct: aggregating before the shuffle would not help.
-    both = both.repartition(*IDENTITY)
+def grouped(plan: ComparePlan, rows: DataFrame) -> DataFrame:
+    """Return one row per distinct record: its count on each cluster, and where it is.
+
+    Args:
+        rows: from `narrow`, of both clusters.
+    """
     here, there = F.col("on_source"), ~F.col("on_source")
-    return both.groupBy(*IDENTITY).agg(
+    by = equal_by(plan.identity)
+    key_digest = [] if "key_digest" in by else [F.max("key_digest").alias("key_digest")]
+    return rows.groupBy(*by).agg(
         F.sum(here.cast("long")).alias("on_source"),
         F.sum(there.cast("long")).alias("on_target"),
-        F.max("key_digest").alias("key_digest"),
+        *key_digest,
         F.min(F.when(here, F.col("offset"))).alias("first_offset"),
         F.min(F.when(here, F.col("partition"))).alias("source_partition"),
         F.min(F.when(there, F.col("partition"))).alias("target_partition"),
@@ -281,71 +295,51 @@ def missing_rows(plan: ComparePlan, source: DataFrame, deficit: DataFrame) -> Da
     """Return the missing source records, with the last replicated offset of their key.
 
     Args:
-        source: identified source rows from the first missing offset of each partition to its end,
+        source: source rows of `narrow` from the first missing offset of each partition to its end,
             including buckets with equal digests.
         deficit: rows of `grouped` that the source holds more often than the target.
     """
-    missing_copies = F.col("on_source") - F.col("on_target")
-    repeated = F.col("on_target") > 0
+    by = equal_by(plan.identity)
     groups = deficit.select(
-        *IDENTITY, missing_copies.alias("missing_copies"), repeated.alias("repeated")
+        *by,
+        (F.col("on_source") - F.col("on_target")).alias("missing_copies"),
+        (F.col("on_target") > 0).alias("repeated"),
     )
-    rows = source.withColumnRenamed("topic", "topic_name").withColumn(
-        "topic", F.xxhash64("topic_name")
-    )
+    rows = source.withColumn("keyed", F.col("key").isNotNull())
     if plan.identity.key:
-        keys = deficit.select("topic", "unit", "key_digest").distinct()
-        rows = rows.join(keys, ["topic", "unit", "key_digest"], "left_semi")
-    rows = _slim(rows.join(groups, list(IDENTITY), "left"))
-    return _with_newer(_with_rank(plan, rows))
-
-
-def _slim(rows: DataFrame) -> DataFrame:
-    """Drop the key of replicated rows: only their offset is needed."""
-    return rows.select(
-        *IDENTITY,
-        "topic_name",
-        "partition",
-        "offset",
-        F.unix_millis("timestamp").alias("time"),
-        F.when(F.col("missing_copies").isNotNull(), F.col("key")).alias("key"),
-        F.col("key").isNotNull().alias("keyed"),
-        "key_digest",
-        F.when(F.col("missing_copies").isNotNull(), size()).alias("size"),
-        "missing_copies",
-        "repeated",
-    )
+        rows = rows.join(deficit.select(*KEY).distinct(), list(KEY), "left_semi")
+    rows = rows.join(groups, list(by), "left")
+    # Of replicated rows only the offset is needed.
+    key = F.when(F.col("missing_copies").isNotNull(), F.col("key"))
+    return _with_newer(_with_rank(plan, rows.withColumn("key", key)))
 
 
 def _with_rank(plan: ComparePlan, rows: DataFrame) -> DataFrame:
     """Mark missing records: of equal records the last ones."""
-    # Equal records have equal keys if keys are compared: one sort then serves both windows.
-    same = ("topic", "unit", "key_digest", "digest1", "digest2") if plan.identity.key else IDENTITY
-    last_first = Window.partitionBy(*same).orderBy(F.desc("offset"), F.desc("partition"))
+    equal = Window.partitionBy(*equal_by(plan.identity))
+    last_first = equal.orderBy(F.desc("offset"), F.desc("partition"))
     missing = F.coalesce(F.row_number().over(last_first) <= F.col("missing_copies"), F.lit(False))
     return rows.withColumn("missing", missing)
 
 
 def _with_newer(rows: DataFrame) -> DataFrame:
     # By partition even if the unit is a topic: offsets of different partitions are not comparable.
-    place = Window.partitionBy("topic", "unit", "key_digest", "partition")
+    place = Window.partitionBy(*KEY, "partition")
     last = F.max(F.when(~F.col("missing"), F.col("offset"))).over(place)
     return rows.withColumn("last_replicated", last).where("missing")
 
 
-def newest_replicated(source: DataFrame, deficit: DataFrame) -> DataFrame:
+def newest_replicated(plan: ComparePlan, source: DataFrame, deficit: DataFrame) -> DataFrame:
     """Return the last replicated offset of each source partition, as `newest`.
 
     Args:
-        source: identified source rows from the first missing offset of each partition to its end.
+        source: as for `missing_rows`.
         deficit: as for `missing_rows`.
     """
-    groups = deficit.select(
-        *IDENTITY, (F.col("on_source") - F.col("on_target")).alias("missing_copies")
-    )
-    rows = source.withColumn("topic", F.xxhash64("topic")).select(*IDENTITY, "partition", "offset")
-    rows = rows.join(groups, list(IDENTITY), "left")
-    last_first = Window.partitionBy(*IDENTITY).orderBy(F.desc("offset"), F.desc("partition"))
+    by = equal_by(plan.identity)
+    groups = deficit.select(*by, (F.col("on_source") - F.col("on_target")).alias("missing_copies"))
+    rows = source.select(*by, "partition", "offset").join(groups, list(by), "left")
+    last_first = Window.partitionBy(*by).orderBy(F.desc("offset"), F.desc("partition"))
     among_equals = rows.where("missing_copies is not null").withColumn(
         "rank", F.row_number().over(last_first)
     )
@@ -357,44 +351,76 @@ def newest_replicated(source: DataFrame, deficit: DataFrame) -> DataFrame:
 
 
 def with_order(
-    plan: ComparePlan, missing: DataFrame, surplus: DataFrame, newest: DataFrame | None
+    plan: ComparePlan,
+    missing: DataFrame,
+    rows: DataFrame,
+    surplus: DataFrame | None,
+    newest: DataFrame | None,
 ) -> DataFrame:
     """Add the order verdict to missing rows, and whether an equal is in another partition.
 
     Args:
-        surplus: rows of `grouped` that the target holds more often than the source.
+        rows: what was grouped.
+        surplus: rows of `grouped` that the target holds more often than the source; None if there
+            are none.
         newest: from `newest_replicated`; None if order matters only within a key.
     """
-    own = (
-        surplus.where("on_source = 0")
-        .groupBy("topic", "unit", "key_digest")
-        .agg(F.max("target_time").alias("own_time"))
-    )
-    elsewhere = surplus.select("topic", "digest1", "digest2", F.lit(True).alias("found")).distinct()
-    rows = missing.join(own, ["topic", "unit", "key_digest"], "left").join(
-        elsewhere, ["topic", "digest1", "digest2"], "left"
-    )
+    rows = _with_surplus(plan, missing, rows, surplus)
     of_key = F.col("keyed") & _newer(plan, "last_replicated", "own_time")
     rows = rows.withColumn("newer_of_key", of_key)
-    rows = rows.withColumn("misplaced", F.col("found").isNotNull())
     if newest is None:
         keyed = F.when(F.col("newer_of_key"), "conflicting").otherwise("safe")
         return rows.withColumn("order", F.when(F.col("keyed"), keyed).otherwise("unkeyed"))
-    youngest = (
-        surplus.where("on_source = 0")
-        .groupBy("topic", "unit")
-        .agg(F.max("target_time").alias("youngest"))
-    )
-    rows = rows.join(F.broadcast(newest), ["topic", "partition"], "left").join(
-        F.broadcast(youngest), ["topic", "unit"], "left"
-    )
+    rows = rows.join(F.broadcast(newest), ["topic", "partition"], "left")
     conflicting = _newer(plan, "newest", "youngest")
     return rows.withColumn("order", F.when(conflicting, "conflicting").otherwise("safe"))
 
 
+def _with_surplus(
+    plan: ComparePlan, missing: DataFrame, rows: DataFrame, surplus: DataFrame | None
+) -> DataFrame:
+    """Add the newest time of records only on the target, and whether an equal is misplaced."""
+    if surplus is None:
+        never = F.lit(None).cast("long")
+        found = {"own_time": never, "youngest": never, "misplaced": F.lit(False)}
+        return missing.withColumns(found)
+    only = surplus.where("on_source = 0")
+    by_key = only.withColumn("time", F.col("target_time"))
+    if not plan.identity.key:  # equal records may have different keys
+        by = list(equal_by(plan.identity))
+        by_key = rows.where(~F.col("on_source")).join(only.select(*by), by, "left_semi")
+    own = by_key.groupBy(*KEY).agg(F.max("time").alias("own_time"))
+    youngest = only.groupBy("topic", "unit").agg(F.max("target_time").alias("youngest"))
+    elsewhere = surplus.select("topic", "digest1", "digest2", F.lit(True).alias("found")).distinct()
+    return (
+        missing.join(own, list(KEY), "left")
+        .join(elsewhere, ["topic", "digest1", "digest2"], "left")
+        .join(F.broadcast(youngest), ["topic", "unit"], "left")
+        .withColumn("misplaced", F.col("found").isNotNull())
+    )
+
+
+def named(rows: DataFrame, names: Mapping[int, str]) -> DataFrame:
+    """Add the topic's `name` to rows with its digest.
+
+    Args:
+        names: topic names by digest.
+    """
+    if len(names) == 1:
+        return rows.withColumn("name", F.lit(*names.values()))
+    topics = table(rows.sparkSession, list(names.items()), "topic long, name string")
+    return rows.join(F.broadcast(topics), "topic")
+
+
+def of_topics(topics: Iterable[TopicPlan]) -> Column:
+    """Return whether a row of `narrow` belongs to one of these topics."""
+    names = [F.xxhash64(F.lit(t.topic)) for t in topics]
+    return F.col("topic").isin(names) if names else F.lit(False)
+
+
 def _newer(plan: ComparePlan, replicated: str, own: str) -> Column:
     """Return whether the target holds a newer record: a later copy, or one only on the target."""
-    own_clock = is_topic((t for t in plan.topics if not t.timestamps), "topic_name")
+    own_clock = of_topics(t for t in plan.topics if not t.timestamps)
     at = F.when(own_clock, F.col(own).isNotNull()).otherwise(F.col(own) >= F.col("time"))
     later = F.col(replicated) > F.col("offset")
     return F.coalesce(later, F.lit(False)) | F.coalesce(at, F.lit(False))
@@ -411,27 +437,8 @@ def classified(
     Args:
         first_replicated: smallest replicated offset of each source partition.
     """
-    may_expire = _expirable(spark, plan, rows, first_replicated)
-    rank = F.row_number().over(
-        Window.partitionBy("topic_name", "unit", "may_expire").orderBy(
-            F.when(F.col("unit") < 0, F.col("time")).otherwise(F.lit(0)), "offset", "partition"
-        )
-    )
-    expired = F.col("may_expire") & (rank <= F.col("deleted"))
-    compacted = is_topic((t for t in plan.topics if t.compacted), "topic_name")
-    superseded = compacted & F.col("newer_of_key")
-    record_class = (
-        F.when(superseded, "superseded").when(expired, "expired").otherwise("unreplicated")
-    )
-    return may_expire.withColumn("class", record_class)
-
-
-def _expirable(
-    spark: SparkSession,
-    plan: ComparePlan,
-    rows: DataFrame,
-    first_replicated: Mapping[tuple[str, int], int],
-) -> DataFrame:
+    compacted = of_topics(t for t in plan.topics if t.compacted)
+    superseded = F.when(compacted & F.col("newer_of_key"), "superseded")
     limits = [
         (t.topic, p, deleted, first_replicated.get((t.topic, p)) if t.by_partition else None)
         for t in plan.topics
@@ -439,13 +446,21 @@ def _expirable(
         if (deleted := _deleted(t, p))
     ]
     if not limits:
-        nothing = rows.withColumn("deleted", F.lit(0))
-        return nothing.withColumn("may_expire", F.lit(False))
-    schema = "topic_name string, partition int, deleted long, first_replicated long"
-    limited = table(spark, limits, schema)
-    joined = rows.join(F.broadcast(limited), ["topic_name", "partition"], "left")
+        return rows.withColumn("class", superseded.otherwise("unreplicated"))
+    schema = "topic string, partition int, deleted long, first_replicated long"
+    limited = table(spark, limits, schema).withColumn("topic", F.xxhash64("topic"))
+    joined = rows.join(F.broadcast(limited), ["topic", "partition"], "left")
     before = F.coalesce(F.col("offset") < F.col("first_replicated"), F.lit(True))
-    return joined.withColumn("may_expire", F.col("deleted").isNotNull() & before)
+    may_expire = joined.withColumn("may_expire", F.col("deleted").isNotNull() & before)
+    rank = F.row_number().over(
+        Window.partitionBy("topic", "unit", "may_expire").orderBy(
+            F.when(F.col("unit") < 0, F.col("time")).otherwise(F.lit(0)), "offset", "partition"
+        )
+    )
+    expired = F.col("may_expire") & (rank <= F.col("deleted"))
+    return may_expire.withColumn(
+        "class", superseded.when(expired, "expired").otherwise("unreplicated")
+    )
 
 
 def _deleted(topic: TopicPlan, partition: int) -> int:
@@ -463,17 +478,17 @@ SCHEMA = (
 STREAM = ("topic", "source_partition", "target_partition")
 
 
-def inverted(plan: ComparePlan, sides: Mapping[Side, DataFrame]) -> DataFrame:
+def inverted(plan: ComparePlan, rows: DataFrame) -> DataFrame:
     """Return one row per replicated record whose copy precedes the copy of an earlier record.
 
     Args:
-        sides: the records of both clusters.
+        rows: from `narrow`, of both clusters.
     """
-    pairs = _pairs(_narrow(plan, Side.SOURCE, sides), _narrow(plan, Side.TARGET, sides))
+    pairs = _pairs(plan, rows)
     stream = Window.partitionBy(*STREAM)
     if plan.within is OrderScope.KEY:
-        pairs = pairs.where(F.col("key_digest").isNotNull())
-        stream = Window.partitionBy(*STREAM, "key_digest")
+        pairs = pairs.where("keyed")
+        stream = Window.partitionBy("key_digest", "unit", *STREAM)
     before = stream.orderBy("source_offset").rowsBetween(Window.unboundedPreceding, -1)
     place = F.struct(F.col("target_offset").alias("there"), F.col("source_offset").alias("here"))
     rows = pairs.withColumn("last", F.max(place).over(before))
@@ -482,41 +497,28 @@ def inverted(plan: ComparePlan, sides: Mapping[Side, DataFrame]) -> DataFrame:
     )
 
 
-def _narrow(plan: ComparePlan, side: Side, sides: Mapping[Side, DataFrame]) -> DataFrame:
-    named = sides[side].withColumn("topic", source_topic(plan, side))
-    keyed = named.withColumn(
-        "key_digest", F.when(F.col("key").isNotNull(), F.xxhash64(F.lit(plan.salt), F.col("key")))
-    )
-    return with_digests(plan, side, keyed).select(
-        F.xxhash64("topic").alias("topic"),
-        unit(plan).alias("unit"),
-        "digest1",
-        "digest2",
-        "key_digest" if side is Side.SOURCE else F.lit(None).cast("long").alias("key_digest"),
-        F.lit(side is Side.SOURCE).alias("on_source"),
-        "partition",
-        "offset",
-    )
-
-
-def _pairs(source: DataFrame, target: DataFrame) -> DataFrame:
+def _pairs(plan: ComparePlan, rows: DataFrame) -> DataFrame:
     """Match replicated records with their copies; equal records in order."""
-    both = source.union(target).repartition(*IDENTITY)
-    equal = Window.partitionBy(*IDENTITY, "on_source").orderBy("offset", "partition")
+    by = equal_by(plan.identity)
+    equal = Window.partitionBy(*by, "on_source").orderBy("offset", "partition")
     here, there = F.col("on_source"), ~F.col("on_source")
+    key_digest = F.max(F.when(here, F.col("key_digest"))).alias("key_digest")
+    keyed = F.col("key").isNotNull().alias("keyed")
     found = (
-        both.withColumn("number", F.row_number().over(equal))
-        .groupBy(*IDENTITY, "number")
+        rows.select(*dict.fromkeys((*by, "key_digest")), "on_source", "partition", "offset", keyed)
+        .withColumn("number", F.row_number().over(equal))
+        .groupBy(*by, "number")
         .agg(
             F.max(F.when(here, F.col("partition"))).alias("source_partition"),
             F.max(F.when(here, F.col("offset"))).alias("source_offset"),
             F.max(F.when(there, F.col("partition"))).alias("target_partition"),
             F.max(F.when(there, F.col("offset"))).alias("target_offset"),
-            F.max("key_digest").alias("key_digest"),
+            F.max("keyed").alias("keyed"),
+            *([] if "key_digest" in by else [key_digest]),
         )
     )
     return found.where("source_offset is not null and target_offset is not null").select(
-        *STREAM, "source_offset", "target_offset", "key_digest"
+        *STREAM, "unit", "source_offset", "target_offset", "keyed", "key_digest"
     )
 
 
@@ -532,8 +534,7 @@ def write_inversions(
     if rows is None:
         table(spark, [], SCHEMA).write.mode("overwrite").parquet(str(folder))
         return
-    topics = table(spark, list(names.items()), "topic long, name string")
-    named = rows.join(F.broadcast(topics), "topic").select(
+    written = named(rows, names).select(
         F.col("name").alias("topic"),
         F.col("source_partition").alias("partition"),
         F.col("source_offset").alias("offset"),
@@ -542,7 +543,7 @@ def write_inversions(
         F.col("last.here").alias("earlier_offset"),
         F.col("last.there").alias("earlier_target_offset"),
     )
-    named.write.mode("overwrite").parquet(str(folder))
+    written.write.mode("overwrite").parquet(str(folder))
 
 
 def sum_inversions(spark: SparkSession, folder: Path) -> OrderCheck:
@@ -558,24 +559,14 @@ def sum_inversions(spark: SparkSession, folder: Path) -> OrderCheck:
     return OrderCheck(numbers, tuple(Inversion(**row.asDict()) for row in first.collect()))
 
 
-def digest_rows(plan: ComparePlan, side: Side, rows: DataFrame) -> DataFrame:
-    """Return one row per (topic, partition, bucket, cell) on one cluster."""
-    named = rows.withColumn("topic", source_topic(plan, side))
-    digested = with_digests(plan, side, named).select(
-        F.xxhash64("topic").alias("topic"),
-        "partition",
-        bucket(plan).alias("bucket"),
-        cell(plan).alias("cell"),
-        "offset",
-        "digest1",
-        "digest2",
-    )
-    return digested.groupBy("topic", "partition", "bucket", "cell").agg(
+def digest_rows(plan: ComparePlan, rows: DataFrame) -> DataFrame:
+    """Return one row per (topic, cluster, partition, bucket, cell) of rows of `narrow`."""
+    cells = rows.withColumn("cell", cell(plan))
+    return cells.groupBy("topic", "on_source", "partition", "bucket", "cell").agg(
         F.count(F.lit(1)).alias("records"),
         # Sums wrap around at 64 bits as intended: the session is not in ANSI mode.
         F.sum("digest1").alias("sum1"),
         F.sum("digest2").alias("sum2"),
         F.min("offset").alias("first"),
         F.max("offset").alias("last"),
-        F.lit(side.value).alias("side"),
     )

@@ -21,6 +21,7 @@ from drctl.gap.comparison import (
     OrderCheck,
     Place,
     Progress,
+    Ranges,
     Reads,
     ScanFailed,
     Side,
@@ -32,14 +33,7 @@ from drctl.gap.comparison import (
 from drctl.model.gap import OrderScope
 from drctl.model.topology import OffsetRange, TopicRanges
 from drctl.spark import compare, results
-from drctl.spark.compare import (
-    INVERSIONS,
-    digest_rows,
-    inverted,
-    sum_inversions,
-    table,
-    write_inversions,
-)
+from drctl.spark.compare import INVERSIONS, digest_rows, inverted, sum_inversions, write_inversions
 from drctl.spark.failure import cause_of, was_interrupted
 from drctl.spark.scan import RowReader, union
 
@@ -104,6 +98,7 @@ class SparkComparer:
         self._spark = spark
         self._rows = rows
         self._out = out
+        self._kept: DataFrame | None = None
 
     def digest(self, plan: ComparePlan, reads: Reads, progress: Progress) -> Sequence[BucketDigest]:
         """Digest every record of these ranges.
@@ -111,16 +106,21 @@ class SparkComparer:
         Raises:
             ScanFailed: the records could not be read completely.
         """
+        self._forget()
         names = self._names(plan)
         with self._job("reading both clusters", span_of(reads), progress):
-            sides = {s: self._rows.rows(s, on_side(plan, s, reads)) for s in Side}
-            frame = union(
-                digest_rows(plan, s, some) for s, some in sides.items() if some is not None
-            )
-            rows = frame.collect() if frame is not None else []
+            narrow = union(self._narrow(plan, side, reads[side]) for side in Side)
+            if narrow is None:
+                return []
+            if plan.once:
+                narrow = self._kept = self._shuffled(plan, narrow).persist(StorageLevel.DISK_ONLY)
+            rows = digest_rows(plan, narrow).collect()
         found = (row.asDict() for row in rows)
         return [
-            BucketDigest(**{**row, "topic": names[row["topic"]], "side": Side(row["side"])})
+            BucketDigest(
+                side=Side.SOURCE if row.pop("on_source") else Side.TARGET,
+                **{**row, "topic": names[row["topic"]]},
+            )
             for row in found
         ]
 
@@ -134,9 +134,10 @@ class SparkComparer:
         """
         names = self._names(plan)
         plan = replace(plan, topics=tuple(s.plan for s in suspects))
-        groups = self._grouped(plan, suspects)
-        if groups is None:
+        rows = self._kept or self._suspect_rows(plan, suspects)
+        if rows is None or not suspects:
             return self._nothing_missing({}, progress)
+        groups = compare.grouped(plan, rows)
         kept = groups.where(_needed(plan)).persist(StorageLevel.MEMORY_AND_DISK)
         with self._job("comparing records", suspect_span(suspects), progress):
             balance = results.balance(kept, names)
@@ -146,9 +147,14 @@ class SparkComparer:
         total = sum(t.source[p].end - o for t in plan.topics for p, o in _of(t.topic, starts))
         with self._job("locating missing records", total, progress):
             differing = kept.where("on_source != on_target")
-            self._write_missing(plan, differing, starts, _replicated(suspects, balance))
+            extra = differing.where("on_target > on_source") if balance.extra else None
+            replicated = _replicated(suspects, balance)
+            missing = self._missing(plan, rows, differing, extra, starts, replicated)
+            results.write(self._spark, missing, names, self._out)
         kept.unpersist()
-        return self._summarise(plan, suspects, balance.extra, progress)
+        found = self._summarise(plan, suspects, balance.extra, progress)
+        self._forget()
+        return found
 
     def check_order(self, plan: ComparePlan, progress: Progress) -> OrderCheck:
         """Check the order of all replicated records of the plan; write the inversions.
@@ -157,55 +163,74 @@ class SparkComparer:
             ScanFailed: the records could not be read completely.
         """
         reads = plan.everything()
-        sides = {
-            side: rows
-            for side in Side
-            if (rows := self._rows.rows(side, on_side(plan, side, reads))) is not None
-        }
         folder = self._out / INVERSIONS
         with self._job("comparing the order of records", span_of(reads), progress):
-            found = inverted(plan, sides) if len(sides) == len(Side) else None
+            rows = self._kept
+            if rows is None:
+                narrow = union(self._narrow(plan, side, reads[side]) for side in Side)
+                rows = None if narrow is None else self._shuffled(plan, narrow)
+            found = None if rows is None else inverted(plan, rows)
             write_inversions(self._spark, found, self._names(plan), folder)
             return sum_inversions(self._spark, folder)
 
     def _nothing_missing(self, extra: Mapping[Place, Extra], progress: Progress) -> Comparison:
         with self._job("adding up", 0, progress):
-            results.write(self._spark, None, self._out)
+            results.write(self._spark, None, {}, self._out)
+        self._forget()
         return Comparison({}, extra)
 
-    def _grouped(self, plan: ComparePlan, suspects: Sequence[TopicSuspects]) -> DataFrame | None:
-        sides = {}
-        for side in Side:
-            ranges = {s.plan.name_on(side): s.ranges(side) for s in suspects}
-            rows = self._rows.rows(side, ranges)
-            if rows is not None:
-                identified = compare.identified(plan, side, rows)
-                sides[side] = compare.in_suspect_buckets(self._spark, suspects, identified)
-        return compare.grouped(sides) if sides else None
+    def _forget(self) -> None:
+        """Release the rows that `digest` kept."""
+        if self._kept is not None:
+            self._kept.unpersist()
+        self._kept = None
 
-    def _write_missing(
+    def _narrow(self, plan: ComparePlan, side: Side, ranges: Ranges) -> DataFrame | None:
+        """Read ranges of a cluster, reduced to what is compared."""
+        rows = self._rows.rows(side, on_side(plan, side, ranges))
+        return None if rows is None else compare.narrow(plan, side, rows)
+
+    def _shuffled(self, plan: ComparePlan, rows: DataFrame) -> DataFrame:
+        """Shuffle rows such that no later step has to."""
+        return rows.repartition(*compare.shuffled_by(plan.identity))
+
+    def _suspect_rows(
+        self, plan: ComparePlan, suspects: Sequence[TopicSuspects]
+    ) -> DataFrame | None:
+        """Read the records in different buckets again."""
+        ranges = {side: {s.plan.topic: s.ranges(side) for s in suspects} for side in Side}
+        rows = union(self._narrow(plan, side, ranges[side]) for side in Side)
+        if rows is None:
+            return None
+        return self._shuffled(plan, compare.in_suspect_buckets(self._spark, suspects, rows))
+
+    def _missing(
         self,
         plan: ComparePlan,
+        rows: DataFrame,
         differing: DataFrame,
+        surplus: DataFrame | None,
         starts: Mapping[Place, int],
         replicated: Mapping[Place, int],
-    ) -> None:
-        tails = {
-            t.topic: {p: (OffsetRange(o, t.source[p].end),) for p, o in _of(t.topic, starts)}
-            for t in plan.topics
-        }
-        source = self._rows.rows(Side.SOURCE, tails)
-        assert source is not None
-        identified = compare.identified(plan, Side.SOURCE, source)
+    ) -> DataFrame:
+        """Return the missing records with class and order."""
+        if self._kept is not None:
+            source = self._kept.where("on_source")
+        else:
+            tails = {
+                t.topic: {p: (OffsetRange(o, t.source[p].end),) for p, o in _of(t.topic, starts)}
+                for t in plan.topics
+            }
+            read = self._narrow(plan, Side.SOURCE, tails)
+            assert read is not None
+            source = read
         deficit = differing.where("on_source > on_target")
-        missing = compare.missing_rows(plan, identified, deficit)
+        missing = compare.missing_rows(plan, source, deficit)
         newest = None
         if plan.within is OrderScope.PARTITION:
-            newest = compare.newest_replicated(identified, deficit)
-        surplus = differing.where("on_target > on_source")
-        with_order = compare.with_order(plan, missing, surplus, newest)
-        classified = compare.classified(self._spark, plan, with_order, replicated)
-        results.write(self._spark, classified, self._out)
+            newest = compare.newest_replicated(plan, source, deficit)
+        with_order = compare.with_order(plan, missing, rows, surplus, newest)
+        return compare.classified(self._spark, plan, with_order, replicated)
 
     def _summarise(
         self,
@@ -253,7 +278,14 @@ class SparkComparer:
         }
 
     def _committed(self, plan: ComparePlan, unreplicated: DataFrame) -> DataFrame:
-        """Return the offsets of all compared records from the first to the last unreplicated."""
+        """Return the offsets of all compared records from the first to the last unreplicated.
+
+        What was kept may hold more.
+        """
+        if self._kept is not None:
+            kept = self._kept.where(F.col("on_source") & compare.of_topics(plan.topics))
+            rows = compare.named(kept, self._names(plan))
+            return rows.select(F.col("name").alias("topic"), "partition", "offset")
         bounds = unreplicated.groupBy("topic", "partition").agg(
             F.min("offset").alias("start"), F.max("offset").alias("end")
         )
@@ -268,27 +300,27 @@ class SparkComparer:
 
     def _names(self, plan: ComparePlan) -> dict[int, str]:
         """Return topic names by digest."""
-        frame = table(self._spark, [(t.topic,) for t in plan.topics], "topic string")
-        rows = frame.select("topic", F.xxhash64("topic").alias("digest")).collect()
-        return {row["digest"]: row["topic"] for row in rows}
+        topics = ", ".join(f"('{t.topic}')" for t in plan.topics)  # legal names have no quotes
+        if not topics:
+            return {}
+        # Of literals only: Spark needs no job.
+        query = f"SELECT xxhash64(name) AS digest, name FROM VALUES {topics} AS topics(name)"
+        return {row["digest"]: row["name"] for row in self._spark.sql(query).collect()}
 
     def _job(self, phase: str, total: int, progress: Progress) -> AbstractContextManager[None]:
         return watched(self._spark, phase, total, progress)
 
 
-def on_side(plan: ComparePlan, side: Side, reads: Reads) -> TopicRanges:
+def on_side(plan: ComparePlan, side: Side, ranges: Ranges) -> TopicRanges:
     """Return what to read on one cluster, by topic name there."""
-    ranges = reads[side]
     return {t.name_on(side): ranges[t.topic] for t in plan.topics if t.topic in ranges}
 
 
 def _needed(plan: ComparePlan) -> Column:
     """Return the rows for later steps: all different ones, and all of topics with expired ones."""
     differ = F.col("on_source") != F.col("on_target")
-    expirable = [t.topic for t in plan.topics if any(t.target_deleted.values())]
-    if not expirable:
-        return differ
-    return differ | F.col("topic").isin([F.xxhash64(F.lit(name)) for name in expirable])
+    expirable = [t for t in plan.topics if any(t.target_deleted.values())]
+    return differ | compare.of_topics(expirable)
 
 
 def _starts(suspects: Sequence[TopicSuspects], balance: results.Balance) -> Mapping[Place, int]:

@@ -18,6 +18,7 @@ from drctl.gap.comparison import (
     histogram_frame,
 )
 from drctl.model.gap import Histogram
+from drctl.spark import compare
 from drctl.spark.compare import table
 
 RECORDS = "records"
@@ -28,17 +29,20 @@ SCHEMA = (
 )
 
 
-def write(spark: SparkSession, classified: DataFrame | None, out: Path) -> None:
+def write(
+    spark: SparkSession, classified: DataFrame | None, names: Mapping[int, str], out: Path
+) -> None:
     """Write both directories, even if they are empty.
 
     Args:
         classified: rows of `compare.classified`; None if nothing is missing.
+        names: topic names by digest.
     """
     folders = {"true": out / RECORDS, "false": out / OTHERS}
     scratch = out / "missing"
     if classified is not None:
-        rows = classified.select(
-            F.col("topic_name").alias("topic"),
+        rows = compare.named(classified, names).select(
+            F.col("name").alias("topic"),
             "partition",
             "offset",
             F.timestamp_millis("time").alias("timestamp"),

@@ -111,6 +111,10 @@ def defaults(settings: SparkSettings, scratch: Path) -> dict[str, str]:
         # Missing records are few compared to all records: avoid sorting the latter for joins.
         "spark.sql.autoBroadcastJoinThreshold": "128m",
         "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
+        # Digests cannot be compressed.
+        "spark.sql.inMemoryColumnarStorage.compressed": "false",
+        # Comparisons in the same session compile their generated code only once.
+        "spark.sql.codegen.cache.maxEntries": "2000",
         **(_FOR_SMALL if settings.offsets < SMALL else {}),
         # Hadoop sets file modes itself, regardless of the process umask.
         **(_PRIVATE_FILES if settings.master.startswith("local") else {}),
