@@ -109,12 +109,13 @@ class SparkComparer:
         self._forget()
         names = self._names(plan)
         with self._job("reading both clusters", span_of(reads), progress):
-            narrow = union(self._narrow(plan, side, reads[side]) for side in Side)
-            if narrow is None:
-                return []
-            if plan.once:
-                narrow = self._kept = self._shuffled(plan, narrow).persist(StorageLevel.DISK_ONLY)
-            rows = digest_rows(plan, narrow).collect()
+            sides = [self._narrow(plan, side, reads[side]) for side in Side]
+            if plan.once and (both := union(sides)) is not None:
+                self._kept = self._shuffled(plan, both).persist(StorageLevel.DISK_ONLY)
+                sides = [self._kept]
+            # Each side on its own: Spark then sums up in the loop that reads.
+            frame = union(digest_rows(plan, some) for some in sides if some is not None)
+            rows = [] if frame is None else frame.collect()
         found = (row.asDict() for row in rows)
         return [
             BucketDigest(
@@ -284,8 +285,8 @@ class SparkComparer:
         """
         if self._kept is not None:
             kept = self._kept.where(F.col("on_source") & compare.of_topics(plan.topics))
-            rows = compare.named(kept, self._names(plan))
-            return rows.select(F.col("name").alias("topic"), "partition", "offset")
+            named = compare.named(kept, self._names(plan))
+            return named.select(F.col("name").alias("topic"), "partition", "offset")
         bounds = unreplicated.groupBy("topic", "partition").agg(
             F.min("offset").alias("start"), F.max("offset").alias("end")
         )

@@ -102,7 +102,9 @@ def test_spark_agrees_with_the_reference(
     agree(generated, identity, found, within)
 
 
-@pytest.mark.parametrize("identity", [Identity(), Identity(key=False, timestamp=False)], ids=["all", "no key"])
+@pytest.mark.parametrize(
+    "identity", [Identity(), Identity(key=False, timestamp=False)], ids=["all", "no key"]
+)
 def test_what_is_read_once_holds_every_trap(
     spark: SparkSession, tmp_path: Path, identity: Identity
 ) -> None:
