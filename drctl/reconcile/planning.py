@@ -377,8 +377,7 @@ def _notes(lines: Iterable[Line], clusters: ClusterStates) -> Iterator[str]:
             yield f"{topic} on the target is compacted: only the last record of each key remains"
         retention = int(state.config.get("retention.ms", -1))
         if retention >= 0 and not state.compacted:
-            days = retention / 86_400_000
-            yield f"{topic} on the target has a retention of {days:g} days, also for the copies"
+            yield f"{topic} on the target has retention.ms={retention}, also for the copies"
 
 
 def _taken_notes(

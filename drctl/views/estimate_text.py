@@ -149,7 +149,8 @@ def next_steps(result: EstimateResult) -> Iterator[str]:
         )
     if result.not_compared:
         yield "Fix the reasons listed under Not compared: those partitions were not checked."
-    yield f"Get proof and a list of the records:\ndrctl gap --scope full{only}"
+    over = option("--link", result.link)
+    yield f"Get proof and a list of the records:\ndrctl gap --scope full{only} {over}"
 
 
 def not_compared(result: EstimateResult) -> tuple[str, ...]:
@@ -293,7 +294,8 @@ def kept(result: GapResult, found: Truncation) -> str:
     if not records and not others:
         return ""
     too = " --include-superseded" if others else ""
-    said = f"Export them first:\ndrctl gap truncation --scope full --export DIR{too}"
+    over = option("--link", result.link)
+    said = f"Export them first:\ndrctl gap truncation --scope full --export DIR{too} {over}"
     if not records:
         return said
     alone = " (unreplicated records only)" if others else ""

@@ -12,7 +12,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from drctl.model.text import arguments, plural
+from drctl.model.text import arguments, option, plural
 from drctl.model.translation import Answer, Translation
 from drctl.offsets.methods import NoAnswer
 from drctl.offsets.translating import NEVER, Explained
@@ -162,7 +162,7 @@ def translation_table(link: "Link", result: "LinkTranslated") -> Iterator[Part]:
     if also := list(_also_found(result, len(rows) - len(asked))):
         yield from (heading("Also found"), Items(also))
     if asked:
-        yield from (heading("Do now"), Items(_steps(result, bad), numbered=True))
+        yield from (heading("Do now"), Items(_steps(link, result, bad), numbered=True))
 
 
 def _verdict(link: "Link", asked: Sequence[Translation], bad: Sequence[Translation]) -> str:
@@ -259,14 +259,18 @@ def _also_found(result: "LinkTranslated", never: int) -> Iterator[str]:
         yield f"and {number(len(more) - MOST_REASONS)} more"
 
 
-def _steps(result: "LinkTranslated", bad: Sequence[Translation]) -> Iterator[str]:
+def _steps(link: "Link", result: "LinkTranslated", bad: Sequence[Translation]) -> Iterator[str]:
+    over = option("--link", link.name)
     if bad:
         first = bad[0]
         place = first.place.partition
         where = arguments(first.place.group, place.topic, str(place.partition))
-        yield f"See the answer of every method for the first row:\ndrctl offsets explain {where}"
+        yield (
+            "See the answer of every method for the first row:\n"
+            f"drctl offsets explain {over} {where}"
+        )
     if result.source.silent:
         yield (
             "Groups without evidence are not listed. drctl offsets track collects it in advance."
         )
-    yield "See what would be committed on the target:\ndrctl offsets apply"
+    yield f"See what would be committed on the target:\ndrctl offsets apply {over}"

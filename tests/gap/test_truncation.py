@@ -103,6 +103,7 @@ def test_how_to_keep_other_records_is_stated() -> None:
     result = with_truncation(gaps.result(gaps.topic("orders", expired)))
     assert kept(result, result.truncation) == (
         "Export them first:\ndrctl gap truncation --scope full --export DIR --include-superseded"
+        " --link main"
     )
     alone = gaps.gap(0, 100, 3, ranges=((97, 99),))
     result = with_truncation(gaps.result(gaps.topic("orders", alone)))

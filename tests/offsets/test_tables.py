@@ -114,6 +114,7 @@ def test_translations_fit_and_are_complete(width: int) -> None:
 
     class Ends:
         source, target = "primary", "secondary"
+        name = "main"
 
     lines = drawn(translation_table(cast(Link, Ends()), result), width)
     assert max(map(cell_len, lines)) <= width
@@ -134,6 +135,7 @@ def test_rows_are_a_table_on_wide_terminals() -> None:
 
         class Ends:
             source, target = "primary", "secondary"
+            name = "main"
 
         return drawn(translation_table(cast(Link, Ends()), result), width)
 
