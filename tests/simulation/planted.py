@@ -234,6 +234,11 @@ PLANTED: Mapping[str, Callable[[], Change]] = {
     "the configuration of a connector is journaled": _journals_configuration,
     # Found by the simulation.
     "a read that was not answered makes a resumed run forget the fence": _observed_unknown_forgets,
+    "a fence that was being restored when the process ended counts as new": lambda: (
+        executing,
+        "_facts_when_done",
+        lambda run, effect: run.facts.get(effect.step),
+    ),
     "a fence is not restored if a rule was there before it": _own_rules_only,
     "copies that forward replication makes twice count as missing": _second_copies_are_missing,
 }
@@ -248,6 +253,7 @@ RARE = frozenset(
         "the journal does not keep the decision to roll back",
         "a read that was not answered makes a resumed run forget the fence",
         "copies that forward replication makes twice count as missing",
+        "a fence that was being restored when the process ended counts as new",
     }
 )
 """Those that take hundreds of seeds or more to find."""
