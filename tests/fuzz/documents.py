@@ -30,7 +30,7 @@ from drctl.views.run_json import ReportDocument
 from drctl.views.run_lines import next_steps
 from drctl.views.run_page import render
 from drctl.views.run_reading import report_data, sound_entries
-from tests.fuzz.mutations import PUT_IN_YAML, changed, mangled, mutated_json
+from tests.fuzz.mutations import changed, mutated_json, mutated_yaml
 from tests.report import gaps, runs
 
 RUN = "20260305T142007Z-main"
@@ -119,7 +119,7 @@ def of_plans(random: Random, file: Path) -> None:
 
 
 def of_yaml(random: Random, known: list[str]) -> None:
-    text = mangled(random, random.choice(known), PUT_IN_YAML)
+    text = mutated_yaml(random, random.choice(known))
     message = "nothing is wrong"
     try:
         read(text, Path("drctl.yaml"))

@@ -3,9 +3,12 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from random import Random
 from typing import Any
+
+import yaml
 
 _EDGES = (0, 1, 0x7F, 0x80, 0xFF)
 _LENGTHS = tuple(
@@ -21,6 +24,7 @@ _VARINTS = (
     b"\xff\xff\x7f",
 )
 _WORDS = (b"\xc3\x28", b"\xed\xa0\x80", b"\x1b[2J", b"\x00", b"\r\n", b"[" * 70, b"9" * 50, b"NaN")
+_TAG_OR_ANCHOR = re.compile("!!|&")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _NUMBERS = (
     *("NaN", "-Infinity", "1e999", "9" * 5_000, "9" * 40, "-1", "0", "-0.0", "1.5", "1e3", "true"),
@@ -118,6 +122,14 @@ def mutated(random: Random, valid: Sequence[bytes]) -> bytes:
                 other = random.choice(valid)
                 data[at:] = other[random.randrange(len(other) + 1) :]
     return bytes(data)
+
+
+def mutated_yaml(random: Random, text: str) -> str:
+    """Return the text with characters changed, or its document with values changed."""
+    if random.random() < 0.5 and not _TAG_OR_ANCHOR.search(text):
+        with suppress(yaml.YAMLError, TypeError, ValueError):
+            return json.dumps(changed(random, yaml.safe_load(text)), ensure_ascii=False)
+    return mangled(random, text, PUT_IN_YAML)
 
 
 def mutated_json(random: Random, document: Any) -> str:

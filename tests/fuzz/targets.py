@@ -44,7 +44,7 @@ from drctl.runbook.when import InvalidCondition, parse
 from tests.drill.test_history import FIRST, SECOND
 from tests.endpoints.configured_endpoints import endpoint
 from tests.fuzz import documents
-from tests.fuzz.mutations import PUT_IN_YAML, mangled, mutated, mutated_json
+from tests.fuzz.mutations import mangled, mutated, mutated_json, mutated_yaml
 from tests.offsets.test_snapshot import ROW, document, taken, translation
 from tests.wire.formats import FORMATS, Format
 from tests.wire.test_broker_requests import READ, raw
@@ -226,7 +226,7 @@ CONDITIONS = ["not mode == 'planned' and (a != \"b\" or size > 3)", "link.active
 
 
 def _runbook(random: Random) -> str:
-    return mangled(random, random.choice(RUNBOOKS), PUT_IN_YAML)
+    return mutated_yaml(random, random.choice(RUNBOOKS))
 
 
 def _lint(file: Path) -> None:
