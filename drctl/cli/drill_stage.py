@@ -420,7 +420,8 @@ class Injected:
         # Exit code 1: a part of the lab does not answer, as intended.
         if ended.returncode not in (0, 1):
             raise Stopped(
-                f"drctl lab {command} {part} failed (exit code {ended.returncode}): {_said(ended)}",
+                f"drctl lab {command} {part} failed (exit code {ended.returncode}):"
+                f" {_error(ended)}",
                 "drctl lab status",
             )
 
@@ -463,7 +464,7 @@ def _status(folder: str) -> Mapping[str, Any]:
     return found
 
 
-def _said(ended: "subprocess.CompletedProcess[str]") -> str:
+def _error(ended: "subprocess.CompletedProcess[str]") -> str:
     """The error message of a command."""
     try:
         return str(read_json(ended.stdout)["error"]["message"])

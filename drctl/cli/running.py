@@ -260,10 +260,10 @@ def _prepared(
     from drctl.views.plan_text import mode_of
 
     mode, asked = mode_of(plan), operation.asked(plan)
-    said = asked_of(plan, reader.findings(asked)) if asked else ()
-    if not any(each.check == UNFINISHED for each in said):
-        said = (*said, *unfinished_run(link))
-    findings = causes_first(said, plan.overrides)
+    reported = asked_of(plan, reader.findings(asked)) if asked else ()
+    if not any(each.check == UNFINISHED for each in reported):
+        reported = (*reported, *unfinished_run(link))
+    findings = causes_first(reported, plan.overrides)
     failing = blockers_among(findings, plan.overrides, mode)
     passed = tuple(f"{name}={why}" for name, why in plan.overrides.items())
     more = option_words({"--override": passed, "--answer": answers, "--execute": True})

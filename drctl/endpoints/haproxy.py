@@ -350,13 +350,13 @@ class HaproxyWriter:
         }
         if not failed:
             return
-        said = "; ".join(f"{order}: {answer}" for order, answer in failed.items())
-        if "Permission denied" in said:
+        refusals = "; ".join(f"{order}: {answer}" for order, answer in failed.items())
+        if "Permission denied" in refusals:
             fix = "set `level admin` on the `stats socket` in haproxy.cfg"
         else:
             fix = "check the servers of the backend, and correct what HAProxy reports"
         kind = EndpointRejected if len(failed) == len(orders) else EndpointFailed
-        raise kind(f"HAProxy ({self._api.name}) refused {said}", fix)
+        raise kind(f"HAProxy ({self._api.name}) refused {refusals}", fix)
 
 
 def _names(settings: HaproxyEndpoint) -> tuple[str, ...]:

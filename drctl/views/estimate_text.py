@@ -99,18 +99,18 @@ def _since(timestamp_ms: int | None, result: EstimateResult) -> str:
 def known(result: EstimateResult) -> tuple[str, ...]:
     """List what the offsets show apart from unreplicated records."""
     totals, source, target = result.totals, plain(result.source), plain(result.target)
-    said = []
+    lines = []
     if totals.ahead:
-        said.append(
+        lines.append(
             f"{target} has about {plural(totals.ahead_on_target, 'offset')} more than {source} in "
             f"{plural(totals.ahead, 'partition')}: written there, or duplicated."
         )
     if totals.undecided:
-        said.append(
+        lines.append(
             f"{plural(totals.undecided, 'offset')} of {source} {be(totals.undecided)} undecided: "
             "their transactions were open."
         )
-    return tuple(said)
+    return tuple(lines)
 
 
 def uncertain(result: EstimateResult) -> tuple[str, ...]:
@@ -118,12 +118,12 @@ def uncertain(result: EstimateResult) -> tuple[str, ...]:
     found: Counter[Uncertainty] = Counter(
         doubt for t in result.topics for p in t.partitions for doubt in p.uncertainty
     )
-    said = [
+    lines = [
         f"{plural(count, 'topic' if doubt is Uncertainty.WHOLE_TOPIC else 'partition')}: "
         f"{MEANINGS[doubt]}."
         for doubt, count in found.most_common()
     ]
-    return (*said, f"Assumption: {ASSUMED}.")
+    return (*lines, f"Assumption: {ASSUMED}.")
 
 
 @collected
@@ -190,13 +190,13 @@ def event_circumstances(result: EventDuplicates) -> str:
 
 def unknown(result: EventDuplicates) -> tuple[str, ...]:
     """List what could not be checked."""
-    said = []
+    lines = []
     if lost := result.totals.unidentified:
-        said.append(
+        lines.append(
             f"Not checked: {plural(lost, 'record')} without a known identity (JSON with a source"
             " block of PostgreSQL, MySQL, MariaDB or MongoDB)."
         )
-    return (*said, *map(_reason, result.not_compared))
+    return (*lines, *map(_reason, result.not_compared))
 
 
 def where(each: PartitionEvents) -> str:
@@ -273,17 +273,17 @@ def headline(result: GapResult, found: Truncation) -> str:
 
 def not_covered(result: GapResult) -> tuple[str, ...]:
     """List what was not compared and would be destroyed, too."""
-    said = []
+    lines = []
     if result.not_compared:
-        said.append("Partitions that were not compared (see drctl gap) would be destroyed, too.")
+        lines.append("Partitions that were not compared (see drctl gap) would be destroyed, too.")
     if result.totals.undecided:
-        said.append(
+        lines.append(
             f"Open transactions ({plural(result.totals.undecided, 'offset')}) would be destroyed,"
             " too."
         )
     if any(p.window and not p.window.whole for p in result.partitions):
-        said.append("Only the tail was compared: use --scope full before a rebuild.")
-    return tuple(said)
+        lines.append("Only the tail was compared: use --scope full before a rebuild.")
+    return tuple(lines)
 
 
 def kept(result: GapResult, found: Truncation) -> str:
@@ -295,32 +295,32 @@ def kept(result: GapResult, found: Truncation) -> str:
         return ""
     too = " --include-superseded" if others else ""
     over = option("--link", result.link)
-    said = f"Export them first:\ndrctl gap truncation --scope full --export DIR{too} {over}"
+    advice = f"Export them first:\ndrctl gap truncation --scope full --export DIR{too} {over}"
     if not records:
-        return said
+        return advice
     alone = " (unreplicated records only)" if others else ""
     return (
-        f"{said}\nor{alone}:\n"
+        f"{advice}\nor{alone}:\n"
         f"drctl reconcile {quote(result.out)} --policy export --conflicting export --execute"
     )
 
 
 def _exported(export: Export, others: int) -> str:
-    said = f"Exported: {plural(export.records, 'record')} to {plain(export.folder)}"
-    said += _gone(export.gone)
+    text = f"Exported: {plural(export.records, 'record')} to {plain(export.folder)}"
+    text += _gone(export.gone)
     if export.others is not None:
         more = plural(export.others, "superseded or expired record")
-        said += f"; {more} to {plain(export.folder)}/others{_gone(export.others_gone)}."
+        text += f"; {more} to {plain(export.folder)}/others{_gone(export.others_gone)}."
     elif others:
-        said += ". Superseded and expired records: not exported. Add --include-superseded."
+        text += ". Superseded and expired records: not exported. Add --include-superseded."
     else:
-        said += "."
+        text += "."
     if export.appended:
-        said += (
+        text += (
             f" Not exported: {plural(export.appended, 'offset')} appended to the source since the"
             " comparison. Fence the source and run the export again."
         )
-    return said
+    return text
 
 
 def _gone(count: int) -> str:

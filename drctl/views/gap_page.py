@@ -151,10 +151,10 @@ def strip(topic: TopicGap, not_compared: frozenset[int], scale: Scale) -> Strip:
         count = sum(gap.counts.unreplicated for gap in group)
         blind = not count and any(gap.partition in not_compared for gap in group)
         name = _partitions([gap.partition for gap in group])
-        said = "not compared" if blind else plural(count, "record")
+        shown = "not compared" if blind else plural(count, "record")
         level = -1 if blind else scale.level(-(-count // len(group)))
         cells.append(
-            Cell(percent(n, len(groups)), percent(1, len(groups)), level, f"{name}: {said}")
+            Cell(percent(n, len(groups)), percent(1, len(groups)), level, f"{name}: {shown}")
         )
     return Strip(tuple(cells), each, len(gaps))
 

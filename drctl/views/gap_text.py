@@ -88,11 +88,11 @@ def _uncovered(result: GapResult) -> str:
     partitions = len(result.not_compared) - topics
     parts = [plural(topics, "topic")] * (topics > 0)
     parts += [plural(partitions, "partition")] * (partitions > 0)
-    said = [f"{' and '.join(parts)} could not be compared"] if parts else []
+    causes = [f"{' and '.join(parts)} could not be compared"] if parts else []
     undecided = result.totals.undecided
     if undecided:
-        said.append(f"{plural(undecided, 'offset')} {be(undecided)} undecided")
-    return " and ".join(said)
+        causes.append(f"{plural(undecided, 'offset')} {be(undecided)} undecided")
+    return " and ".join(causes)
 
 
 def _so_far(result: GapResult) -> str:
@@ -240,21 +240,21 @@ def ledger_facts(result: GapResult) -> tuple[str, ...]:
     use = result.ledger
     if use is None:
         return ()
-    said = [f"The ledger {plain(use.where)} had no digests for these topics: all was read."]
+    lines = [f"The ledger {plain(use.where)} had no digests for these topics: all was read."]
     if use.oldest_ms is not None:
-        said = [
+        lines = [
             f"Not read again: {plural(use.offsets_known, 'offset')} of both clusters. The ledger"
             f" has their digests; the oldest are {age(use.oldest_ms, result.started)}."
         ]
     reasons = Counter((f.reason, f.side) for f in use.discarded)
-    said += [
+    lines += [
         f"Ledger digests of {plural(count, 'partition')} on the {side} were discarded, and "
         f"their records were read again: {plain(reason)}."
         for (reason, side), count in reasons.items()
     ]
     if not use.kept:
-        said.append(f"The ledger was not updated: {plain(use.not_kept_reason)}.")
-    return tuple(said)
+        lines.append(f"The ledger was not updated: {plain(use.not_kept_reason)}.")
+    return tuple(lines)
 
 
 def _before_the_tail(result: GapResult) -> tuple[str, ...]:
@@ -290,19 +290,19 @@ def known(result: GapResult) -> tuple[str, ...]:
 def facts(result: GapResult) -> tuple[str, ...]:
     """List facts about the unreplicated records, apart from their number."""
     target = plain(result.target)
-    said = [_span(result)] if result.totals.unreplicated else []
+    lines = [_span(result)] if result.totals.unreplicated else []
     absent = [topic for topic in result.topics if _absent(topic, result)]
     if absent:
         one = f"{plain(absent[0].target_topic)} does not exist on {target}: none of its"
         many = f"{len(absent):,} topics do not exist on {target}: none of their"
-        said.append(f"{one if len(absent) == 1 else many} records are replicated.")
+        lines.append(f"{one if len(absent) == 1 else many} records are replicated.")
     misplaced = sum(p.misplaced for p in result.partitions)
     if misplaced:
-        said.append(
+        lines.append(
             f"{plural(misplaced, 'unreplicated record')} {be(misplaced)} on {target}, but in"
             " another partition."
         )
-    return (*said, *disorder(result), *ledger_facts(result))
+    return (*lines, *disorder(result), *ledger_facts(result))
 
 
 def oldest(result: GapResult) -> int | None:
@@ -342,26 +342,26 @@ def _absent(topic: TopicGap, result: GapResult) -> bool:
 def unknown(result: GapResult) -> tuple[str, ...]:
     """List what this run could not answer."""
     totals, source, target = result.totals, plain(result.source), plain(result.target)
-    said = []
+    lines = []
     if result.not_compared:
-        said.append("Whether the partitions that were not compared (listed below) are replicated.")
+        lines.append("Whether the partitions that were not compared (listed below) are replicated.")
     if totals.undecided:
-        said.append(
+        lines.append(
             f"Outcome of open transactions on {source}: {plural(totals.undecided, 'offset')} "
             "after the last stable offset."
         )
     if totals.expired:
-        said.append(
+        lines.append(
             f"Whether {plural(totals.expired, 'expired record')} ever reached {target}: retention "
             "may have deleted them there."
         )
-    said += _before_the_tail(result)
+    lines += _before_the_tail(result)
     if result.order.inversions is None:
-        said.append(
+        lines.append(
             f"Order of replicated records on {target}: not checked. Run `drctl gap --order`."
         )
-    said.append(f"Records written after {utc(_freeze_ms(result))} UTC: not compared.")
-    return tuple(said)
+    lines.append(f"Records written after {utc(_freeze_ms(result))} UTC: not compared.")
+    return tuple(lines)
 
 
 def _freeze_ms(result: GapResult) -> int:
@@ -424,11 +424,11 @@ def _about_unreplicated(result: GapResult, source: str, target: str) -> Iterator
         f"Check the retention of these topics on {source}.",
         f"Retention keeps deleting records, including those that are not on {target}.",
     )
-    said = [f"{number(line.count)} {line.name}" for line in order_lines(result) if line.count]
+    counts = [f"{number(line.count)} {line.name}" for line in order_lines(result) if line.count]
     link, out = (quote(each) for each in (result.link, result.out))
     yield Step(
         "Decide about unreplicated records: copy, quarantine, export or discard them.",
-        f"{', '.join(said)} (see Order). The plan shows earlier decisions, and writes nothing.",
+        f"{', '.join(counts)} (see Order). The plan shows earlier decisions, and writes nothing.",
         f"drctl reconcile {out} --policy copy",
     )
     yield Step(

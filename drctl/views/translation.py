@@ -53,11 +53,11 @@ class Explanation:
             yield Text(f"Blocked: {plain(found.blocked)}", style="yellow")
         for words in found.contradictions:
             yield Text(f"Contradiction: {plain(words)}", style="yellow")
-        said = self._row.results
-        if answers := [(name, each) for name, each in said if isinstance(each, Answer)]:
+        results = self._row.results
+        if answers := [(name, each) for name, each in results if isinstance(each, Answer)]:
             yield Text("")
             yield from self._answers(console, options, answers)
-        if silent := [(name, each) for name, each in said if isinstance(each, NoAnswer)]:
+        if silent := [(name, each) for name, each in results if isinstance(each, NoAnswer)]:
             yield Text("\nNo answer from", style="bold" if answers else "")
             yield _silent(silent)
         yield Text(f"\n{self._why()}")
@@ -120,12 +120,12 @@ def _or_dash(value: int | None) -> str:
     return "-" if value is None else number(value)
 
 
-def _silent(said: Sequence[tuple[str, NoAnswer]]) -> Table:
+def _silent(results: Sequence[tuple[str, NoAnswer]]) -> Table:
     table = Table(box=None, show_header=False, padding=(0, 0, 0, 2))
     table.add_column("", width=_INDENT - 4)
     table.add_column("Method", no_wrap=True)
     table.add_column("Why", overflow="fold")
-    for method, each in said:
+    for method, each in results:
         table.add_row(Text(""), Text(method), Text(plain(each.reason)))
     return table
 

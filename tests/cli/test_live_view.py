@@ -55,7 +55,7 @@ def test_remaining_work_comes_first_in_the_line(words: str, left: int | None) ->
 
 
 def test_remaining_work_comes_first_for_steps_that_count() -> None:
-    seen = KINDS["drain"].verify({}, cast(Any, Two(lacking=Missing(12_400))))
+    seen = KINDS["drain"].verify({}, cast(Any, Two(missing_records=Missing(12_400))))
     assert (seen.state, counted(seen.message)) == (State.WAITING, 12_400)
     intent = {"target": "b", "groups": ["app", "other"]}
     seen = KINDS["verify-clients"].verify(intent, cast(Any, Two()))
@@ -89,11 +89,11 @@ class Stage:
                 timeline.ended(*values)
                 keep()
 
-        def heard(entries: Any) -> None:
+        def appended(entries: Any) -> None:
             timeline.appended(entries)
             keep()
 
-        journal = ObservedJournal(self.notes, heard)
+        journal = ObservedJournal(self.notes, appended)
         look: Any = self.world
         engine = Execution(kinds(), look, look, journal, self.clock, Watching())
         if again:

@@ -719,7 +719,7 @@ def test_a_repair_may_continue_wherever_it_was_interrupted(
 ) -> None:
     link = config.link()
 
-    def going_on(world: repairs.Lagging, recorded: Sequence[Entry]) -> None:
+    def resume_check(world: repairs.Lagging, recorded: Sequence[Entry]) -> None:
         left = set(world.differences())
         each = (
             tuple(fix for fix in fixes if fix.what in left)
@@ -749,7 +749,7 @@ def test_a_repair_may_continue_wherever_it_was_interrupted(
         except Crash:
             world.fall = lambda point: None
             if notes.entries:
-                going_on(world, notes.entries)
+                resume_check(world, notes.entries)
         else:
             break
     assert number > 30
@@ -798,11 +798,11 @@ def _resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., i
         journal = InMemory(recorded)
 
         @contextmanager
-        def gone_on(*_: Any) -> Iterator[tuple[InMemory, Sequence[Entry]]]:
+        def resume_in_memory(*_: Any) -> Iterator[tuple[InMemory, Sequence[Entry]]]:
             yield journal, journal.recorded
 
         monkeypatch.setattr(run_adapters, "journal_reader", lambda *_: journal)
-        monkeypatch.setattr(run_journal, "resumed", gone_on)
+        monkeypatch.setattr(run_journal, "resumed", resume_in_memory)
         return resume.resume(execute=True, yes=True, abandon=abandon)
 
     return go

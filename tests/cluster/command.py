@@ -72,12 +72,12 @@ class Running:
     def await_stderr(self, words: str, seconds: float = 90, times: int = 1) -> None:
         """Wait until this was printed that often; a progress bar prints ten times a second."""
 
-        def heard() -> bool:
+        def printed() -> bool:
             ended = self.process.poll() is not None
             assert not ended, self.stdout.read_text("utf-8") + without_frames(self.stderr_text())
             return self.stderr_text().count(words) >= times
 
-        assert Patience.of(seconds).wait_until(heard), without_frames(self.stderr_text())
+        assert Patience.of(seconds).wait_until(printed), without_frames(self.stderr_text())
 
     def ended_within(self, seconds: float) -> bool:
         """Whether it ends in this time."""

@@ -27,7 +27,7 @@ def own_lab(root: Path) -> Iterator[Lab]:
         assert not marked_processes(lab_mark(root))
 
 
-def format_anew(lab: Lab, name: str) -> None:
+def reformat(lab: Lab, name: str) -> None:
     """Format its disks: all data and ACLs are gone; users keep their passwords.
 
     The cluster id follows from the secret that its brokers share.

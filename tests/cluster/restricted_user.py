@@ -9,7 +9,7 @@ from confluent_kafka.admin import AclBinding, AclOperation, ResourceType  # type
 
 from drctl.formats.journal_records import TOPIC as JOURNAL_TOPIC
 from tests.cluster.failover_stage import Stage
-from tests.cluster.topic_acls import grant, rule, take_back
+from tests.cluster.topic_acls import delete_acls, grant, rule
 from tests.cluster.writer import known_to
 
 
@@ -40,7 +40,7 @@ def as_somebody(stage: Stage, *rules: Callable[[str], AclBinding]) -> Iterator[N
     with ExitStack() as known:
         password = known.enter_context(known_to((stage.target,), user, f"of-{user}"))
         grant(stage.target, *given)
-        known.callback(take_back, stage.target, *given)
+        known.callback(delete_acls, stage.target, *given)
         file = stage.drctl.folder / user
         file.touch(mode=0o600)
         file.write_text(password, encoding="utf-8")

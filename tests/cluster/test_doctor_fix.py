@@ -33,7 +33,7 @@ from tests.cli.documents import check
 from tests.cluster.command import Drctl
 from tests.cluster.failover_stage import APP
 from tests.cluster.lab_link import NewDrctl, Site, link_over
-from tests.cluster.topic_acls import forget, grant, rule, rules_of, take_back
+from tests.cluster.topic_acls import delete_acls, forget, grant, rule, rules_of
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
@@ -83,7 +83,7 @@ def drifted(site: Site) -> Drifted:
     grant(site.primary, rule(APP, weak, AclOperation.WRITE))
     grant(site.primary, *others(weak))
     for cluster in site.clusters:
-        site.opened.callback(take_back, cluster, *others(weak))
+        site.opened.callback(delete_acls, cluster, *others(weak))
         site.opened.callback(forget, cluster, weak, missing)
         grant(cluster, rule(APP, missing, AclOperation.READ))
     user = f"fix-{uuid4().hex[:8]}"

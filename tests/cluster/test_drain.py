@@ -165,10 +165,10 @@ def test_records_that_are_never_copied_are_named_for_each_replicator(
     written = records(range(60), 2)
     primary.produce(topic, written)
     secondary.produce(topic, [r for r in written if r.value != b"31"])
-    reader, lacking = look(topic, kind="none"), Missing(1, (), (f"{topic}-1: 1 missing",))
-    await_missing(reader, lacking)
+    reader, missing = look(topic, kind="none"), Missing(1, (), (f"{topic}-1: 1 missing",))
+    await_missing(reader, missing)
     compared.clear()
-    assert reader.missing() == lacking
+    assert reader.missing() == missing
     assert compared == []
 
 

@@ -89,7 +89,7 @@ def a_reader_on_the_target(stage: Stage) -> Iterator[None]:
 
 
 @contextmanager
-def topics_that_lack(stage: Stage) -> Iterator[None]:
+def missing_topics(stage: Stage) -> Iterator[None]:
     """Create a topic that the target does not have, and one with fewer partitions there."""
     new, wide = f"{stage.topic}-new", f"{stage.topic}-wide"
     stage.source.create_topic(new)
@@ -190,7 +190,7 @@ CASES = {
         a_reader_on_the_target, ("groups-active-on-target", "groups-not-translated")
     ),
     "topics-that-lack": Case(
-        topics_that_lack, ("topics-missing-on-target", "fewer-partitions-on-target")
+        missing_topics, ("topics-missing-on-target", "fewer-partitions-on-target")
     ),
     "standing-replication": Case(
         standing_replication,

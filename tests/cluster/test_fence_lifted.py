@@ -196,9 +196,9 @@ def test_in_a_failback_a_record_written_after_the_comparison_is_named_at_the_end
     lift(failback.primary, APP, failback.topic)
     failback.wrote("through", THROUGH, failback.primary)
 
-    lacks = f"secondary is missing {THROUGH:,} records that should be there"
+    expected = f"secondary is missing {THROUGH:,} records that should be there"
     with failback.running("resume", *GO) as process:
-        failback.says(process, lacks)
+        failback.says(process, expected)
         process.send_signal(signal.SIGINT)
         failback.ends(process, 130)
     looked = failback.entries("observed")[0]

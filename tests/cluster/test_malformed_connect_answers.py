@@ -63,7 +63,7 @@ class Front:
     sent: int = 0
 
     def handle(self, sock: socket.socket, request: bytes) -> None:
-        odd = next(self.odd, None) if self._gone_on() else None
+        odd = next(self.odd, None) if self._step_done() else None
         if odd is not None:
             self.sent += 1
             odd(sock)
@@ -73,7 +73,7 @@ class Front:
             while piece := worker.recv(65_536):
                 sock.sendall(piece)
 
-    def _gone_on(self) -> bool:
+    def _step_done(self) -> bool:
         """Whether the run has continued after the step."""
         on, step = self.stage, self.behind
         return on is not None and (on.has("done", step) or on.has("outstanding", step))

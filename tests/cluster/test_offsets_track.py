@@ -199,9 +199,9 @@ def test_a_recreated_topic(stage: Stage, dead_primary: Callable[[], None]) -> No
     known = stage.source.admin.list_topics
     soon(lambda: stage.topic not in known(timeout=20).topics)
     stage.source.create_topic(stage.topic, PARTITIONS)
-    anew = [Record(0, -1, NOON + 1_000_000, b"k", b"anew%d" % n) for n in range(200)]
-    stage.source.produce(stage.topic, anew)
-    stage.target.produce(stage.topic, anew)
+    recreated = [Record(0, -1, NOON + 1_000_000, b"k", b"anew%d" % n) for n in range(200)]
+    stage.source.produce(stage.topic, recreated)
+    stage.target.produce(stage.topic, recreated)
     stage.commit({"a": {0: 100}})
     totals = stage.once(*GO)["totals"]
     assert (totals["moved"], totals["unverified"]) == (1, 1)

@@ -170,8 +170,8 @@ def test_a_discard_is_named_recorded_and_final(stage: NewStage) -> None:
     noted = at.execute(newest, "--policy", "copy")
     assert (noted["status"], noted["totals"]["done"]) == ("done", 0)
     assert at.reconcile(newest, "--policy", "copy")["status"] == "done"
-    anew = "decided-before=they are wanted"
-    again = at.execute(at.gap(), "--policy", "copy", "--override", anew)
+    override = "decided-before=they are wanted"
+    again = at.execute(at.gap(), "--policy", "copy", "--override", override)
     assert again["totals"]["done"] == 2
 
 

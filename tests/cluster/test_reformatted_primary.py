@@ -27,7 +27,7 @@ from tests.cluster.groups import positions_on
 from tests.cluster.isolated_failbacks import held
 from tests.cluster.lab_link import drctl_of, site_on
 from tests.cluster.link_command import GO
-from tests.cluster.reformatted_cluster import format_anew, own_lab
+from tests.cluster.reformatted_cluster import own_lab, reformat
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(900)]
@@ -81,7 +81,7 @@ def test_an_empty_cluster_with_another_id_is_rebuilt_and_clients_fail_back(
     read += story.read(story.group, story.secondary, named("new", NEW))
 
     story.lab.start("primary")
-    format_anew(story.lab, "primary")
+    reformat(story.lab, "primary")
     assert story.identity != before
     refused = story.refused(*BACK)
     assert "it has lost records" in refused

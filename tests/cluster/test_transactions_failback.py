@@ -183,8 +183,8 @@ def test_an_unplanned_failover_and_failback(failback: Transacting) -> None:
     assert lost["status"] == "done", lost
     failback.lab.start("primary")
     assert not set(tail) & set(failback.all_of(failback.secondary))
-    begun_anew = "producer-ids-collide=producers of the application begin anew"
-    fail_back(failback, "--policy", "copy", "--override", begun_anew, waited_for="secondary")
+    override = "producer-ids-collide=producers of the application start from scratch"
+    fail_back(failback, "--policy", "copy", "--override", override, waited_for="secondary")
 
 
 def test_aborted_records_are_copied_by_default(failback: Transacting) -> None:

@@ -57,7 +57,7 @@ def revoke(cluster: ClusterUnderTest, *filters: AclBindingFilter) -> int:
     return sum(len(done.result()) for done in cluster.admin.delete_acls([*filters]).values())
 
 
-def take_back(cluster: ClusterUnderTest, *rules: AclBinding) -> None:
+def delete_acls(cluster: ClusterUnderTest, *rules: AclBinding) -> None:
     fields = ("restype", "name", "resource_pattern_type", "principal", "host", "operation")
     given = [[getattr(each, field) for field in fields] for each in rules]
     revoke(cluster, *(AclBindingFilter(*each, _ANY) for each in given))

@@ -235,8 +235,11 @@ def test_a_repaired_connector_runs_and_another_process_can_resume(
     always = ("--min-uptime", "1s", "--override", "cause=its position is of no use")
     (line,) = command.json("recover", *recreate, *always)["lines"]
     assert line["steps"][-1] == f"{name} stays stopped"
-    anew = command.json("recover", *recreate, *always, "--execute", "--yes")["remedy_result"]
-    assert (anew["code"], anew["message"]) == (0, f"{name}-b runs, and starts from scratch")
+    recreated = command.json("recover", *recreate, *always, "--execute", "--yes")["remedy_result"]
+    assert (recreated["code"], recreated["message"]) == (
+        0,
+        f"{name}-b runs, and starts from scratch",
+    )
     states = {each: connect.status(each).state for each in (name, f"{name}-b")}
     assert states == {name: "STOPPED", f"{name}-b": "RUNNING"}
 

@@ -21,7 +21,7 @@ def every(keeper: str) -> Iterator[tuple[Plan, World]]:
     restarts = RecoverPlan("w:8083", (line,), {})
     yield (
         recover(restarts, Backoff(1, 1, 2), 1, LINK, keeper),
-        World({"mg": failed("mg")}, cured=lambda name, attempt: True),
+        World({"mg": failed("mg")}, recovers=lambda name, attempt: True),
     )
     for remedy, name in ((Remedy.RESET, "mg"), (Remedy.RECREATE, "mg-2")):
         found = RecoverPlan("w:8083", (RecoverLine(failed("mg"), Action.REMEDY),), {}, remedy, name)

@@ -54,22 +54,22 @@ def test_pauses_follow_the_table() -> None:
 
 def test_restarts_follow_the_table() -> None:
     world = World({"shop": failed()})
-    (patient,) = recovered(world)
+    (outcome,) = recovered(world)
     assert [at for _, at in world.restarts] == [row.total_seconds for row in table()]
-    assert (patient.ending, patient.attempts) == (Ending.FAILING, 16)
-    assert patient.explained is not None
-    assert patient.explained.cause is Cause.UNREACHABLE
+    assert (outcome.ending, outcome.attempts) == (Ending.FAILING, 16)
+    assert outcome.explained is not None
+    assert outcome.explained.cause is Cause.UNREACHABLE
 
 
 def test_it_ends_once_a_connector_is_stable() -> None:
-    world = World({"shop": failed()}, cured=lambda name, attempt: attempt == 3)
-    (patient,) = recovered(world)
-    assert (patient.ending, patient.attempts) == (Ending.RUNNING, 3)
+    world = World({"shop": failed()}, recovers=lambda name, attempt: attempt == 3)
+    (outcome,) = recovered(world)
+    assert (outcome.ending, outcome.attempts) == (Ending.RUNNING, 3)
     assert 7 + 10 <= world.seconds < 7 + 13
 
 
 def test_each_connector_has_its_own_pauses() -> None:
-    world = World({"a": failed("a"), "b": failed("b")}, cured=lambda name, attempt: name == "a")
+    world = World({"a": failed("a"), "b": failed("b")}, recovers=lambda name, attempt: name == "a")
     endings = {each.name: (each.ending, each.attempts) for each in recovered(world)}
     assert endings == {"a": (Ending.RUNNING, 1), "b": (Ending.FAILING, 16)}
 
@@ -85,13 +85,13 @@ def test_other_settings() -> None:
 
 def test_a_recovered_connector_is_not_restarted() -> None:
     world = World({"shop": connector()})
-    (patient,) = recovered(world)
-    assert (patient.ending, patient.attempts) == (Ending.RUNNING, 0)
+    (outcome,) = recovered(world)
+    assert (outcome.ending, outcome.attempts) == (Ending.RUNNING, 0)
 
 
 def test_a_deleted_connector() -> None:
-    (patient,) = recovered(World(), "shop")
-    assert patient.ending is Ending.GONE
+    (outcome,) = recovered(World(), "shop")
+    assert outcome.ending is Ending.GONE
 
 
 def test_each_restart_is_announced_before_it_is_sent() -> None:

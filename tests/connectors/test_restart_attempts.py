@@ -18,12 +18,12 @@ LOCKED = 'PSQLException: FATAL: password authentication failed for user "x"'
 AT = Position({"server_id": "mg"}, {"sec": 1, "ord": 2})
 
 
-def ward(*connectors: Connector) -> ConnectorHealth:
+def health(*connectors: Connector) -> ConnectorHealth:
     return ConnectorHealth("w:8083", connectors)
 
 
 def test_only_restartable_connectors_are_restarted() -> None:
-    found = ward(failed("net"), failed("locked", LOCKED), connector("fine"))
+    found = health(failed("net"), failed("locked", LOCKED), connector("fine"))
     plan = restart_plan(found, chosen(found, ()), {})
     assert {line.connector.name: line.action for line in plan.lines} == {
         "net": Action.RESTART,
@@ -36,12 +36,12 @@ def test_only_restartable_connectors_are_restarted() -> None:
 
 def test_a_missing_connector() -> None:
     with pytest.raises(UsageError, match="has no connector 'x'"):
-        chosen(ward(connector()), ["x"])
+        chosen(health(connector()), ["x"])
 
 
 def test_the_remedies_and_their_cost() -> None:
     gone = failed("mg", LOST, plugin=MONGO)
-    reset = remedy_plan(ward(gone), gone, Remedy.RESET, "ignored", {})
+    reset = remedy_plan(health(gone), gone, Remedy.RESET, "ignored", {})
     (line,) = reset.lines
     assert (line.action, reset.name) == (Action.REMEDY, "mg")
     assert [step.partition(" and ")[0] for step in line.steps] == [
@@ -50,19 +50,19 @@ def test_the_remedies_and_their_cost() -> None:
         "resume mg",
     ]
     assert "every row is sent again" in line.consequence
-    recreate = remedy_plan(ward(gone), gone, Remedy.RECREATE, "mg-2", {})
+    recreate = remedy_plan(health(gone), gone, Remedy.RECREATE, "mg-2", {})
     assert recreate.lines[0].steps[1] == "create mg-2 with the same configuration"
     with pytest.raises(UsageError, match="connector 'mg' already exists"):
-        remedy_plan(ward(gone), gone, Remedy.RECREATE, "mg", {})
+        remedy_plan(health(gone), gone, Remedy.RECREATE, "mg", {})
 
 
 def test_a_remedy_is_refused_without_a_loss() -> None:
     net = failed("net")
-    (line,) = remedy_plan(ward(net), net, Remedy.RESET, "", {}).lines
+    (line,) = remedy_plan(health(net), net, Remedy.RESET, "", {}).lines
     assert line.refused == (
         "nothing shows that its resume point is lost: a broker or a database does not answer"
     )
-    assert remedy_plan(ward(net), net, Remedy.RESET, "", {"cause": "the slot is gone"}).acting
+    assert remedy_plan(health(net), net, Remedy.RESET, "", {"cause": "the slot is gone"}).acting
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def remedied(
     world: World, remedy: Remedy, name: str = "mg", notes: MemoryJournal | None = None
 ) -> RemedyResult:
     one = world.connectors["mg"]
-    found = remedy_plan(ward(one), one, remedy, name, {"cause": "it is lost"})
+    found = remedy_plan(health(one), one, remedy, name, {"cause": "it is lost"})
     plan = recover(found, Backoff(), 10.0, "connect:w:8083", "main")
     return result_of(*carried_out(world, plan, notes), "folder")
 

@@ -23,7 +23,7 @@ from tests.connectors.world import World, connector, failed, stopped
 LOST = "com.mongodb.MongoCommandException: error 286 (ChangeStreamHistoryLost)"
 LOCKED = 'PSQLException: FATAL: password authentication failed for user "x"'
 EXECUTE = "drctl connect --execute"
-WARD = ConnectorHealth(
+HEALTH = ConnectorHealth(
     "w:8083", (failed("net"), failed("locked", LOCKED), failed("mg", LOST), connector())
 )
 
@@ -35,7 +35,7 @@ def drawn(table: RenderableType) -> str:
 
 
 def test_status() -> None:
-    text = drawn(status_table([WARD, ConnectorHealth("v:8083", (), "nobody answers")]))
+    text = drawn(status_table([HEALTH, ConnectorHealth("v:8083", (), "nobody answers")]))
     assert "Connect w:8083: 3 of 4 connectors failed" in text
     assert "net, task 0: a broker or a database does not answer" in text
     assert "Connect v:8083: nobody answers" in text
@@ -43,19 +43,19 @@ def test_status() -> None:
 
 
 def test_restarts() -> None:
-    plan = restart_plan(WARD, WARD.connectors[:2], {})
+    plan = restart_plan(HEALTH, HEALTH.connectors[:2], {})
     text = drawn(recover_plan_table(plan, Backoff(), EXECUTE))
     assert "Plan for Connect w:8083: 1 restart, 1 refuse" in text
     assert "At most 16 restarts, with pauses of 1 s to 120 s, 20 min 7 s in all" in text
     assert "Blocked (cause): authentication failed" in text
     assert text.rstrip().endswith(EXECUTE)
-    patient = Restarted("net", Ending.FAILING, 3, response="409")
-    text = drawn(recover_table(plan, [patient], None))
+    outcome = Restarted("net", Ending.FAILING, 3, response="409")
+    text = drawn(recover_table(plan, [outcome], None))
     assert "net: 3 restarts, failing" in text
 
 
 def test_a_remedy_shows_its_steps_and_its_consequence() -> None:
-    plan = remedy_plan(WARD, WARD.connectors[2], Remedy.RECREATE, "mg-2", {})
+    plan = remedy_plan(HEALTH, HEALTH.connectors[2], Remedy.RECREATE, "mg-2", {})
     text = drawn(recover_plan_table(plan, Backoff(), EXECUTE))
     assert "2. create mg-2 with the same configuration" in text
     assert "Impact: a new snapshot" in text

@@ -53,7 +53,7 @@ class World:
     """Workers, a clock and a run's folder that record one order of events.
 
     Attributes:
-        cured: whether a connector runs after its nth restart.
+        recovers: whether a connector runs after its nth restart.
         looking: whether a step is reading.
         fall: called at each point where the process may end.
         since: when a connector was first seen running.
@@ -61,7 +61,7 @@ class World:
 
     connectors: dict[str, Connector] = field(default_factory=dict)
     kept: dict[str, list[Position]] = field(default_factory=dict)
-    cured: Callable[[str, int], bool] = lambda name, attempt: False
+    recovers: Callable[[str, int], bool] = lambda name, attempt: False
     away: str = ""
     answer: DrctlError | None = None
     seconds: float = 0.0
@@ -97,7 +97,7 @@ class World:
     def restart(self, name: str) -> None:
         self._changed(f"restart {name}")
         self.restarts.append((name, self.seconds))
-        if self.cured(name, len([one for one, _ in self.restarts if one == name])):
+        if self.recovers(name, len([one for one, _ in self.restarts if one == name])):
             self.connectors[name] = connector(name)
 
     def stop(self, name: str) -> None:

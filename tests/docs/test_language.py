@@ -1,9 +1,11 @@
 """Words that the project does not use, because Kafka or SREs have an ordinary word.
 
-`WORDS` only grows. `BOUNDS` is the number of uses that an area still has, and only shrinks. A
-legitimate use (somebody else's name, the ordinary meaning of a word) is a line in `LEGITIMATE`.
+Texts are searched as a whole; of tests, only the names are. `WORDS` and `NAMES` only grow.
+`BOUNDS` is the number of uses that an area still has, and only shrinks. A legitimate use (somebody
+else's name, the ordinary meaning of a word) is a line in `LEGITIMATE`.
 """
 
+import ast
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -52,6 +54,12 @@ WORDS: Mapping[str, str] = {
     r"behind (?:the|a|its) fence": "while the source is fenced",
 }
 
+# What is ordinary in a sentence, but not as a name.
+NAMES: Mapping[str, str] = {
+    r"(?:un)?(?:said|told)": "reported, output, message, answer",
+    r"st(?:ands?|ood)": "status, committed, offsets",
+}
+
 # (file or folder, phrase, why): the phrase is not looked at there.
 LEGITIMATE: tuple[tuple[str, str, str], ...] = (
     ("docs/howto/runbooks.md", "switch over at night", "a runbook about a night"),
@@ -60,14 +68,25 @@ LEGITIMATE: tuple[tuple[str, str, str], ...] = (
     ("drctl/spark/session.py", "SurvivorRatio", "an option of the JVM"),
 )
 
+# (file or folder, name, why): names that stay.
+LEGITIMATE_NAMES: tuple[tuple[str, str, str], ...] = (
+    ("drctl/steps", "stand", "a key of facts in journals of earlier runs"),
+    ("drctl/steps", "stood", "a key of intents in journals of earlier runs"),
+)
+
 AREAS = (
     *sorted(f"drctl/{p.name}" for p in (ROOT / "drctl").iterdir() if (p / "__init__.py").is_file()),
     *sorted(f"drctl/{p.name}" for p in (ROOT / "drctl").glob("*.py")),
     *("templates", "runbooks", "docs", "README.md", "CHANGELOG.md"),
     *("bench", "scripts", "Makefile", ".ci"),
 )
-BOUNDS: Mapping[str, int] = {}
+NAMED_AREAS = (
+    *("drctl", "bench", "scripts"),
+    *sorted(f"tests/{p.name}" for p in (ROOT / "tests").iterdir() if p.suffix in ("", ".py")),
+)
+BOUNDS: Mapping[str, int] = {"names of tests/simulation": 20}
 _WORD = re.compile(r"(?<![a-z])(?:" + "|".join(WORDS) + r")(?![a-z])")
+_NAME = re.compile(r"(?<![a-z])(?:" + "|".join((*WORDS, *NAMES)) + r")(?![a-z])")
 # The code's own words; they are counted there.
 _GENERATED = re.compile(r"<!-- generated: .*?<!-- end -->", re.DOTALL)
 # Scripts and the Makefile have none.
@@ -103,6 +122,35 @@ def _uses(path: Path) -> Iterator[str]:
         yield f"{name}: {text[max(0, match.start() - 30) : match.end() + 30]}"
 
 
+def names(path: Path) -> Iterator[tuple[int, str]]:
+    """Return the file's name and each identifier that it has, with its line."""
+    yield 1, path.stem
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for field in ("id", "attr", "arg", "name", "asname", "rest"):
+            if isinstance(name := getattr(node, field, None), str):
+                yield getattr(node, "lineno", 1), name
+
+
+@pytest.mark.parametrize("area", NAMED_AREAS)
+def test_no_identifier_has_such_a_word(area: str) -> None:
+    path = ROOT / area
+    files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+    uses = [
+        f"{where}:{line}: {name}"
+        for where, file in ((str(file.relative_to(ROOT)), file) for file in files)
+        for line, name in names(file)
+        if _NAME.search(spoken(name)) and not _is_legitimate(where, name)
+    ]
+    assert len(uses) <= BOUNDS.get(f"names of {area}", 0), "\n".join(uses)
+
+
+def _is_legitimate(file: str, name: str) -> bool:
+    return any(
+        (file == place or file.startswith(f"{place}/")) and spoken(kept) == spoken(name).strip()
+        for place, kept, _ in (*LEGITIMATE, *LEGITIMATE_NAMES)
+    )
+
+
 @pytest.mark.parametrize("area", AREAS)
 def test_no_word_of_the_glossarys_left_column(area: str) -> None:
     uses = sorted(found(area).elements())
@@ -133,6 +181,16 @@ def test_every_legitimate_use_exists() -> None:
 )
 def test_such_words_are_found(text: str) -> None:
     assert _WORD.search(spoken(text)), text
+
+
+@pytest.mark.parametrize("name", ["told", "Said", "UNTOLD", "_stands", "takenBack", "is_owed"])
+def test_such_names_are_found(name: str) -> None:
+    assert _NAME.search(spoken(name)), name
+
+
+@pytest.mark.parametrize("name", ["standard", "standing", "understood", "standalone", "standby"])
+def test_other_names_are_not(name: str) -> None:
+    assert not _NAME.search(spoken(name)), name
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ QUESTION = f"empty-{PRIMARY}"
 class RebuiltCluster(RecoveredCluster):
     """The failback to a cluster that has lost its records."""
 
-    may_lack_topics: bool = True
+    may_miss_topics: bool = True
 
     def search_before_rebuild(self) -> Search:
         self.home.overview()

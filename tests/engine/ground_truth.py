@@ -174,7 +174,7 @@ def _as_before(pair: Pair, intent: Json) -> bool:
     return states == intent["before"]
 
 
-def _put_back(pair: Pair, intent: Json) -> bool:
+def _rolled_back(pair: Pair, intent: Json) -> bool:
     return _offsets_are(pair, intent, 3)
 
 
@@ -365,7 +365,7 @@ ROLLED_BACK: Mapping[str, Truth] = {
     "restart-replication": _as_before,
     "request-stop": _as_before,
     "stop-replication": _as_before,
-    "commit-offsets": _put_back,
+    "commit-offsets": _rolled_back,
     "prepare-groups": _always,
     "advance-producer-ids": _always,
     "start-replication": _as_before,

@@ -94,7 +94,7 @@ class Pair:
 
     Attributes:
         source: the cluster that clients use at first.
-        may_lack_topics: whether a cluster may have lost its topics.
+        may_miss_topics: whether a cluster may have lost its topics.
         to_write: keys of records that the producer still has to write.
         written: keys of acknowledged records, with the cluster that acknowledged them.
         stopped: clusters whose consumers a person has stopped.
@@ -108,7 +108,7 @@ class Pair:
 
     source: str = PRIMARY
     target: str = SECONDARY
-    may_lack_topics: bool = False
+    may_miss_topics: bool = False
     trace: Trace = field(default_factory=Trace)
     to_write: list[str] = field(default_factory=list)
     written: list[tuple[str, str]] = field(default_factory=list)

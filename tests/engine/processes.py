@@ -57,7 +57,7 @@ class MemoryReader:
 
     def topics(self) -> tuple[str, ...]:
         alive = {each for each in (self.source, self.target) if not self._site(each).logs.dead}
-        if self.source in alive and not self.pair.may_lack_topics:
+        if self.source in alive and not self.pair.may_miss_topics:
             alive = {self.source}
         names = {
             topic for each in sorted(alive) for topic in self.cluster_reader(each).topic_names()
@@ -151,10 +151,10 @@ class MemoryReader:
 
     def missing(self) -> Missing:
         ours, theirs = self._counted(self.source), self._counted(self.target)
-        lacks, twice = ours - theirs, theirs - ours
-        repeated = sum(number for key, number in lacks.items() if key in theirs)
+        absent, twice = ours - theirs, theirs - ours
+        repeated = sum(number for key, number in absent.items() if key in theirs)
         duplicated = sum(number for key, number in twice.items() if key in ours)
-        return Missing(lacks.total(), (), tuple(sorted(lacks)), duplicated, repeated)
+        return Missing(absent.total(), (), tuple(sorted(absent)), duplicated, repeated)
 
     def compared(self, scope: str) -> Missing:
         return self.missing()

@@ -109,10 +109,10 @@ def recovered_pair() -> RecoveredCluster:
             logs.append(ORDERS, record(key))
     old = Connector(pair.home, pair.away, PAUSED, PAUSED, kept={AUDIT: 0, ORDERS: 3})
     pair.workers.connectors = {"mm2": old, BACK: Connector(pair.away, pair.home, STOPPED, STOPPED)}
-    survivor, lost = pair.sites[SECONDARY], pair.sites[PRIMARY]
-    survivor.rules.rules |= {OF_A_PERSON}
-    survivor.rules.spread()
-    survivor.positions.positions = {"old": {ORDERS: Committed(2)}}
+    surviving, lost = pair.sites[SECONDARY], pair.sites[PRIMARY]
+    surviving.rules.rules |= {OF_A_PERSON}
+    surviving.rules.spread()
+    surviving.positions.positions = {"old": {ORDERS: Committed(2)}}
     lost.positions.positions = {
         "app": {AUDIT: Committed(1), ORDERS: Committed(5)},
         "old": {ORDERS: Committed(1)},

@@ -144,14 +144,14 @@ def test_a_lifted_fence_is_set_again() -> None:
             lift_fence(pair, PRIMARY)
 
     given = replace(case(nothing_wrong), meanwhile=both_fall)
-    begun_anew = 0
+    started_again = 0
     for number in ends(given)[::3]:
         ran = run(given, number)
         assert ran.outcome.status is Status.DONE, number
         assert_on_primary(ran.pair)
         assert not ran.ledger.steps_with(What.OUTSTANDING)
-        begun_anew += bool(ran.ledger.steps_with(What.STALE))
-    assert begun_anew > 15
+        started_again += bool(ran.ledger.steps_with(What.STALE))
+    assert started_again > 15
 
 
 @pytest.mark.slow

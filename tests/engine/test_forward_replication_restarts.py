@@ -47,7 +47,7 @@ def keeps_running(pair: Pair) -> None:
     pair.workers.connectors["mm2"].wanted = RUNNING
 
 
-def goes_on_for_a_moment(pair: Pair) -> None:
+def runs_briefly(pair: Pair) -> None:
     """Forward replication catches up and is stopped again."""
     old = pair.workers.connectors["mm2"]
     old.wanted = RUNNING
@@ -64,7 +64,7 @@ def words_of(ran: Ran) -> str:
     return f"{ran.outcome.message} {' '.join(ran.outcome.items)}"
 
 
-@pytest.mark.parametrize("deed", [keeps_running, goes_on_for_a_moment], ids=named)
+@pytest.mark.parametrize("deed", [keeps_running, runs_briefly], ids=named)
 @pytest.mark.parametrize("point", [LAST_COPY, FILTERED], ids=lambda point: point[0].split()[0])
 def test_nothing_is_copied_back_once_forward_replication_resumed(
     point: tuple[str, str], deed: Callable[[Pair], None]
@@ -100,7 +100,7 @@ def test_a_rolled_back_run_is_over_once_replication_is_stopped_again() -> None:
 
 
 def test_records_copied_after_the_start_keep_clients_on_the_surviving_cluster() -> None:
-    ran = going(Behind(BEGINS, goes_on_for_a_moment))
+    ran = going(Behind(BEGINS, runs_briefly))
     assert ran.first is Status.STOPPED
     assert "mm2 was at offset 3 of orders-0 and is now" in words_of(ran)
     assert ran.pair.workers.connectors[BACK].state == STOPPED
@@ -109,7 +109,7 @@ def test_records_copied_after_the_start_keep_clients_on_the_surviving_cluster() 
 
 def test_records_copied_while_clients_moved_are_outstanding() -> None:
     """Both clusters have them by then: no comparison finds them, and no rollback removes them."""
-    ran = going(Behind(FENCED, goes_on_for_a_moment))
+    ran = going(Behind(FENCED, runs_briefly))
     assert ran.outcome.status is Status.DONE
     assert ran.outcome.outstanding
     assert ran.ledger.steps_with(What.OUTSTANDING) == ["set-forward-start-offsets"]

@@ -199,11 +199,11 @@ def test_a_lifted_fence_is_set_again_and_the_rest_is_checked_again() -> None:
     notes = MemoryJournal(world)
     world.refused.add("offsets")
 
-    def before_turning_back(point: str) -> None:
+    def before_rollback(point: str) -> None:
         if point == "before journal failed offsets":
             raise Crash
 
-    world.fall = before_turning_back
+    world.fall = before_rollback
     with pytest.raises(Crash):
         execution(world, notes).start(plan(), WHO)
     world.fall = lambda point: None

@@ -17,7 +17,7 @@ RANGE = LossRange(
 LOSS = Loss(RANGE, 4.5, 9.0, "about 1,240 records", ("a heartbeat", "the journal"))
 
 
-class Survivor:
+class TargetOnly:
     """The surviving cluster."""
 
     def topics(self) -> tuple[str, ...]:
@@ -31,7 +31,7 @@ class Survivor:
 
 
 def test_it_records_the_facts_of_the_report() -> None:
-    look = cast(Any, Survivor())
+    look = cast(Any, TargetOnly())
     intent = STEP.check({"source": "a", "target": "b"}, {}, look)
     assert intent == {"topics": ["orders", "payments"]}
     assert STEP.apply(intent, cast(Any, Blind())) == ()
@@ -66,7 +66,7 @@ def test_it_records_the_facts_of_the_report() -> None:
 def test_replication_stopped_by_its_own_run_is_no_evidence(
     before: dict[str, str], idle: list[str], halted: str
 ) -> None:
-    look = cast(Any, Survivor())
+    look = cast(Any, TargetOnly())
     facts = {"request-stop": {"before": before, "workers": 1, "idle": idle}}
     STEP.verify(STEP.check({"source": "a", "target": "b"}, facts, look), look)
     assert look.halted == halted

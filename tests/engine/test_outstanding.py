@@ -53,16 +53,16 @@ LEFT: Facts = {
 class Asked:
     """A journal with outstanding actions, with or without a person to ask."""
 
-    owing: Sequence[OutstandingAction]
+    actions: Sequence[OutstandingAction]
     says: bool | None = None
-    heard: str = ""
+    asked_text: str = ""
 
     def outstanding(self) -> Sequence[OutstandingAction]:
-        return self.owing
+        return self.actions
 
     def answer(self, question: str, text: str) -> bool | None:
         assert question == "resolve-outstanding"
-        self.heard = text
+        self.asked_text = text
         return self.says
 
 
@@ -173,7 +173,7 @@ def test_a_person_may_confirm_an_action() -> None:
     outstanding = OutstandingAction("r1", "something of a runbook", "manual-change", *OUT)
     world = Asked((outstanding,), says=True)
     seen = settled(world)
-    assert world.heard.endswith("something of a runbook (run r1)")
+    assert world.asked_text.endswith("something of a runbook (run r1)")
     assert (seen.outstanding, seen.items) == (
         "",
         ("something of a runbook (run r1): confirmed by the operator",),

@@ -26,7 +26,7 @@ class Two:
     silent: frozenset[str] = frozenset()
     leaders: Mapping[int, int | None] = field(default_factory=lambda: {0: 1})
     members: tuple[Member, ...] = ()
-    lacking: Missing = field(default_factory=lambda: Missing(0))
+    missing_records: Missing = field(default_factory=lambda: Missing(0))
     connector: str = "RUNNING"
     results: tuple[Finding, ...] = ()
     name: str = ""
@@ -66,11 +66,11 @@ class Two:
         return {"app": app, "other": Group("other", GroupProtocol.CLASSIC, GroupState.DEAD)}
 
     def missing(self) -> Missing:
-        return self.lacking
+        return self.missing_records
 
     def compared(self, scope: str) -> Missing:
         self.asked.append(scope)
-        return self.lacking
+        return self.missing_records
 
     def connectors(self) -> "Two":
         return self
@@ -101,7 +101,7 @@ SO: dict[str, tuple[Two, Two]] = {
     "target leaders elected": (Two(), Two(leaders={0: None})),
     "groups empty": (Two(), Two(members=(Member("c", "h"),))),
     "target groups empty": (Two(), Two(members=(Member("c", "h"),))),
-    "replication caught up": (Two(), Two(lacking=Missing(3))),
+    "replication caught up": (Two(), Two(missing_records=Missing(3))),
     "connectors running": (Two(), Two(connector="RUNNING+FAILED")),
     "connectors stopped": (Two(connector="STOPPED"), Two()),
 }
@@ -127,7 +127,7 @@ def test_copies_have_their_target_names() -> None:
 
 
 def test_incomparable_offsets_do_not_count_as_caught_up() -> None:
-    seen = waits("replication caught up", Two(lacking=Missing(0, ("orders: no leader",))))
+    seen = waits("replication caught up", Two(missing_records=Missing(0, ("orders: no leader",))))
     assert (seen.state, seen.items) == (State.WAITING, ("orders: no leader",))
 
 
@@ -171,7 +171,7 @@ def test_a_failed_or_unknown_precheck_refuses(name: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lacking", "at_most", "state"),
+    ("missing", "at_most", "state"),
     [
         (Missing(0), 0, State.DONE),
         (Missing(7), None, State.DONE),
@@ -181,20 +181,20 @@ def test_a_failed_or_unknown_precheck_refuses(name: str, message: str) -> None:
     ],
 )
 def test_a_gap_is_compared_with_its_limit(
-    lacking: Missing, at_most: int | None, state: State
+    missing: Missing, at_most: int | None, state: State
 ) -> None:
-    two = Two(lacking=lacking)
+    two = Two(missing_records=missing)
     settings = {"source": "a", "target": "b", "scope": "tail", "at_most": at_most}
     seen = looked("gap", settings, two)
     assert seen.state is state
     assert two.asked == ["tail"]
-    assert state is State.UNKNOWN or seen.facts == {"unreplicated": lacking.records}
+    assert state is State.UNKNOWN or seen.facts == {"unreplicated": missing.records}
 
 
 def test_a_gap_also_states_what_else_differs() -> None:
     settings = {"source": "a", "target": "b", "scope": "full", "at_most": None}
     found = Missing(0, duplicated=2, only_on_target=1)
-    assert looked("gap", settings, Two(lacking=found)).message == (
+    assert looked("gap", settings, Two(missing_records=found)).message == (
         "0 records are not replicated to the target; 2 duplicates on the target;"
         " 1 record is only on the target"
     )

@@ -152,14 +152,14 @@ def test_a_lifted_fence_is_set_again_and_copied_records_are_kept() -> None:
 
     for make in PLANS:
         given = replace(case(nothing_wrong, make), meanwhile=both_fall)
-        begun_anew = 0
+        started_again = 0
         for number in ends(given)[::3]:
             ran = run(given, number)
             assert ran.outcome.status is Status.DONE, (number, ran.ledger.entries[-1])
             assert_on_primary(ran.pair, make)
             assert not ran.ledger.steps_with(What.OUTSTANDING)
-            begun_anew += bool(ran.ledger.steps_with(What.STALE))
-        assert begun_anew > 15
+            started_again += bool(ran.ledger.steps_with(What.STALE))
+        assert started_again > 15
 
 
 def test_records_written_without_the_fence_are_not_kept() -> None:

@@ -212,11 +212,11 @@ def test_manual_actions_are_outstanding() -> None:
 def test_a_difference_that_recurs_is_outstanding_and_rolls_back_nothing() -> None:
     world = Lagging()
 
-    def taken_back(point: str) -> None:
+    def at_rollback(point: str) -> None:
         if point == "before journal intend final-precheck":
             world.own.pop(("orders", SIZE), None)
 
-    world.fall = taken_back
+    world.fall = at_rollback
     state, outcome = execution(world, MemoryJournal(world)).start(plan(), WHO)
     assert (outcome.status, outcome.exit_code) == (Status.DONE, ExitCode.FOUND)
     assert f"topic orders: {SIZE}" in state.outstanding["final-precheck"]

@@ -144,7 +144,9 @@ def test_a_group_without_evidence_blocks_a_planned_failover_unless_overridden() 
 
     assert not leaves_out(failover(Mode.PLANNED, circumstances()))
     assert leaves_out(failover(Mode.UNPLANNED, circumstances()))
-    passed = PlanInputs("main", "a", "b", overrides={"groups-not-translated": "they start anew"})
+    passed = PlanInputs(
+        "main", "a", "b", overrides={"groups-not-translated": "they start from scratch"}
+    )
     assert leaves_out(failover(Mode.PLANNED, passed))
 
 

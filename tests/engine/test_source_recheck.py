@@ -26,7 +26,7 @@ class Source:
 
     ends: dict[str, dict[int, int]] = field(default_factory=lambda: {"orders": {0: 10, 1: 0}})
     error: DrctlError | None = None
-    lacking: Missing = field(default_factory=lambda: Missing(0))
+    missing_records: Missing = field(default_factory=lambda: Missing(0))
     compared: int = 0
 
     def live_cluster_id(self, name: str) -> str:
@@ -55,7 +55,7 @@ class Source:
 
     def missing(self) -> Missing:
         self.compared += 1
-        return self.lacking
+        return self.missing_records
 
     def _answer(self) -> None:
         if self.error is not None:
@@ -83,7 +83,7 @@ def test_a_topic_outside_the_fence_prevents_enabling_writes() -> None:
 
 @pytest.mark.parametrize("kind", ["fence-producers", "command-fence", "manual-fence"])
 def test_records_after_the_fence_prevent_enabling_writes(kind: str) -> None:
-    source = Source({"orders": {0: 10, 1: 2}}, lacking=Missing(2))
+    source = Source({"orders": {0: 10, 1: 2}}, missing_records=Missing(2))
     with pytest.raises(
         Refused, match=r"1 partition of primary grew .* orders-1: 2 records are not replicated"
     ):
@@ -91,7 +91,9 @@ def test_records_after_the_fence_prevent_enabling_writes(kind: str) -> None:
 
 
 def test_incomparable_offsets_prevent_enabling_writes() -> None:
-    source = Source({"orders": {0: 11, 1: 0}}, lacking=Missing(0, ("orders-0: nobody leads it",)))
+    source = Source(
+        {"orders": {0: 11, 1: 0}}, missing_records=Missing(0, ("orders-0: nobody leads it",))
+    )
     with pytest.raises(Refused, match="nobody leads it"):
         looked(source)
 
@@ -118,7 +120,7 @@ def test_an_unplanned_failover_requires_a_source_that_is_silent_now() -> None:
 
 
 def test_an_abandoned_source_is_not_checked() -> None:
-    looked(Source({"orders": {0: 99, 1: 0}}, lacking=Missing(89)), given_up=True)
+    looked(Source({"orders": {0: 99, 1: 0}}, missing_records=Missing(89)), given_up=True)
 
 
 def test_plans_name_what_is_checked() -> None:

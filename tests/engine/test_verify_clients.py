@@ -27,7 +27,7 @@ class Around:
         members: members by cluster and group.
         positions: committed offsets on the target, in its one partition.
         log: records of that partition.
-        heard_texts: texts of the probe records.
+        readable_texts: texts of the probe records.
         endpoints: numbers of endpoints that lead somewhere.
         hung: whether a broker of the source does not respond, so no listing is complete.
         listed: groups that the source's brokers list.
@@ -36,7 +36,7 @@ class Around:
     members: dict[tuple[str, str], tuple[Member, ...] | Unavailable] = field(default_factory=dict)
     positions: dict[str, int] = field(default_factory=dict)
     log: PartitionOffsets = field(default_factory=lambda: PartitionOffsets(0, 100, 100))
-    heard_texts: set[str] = field(default_factory=set)
+    readable_texts: set[str] = field(default_factory=set)
     endpoints: set[int] = field(default_factory=set)
     dead: bool = False
     hung: bool = False
@@ -86,7 +86,7 @@ class Around:
         return dict.fromkeys(places, self.log)
 
     def probe_readable(self, name: str, topic: str, text: str) -> bool:
-        return text in self.heard_texts
+        return text in self.readable_texts
 
     def probe_record(self, name: str, endpoint: int) -> "FakeProbeWriter":
         return FakeProbeWriter(self, endpoint)
@@ -100,7 +100,7 @@ class FakeProbeWriter:
     def write_probe(self, topic: str, text: str) -> None:
         if self.endpoint not in self.around.endpoints:
             raise Refused("b took no record: nobody answers")
-        self.around.heard_texts.add(text)
+        self.around.readable_texts.add(text)
 
 
 WHO = Member("app-1", "/10.0.0.7")
@@ -279,7 +279,7 @@ def test_a_probe_record_must_arrive_through_each_endpoint(around: Around) -> Non
     assert seen.items == ("the probe record written through endpoint 3 is not on b",)
     around.endpoints.add(2)
     assert Kind(VerifyClients()).apply(intent, cast(LinkWriter, around)) == ()
-    assert {f"{intent['text']}-{n + 1}" for n in (0, 2)} == around.heard_texts
+    assert {f"{intent['text']}-{n + 1}" for n in (0, 2)} == around.readable_texts
     done = verify(around, intent)
     assert done.state is State.DONE
     assert "; probe records written through 2 endpoints have arrived; " in done.message

@@ -128,8 +128,8 @@ def test_a_connector_that_did_not_start_at_the_boundary_is_stopped_first() -> No
 def test_known_workers_appear_in_the_command() -> None:
     running = judged(in_order_to_d(), reverse=copying("mm2-back", "RUNNING"))
     found = against(running, replace(TERMS, connect="http://c:8083"))
-    cures = [each.remedy for each in found if each.check == "reverse-replication"]
-    assert cures == ["curl -s -X PUT http://c:8083/connectors/mm2-back/stop"]
+    remedies = [each.remedy for each in found if each.check == "reverse-replication"]
+    assert remedies == ["curl -s -X PUT http://c:8083/connectors/mm2-back/stop"]
 
 
 def test_harm_that_no_step_repairs_refuses() -> None:

@@ -158,8 +158,8 @@ def test_a_complete_failback_of_a_link_without_endpoints_or_workers() -> None:
 
 
 def test_a_complete_failback_with_outstanding_actions_names_them() -> None:
-    owing = replace(LED_BACK, outstanding=("restart consumers of readers",))
-    found = judged(after_failback(), journal=(owing,))
+    unfinished = replace(LED_BACK, outstanding=("restart consumers of readers",))
+    found = judged(after_failback(), journal=(unfinished,))
     assert (found.verdict, found.next) == (Verdict.OK, "k")
     assert "1 outstanding action, see Journal" in found.steps["k"].why
 
@@ -529,8 +529,8 @@ def test_quarantined_records_are_no_gap_after_the_failback() -> None:
     facts = after_failback()
     newest, *older = facts.gaps
     (there,) = newest.partitions
-    lacks = replace(there, unreplicated=10, conflicting=10, ranges=((100, 109),), ranges_total=1)
-    found = replace(facts, gaps=(replace(newest, partitions=(lacks,)), *older))
+    missing = replace(there, unreplicated=10, conflicting=10, ranges=((100, 109),), ranges_total=1)
+    found = replace(facts, gaps=(replace(newest, partitions=(missing,)), *older))
     aside = {
         "decided": {"result-1": {Decision("conflicting", "quarantine"): 10}},
         "left_missing": {PLACE: ((100, 109),)},
@@ -705,10 +705,10 @@ LAST_YEAR = gap(
     where="gap/main-0",
     id="result-of-last-year",
 )
-MADE_ANEW = gap(partition(topic_id="before"), where="gap/main-0", id="result-of-last-year")
+RECREATED = gap(partition(topic_id="before"), where="gap/main-0", id="result-of-last-year")
 
 
-@pytest.mark.parametrize("old", [LAST_YEAR, MADE_ANEW], ids=["other-ends", "another-topic"])
+@pytest.mark.parametrize("old", [LAST_YEAR, RECREATED], ids=["other-ends", "another-topic"])
 def test_decisions_of_an_earlier_failover_are_no_violation(old: GapEvidence) -> None:
     decided = {old.id: {Decision("conflicting", "copy"): 2, Decision("safe", "copy"): 8}}
     now = gap(partition(topic_id="now"))
@@ -766,8 +766,8 @@ def test_catching_up_needs_more_than_offsets() -> None:
     early = judged(in_order_to_h(), reverse_gaps=(back_gap(source_end=TARGET_END),))
     assert "10 offsets were written since" in early.steps["h"].why
     missing = replace(NOTHING_MISSING, source=OffsetRange(0, 140), unreplicated=2)
-    lacks = judged(in_order_to_h(), reverse_gaps=(replace(back_gap(), partitions=(missing,)),))
-    assert lacks.steps["h"].observed == "not-done"
+    judgement = judged(in_order_to_h(), reverse_gaps=(replace(back_gap(), partitions=(missing,)),))
+    assert judgement.steps["h"].observed == "not-done"
 
 
 def test_order_by_partition() -> None:

@@ -73,9 +73,9 @@ class Pair:
 
     def _gap(self, place: TopicPartition) -> PartitionGap:
         here, there = self.source.times(place) or [], self.target.times(self.target.at(place))
-        lacking = [time for time in here if time not in (there or ())]
+        missing = [time for time in here if time not in (there or ())]
         range_there = None if there is None else OffsetRange(0, len(there))
-        counts = Counts(unreplicated=len(lacking), undecided=self.open_at.get(place, 0))
+        counts = Counts(unreplicated=len(missing), undecided=self.open_at.get(place, 0))
         return PartitionGap(place.partition, OffsetRange(0, len(here)), range_there, counts)
 
     def arrival_check(self, kind: str = "none", *, keeps_partitions: bool = True) -> ArrivalCheck:

@@ -48,7 +48,7 @@ def whole() -> GapResult:
         repeated=1,
         window=Window("orders", 3, 10, 4, 95, "Connect says so", 85, whole=False),
     )
-    lacking = PartitionGap(4, OffsetRange(0, 2), None, Counts(2, 0, 2), OrderCounts(2, 0, 0, 0))
+    missing = PartitionGap(4, OffsetRange(0, 2), None, Counts(2, 0, 2), OrderCounts(2, 0, 0, 0))
     ledger = LedgerUse(
         "here", 5, 6, False, (DiscardedDigests("orders", "source", 3, "cut"),), "full"
     )
@@ -63,7 +63,7 @@ def whole() -> GapResult:
         seconds=1.5,
         out="out",
         topics=(
-            TopicGap("orders", "p.orders", (part, lacking), ("a note",), "id-one", "id-two"),
+            TopicGap("orders", "p.orders", (part, missing), ("a note",), "id-one", "id-two"),
             TopicGap("none", "p.none", ()),
         ),
         not_compared=(NotCompared("pay", None, "no answer"), NotCompared("pay", 1, "no leader")),

@@ -191,8 +191,8 @@ def test_observed_unreplicated_records_are_a_lower_bound() -> None:
     )
     assert numbers(look(groups(10, 60), a=paced, copied=copied))[0] == 17
     assert numbers(look(stock(300, a=50), groups(10, 60), a=paced, copied=copied))[0] == 17
-    anew = look(stock(10, a=50), groups(300, 90), a=paced, copied=copied)
-    assert numbers(anew)[0] == 7, (
+    recreated = look(stock(10, a=50), groups(300, 90), a=paced, copied=copied)
+    assert numbers(recreated)[0] == 7, (
         "older evidence was used, although the topic may have been recreated"
     )
     assert numbers(look(stock(10, a=40, b=25), a=paced, copied=copied))[0] == 0

@@ -92,10 +92,10 @@ class Writing(Cluster):
 
     def __init__(self, name: str) -> None:
         super().__init__(name, {0: WHOLE})
-        self._goes_on = writing_on()
+        self._states = writing_on()
 
     def offsets(self, partitions: Collection[TopicPartition]) -> StableOffsets:
-        return dict.fromkeys(partitions, next(self._goes_on))
+        return dict.fromkeys(partitions, next(self._states))
 
 
 def test_a_freeze_with_continuous_transactions_is_complete() -> None:

@@ -166,9 +166,9 @@ def test_removed_entries_leave_tombstones(begun: Ledgers) -> None:
     store = begun.writer()
     book = store.book(begun.fingerprint)
     assert book
-    anew = log(cell(1, 4), topic_id="another")
-    assert store.keep(begun.fingerprint, book.version, RULES, [SOURCE, TARGET], {SOURCE: anew})
-    assert begun.seen() == (replace(book, version=2), {SOURCE: anew, CLICKS: log(cell(7, 1))})
+    recreated = log(cell(1, 4), topic_id="another")
+    assert store.keep(begun.fingerprint, book.version, RULES, [SOURCE, TARGET], {SOURCE: recreated})
+    assert begun.seen() == (replace(book, version=2), {SOURCE: recreated, CLICKS: log(cell(7, 1))})
     dead = {key.partition("/")[2] for key, value in begun.records() if value is None}
     assert dead == {"cell/source/orders/0/0/0", "log/target/orders/0", "cell/target/orders/0/0/0"}
 

@@ -24,17 +24,17 @@ def test_the_first_call_is_after_one_interval() -> None:
 
 
 def test_a_hanging_call_does_not_block_stopping() -> None:
-    begun, going_on = Event(), Event()
+    begun, resumed = Event(), Event()
 
     def hang() -> None:
         begun.set()
-        going_on.wait(60)
+        resumed.wait(60)
 
     beats = PeriodicTask(0.001, hang)
     beats.start()
     assert begun.wait(20)
     assert not beats.stop(0.01)
-    going_on.set()
+    resumed.set()
     assert beats.stop(20)
 
 

@@ -349,11 +349,11 @@ def test_a_crash_anywhere_can_be_undone_from_the_journal(
         assert left.all_committed().get(key) in (wanted.to, Committed(50))
     if resumes and not run.ended:
         other = Site(left)
-        going_on = MemoryJournal(cast(World, other), entries=notes.entries)
+        resumed = MemoryJournal(cast(World, other), entries=notes.entries)
         state = read_run(json.loads(json.dumps(notes.entries)))
-        assert engine(other, going_on).resume(state, WHO).status is Status.DONE
+        assert engine(other, resumed).resume(state, WHO).status is Status.DONE
         assert set(left.all_committed().values()) == {Committed(50)}
-        run = undone(going_on.entries)
+        run = undone(resumed.entries)
     found = plan_of(left, run.origin.wanted)
     if found.writes:
         assert execute(left, found, run.origin.wanted, OFFSETS_UNDO).code is ExitCode.DONE

@@ -181,8 +181,8 @@ def test_the_position_is_exact_and_the_bound_holds(found: World, at: int, dead: 
             assert found.around(at) != (NEAR, NEAR) or not found.copied_without_holes
             return
         assert found.reread(answer.target_offset, at) <= answer.rereads_at_most
-        lacking = at - 1 - max((h for h in found.copied.values() if h is not None), default=0)
-        assert answer.rereads_at_most <= max(0, lacking)
+        unmapped = at - 1 - max((h for h in found.copied.values() if h is not None), default=0)
+        assert answer.rereads_at_most <= max(0, unmapped)
 
 
 @settings(deadline=None)

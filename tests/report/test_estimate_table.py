@@ -47,7 +47,7 @@ def stopped() -> EstimateResult:
     return result(topic("orders", partition(0), partition(3, 6_276)), topic("bills", partition(0)))
 
 
-def went_on() -> EstimateResult:
+def ahead_on_target() -> EstimateResult:
     ahead = partition(
         3, 6_276, stopped_at=None, ahead_on_target=40, uncertainty=(Uncertainty.AHEAD_ON_TARGET,)
     )
@@ -76,7 +76,7 @@ def vast() -> EstimateResult:
     )
 
 
-EVERY = (nothing, stopped, went_on, everything_wrong, nothing_seen, hostile, vast)
+EVERY = (nothing, stopped, ahead_on_target, everything_wrong, nothing_seen, hostile, vast)
 every = pytest.mark.parametrize("make", EVERY, ids=lambda make: make.__name__)
 
 
@@ -123,7 +123,7 @@ def test_since_when_and_how_many() -> None:
 
 
 def test_continuing_records_show_no_stop() -> None:
-    text = draw(went_on())
+    text = draw(ahead_on_target())
     assert "orders-3 differs since 2026-03-05 14:10:07 UTC: about 6,276" in text
     assert "Do not restart replication" in text
     assert "replication lag" not in text

@@ -70,9 +70,14 @@ def test_all_steps_are_done_and_the_answers_are_in_the_journal() -> None:
         (Asked(results=(FINE,)), ["agreed=no"], Status.REFUSED, "agreed"),
         (Asked(), ["agreed=yes"], Status.REFUSED, "prechecks"),
         (Asked(results=(FINE,), leaders={0: None}), ["agreed=yes"], Status.REFUSED, "led"),
-        (Asked(results=(FINE,), lacking=Missing(6)), ["agreed=yes"], Status.REFUSED, "found"),
         (
-            Asked(results=(FINE,), lacking=Missing(0, ("x",))),
+            Asked(results=(FINE,), missing_records=Missing(6)),
+            ["agreed=yes"],
+            Status.REFUSED,
+            "found",
+        ),
+        (
+            Asked(results=(FINE,), missing_records=Missing(0, ("x",))),
             ["agreed=yes"],
             Status.UNKNOWN,
             "found",

@@ -82,7 +82,7 @@ class Engineer:
         until = time.monotonic() + self.leg_s
         first = len(self.attempts)
         while True:
-            chosen = ("resume",) if self._goes_on(injector) else words
+            chosen = ("resume",) if self._unfinished(injector) else words
             line = (*chosen, "--execute", "--yes")
             code, _ = self._written(line, injector, meanwhile, until)
             typed = len(self.attempts) - 1
@@ -105,7 +105,7 @@ class Engineer:
         """Run a reading command; return its exit code and stdout."""
         return self._written(words, None, lambda: None, time.monotonic() + self.leg_s)
 
-    def _goes_on(self, injector: Injector) -> bool:
+    def _unfinished(self, injector: Injector) -> bool:
         """Whether a run of this leg is unfinished."""
         run = injector.run()
         return bool(run and journal_of(run)) and not self._ended(injector)

@@ -76,8 +76,8 @@ def table(results: Sequence[Result]) -> Iterator[str]:
     yield ""
     yield f"{len(results)} rounds, {bad} bad, {spared} without an injected fault"
     yield f"{len(typed)} drctl commands, {killed} killed, {at_fault} with a wrong result"
-    if anew := sum(each.rejoined for each in results):
-        yield f"{anew} clients restarted after being in no group for too long"
+    if rejoined := sum(each.rejoined for each in results):
+        yield f"{rejoined} clients restarted after being in no group for too long"
     yield f"{faults.total()} of {drawn} faults injected: {named or 'none'}"
 
 

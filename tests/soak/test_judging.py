@@ -96,8 +96,8 @@ def test_without_a_failback_the_secondary_must_have_everything() -> None:
     (group,) = seen.groups
     skipping = replace(group, processed=group.processed[:-1])
     assert judge(replace(seen, groups=(skipping,))).skipped == 1
-    lacking = replace(on(seen, SECONDARY, *VALUES[:5]), reported=Reported())
-    assert "lost on secondary: 1, such as w0-5" in judge(lacking).wrong
+    short = replace(on(seen, SECONDARY, *VALUES[:5]), reported=Reported())
+    assert "lost on secondary: 1, such as w0-5" in judge(short).wrong
 
 
 def test_a_record_missing_at_its_acknowledged_offset_is_lost() -> None:
@@ -118,10 +118,10 @@ def test_a_record_that_a_group_never_read_is_skipped() -> None:
 
 def test_a_quarantined_record_is_not_skipped() -> None:
     reported = Reported(missing=1, done={"quarantine": 1})
-    assert judge(replace(lacking(), quarantined=("w0-3",), reported=reported)).wrong == ()
+    assert judge(replace(with_one_missing(), quarantined=("w0-3",), reported=reported)).wrong == ()
 
 
-def lacking() -> Evidence:
+def with_one_missing() -> Evidence:
     """Only the primary has w0-3, which the group did not read."""
     seen = on(fine(), SECONDARY, *VALUES[:3], *VALUES[4:])
     (group,) = seen.groups
@@ -136,7 +136,7 @@ def lacking() -> Evidence:
 
 
 def test_an_exported_record_is_in_the_files() -> None:
-    seen = replace(lacking(), reported=Reported(missing=1, done={"export": 1}))
+    seen = replace(with_one_missing(), reported=Reported(missing=1, done={"export": 1}))
     assert judge(replace(seen, exported=frozenset({"w0-3"}))).wrong == ()
     found = judge(seen)
     assert (found.lost, found.skipped) == (1, 1)
@@ -144,7 +144,7 @@ def test_an_exported_record_is_in_the_files() -> None:
 
 
 def test_a_discarded_record_was_never_on_the_secondary() -> None:
-    seen = replace(lacking(), reported=Reported(missing=1, done={"discard": 1}))
+    seen = replace(with_one_missing(), reported=Reported(missing=1, done={"discard": 1}))
     assert judge(seen).wrong == ()
     two = judge(replace(seen, reported=Reported(missing=1, done={"discard": 2})))
     assert two.wrong == ("records discarded by reconcile: drctl reports 2, ground truth is 1",)

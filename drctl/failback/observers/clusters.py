@@ -60,9 +60,9 @@ def observe_stopped(link: Link, reader: LinkReader) -> Stopped | None:
 
 def _reported_by(argv: tuple[str, ...], what: str, so: str, reader: LinkReader) -> Stopped:
     ended = run_probe(argv, {}, _COMMAND_S, reader)
-    held, said = ended.code == 0, ended.output.strip()
+    held, output = ended.code == 0, ended.output.strip()
     message = f"user-supplied command: {what} {so if held else f'not {so}'}"
-    return Stopped(held, f"{message} ({said})" if said else message)
+    return Stopped(held, f"{message} ({output})" if output else message)
 
 
 def _by_rules(

@@ -191,9 +191,9 @@ class Stage:
         words = ("offsets", "track", "--every", "1s", "--execute", "--yes", "--output", "json")
         self.say("$ drctl offsets track --every 1s --execute --yes    (in the background)")
         log = self.folder / "track.jsonl"
-        with log.open("wb") as said, (self.folder / "track.log").open("wb") as complaints:
+        with log.open("wb") as output, (self.folder / "track.log").open("wb") as errors:
             process = subprocess.Popen(
-                self._command(*words), stdin=subprocess.DEVNULL, stdout=said, stderr=complaints
+                self._command(*words), stdin=subprocess.DEVNULL, stdout=output, stderr=errors
             )
         try:
             yield Tracker(process, log)
