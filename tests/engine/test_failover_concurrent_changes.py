@@ -139,7 +139,7 @@ def test_records_written_before_a_fence_was_restored_stay_reported(entry: str) -
     pair.trace.fall = lambda point: None
     outcome = attempt(given, pair, ledger)
     assert (outcome.status, outcome.outstanding) == (Status.DONE, True)
-    assert "fence-producers" in ledger.told(What.OUTSTANDING)
+    assert "fence-producers" in ledger.steps_with(What.OUTSTANDING)
 
 
 def test_no_confirmation_of_the_fence_is_awaited_after_writes_are_enabled() -> None:
