@@ -264,6 +264,13 @@ def test_sigterm_is_an_interruption(tmp_path: Path, number: signal.Signals, json
         assert (stdout, stderr) == (b"", b"error: interrupted\n")
 
 
+def is_reading(pid: int) -> bool:
+    """Whether a process that has opened a FIFO waits in a read."""
+    proc = Path(f"/proc/{pid}")
+    state = proc.joinpath("stat").read_text("utf-8").rpartition(") ")[2][0]
+    return state == "S" and proc.joinpath("wchan").read_text("ascii") != "wait_for_partner"
+
+
 @contextmanager
 def writer_of(fifo: Path, process: subprocess.Popen[bytes]) -> Iterator[None]:
     """Open the writing end of a FIFO once the process has opened the reading end."""
@@ -278,6 +285,10 @@ def writer_of(fifo: Path, process: subprocess.Popen[bytes]) -> Iterator[None]:
             if error.errno != errno.ENXIO:  # nobody reads yet
                 raise
             time.sleep(0.01)
+    # Python handles a signal that comes just before a blocking read only after the read.
+    while not is_reading(process.pid):
+        assert time.monotonic() < until
+        time.sleep(0.01)
     try:
         yield
     finally:

@@ -250,7 +250,10 @@ def test_replica_layouts_that_endanger_a_failover_are_reported(
         "replication-factor": [alone, heavy],
         "min-isr-and-replicas": [strict, weak],
         "unclean-election": [loose],
-        "broker-loss": ["broker 1: 60 offline, 1 more", "broker 3: 1 offline"],
+        "broker-loss": [
+            "broker 1: 60 partitions offline, acks=all fails on 1 more",
+            "broker 3: 1 partition offline",
+        ],
         "replica-balance": ["most on broker 1"],
     }
     assert statuses(found) == {**FINE, **dict.fromkeys(names, "warn")}
