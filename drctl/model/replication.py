@@ -18,7 +18,7 @@ Partition = Mapping[str, Any]
 
 
 def first_lines(stack_trace: str) -> str:
-    """The first line of a Java stack trace, and its cause."""
+    """The first line of a Java stack trace and its innermost cause, on one line."""
     lines = stack_trace.splitlines()
     causes = [line.partition(_CAUSE)[2] for line in lines if line.startswith(_CAUSE)]
     return "; by ".join((*lines[:1], *causes[-1:]))
@@ -39,7 +39,7 @@ class Task(NamedTuple):
 
     @property
     def name(self) -> str:
-        """In words."""
+        """The connector or task, as messages name it."""
         return "the connector" if self.number is None else f"task {self.number}"
 
 
@@ -79,7 +79,7 @@ class Connector:
 
     @property
     def running(self) -> bool:
-        """Whether it and all of its tasks run; it may have no tasks."""
+        """Whether the connector runs, and so do all of its tasks, if it has any."""
         return self.all_in(RUNNING)
 
     @property
@@ -89,7 +89,7 @@ class Connector:
 
     @property
     def stack_traces(self) -> tuple[str, ...]:
-        """First lines of the stack traces of it and its tasks."""
+        """First lines of the stack traces of the connector and its tasks."""
         return tuple(first_lines(part.stack_trace) for part in self.parts if part.stack_trace)
 
     @property
@@ -106,10 +106,11 @@ class Connector:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A source position of a connector; null if it has none.
+    """A source position of a connector.
 
     Attributes:
         partition: the source partition, in the connector's format.
+        offset: the position in this partition; null if there is none.
     """
 
     partition: Partition
@@ -146,21 +147,21 @@ class Workers(ConnectorLister, Protocol):
         """
 
     def running_for(self, names: Collection[str]) -> Mapping[str, float]:
-        """For how many seconds each was RUNNING, as observed by `all`; 0 if it last was not."""
+        """How many seconds `all` has observed each connector as RUNNING; 0 if it is not now."""
 
 
 class ConnectorStopper(Protocol):
     """Stops and resumes connectors."""
 
     def stop(self, name: str) -> None:
-        """Stop its tasks; keep its configuration and source positions.
+        """Stop the tasks of a connector; keep its configuration and source positions.
 
         Raises:
-            Unknown: no answer came; it may have been stopped.
+            Unknown: no answer came; the connector may have been stopped.
         """
 
     def resume(self, name: str) -> None:
-        """Resume it.
+        """Resume a connector.
 
         Raises:
             Unknown: no answer came; it may have been resumed.
@@ -201,11 +202,11 @@ class WorkersWriter(ConnectorStopper, Protocol):
 
 
 class ReplicatedTo(Protocol):
-    """Up to where a partition was replicated."""
+    """How far a partition has been replicated."""
 
     @property
     def offset(self) -> int:
-        """The first offset of the source that may not have been."""
+        """The first source offset that may not have been replicated."""
 
     @property
     def evidence(self) -> str:
@@ -216,7 +217,7 @@ class ReplicationProgress(Protocol):
     """Reads the progress of a replicator."""
 
     def positions(self, topics: Iterable[str]) -> Mapping[TopicPartition, ReplicatedTo]:
-        """By partition of the source; without those of which nothing is known.
+        """How far each source partition is replicated; omits partitions without known progress.
 
         Raises:
             Unreachable: the cluster or worker that stores the progress did not answer.
@@ -228,8 +229,8 @@ class Lag(NamedTuple):
 
     Attributes:
         records: best estimate of the number of unreplicated records.
-        at_most: upper bound by the replicator's committed progress, which may be a minute old; else
-            `records`.
+        at_most: upper bound from the replicator's committed progress, which may be a minute old;
+            `records` if no progress is known.
         evidence: how this is known, as text.
         oldest_ms: timestamp of the oldest unreplicated record, milliseconds UTC; -1 if unknown.
     """

@@ -16,7 +16,7 @@ NO_ROWS = frozenset({"never", "no_data", "schema_only", "recovery", "schema_only
 
 
 def imports(connector: Connector) -> bool:
-    """Whether it imports data into Kafka: a source connector that replicates no Kafka topics."""
+    """Whether a connector imports data: a source connector that replicates no Kafka topics."""
     return connector.kind != SINK and not re.search(r"Mirror|Replicator", connector.plugin)
 
 
@@ -28,7 +28,7 @@ def if_purged(connector: Connector) -> str:
     if mode == "when_needed":
         return (
             "it takes a new snapshot by itself (snapshot.mode when_needed): every row is sent"
-            " again, and changes and deletes in between are missing"
+            " again, but changes and deletes between the position and the snapshot are missing"
         )
     if mode in NO_ROWS:
         return (
@@ -37,7 +37,7 @@ def if_purged(connector: Connector) -> str:
         )
     return (
         f"its task fails (snapshot.mode {mode}); a reset takes a new snapshot: every row is sent"
-        " again, and changes and deletes in between are missing"
+        " again, but changes and deletes between the position and the snapshot are missing"
     )
 
 

@@ -174,5 +174,5 @@ class Lines(str):
 
 
 def lines(each: Iterable[str]) -> Lines:
-    """Join texts with one line each, even if they contain newlines."""
+    """Join texts, one per line; newlines inside a text are escaped."""
     return Lines("\n".join(r"\x0a".join(line.split("\n")) for line in each))

@@ -47,7 +47,7 @@ class PartitionOffsets:
 
 
 class Mark(IntEnum):
-    """A position in a log other than a time; protocol values, except STABLE."""
+    """A position in a log that is not a time; its values are the protocol's, except STABLE."""
 
     END = -1
     START = -2
@@ -61,7 +61,8 @@ class Found(NamedTuple):
     Attributes:
         offset: -1 if nothing was found.
         timestamp_ms: timestamp of the record found by time, or of the newest record; else -1.
-        leader_epoch: of the record, or the newest one for END; else, or if unknown, -1.
+        leader_epoch: leader epoch of the record, or for END the newest one of the log; -1 if
+            unknown.
     """
 
     offset: int
@@ -90,7 +91,7 @@ class Unavailable:
 
 @dataclass(frozen=True, slots=True)
 class Unanswered(Unavailable):
-    """A write was not answered: it may have been applied, or may still be."""
+    """A write was not answered: it may have been applied, or may be applied later."""
 
 
 @dataclass(frozen=True, slots=True)

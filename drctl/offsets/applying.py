@@ -25,9 +25,10 @@ class Bounds(NamedTuple):
     """Bounds on how far off an offset may be; None if unknown.
 
     Attributes:
-        rereads_likely: with an unreachable source, if the group consumed nothing since.
-        skips_only_if: condition under which more is skipped; empty if the source is reachable.
-            With it, re-reads are bounded by the end of the log.
+        rereads_likely: with an unreachable source, records that are re-read if the group consumed
+            nothing after the evidence.
+        skips_only_if: condition under which more is skipped; empty if the source is reachable. If
+            there is one, `rereads_at_most` is bounded only by the end of the log.
     """
 
     rereads_at_most: int | None
@@ -355,7 +356,8 @@ def rereads_at_most(case: Case) -> int | None:
 def skips_at_most(case: Case) -> int | None:
     """Return how many records the group would skip at most; None if unknown.
 
-    Records consumed according to the evidence are not skipped, whatever is committed now.
+    Records that the group has consumed, according to the evidence, do not count as skipped,
+    whatever offset is committed now.
     """
     to, before, bounds = case.wanted.to, case.before, case.wanted.bounds
     if bounds is not None:
@@ -529,8 +531,8 @@ def _line(case: Case, overridden: frozenset[str]) -> Line:
 def _without_epoch(line: Line, case: Case) -> Line:
     """Commit an unchanged offset without its leader epoch, if consumers could not resume with it.
 
-    A consumer resumes where its leader epoch ends in this log, if that is before the offset, and
-    a Java consumer waits for ever for a leader of a higher epoch (KIP-320).
+    If the epoch of an offset ends in this log before that offset, consumers resume where it ends.
+    If the epoch is higher than the leader's, Java consumers wait for ever (KIP-320).
     """
     before, end = line.before, case.epoch_end
     stays = case.wanted.bounds is not None and line.action in (Action.SAME, Action.KEPT)
@@ -553,16 +555,16 @@ def _without_epoch(line: Line, case: Case) -> Line:
         rereads_at_most=most,
         action=Action.COMMIT,
         precheck=None,
-        reason=f"the offset stays, without leader epoch {before.leader_epoch}: with it, consumers"
-        " could not resume at this offset",
+        reason=f"the offset is kept but its leader epoch {before.leader_epoch} is removed, because"
+        " consumers could not resume with that epoch",
     )
 
 
 def _kept(line: Line) -> Line:
     """Keep a committed offset that is higher than the evidence.
 
-    Within the uncertainty of the evidence the higher offset may be right; beyond that it is not
-    proven.
+    The evidence allows for an offset that is higher by up to `rereads_likely`. How many records an
+    even higher offset skips is unknown.
     """
     line = replace(line, action=Action.KEPT)
     if not line.skips_only_if or line.before is None or line.to is None:
@@ -580,7 +582,7 @@ def _kept(line: Line) -> Line:
 
 
 def _is_committed(case: Case) -> bool:
-    """Whether it is already committed; for translations only the offset is compared."""
+    """Whether the wanted offset is committed; translations do not compare epoch or metadata."""
     to, before = case.wanted.to, case.before
     if isinstance(before, Unavailable):
         return False

@@ -1,4 +1,4 @@
-"""Translation by timestamp: of the last consumed record, or given by the engineer."""
+"""Translation by a timestamp: that of the last consumed record, or one given by the engineer."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ class Consumed(NamedTuple):
     at_ms: int | None
 
 
-GONE_BACK = "unknown whether the group was reset backwards since"
+GONE_BACK = "unknown whether the group was reset backwards after this was recorded"
 OWN_CLOCK = NoAnswer("the target topic uses LogAppendTime: timestamps cannot be compared")
 NOT_YET = NoAnswer("no record on the target has this timestamp or a later one")
 WENT_BACK = NoAnswer("the group was reset backwards after its timestamp was recorded")
@@ -51,7 +51,7 @@ class ConsumerTimestamps:
     now_ms: int
 
     def answers(self, questions: Sequence[Question]) -> Answers:
-        """One for each question.
+        """Return one answer for each question.
 
         Raises:
             Unreachable: a cluster did not answer.
@@ -97,7 +97,7 @@ class ConsumerTimestamps:
         )
 
     def _gone_back(self, consumed: Mapping[Question, Consumed]) -> Mapping[Question, bool]:
-        """Return whether a group's offset is before its recorded record; omitted if unknown."""
+        """Return whether each group was reset to before its recorded record; omit unknown ones."""
         asked = {
             (q.place.partition, c.timestamp_ms)
             for q, c in consumed.items()
@@ -149,7 +149,7 @@ class GivenTime:
     timestamp_ms: int
 
     def answers(self, questions: Sequence[Question]) -> Answers:
-        """One for each question.
+        """Return one answer for each question.
 
         Raises:
             Unreachable: the target did not answer.

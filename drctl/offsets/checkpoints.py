@@ -25,7 +25,7 @@ class Sync(NamedTuple):
 
 
 SyncHistory = Mapping[TopicPartition, Sequence[Sync]]
-"""By source partition, in the order of the topic."""
+"""Offset syncs by source partition, in the order of the topic."""
 
 OFFSETS_RESET = NoAnswer("the source topic was recreated after this offset was recorded")
 NO_SYNC = NoAnswer("MirrorMaker 2 has no offset sync for this partition")
@@ -36,8 +36,8 @@ class OffsetSyncs:
 
     Args:
         targets: logs of the target partitions.
-        noted_ms: with an unreachable source, when committed offsets were recorded: an offset from
-            before the source topic was recreated refers to another record.
+        noted_ms: with an unreachable source, when committed offsets were recorded. An offset that
+            was recorded before the source topic was recreated refers to another record.
         now_ms: current time, for the age of a sync.
     """
 
@@ -57,7 +57,7 @@ class OffsetSyncs:
         self._now_ms = now_ms
 
     def answers(self, questions: Sequence[Question]) -> Answers:
-        """One for each question."""
+        """Return one answer for each question."""
         return {q: self._answer(q) for q in questions}
 
     def window(self, question: Question, offset: int) -> OffsetRange | None:
@@ -179,13 +179,13 @@ class CheckpointAnswers:
     now_ms: int
 
     def answers(self, questions: Sequence[Question]) -> Answers:
-        """One for each question."""
+        """Return one answer for each question."""
         return {q: self._answer(q) for q in questions}
 
     def _answer(self, question: Question) -> Answer | NoAnswer:
         checkpoint = self.checkpoints.get((question.place.group, question.target))
         if checkpoint is None:
-            return NoAnswer("MirrorMaker 2 has no checkpoint for it")
+            return NoAnswer("MirrorMaker 2 has no checkpoint for this group and partition")
         committed = question.committed
         if committed is None:
             return UNKNOWN_POSITION

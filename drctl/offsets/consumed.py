@@ -29,7 +29,7 @@ from drctl.model.topology import (
 )
 
 LENGTH = 32
-"""Number of last consumed records: up to this many equal ones in a row can be distinguished."""
+"""Number of last consumed records: in a run of up to this many equal ones each is told apart."""
 
 WIDTHS = (MOST_RECORDS, 4 * MOST_RECORDS, 2_000, 20_000)
 """Offsets to read, in several attempts: transactions and compaction leave offsets without
@@ -210,7 +210,7 @@ def records_before(
 
 
 def _everything(offset: int, log: PartitionOffsets, committed: Records) -> OffsetRange:
-    """Return the offsets in which uncommitted records matter."""
+    """Return the offsets in which uncommitted records are read, too."""
     first, last = committed[0][0], committed[-1][0]
     if len(committed) < MOST_RECORDS:
         first = max(log.log_start, first - MOST_RECORDS)
@@ -255,7 +255,7 @@ def next_to_consume(
 ) -> Mapping[Position, LastConsumed]:
     """Read the first record at or after each offset; `passed` counts uncommitted ones before it.
 
-    Without steps if there is none nearby.
+    The result has no steps if no such record is nearby.
 
     Raises:
         ScanFailed: the records could not be read completely.
@@ -306,7 +306,7 @@ SPACING = 4
 """Maximum ratio between the distances of consecutive milestones."""
 
 REACH = MOST_RECORDS * SPACING**10
-"""Maximum distance of milestones in offsets: about 35 million."""
+"""Maximum distance of a milestone from its committed offset: about 35 million offsets."""
 
 READ_AT_ONCE = 500
 """Maximum number of milestones read per pass."""
@@ -315,7 +315,7 @@ _SPAN = 8
 """Offsets read before a position to find its record."""
 
 Known = dict[TopicPartition, dict[int, Milestone]]
-"""By partition and position."""
+"""Milestones by partition and position."""
 
 
 def known_from(

@@ -276,7 +276,7 @@ _MISSING = (
     " (docs/howto/python-consumer.md)"
 )
 _FORBIDDEN = f"grant READ and DESCRIBE on topic {TOPIC}"
-_RUN_AGAIN = "check that all brokers are up, then run it again"
+_RUN_AGAIN = "check that all brokers are up, then run the command again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +307,7 @@ def freeze(cluster: ClusterReader) -> Extent:
     """Read the offsets of the topic.
 
     Raises:
-        Unknown: it does not exist, is not readable, or none of its partitions is.
+        Unknown: it does not exist, or cannot be read, or none of its partitions can be read.
         Unreachable: no broker answered within the deadline.
     """
     where = f"topic {TOPIC} of {cluster.name}"

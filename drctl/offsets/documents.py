@@ -78,7 +78,7 @@ class _Closed(BaseModel):
 
 
 class _Open(BaseModel):
-    """Part of the output of `translate`, which contains more than applying needs."""
+    """Part of the output of `translate`; fields that `apply` does not need are ignored."""
 
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
 
@@ -169,7 +169,7 @@ class _Translations(_Open):
 
 @dataclass(frozen=True, slots=True)
 class TranslationDocument:
-    """A `drctl/offsets/1`.
+    """A document with schema `drctl/offsets/1`.
 
     Attributes:
         target: name of the target cluster; empty if unknown.

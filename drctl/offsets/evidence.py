@@ -30,7 +30,7 @@ class CopiedPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CopiedOffsets:
-    """The content of the copy.
+    """The committed offsets in a copy of the source's `__consumer_offsets`.
 
     Attributes:
         undecodable: number of keys and newest values that cannot be decoded.
@@ -128,8 +128,8 @@ class LastKnown(NamedTuple):
 
     Attributes:
         offset: None if only group and partition are known.
-        at_ms: as of when, in milliseconds UTC; None if unknown.
-        reported_by: the evidence, if the method does not name it itself.
+        at_ms: when the group had this offset, in milliseconds UTC; None if unknown.
+        reported_by: the evidence for it, as text; empty if the translation method names it.
         followed: whether a reset would have been recorded, too. MirrorMaker 2 does not update a
             checkpoint if a group is reset to before its oldest sync.
     """

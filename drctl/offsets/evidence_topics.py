@@ -1,4 +1,4 @@
-"""Reads evidence of committed offsets from topics, each once."""
+"""Reads evidence of committed offsets from topics; each topic is read once."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class EvidenceTopics:
         aliases: MirrorMaker 2's cluster aliases; None if unknown.
         mirrors: whether MirrorMaker 2 replicates the link.
         copied_topic: copy of the source's `__consumer_offsets` on the target; None if none.
-        scope: patterns of the link for trackers.
+        scope: the link's patterns, as trackers use them.
     """
 
     source: Place

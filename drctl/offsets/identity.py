@@ -22,10 +22,10 @@ from drctl.offsets.consumed import (
 from drctl.offsets.methods import UNKNOWN_POSITION, Answers, NoAnswer, Question
 
 SAMPLES = 5
-"""Places of a partition at which both sides are compared."""
+"""Number of places in a partition at which both logs are compared."""
 
 SAMPLE = 4
-"""Offsets of one place."""
+"""Number of offsets that are compared at one place."""
 
 Pair = tuple[TopicPartition, TopicPartition]
 
@@ -66,7 +66,7 @@ class SameOffsets:
     tracked_offsets: Mapping[GroupPartition, TrackedOffset]
 
     def answers(self, questions: Sequence[Question]) -> Answers:
-        """One for each question.
+        """Return one answer for each question.
 
         Raises:
             ScanFailed: something could not be read to its end.

@@ -54,7 +54,7 @@ class TargetOffsets:
     targets: Logs
 
     def answers(self, questions: Sequence[Question]) -> Answers:
-        """One for each question."""
+        """Return one answer for each question."""
         return {q: self._answer(q) for q in questions}
 
     def _answer(self, question: Question) -> Answer | NoAnswer:
@@ -152,7 +152,7 @@ class EarlierAnswers:
 
 
 def _is_lasting(answer: Answer | NoAnswer) -> bool:
-    """Whether the method would answer the same again; bounds are unknown if something failed."""
+    """Whether the method would answer the same again; not if bounds are unknown after a failure."""
     if isinstance(answer, NoAnswer):
         return not answer.transient
     return None not in (answer.rereads_at_most, answer.skips_at_most)
@@ -265,7 +265,8 @@ class LinkTranslation:
     def _beside(self, known: Mapping[GroupPartition, LastKnown]) -> Iterator[GroupPartition]:
         """Yield the other partitions of topics in which a group has committed offsets.
 
-        Not for tracked groups: they are tracked completely and have committed nothing there.
+        Tracked groups are left out: all their committed offsets are known, none of them in other
+        partitions.
         """
         followed = {(p.group, p.partition.topic) for p, note in known.items() if note.followed}
         reads = {(p.group, p.partition.topic) for p in known} - followed
@@ -360,7 +361,7 @@ class _Before:
     evidence: Evidence
 
     def basis(self, question: Question) -> Basis | None:
-        """The basis of the answers to a question; None if changes of it could go unnoticed."""
+        """The basis of the answers to a question; None if it could change unnoticed."""
         place, here, there = question.place, question.place.partition, question.target
         logs = tuple(map(_log, (self.logs.get(here), self.target.logs.get(there))))
         states = self.topics.get(here.topic), self.target.topics.get(there.topic)
@@ -383,7 +384,7 @@ class _Before:
 
 
 def _log(found: PartitionOffsets | Unavailable | None) -> tuple[int, int, int, int] | None:
-    """The offsets of a log; None if they are unknown, or a truncation would not show."""
+    """The offsets of a log; None if unknown, or if a truncation could not be detected."""
     if not isinstance(found, PartitionOffsets) or (found.leader_epoch < 0 < found.end):
         return None
     return found.log_start, found.last_stable, found.end, found.leader_epoch

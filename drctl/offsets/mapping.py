@@ -209,7 +209,7 @@ class _OffsetSearch:
         return Crossing(self.before, self.after if self.left >= self.right else None)
 
     def window(self) -> OffsetRange:
-        """The offsets to read next, at first where the copy is if nothing else was written."""
+        """The offsets to read next; first those that hold the copy if the log has only copies."""
         if self.start is None:
             latest = max(self.left, self.right - self.width)
             self.start = min(max(self.left, self._guess() - self.width // 4), latest)
@@ -269,10 +269,12 @@ COMPARED = 8
 NEAR, WITHIN = 3, 32
 """Copies required on each side of an offset, and their maximum distance."""
 
-LONE = "too few copies with an offset header are next to it to give bounds"
-NOT_COMPARED = "headers only, not verified: unread records may precede it"
+LONE = "too few copies with an offset header around the offset to give bounds"
+NOT_COMPARED = "headers only, not verified: unread records may precede this offset"
 
-FALSELY_NAMED = "the headers next to it were forged, or other records are among the copies"
+FALSELY_NAMED = (
+    "the headers around the offset were forged, or there are other records among the copies"
+)
 """With an unreachable source: the condition under which an unverified answer skips records."""
 
 NO_COPY = NoAnswer("no record on the target has its source offset in a header")
@@ -296,7 +298,8 @@ class _Source(NamedTuple):
     """Records of the source next to committed offsets.
 
     Attributes:
-        every: by offset, including uncommitted ones, which may or may not have been copied.
+        every: all records by offset, including uncommitted ones, which may or may not have been
+            copied.
         committed: offsets of committed records.
     """
 
@@ -340,7 +343,7 @@ class MappedOffsets:
     tracked_offsets: Mapping[GroupPartition, TrackedOffset]
 
     def answers(self, questions: Sequence[Question]) -> Answers:
-        """One for each question.
+        """Return one answer for each question.
 
         Raises:
             Unreachable: the source did not answer.
@@ -407,7 +410,7 @@ class MappedOffsets:
             )
         evidence = f"the record at {before.offset} has source offset {before.upstream}"
         if after is not None:
-            evidence += f", the next copy at {after.offset} has {after.upstream}"
+            evidence += f", and the next copy, at {after.offset}, has {after.upstream}"
             return Answer(self.method, before.offset + 1, 0, 0, evidence + compared)
         missing = committed - 1 - before.upstream
         if missing:
@@ -556,7 +559,7 @@ def _near(
 
 
 def _further(one: Committed, near: Around) -> Iterator[Committed]:
-    """Yield offsets whose search finds the copies that are missing next to this one."""
+    """Yield more offsets to search for, to find enough copies next to this one."""
     place, committed = one
     below, above = near
     if 0 < len(below) < NEAR and below[0].upstream:
@@ -636,5 +639,5 @@ def _judged(copies: Sequence[Copy], there: Mapping[int, Step]) -> int | NoAnswer
 
 
 def _same_record(one: Step, other: Step) -> bool:
-    """Compare: a replicator may change values (schema ids), a broker timestamps, but not both."""
+    """Compare: a replicator may have changed the value (schema ids), or a broker the timestamp."""
     return one.fingerprint == other.fingerprint or one.timestamp_ms == other.timestamp_ms

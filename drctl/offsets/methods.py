@@ -25,7 +25,7 @@ class NoAnswer(NamedTuple):
     """Why a method has no answer.
 
     Attributes:
-        transient: whether it may have one if it is asked again.
+        transient: whether the method may have an answer if it is asked again.
     """
 
     reason: str
@@ -49,10 +49,10 @@ class TranslationMethod(Protocol):
 
     @property
     def method(self) -> Method:
-        """Its name."""
+        """The name of the method."""
 
     def answers(self, questions: Sequence[Question]) -> Answers:
-        """One for each question.
+        """Return one answer for each question.
 
         Raises:
             Unreachable: the cluster that stores the evidence did not answer.

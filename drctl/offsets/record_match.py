@@ -172,7 +172,7 @@ class RecordMatch:
     windows: Windows
 
     def answers(self, questions: Sequence[Question]) -> Answers:
-        """One for each question; equal offsets of several groups are looked up once.
+        """Return one answer for each question; equal offsets of several groups are looked up once.
 
         Raises:
             Unreachable: a cluster did not answer.
@@ -230,7 +230,8 @@ class RecordMatch:
     ) -> Mapping[Question, Answer]:
         """Move answers past copies of uncommitted records, if these are certain to be copies.
 
-        If compaction may have removed the records that would show this, the bound includes them.
+        If compaction may have removed the records that would show this, the answer stays: its bound
+        counts the copies as re-reads.
         """
         names = sorted({q.place.partition.topic for q in exact})
         topics = self.source.topics(names) if names else {}
@@ -272,7 +273,7 @@ class RecordMatch:
     def _further_back(
         self, questions: Sequence[Question], logs: Logs
     ) -> Mapping[Question, Reached]:
-        """Answer questions for which replication lagged by more than the last consumed records."""
+        """Find the newest replicated record if the last consumed ones are not on the target."""
         lost = {
             question: Lost(*at, log, question.target)
             for question in questions
@@ -409,18 +410,18 @@ def answer(
     if not match.missing:
         evidence = f"the last consumed record is at target offset {match.position - 1}"
         if equal:
-            evidence += f", equal records up to {match.latest - 1}"
+            evidence += f", and equal records follow up to {match.latest - 1}"
     else:
         rereads = rereads if match.to_end else None
         evidence = (
             f"the last {plural(match.missing, 'consumed record is', 'consumed records are')} not on"
-            f" the target, the record before them is at offset {match.latest - 1}"
+            f" the target; the record before them is at offset {match.latest - 1}"
         )
     return Answer(method, match.position, rereads, 0, whose + evidence, age_seconds)
 
 
 def _lagging(question: Question, reached: Reached) -> Answer:
-    """Build the answer if replication lagged by more than the last consumed records."""
+    """Build the answer if the last consumed records are not on the target."""
     assert question.committed is not None
     match = reached.match
     lag = question.committed - reached.offset + reached.consumed.passed

@@ -211,7 +211,8 @@ class LineDocument(Document):
 
     Attributes:
         from_: the offset committed now; null if there is none or it could not be read.
-        to: the offset to commit; null to delete it, or if blocked without one.
+        to: the offset to commit; null to delete the committed offset, or if the line is blocked and
+            has no offset.
         rereads_at_most: records that are re-read at most; null if unknown.
         rereads_likely: with an unreachable source: records that are re-read if the group consumed
             nothing since the evidence; null if unknown, or if the source is reachable.
@@ -281,7 +282,7 @@ class OffsetsApplyDocument(HeadDocument):
     """The result of committing offsets.
 
     Attributes:
-        status: exit code 0, 3, 4, 5.
+        status: done: exit code 0; refused 3; stopped 4; unknown 5.
         run: the run's name, for undo; null if there was nothing to commit.
         journal: where the previous offsets are kept: the topic on the cluster, and a local copy.
         undo: the command that restores the previous offsets.
@@ -299,7 +300,7 @@ class OffsetsApplyDocument(HeadDocument):
 
 
 def result_document(result: ApplyResult, undo: str) -> OffsetsApplyDocument:
-    """`drctl/offsets-apply/1`.
+    """Build the `drctl/offsets-apply/1` document.
 
     Args:
         undo: the command that rolls back the run; empty if nothing was written.

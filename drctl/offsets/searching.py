@@ -25,14 +25,14 @@ from drctl.offsets.consumed import (
 )
 
 BEFORE = 2 * LENGTH
-"""Records read before the first one with the right timestamp."""
+"""Number of records read before the first one with the right timestamp."""
 
 WIDTHS = (2_000, 20_000)
-"""Records to search: first attempt and second attempt."""
+"""Number of records to search in the first and in the second attempt."""
 
 NEAR = BEFORE
-"""Records read from the first one with the right timestamp on, to find the end of that timestamp:
-another lookup would be more expensive."""
+"""Number of records read from the first one with the right timestamp on, to find the end of that
+timestamp: another lookup would be more expensive."""
 
 
 class SearchQuery(NamedTuple):
@@ -51,11 +51,12 @@ class Match(NamedTuple):
     """Where the last consumed records are on the target.
 
     Attributes:
-        position: just after the earliest record that may be its newest one.
-        latest: just after the latest such record.
+        position: offset after the newest consumed record that was found; if several records may be
+            this one, after the earliest of them.
+        latest: likewise, after the latest of them.
         missing: number of the newest committed records that were not found.
-        between: number of the records (including uncommitted ones) that may follow the match,
-            because some of them are equal; None if unknown.
+        between: how many of the consumed records (including uncommitted ones) may follow the
+            match, because some of them are equal; None if unknown.
         to_end: whether everything was read up to the end of the log.
     """
 
@@ -86,7 +87,7 @@ class _Window:
     sure: bool
 
     def inside(self, other: OffsetRange) -> bool:
-        """Return whether it is within these offsets."""
+        """Return whether the whole window is within these offsets."""
         return other.start <= self.range.start and self.range.end <= other.end
 
 
@@ -107,7 +108,7 @@ class TargetSearch:
         return self.timed_topics.get(topic, False)
 
     def find(self, sought: Iterable[SearchQuery]) -> Mapping[SearchQuery, Match | Unavailable]:
-        """Find them all; return matches and failed timestamp lookups.
+        """Answer all queries; return matches and failed timestamp lookups.
 
         Raises:
             Unreachable: the target did not answer.
@@ -154,7 +155,7 @@ class TargetSearch:
     def following(
         self, places: Mapping[TopicPartition, Sequence[OffsetRange]]
     ) -> Mapping[TopicPartition, tuple[PartitionOffsets, Records]]:
-        """Read the records of these ranges up to the end of the log, and the log before.
+        """Read the current offsets of each log, then its records in these ranges.
 
         Raises:
             Unreachable: the target did not answer.

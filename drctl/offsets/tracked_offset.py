@@ -74,7 +74,7 @@ class TrackedOffsetAnswers:
     now_ms: int
 
     def answers(self, questions: Sequence[Question]) -> Answers:
-        """One for each question.
+        """Return one answer for each question.
 
         Raises:
             Unreachable: the target did not answer.
@@ -111,7 +111,7 @@ class TrackedOffsetAnswers:
         if tracked.offset > committed:
             return NoAnswer(
                 f"the tracked offset {tracked.offset} is after the committed offset "
-                f"{committed}: the group was reset backwards since"
+                f"{committed}: the group was reset backwards after its offset was tracked"
             )
         moved = committed - tracked.offset
         age = max(0.0, (self.now_ms - tracked.observed_ms) / 1000)
@@ -125,8 +125,8 @@ class TrackedOffsetAnswers:
             missing = tracked.offset - milestone.position + moved
             evidence = (
                 f"tracked offset {tracked.offset}: the last consumed records are not on"
-                f" the target; the record before source offset {milestone.position} is, at"
-                f" {match.position - 1}"
+                f" the target; the record before source offset {milestone.position} is there, at"
+                f" target offset {match.position - 1}"
             )
             rereads = match.latest - match.position + missing
             return Answer(self.method, match.position, rereads, 0, evidence, age)

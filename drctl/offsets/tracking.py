@@ -156,7 +156,7 @@ def read_before(
     known: Mapping[GroupPartition, Held],
     turn: int,
 ) -> Mapping[GroupPartition, Reading | Unavailable]:
-    """Read the records before changed committed offsets, or why they cannot be read.
+    """Return the records before changed committed offsets, or why they cannot be read.
 
     Args:
         known: previous tracked offsets.
@@ -239,7 +239,7 @@ class TrackingDecisions:
         topic_id: str,
         reading: Reading,
     ) -> None:
-        """Record a committed offset that differs from its tracked offset, or has none."""
+        """Record a committed offset that is not tracked, or differs from its tracked offset."""
         consumed = reading.consumed
         tracked = TrackedOffset(
             position.offset,
@@ -365,14 +365,14 @@ class Tracker:
     export: Callable[[int], Exported] = lambda _: {}
 
     def look(self, log: TrackingLog, target_id: str, progress: Progress) -> TrackingPass:
-        """Make one pass.
+        """Make one pass over the source.
 
         Args:
             log: existing tracked offsets, read before this pass, so all of them are older.
             target_id: id of the cluster that stores them.
 
         Raises:
-            ConfigError: the source is that cluster.
+            ConfigError: the source is the cluster that stores them.
             Unreachable: the source did not answer.
             ScanFailed: records could not be read completely.
         """
@@ -455,13 +455,13 @@ class Tracker:
 
 @dataclass(frozen=True, slots=True)
 class PassResult:
-    """A pass.
+    """The result of a pass.
 
     Attributes:
-        executed: whether it was written.
+        executed: whether the pass was written.
         topic_existed: whether the topic existed before.
         look: the outcome; None if the pass failed.
-        failed: why it failed.
+        failed: why the pass failed; None if it did not.
         known_ms: start of the last complete pass; None if there was none. Tracked offsets are as of
             then.
     """

@@ -162,7 +162,8 @@ class Confirmations:
 
     Args:
         passes: passes of that cluster.
-        own: scope in drctl.yaml; passes of other scopes count for groups and topics they name.
+        own: scope in drctl.yaml; a pass of another scope counts only for groups and topics that
+            it names.
     """
 
     def __init__(self, passes: Iterable[Pass], own: Scope | None) -> None:
@@ -231,8 +232,9 @@ def tracked_offsets_of(
 def unreachable_source_id(log: TrackingLog, source: str, target_id: str) -> str | None:
     """Return the cluster id of an unreachable source from its tracked offsets.
 
-    Passes store the name of the source in drctl.yaml; a single cluster needs no name. Returns an
-    empty string if there are no tracked offsets, None if all are of other clusters.
+    Each pass in the topic stores its source's name in drctl.yaml. If all tracked offsets are of one
+    cluster, that cluster is returned under any name. Returns an empty string if there are no
+    tracked offsets, None if all are of other clusters.
 
     Args:
         source: its name in drctl.yaml.

@@ -91,7 +91,7 @@ def _reset(age_seconds: float | None, now_ms: int) -> str:
 def _without_contradicted(results: MethodResults) -> MethodResults:
     """Drop answers that a newer one contradicts: the group was reset in between.
 
-    Only timestamps are compared with offsets here.
+    Only answers by consumer timestamps are compared with answers by offsets.
     """
     times = [
         a for _, a in results if isinstance(a, Answer) and a.method is Method.CONSUMER_TIMESTAMP

@@ -91,7 +91,7 @@ IN_FLIGHT = 1_000
 
 _LAG_IS_COMPARED = "wait-for-catch-up compares by content; excluded copies would count as lag"
 _MANUAL_FENCE = "the operator blocks producers, and fence-producers verifies stable end offsets"
-_OLD_OFFSETS = "these offsets were committed there before the loss"
+_OLD_OFFSETS = "these offsets were committed on the recovered cluster before the loss"
 
 _REPLICATOR = "confluent-replicator"
 _SET_POSITIONS = {
@@ -145,7 +145,7 @@ def reverse_inputs(forward: PlanInputs, connectors: tuple[str, ...] = ()) -> Fai
     """The inputs of a failback, derived from the link alone.
 
     Args:
-        connectors: of the reverse replication, the one that replicates records first.
+        connectors: connectors of the reverse replication; the first one replicates records.
     """
     # User-supplied commands are written for one cluster and one direction of replication.
     acl = forward.fence_method is FenceMethod.ACL
@@ -240,8 +240,9 @@ def _resume_replication(inputs: FailbackInputs) -> Iterator[Step]:
     reverse, forward = inputs.reverse, inputs.forward
     identity, header = "start-reverse-replication", forward.origin_header
     where = (
-        "the end offsets that {} had when its records were compared (found by step {}). It has to"
-        f" skip records with header {PROVENANCE}, too, so that no record is replicated twice"
+        "the end offsets that {} had when its records were compared (found by step {}). The"
+        f" replicator must also skip records with header {PROVENANCE}, so that no record is"
+        " replicated twice"
     )
     if connector := inputs.reverse_connector:
         seeds = SeedSettings(reverse.source, reverse.target, connector)
@@ -293,7 +294,7 @@ def _isolate(inputs: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]
 
 
 def _fence_recovered(fence: Step, reverse: tuple[str, ...], *, rebuild: bool) -> Step:
-    """The same fence as a step that is never rolled back."""
+    """The same fence, as a kind of step that is never rolled back."""
     timeout_s, duty = fence.timeout_s, fence.duty
     if fence.kind == MANUAL_FENCE.name:
         manual = MANUAL_FENCE.read_settings(fence.settings)

@@ -153,7 +153,8 @@ def preflight(
     """Run all prechecks of the mode.
 
     Args:
-        compare_ahead: whether to compare idle partitions, too, so that the drain need not.
+        compare_ahead: whether to compare idle partitions, too, so that the drain need not compare
+            them.
     """
     settings = PreflightSettings(mode.value, inputs.overrides, compare_ahead=compare_ahead)
     return Preflight().step(identity, settings, 30)
@@ -245,7 +246,8 @@ def quiesce_consumers(inputs: PlanInputs, *, translate_ahead: bool = False) -> I
 def request_stop(inputs: PlanInputs, identity: str = "request-stop") -> Iterator[Step]:
     """Request the stop of the connector that replicates records; no step without connectors.
 
-    Later steps run while its tasks stop. Requests for the others would wait for these tasks.
+    Later steps run while its tasks stop. Requests to stop other connectors would wait for these
+    tasks.
     """
     if inputs.connectors:
         settings = StopSettings(inputs.connectors[:1], translate_ahead=True)

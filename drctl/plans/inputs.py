@@ -24,13 +24,13 @@ class PlanInputs:
     """A link as configured in drctl.yaml, and as observed when the plan is made.
 
     Attributes:
-        principals: that write to the source's topics; empty if no fence is configured.
-        connectors: that replicate the link; empty if drctl.yaml names none.
+        principals: those that write to the source's topics; empty if no fence is configured.
+        connectors: those that replicate the link; empty if drctl.yaml names none.
         endpoints: the kind of each endpoint, in configured order.
         redirects: for each endpoint, how clients leave the source; empty if not configured.
         probed_endpoints: numbers, from 0, of the endpoints through which drctl can connect.
-        reverse: connectors of the reverse replication that a planned failover starts, the one that
-            replicates records first; empty if they stay stopped.
+        reverse: connectors of the reverse replication that a planned failover starts; the first one
+            replicates records. Empty if they stay stopped.
         basis: what was observed: a short text per item, which changes when the item changes.
         overrides: overridden prechecks, each with its reason.
         stabilize_s: how long end offsets must be stable once writes are fenced.
@@ -38,20 +38,21 @@ class PlanInputs:
         timeout_s: how long replication may take to catch up.
         fence_groups: which groups a fence of consumers denies: `fence.groups` of drctl.yaml.
         fence_command: with method command: the argv that sets the fence.
-        fence_undo: the argv that lifts it; empty if the operator does it.
+        fence_undo: the argv that lifts the fence; empty if the operator does it.
         fence_verify: the argv that exits with 0 if the fence is set; empty if there is none.
-        command_timeout_s: for each user-supplied command.
-        replicator: its kind in drctl.yaml.
+        command_timeout_s: the timeout of each user-supplied command.
+        replicator: the kind of replicator, as in drctl.yaml.
         stop_command: the argv that stops replication without connectors; empty if the operator
             does it.
-        start_command: the argv that resumes it; empty if the operator does it.
-        stopped_command: the argv that exits with 0 if it is stopped; empty if there is none.
+        start_command: the argv that resumes replication; empty if the operator does it.
+        stopped_command: the argv that exits with 0 if replication is stopped; empty if there is
+            none.
         source_answers: whether the source responded.
         target_answers: whether the target responded.
         fields: which of key, value and timestamp identify a record on the target.
         unproven_offsets: `commit` or `refuse`: `policy.unproven_offsets` of drctl.yaml.
-        source_connectors: the name of each on the source's workers, and that on the target's; empty
-            if none move with the applications.
+        source_connectors: the name of each source connector on the source's workers, with its name
+            on the target's workers; empty if none move with the applications.
         origin_header: header of copies, if applications write to the same topics on both clusters;
             else empty.
         failback: the inputs of a failback over the link, if they were collected.
@@ -109,7 +110,8 @@ class FailbackInputs:
         forward: the link as it was before the loss, and will be again.
         reverse_connector: the connector that replicates records in reverse; empty if the operator
             starts the reverse replication.
-        forward_connector: the connector that replicates records forward; likewise.
+        forward_connector: the connector that replicates records forward; empty if the operator
+            starts the forward replication.
         policy: what to do with records that only the recovered cluster has; None if not chosen.
         topics: `TOPIC=POLICY` for topics with a policy of their own.
         conflicting: the policy for records that the surviving cluster has newer versions of.

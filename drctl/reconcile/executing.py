@@ -36,7 +36,7 @@ from drctl.reconcile.progress import Kept, LeftMissingBuilder, Progress, RecordS
 from drctl.reconcile.results import Count, Gone, LineResult, Outcome, left_alone
 
 MOST = 1_000
-"""Rows without a record per batch."""
+"""Maximum number of rows without a record in a batch."""
 
 _AFTER_ALL = 1 << 63
 

@@ -60,7 +60,7 @@ def record_set_of(row: Mapping[str, Any]) -> ExportedSet:
 
 
 def line_of(record: Exported) -> bytes:
-    """Return one line, without the line feed."""
+    """Return a record as one line of an export, without the line feed."""
     offset, timestamp_ms, key, value, headers = record.row
     data = {
         "topic": record.place.topic,
@@ -80,7 +80,7 @@ def record_of(line: bytes) -> Exported:
     """The record that a line holds.
 
     Raises:
-        ValueError: the line is none of an export.
+        ValueError: the line is not one of an export.
     """
     try:
         reported: Mapping[str, Any] = read_json(line)

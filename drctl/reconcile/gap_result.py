@@ -76,12 +76,16 @@ class WantedRows(Protocol):
     def after(
         self, place: TopicPartition, through: Mapping[OrderVerdict, int]
     ) -> Iterator[WantedRow]:
-        """Yield the rows of a partition after the offset of their order verdict, in order."""
+        """Yield the rows of a partition in order, without those up to `through`.
+
+        Args:
+            through: by order verdict, the last offset to leave out.
+        """
 
     def offsets_after(
         self, place: TopicPartition, through: Mapping[OrderVerdict, int]
     ) -> Iterator[int]:
-        """Yield the offsets of these rows."""
+        """Yield the offsets of the rows that `after` yields."""
 
 
 class SourceLog(Protocol):
@@ -361,7 +365,10 @@ def _partition(topic: TopicGap, gap: PartitionGap, within: OrderScope) -> FoundP
 
 
 def _newer(gap: PartitionGap) -> bool:
-    """Err on the safe side: a transaction marker at the end of the source counts as a record."""
+    """Whether the target may hold records newer than an unreplicated one.
+
+    To be safe, a transaction marker at the end of the source counts as a newer record.
+    """
     if not gap.counts.unreplicated:
         return False
     tail = gap.ranges_total == 1 and gap.ranges[0][1] == gap.source_range.end - 1

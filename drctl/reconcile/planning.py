@@ -143,12 +143,12 @@ class Line:
 
     @property
     def acts(self) -> bool:
-        """Whether anything is left to do, and is not refused."""
+        """Whether the line has records left to process and is not refused."""
         return self.action is not Action.REFUSE and self.due.records > 0
 
     @property
     def through(self) -> int:
-        """The source offset up to which it is done; -1 if nothing is."""
+        """The source offset up to which the line is done; -1 if nothing is done."""
         return self.done[-1].through if self.done else -1
 
 

@@ -181,7 +181,10 @@ def _source(partition: FoundPartition, clusters: ClusterStates) -> Iterator[Bloc
         )
         yield Blocker(Precheck.SOURCE_MOVED, place, reason)
     if partition.whole and log.log_start > then.start:
-        reason = f"the source has deleted offsets {then.start} to {log.log_start - 1} since"
+        reason = (
+            f"the source has deleted offsets {then.start} to {log.log_start - 1} since the gap"
+            " analysis"
+        )
         yield Blocker(Precheck.SOURCE_MOVED, place, reason)
 
 
@@ -204,7 +207,7 @@ def _earlier_runs(
         seen = partition.target_range.end if partition.target_range else 0
         copied = [s for s in progress.segments if s.to == partition.target_topic]
         if any(s.action in SENDS and s.to_last >= seen for s in copied):
-            reason = f"records were copied since then, for gap result {key.result}"
+            reason = f"records were copied since the gap analysis, for gap result {key.result}"
             yield Blocker(Precheck.COPIED_SINCE, place, reason)
 
 
@@ -212,4 +215,6 @@ def _why(state: TopicState | Unavailable | None, log: object) -> str:
     if state is None:
         return "the topic does not exist on the source"
     found = state if isinstance(state, Unavailable) else log
-    return found.reason if isinstance(found, Unavailable) else "it does not exist on the source"
+    if isinstance(found, Unavailable):
+        return found.reason
+    return "the partition does not exist on the source"

@@ -37,11 +37,11 @@ class LeftMissing(NamedTuple):
     newest_ms: int
 
     def holds(self, offset: int, timestamp_ms: int) -> bool:
-        """Return whether a record is one of these."""
+        """Return whether this record was left missing."""
         return timestamp_ms <= self.newest_ms and self.among(offset)
 
     def among(self, offset: int) -> bool:
-        """Return whether one of these has this offset."""
+        """Return whether a record at this offset was left missing."""
         at = bisect_right(self.runs, offset, key=lambda run: run[0]) - 1
         return at >= 0 and offset <= self.runs[at][1]
 
@@ -63,7 +63,7 @@ class LeftMissingBuilder:
 
     @property
     def left(self) -> LeftMissing | None:
-        """All of them; None if they need too many ranges."""
+        """All collected records; None if they need too many ranges."""
         return (
             LeftMissing(tuple(self._runs), self._newest_ms)
             if len(self._runs) <= MOST_RUNS
@@ -72,7 +72,7 @@ class LeftMissingBuilder:
 
 
 def joined(these: LeftMissing | None, out_of_order: LeftMissing | None) -> LeftMissing | None:
-    """Combine both; None if one is unknown, or together they need too many ranges."""
+    """Combine two; None if one is unknown, or if together they need too many ranges."""
     if these is None or out_of_order is None:
         return None
     first, second = list(these.runs), list(out_of_order.runs)
@@ -84,7 +84,7 @@ def joined(these: LeftMissing | None, out_of_order: LeftMissing | None) -> LeftM
 
 
 TOPIC = "__drctl_reconcile"
-"""Compacted, on the target."""
+"""The topic on the target that stores progress; compacted."""
 
 _VERSION = 1
 _FORMAT = "reconcile"

@@ -59,7 +59,8 @@ class Sameness:
         by_partition: whether a copy has the partition number of its original.
         keyed: whether equal records have the same key.
         timed: whether equal records have the same timestamp, if the target keeps timestamps.
-        digest: returns the digest function of a topic; takes whether the target keeps timestamps.
+        digest: returns the digest function of a topic; its argument is whether the target keeps
+            timestamps.
     """
 
     by_partition: bool
@@ -273,7 +274,7 @@ class TargetChanges:
     _hashes: WantedHashes | None = None
 
     def look(self, plan: ReconcilePlan, clusters: ClusterStates, *, last: bool) -> Changes:
-        """Return what was appended that concerns the plan.
+        """Return the changes by appended records that affect the plan.
 
         Args:
             last: whether this is the last check before writing: then wait for open transactions.
@@ -326,7 +327,7 @@ class TargetChanges:
             end_then = compared.end if compared else log.log_start
             start = max(end_then, known.until.get(number, 0) if known else 0)
             if log.log_start > start:
-                why = f"the target has deleted offsets {start} to {log.log_start - 1} since"
+                why = f"the target has already deleted offsets {start} to {log.log_start - 1}"
                 place = partition.place
                 found.unread |= dict.fromkeys((place,) if place in pending else pending, why)
             start, end = max(start, log.log_start), log.end if last else log.last_stable

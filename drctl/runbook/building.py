@@ -115,7 +115,7 @@ def _duties(plan: Plan, kinds: Mapping[str, Kind]) -> Iterator[BrokenRule]:
 
 
 def _why_required(step: Step, traits: Trait, drains: bool) -> str:
-    """Why the step must be required; empty if it need not be, or is."""
+    """Why the step must be required; empty if it already is, or need not be."""
     if step.duty is Duty.REQUIRED:
         return ""
     for trait, why in _REQUIRED.items():

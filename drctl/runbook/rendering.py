@@ -259,8 +259,8 @@ def _running(runbook: Runbook, inputs: PlanInputs, given: Mapping[str, str]) -> 
     yield "The first command changes nothing: it prints the plan. The second one executes it."
     yield from ("", *block([typed, f"{typed} --execute"], "sh"), "")
     resume = command(["drctl", "resume", "--link", inputs.link])
-    yield "If it stops, the first command shows its progress, and the second one continues it. Both"
-    yield "work on any host with the configuration."
+    yield "If the run stops, the first command shows its progress, and the second one continues it."
+    yield "Both work on any host with the configuration."
     yield from ("", *block([resume, f"{resume} --execute"], "sh"))
     yield ""
 

@@ -305,7 +305,7 @@ def _sources(builder: Callable[..., Iterator[Step]], *, lost: bool) -> Spec:
     """A kind about the link's source connectors; no step if the link has none.
 
     Args:
-        lost: whether it makes a difference that the source is lost.
+        lost: whether the steps differ if the source is lost.
     """
 
     def make(_: NoSettings, inputs: PlanInputs, options: StepOptions) -> Iterator[Step]:
@@ -473,6 +473,6 @@ SPECS: Mapping[str, Spec] = {
     "check": Spec(CheckSettings, _check),
     "gap": Spec(GapSettings, _gap),
 }
-"""By the name of the kind, as in `drctl.steps.registry`."""
+"""The kinds of steps by name, as in `drctl.steps.registry`."""
 
 SEQUENCE = Spec(SequenceSettings, _sequence)

@@ -232,7 +232,7 @@ def could_be(template: str, text: str) -> bool:
 
 
 def holds_secret_reference(text: str) -> bool:
-    """Whether it refers to an environment variable or a file."""
+    """Whether a text refers to an environment variable or a file."""
     return any(
         found[0] != "$${" and found[1].startswith(_SECRETS) for found in _REFERENCE.finditer(text)
     )

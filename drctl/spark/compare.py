@@ -135,7 +135,7 @@ def _only(text: Column, names: Iterable[str]) -> Column:
 
 
 def compared_rows(plan: ComparePlan, side: Side, rows: DataFrame) -> DataFrame:
-    """Return the records that are compared: not the source's copies."""
+    """Return the records to compare, without copies that replication added to the source."""
     if side is Side.TARGET or not plan.identity.origin_headers:
         return rows
     return rows.where(~_is_copy(plan.identity))
@@ -149,7 +149,8 @@ def _is_copy(identity: Identity) -> Column:
 def with_digests(plan: ComparePlan, side: Side, rows: DataFrame) -> DataFrame:
     """Add `digest1` and `digest2`, two independent 64-bit digests of a record's identity.
 
-    The target's own records equal none of the source's.
+    If applications write to both clusters, records that replication did not add to the target get
+    digests that no source record has.
     """
     digested = _with_digests(plan, compared_rows(plan, side, rows))
     if side is Side.SOURCE or not plan.identity.origin_headers:
@@ -315,7 +316,7 @@ def missing_rows(plan: ComparePlan, source: DataFrame, deficit: DataFrame) -> Da
 
 
 def _with_rank(plan: ComparePlan, rows: DataFrame) -> DataFrame:
-    """Mark missing records: of equal records the last ones."""
+    """Mark missing records: among equal records, the last ones are missing."""
     equal = Window.partitionBy(*equal_by(plan.identity))
     last_first = equal.orderBy(F.desc("offset"), F.desc("partition"))
     missing = F.coalesce(F.row_number().over(last_first) <= F.col("missing_copies"), F.lit(False))
@@ -357,10 +358,10 @@ def with_order(
     surplus: DataFrame | None,
     newest: DataFrame | None,
 ) -> DataFrame:
-    """Add the order verdict to missing rows, and whether an equal is in another partition.
+    """Add the order verdict to missing rows, and whether an equal record is in another partition.
 
     Args:
-        rows: what was grouped.
+        rows: the rows that `grouped` took.
         surplus: rows of `grouped` that the target holds more often than the source; None if there
             are none.
         newest: from `newest_replicated`; None if order matters only within a key.
@@ -379,7 +380,7 @@ def with_order(
 def _with_surplus(
     plan: ComparePlan, missing: DataFrame, rows: DataFrame, surplus: DataFrame | None
 ) -> DataFrame:
-    """Add the newest time of records only on the target, and whether an equal is misplaced."""
+    """Add the newest time of target-only records, and whether an equal record is misplaced."""
     if surplus is None:
         never = F.lit(None).cast("long")
         found = {"own_time": never, "youngest": never, "misplaced": F.lit(False)}
@@ -401,7 +402,7 @@ def _with_surplus(
 
 
 def named(rows: DataFrame, names: Mapping[int, str]) -> DataFrame:
-    """Add the topic's `name` to rows with its digest.
+    """Add the topic's `name` to rows that have only the digest of it.
 
     Args:
         names: topic names by digest.

@@ -192,7 +192,7 @@ class SparkComparer:
         return None if rows is None else compare.narrow(plan, side, rows)
 
     def _shuffled(self, plan: ComparePlan, rows: DataFrame) -> DataFrame:
-        """Shuffle rows such that no later step has to."""
+        """Shuffle rows so that no later step has to shuffle them again."""
         return rows.repartition(*compare.shuffled_by(plan.identity))
 
     def _suspect_rows(
@@ -281,7 +281,7 @@ class SparkComparer:
     def _committed(self, plan: ComparePlan, unreplicated: DataFrame) -> DataFrame:
         """Return the offsets of all compared records from the first to the last unreplicated.
 
-        What was kept may hold more.
+        If `digest` kept the rows, the result may have more offsets.
         """
         if self._kept is not None:
             kept = self._kept.where(F.col("on_source") & compare.of_topics(plan.topics))
@@ -318,7 +318,7 @@ def on_side(plan: ComparePlan, side: Side, ranges: Ranges) -> TopicRanges:
 
 
 def _needed(plan: ComparePlan) -> Column:
-    """Return the rows for later steps: all different ones, and all of topics with expired ones."""
+    """Select rows for later steps: those that differ, and all of topics with expired records."""
     differ = F.col("on_source") != F.col("on_target")
     expirable = [t for t in plan.topics if any(t.target_deleted.values())]
     return differ | compare.of_topics(expirable)

@@ -21,7 +21,7 @@ class SparkEventCounter:
     """Implements `drctl.gap.event_duplicates.EventCounter`.
 
     Args:
-        rows: reads the records; the cluster is its source side.
+        rows: reads the records of the cluster, as its source side.
     """
 
     def __init__(self, spark: SparkSession, rows: RowReader) -> None:

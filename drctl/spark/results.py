@@ -72,20 +72,20 @@ def read(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 BLOCK = 100_000
-"""Offsets sorted by one task."""
+"""Number of offsets that one task sorts."""
 
 PLACE = ("topic", "partition")
 
 
 def dense_runs(unreplicated: DataFrame) -> DataFrame:
-    """Return rows (topic, partition, start, end) if every offset holds a record."""
+    """Return ranges as rows (topic, partition, start, end) if every offset holds a record."""
     in_order = Window.partitionBy(*PLACE).orderBy("offset")
     numbered = unreplicated.withColumn("run", F.col("offset") - F.row_number().over(in_order))
     return _bounds(numbered)
 
 
 def sparse_runs(unreplicated: DataFrame, committed: DataFrame) -> DataFrame:
-    """Return the same if some offsets hold no record.
+    """Return ranges as rows (topic, partition, start, end) if some offsets hold no record.
 
     Args:
         committed: (topic, partition, offset) of every committed source record between the first

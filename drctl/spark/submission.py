@@ -231,7 +231,7 @@ def installed_spark() -> Path:
 
 
 def reads_defaults(home: Path) -> bool:
-    """Return whether `spark-submit` can read spark-defaults.conf in addition: from 4.0 on."""
+    """Return whether `spark-submit` can also read spark-defaults.conf, as it can from 4.0 on."""
     jars = (home / "jars").glob("spark-core_*.jar")
     return any(not jar.name.split("-")[-1].startswith("3.") for jar in jars)
 

@@ -108,7 +108,8 @@ def started(
 ) -> Iterator[Application]:
     """Run the application during the block; no processes are left on this host afterwards.
 
-    The caller asks it to stop; this only waits for its end, and not after an error.
+    The block has to ask the application to stop. Afterwards its end is awaited; after an error in
+    the block, it is terminated at once.
 
     Args:
         folder: its working directory.
@@ -234,8 +235,8 @@ def fetch(found: Path, to: Path) -> None:
     except OSError as error:
         raise Unknown(
             f"cannot copy the records from {found}: {error.strerror}",
-            "check that files of executors in spark.shared are readable on this host, and the disk"
-            " space for --out",
+            "check that files of executors in spark.shared are readable on this host, and check"
+            " the disk space for --out",
         ) from error
 
 
@@ -307,7 +308,7 @@ def why_ended(folder: JobFolder, application: Application) -> str:
 
 @contextmanager
 def _job_folder(shared: Path) -> Iterator[JobFolder]:
-    """Create a job directory and remove it at the end; group access as in the shared one."""
+    """Create a job directory with the shared one's group access; remove it at the end."""
     path = shared.absolute() / f"drctl-{uuid4().hex}"
     path.mkdir(mode=0o700)
     try:

@@ -36,9 +36,10 @@ from drctl.steps.stop_replication import KEEP_REVERSE_STOPPED, StopReplication
 
 @dataclass(frozen=True, slots=True)
 class OfSurvivingCluster(Wrapped[S, I, F]):
-    """A kind about the records that only the surviving cluster has, instead of the recovered one.
+    """Applies a kind of step to the records that only the surviving cluster has.
 
-    `FindMissing` and `Reconcile` concern the direction opposite to the plan's; this is the plan's.
+    `FindMissing` and `Reconcile` work in the direction opposite to the plan's. With this wrapper
+    they work in the plan's direction.
     """
 
     name: str
@@ -81,7 +82,7 @@ class EnableRecovered(Wrapped[EnableSettings, EnableIntent, EnableFacts]):
 
 @dataclass(frozen=True, slots=True)
 class GroupsIntent:
-    """The groups that return, and the cluster."""
+    """The groups that return to a cluster, and the name of that cluster."""
 
     cluster: str
     groups: tuple[str, ...]
@@ -148,8 +149,8 @@ class KeepGroupOffsets(Polling[BothClusters, GroupsIntent, GroupsFacts]):
         )
 
 
-_STOPPED = "replication of neither direction runs until its start offsets are set"
-_SEEDED = "start offsets stay valid while it is stopped; the next run sets them again"
+_STOPPED = "replication does not run in either direction until its start offsets are set"
+_SEEDED = "start offsets stay valid while replication is stopped; the next run sets them again"
 
 ENABLE_RECOVERED = EnableRecovered(EnableWrites(), "enable-writes-recovered")
 FIND_MISSING_REVERSE = OfSurvivingCluster(FindMissing(), FIND_REVERSE)
@@ -176,4 +177,4 @@ BOTH_SITES = (
     KeepGroupOffsets(),
     ENABLE_RECOVERED,
 )
-"""Kinds that only a failback between two sites that both accept writes uses."""
+"""Kinds used only by failbacks between two sites that both accept writes."""

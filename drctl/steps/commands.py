@@ -43,7 +43,7 @@ class CommandIntent(CommandSettings):
     """The commands, and the state before.
 
     Attributes:
-        identity: under which the process that ran a command keeps its result.
+        identity: the id under which the process that ran a command keeps its result.
         already: whether the effect was there before.
     """
 
@@ -81,7 +81,7 @@ class _Runs(StepKind[C, D, F]):
             reader.command_result(f"{intent.identity}-{what}") for what in ("argv", "undo")
         )
         if intent.already:
-            return Readback(State.DONE, "it was already done before")
+            return Readback(State.DONE, "it was already done before this run, and stays")
         if intent.verify and not _is_done(intent, reader):
             return Readback(State.DONE, f"{_quoted(intent.verify)} reports that it is not done")
         if ran is not None and ran.code is None:
@@ -96,7 +96,8 @@ class _Runs(StepKind[C, D, F]):
         seen = _asked(question, f"was the effect of {_quoted(intent.argv)} rolled back?", reader)
         if seen.state is State.UNKNOWN and not intent.undo:
             message = (
-                f"no undo command is configured: roll it back, then pass --answer {question}=yes"
+                "no undo command is configured: roll the effect back yourself, then pass"
+                f" --answer {question}=yes"
             )
             return Readback(State.FAILED, message)
         return seen
@@ -203,7 +204,7 @@ COMMAND_STOP_REPLICATION = Command(
 
 @dataclass(frozen=True, kw_only=True)
 class CommandFenceSettings(FenceSettings, CommandSettings):
-    """The commands of a fence, and what must not grow."""
+    """The commands of a fence, and the cluster whose end offsets must be stable."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,7 +232,7 @@ class CommandFence(_Runs[CommandFenceSettings, CommandFenceIntent, FenceFacts]):
     def check(
         self, settings: CommandFenceSettings, facts: Facts, reader: LinkReader
     ) -> CommandFenceIntent:
-        """Check whether the fence is already there, and which topics must not grow."""
+        """Check whether the fence is already there, and which topics must have stable ends."""
         return CommandFenceIntent(**_begun(settings, reader), **watched(settings, reader))
 
     def verify(self, intent: CommandFenceIntent, reader: LinkReader) -> Readback[FenceFacts]:

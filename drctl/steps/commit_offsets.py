@@ -18,10 +18,10 @@ LEFT_OUT = "groups-not-translated"
 """Blocks a failover after which a group has no offset to resume from."""
 
 COMMIT = "commit"
-"""The value of `policy.unproven_offsets` that commits such offsets."""
+"""The value of `policy.unproven_offsets` that commits unproven offsets."""
 
 _UNCHANGED = (Action.SAME, Action.KEPT)
-"""The group keeps the offset that it already has."""
+"""Actions with which the group keeps the offset that it already has."""
 
 
 class Reread(NamedTuple):
@@ -367,7 +367,10 @@ def _stand(intent: CommitIntent) -> Stand:
 
 
 def _nothing_known(pattern: str) -> str:
-    """Such a group would start by its `auto.offset.reset`: it may re-read or skip everything."""
+    """Describe a pattern that matches no known group.
+
+    A group that it matches would start by its `auto.offset.reset`, and may skip everything.
+    """
     return f"{pattern}: no known group matches, and the source does not respond"
 
 

@@ -169,7 +169,8 @@ class SaveSourcePositions(Polling[SaveSettings, Export, None]):
         """Describe the step for plans and reports."""
         names = ", ".join(settings.partitions)
         return Description(
-            f"save the source positions of {names}", f"{BEFORE} in the run's folder has them"
+            f"save the source positions of {names}",
+            f"{BEFORE} in the run's folder holds these positions",
         )
 
     def check(self, settings: SaveSettings, facts: Facts, reader: LinkReader) -> Export:

@@ -49,7 +49,7 @@ class ElectIntent:
     """What was observed right before the election.
 
     Attributes:
-        due: partitions for which the controller is asked.
+        due: partitions whose leaders the controller is asked to elect.
         there: partitions that already have the requested leader.
     """
 

@@ -230,7 +230,8 @@ def test_a_command_without_a_rollback_stays_and_is_named(tmp_path: Path) -> None
     outcome = carried_out(site, plan(then="offsets"))
     assert outcome.status is Status.STOPPED
     assert outcome.items == (
-        "cmd: no undo command is configured: roll it back, then pass --answer cmd.undo=yes",
+        "cmd: no undo command is configured: roll the effect back yourself, then pass"
+        " --answer cmd.undo=yes",
     )
     assert not site.on["stop"]
 

@@ -329,7 +329,7 @@ def test_an_offset_that_stays_has_an_epoch_of_this_log(
     assert found.rereads_at_most == (10 if action is Action.KEPT else 0)
     if action is Action.COMMIT:
         assert (found.to, found.precheck) == (Committed(100, -1, "by a client"), None)
-        assert "without leader epoch 7" in found.reason
+        assert "its leader epoch 7 is removed" in found.reason
         held = group("g", members=1)
         active = line(wants(wanted), held=held, before=before, epoch_end=end)
         assert (active.action, active.precheck) == (Action.REFUSED, Precheck.GROUP_ACTIVE)

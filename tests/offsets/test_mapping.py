@@ -226,7 +226,7 @@ def test_a_log_without_gaps_takes_one_read() -> None:
     ("committed", "position", "rereads", "words"),
     [
         (0, 0, 0, "first copy, at 0, has source offset 0"),
-        (30, 30, 0, "at 29 has source offset 29, the next copy at 30 has 30"),
+        (30, 30, 0, "at 29 has source offset 29, and the next copy, at 30, has 30"),
         (
             50,
             50,
