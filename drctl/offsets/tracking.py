@@ -63,7 +63,7 @@ class SourceOffsets:
     Attributes:
         groups: number of groups of the link.
         committed: their committed offsets in topics of the link.
-        topics: the topics of these.
+        topics: the topics of these offsets.
         gone: known offsets that the source reports as deleted.
         unseen: known offsets that it does not report.
     """
@@ -365,7 +365,7 @@ class Tracker:
     export: Callable[[int], Exported] = lambda _: {}
 
     def look(self, log: TrackingLog, target_id: str, progress: Progress) -> TrackingPass:
-        """Make one pass over the source.
+        """Make one pass: read the source, and decide what to write.
 
         Args:
             log: existing tracked offsets, read before this pass, so all of them are older.

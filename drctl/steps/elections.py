@@ -157,7 +157,9 @@ class ElectLeaders(Permanent[ElectSettings, ElectIntent, ElectFacts]):
             message = f"not yet led by the requested replica: {', '.join(map(str, open_[:_NAMED]))}"
             return Readback(State.UNKNOWN if asked else State.WAITING, message, items=items)
         if failed or intent.changed:
-            left = tuple(f"{each.place}: it has changed" for each in intent.changed)
+            left = tuple(
+                f"{each.place}: changed since the plan was made" for each in intent.changed
+            )
             items = (*items, *left)
             return Readback(State.FAILED, f"not elected: {'; '.join(items[:_NAMED])}", items=items)
         return Readback(
@@ -202,7 +204,7 @@ def _results(intent: ElectIntent, found: Mapping[TopicPartition, ElectionOutcome
             continue
         message = f"{aim.place}: broker {each.leader} leads it"
         if isinstance(each.cut, int):
-            message += f", its log was kept up to offset {each.cut}"
+            message += f", and its log was kept up to offset {each.cut}"
         if lost := _lost(aim, each):
             least = "" if aim.exact else "at least "
             message += f": {least}{plural(lost.span, 'offset is', 'offsets are')} lost"
