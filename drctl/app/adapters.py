@@ -337,7 +337,7 @@ def ledger(config: "Config", *, writes: bool) -> "LedgerStore":
     """The digests of earlier runs, in the configured topic, otherwise in a file.
 
     Args:
-        writes: whether the topic may be written; a file always may be.
+        writes: whether the topic may be written; a file may always be written.
 
     Raises:
         UsageError: there is no such cluster.

@@ -1,7 +1,8 @@
 """What the steps of a failback read and change if applications write to both clusters all the time.
 
-Each direction has a link in drctl.yaml. The records that only its source has are found and
-reconciled over that link; clients move over the reverse of the lost cluster's link.
+Each direction has a link in drctl.yaml. Records that only one cluster has are found and reconciled
+over the link from that cluster; clients fail back over the reverse of the link from the lost
+cluster.
 """
 
 from collections.abc import Iterator, Sequence
@@ -56,8 +57,8 @@ class SiteReader(ClusterLinkReader):
     """Reads one direction.
 
     Attributes:
-        records: the link over which the records are found that only its source has: the opposite of
-            this reader's own.
+        records: the link opposite to this reader's own link; it is searched for records that only
+            its source has.
     """
 
     records: "Link" = field(kw_only=True)
@@ -161,7 +162,7 @@ def searched(config: "Config", link: "Link") -> Search:
         why = found.not_compared[0] if found.not_compared else "a transaction is open"
         raise Unknown(
             f"not all records of {link.source} could be compared: {why}",
-            f"see {folder}; then run it again",
+            f"see {folder}; then run the command again",
         )
     if found.unreplicated:
         # The same comparison without the header also finds copies that are not marked.
@@ -173,13 +174,13 @@ def searched(config: "Config", link: "Link") -> Search:
 
 
 def _must_be_marked(link: "Link", found: "GapEvidence", unmarked: "GapResult") -> None:
-    """Check that all copies have the header: others would be copied a second time.
+    """Check that all copies have the header: a copy without it would be copied a second time.
 
     Args:
         unmarked: the same comparison, in which copies need no header.
 
     Raises:
-        Refused: records of the source are on the target without it.
+        Refused: records of the source are on the target without the header.
     """
     missing = missing_before(unmarked, found.ends)
     there = {
@@ -213,7 +214,9 @@ def _silent(reader: ClusterLinkReader) -> Iterator[Finding]:
         try:
             reader.cluster_reader(name).cluster_id()
         except Unreachable as error:
-            remedy = f"check that its brokers run, and that this host can reach {name}"
+            remedy = (
+                f"check that the brokers of {name} are running, and that this host can reach them"
+            )
             yield Finding(SILENT, Status.FAIL, name, error.message, remedy=remedy)
 
 
@@ -239,7 +242,7 @@ def _against(policies: "Policies | None", reader: ClusterLinkReader) -> Iterator
     reason = (
         "each cluster keeps the order of the other's records, but records of both clusters have no"
         " common order: a reconciled or replicated record may follow a newer one of the same key"
-        " from the other cluster. Only producers' timestamps show it"
+        " from the other cluster. Only producers' timestamps show which is newer"
     )
     remedy = "pause producers of keys that both clusters write until verify-secondary is done"
     subject = f"clusters {recovered} and {surviving}"
@@ -263,7 +266,7 @@ def _clients(reader: ClusterLinkReader) -> Iterator[Finding]:
 
 
 def _replication(direction: ClusterLinkReader) -> Iterator[Finding]:
-    """Check a direction: its connector exists and identifies copies, its source lost no records."""
+    """Check a direction: its connector exists and marks copies, and its source lost no records."""
     link = direction.link
     header = link.settings.origin_header
     if header is None or not link.settings.replicator.connect:
@@ -274,7 +277,9 @@ def _replication(direction: ClusterLinkReader) -> Iterator[Finding]:
             kept = kept_offsets(name, direction.connectors().offsets(name))
             ends = log_ends(direction.cluster_reader(link.source), direction.topics())
         except DrctlError as error:
-            remedy = error.hint or "check that the workers of Connect run, and have this connector"
+            remedy = (
+                error.hint or "check that the Connect workers are running and have this connector"
+            )
             yield Finding(REVERSE, Status.FAIL, f"connector {name}", error.message, remedy=remedy)
             continue
         if simple_class(config) != SOURCE:
@@ -286,12 +291,12 @@ def _replication(direction: ClusterLinkReader) -> Iterator[Finding]:
         if lost:
             shown = ", ".join(map(str, lost[:_SHOWN]))
             reason = (
-                f"it has lost records: partitions that end before the last record that {name} has"
-                f" copied: {len(lost):,} ({shown})"
+                f"it has lost records: {plural(len(lost), 'partition ends', 'partitions end')}"
+                f" before the last record that {name} has copied ({shown})"
             )
             remedy = (
-                f"drctl cannot rebuild a cluster with records of its own: restore {link.source}"
-                f" from {link.target} by hand (docs/howto/two-active-sites.md)"
+                "drctl cannot rebuild a cluster that has records of its own: restore"
+                f" {link.source} from {link.target} by hand (docs/howto/two-active-sites.md)"
             )
             yield Finding(LOST, Status.FAIL, link.source, reason, remedy=remedy)
 
@@ -306,13 +311,15 @@ def _group_sync(reader: ClusterLinkReader) -> Iterator[Finding]:
         except UsageError:
             continue  # a connector that replicates no records may be missing
         except DrctlError as error:
-            subject, remedy = f"connector {name}", error.hint or "check that its workers run"
+            remedy = error.hint or "check that its workers are running"
+            subject = f"connector {name}"
             yield Finding(OVERWRITTEN, Status.FAIL, subject, error.message, remedy=remedy)
             continue
         if config.get(COMMITS_OFFSETS, "").lower() == "true":
             reason = (
-                f"{COMMITS_OFFSETS} is true: it commits group offsets on {reader.link.target}, and"
-                " groups that resume at them can skip records that exist only there"
+                f"{COMMITS_OFFSETS} is true: the connector commits group offsets on"
+                f" {reader.link.target}, and groups that resume at these offsets can skip records"
+                f" that exist only on {reader.link.target}"
             )
             remedy = (
                 "set it to false; while the groups are inactive, reset each to a time before the"

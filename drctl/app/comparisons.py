@@ -57,7 +57,9 @@ def _before(link: "Link", found: "GapResult") -> "LeftMissingBefore":
         with reconcile_topic(link) as topic:
             return left_missing_before(topic.kept(), found)
     except (ConfigError, Unknown) as error:
-        notices().detail(f"earlier decisions are unknown and not counted: {error}")
+        notices().detail(
+            f"earlier decisions are unknown: records left missing on purpose are counted: {error}"
+        )
         return {}
 
 
@@ -93,7 +95,7 @@ class Comparisons:
     _accepted: "dict[TopicPartition, int]" = field(default_factory=dict, init=False)
 
     def prepare(self) -> None:
-        """Import the modules of a comparison: after the fence, applications wait for it."""
+        """Import the modules of a comparison early: after the fence, applications have to wait."""
         for name in _LAZY_MODULES:
             import_module(name)
         adapters.load_record_files()
@@ -122,7 +124,7 @@ class Comparisons:
         self._checked(source, target).look_ahead()
 
     def compared(self, scope: str) -> Missing:
-        """The unreplicated records of all records, or of the tail.
+        """The unreplicated records, from a comparison of all records or of the tail.
 
         Raises:
             Unreachable: one of the clusters did not answer.
@@ -131,9 +133,9 @@ class Comparisons:
             return _missing(runs.answer())
 
     def proof(self) -> Missing:
-        """The unreplicated records of all records; a clean result is kept as evidence.
+        """The unreplicated records, from a full comparison; a clean result is kept as evidence.
 
-        Records written since the previous call are in flight, and not counted.
+        Records written since the previous call are in flight and do not count.
 
         Raises:
             Unreachable: one of the clusters did not answer.
@@ -180,7 +182,7 @@ def _whole(scope: str) -> GapOptions:
 
 
 def _without_new(found: Missing, records: int) -> Missing:
-    """Leave out new records, which are in flight; repeated records are left out first."""
+    """Subtract new records, which are in flight; repeated records are subtracted first."""
     repeated = max(0, found.repeated - (found.records - records))
     return replace(found, records=records, repeated=repeated)
 

@@ -177,9 +177,9 @@ def connect_reader(workers: ConnectCluster) -> "Iterator[ConnectReader]":
 
 
 def positions_reader(link: Link) -> "Callable[[int], Exported]":
-    """Reads the positions of a link's source connectors, for `drctl offsets track`.
+    """A function that reads the positions of a link's source connectors, for `drctl offsets track`.
 
-    Its argument is the time, in milliseconds since 1970 UTC.
+    The function's argument is the time, in milliseconds since 1970 UTC.
     """
     from drctl.connectors.moving import read_positions
 
@@ -192,7 +192,7 @@ def positions_reader(link: Link) -> "Callable[[int], Exported]":
 
 
 WORKERS = "connect:"
-"""The name in the journal of runs about connectors without a link."""
+"""The prefix of the link name in journals of runs about connectors that have no link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +205,8 @@ class WorkersLink(Link):
 def link_of(config: "Config", workers: ConnectCluster) -> WorkersLink:
     """The link of runs about the connectors of a Connect cluster.
 
-    Their journal is on the target of the first link that names the workers, otherwise of the first
-    link, otherwise on the first cluster.
+    The journal of these runs is on the target of the first link that names the workers; if none
+    does, on the target of the first link; without links, on the first cluster.
     """
     links = [config.link(name) for name in config.links]
     named = [link for link in links if _names(link, workers)]
@@ -227,7 +227,7 @@ def link_named(config: "Config", name: str) -> WorkersLink:
     """The link of a run by its name in the journal.
 
     Raises:
-        UsageError: no link of drctl.yaml has such workers.
+        UsageError: no link of drctl.yaml has Connect workers at this address.
     """
     place = name.removeprefix(WORKERS)
     for known in known_workers(config, None) if _has_workers(config) else ():
@@ -257,7 +257,7 @@ def restarted(
 
 
 def _error(name: str, state: "RunState") -> str:
-    """The worker's error response to the last restart; empty if it accepted that."""
+    """The worker's error response to the last restart; empty if it accepted the restart."""
     error = ""
     for entry in state.entries:
         if entry["entry"] == What.INTEND:

@@ -87,7 +87,7 @@ def applications(given: tuple[str, ...], link: "Link") -> tuple[ClientConfig, ..
 def seen_clients(
     given: tuple[str, ...], configs: tuple[ClientConfig, ...]
 ) -> Iterator[ObservedClient]:
-    """A summary of client configurations, with the release as given."""
+    """A summary of each client configuration, with the library release given by the user."""
     for text, config in zip(given, configs, strict=True):
         match = _GIVEN.fullmatch(text)
         yield ObservedClient(
@@ -292,7 +292,7 @@ def _principals(link: "Link") -> dict[str, str]:
 
 
 def _translated(reader: ClusterLinkReader, observed: "Observed") -> "Observed":
-    """Add committed offsets without a target offset, unless a cluster is unreachable."""
+    """Add committed offsets without a target offset; unavailable if a cluster is unreachable."""
     from drctl.model.errors import Unreachable
 
     clusters = (observed.source, observed.target)

@@ -132,7 +132,7 @@ def own_principals(link: "Link") -> Sequence[str]:
 
 @contextmanager
 def alive(file: "Path") -> Iterator[None]:
-    """Lock a file while this process runs, so that others can see that the drill is alive.
+    """Lock a file while this process runs, so that other processes see that the drill is alive.
 
     Raises:
         Unknown: the file cannot be created.

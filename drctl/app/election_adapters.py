@@ -133,7 +133,7 @@ def outcomes_of(
 ) -> tuple[Mapping[TopicPartition, ElectionOutcome], Mapping[TopicPartition, int | None]]:
     """The outcome of each election that a run requested, and the leaders of skipped partitions.
 
-    A partition that has its leader without a request did not need an election.
+    A partition that got its leader without a request did not need an election.
     """
     step = state.plan.step(state.plan.steps[0].id)
     settings = ElectLeaders().read_settings(step.settings)

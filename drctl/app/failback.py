@@ -76,7 +76,7 @@ class FailbackReader(ClusterLinkReader):
 
         Raises:
             Refused: they cannot be reconciled.
-            Unknown: the result is on another host, and not everything could be compared.
+            Unknown: the result is on another host, and the new comparison is incomplete.
         """
         return reconciliation(self.config, self.old, request)
 
@@ -93,7 +93,7 @@ class FailbackReader(ClusterLinkReader):
         return outstanding_since_failback(run_states(reader))
 
     def translated(self) -> "Translated":
-        """Target offsets of groups; no record that a group has not read is before its offset.
+        """Target offsets at which no group skips a record that it has not read.
 
         Raises:
             Unreachable: a cluster did not answer.
@@ -216,7 +216,7 @@ def colliding_ids(
     surviving: "Collection[TopicPartition]",
     recovered: "Collection[TopicPartition]",
 ) -> "tuple[Finding, ...]":
-    """The same, in these partitions of the two clusters."""
+    """Check for producer ids that are in use on both clusters, in these partitions."""
     from drctl.checks.observed import Observed
     from drctl.checks.source import collide
 
@@ -313,10 +313,12 @@ def failback_with(policies: "Policies") -> Operation:
 
 
 def outstanding_since_failback(run_states: Iterable[RunState]) -> Sequence[OutstandingAction]:
-    """Outstanding actions of runs; the last completed failback resolved or kept older ones.
+    """Outstanding actions of the last completed failback and of later runs.
+
+    That failback resolved older actions, or kept them.
 
     Args:
-        run_states: the newest first; read only as far as needed.
+        run_states: the states of runs, newest first; read only as far as needed.
     """
     found: list[OutstandingAction] = []
     for state in run_states:
@@ -352,8 +354,8 @@ _MOVED = "applications keep writing during a failback; order on the source is no
 def reconciliation(config: "Config", link: "Link", request: ReconcileRequest) -> Reconciliation:
     """The progress of reconciling the records of a search.
 
-    If the result is on another host, the records are compared again, unless the target has
-    recorded that all are done: quarantined and discarded records would be found a second time.
+    If the result is on another host, the target is asked first whether all records are done: a new
+    comparison would find quarantined and discarded records a second time.
 
     Args:
         link: the link in its configured direction, from the recovered to the surviving cluster.
@@ -376,7 +378,7 @@ def reconcile(config: "Config", link: "Link", request: ReconcileRequest) -> None
     """Reconcile the records of a search.
 
     Raises:
-        Stopped: some are not done.
+        Stopped: some records are not reconciled.
         Unknown: it is unknown what was done, or not everything could be compared.
     """
     with opened(_options(config, _folder(config, link, request), request), lambda: config) as found:
@@ -390,7 +392,7 @@ def _is_here(request: ReconcileRequest) -> bool:
 
 
 def _recorded(link: "Link", request: ReconcileRequest) -> Mapping[str, int]:
-    """Records by action, if the target has recorded that all are done; otherwise empty."""
+    """The number of records by action, if the target has recorded that all are done; else empty."""
     with reconcile_adapters.reconcile_topic(link) as topic:
         recorded = topic.kept()
     done: Counter[str] = Counter()
@@ -419,7 +421,7 @@ def _folder(config: "Config", link: "Link", request: ReconcileRequest) -> Path:
 def _options(config: "Config", folder: Path, request: ReconcileRequest) -> ReconcileOptions:
     """Copy safe records although new records follow, unless the copies would stay out of order.
 
-    That is so in compacted topics, and everywhere if the order within partitions matters.
+    Copies would stay out of order in compacted topics; if policy.order is per-partition, in all.
     """
     ordered = config.file.policy.order == "per-partition"
     return ReconcileOptions(
@@ -438,7 +440,7 @@ def _reason(blocker: "Blocker") -> str:
     if blocker.precheck is not Precheck.TARGET_MOVED:
         return blocker.reason
     return (
-        f"{blocker.place}: {blocker.reason}. A failback requires that copies are not"
+        f"{blocker.place}: {blocker.reason}. A failback copies them only if the topic is not"
         " compacted and policy.order is per-key or none: start again with --policy quarantine"
     )
 

@@ -112,7 +112,7 @@ def _situation(
 
 
 def _with_decided_result(config: "Config", link: "Link", found: "Situation") -> "Situation":
-    """Use the newest valid result some of whose records were left missing on purpose.
+    """Use the newest valid result with records that were left missing on purpose.
 
     A result that is not among the recent ones is found by the decisions recorded on the target.
     """
@@ -195,7 +195,7 @@ def _search(link: "Link", found: "Situation") -> Search:
 
 
 def search_of(result: "GapEvidence", ends: Offsets, boundaries: Offsets) -> Search:
-    """The counts of a result as a search between these offsets."""
+    """The counts of a result, as a search with these log ends and boundaries."""
     return Search(
         result.where,
         result.unreplicated,
@@ -211,10 +211,10 @@ def search_of(result: "GapEvidence", ends: Offsets, boundaries: Offsets) -> Sear
 def _require_order(link: "Link", found: "Situation") -> None:
     """Check that no old record of the source follows a new one of the target.
 
-    It would be replicated back as a new record.
+    Such a record would be replicated back as a new one.
 
     Raises:
-        Refused: some do.
+        Refused: some old records do.
         Unknown: the target could not be read.
     """
     from drctl.failback.situation import out_of_order, rebuild_command
@@ -223,20 +223,20 @@ def _require_order(link: "Link", found: "Situation") -> None:
     if isinstance(known, Unavailable):
         raise Unknown(
             f"cannot tell whether old records follow new ones on {link.target}: {known.reason}",
-            f"{_AGAIN}; or rebuild it: {rebuild_command(link.name)}",
+            f"{_AGAIN}; or rebuild {link.source}: {rebuild_command(link.name)}",
         )
     if found.out_of_order_in:
-        raise Refused(out_of_order(found), f"rebuild it: {rebuild_command(link.name)}")
+        raise Refused(out_of_order(found), f"rebuild {link.source}: {rebuild_command(link.name)}")
 
 
 def _require_no_forwarded_headers(link: "Link", first: "GapEvidence", found: "Situation") -> None:
     """Check that no new record has drctl's header.
 
-    Reverse replication would exclude it as a copy, and the source would miss it. Replicators that
-    preserve offsets exclude no record.
+    Reverse replication would exclude such a record as a copy, and the source would miss it.
+    Replicators that preserve offsets exclude no record.
 
     Raises:
-        Refused: some have it.
+        Refused: some new records have the header.
         Unreachable: the target could not be read.
     """
     from drctl.failback.facts import Cluster

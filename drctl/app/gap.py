@@ -258,5 +258,5 @@ def _announce(work: "Work", weight: int | None, budget: "Budget", direct: bool) 
     seconds = budget.seconds_for(work.offsets)
     notices().progress(
         f"{message}; about {seconds:.0f} s at {number(round(budget.offsets_a_second))} a second"
-        f" ({rate}), plus the start of Spark"
+        f" ({rate}), plus the time to start Spark"
     )

@@ -162,7 +162,7 @@ class Elections:
         return self.reader.ends_before(epochs)
 
     def answers(self) -> "Mapping[TopicPartition, Unavailable | None]":
-        """By partition that this process had elected: None, or why it failed."""
+        """The result of each election that this process requested: None, or why it failed."""
         return self.responses
 
 
@@ -181,7 +181,7 @@ def must_have(client: "ConnectReader | None") -> "ConnectReader":
 
 
 _PROBE_RECORDS = 50
-"""How many of the newest records are searched, because others write there too."""
+"""How many of the newest records are searched for a probe record: others are written there, too."""
 
 _NO_REVERSE = "the reverse direction of this link is not configured"
 
@@ -228,10 +228,10 @@ _QUICK_S = 2.0
 """The timeout of a request to a cluster that is probably down."""
 
 _FRESH_S = 5.0
-"""The maximum age of a failed attempt that prechecks use."""
+"""Maximum age of a failed connection attempt, or of an early snapshot, that is still used."""
 
 _FEW_GROUPS = 100
-"""Up to this many groups are translated separately; more are translated with all others."""
+"""If more groups than this changed, all groups are translated again."""
 
 _PRECHECKS_S = 3.0
 """The maximum age of precheck results that a later step reuses."""
@@ -248,7 +248,7 @@ class ClusterLinkReader(NoFailback):
         opposite: the reader of the reverse direction; None if no step needs it.
 
     Attributes:
-        rehearses: whether the plan changes nothing of the link's applications.
+        rehearses: whether the plan leaves the link's applications unchanged.
     """
 
     rehearses: ClassVar[bool] = False
@@ -338,7 +338,7 @@ class ClusterLinkReader(NoFailback):
         """The id of a cluster that responds now; earlier failures are ignored.
 
         Args:
-            newly: whether the answer has to be to a request that starts now.
+            newly: whether only the answer to a new request counts.
 
         Raises:
             AuthenticationFailed: it rejects drctl's credentials.
@@ -367,7 +367,7 @@ class ClusterLinkReader(NoFailback):
         return tuple(sorted(filter(self.link.carries_group, self.groups(name).groups())))
 
     def start_snapshot(self) -> None:
-        """Start to record the state of target and connectors while a lost source times out."""
+        """Start to record the target's and connectors' state while a lost source times out."""
         from drctl.checks.bounded_query import BoundedQuery
 
         def look() -> "tuple[float, StateSnapshot]":
@@ -605,7 +605,7 @@ class ClusterLinkReader(NoFailback):
         return self._comparisons.missing(source, target)
 
     def compared(self, scope: str) -> Missing:
-        """The unreplicated records of all records, or of the tail, by content.
+        """The unreplicated records by content, from a comparison of all records or of the tail.
 
         Raises:
             Unreachable: one of the clusters did not answer.
@@ -613,9 +613,9 @@ class ClusterLinkReader(NoFailback):
         return self._comparisons.compared(scope)
 
     def proof(self) -> Missing:
-        """The unreplicated records of all records, by content; a clean result is kept as evidence.
+        """The unreplicated records, from a full comparison; a clean result is kept as evidence.
 
-        Records written since the previous call are in flight, and not counted.
+        Records written since the previous call are in flight and do not count.
 
         Raises:
             Unreachable: one of the clusters did not answer.
@@ -637,8 +637,8 @@ class ClusterLinkReader(NoFailback):
 
         Args:
             task: gets the progress.
-            halted: why replication was not running when this run requested its stop, empty if it
-                was running; None if this run requested no stop: then its state is read now.
+            halted: why replication was not running when this run requested its stop; empty if it
+                was running. None if this run requested no stop; the state is then read now.
 
         Raises:
             Unreachable: the target did not answer.
@@ -692,7 +692,7 @@ class ClusterLinkReader(NoFailback):
         return _QUICK_S if self.lost and name == self.link.source else adapters.TIMEOUT_S
 
     def _once(self, what: str, name: str) -> Any:
-        """A part of a cluster's reader, by its name."""
+        """A part of a cluster's reader by its name, opened only once."""
         if (what, name) not in self._opened:
             cluster = adapters.reader(name, self.cluster(name), self.timeout_s(name))
             self._opened[what, name] = self._open.enter_context(getattr(cluster, what))

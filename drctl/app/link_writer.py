@@ -45,11 +45,11 @@ class Committing:
     responses: "dict[Place, Unavailable | None]"
 
     def commit(self, wanted: "Mapping[str, Positions]") -> "GroupAnswers":
-        """Commit offsets; returns None, or why it failed, by group and partition."""
+        """Commit offsets; returns for each group and partition None, or why the commit failed."""
         return self._recorded(self.writer.commit(wanted))
 
     def delete(self, unwanted: "Mapping[str, Collection[TopicPartition]]") -> "GroupAnswers":
-        """Delete offsets; returns None, or why it failed, by group and partition."""
+        """Delete offsets; returns for each group and partition None, or why the deletion failed."""
         return self._recorded(self.writer.delete(unwanted))
 
     def _recorded(self, answers: "GroupAnswers") -> "GroupAnswers":
@@ -71,7 +71,7 @@ class Electing:
     def elect(
         self, kind: "Kind", places: "Collection[TopicPartition]"
     ) -> "Mapping[TopicPartition, Unavailable | None]":
-        """Elect leaders; returns None, or why it failed, by partition.
+        """Elect leaders; returns for each partition None, or why the election failed.
 
         Raises:
             Unknown: the controller did not answer; some leaders may have been elected.

@@ -49,7 +49,7 @@ _LAGS_MS = (
     *(0, 100, 200, 400, 700, 1_000, 1_500, 2_000, KEEPING_UP_MS, 5_000, 7_000, 10_000, 15_000),
     *(20_000, 30_000, 60_000, 300_000, 3_600_000, 86_400_000),
 )
-"""Lag buckets; records with event times of days ago give no lag."""
+"""Lag buckets; a record with an event time of days ago does not show the lag."""
 
 _MANY_PARTITIONS = 200
 _SAMPLED = 4
@@ -62,7 +62,7 @@ _LAGGING_MS = 700
 """Copies with less lag than this show when the source was alive."""
 
 _PAUSE_MS, _PAUSE_FACTOR = 2_000, 3
-"""A pause of this length, and of this many times the median, counts as a stop."""
+"""A pause counts as a stop if it lasts this long, and is this many times the median pause."""
 
 _STEADY_MS = 1_000
 """How long offset syncs must have arrived without a stop."""
@@ -226,7 +226,7 @@ def by_own_times(
     answers: Answers,
     place: TopicPartition,
 ) -> WriteHistory | None:
-    """The write history by the timestamps of copies; None if these are not times of writing."""
+    """The write history by the timestamps of copies; None if copies have other timestamps."""
     if sync is not None and sync.at_ms - newest_ms > _LAGS_MS[-1]:
         return None
     if newest_ms < edges[-1]:
@@ -386,7 +386,7 @@ class KnownEnds:
 
 
 def snapshot_in(entry: Entry, source: str) -> ClusterSnapshot | None:
-    """The snapshot of the source in a journal entry; None if it has none."""
+    """The snapshot of the source in a journal entry; None if the entry has no snapshot."""
     intent = entry.get("intent") or {}
     return read_as(StateSnapshot, intent).clusters.get(source) if "clusters" in intent else None
 
@@ -407,10 +407,11 @@ WORKER_HEARTBEATS = "heartbeats"
 """The topic of the heartbeat connector itself, which shows that its worker runs."""
 
 _WORKER_HEARTBEATS, _BEFORE_NEWEST_MS = 600, 120_000
-"""How many of these are read, from how long before the newest copy; by default one per second."""
+"""How many worker heartbeats are read, and from what time before the newest copy; one is sent per
+second by default."""
 
 _HEARTBEATS = 20
-"""How many heartbeats are read, because the last may be transaction markers or tombstones."""
+"""How many offsets are read before the log end, where transaction markers or tombstones may be."""
 
 
 @dataclass(slots=True)
@@ -513,9 +514,9 @@ class ReplicatorEvidence:
         self._heartbeat(aliases)
 
     def _paused(self, aliases: "Aliases", found: "Mirrored") -> None:
-        """Whether the worker itself was suspended at its last copy, by its own heartbeats.
+        """Check by the worker's own heartbeats whether it was suspended at its last copy.
 
-        It writes these to the target even if the source does not answer.
+        The worker writes its heartbeats to the target even if the source does not answer.
         """
         wanted = set(self.places)
         noted = [sync.at_ms for p, kept in found.syncs.items() if p in wanted for sync in kept]
@@ -639,8 +640,8 @@ class LossReader:
         target: the reader of the surviving cluster.
         topics: the topics of the source.
         task: shows what is read.
-        halted: why replication was not running when its stop was requested, empty if it was
-            running; None to read its state from Connect now.
+        halted: why replication was not running when its stop was requested; empty if it was
+            running. None to read the state from Connect now.
     """
 
     config: "Config"

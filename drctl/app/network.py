@@ -1,4 +1,4 @@
-"""The diagnosis for commands that reach neither cluster of a link: look at this host first."""
+"""The diagnosis for commands that reach neither cluster of a link: this host may be the cause."""
 
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from drctl.config.link import Link
 
 _WAIT_S = 3.0
-"""For a cluster that the command did not need: the command has already failed."""
+"""Timeout for a cluster that the command did not need: short, as the command has failed."""
 
 
 def neither_responds(config: "Config", link: "Link | None" = None) -> NoClusterResponds | None:

@@ -43,7 +43,7 @@ def link_translated(
         given_ms: a time given by the user, milliseconds UTC.
         unproven: whether `policy.unproven_offsets` is `commit`.
         shown: whether to show the progress; not allowed in other threads.
-        earlier: answers of the link's earlier translations; those of this one are added.
+        earlier: answers of the link's earlier translations; the answers of this one are added.
 
     Raises:
         UsageError: a pattern is invalid.
@@ -290,7 +290,7 @@ def _applied(reader: "JournalReader", run: str) -> str | None:
 def undo_of(state: "RunState", link: "Link") -> Undoable:
     """The offsets that restore what a run may have changed.
 
-    Commits may have been announced and not made, so offsets that are unchanged are skipped later.
+    The run may not have made every commit that it recorded; unchanged offsets are skipped later.
 
     Raises:
         DamagedJournal: an intent is not in the format that drctl writes.

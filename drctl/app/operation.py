@@ -29,7 +29,7 @@ class Prepared:
         failing: the prechecks that block it.
         execute: the command line that executes it.
         loss: the estimated loss; None if the plan loses nothing, or it is not estimated yet.
-        groups: where groups would resume if the source is lost; None likewise.
+        groups: where groups would resume; None if the source is not lost, or this is unknown.
         source_connectors: what source connectors would do.
     """
 

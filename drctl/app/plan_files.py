@@ -19,7 +19,7 @@ _TEXTS = frozenset({"text", "expect", "overrides"})
 
 
 def without_secrets(plan: Plan) -> Plan:
-    """Mask secrets in texts; files and journals contain this plan, and it is executed.
+    """Mask secrets in the texts of a plan, which is executed and stored in files and journals.
 
     Raises:
         Refused: a setting that a step uses contains a secret.
@@ -42,7 +42,7 @@ def without_secrets(plan: Plan) -> Plan:
 
 
 def _is_text(name: str, value: object) -> bool:
-    """Whether a setting is only for people; `undo` may also be a command."""
+    """Whether a setting is text that only people read; `undo` may be such a text or a command."""
     return name in _TEXTS or (name == "undo" and isinstance(value, str))
 
 

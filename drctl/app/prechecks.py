@@ -132,12 +132,12 @@ def active_cluster(
     """The active cluster of the link, and its unfinished run.
 
     Args:
-        rehearsal: whether an unfinished run without a step that changes anything does not count.
+        rehearsal: whether to ignore an unfinished run in which no step changes anything.
 
     Raises:
         ConfigError: drctl has no permission to read the journal.
         Unreachable: the cluster of the journal did not answer.
-        Unknown: it cannot be read, or is damaged.
+        Unknown: the journal cannot be read, or is damaged.
     """
     from drctl.engine.active_cluster import last_move
     from drctl.engine.run_state import run_states
@@ -179,10 +179,12 @@ def newest_unfinished(
     """The newest run, if it has not ended and this process does not execute it.
 
     Args:
-        rehearsal: as above.
+        rehearsal: whether to ignore a run in which no step changes anything.
 
     Raises:
-        ConfigError, Unreachable, Unknown: as above.
+        ConfigError: drctl has no permission to read the journal.
+        Unreachable: the cluster of the journal did not answer.
+        Unknown: the journal cannot be read, or is damaged.
     """
     from drctl.engine.active_cluster import changes, unfinished
     from drctl.engine.run_state import read_run

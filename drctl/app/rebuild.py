@@ -1,4 +1,4 @@
-"""Readers and writers for rebuilding a cluster that has lost its records, and the cost of it."""
+"""Readers and writers for rebuilding a cluster that has lost its records, and the cost."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from drctl.offsets.applying import Translated
 
 _SAMPLED, _PARTITIONS = 200, 50
-"""How many of the newest records, of how many of the largest partitions, are sampled for size."""
+"""Sizes are estimated from a sample: this many newest records of this many largest partitions."""
 
 
 @dataclass(slots=True)
@@ -63,7 +63,7 @@ class RebuildReader(FailbackReader):
             raise Unknown(
                 f"records that only {self.old.source} has are unknown: incomplete comparison:"
                 f" {'; '.join(found.not_compared[:3]) or 'transactions were open'}",
-                "fix that first: records cannot be restored once the cluster is emptied",
+                "remove the cause first: records cannot be restored once the cluster is emptied",
             )
         aside = sum(each.aside for each in found.partitions)
         return replace(search_of(found, {}, {}), aside=aside)
@@ -73,7 +73,7 @@ class RebuildReader(FailbackReader):
 
         Raises:
             Refused: they cannot be reconciled.
-            Unknown: the result is on another host, and not everything could be compared.
+            Unknown: the result is on another host, and the new comparison is incomplete.
         """
         if not (Path(request.folder) / "gap.json").is_file():
             # On another host decisions come from the surviving cluster, or from a new comparison.
@@ -147,7 +147,7 @@ def cost_of(reader: ClusterLinkReader) -> str:
     if rate is None:
         return f"{copied}; the copying time is not known"
     took = duration(2 * records / rate)
-    return f"{copied}; comparing them once takes {took}, the copying time is not known"
+    return f"{copied}; comparing them once takes {took}; the copying time is not known"
 
 
 def _prechecks(reader: ClusterLinkReader, mode: str) -> "Sequence[Finding]":

@@ -50,10 +50,10 @@ class ReconcileOptions:
     """What to do with the records of a result.
 
     Attributes:
-        undecided: whether policies may be missing; the records are refused then.
+        undecided: whether policies may be missing; records without a policy are refused.
         known_as: the id of an earlier result that this one repeats; records that were reconciled
             for that one are done. Empty if this is no repetition.
-        spares_compacted: whether the override of `target-moved` does not apply to compacted topics.
+        spares_compacted: whether compacted topics are excluded from the override of `target-moved`.
     """
 
     folder: Path
@@ -222,7 +222,7 @@ def execute(opened: Opened) -> "ReconcileResult":
         plan, reader = opened.make(kept, last=True)
         if plan.blocked:
             moved = "the clusters changed since the plan was made: " + plan.blocked[0].reason
-            raise Refused(moved, "show the new plan: run it without --execute")
+            raise Refused(moved, "run the command without --execute to see the new plan")
         journal.append([journals.began(run, plan, began)])
         task = stack.enter_context(notices().task("reconciling"))
 
@@ -390,7 +390,9 @@ class ResultReader(ClusterLinkReader):
         plan, _ = found.make(found.topic.kept(), last=False)
         progress = progress_of(replace(found, plan=plan))
         if progress.due and plan.blocked:
-            raise Refused(plan.blocked[0].reason, "run it without --execute to see all prechecks")
+            raise Refused(
+                plan.blocked[0].reason, "run the command without --execute to see all prechecks"
+            )
         return replace(progress, refused=refused_by(plan))
 
 
@@ -404,7 +406,7 @@ class ResultWriter(ClusterLinkWriter):
         """Reconcile the records, each exactly once, even after a crash.
 
         Raises:
-            DrctlError: some are not done, or it is unknown what was done.
+            DrctlError: some records are not reconciled, or it is unknown what was done.
         """
         self.reader.result = execute(self.reader.found(options_of(request)))
         require_done(self.reader.result)

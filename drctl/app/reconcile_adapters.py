@@ -149,7 +149,7 @@ def exporter(
 
     Args:
         classes: the classes of the exported records.
-        beside: whether to use a new folder beside this one if this one has other records.
+        beside: whether to use a new folder next to the given one if that contains other records.
     """
     from drctl.views.exports import ExportFolder
 
@@ -167,12 +167,12 @@ def journal(config: "Config", run: str) -> "JournalFile":
     """The journal of a new run."""
     from drctl.stores.journal_files import JournalFile
 
-    hint = "free space, or set state_dir; then run it again: progress is stored on the cluster"
+    hint = "free space, or set state_dir; then run the command again: the cluster has the progress"
     return JournalFile(config.state_dir / "reconcile", run, hint)
 
 
 def transaction_lifetime_s() -> float:
-    """How long a transaction of drctl may be open before its brokers abort it."""
+    """How long a transaction of drctl may be open before the brokers abort it."""
     from drctl.kafka.transactions import LIFETIME_S
 
     return LIFETIME_S

@@ -26,7 +26,7 @@ class FirstAnswer:
     same_offsets = False  # a replicator that preserves offsets has only one finder
 
     def positions(self, topics: Iterable[str]) -> Mapping[TopicPartition, Position]:
-        """By source partition; without those that no finder knows.
+        """Progress by source partition, without partitions that no finder knows.
 
         Raises:
             Unknown: every finder failed.
@@ -60,7 +60,7 @@ class CommittedPositions:
     same_offsets = False
 
     def positions(self, topics: Iterable[str]) -> Mapping[TopicPartition, Position]:
-        """By source partition; without those in which the group has no committed offset.
+        """Committed offsets by source partition, without partitions in which the group has none.
 
         Raises:
             Unreachable: the source did not answer.
@@ -100,7 +100,7 @@ class ConnectorPositions:
     same_offsets = False
 
     def positions(self, topics: Iterable[str]) -> Mapping[TopicPartition, Position]:
-        """By source partition; without those that the connector has no offset for.
+        """The connector's offsets by source partition, without partitions that have none.
 
         Raises:
             NoSuchConnector: there is none of this name.
@@ -146,7 +146,7 @@ class PreservingPositions:
     same_offsets = True
 
     def positions(self, topics: Iterable[str]) -> Mapping[TopicPartition, Position]:
-        """By source partition; without those that are missing on the target.
+        """Log ends of the target by source partition, without partitions that are missing there.
 
         Raises:
             Unreachable: no broker of the target answered within the deadline.
@@ -183,7 +183,7 @@ class SyncPositions:
     same_offsets = False
 
     def positions(self, topics: Iterable[str]) -> Mapping[TopicPartition, Position]:
-        """By source partition; without those that have no offset sync.
+        """Last offset syncs by source partition, without partitions that have none.
 
         Raises:
             Unreachable: a cluster did not answer.

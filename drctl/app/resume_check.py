@@ -162,7 +162,7 @@ def require_permitted(config: "Config", link: "Link", state: RunState) -> None:
     """Check that this host's configuration allows everything that the run does or would do.
 
     Raises:
-        Refused: it does not; lists each step and intent.
+        Refused: something is not allowed; the message lists the steps and intents.
     """
     found = list(dict.fromkeys(not_permitted(state, permitted(config, link, state))))
     if not found:
@@ -171,8 +171,8 @@ def require_permitted(config: "Config", link: "Link", state: RunState) -> None:
     raise Refused(
         f"run {state.run} has steps that {config.path.name} on this host does not allow:"
         f" {'; '.join((*found[:_SHOWN], *more))}",
-        "resume it with the drctl.yaml and runbook of its start. If you did, another user wrote to"
-        " the journal: check who can write to __drctl_journal, then"
+        "resume it with the drctl.yaml and runbook that it was started with. If you did, another"
+        " user wrote to the journal: check who can write to __drctl_journal, then"
         f" `drctl resume {quote(state.run)} --abandon REASON`",
     )
 
@@ -189,9 +189,10 @@ def not_permitted(state: RunState, allowed: Permitted) -> Iterator[str]:
 
 
 def require_differences(state: RunState, allowed: Permitted, reader: "ClusterLinkReader") -> None:
-    """Check that a repair changes only current differences, or has made them equal already.
+    """Check that each change of a repair is a current difference, or has already been made.
 
-    Its changes are in no configuration, so without a signature the clusters have to confirm them.
+    The configuration does not contain these changes, so an unsigned journal is compared with the
+    clusters.
 
     Raises:
         Refused: something else would be changed.
@@ -251,8 +252,8 @@ def require_differences(state: RunState, allowed: Permitted, reader: "ClusterLin
         raise Refused(
             f"run {state.run} would change what does not differ between {reader.link.source} and"
             f" {target} now: {'; '.join((*wrong[:_SHOWN], *more))}",
-            f"`drctl resume {quote(state.run)} --abandon REASON`, then `drctl doctor --fix` plans"
-            " what differs now",
+            f"`drctl resume {quote(state.run)} --abandon REASON`; then `drctl doctor --fix` to plan"
+            " the current differences",
         )
 
 
@@ -426,8 +427,8 @@ def _is_index(number: object, allowed: Permitted) -> bool:
 def _is_about(topic: str, rule: Acl | None, allowed: Permitted) -> bool:
     """Whether a topic belongs to the link.
 
-    A rule may be for a prefix of names, or another resource: `require_differences` compares it with
-    the clusters.
+    A rule for a prefix of names, or for another resource, also counts: `require_differences`
+    compares it with the clusters.
     """
     return allowed.carries(topic) or (
         rule is not None and (rule.pattern == PREFIXED or rule.resource != TOPIC)
@@ -443,7 +444,7 @@ def _foreign_group(name: str) -> str:
 
 
 def _foreign(intent: SwitchIntent, allowed: Permitted) -> bool:
-    """Whether the previous state of an endpoint is that of no cluster in drctl.yaml."""
+    """Whether an endpoint previously pointed to none of the clusters in drctl.yaml."""
     endpoint, before = allowed.endpoints[intent.number], intent.before
     if before.cluster is None:
         return True
@@ -524,7 +525,7 @@ class _Rehearsal:
         return self
 
     def reconcile(self, request: ReconcileRequest) -> None:
-        """Allowed with any folder: a search that does not exist is repeated."""
+        """Allowed with any folder: if it has no result of a search, the search is repeated."""
 
     def _cluster(self, name: str) -> "_Cluster":
         self.require(name in self.allowed.clusters, _no("cluster", name))

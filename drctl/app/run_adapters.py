@@ -143,7 +143,7 @@ def endpoint_writer(config: "Config", link: "Link", number: int) -> "EndpointWri
 def cluster_by_evidence(
     endpoint: "DnsEndpoint | HaproxyEndpoint", state: "EndpointState"
 ) -> str | None:
-    """The cluster that an endpoint pointed to, by its observed state; None if it is no cluster."""
+    """The cluster that an endpoint pointed to, by its observed state; None if unknown."""
     from drctl.config.endpoints import DnsEndpoint
 
     if isinstance(endpoint, DnsEndpoint):
@@ -177,7 +177,7 @@ def through_endpoint(
             "set its `bootstrap` to the bootstrap.servers of clients",
         )
     properties = {**adapters.revealed(cluster), "bootstrap.servers": place}
-    return KafkaCluster(name or f"the cluster behind {place}", properties)
+    return KafkaCluster(name or f"the cluster at {place}", properties)
 
 
 def run_files(config: "Config") -> "RunFiles":

@@ -1,7 +1,7 @@
 """Opens the journal of a run, which is written to a topic and then copied to a file.
 
-The topic `__drctl_journal` is on the surviving cluster, or on the cluster of a run inside one. If
-that cluster cannot store it, such a run has its journal only in a file on this host: see `begun`.
+The topic `__drctl_journal` is on the surviving cluster. A run inside one cluster has it on that
+cluster; if the cluster cannot store it, the journal is only in a file on this host: see `begun`.
 """
 
 import getpass
@@ -75,7 +75,7 @@ def holder(run: str) -> Holder:
 
 
 def with_command_time(held: Holder) -> Mapping[str, str]:
-    """A holder as in journal entries, and the start time of its process, to measure an outage."""
+    """A holder as in journal entries, with the start time of its process, to measure an outage."""
     import psutil
 
     began = datetime.fromtimestamp(psutil.Process().create_time(), UTC)
@@ -90,12 +90,12 @@ def who(held: Holder) -> Mapping[str, str]:
 def refuse_while_held(
     link: "Link", reader: "JournalTopicReader | None" = None, *, rehearsal: bool = False
 ) -> None:
-    """Refuse if another run holds the link; checked first, because that run changes all else.
+    """Refuse if another run holds the link; checked first, as that run changes what checks read.
 
     Args:
         reader: the reader of the journal, if there is one already.
-        rehearsal: whether a run without a step that changes anything is no obstacle, such as a
-            run of the runbook `drill`.
+        rehearsal: whether to ignore a run in which no step changes anything, such as a run of the
+            runbook `drill`.
 
     Raises:
         Refused: a live process holds the link.

@@ -47,7 +47,7 @@ class Wait:
 
     Attributes:
         until: its deadline, by the monotonic clock.
-        left: how much is missing; None if the words do not begin with a number.
+        left: how much is missing; None if `message` does not begin with a number.
         most: the highest value of `left` so far, at the time `since`.
     """
 
@@ -59,7 +59,7 @@ class Wait:
     since: float = 0
 
     def seconds_left(self, now: float) -> float | None:
-        """Seconds until nothing is missing, at the current rate; None if it does not fall."""
+        """Seconds until nothing is missing, at the current rate; None if `left` does not fall."""
         done, passed = self.most - (self.left or 0), now - self.since
         if self.left is None or done <= 0 or passed <= 0:
             return None
@@ -169,7 +169,7 @@ class LiveTimeline:
         )
 
     def _read(self) -> None:
-        """Update the state of each step; waits do not change it."""
+        """Update the state of each step, which waits do not change."""
         if self.entries:
             self._tracks = course_of(read_run(self.entries), self.kinds).tracks
 
@@ -228,7 +228,7 @@ def counted(message: str) -> int | None:
 
 
 def _falling(before: Wait | None, now: Wait, at: float) -> Wait:
-    """The wait with the highest number that was ever missing."""
+    """The current wait, with the highest missing number so far."""
     if now.left is None:
         return now
     same = before is not None and before.step == now.step and before.left is not None

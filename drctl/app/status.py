@@ -152,7 +152,7 @@ def _methods(evidence: "Evidence") -> "list[TranslationMethod]":
 def _translated(
     link: "Link", groups: "Sequence[str]", ports: GroupPorts
 ) -> "Iterator[TranslationMethod]":
-    """Confluent Replicator commits the offsets that it has translated on the target."""
+    """The offsets that Confluent Replicator has translated and committed on the target."""
     from drctl.offsets.link_translation import TargetOffsets
 
     if link.settings.replicator.kind == "confluent-replicator":

@@ -141,7 +141,7 @@ def write_sums(folder: Path, file: Path) -> int:
 
 
 _RECORDED = "recorded.sha256"
-"""Sums of a set without committed ones, as they were when it was fetched."""
+"""The file of checksums recorded when a set was fetched that has no committed checksums."""
 
 
 class CorruptArtifact(Unknown):
@@ -409,7 +409,7 @@ def _alone(cached: CachedJars, progress: Callable[[str], None]) -> Iterator[None
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            progress(f"waiting for another drctl process that fetches the {cached.name} jars")
+            progress(f"waiting for another drctl process that is fetching the {cached.name} jars")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

@@ -71,8 +71,8 @@ def java_version(java: Path) -> int:
 
 
 _QUIET = "-Xlog:cds*=off"
-"""The warning that a JVM prints for an archive that does not match."""
-_AGAIN = "try again; they are optional"
+"""Turns off the warning that a JVM prints for an archive that does not match."""
+_AGAIN = "try again; without recorded classes, Java only starts more slowly"
 _TRIAL_S = 120
 
 
@@ -116,7 +116,7 @@ def keep(recorded: Path, archive: Path, trial: Callable[[Sequence[str]], Sequenc
         trial: returns a command that starts a JVM with given options and the jars, and exits.
 
     Raises:
-        Stopped: nothing was written, or a JVM does not start with it.
+        Stopped: no archive was written, or a JVM does not start with it.
     """
     if not recorded.is_file():
         raise Stopped("no classes were recorded", _AGAIN)

@@ -263,14 +263,14 @@ def refusals(
 def missing_allows(
     source: Acls, target: Acls, principals: Iterable[str], topics: Iterable[str]
 ) -> list[Acl]:
-    """The source's ALLOW rules of groups, transactional ids and cluster that the target is missing.
+    """ALLOW rules for groups, transactional ids and the cluster that are missing on the target.
 
     Args:
-        topics: of the link, by their names on the source: only principals that may use one count.
+        topics: of the link, by their names on the source; principals that may use none are ignored.
 
     Returns:
-        For each principal and operation a rule of its own; names of these resources are the same
-        on both clusters. Nothing if the source enforces no rules.
+        A separate rule for each principal and operation; these resources have the same names on
+        both clusters. Nothing if the source enforces no rules.
     """
     if not source.enforced:
         return []
@@ -319,7 +319,7 @@ def in_full(rule: Acl) -> str:
 
 
 def of_a_fence(rule: Acl, principal: str) -> bool:
-    """Whether a rule looks like one of a fence for a principal."""
+    """Whether a rule looks like a rule of a fence against a principal."""
     return (
         rule.permission == _DENY
         and rule.operation in FENCED
@@ -429,7 +429,7 @@ class _Cluster(NamedTuple):
 
 def _judged(cluster: _Cluster, acls: Acls | Unavailable) -> Verdict:
     list_acls = f"{kafka_tool('kafka-acls.sh', cluster.name)} --list"
-    grant = f"grant drctl's user DESCRIBE on cluster {cluster.name}, or list them: {list_acls}"
+    grant = f"grant drctl's user DESCRIBE on cluster {cluster.name}, or list the ACLs: {list_acls}"
     known = require(acls, cluster.subject, "who may write to them is", grant)
     if not known.enforced:
         remedy = "configure an authorizer; until then restrict network access"
@@ -477,7 +477,9 @@ def _may_be_written(cluster: _Cluster, may: Mapping[str, Mapping[str, Names]]) -
         operations = tuple(_CHANGING.values())
         remedies.append(cluster.acl("--deny-principal", denied, operations, topics))
     elif denied:
-        remedies.append("deny it to all except drctl's user: kafka-acls.sh --add --deny-principal")
+        remedies.append(
+            "deny these operations to all but drctl's user: kafka-acls.sh --add --deny-principal"
+        )
     if EVERYBODY in may:
         # Denying everyone would deny drctl, too.
         remedies.append("remove the ACL that allows User:* once each application has its own ACLs")

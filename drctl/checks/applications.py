@@ -57,7 +57,8 @@ def unseen(observed: Observed) -> Verdict | None:
     subject = f"groups on cluster {observed.link.source}"
     tool = kafka_tool("kafka-topics.sh", observed.link.source)
     remedy = (
-        f"check that {OFFSETS_TOPIC} has all leaders: {tool} --describe --topic {OFFSETS_TOPIC}"
+        f"check that every partition of {OFFSETS_TOPIC} has a leader: {tool} --describe --topic"
+        f" {OFFSETS_TOPIC}"
     )
     found = require(
         observed.source_coordinators, subject, "whether all have a coordinator is", remedy

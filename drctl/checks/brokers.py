@@ -213,7 +213,7 @@ def factor(side: Side) -> Verdict:
 @check("min-isr-and-replicas", _FAMILY, Status.WARN)
 @each_cluster
 def min_isr(side: Side) -> Verdict:
-    """`min.insync.replicas` is above 1, and below the number of replicas if that is above 1."""
+    """If a topic has several replicas, `min.insync.replicas` is above 1 and below their number."""
     states = side.configured()
     replicas: dict[str, int] = {}
     for place, each in side.partitions().items():

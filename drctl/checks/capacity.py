@@ -61,7 +61,7 @@ def _log_dirs(side: Side, subject: str) -> Mapping[int, Disks]:
     """The disks of every broker.
 
     Raises:
-        NotObserved: one is not known: the sum would be too low.
+        NotObserved: the disks of a broker are not known: the sum would be too low.
     """
     remedy = f"compare their disks: {kafka_tool('kafka-log-dirs.sh', side.name)} --describe"
     asked = require(side.survey.log_dirs, subject, f"those of {side.name} are", remedy)

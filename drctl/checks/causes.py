@@ -24,7 +24,7 @@ _BEFORE_FAILOVER = frozenset(
         *("copies-differ", "unexpected-writers"),
     }
 )
-"""Checks that prepare a failover: after one, their remedies would do harm."""
+"""Checks that prepare a failover; after a failover, their remedies would do harm."""
 
 _NEEDS_SOURCE = frozenset(
     {
@@ -51,13 +51,13 @@ CAUSES: Mapping[str, _Follows] = {
         other.check in _NEEDS_SOURCE or cause.evidence in f"{other.reason} {other.evidence}"
     ),
 }
-"""By check, most important first: whether another finding is a consequence of it."""
+"""For each check, most important first: whether another finding is a consequence of its finding."""
 
 
 def causes_first(
     findings: Sequence[Finding], overrides: Collection[str] = ()
 ) -> tuple[Finding, ...]:
-    """Put the cause first, and replace the remedies of its consequences with its name.
+    """Put the cause first; consequences get the name of the cause instead of their remedies.
 
     Args:
         overrides: overridden prechecks, which count as no cause.

@@ -75,7 +75,7 @@ class Family(StrEnum):
 
     @property
     def translates(self) -> bool:
-        """Whether it applies to one kind of replicator only, the one of this name."""
+        """Whether it applies only to the kind of replicator that it is named after."""
         return self in (Family.MIRRORMAKER, Family.REPLICATOR)
 
     def concerns(self, observed: Observed) -> bool:

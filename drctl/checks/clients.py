@@ -45,7 +45,7 @@ class Library(StrEnum):
 
 
 def library_of(values: Mapping[str, str]) -> Library | None:
-    """The library that settings belong to, by names only it has; None if ambiguous."""
+    """The library that settings belong to, by names that only it has; None if ambiguous."""
     librdkafka = any(key in values for key in _LIBRDKAFKA_ONLY)
     java = any(key in values for key in _JAVA_ONLY)
     if librdkafka == java:
@@ -246,7 +246,7 @@ def delivery_timeout(client: ClientConfig) -> Verdict | None:
     seen = client.integer(keys, 120_000 if java else 300_000)
     # In librdkafka, 0 means no timeout.
     if seen.value >= _LEAST_DELIVERY_MS or (seen.value == 0 and not java):
-        return seen.ok("records outlast a failover")
+        return seen.ok("records do not expire during a failover")
     impact = f"records are dropped, with an error, after {duration(seen.value)}"
     remedy = "set it to longer than a failover takes, or let the application resend them"
     return seen.warn("records may expire during a failover", impact, remedy)
@@ -307,7 +307,7 @@ def rebootstrap(client: ClientConfig) -> Verdict:
         reason = "it never rebootstraps"
         return fail(client.subject, reason, f"{what}: {seen.evidence}", _RESTART, remedy)
     if version is None:
-        reason = "its version was not given: older ones never rebootstrap"
+        reason = "its version was not given: older versions never rebootstrap"
         raise NotObserved(client.subject, reason, remedy, seen.evidence)
     if version < able:
         reason = f"{what} cannot rebootstrap"
@@ -385,7 +385,8 @@ def interceptor(client: ClientConfig) -> Verdict | None:
     seen = client.listed("interceptor.classes", "")
     if INTERCEPTOR in seen.value:
         return seen.ok("it writes timestamps")
-    return seen.warn("it writes no timestamps", impact, f"add {INTERCEPTOR} to it, or {track}")
+    remedy = f"add {INTERCEPTOR} to interceptor.classes, or {track}"
+    return seen.warn("it writes no timestamps", impact, remedy)
 
 
 _MANY = 2_147_483_647

@@ -154,7 +154,7 @@ _FEW = 10
 _NEVER = Ages(0, 0)
 
 _ASKED = 500
-"""Maximum number of partitions to check for this, because it reads a record of each."""
+"""Maximum number of partitions to check for transaction markers, by reading a record of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +310,7 @@ def log_ranges(
 def _look_up_both(
     reader: OffsetReader, questions: Mapping[TopicPartition, tuple[int, int]]
 ) -> dict[TopicPartition, tuple[Found, Found] | Unavailable]:
-    """Look up two timestamps or marks for each partition."""
+    """Look up the offsets of two timestamps, or of the log start and end, of each partition."""
     rows = [(place, both[number]) for number in (0, 1) for place, both in questions.items()]
     answers, half = reader.look_up(rows)() if rows else (), len(questions)
     found: dict[TopicPartition, tuple[Found, Found] | Unavailable] = {}

@@ -23,10 +23,10 @@ _ADVICE = frozenset(check.name for check in CHECKS) - PRECHECKS.keys()
 def blockers_among(
     findings: Iterable[Finding], overrides: Collection[str], mode: Mode
 ) -> tuple[Finding, ...]:
-    """Return the blockers: findings that refuse a failover.
+    """Return the blockers: findings that block a failover.
 
     A failed precheck blocks; so does one that was not checked, if the mode needs its answer. Some
-    cannot be overridden.
+    prechecks cannot be overridden.
     """
     return tuple(
         finding

@@ -56,9 +56,9 @@ def unreachable(observed: Observed) -> Iterator[Verdict]:
                 f"endpoint {number} ({config.kind})",
                 "it does not answer",
                 state.reason,
-                "clients cannot be redirected: an outage, or both clusters accept writes",
-                "check that it runs and that drctl may query it; or remove it from `endpoints` and"
-                " redirect the clients by hand",
+                "clients cannot be redirected: they have an outage, or both clusters accept writes",
+                "check that it is running and that drctl may query it; or remove it from"
+                " `endpoints` and redirect the clients by hand",
             )
         else:
             yield ok(state.endpoint, "it answers", state.message)

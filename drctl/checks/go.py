@@ -199,7 +199,7 @@ class GroupsNow:
 
     @property
     def groups_left_out(self) -> tuple[str, ...]:
-        """Sorted names of groups with such an offset."""
+        """Sorted names of groups with an offset that cannot be translated."""
         return tuple(sorted({row.group for row in self.left_out}))
 
 

@@ -32,7 +32,7 @@ def strimzi_marks(connector: Connector) -> tuple[str, ...]:
 
 
 def managed_remedy(connector: Connector) -> str:
-    """What to add to a remedy that stops a connector; empty if nothing shows a manager."""
+    """An addition to a remedy that stops a connector; empty if Strimzi does not manage it."""
     if not strimzi_marks(connector):
         return ""
     return f"; Strimzi resumes it: set `state: stopped` in its resource instead ({_PAGE})"
@@ -55,10 +55,12 @@ def connectors(observed: Observed) -> Verdict | None:
     marks = {name: strimzi_marks(known[name]) for name in names if name in known}
     managed = [name for name, found in marks.items() if found]
     if not managed:
-        return ok(subject, "none has a mark of Strimzi", plural(len(marks), "connector"))
+        return ok(
+            subject, "nothing shows that Strimzi manages them", plural(len(marks), "connector")
+        )
     reason = f"Strimzi manages {listed(managed)}"
     evidence = "; ".join(f"{name}: {listed(marks[name])}" for name in managed)
     impact = "its operator resumes a connector that drctl has stopped, within minutes"
-    remedy = f"replace `connectors` by the commands `stop`, `start` and `stopped` ({_PAGE})"
+    remedy = f"replace `connectors` with the commands `stop`, `start` and `stopped` ({_PAGE})"
     judge = fail if observed.mode is Mode.PLANNED else warn
     return judge(subject, reason, evidence, impact, remedy)

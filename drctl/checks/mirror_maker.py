@@ -189,7 +189,10 @@ def converters(observed: Observed) -> Verdict:
     changing = {key: each.evidence for key, each in known.items() if each.value != _BYTES}
     evidence = "; ".join(changing.values())
     if set(changing) - {_HEADER}:
-        impact = "copies have different bytes: consumers cannot read them, drctl cannot match them"
+        impact = (
+            "copies have different bytes: consumers cannot read them, and drctl cannot match them"
+            " with the source's records"
+        )
         return fail(settings.subject, "converters change records", evidence, impact, remedy)
     if changing:
         reason, impact = "the header converter changes headers", _OTHER_HEADERS
@@ -245,7 +248,10 @@ def heartbeat(observed: Observed) -> Verdict:
 @check("mm2-checkpoint-age", _FAMILY, Status.WARN)
 def checkpoint(observed: Observed) -> Verdict:
     """The newest checkpoint is at most 10 minutes old."""
-    impact = "groups reprocess what they consumed since, unless a better source of offsets exists"
+    impact = (
+        "groups reprocess what they consumed after the newest checkpoint, unless a better source of"
+        " offsets exists"
+    )
     remedy = "check that the MirrorCheckpointConnector runs and that a group of the link is active"
     subject = "checkpoints of MirrorMaker 2"
     ages = require(observed.survey.ages, subject, "their age is", remedy)
@@ -292,13 +298,15 @@ def location(observed: Observed) -> Iterator[Verdict]:
         yield written.ok("offset syncs are kept on the target")
     else:
         reason = "offset syncs are kept on the source"
-        impact = "they are lost with it: the error of a checkpoint is then unknown"
+        impact = "they are lost with the source: the error of a checkpoint is then unknown"
         yield written.warn(reason, impact, remedy)
     read = required(observed, CHECKPOINT).text(_LOCATION, "source")
     if read.value == written.value:
         yield read.ok("both connectors use the same cluster for offset syncs")
         return
-    reason = f"it reads offset syncs from one cluster, {written.subject} writes them to the other"
+    reason = (
+        f"it reads offset syncs from one cluster, but {written.subject} writes them to the other"
+    )
     yield read.fail(reason, f"no checkpoint is emitted; {_NO_SYNCS}", remedy)
 
 

@@ -166,7 +166,7 @@ class ObservedSourceConnector(NamedTuple):
     """A source connector that imports data, such as Debezium.
 
     Attributes:
-        positions: that the workers store of it.
+        positions: the source positions that the workers store for it.
     """
 
     connector: Connector
@@ -212,7 +212,7 @@ class Observed:
 
     Attributes:
         connectors: on the workers that replicate the link.
-        reverse: on the workers that would replicate it back.
+        reverse: connectors on the workers that would replicate the link back.
         worker: configuration of the workers in `connectors`; Connect does not report it.
         source_topics: topics of the link, and topics that drctl.yaml names but that do not exist.
         target_topics: the copies.

@@ -42,7 +42,7 @@ class Compared:
 
     Attributes:
         missing: names of copies that do not exist on the target.
-        unread: by name of a copy, why it or its topic could not be read.
+        unread: why a copy or its topic could not be read, by name of the copy.
         remedy: how to compare the topics by hand.
     """
 
@@ -388,7 +388,7 @@ def offsets_partitions(observed: Observed) -> Verdict:
     replicator = observed.link.settings.replicator
     mirrored = replicator.kind == "offset-preserving" or replicator.copied_offsets_topic
     if not all(counts):
-        remedy = "run drctl doctor again once groups have committed offsets on both"
+        remedy = "run drctl doctor again once groups have committed offsets on both clusters"
         raise NotObserved(subject, "one cluster has no committed offsets yet", remedy, details)
     if counts[0] == counts[1]:
         return ok(subject, "it has the same number of partitions on both", details)

@@ -39,13 +39,13 @@ class LinkPorts:
         progress: reads the replicator's progress; uses none of the readers here. None if the
             replicator reports none.
         connectors: on the workers that replicate the link; None if none are configured.
-        reverse: on the workers that would replicate it back.
+        reverse: connectors on the workers that would replicate the link back.
         endpoints: of the link, in their order.
         journal: where a run would write its journal.
         left_out: returns committed offsets that cannot be translated; may raise `Unreachable`.
         copies: reads the end offsets of the copies; uses none of the readers here; may raise
             `Unreachable`. None to skip this.
-        heartbeats_topic: the one of these topics that holds copied heartbeats; empty if none is
+        heartbeats_topic: the topic in `copies` that holds copied heartbeats; empty if none is
             known.
         active_cluster: of the link's clients, from the journal; may raise any `DrctlError`. None to
             skip this.

@@ -49,7 +49,10 @@ def answer(side: Side) -> Verdict:
         details = several(why.reason for _, why in sorted(silent.items()))
         reason = f"brokers that do not answer: {len(silent):,} of {len(asked):,}"
         impact = "partitions that they lead are unavailable"
-        remedy = "check that they run and that their advertised listeners are reachable from here"
+        remedy = (
+            "check that they are running and that their advertised listeners are reachable from"
+            " this host"
+        )
         return fail(side.subject, reason, details, impact, remedy)
     if not asked:
         raise NotObserved(side.subject, "its metadata lists no broker", _LOOK)
@@ -58,7 +61,7 @@ def answer(side: Side) -> Verdict:
         return ok(side.subject, f"every broker ({len(asked):,}) answers")
     holders = {node for each in layout.partitions.values() for node in each.assigned}
     if absent := sorted(holders - layout.brokers.keys()):
-        reason = f"not in the cluster, but assigned replicas: {nodes(absent)}"
+        reason = f"replicas are assigned to brokers that are not in the cluster: {nodes(absent)}"
         impact = "their partitions have fewer replicas, and some may have none"
         details = f"brokers in the cluster: {listed(sorted(layout.brokers))}"
         return fail(
@@ -172,7 +175,7 @@ def _capable(side: Side) -> Verdict:
 
 
 def _missing(side: Side) -> list[Capability]:
-    """What some broker of a cluster cannot do, as far as they answer."""
+    """What at least one of the brokers that answer cannot do."""
     asked = side.survey.features
     known = [] if isinstance(asked, Unavailable) else asked.values()
     found = {m for each in known if isinstance(each, BrokerFeatures) for m in each.missing}

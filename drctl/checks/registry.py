@@ -51,7 +51,7 @@ def findings(observed: Observed) -> tuple[Finding, ...]:
 
 
 def precheck_findings(observed: Observed) -> tuple[Finding, ...]:
-    """Run all prechecks for the mode of failover that was observed for."""
+    """Run all prechecks for the mode of failover in the observed state."""
     return tuple(
         finding for precheck in PRECHECKS.values() for finding in precheck.findings(observed)
     )

@@ -65,7 +65,7 @@ def users_left(observed: Observed) -> Iterator[Left]:
             f"SCRAM user {name} is not on {observed.link.target}",
             _SECRET,
             "clients with this user cannot log in after a failover",
-            f"with its existing password: {scram_user(observed.link.target, name)}",
+            f"add the user with its existing password: {scram_user(observed.link.target, name)}",
         )
 
 
@@ -121,8 +121,8 @@ def _only_there(observed: Observed, who: Entity, keys: list[str]) -> Left:
 _CHECK = "acl-parity"
 _ALLOW, _DENY, _LITERAL, _PREFIXED = "ALLOW", "DENY", "LITERAL", "PREFIXED"
 _ANY = "*"
-_TOO_WIDE = "it would also allow what belongs to other applications on the target"
-_KEPT_DENY = "of DENY ACLs, drctl copies only those on topics"
+_TOO_WIDE = "it would also allow access to what belongs to other applications on the target"
+_KEPT_DENY = "drctl copies DENY ACLs only if they are on topics"
 _DENIED = "is denied as soon as it uses the target"
 _EXCESS = "may do more on the target than on the source"
 
@@ -221,7 +221,7 @@ class _Books:
         return missing_allows(self.source, self.target, self.principals, self.topics)
 
     def why_not(self, rule: Acl) -> str:
-        """Why such a rule is left; empty if it can be added."""
+        """Why drctl does not add such a rule; empty if it can be added."""
         there = self._theirs.concerning(rule.principal, rule.name, rule.resource)
         denying = [r for r in there if r.permission == _DENY and covers(r, rule)]
         if denied := [r for r in denying if r.host == _ANY and not of_a_fence(r, r.principal)]:
@@ -264,7 +264,7 @@ class _Books:
         ]
 
     def allowing(self, refusal: Refusal) -> Iterator[Acl]:
-        """The source's ALLOW rules for it, for the copy and this principal only."""
+        """The source's ALLOW rules for the operation, limited to the copy and the principal."""
         topic = self.observed.link.source_topic(refusal.copy) or refusal.copy
         if not self.source.enforced:
             yield _rule(refusal, refusal.copy, _LITERAL, _ANY)
@@ -275,7 +275,7 @@ class _Books:
                 yield _rule(refusal, name, pattern, rule.host)
 
     def denials(self) -> Iterator[tuple[Acl, str]]:
-        """DENY rules that are missing on the target, and why they are left, if so."""
+        """DENY rules that are missing on the target, each with the reason if it is not added."""
         applications = self.observed.link.settings.fence.principals
         found: dict[Acl, str] = {}
         for topic in self.topics:
@@ -466,7 +466,7 @@ class _Difference:
         return ""
 
     def blockers(self) -> Iterator[Left]:
-        """Why it is not changed here."""
+        """The reasons why drctl does not change the setting."""
         copy, key, value = self.pair.copy.name, self.key, self.wanted.value
         if keeps_its_topics(self.observed):
             yield self._left(NOT_OURS, "check which settings the replicator copies")
@@ -621,7 +621,7 @@ def _made(copy: str, ours: TopicShape, brokers: int) -> Fix[WantedTopic]:
 
 
 def _config(ours: TopicShape, replicas: int) -> Iterator[tuple[str, str]]:
-    """The topic's partitions, replicas and explicitly set, compared settings."""
+    """The topic's settings for creating its copy: those explicitly set, and those compared."""
     for key, setting in sorted(ours.settings.items()):
         wanted = setting.own or (key in JUDGED and not setting.default)
         if wanted and key not in _NOT_COPIED:

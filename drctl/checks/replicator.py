@@ -443,7 +443,8 @@ def own_offsets(observed: Observed) -> Verdict:
         return kept.ok("it commits its progress to its consumer group")
     return kept.warn(
         "it does not commit its progress to its consumer group",
-        "its lag is unknown, so the loss of a failover cannot be measured beforehand",
+        "its lag is unknown, so the data loss that a failover would cause cannot be measured"
+        " beforehand",
         "set offset.topic.commit=true",
     )
 

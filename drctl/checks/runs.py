@@ -47,7 +47,7 @@ def moved(observed: Observed) -> Iterator[Verdict]:
 
 
 def _fence(observed: Observed, moved: Moved) -> str | Verdict:
-    """Describe the fence of the source, as its ACLs show it; a verdict if some are missing."""
+    """Describe the source's fence by its ACLs; a verdict if some ACLs of the fence are missing."""
     source, fence = observed.link.source, observed.link.settings.fence
     if fence.method != "acl":
         return f"the link's fence method is {fence.method}: whether {source} is fenced is not known"
@@ -94,7 +94,7 @@ def _denies(book: RuleBook, rule: Acl) -> bool:
 
 
 def _allowed(missing: Acl) -> str:
-    """What a principal may do again without a rule."""
+    """What a principal may do again because an ACL of the fence is missing."""
     does = "write to" if missing.operation == Denied.WRITE else "read"
     return f"{missing.principal} may {'use' if missing.resource == GROUP else does} {missing.on}"
 

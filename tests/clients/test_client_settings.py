@@ -143,8 +143,13 @@ CASES: list[tuple[str, ClientConfig, Status, str]] = [
     ("request-timeout", client(), OK, "timeout is short"),
     ("request-timeout", client(LIBRDKAFKA), WARN, "timeout is long"),
     ("request-timeout", client(values={"request.timeout.ms": "?"}), NOT_CHECKED, "whole"),
-    ("delivery-timeout", client(), OK, "outlast"),
-    ("delivery-timeout", client(LIBRDKAFKA, values={"message.timeout.ms": "0"}), OK, "outlast"),
+    ("delivery-timeout", client(), OK, "do not expire"),
+    (
+        "delivery-timeout",
+        client(LIBRDKAFKA, values={"message.timeout.ms": "0"}),
+        OK,
+        "do not expire",
+    ),
     (
         "delivery-timeout",
         client(LIBRDKAFKA, values={"delivery.timeout.ms": "20"}),

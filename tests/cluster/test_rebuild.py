@@ -84,7 +84,7 @@ def test_an_emptied_primary_is_filled_and_verified_before_clients_move(story: Em
     rate = story.drctl.folder / ".drctl" / "rate.json"
     rate.parent.mkdir(exist_ok=True)
     rate.write_text('{"offsets_a_second": 2}\n', encoding="utf-8")
-    took = "comparing them once takes 1 min 40 s, the copying time is not known"
+    took = "comparing them once takes 1 min 40 s; the copying time is not known"
     assert story.impact() == f"{amount} {took}"
     assert not story.is_there(story.primary), "the plan changed something"
 

@@ -111,7 +111,7 @@ def test_a_direction_that_is_whole_and_marks_its_copies_has_no_finding() -> None
 def test_a_source_that_ends_before_what_was_copied_has_lost_records() -> None:
     lost = by_check(_replication(reader(copied=3)))[LOST]
     assert (lost.status, lost.subject) == (Status.FAIL, "a")
-    assert "that end before the last record that go has copied: 1 (orders-0)" in lost.reason
+    assert "1 partition ends before the last record that go has copied (orders-0)" in lost.reason
 
 
 def test_a_connector_that_marks_nothing_or_is_missing_blocks_it() -> None:

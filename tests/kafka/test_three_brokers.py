@@ -297,7 +297,7 @@ def test_an_absent_broker_and_then_a_lost_quorum(
         assert not found.writable
         assert health(three, [spread, capped]).writable
         names = {
-            "brokers-answer": [f"assigned replicas: broker {gone}"],
+            "brokers-answer": [f"not in the cluster: broker {gone}"],
             "partitions-offline": [f"{alone}-0"],
             "partitions-under-min-isr": [f"{strict}-0 has 2 of 3"],
             "replicas-out-of-sync": [f"on broker {gone}"],
