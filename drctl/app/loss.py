@@ -62,7 +62,7 @@ _LAGGING_MS = 700
 """Copies with less lag than this show when the source was alive."""
 
 _PAUSE_MS, _PAUSE_FACTOR = 2_000, 3
-"""A pause counts as a stop if it lasts this long, and is this many times the median pause."""
+"""A gap between offset syncs is a stop if it exceeds this, and this many times the median gap."""
 
 _STEADY_MS = 1_000
 """How long offset syncs must have arrived without a stop."""

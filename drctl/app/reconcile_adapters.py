@@ -167,7 +167,7 @@ def journal(config: "Config", run: str) -> "JournalFile":
     """The journal of a new run."""
     from drctl.stores.journal_files import JournalFile
 
-    hint = "free space, or set state_dir; then run the command again: the cluster has the progress"
+    hint = "free space, or set state_dir; then run the command again: progress is on the cluster"
     return JournalFile(config.state_dir / "reconcile", run, hint)
 
 

@@ -136,7 +136,7 @@ def scope(
 
     if connect is not None:
         if link is not None or cluster is not None:
-            raise UsageError("--connect excludes --link and --cluster")
+            raise UsageError("--connect cannot be combined with --link or --cluster")
         return connect_adapters.link_of(config, connect_adapters.typed_workers(connect, config))
     if run is not None and link is None and cluster is None:
         with suppress(DrctlError, KeyError, TypeError):

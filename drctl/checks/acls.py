@@ -214,7 +214,7 @@ def acls(observed: Observed) -> Verdict:
         f"{principal} may not {operation} {on}" for principal, operation, on in denied
     )
     reason = f"permissions of {who} that exist on the source are missing: {len(denied):,}"
-    impact = "they are denied as soon as they use the target"
+    impact = "applications that need these permissions are denied access on the target"
     remedy = "add the missing ALLOW ACLs: drctl doctor --fix, or kafka-acls.sh --add"
     if any(operation == "WRITE" for _, operation, _ in denied):
         return fail(subject, reason, details, impact, remedy)

@@ -263,7 +263,7 @@ def near_tail(observed: Observed) -> Iterator[Verdict]:
     unknown = [f"{p}: {each.reason}" for p, each in unreported.items()]
     unknown += [f"{p}: {tail.by_size}" for p, tail in tails.items() if tail.by_size]
     if unknown:
-        reason = f"the expiry of {plural(len(unknown), 'partition')} is not known"
+        reason = f"when records of {plural(len(unknown), 'partition')} expire is not known"
         yield not_checked(subject, reason, remedy, several(unknown))
     elif not (lost or soon or later):
         yield ok(
