@@ -44,7 +44,7 @@ def replaced(path: Path, content: bytes, keep: Path | None) -> None:
 
 
 def restore_file(kept: Path, path: Path) -> None:
-    """Rename a kept file back.
+    """Restore the old file by renaming it back from its second name.
 
     Raises:
         EndpointRejected: it failed; nothing was changed.
@@ -99,7 +99,7 @@ def _liken(handle: int, like: Path) -> None:
 
 
 def _keep(path: Path, keep: Path) -> None:
-    """A hard link, not a copy: owner, mode and everything else are kept."""
+    """Keep the old file as a hard link, not as a copy: its owner and mode stay the same."""
     with suppress(FileExistsError):
         os.link(path, keep)
     if not keep.samefile(path):
@@ -219,7 +219,7 @@ class FileReader:
         return Found(path, content, stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid)
 
     def cluster_of(self, found: Found) -> str | None:
-        """The cluster whose content it has."""
+        """The cluster whose configured content equals this content."""
         contents = self._contents.items()
         return next((name for name, each in contents if each.encode() == found.content), None)
 
@@ -288,7 +288,7 @@ class FileWriter:
             self._restore_kept(found.path, digest)
 
     def _restore_own(self, path: Path, cluster: str, digest: str) -> None:
-        """Write content from drctl.yaml, never from a journal: it decides where clients go."""
+        """Write content from drctl.yaml, not a journal: the content decides where clients go."""
         content = self._contents[cluster].encode()
         if hashlib.sha256(content).hexdigest() != digest:
             raise EndpointRejected(

@@ -45,7 +45,7 @@ class RuntimeApi:
 
     @property
     def name(self) -> str:
-        """Its address."""
+        """The address of the runtime API."""
         return self._place if isinstance(self._place, str) else "{}:{}".format(*self._place)
 
     def query(self, *commands: str) -> tuple[str, ...]:
@@ -284,7 +284,7 @@ class HaproxyWriter:
         return self._reader.endpoint
 
     def switch(self, to: str, before: EndpointState) -> None:
-        """Send clients to the cluster, and close sessions to others if configured.
+        """Send clients to the cluster; close sessions to all other servers if configured.
 
         Raises:
             EndpointMoved: a server was changed by someone else.
@@ -313,7 +313,7 @@ class HaproxyWriter:
         self._change(seen, [_wanted(self._settings, seen, each) for each in clusters])
 
     def _change(self, wanted: Servers, known: Sequence[Servers]) -> None:
-        """Change servers to the wanted state; each must be in that or a known earlier state."""
+        """Change servers to the wanted state; each must be in it or in a known earlier state."""
         now = self._reader.servers()
         for name, server in now.items():
             states = [self._setting(each[name]) for each in (wanted, *known) if name in each]
@@ -391,7 +391,7 @@ def _cluster(settings: HaproxyEndpoint, servers: Servers) -> str | None:
 
 
 def configured_cluster(settings: HaproxyEndpoint, state: EndpointState) -> str | None:
-    """The cluster that drctl.yaml maps the observed servers to; None if it maps none.
+    """The cluster to which drctl.yaml assigns the observed servers; None if there is none.
 
     The journal's data becomes part of commands to HAProxy, so it is validated.
     """

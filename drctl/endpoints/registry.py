@@ -49,7 +49,7 @@ class Surroundings:
         if isinstance(value, Secret):
             raise ConfigError(
                 f"{setting.place}: is a secret, which drctl does not write to a file for clients",
-                "set `clusters` of the endpoint: the bootstrap servers of each cluster",
+                "set `clusters` of the endpoint to the bootstrap servers of each cluster",
             )
         return value
 

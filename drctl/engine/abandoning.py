@@ -82,5 +82,5 @@ def abandon(
 
 def _status(effects: list[Effect]) -> str:
     if any(effect.undoing for effect in effects):
-        return "may still be in effect, its rollback began"
+        return "may still be in effect (its rollback began but is not known to have finished)"
     return "in effect" if effects[-1].done else "may be in effect"

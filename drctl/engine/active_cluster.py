@@ -19,7 +19,7 @@ def last_move(runs: Iterable[RunState], target: str, kinds: Mapping[str, Kind]) 
         runs: runs of the link, newest first; read only up to the last move.
 
     Raises:
-        DamagedJournal: a journal before that cannot be read.
+        DamagedJournal: the journal of that run, or of a newer run, cannot be read.
     """
     for run in runs:
         if enabled := _done(run, kinds, Trait.ENABLES_WRITES):

@@ -33,7 +33,7 @@ _RETRY_S = 10.0
 _STALE = "an earlier step had to be repeated"
 _NOT_VERIFIED = "it could not be verified, and is checked again"
 _WRITES_AFTER_FENCE = (
-    "{source} may have accepted writes after the fence that {target} does not have: {why};"
+    "after the fence, {source} may have accepted writes that {target} does not have: {why};"
     " run drctl gap"
 )
 
@@ -131,7 +131,7 @@ class Effects:
         return () if unanswered else errors
 
     def proven(self, run: RunState, step: Step, effect: Effect, errors: Errors) -> Readback:
-        """Wait until the effect is verified; after errors it is applied again meanwhile."""
+        """Wait until the effect is verified; after errors, apply it again while waiting."""
         kind = self.kinds[step.kind]
         until = self.clock.monotonic() + step.timeout_s
         while True:
@@ -402,7 +402,7 @@ class FencedPhase:
                 yield kind, effect
 
     def _restore_fences(self, run: RunState) -> None:
-        """Restore source fences that no longer hold; writes meanwhile become outstanding."""
+        """Restore lost fences of the source; writes in between become outstanding actions."""
         # Once reverse replication may write to the source, its writes and others look the same.
         reverse = Trait.OPPOSITE_DIRECTION | Trait.STARTS_REPLICATION
         if any(self.effects.has(run.plan.step(each.step), reverse) for each in run.effects):
@@ -424,10 +424,10 @@ class FencedPhase:
     def _restore(
         self, run: RunState, step: Step, effect: Effect, before: Mapping[str, int]
     ) -> None:
-        """Restore one fence; clients do not wait for it, so a failure only becomes outstanding.
+        """Restore one fence; clients do not wait, so a failure only becomes an outstanding action.
 
         Args:
-            before: the end offsets at which it was verified.
+            before: the end offsets at which the fence was verified.
         """
         kind = self.effects.kinds[step.kind]
         verify = self.effects.verifier(kind, effect)

@@ -14,7 +14,7 @@ from drctl.formats.provenance import HEADER
 from drctl.model.topology import TopicPartition
 
 Offsets = Mapping[TopicPartition, int]
-"""An offset in each of some partitions."""
+"""An offset for each partition that is listed."""
 
 
 def rows(offsets: Mapping[TopicPartition, Any]) -> list[list[Any]]:
@@ -32,7 +32,7 @@ JournaledOffsets = Annotated[Offsets, BeforeValidator(_offsets_of), PlainSeriali
 OffsetsOrNone = Annotated[
     Mapping[TopicPartition, int | None], BeforeValidator(_offsets_of), PlainSerializer(rows)
 ]
-"""The same, with None for partitions without an offset."""
+"""Like `JournaledOffsets`, with None for partitions without an offset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,10 @@ class Search:
     Attributes:
         folder: directory of the comparison's result.
         ends: end offsets on the recovered cluster before reverse replication.
-        boundaries: on the surviving cluster, the first offsets that only it has.
+        boundaries: by partition of the surviving cluster, the first offset that only it has.
         started: whether the failback has replicated part of these records already.
-        duplicated: number of records that the surviving cluster held more often.
-        aside: number of records that the surviving cluster has compacted or deleted since.
+        duplicated: number of extra copies of records on the surviving cluster.
+        aside: number of records that the surviving cluster had and has compacted or deleted.
         id: id of the result; decisions are stored under it on the surviving cluster.
     """
 

@@ -158,13 +158,13 @@ RULES = (
     Rule(
         Trait.MOVES_SOURCES,
         Trait.RESUMES_SOURCES,
-        "a connector without its position takes a new snapshot, or resumes at an old one",
+        "a connector without its position takes a new snapshot, or resumes at an old position",
         needed=True,
     ),
     Rule(
         Trait.ENABLES_WRITES,
         Trait.RESUMES_SOURCES,
-        "records of source connectors would precede those that are still replicated",
+        "records of source connectors would precede those that are still being replicated",
     ),
     Rule(Trait.SWITCHES, Trait.VERIFIES, "clients can be verified only after they were switched"),
     Rule(
@@ -234,7 +234,7 @@ def _broken(rule: Rule, steps: Sequence[Step], kinds: Mapping[str, Kind]) -> Ite
 def _out_of_order(
     rule: Rule, steps: Sequence[Step], earlier: list[int], later: list[int]
 ) -> Iterator[str]:
-    """Compare with the first of the later steps only: the others come after it."""
+    """Check only the first of the later steps: the others come after it anyway."""
     if not later:
         return
     if not earlier:

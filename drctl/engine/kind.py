@@ -70,12 +70,12 @@ _CODES = {
 }
 
 FINAL = frozenset({Status.DONE, Status.REFUSED})
-"""A run with one of these cannot be resumed."""
+"""A run with one of these statuses cannot be resumed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run ended, or one attempt to complete it.
+    """How a run, or one attempt to complete it, ended.
 
     Attributes:
         step: the step at which it ended; empty if all steps are done.
@@ -109,7 +109,7 @@ class State(StrEnum):
     WAITING = "waiting"
     """Not in effect yet; polling continues."""
     FAILED = "failed"
-    """Waiting does not help."""
+    """Not in effect, and waiting does not change that."""
     UNKNOWN = "unknown"
     """It could not be read."""
 
@@ -209,11 +209,11 @@ class Facts(dict[str, Json]):
     """The facts of earlier steps: the newest for each kind."""
 
     def of(self, kind: "StepKind[Any, Any, F]") -> F | None:
-        """Return the facts of one kind; None if no step of it is done."""
+        """Return the facts of one kind; None if no step of this kind is done."""
         return self.named(kind.name, kind.forms()[2])
 
     def named(self, name: str, form: type[T]) -> T | None:
-        """Return the facts of the kind with this name; None if no step of it is done.
+        """Return the facts of the kind with this name; None if no step of this kind is done.
 
         Raises:
             ValueError: the facts do not have this type.

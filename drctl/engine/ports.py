@@ -85,7 +85,7 @@ class ConnectorsReader(Protocol):
         """
 
     def tasks_left(self, names: Sequence[str], stabilize_s: float) -> Sequence[str]:
-        """Describe tasks that still exist; empty once there were none for `stabilize_s` seconds.
+        """Describe tasks that still exist; empty after `stabilize_s` seconds without any.
 
         Raises:
             UsageError: a connector does not exist.
@@ -158,8 +158,8 @@ class Missing:
         not_compared: descriptions of what could not be compared; empty if everything was.
         partitions: descriptions of partitions with missing records.
         duplicated: number of records that the target holds more often than the source.
-        repeated: the part of `records` with an equal record on the target: surplus copies on the
-            source.
+        repeated: how many of `records` have an equal record on the target: the source holds more
+            copies of it.
         undecided: descriptions of source partitions with an open transaction. Its records are not
             counted; they count once it is committed.
         left_missing_before: records that were quarantined or discarded in an earlier incident; not
@@ -218,7 +218,7 @@ class Elections(ElectionReader, Protocol):
     """Reads the leaders of one cluster, and keeps the controller's answers."""
 
     def answers(self) -> Mapping[TopicPartition, Unavailable | None]:
-        """Answers to elections that this process requested: None for success."""
+        """Answers to the elections that this process requested; None means success."""
 
 
 class LinkReader(Protocol):
@@ -237,7 +237,7 @@ class LinkReader(Protocol):
     def cluster_reader(self, name: str) -> ClusterReader:
         """Return the reader of one cluster.
 
-        An unreachable source is remembered for a while, here and in other methods.
+        After the source did not answer, all methods treat it as unreachable for a while.
 
         Raises:
             Unreachable: the cluster recently did not answer.
@@ -260,7 +260,7 @@ class LinkReader(Protocol):
         """The consumer groups of one cluster."""
 
     def offset_answers(self) -> Answers:
-        """Answers of coordinators to offset commits and deletions of this process."""
+        """The coordinators' answers to the offset commits and deletions that this process sent."""
 
     def link_groups(self, name: str) -> tuple[str, ...]:
         """The link's consumer groups on one cluster, sorted.
@@ -346,7 +346,7 @@ class LinkReader(Protocol):
         """
 
     def compare_ahead(self) -> None:
-        """Compare the tails of partitions that receive no records, so that `missing` need not."""
+        """Compare tails of partitions that receive no records, to save `missing` the work."""
 
     def missing(self) -> Missing:
         """Compare the tail of the link's topics by content.
@@ -359,8 +359,8 @@ class LinkReader(Protocol):
         """Estimate the data loss from what is on the target.
 
         Args:
-            halted: why replication was not running when this run stopped it, empty if it was
-                running; None to read its state now.
+            halted: why replication was already not running when this run was to stop it; empty if
+                it was running; None to read its state now.
 
         Raises:
             Unreachable: the target did not answer.
@@ -398,7 +398,7 @@ class LinkReader(Protocol):
         """The result of a command that this process ran; None if none ended."""
 
     def reversed(self) -> "LinkReader":
-        """The same for replication in the opposite direction."""
+        """Return the reader for replication in the opposite direction."""
 
     def proof(self) -> Missing:
         """Compare everything by content; a clean result is stored as evidence.
@@ -410,7 +410,7 @@ class LinkReader(Protocol):
     def search_result(self) -> Search:
         """Records that only the recovered cluster has, by content.
 
-        A result on which decisions or the failback are based already is reused.
+        A result is reused if decisions or the failback are already based on it.
 
         Raises:
             Refused: the result is not usable.
@@ -519,7 +519,7 @@ class LinkWriter(Protocol):
         """
 
     def reversed(self) -> "LinkWriter":
-        """The same for replication in the opposite direction."""
+        """Return the writer for replication in the opposite direction."""
 
     def reconcile(self, request: ReconcileRequest) -> None:
         """Execute decisions on the records of a search; each record once, even after a crash.

@@ -397,7 +397,7 @@ class RunState:
             self.entries.append(entry)
 
     def effect_of(self, step: str) -> Effect | None:
-        """The newest effect of a step that is neither rolled back nor stale; None without one."""
+        """A step's newest effect that is neither rolled back nor stale; None if it has none."""
         return next((e for e in reversed(self.effects) if e.step == step and e.current), None)
 
     def is_done(self, step: str) -> bool:
@@ -434,7 +434,7 @@ class RunState:
             case What.INTEND:
                 number = int(entry["effect"])
                 if number != len(self.effects) + 1:
-                    raise ValueError(f"effect {number} follows {len(self.effects)}")
+                    raise ValueError(f"effect {number} follows effect {len(self.effects)}")
                 self.plan.step(entry["step"])
                 self.effects.append(Effect(number, entry["step"], _json(entry["intent"])))
                 self.forget(entry["step"])

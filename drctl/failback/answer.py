@@ -133,7 +133,11 @@ TABLE = (
         reverse_replication,
     ),
     Row(
-        "g", "copies-excluded", ("e",), "Reconciled records are excluded from it", returning_copies
+        "g",
+        "copies-excluded",
+        ("e",),
+        "Reconciled records are not replicated back",
+        returning_copies,
     ),
     Row("h", "wait-for-catch-up", ("f", "g"), "{source} has caught up", caught_up),
     Row("i", "clients-switched", ("h",), "Clients are switched to {source}", clients_switched),
@@ -213,7 +217,7 @@ class Answer:
 
     @property
     def causes(self) -> tuple[Cause, ...]:
-        """Why steps are unknown, each cause once; the one of most steps first."""
+        """Why steps are unknown, each cause once; the cause that affects most steps first."""
         found: dict[str, list[str]] = defaultdict(list)
         reasons = self.seen.facts.unavailable
         of: dict[str, str] = {}
@@ -267,7 +271,8 @@ class StepDocument(Document):
     """A step of a failback.
 
     Attributes:
-        observed: from the clusters and Connect, not from the journal.
+        observed: whether the clusters and Connect show that the step is done; the journal counts
+            only once a failback has finished.
     """
 
     id: StepId
@@ -308,7 +313,7 @@ class OrderDocument(Document):
         why: why there is nothing to fail back, or why the state is unknown; else null.
         records: unreplicated records by the effect that copying them would have on order; null: no
             result of drctl gap is valid.
-        verdict: exit code 0, 3 or 5; also ok where there is nothing to fail back, and where the
+        verdict: determines exit code 0, 3 or 5; ok also if there is nothing to fail back, or the
             failback is completed.
         violations: the most urgent first.
         unknown: each cause of unknown steps once.
@@ -496,11 +501,11 @@ def _until_then(seen: Situation) -> str:
     target = seen.facts.target
     if seen.forward_runs:
         return f"replication to {target} already runs: compare both directions first"
-    return f"switch clients back to {target} until then"
+    return f"switch clients back to {target} until that step is done"
 
 
 def _first_undone(step: str, steps: Steps) -> str:
-    """The first step not done among a step and all that it needs."""
+    """Of a step and all steps that it needs, the first one that is not done."""
     wanted, waiting = {step}, [step]
     while waiting:
         needs = ROWS[waiting.pop()].needs

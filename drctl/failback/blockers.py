@@ -1,4 +1,4 @@
-"""Blockers of a failback, as findings; what its own steps repair is a warning."""
+"""Blockers of a failback, as findings; a fault that its own steps repair is only a warning."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -359,7 +359,7 @@ def _other_names(facts: Facts, reverse: Replication, terms: Terms) -> Iterator[F
 
 
 def misnamed(config: Mapping[str, str], wanted: Names) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Topics replicated to a wrong topic or not at all, and those unknown, as text."""
+    """Topics replicated to a wrong topic or not at all, and topics where that is unknown."""
     wrong, unsure = [], []
     for copy, original in wanted.items():
         there = arrives_as(config, copy)

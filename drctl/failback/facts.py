@@ -70,7 +70,7 @@ class Fence:
     Attributes:
         held: None if it cannot be observed.
         message: how that is known.
-        no_writes: whether the logs grew between two reads; None if not read twice.
+        no_writes: whether the logs stayed the same between two reads; None if not read twice.
     """
 
     held: bool | None
@@ -258,8 +258,8 @@ class JournaledRun:
     """A run according to the journal; supplements observations, never replaces them.
 
     Attributes:
-        switched_back: whether it is a completed switch of clients back to the source.
-        in_progress: whether it is an unfinished one.
+        switched_back: whether the run completed a switch of clients back to the source.
+        in_progress: whether the run is an unfinished failback.
         left: when it began, if it moved, or may have moved, clients to the target; else None.
         fenced: when a fence of the source was verified and not rolled back since; None if there is
             none.
@@ -292,17 +292,18 @@ class Facts:
         stopped: result of the user-supplied check of the old replication; None without one.
         names: the source name of each of the link's topics on the target.
         filled: whether the source's content is a prefix of the target's.
-        source_mismatch: by folder of a gap result, why its records are not those on the source, or
-            why that is unknown.
-        copied_since: likewise, a missing record that was copied since by something else.
+        source_mismatch: by folder of a gap result, why the source no longer has the result's
+            records, or why that is unknown.
+        copied_since: by folder of a gap result, a record that was missing and that something other
+            than drctl has copied since, or why that is unknown.
         diverged: how the clusters differ after the newest result, ignoring records in transit to
-            the target; empty if they do not. Read once clients are back on the source.
+            the target; empty if they do not. Not read before clients are back on the source.
         boundaries: first new offset of each target partition.
         out_of_order: source partitions with records that something other than drctl copied after
             new records of the target.
         reverse_start: how reverse replication started, by partition of the source.
         drctl_copies: source records that drctl copied to the target.
-        returned_copies: such copies, on the source again.
+        returned_copies: copies made by drctl that were replicated back to the source.
         pending: records on the target after the offset that reverse replication reports.
         decided: decisions of `drctl reconcile`, as stored on the target.
         exported: ids of gap results with an export on this host.
@@ -377,7 +378,7 @@ class Facts:
 
     @property
     def never_moved(self) -> bool:
-        """Whether the journal shows that no run moved clients, or is in progress."""
+        """Whether the journal shows that no run has moved clients or may have done so."""
         return not isinstance(self.journal, Unavailable) and self._last_that_moved is None
 
     @property
@@ -387,7 +388,7 @@ class Facts:
 
     @property
     def _last_that_moved(self) -> JournaledRun | None:
-        """The last run that moved clients, or may have: unfinished, or with a damaged journal."""
+        """The last run that moved clients, or may have (unfinished, or its journal is damaged)."""
         runs = self.local_journal if isinstance(self.journal, Unavailable) else self.journal
         moves = (
             each

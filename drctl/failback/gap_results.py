@@ -35,9 +35,9 @@ class PartitionResult:
 
     Attributes:
         copy: its partition on the target.
-        ranges: of missing offsets, inclusive; the first of `ranges_total`.
+        ranges: the first of `ranges_total` ranges of missing offsets, inclusive.
         topic_id: Kafka's id of the topic; empty where the result does not say.
-        copy_id: of the topic of the copies, likewise.
+        copy_id: Kafka's id of the target topic; empty where the result does not say.
         aside: records that the target had and has compacted or deleted.
     """
 
@@ -114,7 +114,7 @@ def read_gap(document: Any, where: str) -> GapEvidence:
     """Read the document of a `gap.json`.
 
     Raises:
-        ConfigError: it is not one.
+        ConfigError: it is not a result of drctl gap.
     """
     try:
         kept = read_document(document)

@@ -283,7 +283,7 @@ class FailbackObserver:
         return replace(facts, filled=filled is True)
 
     def _divergence(self, facts: Facts, source: Cluster, target: Cluster) -> str | Unavailable:
-        """How the clusters differ; read once clients are back: before that, they always do."""
+        """How the clusters differ; read only after clients are back: before, they always differ."""
         if endpoints_point_to_source(facts) is not True or not clean_there(facts):
             return NOT_LOOKED_AT
         return _answer(lambda: divergence(facts.gaps[0], source, target, *self._readers))
@@ -298,7 +298,7 @@ class FailbackObserver:
         source: Cluster,
         target: Cluster,
     ) -> Copies | Unavailable:
-        """Read drctl's copies from the boundary on; if too many, from the newest result's ends."""
+        """Read drctl's copies from the boundary or, if too many, from the newest result's ends."""
         since = {} if isinstance(boundaries, Unavailable) else boundaries
         whole = not isinstance(boundaries, Unavailable) and span(since, target) <= MOST
         if not whole:
@@ -318,7 +318,7 @@ def _names(
     """The link's topics by their names on one cluster; derived from the other if it is unreachable.
 
     Args:
-        name_here: of a topic of the other cluster.
+        name_here: returns the name on this cluster of a topic of the other cluster.
     """
     seen = here.answer()
     if isinstance(seen, Cluster) and seen.logs:

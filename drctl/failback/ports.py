@@ -41,7 +41,7 @@ class FailbackPorts:
     Attributes:
         reader: the reader of the link's steps.
         forward: the workers that replicate the link; None if none are configured.
-        reverse: those that replicate it back.
+        reverse: the workers that replicate in the opposite direction; None if none are configured.
         brokers: of the link's source and target, as drctl.yaml has them.
         journal_copies: local journal copies, including those of other links.
         decisions: decisions of `drctl reconcile` that are stored on the target.

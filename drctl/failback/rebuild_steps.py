@@ -20,7 +20,7 @@ TITLES: Mapping[str, str] = {
 
 
 def rebuilt(seen: Situation) -> Mapping[str, StepState]:
-    """The state of these steps; empty if the source has lost no records."""
+    """The state of the steps that differ in a rebuild; empty if the source has lost no records."""
     source, target = seen.facts.on_source, seen.facts.on_target
     if not seen.rebuilding or not isinstance(source, Cluster) or not isinstance(target, Cluster):
         return {}
@@ -87,7 +87,7 @@ def _where_it_begins(reverse: Replication) -> str | Unavailable:
             return each.positions
         if each.positions:
             return "and still has its previous offsets: set-start-offsets is next"
-    return "and has no offsets: it starts at the beginning, start-reverse-replication is next"
+    return "and has no offsets, so it starts at the beginning: start-reverse-replication is next"
 
 
 def _copies(seen: Situation) -> StepState:

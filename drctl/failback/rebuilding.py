@@ -1,6 +1,6 @@
 """Blockers of a rebuild, and evidence that the source has lost its records.
 
-A rebuild is refused if the source has not lost records; a plain failback if it has.
+A rebuild is refused if the source has not lost records; a plain failback is refused if it has.
 """
 
 from collections.abc import Iterator

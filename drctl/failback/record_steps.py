@@ -109,9 +109,8 @@ def _limits(result: GapEvidence, seen: Situation) -> tuple[str, ...]:
     grown = _grown(result, seen)
     if grown:
         text.append(
-            f"{plural(grown, 'offset was', 'offsets were')} written to"
-            f" {seen.facts.target} since: safe records may now"
-            " conflict"
+            f"{plural(grown, 'offset was', 'offsets were')} written to {seen.facts.target} after"
+            " the comparison: safe records may now conflict"
         )
     return tuple(text)
 
@@ -232,7 +231,7 @@ def copied_conflicting(seen: Situation) -> int:
 
 
 def known_out_of_order(seen: Situation) -> str:
-    """Records that are out of order on the target by decision; empty if none, or order is none.
+    """Records that are out of order on the target by decision; empty if policy.order is none.
 
     On the source the originals are in order.
     """
@@ -295,8 +294,8 @@ def returning_copies(seen: Situation) -> StepState:
         if _left_out(facts.reverse) and isinstance(facts.returned_copies, Copies):
             return done(_LEFT_OUT)
         return unknown(
-            f"too many records were written to {facts.target} to search them for copies of earlier"
-            " results"
+            f"too many records were written to {facts.target} to search them for copies made with"
+            " earlier results"
         )
     return done("drctl reconcile has copied no record")
 

@@ -80,7 +80,7 @@ def reference(facts: Facts) -> GapEvidence | None:
     """The oldest result of the same source logs: the one closest to the failover.
 
     Records that drctl copied later do not change its count of new records on the target. Results
-    whose unreplicated records were copied by something else since are skipped if possible.
+    whose unreplicated records something else has copied since then are skipped if possible.
     """
     same = over_the_same(facts)
     still = [r for r in same if not isinstance(facts.copied_since.get(r.where), str)]
@@ -346,7 +346,7 @@ def _evidence_of_failover(facts: Facts) -> Iterator[bool]:
 
 
 def _forward(facts: Facts) -> str | None:
-    """That forward replication runs, as text; empty if unknown; None if it does not."""
+    """A text that forward replication runs; empty if that is unknown; None if it does not run."""
     runs = f"replication {facts.source} -> {facts.target} runs"
     if isinstance(facts.forward, Replication):
         return runs if facts.forward.runs else None
@@ -374,7 +374,7 @@ def decided_before(result: GapEvidence, facts: Facts) -> int:
 
 
 def _before(each: PartitionResult, left: tuple[tuple[int, int], ...]) -> int:
-    """Those of one partition; ranges that do not list every record count only as a whole."""
+    """Count one partition; if its ranges do not list every record, all or none of them count."""
     within = [
         max(0, min(last, until) - max(first, at) + 1)
         for first, last in each.ranges
@@ -476,7 +476,7 @@ class Situation:
         failed_back: the finished failback run, if clients are on the source and nothing
             contradicts it; else empty.
         not_needed: why there is nothing to fail back; empty if there is, or may be.
-        unclear: why it is unknown whether there is; else empty.
+        unclear: why it is unknown whether there is something to fail back; else empty.
     """
 
     facts: Facts
@@ -498,9 +498,9 @@ class Situation:
 
     @property
     def arrived(self) -> Mapping[TopicPartition, ReverseStart | Unavailable]:
-        """What the first record added to each source partition shows; only those that grew.
+        """What the first added record shows, by source partition; only partitions that grew.
 
-        Empty if clients are back and no comparison found a difference: applications write there.
+        Empty if clients are back and no comparison found a difference: applications write to them.
         """
         began = self.facts.reverse_start
         if isinstance(began, Unavailable) or (
@@ -558,7 +558,7 @@ def situation(facts: Facts) -> Situation:
     back = facts.failed_back if all_on_source is True and not proof.contradicted else ""
     if back and proof.holds is False:
         proof = Proof(
-            None, f"journal: run {back} failed back; the clusters were not compared since"
+            None, f"journal: run {back} failed back; the clusters have not been compared since then"
         )
     chosen, lost = _chosen(facts, all_on_source, proof), lost_records(facts)
     not_needed = "" if back or lost else nothing_to_fail_back(facts, all_on_source)

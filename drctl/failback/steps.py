@@ -60,7 +60,7 @@ def done(why: str) -> StepState:
 
 
 def not_done(why: str, *, started: bool = False) -> StepState:
-    """A step that is not done, or only in part."""
+    """A step that is not done, or done only in part."""
     return StepState(Observed.NOT_DONE, why, started)
 
 
@@ -182,7 +182,7 @@ def _stopped(forward: Replication) -> StepState:
     if forward.missing:
         return unknown(
             f"Connect has no connector {listed(forward.missing)}: its name in drctl.yaml is wrong,"
-            " or it was deleted and may be recreated by what manages it"
+            " or it was deleted, and the tool that manages it may recreate it"
         )
     if not forward.copying:
         return unknown("Connect has no connector that replicates this link")
@@ -216,7 +216,7 @@ def reverse_replication(seen: Situation) -> StepState:
     if state is not None:
         return state
     if seen.out_of_order_in:
-        text = f"{out_of_order(seen)}; rebuild it: {rebuild_command(facts.link)}"
+        text = f"{out_of_order(seen)}; rebuild {facts.source}: {rebuild_command(facts.link)}"
         return not_done(text, started=seen.reverse_started)
     found = _where(seen)
     if isinstance(facts.out_of_order, Unavailable) and seen.first is not None:
@@ -277,7 +277,7 @@ def _started(seen: Situation, reverse: Replication, partitions: int) -> StepStat
 
 
 def _nothing_came(seen: Situation, reverse: Replication) -> StepState:
-    """Where it will start, by its stored offsets."""
+    """Where reverse replication will start, by its stored offsets."""
     if not reverse.copying:
         named = f" {listed(reverse.missing)}" if reverse.missing else ""
         return not_done(f"Connect has no reverse connector{named} yet")
@@ -443,7 +443,7 @@ def compared(seen: Situation, target: Cluster, text: str) -> StepState:
 
 
 def _of_these(result: GapEvidence, seen: Situation, target: Cluster) -> bool:
-    """Whether it is complete, of these clusters, and includes every new record."""
+    """Whether the result is complete, is of these clusters, and includes every new record."""
     source = seen.facts.on_source
     known = isinstance(source, Cluster) and result.is_whole_of(target.identity, source.identity)
     return known and seen.boundaries.keys() <= result.ends.keys()
@@ -499,7 +499,7 @@ def _unseen(facts: Facts) -> str:
 
 
 def _committed_when(seen: Situation) -> str:
-    """Names active groups whose source offsets may be from before the loss or later."""
+    """Names active groups whose source offsets may be from before or after the failover."""
     target, groups = seen.facts.target, seen.facts.known_groups
     names = [each.name for each in groups if each.positions and target in each.active_on]
     if not names:
@@ -578,12 +578,12 @@ def forward_restarted(seen: Situation) -> StepState:
 
 
 def _seed(facts: Facts, forward: Replication) -> str:
-    """What it would copy again if started now."""
+    """What forward replication would copy again if started now."""
     source = facts.on_source
     if not isinstance(source, Cluster):
         return ""
     again = several(
-        f"{place} from {offset}, which ends at {log.end}"
+        f"{place} from offset {offset} to {log.end}"
         for each in forward.copying
         if not isinstance(each.positions, Unavailable)
         for place, offset in sorted(each.positions.items())
@@ -614,7 +614,7 @@ def proven(seen: Situation) -> StepState:
 
 
 def _outstanding(facts: Facts) -> str:
-    """Outstanding actions by the journal."""
+    """Outstanding actions according to the journal."""
     if isinstance(facts.journal, Unavailable):
         return f"; outstanding actions: {facts.journal.reason}"
     number = sum(len(run.outstanding) for run in facts.journal)

@@ -25,7 +25,7 @@ class Start:
     Attributes:
         body: the offsets for `PATCH /connectors/NAME/offsets`; empty if none must be set.
         unsure: why it must not be started yet; empty if it may be.
-        twice: whether it has copied all records twice.
+        twice: whether reverse replication has copied all records twice.
     """
 
     body: str = ""
@@ -34,7 +34,7 @@ class Start:
 
 
 def start_of(seen: Situation) -> Start:
-    """How to start it, by its offsets and destination, the boundaries and what arrived."""
+    """How to start reverse replication, from its offsets, destination, boundaries and arrivals."""
     facts = seen.facts
     if elsewhere := written_elsewhere(facts):
         return Start(unsure=several(f"{each.reason}: {each.remedy}" for each in elsewhere))
@@ -91,7 +91,7 @@ def _started(
 
 
 def _body(copier: Replicator, wanted: Mapping[TopicPartition, int]) -> str:
-    """One partition a line; MirrorMaker 2 stores the last copied offset, not the next."""
+    """One partition per line; MirrorMaker 2 stores the last copied offset, not the next."""
     if not wanted:
         return ""
     config = copier.config

@@ -108,7 +108,7 @@ def held_back(
     copied: CopiedRecords,
     copy_of: Callable[[str], str | None] = lambda topic: topic,
 ) -> tuple[Wanted, ...]:
-    """Lower target offsets so that no group skips an original that it has not read.
+    """Reduce target offsets so that no group skips an original that it has not read.
 
     Args:
         copy_of: returns the name on the target of a source topic, if names differ.

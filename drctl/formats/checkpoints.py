@@ -9,7 +9,7 @@ _NEWEST = 0
 
 
 class CheckpointKey(NamedTuple):
-    """A group and a partition; the topic has its name on the target."""
+    """A group and a partition; the topic name is the one on the target."""
 
     group: str
     topic: str

@@ -76,7 +76,7 @@ def encode_value(value: Object) -> bytes:
 
 
 def copied_partition(key: ConnectKey) -> CopiedPartition | None:
-    """The Kafka partition of a key; None if it is not about one.
+    """The Kafka partition of a key; None if the key is not about a Kafka partition.
 
     MirrorMaker 2's other connectors (checkpoints, heartbeats) also have keys, but copy no records.
     """

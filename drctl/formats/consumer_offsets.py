@@ -22,7 +22,7 @@ _TOPIC_ID, _UUID_BYTES = 0, 16
 class RecordType(IntEnum):
     """The type of a record: the number with which its key starts.
 
-    No release used 9 and 18.
+    No release used the numbers 9 and 18.
     """
 
     LEGACY_OFFSET_COMMIT = 0

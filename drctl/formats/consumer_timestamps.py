@@ -68,7 +68,7 @@ def decode_value(data: bytes | None) -> ConsumerTimestamp | None:
         return None
     layout = _LAYOUTS.get(len(data))
     if layout is None:
-        raise Undecodable(_VALUE, f"{len(data)} bytes; known are 8, 12 and 16", data)
+        raise Undecodable(_VALUE, f"{len(data)} bytes; known lengths are 8, 12 and 16", data)
     timestamp, *delta = layout.unpack(data)
     if not delta:
         return ConsumerTimestamp(timestamp)

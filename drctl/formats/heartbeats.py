@@ -1,4 +1,4 @@
-"""MirrorMaker 2's heartbeats: when it was last alive."""
+"""MirrorMaker 2's heartbeats: when MirrorMaker 2 last wrote one."""
 
 from typing import NamedTuple
 

@@ -62,7 +62,7 @@ class Taken:
 
     Attributes:
         abandons: the run that is abandoned; empty if there is none.
-        mac: signature of the record without it; empty if its writer had no key.
+        mac: signature of all other fields of the record; empty if its writer had no key.
     """
 
     token: str
@@ -76,7 +76,7 @@ class Beat:
     """A heartbeat of a holder.
 
     Attributes:
-        last: whether it has released the link.
+        last: whether the holder has released the link.
     """
 
     token: str
@@ -127,9 +127,9 @@ def decode(data: bytes | None) -> JournalRecord:
     except Undecodable as wrong:
         raise Undecodable(_NAME, wrong.reason.removeprefix(f"{_NAME}: "), data) from None
     if found is None:
-        raise Undecodable(_NAME, "not of a journal", data)
+        raise Undecodable(_NAME, "not a record of a journal", data)
     if encode(found) != data:
-        raise Undecodable(_NAME, "not as drctl writes it", data)
+        raise Undecodable(_NAME, "not in drctl's encoding", data)
     return found
 
 
@@ -168,7 +168,7 @@ def _record(head: object, body: bytes) -> JournalRecord | None:
 
 
 def _mac(head: object) -> str:
-    """The signature; empty without one."""
+    """The signature in the head; empty if it has none."""
     match head:
         case {"mac": str() as mac}:
             return mac

@@ -10,7 +10,7 @@ _PAIR = Struct(">qq")
 
 
 class SyncedPartition(NamedTuple):
-    """The key: a partition; the topic has its name on the source."""
+    """The key: a partition; the topic name is the one on the source."""
 
     topic: str
     partition: int

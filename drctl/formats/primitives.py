@@ -220,7 +220,7 @@ class Cursor:
         """A version: INT16 from 0 to `newest`."""
         found = self.int16()
         if not 0 <= found <= newest:
-            self.fail(f"version {found}, known are 0 to {newest}")
+            self.fail(f"version {found}; known versions are 0 to {newest}")
         return found
 
     def varint(self) -> int:

@@ -27,8 +27,8 @@ class Layout(NamedTuple):
     """Lengths in bytes of the parts whose length is not documented.
 
     Attributes:
-        version: of the version; 0 if there is none.
-        length: of the length before a text.
+        version: length of the version; 0 if the layout has no version.
+        length: length of the field that holds the length of a text.
     """
 
     version: int = 0

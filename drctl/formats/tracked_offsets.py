@@ -97,8 +97,8 @@ class TrackedOffset:
             the broker reports none.
         observed_ms: when drctl read the offset, in milliseconds since 1970 UTC.
         records: last consumed record first; empty if there was none.
-        unverified: the offset was not found when this was written; later passes
-            (`drctl.formats.tracking_passes`) do not confirm it.
+        unverified: the committed offset was not found on the source when this was written; later
+            passes (`drctl.formats.tracking_passes`) do not confirm it.
         milestones: nearest first.
         passed: number of uncommitted records between the last consumed one and the offset.
         uncommitted: indexes of the uncommitted records.

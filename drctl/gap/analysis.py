@@ -209,7 +209,7 @@ class GapAnalysis:
             topics: only these topics of the link; all if empty.
 
         Raises:
-            UsageError: the link matches no topics on the source, or not a given one.
+            UsageError: the link matches no topics on the source, or not all of the given topics.
             Unreachable: a cluster did not answer.
             ScanFailed: the records could not be read completely.
             Unknown: the tail was requested, but its start is unknown.

@@ -175,5 +175,8 @@ def _notes(topic: FrozenTopic, misplaced: int, expired: bool, by_partition: bool
             " record in another partition on the target: does the replicator preserve partitions?"
         )
     if expired:
-        notes.append("the target has deleted its oldest records: expired ones cannot be verified")
+        notes.append(
+            "the target has deleted its oldest records: it cannot be verified that it ever had the"
+            " expired ones"
+        )
     return notes

@@ -41,7 +41,8 @@ class Ends(NamedTuple):
     If replication does not preserve partitions, the copy's end is the sum over all partitions.
 
     Attributes:
-        epochs: leader epochs of both, or their sum: another end offset may follow a truncation.
+        epochs: leader epochs of both, or their sums: they change if a log may have been truncated
+            and written to again.
     """
 
     source: int
@@ -137,7 +138,7 @@ class ArrivalCheck:
             self._note(self.compare(due))
 
     def _forget_recreated(self) -> None:
-        """Forget what was compared ahead of topics that were recreated since."""
+        """Forget what `look_ahead` compared of topics that have been recreated since."""
         if not self._ids:
             return
         now = self._topic_ids(self._ids)

@@ -16,7 +16,7 @@ from drctl.model.topology import OffsetRange
 
 _FULL = ("No space left on device", "File too large", "Disk quota exceeded")
 
-_MAKE_ROOM = "free disk space for --out and for Spark's local files, then run it again"
+_MAKE_ROOM = "free disk space for --out and for Spark's local files, then run drctl gap again"
 _RUN_AGAIN = (
     "check that all brokers are up, then run drctl gap again; add --verbose for Spark's log"
 )
@@ -55,8 +55,8 @@ class Identity:
         header_names: headers that are part of the identity, if configured for the link.
         ignored_headers: headers that replication adds.
         origin_headers: headers of which each copy has one, if applications write to the same topics
-            on both clusters: only records without them are compared on the source, and they equal
-            only records with one of them on the target. Empty otherwise.
+            on both clusters: source records without these headers are compared with target records
+            that have one of them. Empty otherwise.
     """
 
     key: bool = True
@@ -148,7 +148,7 @@ class ComparePlan:
     once: bool = False
 
     def reading_once(self) -> "ComparePlan":
-        """Return this plan for records that differ everywhere: buckets would not help."""
+        """Return the plan with one bucket, for records that differ everywhere."""
         return replace(self, once=True, buckets=1)
 
     def __post_init__(self) -> None:

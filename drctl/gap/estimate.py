@@ -246,7 +246,7 @@ class GapEstimate:
             topics: only these topics of the link; all if empty.
 
         Raises:
-            UsageError: the link matches no topics on the source, or not a given one.
+            UsageError: the link matches no topics on the source, or not all of the given topics.
             Unreachable: a cluster did not answer.
         """
         started = self.now()

@@ -393,19 +393,19 @@ def _missing_of_tail(unit: Unit, terms: Terms, seen: _Seen) -> Missing:
 
 
 def _at_most(unit: Unit, seen: _Seen, never_held: int) -> int:
-    """Return all offsets in different time ranges, and those of open transactions."""
+    """Return all offsets in time ranges that differ, and those of open transactions."""
     old = sum(piece.source for piece in seen.head) - unit.deleted_on_target if never_held else 0
     blurred = sum(piece.source for piece in seen.blurred)
     return max(old, blurred) + sum(p.source for p in seen.differing) + unit.open_on_target
 
 
 def _never_written(unit: Unit) -> int:
-    """Return how many more records there are than were ever written to the target."""
+    """Return how many more offsets the source has than were ever written to the target."""
     return max(0, unit.source_offsets - unit.target_offsets - unit.deleted_on_target)
 
 
 def _groups(pieces: Sequence[Piece]) -> list[list[Piece]]:
-    """Group different pieces that are close to each other in time."""
+    """Group differing pieces that are close to each other in time."""
     groups: list[list[Piece]] = []
     for piece in pieces:
         if groups and piece.low - groups[-1][-1].right.at < CLOCK_SLACK_MS:

@@ -40,7 +40,7 @@ def choose_topics(link: Link, seen: Collection[str], wanted: Sequence[str]) -> t
         seen: topics on the source that are visible to the user.
 
     Raises:
-        UsageError: the link matches no topics on the source, or not a wanted one.
+        UsageError: the link matches no topics on the source, or not all of the wanted topics.
     """
     carried = link.topics_of({*seen, *_unseen(link, seen)})
     for name in wanted:
@@ -396,8 +396,9 @@ IN_A_ROW = 100
 def missing_throughout(plan: ComparePlan, source: ClusterReader, target: ClusterReader) -> bool:
     """Return whether records seem to be missing in many places, not only at the end.
 
-    So it is if the target has fewer offsets than the source, each of which holds a record, and its
-    last record is not the one that the source has at this place. A wrong answer costs time only.
+    They seem to be if the target has fewer offsets than the source, every source offset holds a
+    record, and the target's last record is not the source record at the same place. A wrong answer
+    only costs time.
 
     Raises:
         Unreachable: a cluster did not answer.
@@ -435,7 +436,7 @@ def _at_the_end(
     source: ClusterReader,
     target: ClusterReader,
 ) -> bool:
-    """Return whether the target's last record is where only later ones can be missing."""
+    """Return whether records can be missing only after the target's last record."""
     here, there = topic.source[partition], topic.target.get(partition)
     if not topic.by_partition or not there or not there.span:
         return False

@@ -141,7 +141,7 @@ class LossEvidence:
         failed: whether only a part of replication stopped: other partitions were copied longer.
         silent: evidence that could not be read, with the reason.
         pause: when the replicator itself was not running, around its newest copy.
-        pause_unseen: whether a pause would not be seen: it writes no heartbeats to the target.
+        pause_unseen: whether a pause would not be seen, for lack of heartbeats on the target.
     """
 
     source: str = ""
@@ -330,7 +330,9 @@ class _Estimate:
         known = [part for part in self._parts.values() if part.likely is not None]
         source = self._found.source
         if not known or self._alive is None:
-            return Figure(None, f"unknown when {source} was last alive, or its write rate")
+            return Figure(
+                None, f"it is unknown when {source} was last alive or how fast it was written to"
+            )
         halted = self._found.halted or self._paused()
         if halted and not self._outlived():
             return Figure(
@@ -465,8 +467,7 @@ class _Estimate:
         if late:
             yield (
                 f"{plural(len(late), 'partition')} lagged by more than"
-                f" {KEEPING_UP_MS / 1000:g} s when last"
-                " recorded"
+                f" {KEEPING_UP_MS / 1000:g} s when the lag was last recorded"
             )
         yield from filter(None, (evidence_found.halted, self._paused()))
         yield from (f"not readable: {each}" for each in evidence_found.silent)
@@ -577,7 +578,7 @@ def _highest(write_history: WriteHistory, until_ms: int, horizon_s: float) -> tu
 
 
 def _unusually_idle(write_history: WriteHistory, newest: int, since: int) -> bool:
-    """Return whether the partition was idle for longer than ever in the minutes before.
+    """Return whether the partition was idle for longer than at any time in the minutes before.
 
     Then replication may have stopped, rather than its producers.
     """

@@ -1,4 +1,4 @@
-"""Matches the records of different buckets as multisets, and classifies missing ones.
+"""Matches the records of differing buckets as multisets, and classifies missing ones.
 
 The semantics are those of `reference`, but with digests instead of records, in linear time.
 """
@@ -224,10 +224,10 @@ def bucket_of(topic: TopicPlan, buckets: int) -> BucketOf:
 
 
 class TopicMatcher:
-    """Compares different buckets of a topic: `count`, process `later` records, then `classify`.
+    """Compares differing buckets of a topic: `count`, process `later` records, then `classify`.
 
     Args:
-        source: at least the different ranges; `target` likewise.
+        source: records of at least the differing ranges; `target` likewise.
         within: the scope in which copies must keep their order (policy.order).
     """
 
@@ -261,7 +261,7 @@ class TopicMatcher:
         return Match(tuple(missing), self._extra())
 
     def _places(self, side: Side, unit: int | None) -> Iterator[Located]:
-        """Yield the records of the unit's different buckets, partition by partition."""
+        """Yield the records of the unit's differing buckets, partition by partition."""
         wanted = {bucket for name, bucket in self._suspects.buckets if name == unit}
         bucket, held = self._bucket, self._held[side]
         for partition, ranges in sorted(self._suspects.ranges(side).items()):

@@ -24,8 +24,8 @@ Name = Callable[[Record], object]
 def aligned(source: Sequence[Record], target: Sequence[Record], name: Name) -> int | None:
     """Find the target offset from which on the target's records equal those of the source.
 
-    Returns the last match if there are several. A record that is not found for that reason only
-    makes the window wider, never the result wrong.
+    Returns the last match if there are several. If that is too late, the records before it are not
+    found, which makes the window wider but never the result wrong.
 
     Args:
         source: consecutive records; the first `RUN` of them are compared.
@@ -138,7 +138,7 @@ class Tail:
                 unknown.append(NotCompared(*place, reason))
             else:
                 window = _whole(topics, place, position, margin)
-                found[place] = replace(window, evidence=f"{why}: all was read")
+                found[place] = replace(window, evidence=f"{why}: all records were read")
         return found | self._placed(begun, topics, plan.identity), tuple(unknown)
 
     def _placed(
@@ -276,5 +276,5 @@ def _whole(
     topics: Mapping[str, TopicPlan], place: TopicPartition, position: Position | None, margin: int
 ) -> Window:
     start = topics[place.topic].source[place.partition].start
-    at, evidence = position or (None, "small partition: all was read")
+    at, evidence = position or (None, "small partition: all records were read")
     return Window(*place, start, _first(topics, place), at, evidence, margin, whole=True)

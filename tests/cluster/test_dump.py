@@ -257,7 +257,7 @@ def test_undecodable_records_are_shown_and_counted(changing: Dumping) -> None:
         assert len(wrong) == 3
         by_value = {row["value_hex"]: row for row in wrong}
         eleven = by_value[b"12345678901".hex()]
-        assert eleven["error"] == "consumer timestamp: 11 bytes; known are 8, 12 and 16"
+        assert eleven["error"] == "consumer timestamp: 11 bytes; known lengths are 8, 12 and 16"
         assert (eleven["group"], eleven["partition"], eleven["timestamp_ms"]) == ("a", 0, None)
         assert by_value[""]["key_hex"] == encode_key(other).hex()
         no_key = by_value[stamp(1).hex()]

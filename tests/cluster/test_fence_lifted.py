@@ -116,7 +116,7 @@ def test_after_writes_are_enabled_the_fence_is_set_again_and_new_records_are_out
     assert stage.directs_to("secondary")
     (outstanding,) = done["outstanding"]
     assert outstanding.startswith(
-        "primary may have accepted writes after the fence that secondary does not have: "
+        "after the fence, primary may have accepted writes that secondary does not have: "
     )
     report = report_of(stage)
     assert LOST in report

@@ -155,7 +155,7 @@ def test_no_confirmation_of_the_fence_is_awaited_after_writes_are_enabled() -> N
     outstanding = [each["what"] for each in ran.ledger.entries if each["entry"] == What.OUTSTANDING]
     assert len(outstanding) == 1
     assert outstanding[0].startswith(
-        "primary may have accepted writes after the fence that secondary does not have: not ans"
+        "after the fence, primary may have accepted writes that secondary does not have: not ans"
     )
 
 

@@ -249,7 +249,7 @@ def test_each_piece_of_evidence_is_named_with_its_age() -> None:
         "end offsets of 1 of 2 partitions (lower bounds), 2 h ago: checkpoints",
         "replicated offsets of 2 of 2 partitions: connector",
         "write rates of 2 partitions: 1 from record timestamps, 1 from offset syncs",
-        "1 partition lagged by more than 3 s when last recorded",
+        "1 partition lagged by more than 3 s when the lag was last recorded",
         "not readable: Connect: no answer",
     )
 

@@ -337,7 +337,7 @@ def test_a_fence_lifted_after_writes_were_enabled_leaves_the_loss_unknown() -> N
     assert data.ending.exit_code == 1
     assert (data.rpo.records, data.rpo.exact) == (None, False)
     assert (
-        "primary may have accepted writes after the fence that secondary does not have"
+        "after the fence, primary may have accepted writes that secondary does not have"
         in data.rpo.how
     )
     assert list(data.outstanding) == ["fence-producers"]

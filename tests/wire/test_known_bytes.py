@@ -53,7 +53,9 @@ def test_values_of_consumer_timestamps(text: str, value: ConsumerTimestamp) -> N
 @pytest.mark.parametrize("length", [0, 1, 7, 9, 11, 13, 15, 17, 24])
 def test_other_lengths_are_undecodable(length: int) -> None:
     data = bytes(length)
-    with pytest.raises(Undecodable, match=f"{length} bytes; known are 8, 12 and 16") as caught:
+    with pytest.raises(
+        Undecodable, match=f"{length} bytes; known lengths are 8, 12 and 16"
+    ) as caught:
         consumer_timestamps.decode_value(data)
     assert caught.value.hex == data.hex()
 
@@ -189,7 +191,7 @@ def test_tagged_fields_are_exact(tail: str, reason: str) -> None:
 
 def test_unknown_versions() -> None:
     for text in ("0005" + "00" * 40, "ffff" + "00" * 40):
-        with pytest.raises(Undecodable, match="known are 0 to 4"):
+        with pytest.raises(Undecodable, match="known versions are 0 to 4"):
             consumer_offsets.decode_commit(bytes.fromhex(text))
 
 

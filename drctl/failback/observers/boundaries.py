@@ -90,7 +90,7 @@ class _Count:
     Attributes:
         source_partition: the source partition.
         at: offset of the last counted record; all later ones are counted.
-        start: log start offset at that time.
+        start: log start offset when the comparison ran.
         left: how many are not counted yet.
         step: how many offsets are read next.
     """
@@ -111,8 +111,9 @@ class _Count:
         """Continue with the offsets before those that were read.
 
         Args:
-            found: how many of the offsets that were read hold new records.
-            last: the last offsets read, as many as remained; needed if more were read.
+            found: number of new records in the offsets that were read.
+            last: offsets of the newest `left` of these records; needed if more than `left` offsets
+                were read.
         """
         if found >= self.left:
             self.at, self.left = last[0] if last else self.wanted.start, 0
@@ -123,7 +124,7 @@ class _Count:
 
 
 def _count(waiting: Mapping[TopicPartition, _Count], reader: ClusterReader, origin: str) -> None:
-    """Read the offsets before those that were read, of all partitions at once."""
+    """Read and count the next lower offsets of all partitions at once."""
     spent = [str(place) for place, each in waiting.items() if not each.wanted]
     if spent:
         raise Unreachable(
@@ -252,7 +253,7 @@ def follow_last_copied(
 
 
 def last_copied(each: PartitionResult) -> int:
-    """The source offset of the last record that is on both sides, or a control record's."""
+    """The source offset of the last record on both clusters, or of a control record after it."""
     end = each.source.end
     tail = each.ranges[-1] if each.ranges and each.ranges_total == len(each.ranges) else None
     return (tail[0] if tail and tail[1] >= end - 1 else end) - 1
@@ -269,7 +270,7 @@ def observe_reverse_start(
     source: ClusterReader,
     target: ClusterReader,
 ) -> Arrivals:
-    """How reverse replication started, by source partition; compares one record of each.
+    """How reverse replication started, by source partition; compares one record per partition.
 
     Args:
         result: has the source's end offsets.
@@ -448,7 +449,7 @@ def divergence(
     source: ClusterReader,
     target: ClusterReader,
 ) -> str | Unavailable:
-    """Where the target has a record that the source does not; empty if nowhere.
+    """Where the target has a record that is not on the source; empty if nowhere.
 
     Args:
         result: a comparison that found nothing missing on the target.
@@ -488,7 +489,7 @@ def divergence(
 
 
 def _first_other(own: Iterable[Record], copies: Iterable[Record]) -> int | None:
-    """The offset of the first copy that is not the next of the source's own records."""
+    """The offset of the first copy that does not match the source's own records in order."""
     following = iter(own)
     for copy in copies:
         if content(copy) != content(next(following, None)):

@@ -40,8 +40,8 @@ def observe_fence(link: Link, topics: Collection[str], reader: LinkReader) -> Fe
         )
     return Fence(
         None,
-        f"a fence of method {settings.method!r} cannot be checked; only method acl with principals"
-        " can",
+        f"a fence of method {settings.method!r} cannot be checked: the check needs method acl"
+        " with `principals`, or method command with `verify`",
     )
 
 
@@ -113,7 +113,7 @@ def observe_groups(link: Link, source: GroupReader, target: GroupReader) -> tupl
     Groups on the target are also listed if the source is unreachable.
 
     Raises:
-        Unreachable: the target did not answer, or the source, and the target knows no group.
+        Unreachable: the target did not answer; or the source did not, and the target has no group.
     """
     there = target.groups()
     try:

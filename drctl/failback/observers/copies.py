@@ -17,7 +17,7 @@ from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailabl
 from drctl.steps.first_records import is_copy, records_from
 
 AT_ONCE, _LEAST = 50_000, 1_000
-"""Records per fetch: of all partitions together, and at least of each."""
+"""Records per fetch: for all partitions together, and the minimum for each partition."""
 
 QUICK_LIMIT = 1_000_000
 """How many offsets a read-only check searches; more would take minutes."""
@@ -26,7 +26,7 @@ QUICK_LIMIT = 1_000_000
 def in_chunks(
     reader: ClusterReader, wanted: Mapping[TopicPartition, range]
 ) -> Iterator[tuple[TopicPartition, tuple[Record, ...]]]:
-    """The committed records at these offsets; those of a partition in their order.
+    """The committed records at these offsets, in offset order within each partition.
 
     Raises:
         Unreachable: a partition could not be read.
@@ -58,7 +58,7 @@ MOST = 50_000
 
 
 def span(since: Mapping[TopicPartition, int], cluster: Cluster) -> int:
-    """Number of offsets from these to the ends of their logs."""
+    """Number of offsets from these offsets to the log ends of their partitions."""
     logs = ((cluster.logs.get(place), start) for place, start in since.items())
     return sum(max(0, log.end - start) for log, start in logs if isinstance(log, OffsetRange))
 
@@ -78,7 +78,7 @@ def observe_copies(
     Args:
         origin: id of the cluster whose records they copy.
         source_partitions: the corresponding partitions on that cluster, if names differ.
-        whole: whether that is all that was written since the failover.
+        whole: whether these offsets include everything written since the failover.
         most: maximum number of offsets to scan.
 
     Raises:
@@ -94,9 +94,8 @@ def observe_copies(
     total = span(since, cluster)
     if total > most:
         return Unavailable(
-            f"{plural(total, 'offset was', 'offsets were')} written to {reader.name}"
-            " since, too many to search: run"
-            " drctl gap again"
+            f"{plural(total, 'offset')} of {reader.name} are too many to search: run drctl gap"
+            " again"
         )
     if not total:
         return Copies(whole=whole)
@@ -140,7 +139,7 @@ def observe_pending(
 
 
 def original(record: Record, origin: str, source_place: TopicPartition) -> int | None:
-    """The offset of its original; None if it is not a copy from that cluster.
+    """The offset of the record's original; None if it is not a copy from that cluster.
 
     Args:
         source_place: the corresponding partition on that cluster.

@@ -126,7 +126,7 @@ def _journaled(state: RunState, source: str, switched_back: bool) -> JournaledRu
 
 
 def _enabled_writes(state: RunState) -> bool:
-    """Whether it enabled writes to the target, or may have, and did not roll that back."""
+    """Whether the run enabled writes to the target, or may have, without rolling that back."""
     opening = {step.id for step in state.plan.steps if step.kind == EnableWrites.name}
     return any(each.step in opening and not each.undone for each in state.effects)
 
@@ -139,7 +139,7 @@ class _Fence:
 
 
 def _fenced(state: RunState, source: str) -> datetime | None:
-    """When its fence of the source was last verified; None if not set or lifted."""
+    """When its fence of the source was last verified; None if never set, or set and lifted."""
     traits = {step.id: KINDS[step.kind].traits for step in state.plan.steps if step.kind in KINDS}
     fences = {
         each.step

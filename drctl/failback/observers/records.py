@@ -29,7 +29,7 @@ class RecordIdentity:
     Attributes:
         identity: of the link: some of `FIELDS`, and header:NAME; `headers` is ignored, because
             replicators may add headers.
-        own_time: topics of the target whose records may have another time.
+        own_time: target topics whose records may have other timestamps than their originals.
     """
 
     identity: Collection[str] = FIELDS
@@ -97,9 +97,9 @@ def copied_since(
         # An old result for other logs is never evidence: it is not worth reading weeks of records.
         if total > (most if result.ends == results[0].ends else min(most, QUICK_LIMIT)):
             found[result.where] = Unavailable(
-                f"{plural(total, 'offset was', 'offsets were')} written to {target.name}"
-                " since, too many to search"
-                " for its unreplicated records: run drctl gap again"
+                f"{plural(total, 'offset was', 'offsets were')} written to {target.name} after the"
+                " comparison, too many to search for copies of the unreplicated records: run drctl"
+                " gap again"
             )
         elif rows:
             asked[result.where] = rows

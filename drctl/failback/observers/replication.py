@@ -20,12 +20,12 @@ from drctl.steps.source_offsets import kept_offsets
 def observe_replication(
     workers: Workers, named: ConnectorsConfig, ends: Ends, topics: Callable[[], Collection[str]]
 ) -> Replication:
-    """Everything on the workers that copies from the one to the other.
+    """The connectors on the workers that copy from one cluster to the other.
 
     Args:
         topics: returns the link's topics by their names on the cluster that is read; empty if
-            unknown. Called last: workers read offsets from a cluster that may be unreachable, and
-            waiting for it once is enough.
+            unknown. Called last: the workers also wait for that cluster if it is unreachable,
+            and this wait is then over, too.
 
     Raises:
         Unreachable: no worker answered within the deadline.
@@ -74,7 +74,7 @@ def _replicator(connector: Connector, workers: Workers) -> Replicator:
 def _positions(
     connector: Connector, workers: Workers
 ) -> Mapping[TopicPartition, int] | Unavailable:
-    """The next offset of each partition; MirrorMaker 2 keeps the last one, Replicator the next."""
+    """The next offset by partition; MirrorMaker 2 stores the last offset, Replicator the next."""
     try:
         entries = workers.offsets(connector.name)
     except DrctlError as error:
