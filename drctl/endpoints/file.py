@@ -292,7 +292,7 @@ class FileWriter:
         content = self._contents[cluster].encode()
         if hashlib.sha256(content).hexdigest() != digest:
             raise EndpointRejected(
-                f"{path} had the content for {cluster}, which has changed in drctl.yaml since",
+                f"{path} had the content for {cluster}, but drctl.yaml has other content now",
                 "use the drctl.yaml with which the run started, or write the file by hand",
             )
         replaced(path, content, None)

@@ -1,1 +1,1 @@
-"""Explains, carries out, rolls back and resumes plans, whatever built them."""
+"""Explains, executes, rolls back and resumes plans: drctl's own and those of runbooks."""

@@ -12,7 +12,7 @@ from drctl.model.text import plural
 from drctl.model.topology import Unavailable
 
 TITLES: Mapping[str, str] = {
-    "c": "Records that only {source} has are known",
+    "c": "Records that exist only on {source} are known",
     "f": "{source} was emptied and is refilled from {target}",
     "g": "Reconciled records are replicated back, too",
 }

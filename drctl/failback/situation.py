@@ -70,8 +70,8 @@ def choose(facts: Facts) -> ChosenResult:
     if judged:
         return judged[0]
     why = (
-        f"this host has no result of drctl gap from {facts.source} to {facts.target}; name the"
-        " folder with --gap if it was made elsewhere"
+        f"this host has no result of drctl gap from {facts.source} to {facts.target}; if"
+        " one is stored elsewhere, pass its folder with --gap"
     )
     return ChosenResult(ResultStatus.NONE, None, why)
 

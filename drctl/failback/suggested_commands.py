@@ -66,7 +66,10 @@ def _before_arrived(seen: Situation, positions: Mapping[TopicPartition, int]) ->
             yield f"{place}: the first record that arrived is not the first new record"
         elif came and positions.get(place, 0) < boundary:
             offset = positions.get(place, "not set")
-            yield f"{place}: its offset is {offset}, but records from {boundary} have arrived"
+            yield (
+                f"{place}: its offset is {offset}, but records from offset {boundary} on have"
+                " arrived"
+            )
 
 
 def _to_be_set(

@@ -171,7 +171,9 @@ class BothLogs:
             for n in sorted({*source, *target} - unreadable):
                 yield Unit(topic, n, _some(source.get(n)), _some(target.get(n)))
         elif unreadable:
-            self._leave_out(topic, None, "compared across partitions, and some are not readable")
+            self._leave_out(
+                topic, None, "all partitions are compared together, and some are not readable"
+            )
         else:
             yield Unit(topic, None, _some(*source.values()), _some(*target.values()))
 

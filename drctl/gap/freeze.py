@@ -244,7 +244,7 @@ class _Freezer:
         theirs, dark_there = self._readable(state.name, target_state, target, self._target.name)
         ours, dark_here = self._readable(state.name, state, source, self._source.name)
         if (dark_there or dark_here) and not by_partition:
-            reason = "compared across partitions, and some are not readable"
+            reason = "all partitions are compared together, and some are not readable"
             self._leave_out(state.name, None, reason)
             return None
         # Compared with an unreadable partition, all records of the other cluster would be extra.

@@ -215,7 +215,7 @@ NOT_KEPT = -1
 
 ENTRY = Struct("<qqqqqq16s")
 PACKED = Struct("<qqqqqqQQ")
-"""The same bytes, from the two halves of a digest."""
+"""The layout of `ENTRY`, with the digest as two numbers."""
 
 
 def key_hash(key: bytes | None) -> int:

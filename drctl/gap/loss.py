@@ -349,8 +349,8 @@ class _Estimate:
         unseen = ""
         if self._unsure():
             unseen = (
-                "; if replication ran until then: MirrorMaker 2 writes no heartbeats to the target,"
-                " so a pause would not be seen"
+                "; this assumes that replication ran until then: MirrorMaker 2 writes no heartbeats"
+                " to the target, so a pause would not be seen"
             )
         return Figure(
             records,

@@ -45,19 +45,19 @@ MARGIN = 10_000
 """Offsets before the replicator's committed offset that are compared, too, per partition."""
 
 MARGINS = 400_000
-"""The same for all partitions together; each gets at least `LEAST`."""
+"""The maximum for all partitions together; each partition gets at least `LEAST`."""
 
 LEAST = 2 * RUN
-"""Fewer offsets may hold too few records to find them on the target."""
+"""Minimum margin: fewer offsets may hold too few records to find them on the target."""
 
 WIDER = 8
 """Factor by which the margin grows if something in it is missing."""
 
 LOOKED_AT = 2_000
-"""Target records that are searched per partition."""
+"""Maximum number of target records that are searched per partition."""
 
 LOOKED_AT_IN_ALL = 500_000
-"""The same for all partitions together; partitions without a match get more in the next round."""
+"""The maximum for all partitions together; those without a match get more in the next round."""
 
 
 class Position(NamedTuple):

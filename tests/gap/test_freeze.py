@@ -57,7 +57,9 @@ def test_a_topic_compared_as_a_whole_needs_all_partitions(dark: str) -> None:
     assert topic is None
     assert left_out == {
         NotCompared("orders", 1, f"{dark}: the partition has no leader"),
-        NotCompared("orders", None, "compared across partitions, and some are not readable"),
+        NotCompared(
+            "orders", None, "all partitions are compared together, and some are not readable"
+        ),
     }
 
 

@@ -53,8 +53,7 @@ def observe_boundaries(
     if total > most:
         return Unavailable(
             f"{plural(total, 'new record')} on {target.name} are too many to locate the"
-            " boundary here:"
-            " drctl failback does (step find-missing)"
+            " boundary here: drctl failback locates it (step find-missing)"
         )
     origin = on_source.identity
     new = {each.copy: each.only_on_target for each in result.partitions}
@@ -381,7 +380,7 @@ def find_out_of_order(
     if total > most:
         return Unavailable(
             f"{plural(total, 'offset')} of {target.name} are too many to search here: drctl"
-            " failback does that (step find-missing)"
+            " failback searches them (step find-missing)"
         )
     last = _read({(each.place, each.at) for each in asked}, source)
     unread = [each for each in asked if (each.place, each.at) not in last]
