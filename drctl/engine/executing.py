@@ -496,7 +496,7 @@ class FencedPhase:
 
 
 def _facts_when_done(run: RunState, effect: Effect) -> Json | None:
-    """The facts with which the effect was verified last; None if it never was."""
+    """The facts with which the effect was last verified; None if it never was verified."""
     done = (e for e in reversed(run.entries) if e["entry"] == What.DONE)
     return next((e["facts"] for e in done if e["effect"] == effect.number), None)
 

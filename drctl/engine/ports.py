@@ -135,7 +135,7 @@ class ConnectorsWriter(ConnectorStopper, Protocol):
         """
 
     def configure(self, name: str, changes: Mapping[str, str | None]) -> None:
-        """Change keys of its configuration; None removes a key. All others are unchanged.
+        """Change keys of a configuration; None removes a key. All other keys are unchanged.
 
         Raises:
             Unknown: no answer, or the workers rejected it.
@@ -297,7 +297,7 @@ class LinkReader(Protocol):
         """The connectors that replicate the link."""
 
     def workers(self) -> Workers:
-        """All connectors of the link's Connect workers, or of those that the run is about."""
+        """All connectors of the link's Connect workers, or of the workers that the run is about."""
 
     def source_workers(self, name: str) -> Workers:
         """The workers whose source connectors write to one cluster of the link.
@@ -476,7 +476,7 @@ class LinkWriter(Protocol):
         """The connectors that replicate the link."""
 
     def workers(self) -> WorkersWriter:
-        """All connectors of the link's Connect workers, or of those that the run is about."""
+        """All connectors of the link's Connect workers, or of the workers that the run is about."""
 
     def source_workers(self, name: str) -> WorkersWriter:
         """The workers whose source connectors write to one cluster of the link.

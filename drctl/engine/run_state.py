@@ -344,7 +344,7 @@ class Effect:
 
     @property
     def current(self) -> bool:
-        """Whether it is neither rolled back nor stale."""
+        """Whether the effect is neither rolled back nor stale."""
         return not (self.undone or self.stale)
 
 

@@ -235,7 +235,7 @@ def _provenance(there: Replicator, status: Status) -> Iterator[Finding]:
 
 
 def _own_copies(back: Replicator, status: Status) -> Iterator[Finding]:
-    """Whether it excludes copies by their provenance headers."""
+    """Whether Replicator excludes copies by their provenance headers."""
     converter = back.config.get("header.converter", "")
     if not back.marks_copies:
         reason = "it does not check provenance headers: only its start offsets exclude copies"
@@ -331,7 +331,7 @@ def _reverse(answer: Answer, terms: Terms) -> Iterator[Finding]:
 
 
 def _keeps_positions(reverse: Replication, name: str) -> bool:
-    """Whether it has stored offsets, and would not start from the beginning."""
+    """Whether the connector has stored offsets, and would not start from the beginning."""
     found = (each.positions for each in reverse.copying if each.name == name)
     return any(not isinstance(each, Unavailable) and bool(each) for each in found)
 
@@ -353,7 +353,7 @@ def _other_names(facts: Facts, reverse: Replication, terms: Terms) -> Iterator[F
             reason = f"target topics unknown: {several(unsure)}"
             remedy = (
                 "step start-reverse-replication verifies the first record of each partition, and"
-                " stops the connector if it does not arrive"
+                " stops the connector if one does not arrive"
             )
             yield Finding(REVERSE, Status.WARN, f"connector {each.name}", reason, remedy=remedy)
 

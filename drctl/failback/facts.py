@@ -98,12 +98,12 @@ class Replicator:
 
     @property
     def config(self) -> Mapping[str, str]:
-        """Its configuration."""
+        """The connector's configuration."""
         return self.connector.config
 
     @property
     def is_replicator(self) -> bool:
-        """Whether it is Confluent Replicator."""
+        """Whether the connector is Confluent Replicator."""
         return simple_class(self.config) == REPLICATOR
 
     @property
@@ -128,12 +128,12 @@ class Replicator:
 
     @property
     def idle(self) -> bool:
-        """Whether it and all its tasks are stopped or paused."""
+        """Whether the connector and all its tasks are stopped or paused."""
         return self.states <= {"STOPPED", "PAUSED"}
 
     @property
     def runs(self) -> bool:
-        """Whether it is running."""
+        """Whether the connector is running."""
         return "RUNNING" in self.states and self.connector.state == "RUNNING"
 
 
@@ -276,7 +276,7 @@ class JournaledRun:
 
     @property
     def damaged(self) -> bool:
-        """Whether its journal is damaged, so that its changes are unknown."""
+        """Whether the run's journal is damaged, so that its changes are unknown."""
         return self.status == DAMAGED
 
 

@@ -100,13 +100,13 @@ class GapEvidence:
         return {each.place: each.source.end for each in self.partitions}
 
     def is_whole_of(self, source_id: str, target_id: str) -> bool:
-        """Whether it is a full comparison of these clusters."""
+        """Whether the result is a full comparison of these clusters."""
         of_these = (self.source_id, self.target_id) == (source_id, target_id)
         return of_these and self.complete and self.scope == FULL
 
     @property
     def label(self) -> str:
-        """Its folder and time."""
+        """The folder and time of the result."""
         return f"{self.where.rpartition('/')[2]}, of {self.started:%Y-%m-%d %H:%M:%S} UTC"
 
 

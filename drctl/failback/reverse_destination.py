@@ -34,7 +34,7 @@ def written_elsewhere(facts: Facts) -> tuple[Finding, ...]:
 def _named(
     facts: Facts, reverse: Replication, each: Replicator, named: frozenset[str]
 ) -> Iterator[Finding]:
-    """Checks a connector with its own producer address against drctl.yaml."""
+    """Checks against drctl.yaml where a connector with its own producer address writes."""
     if named & reverse.into:
         return
     text = f"{NAMED}={','.join(sorted(named))}"

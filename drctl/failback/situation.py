@@ -247,7 +247,7 @@ def _written_to(result: GapEvidence, facts: Facts, source: Cluster) -> bool:
 
 
 def saw_new_records(result: GapEvidence, facts: Facts) -> bool:
-    """Whether it is of these clusters and found new records on the target."""
+    """Whether the result is of these clusters and found new records on the target."""
     if list(_other_clusters(result, facts)):
         return False
     return any(_saw_new(each, facts) for each in result.partitions)

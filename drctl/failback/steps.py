@@ -50,7 +50,7 @@ class StepState:
 
     @property
     def happened(self) -> bool:
-        """Whether all or part of it has happened."""
+        """Whether all or part of the step has happened."""
         return self.started or self.observed is Observed.DONE
 
 

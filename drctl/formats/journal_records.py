@@ -21,7 +21,7 @@ _VERSION = 1
 
 
 class AnotherVersion(Undecodable):
-    """A newer version of drctl wrote it; it must not be ignored."""
+    """A newer version of drctl wrote the record; it must not be ignored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,7 @@ _SHOWN = 64
 
 
 class Undecodable(ValueError):
-    """These bytes do not have this format.
+    """The bytes do not have the expected format.
 
     Attributes:
         reason: what is wrong.

@@ -52,7 +52,7 @@ class TrackedPositions:
 
 
 def is_key(data: bytes | None) -> bool:
-    """Return whether this is the start of such a key."""
+    """Return whether the bytes are the start of a tracked position's key."""
     return data is not None and data.startswith(_BEGINNING)
 
 

@@ -101,7 +101,7 @@ class Pass:
 
 
 def is_key(data: bytes | None) -> bool:
-    """Return whether this is the start of such a key, not of a tracked offset's key."""
+    """Return whether the bytes are the start of a pass's key, not of a tracked offset's."""
     return data is not None and data.startswith(_BEGINNING)
 
 

@@ -386,7 +386,7 @@ Bucket = tuple[int | None, int]
 
 
 def find_suspects(plan: ComparePlan, digests: Sequence[BucketDigest]) -> tuple[TopicSuspects, ...]:
-    """Return the topics with at least one different bucket, with these buckets and offsets."""
+    """Return the topics with at least one differing bucket, with these buckets and offsets."""
     by_topic: dict[str, list[BucketDigest]] = defaultdict(list)
     for digest in digests:
         by_topic[digest.topic].append(digest)

@@ -71,7 +71,7 @@ class Piece(NamedTuple):
 
     @property
     def low(self) -> int:
-        """The time of its first record; its start if it has none."""
+        """The time of the first record in the piece; the start of the piece if it has none."""
         ours, theirs = self.left.source_first, self.left.target_first
         if ours is None:
             first = self.left.at if theirs is None else theirs
@@ -281,7 +281,7 @@ class _Seen(NamedTuple):
 
     @property
     def spread(self) -> bool:
-        """Whether the excess of the source is spread over all of its time."""
+        """Whether the excess of the source is spread over the whole time range."""
         half = sum(piece.source for piece in self.replicated) / 2
         begin, shares = 0, [0.0, 0.0]
         for piece in self.replicated:

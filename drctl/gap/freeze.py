@@ -216,7 +216,7 @@ class _Freezer:
     def _states(
         self, reader: ClusterReader, names: Mapping[str, str]
     ) -> dict[str, TopicState | None]:
-        """Return topic states by source topic; None if it does not exist on the target.
+        """Return topic states by source topic; None for topics that do not exist on the target.
 
         Args:
             names: source topic by name on this cluster.

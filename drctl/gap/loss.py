@@ -304,7 +304,7 @@ class _Estimate:
         return max(newest, self._copying - lag)
 
     def _others_continued(self, place: TopicPartition, newest: int) -> bool:
-        """Return whether other partitions of its topic were still copied later.
+        """Return whether other partitions of the same topic were still copied later.
 
         If producers stop writing to a topic, all of its partitions become idle.
         """

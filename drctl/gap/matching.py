@@ -36,7 +36,7 @@ Spot = tuple[int, int]
 
 
 class Tally:
-    """Counts inversions by source partition while streaming; they may not fit into memory."""
+    """Counts inversions by source partition while streaming: they may not all fit into memory."""
 
     def __init__(self) -> None:
         self._counts: Counter[Place] = Counter()

@@ -62,7 +62,7 @@ def _between(known: Mapping[str, Connector], ends: Ends) -> tuple[Mirror, ...]:
 
 
 def _copies_any(connector: Connector, topics: Collection[str]) -> bool:
-    """Whether it copies one of the topics, as far as its configuration shows."""
+    """Whether the connector copies one of the topics, as far as its configuration shows."""
     return not topics or any(arrives_as(connector.config, topic) is not None for topic in topics)
 
 
