@@ -115,7 +115,7 @@ class OutstandingAction:
         source: source cluster of that run's plan.
         target: target cluster of that run's plan.
         fences: whether a fence could not be set, or records arrived in spite of it.
-        groups: consumer groups that it concerns; empty if there are none, or they are unknown.
+        groups: consumer groups that the action concerns; empty if there are none or unknown.
     """
 
     run: str

@@ -357,11 +357,11 @@ class RunState:
         facts: facts of completed steps, by step id.
         outstanding: outstanding actions for a later run, by step id.
         skipped: optional steps that failed.
-        overrides: prechecks that were overridden when it was resumed: name to reason.
+        overrides: prechecks that were overridden when the run was resumed: name to reason.
         rollback_reason: why effects are rolled back; empty before a rollback.
-        abandoned: why it was abandoned; empty if it was not.
+        abandoned: why the run was abandoned; empty if it was not.
         left_changed: the changes that an abandoned run left, by step id.
-        status: its final status; empty until it ends.
+        status: the final status of the run; empty until it ends.
     """
 
     run: str

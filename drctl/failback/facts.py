@@ -69,7 +69,7 @@ class Fence:
 
     Attributes:
         held: None if it cannot be observed.
-        message: how that is known.
+        message: how the state of the fence is known.
         no_writes: whether the logs stayed the same between two reads; None if not read twice.
     """
 
@@ -181,7 +181,7 @@ class Stopped:
     """The result of the user-supplied check whether the old replication is stopped.
 
     Attributes:
-        held: whether it is stopped.
+        held: whether the old replication is stopped.
         message: the result as text.
     """
 

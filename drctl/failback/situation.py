@@ -269,7 +269,7 @@ def _explained(each: PartitionResult, facts: Facts) -> bool:
 
 
 def nothing_to_fail_back(facts: Facts, all_on_source: bool | None) -> str:
-    """Why there is nothing to fail back; empty if there is, or may be.
+    """Why there is nothing to fail back; else empty, also if that is unknown.
 
     Args:
         all_on_source: whether every endpoint points to the source; None if unknown.
@@ -475,7 +475,7 @@ class Situation:
         lost: partitions whose source log is shorter than what was replicated from it.
         failed_back: the finished failback run, if clients are on the source and nothing
             contradicts it; else empty.
-        not_needed: why there is nothing to fail back; empty if there is, or may be.
+        not_needed: why there is nothing to fail back; else empty, also if that is unknown.
         unclear: why it is unknown whether there is something to fail back; else empty.
     """
 

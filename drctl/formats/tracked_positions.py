@@ -21,7 +21,7 @@ class ConnectorKey(NamedTuple):
 
     Attributes:
         cluster_id: Kafka's id of that cluster.
-        name: on the workers from which it was exported.
+        name: its name on the workers from which it was exported.
     """
 
     cluster_id: str
@@ -33,12 +33,12 @@ class TrackedPositions:
     """The source positions of a connector at one moment.
 
     Attributes:
-        at_ms: when they were read, in milliseconds since 1970 UTC.
+        at_ms: when the positions were read, in milliseconds since 1970 UTC.
         workers: host and port of the first worker.
         workers_cluster_id: Kafka's id of the workers' own cluster.
-        plugin: its class.
-        state: of the connector.
-        about: configuration keys that identify what it reads and contain no secrets.
+        plugin: the connector's class.
+        state: the connector's state.
+        about: configuration keys that identify what the connector reads, without secrets.
         positions: source partition and offset; the offset is None if there is none.
     """
 

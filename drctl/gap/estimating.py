@@ -23,7 +23,7 @@ class Cut(NamedTuple):
     """A time, and the number of offsets before it on each cluster.
 
     Attributes:
-        source_first: timestamp of the first source record after it; None if there is none.
+        source_first: timestamp of the first source record after this time; None if there is none.
     """
 
     at: int
@@ -229,7 +229,7 @@ class Terms:
     Attributes:
         timed: whether records have the same timestamps on both clusters.
         compacted: whether cleanup.policy contains `compact` on either cluster.
-        source_compacted: whether it does on the source.
+        source_compacted: whether cleanup.policy contains `compact` on the source.
         known: whether both configurations are readable.
         transactions: whether transactions may have been used on the source.
     """
@@ -471,7 +471,7 @@ class _Place(NamedTuple):
     """The result of looking up a time in all logs of a unit on one cluster.
 
     Attributes:
-        before: number of offsets before it.
+        before: number of offsets before the time.
         first: smallest timestamp found; None if none.
     """
 

@@ -75,7 +75,7 @@ class WriteHistory:
         begins_ms: when the first record was written, if it is after the oldest of these times;
             else None.
         lag_ms: minimum replication lag when it was last recorded; None if never.
-        noted_ms: when that was.
+        noted_ms: when the lag was last recorded.
         own: whether this is from record timestamps; else from offset syncs or the like.
     """
 
@@ -111,8 +111,8 @@ def pause_around(
 
     Args:
         heartbeats_ms: when the replicator wrote heartbeats to the target.
-        copied_ms: when it noted its newest copy.
-        until_ms: when heartbeats should have continued until; None if it was stopped.
+        copied_ms: when the replicator noted its newest copy.
+        until_ms: until when heartbeats should have continued; None if the replicator was stopped.
     """
     times = sorted(heartbeats_ms)
     intervals = [after - before for before, after in pairwise(times)]
@@ -204,7 +204,7 @@ class _Part:
         likely: including records written until the source was last known to be alive.
         most: including records written until now at the highest rate.
         since_ms: until when its copies are complete; None if it was idle.
-        firm_ms: the same, without assuming unusually long idle times.
+        firm_ms: like `since_ms`, without assuming unusually long idle times.
     """
 
     missing: int | None
