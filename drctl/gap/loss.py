@@ -141,7 +141,7 @@ class LossEvidence:
         failed: whether only a part of replication stopped: other partitions were copied longer.
         silent: evidence that could not be read, with the reason.
         pause: when the replicator itself was not running, around its newest copy.
-        pause_unseen: whether a pause would not be seen, for lack of heartbeats on the target.
+        pause_unseen: whether a pause would not be seen, because the target has no heartbeats.
     """
 
     source: str = ""
