@@ -166,7 +166,8 @@ class SequenceSettings(Section):
 
     Attributes:
         policy: for failback: what to do with records that only the recovered cluster has.
-        conflicting: what to do with those that have a newer record on the surviving cluster.
+        conflicting: what to do with a record for whose key the surviving cluster has a newer
+            record.
     """
 
     name: Literal["failover-planned", "failover-unplanned", "failback"]
