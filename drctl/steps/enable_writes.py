@@ -28,11 +28,11 @@ class EnableSettings:
     """Settings from the plan.
 
     Attributes:
-        cluster: on which writes are enabled.
-        principals: that a fence may have denied.
-        source: the other cluster.
+        cluster: the cluster on which writes are enabled.
+        principals: principals that a fence may have denied.
+        source: the source of the plan, which must not have changed.
         must_be_silent: whether the source is lost, and must still be unreachable.
-        given_up: whether a source that responds is abandoned.
+        given_up: whether the plan abandons the source even if it responds.
         overrides: overridden prechecks, each with its reason.
     """
 
@@ -156,7 +156,7 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
 
 
 def recheck_source(settings: EnableSettings, facts: Facts, reader: LinkReader) -> None:
-    """Check that the source has not changed since the steps before.
+    """Check that the source has not changed since the previous steps.
 
     A fence covers only the topics that existed when it was set, and its rules may have been removed
     since. An unplanned failover assumes a dead source, which may have come back.
@@ -184,7 +184,7 @@ def _refuse_if_alive(source: str, reader: LinkReader) -> None:
         what = "it responds again"
     raise Refused(
         f"{ALIVE}: cluster {source}: {what}",
-        "use --mode planned, which loses nothing; to treat it as lost anyway, pass"
+        f"use --mode planned, which loses nothing; to treat {source} as lost anyway, pass"
         f" --override {ALIVE}=REASON",
     )
 
@@ -207,8 +207,8 @@ def _refuse_if_moved(source: str, fenced: Mapping[str, int], reader: LinkReader)
             f"{CHANGED_AFTER_FENCE}: {plural(len(new), 'topic was', 'topics were')}"
             f" created on {source} after the fence,"
             f" which does not cover them: {', '.join(new[:_SHOWN])}",
-            "start again: a new fence covers them. If clients keep creating topics, deny them"
-            f" CREATE on {source} first",
+            "run the command again: its new fence covers these topics. If clients keep creating"
+            f" topics, deny them CREATE on {source} first",
         )
     # A partition without a leader accepts no records.
     grown = [
@@ -221,7 +221,7 @@ def _refuse_if_moved(source: str, fenced: Mapping[str, int], reader: LinkReader)
 
 
 def _refuse_if_missing(source: str, grown: list[str], reader: LinkReader) -> None:
-    """Refuse if records are missing: transaction markers also advance end offsets."""
+    """Refuse if records are missing; higher end offsets may be due to transaction markers only."""
     missing = reader.missing()
     if not missing.records and not missing.not_compared:
         return
@@ -235,12 +235,13 @@ def _refuse_if_missing(source: str, grown: list[str], reader: LinkReader) -> Non
         " the fence,"
         f" {', '.join(grown[:_SHOWN])}: {what}",
         "find the writer (a principal not in fence.principals, a super user, or ACLs that were"
-        f" removed: {kafka_tool('kafka-acls.sh', source)} --list), stop it, and start again",
+        f" removed: {kafka_tool('kafka-acls.sh', source)} --list), stop it, and run the"
+        " command again",
     )
 
 
 def _refuse_if_needed(cluster: str, lifted: tuple[Acl, ...], others: Mapping[Acl, Owner]) -> None:
-    """Refuse to remove rules that other links need; keeping them would block clients here."""
+    """Refuse if other links need these rules: keeping them would block clients of this link."""
     needed = {rule: others[rule] for rule in lifted if rule in others}
     if needed:
         rule, (link, signature) = next(iter(needed.items()))

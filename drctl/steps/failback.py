@@ -54,7 +54,7 @@ BOTH_WAYS = "replicator-both-ways"
 """Blocks two Replicators that replicate each other's copies."""
 
 PRODUCERS = "producer-ids-collide"
-"""Blocks moving producers to a cluster that knows other producers by their ids."""
+"""Blocks moving producers to a cluster that assigned their ids to other producers."""
 
 WRITES = "reverse-writes"
 """Blocks a connector that would not write to its target cluster."""
@@ -85,7 +85,7 @@ class OrderFacts:
 
 
 class FailbackOrder(Polling[OrderSettings, OrderFacts, OrderFacts]):
-    """Refuses a failback whose order is wrong; problems that later steps fix are no blockers."""
+    """Refuses a failback whose order is wrong; problems that later steps fix do not block."""
 
     name = "failback-order"
     traits = Trait.RUNS_PRECHECKS
@@ -158,7 +158,7 @@ class ResolveIntent:
 
 @dataclass(frozen=True, slots=True)
 class ResolveFacts:
-    """The same, after the operator's answer."""
+    """The outstanding actions after the operator's answer."""
 
     settled: tuple[str, ...] = ()
     kept: tuple[OutstandingAction, ...] = ()
@@ -263,7 +263,7 @@ def resolved_by(outstanding: OutstandingAction, proven: Proven) -> str:
 
 
 def _fence(outstanding: OutstandingAction, proven: Proven) -> str:
-    """Proof that a missing or leaking fence did no harm."""
+    """Proof that no write was lost where a fence was missing or incomplete."""
     if (
         outstanding.source == proven.returned
         and proven.any_of(_CLOSED)
@@ -280,7 +280,7 @@ def _fence(outstanding: OutstandingAction, proven: Proven) -> str:
 
 
 def _of_clients(outstanding: OutstandingAction, proven: Proven) -> str:
-    """Proof that clients have left the cluster on which they needed the action."""
+    """Proof that clients have left the cluster for which the action was outstanding."""
     if (
         outstanding.target == proven.left
         and proven.any_of(_FENCED)
@@ -311,7 +311,7 @@ def _copied_back(outstanding: OutstandingAction, proven: Proven) -> str:
 
 
 def _positions(outstanding: OutstandingAction, proven: Proven) -> str:
-    """Proof that groups without an offset, or with a wrong one, have a right one now."""
+    """Proof that groups whose committed offset was missing or wrong now have a correct one."""
     put, verified = proven.facts.of(CommitOffsets()), proven.facts.of(VerifyGroups())
     if not put or not verified or verified.wrong != 0:
         return ""
@@ -322,9 +322,9 @@ def _positions(outstanding: OutstandingAction, proven: Proven) -> str:
 
 
 def _sources_stopped(outstanding: OutstandingAction, proven: Proven) -> str:
-    """Proof that source connectors stopped on the cluster that came back."""
+    """Proof that the source connectors of the recovered cluster were stopped."""
     if outstanding.source == proven.returned and KEEP_SOURCES_STOPPED in proven.facts:
-        return f"its source connectors were stopped before {proven.returned} was used again"
+        return f"the source connectors of {proven.returned} were stopped before it was used again"
     return ""
 
 
@@ -333,7 +333,10 @@ def _sources_moved(outstanding: OutstandingAction, proven: Proven) -> str:
     moved = proven.facts.of(MoveSourcePositions())
     stay = moved and any(each.prospect is Prospect.STAYS_STOPPED for each in moved.connectors)
     if outstanding.target == proven.left and moved and not stay:
-        return f"its source connectors were moved to {proven.returned} (move-source-positions)"
+        return (
+            f"the source connectors of {proven.left} were moved to {proven.returned}"
+            " (move-source-positions)"
+        )
     return ""
 
 

@@ -1,6 +1,6 @@
-"""Probes whether ACLs that drctl adds stay: an operator may delete those that it did not write.
+"""Probes whether ACLs that drctl adds stay: a Kubernetes operator may delete ACLs of others.
 
-Strimzi's User Operator does (SimpleAclOperator), at each reconciliation.
+Strimzi's User Operator (SimpleAclOperator) deletes such ACLs at each reconciliation.
 """
 
 from collections.abc import Callable
@@ -93,9 +93,9 @@ class ProbeAcls(StepKind[ProbeSettings, ProbeIntent, ProbeFacts]):
         """Describe the step for plans and reports."""
         who = ", ".join(settings.principals)
         return Description(
-            f"watch for {settings.seconds:g} s whether ACLs stay on {settings.cluster}: deny WRITE"
-            f" on topic {PROBE_TOPIC}, which does not exist, to {who}",
-            f"{settings.cluster} lists them for that time; if some are deleted, a fence by ACL"
+            f"add ACLs on {settings.cluster} that deny WRITE on topic {PROBE_TOPIC}, which does not"
+            f" exist, to {who}; watch for {settings.seconds:g} s whether they stay",
+            f"{settings.cluster} lists the ACLs for that time; if some are deleted, a fence by ACL"
             " would not hold",
             "remove exactly the ACLs that were added",
         )
@@ -154,7 +154,7 @@ class ProbeAcls(StepKind[ProbeSettings, ProbeIntent, ProbeFacts]):
         return FENCE_PRODUCERS.undo(intent, writer)
 
     def verify_undo(self, intent: ProbeIntent, reader: LinkReader) -> Readback[ProbeFacts]:
-        """Verify that no broker has them any more."""
+        """Verify that no broker has the ACLs any more."""
         return _removed(intent, reader)
 
 
@@ -181,7 +181,7 @@ class RemoveProbeAcls(Permanent[ProbeSettings, ProbeIntent, None]):
         return FENCE_PRODUCERS.undo(intent, writer)
 
     def verify(self, intent: ProbeIntent, reader: LinkReader) -> Readback[None]:
-        """Verify that no broker has them any more."""
+        """Verify that no broker has the ACLs any more."""
         return _removed(intent, reader)
 
     def verify_undo(self, intent: ProbeIntent, reader: LinkReader) -> Readback[None]:

@@ -88,7 +88,7 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
     A fence of consumers also denies READ on groups: clients cannot join, send heartbeats or commit.
 
     Attributes:
-        restores_all: whether applying it again also adds rules that were there before it: step
+        restores_all: whether a repeated step also adds rules that existed before the step: step
             enable-writes may have removed them since.
     """
 
@@ -163,7 +163,7 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
         facts = FenceFacts(ends, tuple(sorted(proof.enforcement.brokers)))
         if proof.proven:
             message = (
-                f"every broker ({len(facts.brokers)}) denies it; the end offsets of"
+                f"every broker ({len(facts.brokers)}) enforces the ACLs; the end offsets of"
                 f" {plural(len(ends), 'partition')} were stable for {intent.stabilize_seconds:g} s"
             )
             return Readback(State.DONE, message, facts)
@@ -238,7 +238,7 @@ def _open_groups(
 def _group_rules(
     principals: tuple[str, ...], groups: Collection[str], present: Acls
 ) -> Iterator[Acl]:
-    """The denials of groups, for principals that may join them; for all if no rule allows any."""
+    """Rules that deny groups to principals that may join them; to all if no rule allows any."""
     allowed = [r for r in present.rules if r.resource == GROUP and r.permission == "ALLOW"]
     book = RuleBook(allowed)
     names = {rule.name for rule in allowed if rule.pattern == LITERAL}
@@ -254,7 +254,7 @@ def _obeyed(found: Enforcement, intent: AclFenceIntent) -> Readback[FenceFacts]:
     facts = FenceFacts(brokers=tuple(sorted(found.brokers)))
     if found.proven:
         groups = len({rule.name for rule in intent.rules if rule.resource == GROUP})
-        message = f"every broker ({len(facts.brokers)}) denies it, on"
+        message = f"every broker ({len(facts.brokers)}) enforces the ACLs on"
         message += f" {plural(len(intent.topics), 'topic')} and {plural(groups, 'group')}"
         if intent.open_groups:
             message += f"; not on {plural(len(intent.open_groups), 'group')}: "
@@ -297,7 +297,7 @@ class FencedRecovered(OppositeDirection[S, I, FenceFacts]):
         return replace(self.kind.describe(settings), rollback=f"none: {_WHY}", clients="")
 
     def verify(self, intent: I, reader: LinkReader) -> Readback[FenceFacts]:
-        """Verify the fence; also stable end offsets, unless replication writes to the cluster."""
+        """Verify the fence, and stable end offsets unless replication writes to the cluster."""
         still = _still(intent, reader)
         asked = replace(intent, topics=_watched(intent, reader) if still else ())
         seen = self.kind.verify(asked, reader.reversed())
@@ -315,7 +315,7 @@ class FencedRecovered(OppositeDirection[S, I, FenceFacts]):
 
 
 def _still(intent: FenceIntent, reader: LinkReader) -> bool:
-    """Whether end offsets must be stable: the connectors that write there are known and stopped.
+    """Whether end offsets must be stable: only if the connectors that write there are stopped.
 
     Otherwise the search for missing records detects records that were written meanwhile.
     """

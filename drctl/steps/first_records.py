@@ -1,4 +1,4 @@
-"""Checks by the first records whether replication started at the right offset.
+"""Uses the first records to check whether replication started at the right offset.
 
 The first record that arrives on a target must be the first one that its replicator had to copy. A
 rebuilt target must be a prefix of its source.
@@ -26,7 +26,7 @@ FIELDS = (KEY, VALUE, TIMESTAMP)
 """The fields that identify a record, as in a link's `identity`; replicators may add headers."""
 
 Firsts = Mapping[TopicPartition, Record]
-"""By partition; partitions without a record are left out."""
+"""First records by partition; partitions without a record are left out."""
 
 
 def first_records(cluster: ClusterReader, since: Offsets) -> Firsts:
@@ -41,10 +41,10 @@ def first_records(cluster: ClusterReader, since: Offsets) -> Firsts:
 def first_new_records(
     cluster: ClusterReader, since: Offsets, counts: Callable[[Record], bool] | None = None
 ) -> Firsts:
-    """The same, ignoring records that drctl copied.
+    """The first record of each partition that drctl did not copy, at or after its offset.
 
     Args:
-        counts: whether a record counts, instead.
+        counts: which records to find instead of those that drctl did not copy.
 
     Raises:
         Unreachable: a partition could not be read, or holds too many other records.
@@ -124,8 +124,8 @@ def first_arrivals(
 
     Args:
         fields: the fields that identify a record.
-        origin_header: header of copies, if applications write to both clusters: only the source's
-            own records are replicated, and only records with the header arrive. Else empty.
+        origin_header: header of copies if applications write to both clusters, else empty. With it,
+            only the source's own records are replicated, and all copies have the header.
 
     Raises:
         Unreachable: a cluster did not respond.
@@ -174,7 +174,7 @@ def first_arrivals(
     elif whole:
         message = (
             f"in each of {plural(len(expected), 'partition')}, the first replicated record is the"
-            " first record"
+            f" first record of {clusters.source}"
         )
     else:
         message = (
@@ -187,7 +187,7 @@ def first_arrivals(
 def _is_copy_of(
     one: Record, other: Record, fields: Collection[str], target: ClusterReader, copy: TopicPartition
 ) -> bool:
-    """Whether one is a copy of the other; ignores the timestamp for LogAppendTime topics."""
+    """Whether one record is a copy of the other; timestamps of LogAppendTime topics may differ."""
     if same_record(one, other, fields):
         return True
     timeless = tuple(name for name in fields if name != TIMESTAMP)
@@ -198,7 +198,7 @@ def _is_copy_of(
 
 
 def _cut_since(source: ClusterReader, place: TopicPartition, start: int) -> bool:
-    """Whether the oldest records were deleted since: the first record is then unknown."""
+    """Whether the oldest records have been deleted; if so, the first record is unknown."""
     log = source.offsets([place])[place]
     return isinstance(log, PartitionOffsets) and log.log_start > start
 
@@ -272,7 +272,7 @@ def _held(log: PartitionOffsets | None) -> int:
 
 
 def _fits(last: int, kept: int, stopped: bool) -> bool:
-    """Whether the stored offset fits the copy; a running connector stores it late."""
+    """Whether the stored offset fits the copy; a running connector stores its offset late."""
     return kept == last if stopped else kept <= last
 
 
@@ -294,7 +294,7 @@ def _compare_all(
 def _same_ends(
     whole: Sequence[_Both], source_reader: ClusterReader, target_reader: ClusterReader
 ) -> bool:
-    """Whether the first and the last record of each are the same, at the expected offsets."""
+    """Whether both logs have the same first and last record, at the expected offsets."""
     first = {each.place: each.theirs.log_start for each in whole}
     begins = {each.copy: each.ours.log_start for each in whole}
     last = {each.place: each.last for each in whole}

@@ -42,7 +42,7 @@ class PrepareIntent:
         ready: how many exist already.
         left: groups that cannot be prepared, each with the reason.
         silent: why the source did not respond; empty if it did.
-        unknown: groups of the target that may use the protocol, if the source did not respond.
+        unknown: groups of the target that may be KIP-848 groups, if the source did not respond.
     """
 
     source: str
@@ -64,7 +64,7 @@ class PrepareFacts:
 
 
 class PrepareGroups(StepKind[BothClusters, PrepareIntent, PrepareFacts]):
-    """Creates each as an empty group; groups that exist or are active are left alone."""
+    """Creates missing groups as empty groups; groups that exist are left alone."""
 
     name = "prepare-groups"
     traits = Trait.CHANGES | Trait.PREPARES_GROUPS
@@ -185,7 +185,7 @@ def _outstanding(intent: PrepareIntent) -> str:
     left, unknown = intent.left, intent.unknown
     if intent.silent:
         reason = f"it is unknown which groups of {intent.source} use the KIP-848 protocol"
-        others = f" ({len(unknown)} of {intent.target} may)" if unknown else ""
+        others = f" ({plural(len(unknown), 'group')} of {intent.target} may)" if unknown else ""
         return f"{RESTART}; {reason}{others}: {intent.silent}"
     return (
         f"{RESTART}; {plural(len(left), 'group')} could not be prepared: {left[0]}" if left else ""
@@ -219,7 +219,7 @@ class QuiesceIntent:
 
     Attributes:
         fenced: whether reads are fenced.
-        digest: of their committed offsets.
+        digest: digest of the committed offsets.
         ends: the fenced end offsets; None outside the drain window.
     """
 
@@ -309,12 +309,12 @@ class Quiesce(Polling[QuiesceSettings, QuiesceIntent, QuiesceFacts]):
         return Readback(State.WAITING, message, facts, tuple(active))
 
     def _moved(self, digest: str, rows: Rows) -> frozenset[str] | None:
-        """The groups whose offsets changed since this digest; None if its offsets are unknown."""
+        """The groups whose offsets differ from those of this digest; None if those are unknown."""
         last, before = self._last
         return frozenset(row[0] for row in {*before} ^ {*rows}) if last == digest else None
 
     def _why_stop_waiting(self, before: str, digest: str, unread: int) -> str:
-        """Why waiting longer would not help; empty if it may."""
+        """Why waiting longer would not help; empty if it might help."""
         if not unread:
             return "waiting longer would not help"
         # Waits that started from different offsets are timed separately.
@@ -327,7 +327,7 @@ class Quiesce(Polling[QuiesceSettings, QuiesceIntent, QuiesceFacts]):
 
 
 def _unread(rows: Rows, active: list[str], ends: Mapping[str, int]) -> int:
-    """Records up to the fenced ends that groups with members have not committed yet."""
+    """Records up to the fenced end offsets that groups with members have not committed yet."""
     committed: dict[str, dict[str, dict[int, int]]] = {}
     for group, topic, partition, offset in rows:
         committed.setdefault(group, {}).setdefault(topic, {})[partition] = offset

@@ -18,7 +18,7 @@ class ManualSettings:
 
     Attributes:
         question: the id of the question, for `--answer`.
-        undo: what rolls it back; empty or None if nothing does.
+        undo: how to roll the step back; empty or None if that is impossible.
         expect: how to recognize that it is done; empty if the operator's word is enough.
     """
 
@@ -30,7 +30,7 @@ class ManualSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class ManualIntent:
-    """The same, each text on one line."""
+    """The settings of a manual step, each text on one line."""
 
     question: str
     text: str
@@ -91,7 +91,7 @@ MANUAL_CHECK = Manual("manual-check", Trait.RUNS_PRECHECKS)
 
 
 BACK = ".undo"
-"""Suffix of the id of the question whether a step was rolled back."""
+"""Suffix of the id of the question that asks whether a step was rolled back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class ManualChange(Manual):
         return changing(settings)
 
     def verify_undo(self, intent: ManualIntent, reader: LinkReader) -> Readback[ConfirmationFacts]:
-        """Ask whether it was rolled back; fails if it cannot be."""
+        """Ask whether the step was rolled back; fails if that is impossible."""
         return verify_undo(intent, reader)
 
 
@@ -148,7 +148,7 @@ class FenceSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class FenceIntent:
-    """The same, and the topics whose end offsets must be stable."""
+    """The settings of a producer fence, and the topics whose end offsets must be stable."""
 
     cluster: str
     topics: tuple[str, ...]
@@ -200,7 +200,7 @@ class ManualFenceSettings(FenceSettings, ManualSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class ManualFenceIntent(FenceIntent, ManualIntent):
-    """The same, and the topics to watch."""
+    """What the operator is asked, the cluster to fence, and the topics to watch."""
 
 
 class ManualFence(Polling[ManualFenceSettings, ManualFenceIntent, FenceFacts]):
@@ -226,7 +226,7 @@ class ManualFence(Polling[ManualFenceSettings, ManualFenceIntent, FenceFacts]):
         return with_stable_ends(intent, reader, confirmed, answer)
 
     def verify_undo(self, intent: ManualFenceIntent, reader: LinkReader) -> Readback[FenceFacts]:
-        """Ask whether it was rolled back; fails if it cannot be."""
+        """Ask whether the step was rolled back; fails if that is impossible."""
         return verify_undo(intent, reader)
 
 

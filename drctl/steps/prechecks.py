@@ -34,7 +34,7 @@ class PreflightSettings:
     Attributes:
         overrides: overridden prechecks, each with its reason.
         not_asked: prechecks whose findings do not count.
-        compare_ahead: whether to compare idle partitions now, so that the drain need not.
+        compare_ahead: whether to compare idle partitions now instead of during the drain.
     """
 
     mode: str
@@ -118,7 +118,7 @@ class Preflight(Polling[PreflightSettings, PreflightFacts, PreflightFacts]):
         )
 
     def verify(self, intent: PreflightFacts, reader: LinkReader) -> Readback[PreflightFacts]:
-        """Pass: `check` has just run them."""
+        """Pass: `check` has just run the prechecks."""
         missing = "".join(f"; {len(u.checks)} could not run: {u.what}" for u in intent.not_run)
         return Readback(
             State.DONE,
@@ -181,7 +181,7 @@ class RunPrechecks(Polling[CheckSettings, CheckFacts, CheckFacts]):
         return CheckFacts(names, tuple(results))
 
     def verify(self, intent: CheckFacts, reader: LinkReader) -> Readback[CheckFacts]:
-        """Pass: `check` has just run them."""
+        """Pass: `check` has just run the prechecks."""
         return Readback(State.DONE, f"every precheck ({len(intent.prechecks)}) passed", intent)
 
 
@@ -240,7 +240,7 @@ class SnapshotState(Polling[SnapshotSettings, StateSnapshot, SnapshotFacts]):
         return Description(title, f"{FILE} in the run's folder, and the journal")
 
     def check(self, settings: SnapshotSettings, facts: Facts, reader: LinkReader) -> StateSnapshot:
-        """Observe everything; record what does not respond as such."""
+        """Observe everything; also record which clusters and connectors do not respond."""
         ahead = reader.early_snapshot() or StateSnapshot()
         left = SnapshotSettings(
             tuple(name for name in settings.clusters if name not in ahead.clusters),

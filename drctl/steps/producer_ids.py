@@ -1,7 +1,7 @@
 """Advances the target's producer ids past those in use on the source.
 
-Both clusters count from 0. If the target knows another producer by the id of one that moves there,
-records may be acknowledged but not stored: see `drctl.model.producer_ids`.
+Both clusters assign ids from 0. If the target has assigned the id of a producer that moves there to
+another producer, records may be acknowledged but not stored: see `drctl.model.producer_ids`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ BATCH = 2000
 """Partitions per request: each may remember thousands of producers."""
 
 NAMED = 20
-"""How many partitions without a response are named: all of this goes into the journal."""
+"""How many partitions without a response are named: the journal stores every name."""
 
 NOBODY = -1
 
@@ -78,7 +78,7 @@ def _asked(ids: ProducerIdReader, places: Sequence[TopicPartition]) -> Producers
 
 
 def _add(found: IdsInUse, read: Producers) -> bool:
-    """Add what partitions report; whether any of them could be read."""
+    """Add what partitions report; return whether any of them could be read."""
     found.highest = max(found.highest, highest(read))
     unread = [(p, each) for p, each in read.items() if isinstance(each, Unavailable)]
     found.unread += len(unread)
@@ -103,7 +103,7 @@ class AdvanceSettings:
     """Settings from the plan.
 
     Attributes:
-        at_most_seconds: how long it may use up ids.
+        at_most_seconds: how long the step may use up ids.
     """
 
     source: str
@@ -120,7 +120,7 @@ class AdvanceIntent:
         silent: why no partition of the source could be read; empty otherwise.
         unread: how many partitions could not be read.
         named: the first of these, each with the reason.
-        before: by broker of the target, the next id before.
+        before: the next id of each broker of the target before the step.
     """
 
     source: str
@@ -152,7 +152,7 @@ class AdvanceProducerIds(Permanent[AdvanceSettings, AdvanceIntent, AdvanceFacts]
         source, target = settings.source, settings.target
         return Description(
             f"advance the producer ids of {target} past those in use on {source}",
-            "every broker assigns an id above the highest in use (each request uses one)",
+            "every broker assigns an id above the highest in use (each request uses up one id)",
             "none is needed: skipped ids are harmless",
         )
 
@@ -219,7 +219,7 @@ class AdvanceProducerIds(Permanent[AdvanceSettings, AdvanceIntent, AdvanceFacts]
 
 
 def _before(target: str, reader: LinkReader) -> dict[str, int]:
-    """By broker, its next id; without brokers that do not respond, which `verify` asks again."""
+    """The next id of each broker that responds; `verify` asks the others again."""
     try:
         given = reader.producer_ids(target).next_ids()
     except (Unreachable, ConfigError):
@@ -230,7 +230,7 @@ def _before(target: str, reader: LinkReader) -> dict[str, int]:
 def _advanced(
     ids: ProducerIdWriter, beyond: int, calls: int
 ) -> Mapping[int, Advanced | Unavailable]:
-    """The answers of the last call: ends when all brokers are done, or calls run out."""
+    """Repeat the call until all brokers are done, or `calls` times; return the last answers."""
     while True:
         answers, calls = ids.advance(beyond), calls - 1
         short = [each for each in answers.values() if isinstance(each, Advanced) and not each.done]
@@ -268,7 +268,7 @@ def _cost(given: Given, intent: AdvanceIntent) -> str:
 
 def _outstanding(intent: AdvanceIntent) -> str:
     source, unread = intent.source, intent.unread
-    named = f"once {source} is back, drctl doctor names those still in use (producer-ids-collide)"
+    named = f"once {source} is back, drctl doctor names the ids still in use (producer-ids-collide)"
     if intent.silent:
         return f"{RESTART}; {named}; the ids in use on {source} are unknown: {intent.silent}"
     if unread:

@@ -73,7 +73,7 @@ class SetQuotas(StepKind[QuotasSettings, QuotasIntent, QuotasFacts]):
         """Describe the step for plans and reports."""
         return Description(
             f"set {plural(len(settings.changes), 'client quota')} on {settings.cluster}",
-            "each reads back with the value of the source",
+            "each has the source's value when read back",
             "restore each previous limit, or remove it where there was none",
         )
 
@@ -97,7 +97,7 @@ class SetQuotas(StepKind[QuotasSettings, QuotasIntent, QuotasFacts]):
             if now not in (each.was, each.to):
                 raise Refused(
                     f"{each.key} of {quota_of(each.entity)} on {cluster} is {_limit(now)},"
-                    f" and was {_limit(each.was)}",
+                    f" but was {_limit(each.was)} when the plan was made",
                     "plan again",
                 )
             changes.append(QuotaSet(each.entity, each.key, now, each.to))

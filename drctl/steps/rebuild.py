@@ -40,7 +40,7 @@ class EmptySettings:
     Attributes:
         cluster: the recovered cluster, which is emptied.
         source: the surviving cluster, from which everything is replicated.
-        connector: the connector that replicates it; empty if the operator starts replication.
+        connector: the connector that replicates to it; empty if the operator starts replication.
         question: the id of the question; empty if the plan found the topics already empty.
     """
 
@@ -67,7 +67,7 @@ class EmptyIntent:
 
     Attributes:
         held: partitions with records.
-        started: whether this failback has replicated everything that is there.
+        started: whether this failback has replicated every record that the topics hold.
     """
 
     cluster: str
@@ -81,7 +81,7 @@ class EmptyIntent:
 
 @dataclass(frozen=True, slots=True)
 class EmptyFacts:
-    """Whether this failback has replicated everything that is there."""
+    """Whether this failback has replicated every record that the topics hold."""
 
     started: bool
 
@@ -105,7 +105,7 @@ class EmptyRecovered(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
         """Find partitions with records.
 
         Raises:
-            Refused: there are some, although the plan found none.
+            Refused: some partitions have records, although the plan found none.
             Unreachable: a cluster did not respond.
         """
         cluster = settings.cluster
@@ -124,7 +124,7 @@ class EmptyRecovered(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
         )
         if not question and (left := tuple(_left(found, reader))):
             raise Refused(
-                f"topics were empty when the plan was made and are not now:"
+                "topics that were empty when the plan was made are not empty now:"
                 f" {'; '.join(left[:_SHOWN])}",
                 "plan again",
             )
@@ -151,7 +151,7 @@ class EmptyRecovered(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
 
 
 def _has_started(settings: EmptySettings, facts: Facts, reader: LinkReader) -> bool:
-    """Whether this failback has replicated everything there, and nothing else wrote to it."""
+    """Whether only this failback has written records to the recovered cluster."""
     connector, search = settings.connector, facts.of(FindMissing())
     if not connector or (search and (search.unreplicated or search.aside)):
         return False
@@ -184,13 +184,13 @@ def wrong_partition_counts(source: str, target: str, reader: LinkReader) -> Iter
         if number > wanted:
             yield (
                 f"{copy} has {plural(number, 'partition')}, and replication needs {wanted}:"
-                " delete it"
+                " delete the topic"
             )
         elif copy != topic and number < wanted:
             # MirrorMaker 2 recreates only topics whose names follow its replication policy.
             yield (
-                f"{copy} has {plural(number, 'partition')}: nothing recreates it, create it"
-                f" with {wanted}"
+                f"{copy} has {plural(number, 'partition')}; replication does not recreate this"
+                f" topic: create it with {plural(wanted, 'partition')}"
             )
 
 
@@ -203,11 +203,13 @@ def _ids(reader: LinkReader, cluster: str, topics: set[str]) -> Mapping[str, str
     }
 
 
-_STAYS = "its old offsets refer to deleted records; without offsets it replicates everything"
+_STAYS = (
+    "the connector's old offsets refer to deleted records; without offsets it replicates everything"
+)
 
 
 class SetStartOffsetsEarliest(Permanent[SeedSettings, SeedIntent, SeedFacts]):
-    """Deletes the connector's source offsets through Connect, and reads that back."""
+    """Deletes the connector's source offsets through Connect, and verifies that they are gone."""
 
     name = "set-start-offsets-earliest"
     traits = Trait.CHANGES | Trait.IRREVERSIBLE
@@ -290,9 +292,9 @@ class SetStartOffsetsEarliest(Permanent[SeedSettings, SeedIntent, SeedFacts]):
 def _not_deleted(
     kept: dict[TopicPartition, int], intent: SeedIntent, reader: LinkReader
 ) -> Iterator[str]:
-    """Stored offsets of partitions to which nothing was copied since; nothing else writes there."""
+    """Stored offsets of partitions without new copies: these offsets are still the old ones."""
     now = log_ends(reader.cluster_reader(intent.target), copies_of(reader))
     for place, at in sorted(kept.items()):
         copy = TopicPartition(reader.target_topic(place.topic), place.partition)
         if now.get(copy, 0) <= intent.ends.get(copy, 0):
-            yield f"{place}: {intent.connector} keeps {at}"
+            yield f"{place}: offset {at} of connector {intent.connector}"

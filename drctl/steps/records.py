@@ -25,7 +25,7 @@ class GapSettings:
     """Settings from the runbook.
 
     Attributes:
-        scope: of the comparison: full or tail.
+        scope: scope of the comparison: full or tail.
         at_most: how many records may be unreplicated; None for any number.
     """
 
@@ -144,7 +144,7 @@ FIND_REVERSE = "find-missing-reverse"
 
 
 def found(facts: Facts, kind: str = FindMissing.name) -> Search:
-    """The result of the step find-missing, or of another one of this name.
+    """The search result of the step of this kind, by default find-missing.
 
     Raises:
         Refused: the step was not done.
@@ -174,7 +174,7 @@ class ReconcileIntent(ReconcileRequest):
 
     Attributes:
         due: how many records are not reconciled yet.
-        newer: how many safe records have newer records appended since.
+        newer: how many safe records will follow newer records that were appended since.
     """
 
     due: int
@@ -244,7 +244,9 @@ class Reconcile(Permanent[DecideSettings, ReconcileIntent, ReconcileFacts]):
         summary = _summary(done)
         left = sum(number for what, number in done.items() if what != COPY)
         # On another host, the search was repeated and may find nothing missing any more.
-        message = f"all reconciled ({summary})" if summary else "none of them is missing any more"
+        message = (
+            f"all reconciled ({summary})" if summary else "none of the records is missing any more"
+        )
         if intent.newer:
             message += (
                 f"; {plural(intent.newer, 'safe record was', 'safe records were')} appended"
@@ -284,7 +286,7 @@ class ResultIntent(ResultSettings):
 
 
 class ReconcileResult(Permanent[ResultSettings, ResultIntent, ReconcileFacts]):
-    """Skips refused records and ends the run; an interrupted run resumes where it stopped."""
+    """Reconciles all records that are not refused; an interrupted run resumes where it stopped."""
 
     name = "reconcile-result"
     # It runs its own prechecks, and finds the records that it appended by their header.
@@ -416,7 +418,7 @@ class ClassifyRecords(Polling[DecideSettings, ClassifyFacts, ClassifyFacts]):
                     f"of {search.unreplicated:,} records that only {settings.target} has"
                     f" ({search.summary}): {'; '.join(progress.refused)}",
                     "choose --policy copy|quarantine|export|discard, and --conflicting likewise;"
-                    f" inspect them: drctl reconcile {quote(search.folder)} --policy copy",
+                    f" inspect the records: drctl reconcile {quote(search.folder)} --policy copy",
                 )
             due = progress.due
         return ClassifyFacts(search.safe, search.conflicting, search.unkeyed, due)
@@ -456,7 +458,7 @@ class VerifyIntent:
         may_miss: how many records may be missing, as decided.
         second_copies: how many second copies the source holds.
         twice_before: how many records the target held twice before.
-        refilled: the source, if replication writes to it again: it may make more second copies.
+        refilled: the source, if replication writes to it again and may add second copies.
     """
 
     target: str
@@ -475,7 +477,7 @@ class VerifyFacts:
 
 
 class VerifyCopies(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
-    """Verifies that only records not to be copied are missing; waits for records in flight."""
+    """Verifies that all records arrived that were to be copied; waits for records in flight."""
 
     name = "verify-copies"
     traits = Trait.VERIFIES
@@ -483,7 +485,7 @@ class VerifyCopies(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
     def describe(self, settings: VerifySettings) -> Description:
         """Describe the step for plans and reports."""
         title = f"verify that {settings.target} has every record of {settings.source}"
-        proof = "nothing is missing but records that were not to be copied; there are no duplicates"
+        proof = "no record that was to be copied is missing; there are no duplicates"
         return Description(title, proof)
 
     def check(self, settings: VerifySettings, facts: Facts, reader: LinkReader) -> VerifyIntent:

@@ -131,11 +131,11 @@ _ALL: tuple[StepKind, ...] = (
 _FAILOVER: tuple[StepKind, ...] = (RequestStop(), ConfirmStop())
 
 FAILOVER = frozenset(kind.name for kind in _FAILOVER)
-"""Kinds that only failover plans use: request a stop early and confirm it later."""
+"""Kinds that only failover plans use: they request a stop early and confirm it later."""
 
 _STOPPED = "forward replication stays stopped until the failback has completed"
-_SOURCES_STOPPED = "they stay stopped there until the failback has moved their positions"
-_SEEDED = "start offsets stay valid while it is stopped; once started it is not reset"
+_SOURCES_STOPPED = "the source connectors stay stopped until the failback has moved their positions"
+_SEEDED = "start offsets stay valid while the connector is stopped; a started one is not reset"
 
 _FAILBACK: tuple[StepKind, ...] = (
     FailbackOrder(),
@@ -195,7 +195,7 @@ _REPAIRS: tuple[StepKind, ...] = (
 )
 
 REPAIRS = frozenset(kind.name for kind in _REPAIRS)
-"""Kinds that only `drctl doctor --fix` uses: each is a list of differences."""
+"""Kinds that only `drctl doctor --fix` uses: each fixes a list of differences."""
 
 _LISTS: tuple[StepKind, ...] = (ElectLeaders(), ApplyOffsets(), ReconcileResult())
 

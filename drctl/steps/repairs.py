@@ -94,7 +94,7 @@ def topics_of(changes: Iterable[_OfTopic]) -> tuple[str, ...]:
 def shapes(
     cluster: str, names: Collection[str], reader: LinkReader
 ) -> Mapping[str, TopicShape | Unavailable | None]:
-    """Describe topics; sends no request without names.
+    """Describe topics; sends no request if there are no names.
 
     Raises:
         Unreachable: the cluster did not respond.
@@ -373,7 +373,7 @@ class ConfigureTopics(StepKind[ConfigureSettings, ConfigureIntent, ConfigureFact
         return Description(
             f"change {plural(len(changes), 'setting')} of"
             f" {plural(len(topics_of(changes)), 'topic')} on {settings.cluster}",
-            "each reads back with the value of the source",
+            "each has the source's value when read back",
             "restore each previous value, or remove the override where there was none",
         )
 
@@ -421,7 +421,7 @@ class ConfigureTopics(StepKind[ConfigureSettings, ConfigureIntent, ConfigureFact
         changes = intent.altered
         found = shapes(intent.cluster, topics_of(changes), reader)
         wrong = tuple(
-            f"{each.topic}: {each.key} is {now}, and was {each.was}"
+            f"{each.topic}: {each.key} is {now}, but was {each.was} before the change"
             for each, now in _values(changes, found)
             if now != each.was
         )
@@ -436,7 +436,8 @@ def _with_before(cluster: str, change: SettingChange, shape: TopicShape) -> Conf
         raise Refused(f"{key} of topic {topic} of {cluster} cannot be read")
     if now.value not in (change.was, change.to):
         raise Refused(
-            f"{key} of topic {topic} of {cluster} is {now.value}, and was {change.was}",
+            f"{key} of topic {topic} of {cluster} is {now.value}, but was {change.was} when the"
+            " plan was made",
             "plan again",
         )
     return Configured(topic, key, now.value, now.value if now.own else None, change.to)
@@ -545,7 +546,7 @@ class CreateTopics(Permanent[TopicsSettings, TopicsIntent, None]):
 
 
 AGAIN = "again"
-"""The mode of findings that lists the differences that exist now."""
+"""The mode in which findings list the differences that still exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -556,7 +557,7 @@ class FinalPrecheckFacts:
 
 
 class FinalPrecheck(Polling[BothClusters, BothClusters, FinalPrecheckFacts]):
-    """Waits for differences that drctl fixes; those that it cannot fix are outstanding."""
+    """Waits until no difference remains that drctl can fix; all others are outstanding."""
 
     name = "final-precheck"
     traits = Trait.NONE

@@ -1,4 +1,4 @@
-"""Kinds that wrap another kind: opposite direction, irreversible, or only while stopped.
+"""Kinds that run another kind: in the opposite direction, without rollback, or only while stopped.
 
 During a failback the recovered cluster stays fenced and replication from it stays stopped, even if
 the failback is rolled back.
@@ -145,8 +145,9 @@ class Irreversible(Wrapped[S, I, F]):
 
 
 _HINT = (
-    "stop it and keep it stopped; drctl failback --check-order shows the consequences. If"
-    " applications write to both clusters, start the failback again instead: it compares again"
+    "stop replication and keep it stopped; drctl failback --check-order shows the consequences. If"
+    " applications write to both clusters, start the failback again instead: it compares the"
+    " clusters again"
 )
 _SHOWN = 3
 
@@ -156,7 +157,7 @@ class WhileStopped(Wrapped[S, I, F]):
     """A kind that runs only while replication is stopped and has stayed stopped.
 
     Attributes:
-        stopped_by: the kind of the step that stopped it; by default, forward replication.
+        stopped_by: the kind of the step that stopped it; by default, that of forward replication.
     """
 
     stopped_by: str = KEEP_STOPPED
@@ -176,7 +177,7 @@ class WhileStopped(Wrapped[S, I, F]):
         _refuse_if_running(facts, reader, self.stopped_by)
         if moved := moved_partitions(facts, reader, stopped_by=self.stopped_by):
             raise Refused(
-                f"{_listed(moved)}: it was resumed although it had to stay stopped", _HINT
+                f"{_listed(moved)}: replication was resumed although it had to stay stopped", _HINT
             )
         return self.kind.check(settings, facts, reader)
 
@@ -227,8 +228,8 @@ class ReportMovedReplication(Wrapped[T, J, F]):
         if seen.state is not State.DONE or not intent.moved:
             return seen
         outstanding = (
-            f"{_listed(intent.moved)}: it was resumed although it had to stay stopped; what it"
-            " copied was appended after newer records and may be duplicated"
+            f"{_listed(intent.moved)}: replication was resumed although it had to stay stopped; the"
+            " records that it copied were appended after newer records and may be duplicates"
         )
         return replace(seen, outstanding="; ".join(filter(None, (seen.outstanding, outstanding))))
 

@@ -42,10 +42,10 @@ SET_START_OFFSETS_LATEST = "set-start-offsets-latest"
 """The name of `SetStartOffsets` in the direction in which replication ran before the loss."""
 
 SET_START_OFFSETS_AFTER_SEARCH = "set-start-offsets-after-search"
-"""The same, where a comparison of this direction ended."""
+"""The name of the `SetStartOffsets` that starts where a comparison of this direction ended."""
 
 SET_START_OFFSETS_REVERSE = "set-start-offsets-reverse"
-"""The same in the reverse direction."""
+"""The name of `SetStartOffsets` in the reverse direction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class SetStartOffsets(StepKind[SeedSettings, SeedSinceStopped, SeedFacts]):
         return alter(intent, intent.wanted, writer)
 
     def verify(self, intent: SeedSinceStopped, reader: LinkReader) -> Readback[SeedFacts]:
-        """Verify that the offsets read back, or that the connector has copied from there since."""
+        """Verify that the offsets read back, or that the connector has since copied from there."""
         name, facts = intent.connector, SeedFacts(intent.begins, intent.ends)
         if not intent.wanted:
             message = f"nothing to set: {name} resumes where it stopped"
@@ -200,7 +200,7 @@ def _check_resume_offsets(settings: SeedSettings, boundaries: Offsets, reader: L
 
 
 def _reached(kept: int | None, wanted: int | None, before: int | None) -> bool:
-    """Whether the offset is set or has advanced since; a higher previous one does not count."""
+    """Whether the wanted offset was reached; a higher one that is unchanged does not count."""
     if kept == wanted:
         return True
     return kept is not None and kept > (-1 if wanted is None else wanted) and kept != before
@@ -247,7 +247,7 @@ class FilterReconciled(Permanent[FilterSettings, FilterIntent, None]):
         verb = "exclude" if self.out else "include"
         return Description(
             f"configure connector {settings.connector} to {verb} records with header {HEADER}",
-            "its configuration reads back",
+            "Connect returns the changed configuration",
             f"none: {self._why}",
         )
 

@@ -1,8 +1,8 @@
 """Steps that move source connectors, such as Debezium, to the other cluster of a failover.
 
-They stop on the workers of one cluster, their positions are set on the workers of the other, and
-they resume there. Positions are read after the stop; if the old workers are lost, those of the last
-export of `drctl offsets track` are used.
+The connectors stop on the workers of one cluster, their positions are set on the workers of the
+other, and they resume there. Positions are read after the stop; if the old workers are lost, the
+positions of the last export of `drctl offsets track` are used.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ class SourceSettings:
 
     Attributes:
         cluster: name of the cluster.
-        connectors: on its workers.
+        connectors: names of the connectors on its workers.
     """
 
     cluster: str
@@ -80,7 +80,7 @@ class StopSourceConnectors(StepKind[SourceSettings, StopIntent, StoppedSources])
         return StopIntent(settings.cluster, before)
 
     def apply(self, intent: StopIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Stop them all at once; the requests are stored by the workers' own cluster."""
+        """Stop all connectors at once; the requests are stored by the workers' own cluster."""
         workers = writer.source_workers(intent.cluster)
         return for_each_connector(intent.before, workers.stop, at_once=True)
 
@@ -97,13 +97,13 @@ class StopSourceConnectors(StepKind[SourceSettings, StopIntent, StoppedSources])
         return Readback(State.DONE, words, facts)
 
     def undo(self, intent: StopIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Resume those that were not stopped before."""
+        """Resume the connectors that were not stopped before."""
         names = [name for name, state in intent.before.items() if state != STOPPED]
         workers = writer.source_workers(intent.cluster)
         return for_each_connector(names, workers.resume, at_once=True)
 
     def verify_undo(self, intent: StopIntent, reader: LinkReader) -> Readback[StoppedSources]:
-        """Verify that they are no longer stopped."""
+        """Verify that these connectors are no longer stopped."""
         there = reader.source_workers(intent.cluster).all()
         others = tuple(
             f"{name} is {known_connector(name, there).state}, was {state}"
@@ -116,7 +116,7 @@ class StopSourceConnectors(StepKind[SourceSettings, StopIntent, StoppedSources])
 
 
 KEEP_SOURCES_STOPPED = "keep-source-connectors-stopped"
-"""The same in a failback, on the returned cluster, where they stay stopped until it is resumed."""
+"""The name of `StopSourceConnectors` in a failback, which stops them on the recovered cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +126,9 @@ class MoveSettings:
     Attributes:
         source: the cluster that they wrote to.
         target: the cluster that they will write to.
-        connectors: the name of each on the source's workers, and that on the target's.
-        lost: whether the source is lost: what cannot be moved stays stopped, and is outstanding.
+        connectors: each connector's name on the source's workers, and its name on the target's.
+        lost: whether the source is lost; if so, connectors that cannot be moved stay stopped and
+            become outstanding actions.
     """
 
     source: str
@@ -222,8 +223,8 @@ class MoveSourcePositions(StepKind[MoveSettings, MoveIntent, MoveFacts]):
 def expected(settings: MoveSettings, reader: LinkReader) -> tuple[MovedConnector, ...]:
     """What each connector would do if the step ran now.
 
-    If the source is lost, its position is that of the last export; else its current position, which
-    it may still advance until it stops.
+    If the source is lost, a connector's position is that of the last export; else it is the current
+    position, which may still advance until the connector stops.
 
     Raises:
         Unreachable: no worker responded.
@@ -343,12 +344,12 @@ class ResumeSourceConnectors(StepKind[SourceSettings, ResumeIntent, None]):
         return ResumeIntent(settings.cluster, names, tuple(stay.values()))
 
     def apply(self, intent: ResumeIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Resume them."""
+        """Resume the connectors."""
         workers = writer.source_workers(intent.cluster)
         return for_each_connector(intent.connectors, workers.resume, at_once=True)
 
     def verify(self, intent: ResumeIntent, reader: LinkReader) -> Readback[None]:
-        """Verify that they keep running."""
+        """Verify that the connectors keep running."""
         if not intent.connectors:
             return Readback(State.DONE, "no source connector can resume")
         workers = reader.source_workers(intent.cluster)
@@ -360,12 +361,12 @@ class ResumeSourceConnectors(StepKind[SourceSettings, ResumeIntent, None]):
         return seen
 
     def undo(self, intent: ResumeIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Stop them."""
+        """Stop the resumed connectors."""
         workers = writer.source_workers(intent.cluster)
         return for_each_connector(intent.connectors, workers.stop, at_once=True)
 
     def verify_undo(self, intent: ResumeIntent, reader: LinkReader) -> Readback[None]:
-        """Verify that they are stopped."""
+        """Verify that the resumed connectors are stopped."""
         there = reader.source_workers(intent.cluster).all()
         found = [known_connector(name, there) for name in intent.connectors]
         if others := tuple(_state_of(each) for each in found if not _is_stopped(each)):

@@ -88,7 +88,7 @@ def alter(
     """Set the source offsets of a stopped connector.
 
     Raises:
-        Unknown: Connect did not respond; they may be set.
+        Unknown: Connect did not respond; the offsets may be set.
     """
     entries = [
         {
@@ -142,8 +142,8 @@ def running_connectors(
     """Connectors of one direction that run again, each with its state.
 
     Args:
-        facts: the facts of the steps before; empty result if none of them stopped connectors.
-        stopped_by: the kind of the step that stopped them.
+        facts: the facts of the previous steps; the result is empty if none stopped connectors.
+        stopped_by: the kind of the step that stopped the connectors.
 
     Raises:
         Unreachable: no worker responded.
@@ -165,9 +165,9 @@ def moved_partitions(
     """Partitions in which replication has moved since it was stopped, described.
 
     Args:
-        facts: as above.
+        facts: as in `running_connectors`.
         expected: offsets that an earlier attempt may have set; these do not count as moved.
-        stopped_by: as above.
+        stopped_by: as in `running_connectors`.
 
     Raises:
         Unreachable: no worker responded.
@@ -222,7 +222,7 @@ def must_write_to(target: str, names: Iterable[str], reader: LinkReader) -> None
     Raises:
         Refused: a connector would write to another cluster.
         UsageError: the connector does not exist.
-        Unreachable: no worker answered, or not the cluster.
+        Unreachable: no worker answered, or the cluster did not answer.
     """
     connectors = reader.connectors()
     for name in names:
@@ -232,6 +232,6 @@ def must_write_to(target: str, names: Iterable[str], reader: LinkReader) -> None
         if connectors.kafka_cluster_id() != reader.cluster_reader(target).cluster_id():
             raise Refused(
                 f"connector {name} would not write to {target}: Connect writes to the cluster of"
-                f" its worker, which is another one, and the connector has no {NAMED}",
+                f" its worker, which is another cluster, and the connector has no {NAMED}",
                 how_to_write(name, config, target),
             )

@@ -44,7 +44,7 @@ SETS_REVERSE_OFFSETS = (
     "set-start-offsets-earliest",
     "set-start-offsets-reverse",
 )
-"""Steps that set offsets of connectors that may have never run in this direction."""
+"""Steps that set offsets of connectors that may never have run in this direction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class StartSettings(BothClusters):
 
     Attributes:
         seeded_by: the kind of the step that set the start offsets.
-        writes_overridden: whether not to check to which cluster the connectors write.
+        writes_overridden: whether to skip the check of the cluster to which the connectors write.
         origin_header: header of copies, if applications write to both clusters; else empty.
     """
 
@@ -79,7 +79,7 @@ class StartIntent(BothClusters):
 
 
 class StartReplication(StepKind[StartSettings, StartIntent, None]):
-    """Resumes connectors at the offsets that were set; the first record to arrive proves it."""
+    """Resumes connectors at the offsets that were set, as the first record to arrive proves."""
 
     name = "start-replication"
     traits = Trait.CHANGES | Trait.STARTS_REPLICATION
@@ -138,7 +138,7 @@ class StartReplication(StepKind[StartSettings, StartIntent, None]):
         return for_each_connector(idle, writer.connectors().stop)
 
     def verify_undo(self, intent: StartIntent, reader: LinkReader) -> Readback[None]:
-        """Verify that they are stopped again."""
+        """Verify that these connectors are stopped again."""
         connectors = reader.connectors()
         others = tuple(
             f"{name} is {state}"
@@ -206,7 +206,7 @@ class ManualStartSettings(ManualSettings):
     """What the operator is asked, and where replication starts.
 
     Attributes:
-        begins: one of the constants above; empty if only the text says it.
+        begins: one of the constants above; empty if only the text says where replication starts.
         mirrors: whether the replicator preserves offsets.
         fields: the fields that identify a record.
         connect: whether to write a Connect offsets file for Confluent Replicator, which stores the
@@ -225,7 +225,7 @@ class ManualStartSettings(ManualSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class ManualStartIntent(ManualIntent):
-    """The same, with start offsets by partition: see `SeedFacts`.
+    """What the operator is asked, and the start offsets by partition: see `SeedFacts`.
 
     Attributes:
         begins: the start offsets; None if only the text says where replication starts.
@@ -307,7 +307,9 @@ class ManualStart(Polling[ManualStartSettings, ManualStartIntent, ConfirmationFa
         answer = answered(intent.question, intent.text, reader)
         if answer.state is not State.DONE or intent.begins is None:
             return answer
-        confirmed = f"confirmed by the operator, from {_places(intent.begins) or 'no partition'} on"
+        confirmed = "confirmed by the operator"
+        if intent.begins:
+            confirmed += f": replication starts at {_places(intent.begins)}"
         if not intent.fields:
             return replace(answer, message=f"{confirmed}; {_NO_IDENTITY}")
         clusters = BothClusters(intent.source, intent.target)
@@ -326,7 +328,7 @@ class ManualStart(Polling[ManualStartSettings, ManualStartIntent, ConfirmationFa
     def verify_undo(
         self, intent: ManualStartIntent, reader: LinkReader
     ) -> Readback[ConfirmationFacts]:
-        """Ask whether it was rolled back; fails if it cannot be."""
+        """Ask whether the step was rolled back; fails if that is impossible."""
         return verify_undo(intent, reader)
 
 
@@ -375,7 +377,10 @@ def _start_in_words(intent: ManualStartIntent, begins: Offsets) -> str:
         return "there are no partitions yet"
     message = f"{'the clusters diverge at' if intent.mirrors else 'start at'} {at}"
     if intent.started:
-        message = f"it was started at {at} before: let it continue, do not reset its position"
+        message = (
+            f"replication was already started at {at}: let it continue and do not reset its"
+            " position"
+        )
     message += (
         f"; all offsets: {_file(intent, 'csv')} (topic,partition,offset) in the run's folder,"
     )

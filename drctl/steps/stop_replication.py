@@ -126,7 +126,7 @@ class ConfirmIntent(StoppingIntent):
     """The connectors to stop last.
 
     Attributes:
-        ended: connectors whose tasks have stopped before.
+        ended: connectors whose tasks had already stopped.
     """
 
     connectors: tuple[str, ...]
@@ -148,7 +148,7 @@ class StopFacts:
 
 
 def halted(facts: Facts) -> str | None:
-    """What was wrong with connectors when this run requested their stop; None if it did not.
+    """What was wrong with connectors when this run requested their stop; None without a request.
 
     After the request, the state of a connector no longer shows when replication failed.
     """
@@ -181,7 +181,7 @@ class _Stopping(StepKind[S, I, F]):
         )
 
     def verify_undo(self, intent: I, reader: LinkReader) -> Readback[F]:
-        """Verify the previous states; a connector that had failed only has to be not stopped."""
+        """Verify the previous states; a connector that had failed passes unless it is STOPPED."""
         connectors = reader.connectors()
         others = []
         for name, before in intent.before.items():
@@ -432,7 +432,7 @@ class MeasureIntent:
     """The topics, for a comparison once the source is back.
 
     Attributes:
-        halted: why replication was not running; None if this run did not request its stop.
+        halted: why replication was not running; None if this run did not request a stop.
     """
 
     topics: tuple[str, ...] = ()

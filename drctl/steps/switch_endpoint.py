@@ -71,7 +71,7 @@ class SwitchEndpoint(StepKind[SwitchSettings, SwitchIntent, SwitchFacts]):
     def describe(self, settings: SwitchSettings) -> Description:
         """Describe the step for plans and reports."""
         to, clients = settings.to, ""
-        proof = f"read from this host, it points to {to}"
+        proof = f"the endpoint, as read from this host, points to {to}"
         if settings.probed:
             proof += f", and a client that connects through it is on {to}"
         if settings.redirect:
@@ -116,7 +116,7 @@ class SwitchEndpoint(StepKind[SwitchSettings, SwitchIntent, SwitchFacts]):
         return ()
 
     def verify_undo(self, intent: SwitchIntent, reader: LinkReader) -> Readback[SwitchFacts]:
-        """Verify that it points to the previous cluster."""
+        """Verify that the endpoint points to the previous cluster."""
         now = reader.endpoint(intent.number).observe()
         back = now.cluster == intent.before.cluster
         return Readback(State.DONE if back else State.WAITING, now.message)

@@ -72,8 +72,8 @@ class AbortTransactions(Permanent[AbortSettings, AbortIntent, AbortFacts]):
         """Find the transactions.
 
         Raises:
-            Refused: there are some, and the precheck is not overridden; or it is not known which
-                coordinator would end one.
+            Refused: there are such transactions, and the precheck is not overridden; or it is not
+                known which coordinator would end one of them.
             Unreachable: the cluster did not respond.
         """
         cluster, now_ms = settings.cluster, int(time.time() * 1000)
@@ -96,14 +96,14 @@ class AbortTransactions(Permanent[AbortSettings, AbortIntent, AbortFacts]):
         return AbortIntent(cluster, now_ms, there, tuple(unread))
 
     def apply(self, intent: AbortIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Abort those that are still the same."""
+        """Abort the transactions that have not changed since they were found."""
         if not intent.transactions:
             return ()
         answers = writer.transactions(intent.cluster).abort(intent.transactions)
         return failed_items(answers, lambda each: described(each, intent.at_ms))
 
     def verify(self, intent: AbortIntent, reader: LinkReader) -> Readback[AbortFacts]:
-        """Verify that none of them is open, and that last stable offsets have moved past them."""
+        """Verify that none of the transactions is open or holds back a last stable offset."""
         cluster = intent.cluster
         unread = f"; {plural(len(intent.unread), 'partition')} could not be read"
         suffix = unread if intent.unread else ""

@@ -26,7 +26,7 @@ class Remaining(NamedTuple):
 
     Attributes:
         stayed: groups that are active, or may be, described.
-        unseen: why the state of others is unknown; empty if all were observed.
+        unseen: why the state of other groups is unknown; empty if all were observed.
     """
 
     stayed: tuple[str, ...]

@@ -38,7 +38,7 @@ class CatchUpSettings:
     """Settings from the plan.
 
     Attributes:
-        scope: of the comparison: full or tail.
+        scope: scope of the comparison: full or tail.
         at_most: how many records may still be unreplicated.
         connectors: the replicating connectors, to report those that are not running.
     """
@@ -52,7 +52,7 @@ class CatchUpSettings:
 
 @dataclass(frozen=True, slots=True)
 class CaughtUpIntent:
-    """The same, without the clusters."""
+    """The settings without the clusters."""
 
     scope: str
     at_most: int
@@ -97,7 +97,7 @@ class DrainSettings:
     """Settings from the plan.
 
     Attributes:
-        source: whose open transactions are named while it waits; if empty, none are.
+        source: the cluster whose open transactions the step names while it waits; may be empty.
     """
 
     target: str
@@ -113,7 +113,7 @@ class DrainIntent:
         second_copies: how many second copies the source is known to hold. Equal records are
             counted, so each of these always counts as missing on the target.
         overridden: why other missing records are overridden; empty if they are not.
-        source: whose open transactions are named.
+        source: the cluster whose open transactions are named; may be empty.
     """
 
     second_copies: int = 0
@@ -309,7 +309,7 @@ CONDITIONS: Mapping[str, Condition] = {
     ),
     "connectors stopped": Condition("the connectors are stopped", partial(_connectors, "STOPPED")),
 }
-"""By name in runbooks."""
+"""Conditions by their names in runbooks."""
 
 
 class Wait(Polling[WaitSettings, WaitSettings, AnswerFacts]):

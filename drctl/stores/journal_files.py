@@ -191,7 +191,7 @@ class RunFile(LineFile):
         """Do nothing: a link is not held by a file."""
 
     def copy(self, lines: Sequence[bytes]) -> None:
-        """Append lines that were sealed elsewhere after the same head.
+        """Append lines that follow this head and were sealed elsewhere.
 
         Raises:
             Unknown: it cannot be written.
@@ -225,7 +225,7 @@ class RunFiles:
         return run_state.verify(run, self.lines(run)).lines
 
     def set_aside(self, run: str) -> bool:
-        """Always False: only the journal topic, or the lines of the run, show it."""
+        """Always False: a file does not show whether its run was abandoned."""
         return False
 
     def runs(self) -> Sequence[str]:
@@ -316,7 +316,7 @@ _ALONE = "alone"
 class LocalRuns(RunFiles):
     """Runs inside one cluster whose journal exists only on this host, not on the cluster.
 
-    One at a time: the executing process holds a lock, which ends with it.
+    Only one run executes at a time: its process holds a lock until it ends.
 
     Args:
         link: the link of the runs.
@@ -348,7 +348,7 @@ class LocalRuns(RunFiles):
         return super().lines(run)
 
     def must_be_signed(self, run: str) -> None:
-        """Do nothing: only its owner writes there."""
+        """Do nothing: only the owner of the folder writes to it."""
 
     @property
     def unfinished(self) -> str:
@@ -409,7 +409,9 @@ class LocalRuns(RunFiles):
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 other = os.pread(handle, 1000, 0).decode()
-                raise Refused(f"{self._link} is held by {other}", "wait for it to finish") from None
+                raise Refused(
+                    f"{self._link} is held by {other}", "wait for that run to finish"
+                ) from None
             os.ftruncate(handle, 0)
             os.pwrite(handle, f"run {holder.run}: {holder}".encode(), 0)
             yield
@@ -502,5 +504,6 @@ class StateFolder:
             raise ConfigError(f"{place} is not a directory", "set state_dir in drctl.yaml")
         if not os.access(place, os.W_OK | os.X_OK):
             raise ConfigError(
-                f"this user may not write to {place}", "set state_dir in drctl.yaml to another one"
+                f"this user may not write to {place}",
+                "set state_dir in drctl.yaml to another directory",
             )

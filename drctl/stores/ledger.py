@@ -102,7 +102,7 @@ class DatabaseLedger:
         forgotten: Collection[LogKey],
         changed: Mapping[LogKey, KnownLog],
     ) -> bool:
-        """Delete logs, then replace the entries of others; False if the version changed meanwhile.
+        """Delete and replace entries of logs; return False if the version changed meanwhile.
 
         Raises:
             ConfigError: the file cannot be written.

@@ -32,12 +32,12 @@ def micros(timestamp_ms: int) -> int | None:
 
 
 def column_in(file: "ParquetFile") -> str:
-    """The timestamp column of the file; earlier versions have only dates."""
+    """The name of the file's timestamp column; files of earlier versions have only dates."""
     return RAW if RAW in file.schema_arrow.names else DATE
 
 
 def millis(times: "pyarrow.Array") -> "pyarrow.Array":
-    """That column in milliseconds."""
+    """The timestamp column in milliseconds."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -107,7 +107,7 @@ _FIRST = (OrderVerdict.CONFLICTING, OrderVerdict.UNKEYED, OrderVerdict.SAFE)
 
 
 def read_samples(folder: Path, number: int) -> tuple[Sample, ...]:
-    """At most this many rows, those out of order first, from a bounded number of rows.
+    """At most this many rows, out-of-order ones first; reads only a bounded number of rows.
 
     Raises:
         Unknown: a file is missing or damaged.

@@ -36,7 +36,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line between neighbors, in percent."""
+    """A line between two neighboring points; coordinates in percent."""
 
     x1: float
     y1: float
@@ -92,7 +92,7 @@ def trend(drills: Sequence[Past]) -> Trend | None:
 
 
 def comparable(drills: Sequence[Past]) -> tuple[Past, ...]:
-    """Return the drills with the link and fault of the newest one."""
+    """Return the drills with the same link and fault as the newest drill."""
     newest = drills[-1]
     like = (newest.link, newest.inject)
     return tuple(past for past in drills if (past.link, past.inject) == like)

@@ -139,8 +139,9 @@ class UntouchedDocument(Document):
         compared: number of compared topics, ACLs, group offsets, brokers, SCRAM users, quotas and
             connectors, including the settings of topics and brokers.
         moved_by_members: offsets moved by active members.
-        unavailable: could not be read, so could not be compared; the exit code is then 5.
-        not_compared: never compared, or not readable by this user.
+        unavailable: resources that could not be read, so were not compared; any of them makes the
+            exit code 5.
+        not_compared: resources that are never compared, or that this user may not read.
     """
 
     read = From(Compared)

@@ -125,7 +125,7 @@ def _measured(results: Sequence[LineResult]) -> Iterator[Text]:
         yield Text(f"  {plain(str(each.line.place))}: {measured(each)}")
         if each.line.loss and each.line.loss.beyond:
             groups = ", ".join(plain(row.group) for row in each.line.loss.beyond)
-            yield Text(f"    groups with offsets beyond its end: {groups}", "yellow")
+            yield Text(f"    groups with offsets beyond the end of the log: {groups}", "yellow")
     if results:
         yield Text(
             "  other replicas truncate their logs to that of the new leader when they return", "dim"

@@ -95,7 +95,7 @@ def replacement_blocker(
         if now is None or now.after > old.after:
             return f"it holds {name} that are not part of this export"
         if now.records < old.records:
-            return f"of the {name}, it holds {old.records:,}; the source has only {now.records:,}"
+            return f"it holds {old.records:,} {name}; the source now has only {now.records:,}"
     return ""
 
 

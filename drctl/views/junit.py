@@ -35,7 +35,7 @@ class Suite:
     """A test suite; every text must be printable.
 
     Attributes:
-        classname: of every case.
+        classname: class name of every case.
         properties: names and values.
         out: the text of `system-out`.
     """

@@ -299,7 +299,7 @@ def next_actions(
 
 
 def _as_line(remedy: str) -> str:
-    """Make a remedy a sentence; a command line is not changed, nor one at its end."""
+    """Make a remedy a sentence; no period is added after a command line."""
     if remedy.startswith(_COMMANDS):
         return remedy
     last = remedy.rpartition(": ")[2]
@@ -400,8 +400,8 @@ class PlanDocument(Document):
         fingerprint: hash of the steps and their inputs.
         basis: the inputs of the plan.
         clients: what happens to clients that are connected to the source.
-        loss: the likely loss if it is executed now; null if no step of the plan estimates it, in
-            the file of --plan-out, and with --execute. Not part of the fingerprint.
+        loss: the likely loss if the plan is executed now; null with --execute, in the file of
+            --plan-out, or if no step estimates it. Not part of the fingerprint.
         groups: where groups would resume after the loss of the source; null for other plans, and
             with --execute.
         source_connectors: what the link's source connectors would do; empty with --execute.

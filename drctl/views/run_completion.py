@@ -114,8 +114,8 @@ def _how(estimate: Rpo, found: GapFound, doubtful: int) -> Iterator[str]:
         yield f"record timestamps {times(first, last)} UTC"
     if doubtful:
         yield (
-            f"{plural(doubtful, 'more record')} may not have been replicated: superseded or expired"
-            " since"
+            f"{plural(doubtful, 'more record')} may not have been replicated: they were"
+            " superseded or expired in the meantime"
         )
     if estimate.lost.known:
         yield f"the run had estimated {estimate.lost.message}"

@@ -164,7 +164,7 @@ class Rpo:
 
     Attributes:
         lost: lower and upper bound of their number, and the likely number.
-        evidence: what an estimate is based on, each item with its age at that time.
+        evidence: what an estimate is based on, each item with its age when the loss was estimated.
         compared: whether records were compared, even if some remain undecided.
     """
 

@@ -78,7 +78,8 @@ class RunDocument(Document):
 
     Attributes:
         run: its name, for resume, journal and report.
-        status: exit code 0 (1 with outstanding actions), 3, 4 or 130, 5.
+        status: the exit code is 0 for done (1 with outstanding actions), 3 for refused, 4 or 130
+            for stopped, 5 for unknown.
         rto_seconds: from the first moment at which a write may be refused (unplanned: from the
             command) until clients can write again; null if it was not measured.
         outstanding: what the run could not do and a later one must do.
@@ -187,7 +188,7 @@ class ReportRpoDocument(LossRangeDocument):
     Attributes:
         seconds: the period in which they were written; null if unknown.
         exact: false for an estimate, or if nothing is known.
-        evidence: what an estimate is based on, each item with its age at that time.
+        evidence: what an estimate is based on, each item with its age when the loss was estimated.
     """
 
     seconds: Seconds | None

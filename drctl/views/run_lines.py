@@ -230,9 +230,9 @@ def next_steps(data: ReportData) -> Iterator[NextStep]:
             yield _again(data)
         case RunStatus.NOT_ENDED:
             yield NextStep(
-                f"Ask {plain(data.attempts[-1].who)} on {plain(data.attempts[-1].host)} whether it "
-                "is still running; if not, resume it.",
-                "While it is alive, resume refuses and changes nothing.",
+                f"Ask {plain(data.attempts[-1].who)} on {plain(data.attempts[-1].host)} whether "
+                "the run is still in progress; if not, resume it.",
+                "While its process is alive, resume refuses and changes nothing.",
                 f"{_resume(data)} --execute",
             )
         case _:
@@ -242,7 +242,7 @@ def next_steps(data: ReportData) -> Iterator[NextStep]:
 def _after_abandoned(data: ReportData) -> Iterator[NextStep]:
     for step, what in data.outstanding.items():
         yield NextStep(
-            f"Check {plain(step)}, and undo it by hand if it is in the way.",
+            f"Check {plain(step)}, and undo its change by hand if that change is in the way.",
             closed(what[:1].upper() + what[1:]),
         )
     yield NextStep(

@@ -286,7 +286,7 @@ def _failed(
 def _rolled_back(
     state: RunState, kinds: Mapping[str, Kind], entries: Sequence[Entry], first: int
 ) -> tuple[RunStatus, str]:
-    """Return `stopped` if the rollback of every effect was tried; else the process is gone."""
+    """Return `stopped` or `unknown` if every rollback was tried, else `not-ended`; and the step."""
     undone = {e["effect"] for e in entries if e["entry"] == What.UNDONE}
     in_effect = {
         entry["effect"]
@@ -529,7 +529,7 @@ def _fenced(state: RunState, kinds: Mapping[str, Kind]) -> Iterator[datetime]:
 
 
 def _last(state: RunState, kinds: Mapping[str, Kind]) -> tuple[str, bool] | None:
-    """Return the step after which clients can write, and whether it is what enables writes."""
+    """Return the step after which clients can write, and whether this step enables writes."""
     opening = steps_with(state, kinds, Trait.ENABLES_WRITES)
     if not opening:
         return None
@@ -675,7 +675,7 @@ def report_data(
 
 
 def _outstanding(state: RunState) -> Mapping[str, str]:
-    """Return, by step, what it could not do and what it left changed."""
+    """Return, for each step, what the step could not do and what it left changed."""
     parts = (state.outstanding, state.left_changed)
     names = dict.fromkeys((*state.outstanding, *state.left_changed))
     return {name: "; ".join(each[name] for each in parts if name in each) for name in names}

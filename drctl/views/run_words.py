@@ -74,7 +74,7 @@ def verdict(data: ReportData) -> str:
         case RunStatus.STOPPED if data.ending.over:
             if is_failback(data.plan.steps):
                 return f"Failed at {at}: rolled back, except for what must stay."
-            return f"Ended at {at}: part of it was done, and is kept."
+            return f"Ended at {at}: part of the step was done, and is kept."
         case RunStatus.STOPPED if data.rollback_reason:
             return f"Failed at {_failed_at(data)}, and not everything could be rolled back."
         case RunStatus.STOPPED:

@@ -278,10 +278,12 @@ FAMILIES = (
     Family("topic_rpo_records", "Unreplicated records of a topic.", ("topic",)),
     Family("topic_rpo_seconds", "Age of the oldest unreplicated record, in seconds.", ("topic",)),
     Family("topic_unknown_partitions", "Partitions of a topic with unknown lag.", ("topic",)),
-    Family("connector_running", "1 if it and all its tasks are RUNNING.", ("connector",)),
+    Family(
+        "connector_running", "1 if the connector and all its tasks are RUNNING.", ("connector",)
+    ),
     Family("connector_tasks", "Tasks of a connector by state.", ("connector", "state")),
     Family("groups", "Groups with committed offsets in topics of the link."),
-    Family("group_offsets", "Committed offsets of these groups."),
+    Family("group_offsets", "Committed offsets in topics of the link."),
     Family("groups_not_translated", "Groups with an offset that cannot be translated."),
     Family("group_offsets_not_translated", "Committed offsets that cannot be translated."),
 )

@@ -155,7 +155,7 @@ class PassDocument(Document):
         totals: null if the source could not be read.
         problems: what could not be read.
         known_until: start of the last pass that was written; null if there was none.
-        age_seconds: from then to the end of this pass.
+        age_seconds: seconds from `known_until` to the end of this pass.
     """
 
     SCHEMA = "drctl/offsets-track/1"
@@ -234,7 +234,7 @@ class TrackMetrics:
                 ),
                 _gauge(
                     "committed_offsets",
-                    "Their committed offsets in the last pass.",
+                    "Committed offsets of the consumer groups in the last pass.",
                     look.committed_offsets if look else None,
                 ),
                 _gauge(

@@ -28,7 +28,7 @@ def test_ids_that_are_still_in_use_are_named(stage: Stage) -> None:
     done = stage.json("failover", "--mode", "unplanned", *GO, code=1)
     assert done["status"] == "done"
     (action,) = [each for each in done["outstanding"] if "idempotent producers" in each]
-    assert f"once primary is back, drctl doctor names those still in use ({CHECK})" in action
+    assert f"once primary is back, drctl doctor names the ids still in use ({CHECK})" in action
     write_as(target, first, KEPT, [b"moved"])
 
     stage.lab.start("primary")

@@ -21,7 +21,7 @@ WHO = {"user": "ada", "host": "laptop"}
 KIND = Kind(AdvanceProducerIds())
 AWAY = Unavailable("its leader did not answer for it")
 RESTART = "restart idempotent producers when they move, so that they get new ids"
-NAMED_LATER = "once primary is back, drctl doctor names those still in use (producer-ids-collide)"
+NAMED_LATER = "once primary is back, drctl doctor names the ids still in use (producer-ids-collide)"
 
 
 def settings(at_most_s: float = 30) -> Json:

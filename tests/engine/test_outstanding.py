@@ -108,17 +108,17 @@ def settled(world: Asked, facts: Facts = WHOLE) -> Readback:
         ),
         (
             OutstandingAction("r1", "its workers were dead", "stop-source-connectors", *OUT),
-            "were stopped before primary was used again",
+            "the source connectors of primary were stopped before it was used again",
             "keep-source-connectors-stopped",
         ),
         (
             OutstandingAction("r1", "shop stays stopped", "move-source-positions", *OUT),
-            "its source connectors were moved to primary (move-source-positions)",
+            "the source connectors of secondary were moved to primary (move-source-positions)",
             "move-source-positions",
         ),
         (
             OutstandingAction("r1", "shop failed", "resume-source-connectors", *OUT),
-            "its source connectors were moved to primary (move-source-positions)",
+            "the source connectors of secondary were moved to primary (move-source-positions)",
             "move-source-positions",
         ),
     ],

@@ -118,8 +118,8 @@ def test_group_types_of_a_dead_source_are_not_guessed() -> None:
     assert readback.facts == {"created": 0, "ready": 1, "silent": silent}
     assert readback.items == ("app", "other")
     assert readback.outstanding == (
-        f"{RESTART}; it is unknown which groups of primary use the KIP-848 protocol (2 of secondary"
-        f" may): {silent}"
+        f"{RESTART}; it is unknown which groups of primary use the KIP-848 protocol (2 groups of"
+        f" secondary may): {silent}"
     )
 
 

@@ -109,7 +109,10 @@ def test_renamed_topics_must_exist_again(monkeypatch: pytest.MonkeyPatch) -> Non
     """MirrorMaker 2 creates the topic that its policy names, and records go to another topic."""
     pair = wiped()
     monkeypatch.setattr(MemoryReader, "target_topic", lambda self, topic: f"{topic}-at-home")
-    expected = "audit-at-home has 0 partitions: nothing recreates it, create it with 1"
+    expected = (
+        "audit-at-home has 0 partitions; replication does not recreate this topic: create it with 1"
+        " partition"
+    )
     assert next(iter(wrong_partition_counts(SECONDARY, PRIMARY, look(pair)))) == expected
     for place in (AUDIT, ORDERS):
         pair.home.logs[TopicPartition(f"{place.topic}-at-home", 0)] = []

@@ -186,7 +186,10 @@ def test_a_third_value_is_not_overwritten() -> None:
     world.own["orders", SIZE] = "2000"
     outcome = run(world)
     assert outcome.status is Status.REFUSED
-    assert f"{SIZE} of topic orders of secondary is 2000, and was 1000" in outcome.message
+    assert (
+        f"{SIZE} of topic orders of secondary is 2000, but was 1000 when the plan was made"
+        in outcome.message
+    )
     assert world.own["orders", SIZE] == "2000"
 
 
@@ -196,7 +199,10 @@ def test_a_quota_changed_by_others_is_not_overwritten() -> None:
     before = world.state
     outcome = run(world)
     assert outcome.status is Status.REFUSED
-    assert f"{RATE} of user ada on secondary is 20, and was 10" in outcome.message
+    assert (
+        f"{RATE} of user ada on secondary is 20, but was 10 when the plan was made"
+        in outcome.message
+    )
     assert world.state == before
 
 

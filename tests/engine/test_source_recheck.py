@@ -78,7 +78,7 @@ def test_a_topic_outside_the_fence_prevents_enabling_writes() -> None:
     with pytest.raises(Refused, match="changed-after-fence: 1 topic was created on primary") as no:
         looked(source)
     assert "orders-later" in no.value.message
-    assert "start again" in no.value.hint
+    assert "run the command again" in no.value.hint
 
 
 @pytest.mark.parametrize("kind", ["fence-producers", "command-fence", "manual-fence"])

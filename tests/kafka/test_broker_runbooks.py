@@ -208,7 +208,7 @@ def test_no_replica_with_every_record_returns(
     def give_up() -> None:
         (done,) = followed.type("give-up")
         assert done.stdout.startswith("Unclean election on cluster primary: 1 elected\n")
-        assert f"groups with offsets beyond its end: of-{topic}" in done.stdout
+        assert f"groups with offsets beyond the end of the log: of-{topic}" in done.stdout
 
     document = followed.follow(
         which=lambda: followed.type("which", 1),

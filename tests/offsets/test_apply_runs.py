@@ -193,7 +193,7 @@ def test_nothing_is_committed_for_an_active_group() -> None:
     assert {r.line.precheck for r in ran.result.not_done} == {Precheck.GROUP_ACTIVE}
     assert not any(name == "b" for name, _, _ in standing.effects)
     report = run_markdown.render(report_data(ran.state))
-    assert "Ended at apply-offsets: part of it was done, and is kept." in report
+    assert "Ended at apply-offsets: part of the step was done, and is kept." in report
     assert "b t-0: group-active" in report
     assert "replication" not in report, "the report mentions replication"
 

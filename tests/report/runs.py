@@ -293,14 +293,14 @@ GOOD: Script = {
     ),
     "snapshot-state": STOCK,
     "fence-producers": Part(
-        "every broker (3) denies it; the end offsets of 96 partitions were stable for 2 s",
+        "every broker (3) enforces the ACLs; the end offsets of 96 partitions were stable for 2 s",
         takes=6.4,
     ),
     "drain": Part("every record is replicated", {"missing": 0}, takes=11.5),
     "wait-for-consumers": Part(
         "2 of 14 groups are active: billing, shipping", takes=30, items=("billing",)
     ),
-    "fence-consumers": Part("every broker (3) denies it", takes=3.5),
+    "fence-consumers": Part("every broker (3) enforces the ACLs", takes=3.5),
     "quiesce-consumers": Part("0 of 14 groups are active", takes=2.5),
     "stop-replication": Part("2 connectors stopped", takes=2),
     "commit-offsets": OFFSETS,

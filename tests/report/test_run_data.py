@@ -132,7 +132,7 @@ def test_an_unplanned_run_counts_its_recovery_time_from_the_command() -> None:
 
 
 def test_an_effective_fence_of_an_unplanned_run_starts_the_measurement() -> None:
-    script = {**runs.LOST, "fence-producers": Part("every broker (3) denies it", takes=2)}
+    script = {**runs.LOST, "fence-producers": Part("every broker (3) enforces the ACLs", takes=2)}
     data = Run(runs.unplanned()).play(script).data
     assert data.rto.seconds is not None
     assert data.rto.how.endswith("without the outage before the run")
