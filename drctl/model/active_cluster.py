@@ -23,7 +23,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A run that has not ended; no other run may start before it has.
+    """A run that has not ended; no other run may start until it has.
 
     Attributes:
         plan: name of the plan.
@@ -45,10 +45,10 @@ class FenceProbe:
 
     Attributes:
         at_ms: when the run began, milliseconds UTC.
-        principals: that the ACLs were about.
-        acls: how many were added.
-        deleted: how many of them somebody deleted.
-        seconds: how long they were watched.
+        principals: the principals of the ACLs.
+        acls: how many ACLs were added.
+        deleted: how many of these ACLs somebody deleted.
+        seconds: how long the ACLs were watched.
     """
 
     run: str

@@ -77,8 +77,8 @@ class EndpointState:
 
     Attributes:
         endpoint: kind, name and address of the endpoint.
-        cluster: name of the cluster that clients are sent to; None if there is none, several, or
-            it is unknown.
+        cluster: name of the cluster that clients are sent to; None if there is none, if there are
+            several, or if it is unknown.
         message: the state as text.
         evidence: the observed state as JSON, specific to the kind.
         unfinished: what a switch to this cluster has yet to finish, as text: open sessions,
@@ -121,8 +121,8 @@ class EndpointWriter(Protocol):
         """Point the endpoint to the cluster of this name. Idempotent.
 
         Args:
-            before: the state when the switch was planned. A state other than this one and the
-                switched one is a foreign change, and is kept.
+            before: the state when the switch was planned. If the endpoint is neither in this state
+                nor switched, somebody else has changed it, and that change is kept.
 
         Raises:
             EndpointMoved: it was changed by someone else.
@@ -135,7 +135,8 @@ class EndpointWriter(Protocol):
     def restore(self, before: EndpointState) -> None:
         """Restore the earlier state. Idempotent.
 
-        A state other than the earlier and the switched one is a foreign change, and is kept.
+        If the endpoint is neither switched nor in the earlier state, somebody else has changed it,
+        and that change is kept.
 
         Raises:
             EndpointMoved: it was changed by someone else.

@@ -68,12 +68,12 @@ MEANINGS = {
         "timestamps are out of order, so it is unknown since when records are missing"
     ),
     Uncertainty.DELETED_ON_SOURCE: (
-        "the source has deleted its oldest records: where it has, additional records on the target "
-        "are not counted as ahead"
+        "the source has deleted its oldest records: in the range that it has deleted, additional "
+        "records on the target are not counted as ahead"
     ),
     Uncertainty.DELETED_ON_TARGET: (
-        "the target has deleted its oldest records: where it has, source records are not counted "
-        "as missing"
+        "the target has deleted its oldest records: in the range that it has deleted, source "
+        "records are not counted as missing"
     ),
     Uncertainty.AHEAD_ON_TARGET: (
         "the target holds records that the source does not have, or holds some twice: they hide "
@@ -84,10 +84,12 @@ MEANINGS = {
         "bound is high; name fewer topics for a more precise estimate"
     ),
     Uncertainty.CONFIGURATION_UNKNOWN: (
-        "the topic's configuration may not be read: treated as not compacted and as keeping "
-        "timestamps; the lower bound is 0"
+        "this user may not read the topic's configuration: the topic is treated as not compacted "
+        "and as keeping timestamps; the lower bound is 0"
     ),
-    Uncertainty.NOT_ON_TARGET: "the target has no such partition: all of it counts as missing",
+    Uncertainty.NOT_ON_TARGET: (
+        "the target has no such partition: all records of the source partition count as missing"
+    ),
     Uncertainty.WHOLE_TOPIC: "the link does not preserve partitions: all are counted together",
 }
 """Printed once per document, not once per partition."""
@@ -135,7 +137,7 @@ class PartitionEstimate:
     Attributes:
         partition: None for a whole topic; the ranges are None then, too.
         source_range: `[log start, end)`; None where the source has no such partition.
-        source_offsets: those up to the last stable one.
+        source_offsets: number of offsets up to the last stable offset.
         ahead_on_target: offsets of the target in time ranges in which the source has fewer.
         undecided: source offsets at or after the last stable offset.
         diverges_from: milliseconds UTC of the first interval in which the source has more.

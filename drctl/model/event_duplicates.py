@@ -28,7 +28,7 @@ class EventCounts:
         events: records with an identity, including repeated ones.
         repeated: second and further occurrences of events.
         tombstones: records without a value; they follow a deletion, and do not count as events.
-        unidentified: all others; whether they are duplicates is not known.
+        unidentified: all other records; whether they are duplicates is not known.
     """
 
     records: Count = 0
@@ -129,7 +129,7 @@ class PartitionDocument(Document):
         events: records with an identity, including repeated ones.
         repeated: second and further occurrences of events.
         tombstones: records without a value; they do not count as events.
-        unidentified: all others; whether they are duplicates is not known.
+        unidentified: all other records; whether they are duplicates is not known.
         last_repeated: offset of the last repeated event.
     """
 

@@ -149,7 +149,7 @@ class Enforcement:
     """Whether each broker enforces rules, or no longer does.
 
     Attributes:
-        brokers: by broker id: None if it does, or why that is not proven.
+        brokers: by broker id, None if this is proven for the broker, else why it is not proven.
         rules: number of rules.
         looks: number of requests.
     """
@@ -210,7 +210,7 @@ class NoWrites:
                 for place, ends in sorted(self.moved.items())
             ),
             *(
-                f"{place} ends at {ends.end}, its leader's log at {ends.leader}"
+                f"{place} ends at {ends.end}, but its leader's log ends at {ends.leader}"
                 for place, ends in sorted(self.unreplicated.items())
             ),
             *(f"{place}: {why.reason}" for place, why in sorted(self.unread.items())),
@@ -255,7 +255,7 @@ class AclReader(Protocol):
         """
 
     def lifted(self, rules: Collection[Acl], topics: Collection[str]) -> Enforcement:
-        """Whether each broker has none of them any more; waits for it up to the deadline.
+        """Whether each broker has none of these denying rules; waits for it up to the deadline.
 
         Raises:
             Unreachable: no broker answered within the deadline.

@@ -38,7 +38,7 @@ class Inversion:
     Attributes:
         offset: source offset of the record.
         target_partition: target partition of both copies.
-        earlier_offset: source offset of the record that it follows there.
+        earlier_offset: source offset of the record that it follows on the source.
         earlier_target_offset: target offset of that record's copy, which comes later.
     """
 
@@ -74,7 +74,7 @@ class TruncatedPartition:
 
     @property
     def offsets_cut(self) -> int:
-        """Number of offsets that a cut removes; those on the target are restored from it."""
+        """Number of offsets that a cut removes; records on the target are restored from there."""
         return 0 if self.cut_from is None else self.end - self.cut_from
 
 
@@ -85,7 +85,7 @@ class Export:
     Attributes:
         gone: number of records that the source deleted before they could be exported.
         others: number of superseded and expired records, in a subfolder; null if not requested.
-        others_gone: likewise.
+        others_gone: the same as `gone`, for superseded and expired records.
         appended: number of offsets appended to the source since the comparison, which were neither
             compared nor exported.
     """
@@ -195,7 +195,7 @@ class Window:
 
     Attributes:
         source_start: first source offset that was compared; target_start: likewise.
-        position: first source offset that replication may not have reached; null if unknown.
+        position: first source offset that replication has possibly not reached; null if unknown.
         evidence: source of that information.
         margin: number of offsets before the position that are compared, too.
         whole: whether the whole partition was compared.

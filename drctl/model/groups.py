@@ -24,8 +24,8 @@ class GroupCreator(Protocol):
 
 
 OFFSETS_TOPIC = "__consumer_offsets"
-"""The leaders of its partitions coordinate the groups; groups of a leaderless partition are not
-listed, and their offsets cannot be read."""
+"""The leaders of this topic's partitions coordinate the groups; groups of a leaderless partition
+are not listed, and their offsets cannot be read."""
 
 
 class GroupProtocol(StrEnum):
@@ -94,7 +94,7 @@ class Committed(NamedTuple):
 
 
 Positions = Mapping[TopicPartition, Committed]
-"""Of one group; a partition in which it has none is left out."""
+"""The committed offsets of one group; partitions in which it has none are left out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ class AuthenticationFailed(Unreachable):
 
 NEITHER_RESPONDS = "neither cluster responds to this host"
 CHECK_NETWORK = (
-    "check this host's network, VPN, DNS and firewall first; then that the brokers run, and"
-    " bootstrap and security.protocol of both clusters in drctl.yaml"
+    "check this host's network, VPN, DNS and firewall first; then check that the brokers are"
+    " running, and check bootstrap and security.protocol of both clusters in drctl.yaml"
 )
 
 
@@ -50,7 +50,7 @@ _SILENT = re.compile(r"(cluster \S+) \([^)]*\) (did not answer) within [^;]*")
 
 
 def brief_silence(text: str) -> str:
-    """The text without the address, the deadline and the error of a cluster that is silent."""
+    """The text without the address, deadline and error that it states for a silent cluster."""
     return _SILENT.sub(r"\1 \2", text)
 
 
@@ -66,7 +66,7 @@ class Silent(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class Locked(Unavailable):
-    """It answers and rejects drctl's login."""
+    """The cluster answers, but rejects drctl's login."""
 
 
 ALTER = "ALTER"
@@ -95,7 +95,7 @@ class Shortage(NamedTuple):
     """A partition with too few replicas in sync.
 
     Attributes:
-        wanted: by `min.insync.replicas`, or all replicas, whichever was asked.
+        wanted: the required number: `min.insync.replicas`, or all replicas.
     """
 
     partition: TopicPartition
@@ -145,7 +145,8 @@ class OpenTransaction(NamedTuple):
         transactional_id: empty if no coordinator knows the producer.
         state: the coordinator's state; empty if none knows it.
         hanging: no coordinator will ever end it; None if not every broker answered.
-        coordinator_epoch: of the coordinator that last ended a transaction of its producer here.
+        coordinator_epoch: epoch of the coordinator that last ended a transaction of this producer
+            in the partition.
     """
 
     producer_id: int
@@ -159,7 +160,7 @@ class OpenTransaction(NamedTuple):
 
 
 OpenTransactions = Mapping[TopicPartition, tuple[OpenTransaction, ...] | Unavailable]
-"""By partition; those without an open transaction are left out."""
+"""By partition; partitions without an open transaction are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +205,7 @@ class TransactionWriter(Protocol):
         """Abort transactions that are still as given; leave all others alone.
 
         Returns:
-            For each why it was not aborted; None if it was, or has ended before.
+            For each transaction, None if it was aborted or had already ended, else why not.
 
         Raises:
             Unreachable: no broker answered within the deadline.

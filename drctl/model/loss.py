@@ -45,8 +45,9 @@ class LossRange:
 
     Attributes:
         at_least: records seen on the source that are not on the target.
-        likely: up to the time when the source was last seen alive.
-        at_most: if the source was written to at its highest recent rate until the estimate.
+        likely: the number up to the time when the source was last seen alive.
+        at_most: the number if the source was written to at its highest recent rate until the
+            estimate.
     """
 
     at_least: Figure = _NOT_KNOWN
@@ -71,7 +72,7 @@ class LossRange:
 
     @property
     def parts(self) -> tuple[str, str]:
-        """The number, and its bounds or what is unknown: both texts of `message`."""
+        """The two parts of `message`: the number, and its bounds or what is unknown."""
         least, likely, most = self.numbers
         if not self.known:
             return "an unknown number of records", ""
@@ -142,9 +143,9 @@ class Loss:
         records: number of records.
         seconds: time span in which they were written, up to when the source was last seen alive;
             None if unknown.
-        seconds_at_most: the same, up to the estimate.
+        seconds_at_most: the same, up to the time of the estimate.
         message: the estimate as a sentence.
-        evidence: what was found, with its age, and what was not.
+        evidence: what was found, with its age, and what was not found.
     """
 
     records: LossRange = LossRange()
@@ -182,7 +183,7 @@ def not_estimated(why: str) -> Loss:
 
 @dataclass(frozen=True, slots=True)
 class LossFacts:
-    """The estimate as a step's facts; a journal of an older drctl has no `at_most`, nor `based_on`.
+    """The estimate as a step's facts; older journals have neither `at_most` nor `based_on`.
 
     Attributes:
         records: the likely number.

@@ -24,7 +24,7 @@ def parse_overrides(
 
     Args:
         known: the prechecks that may be overridden.
-        final: those that may not, and when each passes.
+        final: the prechecks that may not be overridden, and when each of them passes.
 
     Raises:
         UsageError: there is no such precheck, it cannot be overridden, or no reason is given.
@@ -118,7 +118,7 @@ class Plan:
 
     Attributes:
         name: name of its sequence or runbook.
-        source: name of the cluster that replication reads from now.
+        source: name of the cluster that replication currently reads from.
         target: name of the cluster that will take the writes.
         basis: what the plan was built from: each part as text that changes when the part does.
         overrides: the reason of each override, by precheck.

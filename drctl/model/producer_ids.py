@@ -18,7 +18,8 @@ class Producer(NamedTuple):
     Attributes:
         sequence: sequence number of its last record; -1 without a record.
         timestamp_ms: timestamp of its last record; -1 without a record.
-        coordinator_epoch: of the coordinator that last ended a transaction of it here; -1 if none.
+        coordinator_epoch: epoch of the coordinator that last ended one of its transactions in the
+            partition; -1 if none.
         open_since: first offset of its open transaction; -1 if it has none.
     """
 
@@ -95,7 +96,7 @@ class Advanced:
     Attributes:
         first: first id that it assigned.
         last: last id that it assigned; later ids are higher.
-        beyond: the goal: all later ids must be higher.
+        beyond: the goal: all ids that it assigns later must be higher than this one.
     """
 
     first: int

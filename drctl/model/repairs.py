@@ -12,7 +12,7 @@ CLIENT_OPERATIONS: Mapping[str, tuple[str, ...]] = {
     TRANSACTIONAL_ID: ("WRITE", "DESCRIBE"),
     CLUSTER: ("IDEMPOTENT_WRITE",),
 }
-"""What clients need besides topics, by resource; a rule for ALL stands for these."""
+"""The operations that clients need on resources other than topics; a rule for ALL includes them."""
 
 
 class Acl(NamedTuple):
@@ -37,7 +37,7 @@ class Acl(NamedTuple):
 
     @property
     def on(self) -> str:
-        """The name for messages: with its type, unless it is a topic's."""
+        """The resource for messages: its name, after its type unless it is a topic."""
         if self.resource == TOPIC:
             return self.name
         return f"{self.resource.lower().replace('_', ' ')} {self.name}"
@@ -102,7 +102,7 @@ class Alteration(NamedTuple):
 
 
 Answers = Mapping[str, Unavailable | None]
-"""For each topic None, or why it failed."""
+"""For each topic, None or why it failed."""
 
 
 class ShapeReader(Protocol):

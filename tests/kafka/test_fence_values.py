@@ -79,7 +79,7 @@ def test_growing_partitions_mean_no_proof() -> None:
         (NoWrites(1.0, {}, unread={P0: SILENT}), "orders-0: no answer within 5 s"),
         (
             NoWrites(1.0, {}, unreplicated={P0: LogEnd(5, 9)}),
-            "orders-0 ends at 5, its leader's log at 9",
+            "orders-0 ends at 5, but its leader's log ends at 9",
         ),
     ):
         assert not doubtful.proven

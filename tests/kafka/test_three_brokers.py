@@ -213,7 +213,7 @@ def test_partitions_delayed_by_a_stalled_replica_are_not_stable(
         assert not found.proven
         assert (found.moved, found.ends) == ({}, {})
         assert found.unreplicated[place] == (end, end + 7)
-        assert found.unproven == (f"{place} ends at {end}, its leader's log at {end + 7}",)
+        assert found.unproven == (f"{place} ends at {end}, but its leader's log ends at {end + 7}",)
         assert waiting.no_writes([name]).ends == {place: end + 7}
 
 
