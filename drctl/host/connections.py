@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 from drctl.model.errors import DrctlError, Unreachable
 
 PROBE_TIMEOUT_S = 7.0
-"""How long a peer may take to answer a probe; less than for a request that does work."""
+"""How long a peer may take to answer a probe; other requests may take longer."""
 
 PROBE_INTERVAL_S = 2.0
 """The shortest time between two probes of an unreachable peer."""
@@ -54,7 +54,7 @@ class Peer:
 
         Args:
             probe: sends a cheap request.
-            reprobe: the same, but called from a thread in the background.
+            reprobe: also sends a cheap request, but is called from a thread in the background.
 
         Raises:
             Unreachable: it does not answer, or authentication fails.
@@ -81,7 +81,7 @@ class Peer:
             self._error, self._probed_at = error, self._clock()
 
     def forget(self, older_s: float = 0.0) -> None:
-        """Have the peer probed again, unless that was done within `older_s`."""
+        """Have the peer probed again if its last probe is at least `older_s` old."""
         with self._lock:
             if self._clock() - self._probed_at >= older_s:
                 self._error, self._answered = None, False
@@ -157,7 +157,7 @@ def end() -> None:
 
 
 def shared(key: Hashable, opened: Callable[[], C]) -> C:
-    """The connection of this key, for all of its users; a command shares none with the next."""
+    """The connection of this key, shared by all of its users until the command ends."""
     with _lock:
         found: Any = _Command.shared.get(key)
         if found is None:
@@ -172,14 +172,14 @@ def peer(key: Hashable, name: str) -> Peer | None:
 
 
 def recheck(name: str, older_s: float = 0.0) -> None:
-    """Have the peers of this name probed again, unless that was done within `older_s`."""
+    """Have the peers of this name probed again if their last probe is at least `older_s` old."""
     for each in _all_peers():
         if each.name == name:
             each.forget(older_s)
 
 
 def recheck_all() -> None:
-    """Have every peer probed again, for example after a fault of a drill was reverted."""
+    """Have every peer probed again, for example after a drill has reverted a fault."""
     for each in _all_peers():
         each.forget()
 
@@ -212,7 +212,7 @@ _LOOP_PAUSE_S = 0.5
 
 
 class ProbeLoop:
-    """Probes one peer repeatedly in a thread, until it is closed.
+    """Probes one peer repeatedly in a thread, until `close` is called.
 
     Args:
         probe: sends a request with a deadline, over a connection of its own.
@@ -228,7 +228,7 @@ class ProbeLoop:
         Thread(target=self._run, name="probe-loop", daemon=True).start()
 
     def newest(self, fresh_s: float = FRESH_S) -> None:
-        """Wait for a probe that ended within the last `fresh_s`, and return if it succeeded.
+        """Wait for a probe result at most `fresh_s` old; raise the error if that probe failed.
 
         Raises:
             AuthenticationFailed: the peer rejects drctl's credentials.

@@ -23,7 +23,7 @@ def private_files() -> Iterator[None]:
 
 @contextmanager
 def as_open_as(mode: int) -> Iterator[None]:
-    """Create files with the permissions of a folder of this mode, which others share."""
+    """Create files that other users may access as far as they may access a folder of this mode."""
     before = os.umask(0o777 & ~mode)
     try:
         yield

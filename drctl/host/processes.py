@@ -35,7 +35,7 @@ def has_ended(holder: Holder) -> bool:
 
 
 _ALLOCATIONS = 500_000
-"""More objects than comparing one batch of records creates."""
+"""The comparison of one batch of records creates fewer objects than this."""
 
 
 @contextmanager

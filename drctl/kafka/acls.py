@@ -143,8 +143,8 @@ _RULES = body_writer(rows(*_RULE))
 def write_acls(rules: Iterable[Acl]) -> bytes:
     """Create these ACLs, or delete exactly these.
 
-    A deletion is a list of filters with the same fields; one with every text set matches only the
-    ACL itself.
+    A deletion is a list of filters with the same fields; a filter in which every text is set
+    matches only the ACL itself.
     """
     return _RULES(
         (
@@ -281,7 +281,7 @@ class _Watch:
         return Unavailable(f"{self._last}; then {why.reason}")
 
     def run(self, opened: BrokerSocket) -> Unavailable | None:
-        """None once the rules are as wanted; at the deadline, what is still wrong."""
+        """Poll until the rules are as wanted; at the deadline, return what is still wrong."""
         while True:
             self.looks += 1
             listed = opened.exchange(DESCRIBE_ACLS, describe_acls(DENY), read_acls)
@@ -435,7 +435,7 @@ _FENCE_RULE = "a fence rule"
 
 
 def _is_fence_rule(rule: Acl) -> bool:
-    """Require an exact rule: a deletion with fewer fields would match other rules."""
+    """Whether this is an exact fence rule: a deletion with fewer fields would match other rules."""
     exact = rule.pattern in (LITERAL, PREFIXED) and all((rule.name, rule.principal, rule.host))
     return exact and may_be_of_a_fence(rule)
 
@@ -451,7 +451,7 @@ class _FirstConnection:
         self.results: dict[Acl, AclResult] = {}
 
     def __call__(self, opened: BrokerSocket) -> bool:
-        """Whether this was the first connection, and all changes were sent."""
+        """Send all changes if this is the first open connection; return whether it is."""
         if not self._first.acquire(blocking=False):
             return False
         self.began = True

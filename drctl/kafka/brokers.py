@@ -97,10 +97,10 @@ class BrokerSocket(Closing):
         self._sent += 1
 
     def receive(self, api: Api, read: Callable[[Cursor], T]) -> T:
-        """Read the response to the oldest request that has none yet.
+        """Read the response to the oldest request that is still unanswered.
 
         Raises:
-            Unreachable: there is none.
+            Unreachable: no valid response came.
         """
         length = int.from_bytes(self._read(_LENGTH_BYTES), "big")
         if length > _MAX_RESPONSE_BYTES:
@@ -282,7 +282,7 @@ class ClusterClient(Closing):
     """Base of everything that talks to one cluster; connects on first use.
 
     Args:
-        connection: may be shared; it is closed with its last user.
+        connection: may be shared; it is closed when its last user closes.
     """
 
     def __init__(self, connection: Connection) -> None:

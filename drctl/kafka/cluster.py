@@ -176,7 +176,7 @@ class KafkaWriter(_Cluster):
         """Appends copies of a link's records; fences an earlier copier on entry.
 
         Args:
-            marks: headers that each copy gets beside drctl's.
+            marks: headers that each copy gets in addition to drctl's own.
         """
         from drctl.kafka.reconcile_copier import TransactionalCopier
 

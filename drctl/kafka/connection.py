@@ -44,9 +44,9 @@ _MECHANISMS = ("sasl.mechanism", "sasl.mechanisms", "security.protocol")
 _TLS = ("ssl.ca.location", "ssl.ca.pem", "ssl.certificate.location", "security.protocol")
 _REFUSED = "Connection refused"
 _REFUSED_S = 0.3
-"""A connection is refused within this time, or something listens."""
+"""A port on which nothing listens refuses connections within this time."""
 _LATELY_S = 5.0
-"""An error this long before a call may explain its failure."""
+"""An error up to this long before a call may be the cause of the call's failure."""
 
 NO_TOPIC = "/"
 """Not a valid topic name: asking for it returns the brokers and creates no topic."""
@@ -86,7 +86,7 @@ def refused(cluster: str, detail: str) -> ConfigError:
 class _Log(logging.LoggerAdapter[logging.Logger]):
     """Forwards librdkafka's log and keeps the last connection failure.
 
-    Only the log shows that a broker closed the connection, as one that expects TLS does.
+    Only the log shows that a broker closed the connection, as a broker that expects TLS does.
     """
 
     failure = ""
@@ -158,7 +158,7 @@ class Connection(connections.Closing):
 
     @property
     def coordinators(self) -> dict[str, int]:
-        """Known coordinator of each group; entries that moved are removed."""
+        """The known coordinator of each group; a group whose coordinator moves is removed."""
         return self._shared.coordinators
 
     def deadline(self) -> Deadline:
@@ -389,7 +389,9 @@ def _cause(error: KafkaError | None, name: str) -> tuple[str, str]:
         return _AUTHENTICATION, hint
     if error is not None and _is_tls(error):
         return "TLS", f"check security.protocol and the ssl.* properties of {place}"
-    return "", f"check that the brokers are running, and bootstrap and security.protocol of {place}"
+    return "", (
+        f"check that the brokers are running, and check bootstrap and security.protocol of {place}"
+    )
 
 
 K = TypeVar("K", bound=Hashable)
@@ -401,7 +403,7 @@ Asked = Iterable[tuple[K, "Future[Any] | Fault"]]
 _ELECTION_S = 1.0
 _PAUSES_S = (0.05, 0.1, 0.2, 0.5)
 GRACE_S = 1.0
-"""How long after its timeout a request may report it."""
+"""How long after its timeout a request may take to report that it timed out."""
 
 
 def gather(
@@ -418,7 +420,7 @@ def gather(
         also: further faults to retry.
 
     Raises:
-        Unreachable: no broker answered, and nothing had been answered before.
+        Unreachable: no broker answered in any round.
     """
 
     def attempt(pending: Collection[K], timeout: float) -> dict[K, Any]:
@@ -449,7 +451,7 @@ def in_rounds(
         timeouts: of the rounds; by default growing shares of the deadline.
 
     Raises:
-        Unreachable: no broker answered, and nothing had been answered before.
+        Unreachable: no broker answered in any round.
     """
     answers: dict[K, A] = {}
     pending: Collection[K] = tuple(dict.fromkeys(questions))

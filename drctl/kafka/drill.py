@@ -45,7 +45,7 @@ class DrillReader:
     """Implements `drctl.drill.clients.Reader`; commits after each batch.
 
     Args:
-        most: stop reading after this many records, but stay in the group; 0 is never.
+        most: stop reading after this many records, but stay in the group; 0: no limit.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class DrillReader:
 
     @property
     def failure(self) -> str:
-        """Why it failed; empty if it did not."""
+        """Why reading failed; empty if it did not."""
         return self._failure
 
     def start(self) -> None:
@@ -98,7 +98,7 @@ class DrillReader:
             self._consumer.close()
 
     def _batch_size(self) -> int:
-        """The batch size; 1 once it has enough and only stays in the group."""
+        """The batch size; 1 once the reader has enough records and only stays in the group."""
         left = self._most - len(self._log.read)
         if not self._most or left >= _BATCH:
             return _BATCH
@@ -184,7 +184,7 @@ class DrillWriter:
 
     @property
     def failure(self) -> str:
-        """Why it failed; empty if it did not."""
+        """Why writing failed; empty if it did not."""
         return self._failure
 
     def write(self, count: int) -> None:
@@ -211,11 +211,11 @@ class DrillWriter:
         self._thread.start()
 
     def expect_refusal(self) -> None:
-        """A fence was set: stop once a record is refused, or shortly after."""
+        """Note that a fence was set: stop once a record is refused, or after a short time."""
         self._expected.set()
 
     def stop(self, *, wait: bool) -> None:
-        """Stop; without waiting, in-flight records stay unknown."""
+        """Stop; without `wait`, the outcome of in-flight records stays unknown."""
         self._stopping.set()
         if wait and self._thread is not None:
             self._thread.join(_DELIVERY_S)
@@ -293,14 +293,14 @@ class KafkaScratch(ClusterClient):
         Raises:
             ConfigError: this user may not create it.
             Unreachable: the cluster did not answer.
-            Unknown: it has no leaders in time.
+            Unknown: the topic got no leaders in time.
             ValueError: it is not the name of a drill topic.
         """
         _require_ours([name])
         create(self._connection, name, DRILL, {}, partitions)
 
     def delete_topics(self, names: Collection[str]) -> Mapping[str, Unavailable | None]:
-        """Delete these; for each name, return None or why it failed.
+        """Delete these topics; for each name, return None or why it failed.
 
         Raises:
             ValueError: a name is not that of a drill topic.
@@ -314,7 +314,7 @@ class KafkaScratch(ClusterClient):
         )
 
     def delete_groups(self, names: Collection[str]) -> Mapping[str, Unavailable | None]:
-        """Delete these; for each name, return None or why it failed.
+        """Delete these groups; for each name, return None or why it failed.
 
         Raises:
             ValueError: a name is not that of a drill group.
@@ -347,7 +347,7 @@ class KafkaScratch(ClusterClient):
 
 
 def _require_ours(names: Collection[str]) -> None:
-    """Only delete resources of drills."""
+    """Require the names of drill topics and drill groups: nothing else may be deleted."""
     for name in names:
         if drill_of(name) is None:
             raise ValueError(f"not of a drill: {name}")

@@ -1,4 +1,4 @@
-"""Leader elections, and what they are decided on: replicas, live brokers and log end offsets."""
+"""Leader elections, and the data to decide on them: replicas, live brokers, log end offsets."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -49,7 +49,7 @@ DESCRIBE_QUORUM = Api("DescribeQuorum", 55, 0, True, "3.0")
 _KINDS = {Kind.PREFERRED: 0, Kind.UNCLEAN: 1}
 _CONSUMER = -1
 _DEBUGGER = -2
-"""The replica id to which any replica answers, with the end of its own log."""
+"""With this replica id, any replica answers a request, with the end offset of its own log."""
 _ANY_EPOCH = -1
 _LATEST = -1
 _PAGE = 2000
@@ -106,7 +106,7 @@ _EPOCHS_REQUEST = body_writer(INT32, rows(STRING, rows(INT32, INT32, INT32)))
 
 
 def write_epoch_ends(epochs: Mapping[str, Iterable[tuple[int, int]]]) -> bytes:
-    """Request the end offsets of epochs; by topic, pairs of partition and epoch."""
+    """Request the end offsets of epochs, given by topic as pairs of partition and epoch."""
     topics = (
         (topic, ((number, _ANY_EPOCH, epoch) for number, epoch in pairs))
         for topic, pairs in epochs.items()
@@ -247,7 +247,9 @@ def ask_controller(broker: BrokerSocket) -> Controller | Unavailable:
     """The active controller, as the metadata quorum reports it."""
     found = broker.exchange(DESCRIBE_QUORUM, describe_quorum(), read_quorum)
     if found.error == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
-        return Unavailable("this user may not read it; grant it DESCRIBE on the cluster")
+        return Unavailable(
+            "this user may not read the metadata quorum; grant it DESCRIBE on the cluster"
+        )
     if found.error:
         return Unavailable(f"{broker.address}: {KafkaError(found.error).str()}")
     if found.leader < 0:

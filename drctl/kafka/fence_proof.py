@@ -1,8 +1,8 @@
 """Proof that nothing is written to fenced topics any more.
 
-A controller's acknowledgement of an ACL proves nothing: each broker applies it when it receives it,
-and a stalled broker continues with the old ACLs. Requests accepted earlier may still append records
-for a moment. And an end offset is the high watermark, which a slow replica holds back.
+A controller's acknowledgement of an ACL proves nothing: each broker applies the ACL on receipt, and
+a stalled broker continues with the old ACLs. Requests accepted earlier may still append records for
+a moment. And an end offset is the high watermark, which a slow replica holds back.
 """
 
 from collections.abc import Collection, Mapping, Sequence

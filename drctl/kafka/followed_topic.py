@@ -34,7 +34,7 @@ class FollowedTopic(ABC):
     """
 
     _restarts: ClassVar[bool] = False
-    """Whether to read it from the start after it was recreated, or could not be decoded."""
+    """Whether to read the topic from its start after it was recreated or could not be decoded."""
 
     def __init__(self, connection: Connection, topic: str, purpose: Purpose) -> None:
         self._connection = connection

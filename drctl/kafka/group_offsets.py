@@ -47,7 +47,7 @@ def write_heartbeat(group: str, member: str, epoch: int, rebalance_timeout_ms: i
 
 
 def read_heartbeat(cursor: Cursor) -> HeartbeatResponse:
-    """Read a response; the assignment at its end, empty without topics, is not read.
+    """Read a response, but not the assignment at its end, which is empty without topics.
 
     Raises:
         Undecodable: the response is malformed.

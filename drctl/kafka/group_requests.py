@@ -255,7 +255,7 @@ class Reply(NamedTuple):
 
     @property
     def resend(self) -> bool:
-        """Whether to send it again: it was not received, or the coordinator moves."""
+        """Whether to send the request again: it was not received, or the coordinator moves."""
         if self.failed is not None:
             return coordinator_moves(self.failed) or (not self.sent and unanswered(self.failed))
         return any(map(coordinator_moves, self.faults.values()))
@@ -292,7 +292,7 @@ class Pipeline:
         self._ended = False
 
     def send(self, broker: BrokerSocket, api: Api, write: Callable[[int], bytes]) -> Iterator[int]:
-        """Send all requests, some ahead; yield each number when its response is next to read."""
+        """Send all requests, several at a time; yield each number when its response can be read."""
         for chunk in in_chunks(self.numbers, _PIPELINED):
             for number in chunk:
                 body = write(number)
@@ -431,7 +431,8 @@ class GroupRequests:
     ) -> tuple[dict[str, Fault], dict[int, list[str]]]:
         """Find the coordinators, asking one broker after another.
 
-        A known coordinator is not looked up again: if it has changed, it says so itself.
+        A known coordinator is not looked up again: if a group has another coordinator by now, the
+        former one says so.
 
         Returns:
             The fault of each group without a coordinator, and the groups by coordinator.

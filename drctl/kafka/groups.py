@@ -51,7 +51,7 @@ _CLASSIC_STATES = {
     "CompletingRebalance": GroupState.COMPLETING,
 }
 _NOT_CLASSIC = "Dead"
-"""The state of a group of another protocol that is described as a classic one."""
+"""The state that Kafka reports if a group of another protocol is described as a classic group."""
 
 _ASK_S = 2.0
 
@@ -77,7 +77,7 @@ class Listing:
 
 
 def list_groups(connection: Connection, deadline: Deadline) -> Listing:
-    """List the groups of every broker with two requests: neither lists all with their types.
+    """List the groups of every broker with two requests: neither lists all groups with their types.
 
     Raises:
         Unreachable: not every broker answered within the deadline.
@@ -242,7 +242,7 @@ class KafkaGroupReader(ClusterClient):
         return found
 
     def _unlisted(self, names: Sequence[str]) -> Mapping[str, Positions | Unavailable]:
-        """The offsets of unlisted groups: those of unreachable coordinators are unlisted, too."""
+        """The offsets of unlisted groups, which include the groups of unreachable coordinators."""
         try:
             return self.committed(names)
         except Unreachable:

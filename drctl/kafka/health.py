@@ -161,7 +161,7 @@ class KafkaHealthReader(ClusterClient):
     def _controller(
         self, addresses: Mapping[int, Address], deadline: Deadline
     ) -> Controller | Unavailable:
-        """From the metadata quorum: metadata names some broker instead of the controller."""
+        """The controller, from the metadata quorum: cluster metadata names some broker instead."""
         some: dict[int, Address] = dict(islice(sorted(addresses.items()), _ASKED))
         soon = deadline.sooner(_CONTROLLER_S)
         try:

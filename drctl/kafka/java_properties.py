@@ -110,8 +110,8 @@ _BLOCK = re.compile(r"-----BEGIN (?P<label>[A-Z0-9 ]+)-----.+?-----END (?P=label
 _CERTIFICATE = "CERTIFICATE"
 _PKCS8 = "PRIVATE KEY"
 _HINT = (
-    "before Java 19, the Kafka client reads unencrypted PKCS#8 keys only; drctl converts others if"
-    " openssl is installed. Manually: openssl pkcs8 -topk8 -nocrypt -in OLD -out NEW; or use a"
+    "before Java 19, the Kafka client reads unencrypted PKCS#8 keys only; drctl converts other keys"
+    " if openssl is installed. Manually: openssl pkcs8 -topk8 -nocrypt -in OLD -out NEW; or use a"
     " PKCS#12 file in ssl.keystore.location"
 )
 
@@ -312,8 +312,8 @@ _FALSE = ("false", "0", "f")
 def java_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """Translate connection properties for the Java Kafka client 3.9 or later.
 
-    Omits what drctl sets in the Spark job (groups, isolation level, start offsets) and what only
-    librdkafka has (queues, logging, statistics).
+    Omits properties that drctl sets in the Spark job (groups, isolation level, start offsets), and
+    properties that only librdkafka has (queues, logging, statistics).
 
     Args:
         properties: librdkafka properties with resolved secrets and `bootstrap.servers`.

@@ -1,7 +1,7 @@
 """The journal's records of one link: its runs, who holds the link, and who is alive.
 
 `LinkLog` is built from committed records, `Contention` from all records after them, committed or
-not. `LiveRecords` reads those.
+not. `LiveRecords` reads the records for `Contention`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -42,7 +42,8 @@ class LinkLog:
 
     Attributes:
         hold: the last acquisition of the link if it was not released; the holder may be dead.
-        claims: holders by token that have claimed the link since then and have not withdrawn.
+        claims: by token, the processes that have claimed the link since the last acquisition and
+            have not withdrawn the claim.
     """
 
     def __init__(self, link: str, key: bytes = b"") -> None:
@@ -98,7 +99,7 @@ class LinkLog:
         return tuple(self._runs.get(run, ()))
 
     def unsigned(self, run: str) -> int:
-        """The number of its first line without a valid signature; 0 if all are valid."""
+        """The number of the run's first line without a valid signature; 0 if all are valid."""
         if not self._secret:
             return 0
         found = zip(self.lines(run), self._macs.get(run, ()), strict=True)
@@ -116,11 +117,11 @@ class LinkLog:
         return run in self._abandoned
 
     def holder_of(self, run: str) -> Holder | None:
-        """Its last holder."""
+        """The last holder of the run."""
         return self._holders.get(run)
 
     def ended(self, run: str) -> bool:
-        """Whether its last entry is the closing one."""
+        """Whether the last entry of the run is the one that ends it."""
         lines = self._runs.get(run, [])
         try:
             return any(
@@ -198,15 +199,15 @@ class Contention:
     """Finds out who else is alive, from every record after those of the log.
 
     Args:
-        token: of the own claim; empty for a mere reader.
+        token: of this process's claim; empty if this process only reads.
         ended: whether a holder's process has certainly exited.
 
     Attributes:
-        live: whether the own claim, or the initial end of the log, was reached: later records
-            prove that their writer is alive.
+        live: whether this process's claim, or the initial end of the log, was reached: later
+            records prove that their writer is alive.
         hold: the last known acquisition that was not released; its holder may be dead.
         alive: a holder or claimant that is alive.
-        holds: whether that one holds the link rather than claims it.
+        holds: whether the process in `alive` holds the link rather than claims it.
     """
 
     def __init__(
@@ -283,7 +284,7 @@ def held_by(link: str, holder: Holder) -> Refused:
     """The refusal because another run holds the link."""
     return Refused(
         f"link {link} is held by run {holder.run}: {holder}",
-        "wait for it to finish, or stop it there: a run whose process has exited can be resumed",
+        "wait for it to finish, or stop its process on that host: the run can then be resumed",
     )
 
 

@@ -202,7 +202,7 @@ class JournalTopicReader(ClusterClient):
             )
 
     def holder_of(self, run: str) -> Holder | None:
-        """Its last holder, as of the last read."""
+        """The last holder of the run, as of the last read."""
         return self._log.link.holder_of(run)
 
     def alive(self) -> Holder | None:
@@ -252,7 +252,7 @@ class JournalTopicReader(ClusterClient):
             ) from wrong
 
     def _watch(self, contention: Contention) -> None:
-        """Watch until a holder or claimant proves to be alive, or none did for long enough."""
+        """Watch until a holder or claimant proves to be alive, or the time for that is over."""
         log = self._log
         with LiveRecords(self._connection, self._topic, log.link, log.position) as records:
 

@@ -48,7 +48,7 @@ from drctl.model.text import abort_hanging, find_hanging, quote
 from drctl.model.topology import TopicPartition
 
 LIFETIME_S = 30
-"""Brokers abort an older transaction; until then readers see nothing after it."""
+"""Brokers abort a transaction after this time; until then readers see nothing after it."""
 
 _PATIENCE_S = 10.0
 
@@ -122,7 +122,7 @@ class HeldRun(Closing):
 
     Args:
         lines: earlier lines of the run.
-        rival: returns the holder of the link if its token is another one.
+        rival: returns the holder of the link if its token differs from the given one.
         key: the key that signs lines; empty without signatures.
 
     Attributes:
@@ -259,18 +259,18 @@ class HeldRun(Closing):
             return Fenced(
                 f"run {self.run} has lost link {self._link}: another process is acquiring it, or a"
                 f" write took longer than {LIFETIME_S} s",
-                f"if no other process holds it: drctl resume {quote(self.run)}",
+                f"if no other process holds the link: drctl resume {quote(self.run)}",
             )
         if rival.run == self.run:
             message = f"run {self.run} was resumed by {rival}"
         else:
             message = f"link {self._link} was acquired by run {rival.run}: {rival}"
-        return Fenced(message, "this process has stopped; follow the other one")
+        return Fenced(message, "this process has stopped; follow the other process")
 
 
 _PAUSE_S = 0.05
 _TRANSACTIONS_S = LIFETIME_S + 15.0
-"""By then, a transaction left open by the dead holder of another link is aborted."""
+"""Within this time, brokers abort a transaction that the dead holder of another link left open."""
 
 
 class JournalTopic(JournalTopicReader):
@@ -308,7 +308,7 @@ class JournalTopic(JournalTopicReader):
         """Acquire the link for a new run, or for the newest run to resume it.
 
         Args:
-            abandoning: an unfinished run that this abandons.
+            abandoning: an unfinished run to abandon.
 
         Raises:
             Refused: a live process holds or claims the link, another run is unfinished, or this
@@ -379,7 +379,8 @@ class JournalTopic(JournalTopicReader):
                     raise
             if deadline.expired:
                 raise Unknown(
-                    f"{self.where} was created but does not exist", "run the command again"
+                    f"{self.where} was created, but the brokers do not report it yet",
+                    "run the command again",
                 )
             self._connection.wait(_PAUSE_S)
 
@@ -448,7 +449,7 @@ class JournalTopic(JournalTopicReader):
         )
 
     def _rival_of(self, token: str) -> Holder | None:
-        """The current holder of the link if its token is another one, as far as known."""
+        """The current holder of the link, as far as known, if its token differs from this one."""
         with suppress(DrctlError):
             self._read()
         hold = self._log.link.hold

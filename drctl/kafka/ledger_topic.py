@@ -73,7 +73,7 @@ def log_of(fingerprint: str, version: int, key: LogKey, log: KnownLog) -> dict[b
 
 
 def places(values: Values) -> set[LogKey]:
-    """All logs with a record, of their own or of a cell."""
+    """All logs that have a record of their own or of one of their cells."""
     logs = {_key(place) for place, _ in _of_kind("log", values)}
     return logs | {_key(place[:3]) for place, _ in _of_kind("cell", values)}
 
@@ -164,7 +164,7 @@ def _cells(values: Values) -> dict[LogKey, dict[int, Cell]]:
 
 
 def _of_kind(kind: str, values: Values) -> Iterator[tuple[Sequence[str], bytes]]:
-    """The parts of the keys after the kind, and the packed values."""
+    """For each key of this kind, its parts after the kind and its packed value."""
     for key, value in values.items():
         _, found, *rest = key.decode().split("/")
         if found == kind:
@@ -196,7 +196,7 @@ def _opened(value: bytes) -> tuple[int, bytes]:
 
 
 _TRANSACTIONS_S = LIFETIME_S + 20.0
-"""By then, a transaction left open by a dead writer is aborted."""
+"""Within this time, brokers abort a transaction that a dead writer left open."""
 
 _PAUSE_S = 0.1
 
@@ -274,7 +274,7 @@ class TopicLedgerReader(ClusterClient):
             if deadline.expired:
                 raise Unknown(
                     f"cannot read {self.where}: an open transaction blocks it",
-                    "check who else writes to this topic; without --ledger drctl does not need it",
+                    "check who else writes to this topic; drctl also works without --ledger",
                 )
             self._connection.wait(_PAUSE_S)
             records.catch_up()

@@ -11,13 +11,13 @@ from drctl.kafka.simple_consumer import FETCH_BYTES, SimpleConsumer
 from drctl.model.topology import Chunk, OffsetRange, Row, TopicPartition, TopicRanges
 
 TIMEOUT_S = 20.0
-"""How long all partitions may be silent; a leader election takes up to half of it."""
+"""How long all partitions may be silent; a leader election takes up to half of that time."""
 
 _POLL_S = 0.1
 _CONNECT_S = 1.0
 _FETCH_WAIT = "fetch.wait.max.ms"
 _SMALL_GAP = 200
-"""Up to so many offsets between two ranges are read and dropped instead of skipped."""
+"""If no more offsets than this are between two ranges, they are read and dropped, not skipped."""
 
 _TRANSIENT = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT})
 
@@ -56,7 +56,7 @@ class KafkaRangeReader:
             uncommitted: whether to include records of aborted or open transactions.
 
         Raises:
-            ScanFailed: an offset was deleted, or its leader stopped sending.
+            ScanFailed: an offset was deleted, or a leader stopped sending.
             ConfigError: librdkafka rejects the properties.
         """
         waiting = {
@@ -89,7 +89,7 @@ class KafkaLogReader:
         """Every committed record of these ranges, in order within each partition.
 
         Raises:
-            ScanFailed: an offset was deleted, or its leader stopped sending.
+            ScanFailed: an offset was deleted, or a leader stopped sending.
             ConfigError: librdkafka rejects the properties.
         """
         return self._readers[side].read(ranges)

@@ -15,7 +15,7 @@ from drctl.model.errors import ConfigError, Unreachable
 _PREFIX = "sasl.oauthbearer."
 _KNOWN = {"method", "client.id", "client.secret", "scope", "extensions", "token.endpoint.url"}
 _USABLE_SHARE = 0.8
-"""The share of its lifetime in which a token is used, since clocks differ."""
+"""A token is used for this share of its lifetime only, because clocks differ."""
 _DEFAULT_LIFETIME_S = 60.0
 
 

@@ -98,7 +98,7 @@ def write_list_offsets(times: Times, *, committed: bool) -> bytes:
 read_offset_rows: Read[tuple[OffsetRow, ...]] = body_reader(
     only_field, THROTTLE, topic_rows(INT32, INT16, INT64, INT64, INT32, into=OffsetRow)
 )
-"""In the broker's order."""
+"""The rows are in the broker's order."""
 
 
 def read_offsets(
@@ -187,7 +187,7 @@ class LeaderConnection(Closing):
     def ask(
         self, times: Times, deadline: Deadline, *, committed: bool
     ) -> "Future[tuple[OffsetRow, ...] | Fault]":
-        """Queue a request; the future gets the answers, or the fault of all of them."""
+        """Queue a request; the future gets the answers, or one fault for all of them."""
         request = _Request(times, committed, deadline, Future())
         self._queue.put(request)
         return request.answer
@@ -341,8 +341,8 @@ class LookUps(Closing):
     ) -> Callable[[], list[FoundOffset | Unavailable]]:
         """Like `ask`, with the leader epochs.
 
-        Many times are requested in portions, each with the full duration of the deadline: a leader
-        handles one after another.
+        A long list of times is requested in portions, and each portion may take the full duration
+        of the deadline, because a leader handles one portion after another.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -458,9 +458,9 @@ class LookUps(Closing):
         numbers: Sequence[int],
         answers: list[LookUpAnswer],
     ) -> Iterator[_Call]:
-        """Group the questions into calls to one leader with each partition at most once.
+        """Group the questions into calls; each call asks one leader, each partition at most once.
 
-        The n-th question about a partition goes into an n-th call.
+        Several questions about a partition go into different calls.
         """
         times: dict[bool, dict[TopicPartition, int]] = {False: {}, True: {}}
         calls: dict[tuple[int, bool, int], list[int]] = {}

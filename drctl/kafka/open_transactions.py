@@ -200,7 +200,7 @@ _DENIED = KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 _NOT_FOUND = 105
 _NOT_COORDINATED = frozenset({KafkaError.NOT_COORDINATOR, _NOT_FOUND})
 _ABORTING = frozenset({0, KafkaError.CONCURRENT_TRANSACTIONS})
-"""A coordinator that starts to abort a transaction asks to repeat the request."""
+"""A coordinator that starts to abort a transaction asks the client to repeat the request."""
 
 _WRITES_AGAIN = Unavailable("its producer wrote again meanwhile: stop that producer")
 _COORDINATOR_UNKNOWN = Unavailable(
@@ -220,11 +220,12 @@ class KafkaTransactionWriter(ClusterClient):
     ) -> Mapping[BlockingTransaction, Unavailable | None]:
         """Abort transactions that are still as given; leave all others alone.
 
-        Hanging ones by WriteTxnMarkers, which needs ALTER or CLUSTER_ACTION on the cluster. Others
-        by InitProducerId, which also fences their producer and needs WRITE on the transactional id.
+        Those that hang are aborted with WriteTxnMarkers, which needs ALTER or CLUSTER_ACTION on the
+        cluster. The rest are aborted with InitProducerId, which also fences their producer and
+        needs WRITE on the transactional id.
 
         Returns:
-            For each why it was not aborted; None if it was, or has ended before.
+            For each transaction, None if it was aborted or had already ended, else why not.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -293,7 +294,7 @@ def _fenced(
     found: DescribedTransaction,
     wanted: Mapping[str, Sequence[BlockingTransaction]],
 ) -> Unavailable | None:
-    """Fence the producer if its transaction is still the given one: its coordinator aborts it."""
+    """Fence the producer of an unchanged transaction, which its coordinator then aborts."""
     name = found.transactional_id
     if found.error:
         return _refusal(found.error, name)

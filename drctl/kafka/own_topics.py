@@ -65,7 +65,7 @@ class Purpose:
 LEDGER = Purpose(
     what="the ledger",
     page="docs/howto/permissions.md",
-    silent="check that its brokers are running; without --ledger drctl does not need it",
+    silent="check that its brokers are running; drctl also works without --ledger",
     recreated="run the command again: it reads what is not in the ledger",
     ids="transactional ids that begin with drctl-ledger-",
 )
@@ -135,7 +135,7 @@ def create(
     Raises:
         ConfigError: this user may not create it, or the cluster rejects it.
         Unreachable: the cluster did not answer.
-        Unknown: it has no leaders in time.
+        Unknown: the topic got no leaders in time.
     """
     _create(connection, topic, purpose, config, partitions)
     deadline = Deadline.after(TIMEOUT_S)
@@ -200,11 +200,13 @@ def _create(
     reason = connection.redacted(done.text)
     message = f"cannot create topic {topic} of {connection.name}: {reason}"
     if done.retried:
-        raise Unreachable(message, "check that its brokers are running, and run it again")
+        raise Unreachable(
+            message, "check that the cluster's brokers are running, then run the command again"
+        )
     policy = config.get("cleanup.policy", "delete")
     raise ConfigError(
         message,
-        f"grant {purpose.rights} on it ({purpose.page}), or create it: {partitions}"
+        f"grant {purpose.rights} on the topic ({purpose.page}), or create it: {partitions}"
         f" partition{'s' * (partitions != 1)}, cleanup.policy {policy}",
     )
 

@@ -128,7 +128,8 @@ def init_producer_id(transactional_id: str | None = None) -> bytes:
 read_init = body_reader(AllocatedId, THROTTLE, INT16, INT64, INT16)
 
 list_transactions = partial(body_writer(array(STRING), array(INT64)), ())
-"""Request the transactions of these producer ids that the broker coordinates; of all if empty."""
+"""Request the transactions that the broker coordinates: those of these producer ids, or all if none
+is given."""
 
 read_listed: Read[tuple[int, tuple[ListedTransaction, ...]]] = body_reader(
     lambda *fields: fields,

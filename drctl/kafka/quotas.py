@@ -97,7 +97,7 @@ Answers = Mapping[Limit, Unavailable | None]
 
 
 class _Quotas(ClusterClient):
-    """The request of the reader, which only validates, and the writer."""
+    """Base of the reader, which only validates changes, and of the writer, which makes them."""
 
     def _alter(self, limits: Collection[Limit], *, validate_only: bool) -> Answers:
         """Send all limits to one broker; the next one is asked if it does not answer."""
@@ -123,7 +123,7 @@ class _Quotas(ClusterClient):
 
     def _answer(self, result: QuotaResult | None) -> Unavailable | None:
         if result is None:
-            return Unanswered("the broker's response does not mention it")
+            return Unanswered("the broker's response does not mention this quota")
         if not result.error:
             return None
         if result.error == KafkaError.CLUSTER_AUTHORIZATION_FAILED:

@@ -85,7 +85,7 @@ def _read_several(
 def _is_last(
     read: list[Record], place: TopicPartition, rows: Sequence[Row], offsets: range, number: int
 ) -> bool:
-    """Add the rows in the range, up to the number; return whether that was the last."""
+    """Add the rows in the range, at most `number`; return whether no more are to be read."""
     for row in rows:
         offset = row[0]
         if offset in offsets:
@@ -210,7 +210,7 @@ def _refused(partition: TopicPartition, error: int, text: str) -> Unavailable:
 class KafkaClusterReader(ClusterClient):
     """Implements `ClusterReader` and `OffsetReader` of `drctl.model.ports`.
 
-    A call without any answer raises `Unreachable` with the reason, and never with a credential.
+    A call that gets no answer raises `Unreachable` with the reason, which never has a credential.
     """
 
     @property
@@ -400,7 +400,7 @@ class TopicTail:
     """Follows a topic without a consumer group.
 
     Args:
-        cluster: checked regularly for new partitions, and whether the topic was recreated.
+        cluster: checked regularly for new partitions and a recreated topic.
         warn: called once when the cluster stops answering, and once when it answers again.
     """
 
@@ -450,13 +450,13 @@ class TopicTail:
                 )
 
     def _partitions(self) -> set[int]:
-        """Its current partitions; none if the cluster does not answer."""
+        """The topic's current partitions; none if the cluster does not answer."""
         name = self._topic.name
         try:
             state = self._cluster.topics([name])[name]
         except Unreachable as error:
             if not self._silent:
-                self._warn(f"{error.message}; waiting for it")
+                self._warn(f"{error.message}; waiting for the cluster")
             self._silent = True
             return set()
         if self._silent:

@@ -12,7 +12,7 @@ from drctl.reconcile.progress import TOPIC, Key, Progress, decode
 RECONCILE = Purpose(
     what="the progress of reconciliation",
     page="docs/howto/permissions.md",
-    silent="check that its brokers are running; without it, the progress so far is unknown",
+    silent="check that its brokers are running; without this topic, progress so far is unknown",
     recreated="run drctl gap again: it detects copied records",
 )
 _CONFIG = {"segment.ms": "3600000", "min.cleanable.dirty.ratio": "0.1"}
@@ -67,7 +67,7 @@ class ReconcileTopic(ClusterClient):
 
         Raises:
             ConfigError: this user may not create it, or the existing topic would delete records.
-            Unreachable, Unknown: the cluster did not answer, or it has no leaders in time.
+            Unreachable, Unknown: no answer from the cluster, or the topic got no leaders in time.
         """
         if len(name) > _MAX_NAME:
             raise ConfigError(f"topic name {name} is too long", "use --policy export")
@@ -93,7 +93,7 @@ def _check_quarantine(state: TopicState, partitions: int) -> None:
             )
     if len(state.partitions) < partitions:
         raise ConfigError(
-            f"topic {state.name} has {plural(len(state.partitions), 'partition')},"
+            f"topic {state.name} has {plural(len(state.partitions), 'partition')};"
             f" {partitions} are needed",
             "add partitions to it",
         )

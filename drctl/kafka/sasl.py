@@ -101,7 +101,7 @@ def bearer(token: str, extensions: Mapping[str, str]) -> bytes:
 
 
 class Scram:
-    """One SCRAM exchange: send `first`, send `final` of the answer, `check` the answer to that.
+    """One SCRAM exchange: send `first`, answer the challenge with `final`, `check` the result.
 
     Args:
         nonce: printable, without a comma, new for each exchange.

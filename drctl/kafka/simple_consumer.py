@@ -93,7 +93,7 @@ _QUICK: Mapping[str, tuple[Any, ...]] = {
 
 
 Received = tuple[TopicPartition, int, list[Row]]
-"""A partition, then 0 and its records, or librdkafka's error code and a row with the offset."""
+"""A partition with 0 and its records, or with librdkafka's error code and a row with the offset."""
 
 FETCH_BYTES = 1 << 20
 BATCH, _FIRST_BATCH, BATCH_BYTES = 1000, 10, 4 << 20
@@ -164,7 +164,7 @@ class SimpleConsumer(Closing):
         self._handle = None
 
     def connect(self, timeout_s: float) -> None:
-        """Find the brokers; without it the first leader look-up fails and waits a second."""
+        """Find the brokers; otherwise the first leader look-up would fail and wait a second."""
         found = c.c_void_p()
         if not self._call["metadata"](self._handle, 1, None, c.byref(found), int(timeout_s * 1000)):
             self._call["metadata_destroy"](found)
@@ -290,7 +290,7 @@ class SimpleConsumer(Closing):
 
 
 _UNSEEN: list[Row] = []
-"""The rows of a partition without an earlier message in the batch."""
+"""The rows of a partition of which the batch has no earlier message."""
 
 
 def bound(library: c.CDLL, functions: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:

@@ -115,7 +115,7 @@ def read_group_error(cursor: Cursor) -> int:
 
 
 class _LogDir(NamedTuple):
-    """One log directory of a broker; -1 if the broker does not report its capacity."""
+    """One log directory of a broker; both sizes are -1 if the broker does not report them."""
 
     error: int
     partitions: tuple[tuple[TopicPartition, int], ...]

@@ -56,8 +56,8 @@ class TimestampSettings:
 
     Attributes:
         producer: settings of the producer; by default it writes to the consumer's cluster.
-        partitions: of the topic if drctl creates it.
-        replicas: of the topic if drctl creates it.
+        partitions: their number in the topic if drctl creates the topic.
+        replicas: the replication factor of the topic if drctl creates the topic.
         per_partition: how many consumed records of a partition to remember until the commit.
         value_bytes: 16, or 8 for Replicator before 5.4.
         close_timeout_ms: how long `close` may wait for the last timestamps to be written.
@@ -173,8 +173,8 @@ Place = tuple[str, int]
 class ConsumedTimes:
     """Remembers offset and timestamp of the last consumed records of each partition.
 
-    Above the limit, every other record is forgotten. An older record then represents it, so a
-    failover may re-read more records, but skips none.
+    Above the limit, every other record is forgotten. An older record then represents each forgotten
+    one, so a failover may re-read more records, but skips none.
 
     Args:
         limit: how many records per partition to remember.
@@ -214,7 +214,7 @@ class ConsumedTimes:
             return found
 
     def forget(self, place: Place) -> None:
-        """Forget a partition that was assigned again: others may have consumed it meanwhile."""
+        """Forget a partition that was assigned again: others may have read it meanwhile."""
         with self._lock:
             self._windows.pop(place, None)
 
@@ -283,7 +283,7 @@ class TimestampsWriter:
                 self._warn(f"closed before {left or 'some'} timestamps were written")
 
     def abandon(self) -> None:
-        """Accept no more timestamps; queued ones are still written if the process lives on."""
+        """Accept no more timestamps; queued ones are still written if the process continues."""
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -333,7 +333,7 @@ class TimestampsWriter:
     def _topic_exists(self) -> bool:
         missing = missing_topic(self._settings)
         if missing:
-            self._warn(f"{missing}; timestamps are written once it exists")
+            self._warn(f"{missing}; timestamps are written once the topic exists")
         return not missing
 
     def _write(self, producer: Producer, batch: dict[Place, int]) -> None:

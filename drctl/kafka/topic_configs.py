@@ -31,7 +31,7 @@ _ALREADY_DONE = frozenset({KafkaError.TOPIC_ALREADY_EXISTS})
 
 
 class _Topics(ClusterClient):
-    """The requests of the reader, which only validates them, and the writer."""
+    """Base of the reader, which only validates changes, and of the writer, which makes them."""
 
     def _create(self, topics: Collection[WantedTopic], **how: Any) -> Answers:
         wanted = [

@@ -66,7 +66,7 @@ class TrackedOffsetsReader(ClusterClient):
         """Check write permission, if the topic exists.
 
         Raises:
-            ConfigError: this user may not write it.
+            ConfigError: this user may not write to the topic.
         """
         if self.exists:
             check_writable(self._connection, self._topic, TRACKED_OFFSETS)

@@ -229,7 +229,8 @@ _DENIED = KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 def check_usable(connection: Connection, where: str, name: str, purpose: Purpose) -> None:
     """Check that this user may use a transactional id, by describing its transaction.
 
-    If no broker answers the request, or the user has only DESCRIBE, only writing shows it.
+    If no broker answers the request, or the user has only DESCRIBE, only a write shows whether the
+    user may use the id.
 
     Args:
         where: the topic, for messages.
@@ -274,7 +275,7 @@ def not_usable(where: str, name: str, purpose: Purpose) -> ConfigError:
 
 
 def _is_denied(name: str, broker: BrokerSocket) -> bool:
-    """Whether access is denied: every broker checks that first, coordinator or not."""
+    """Whether access is denied: every broker checks permissions first, coordinator or not."""
     described = broker.exchange(
         DESCRIBE_TRANSACTIONS, describe_transactions([name]), read_described
     )

@@ -108,7 +108,7 @@ class Lab:
                 self._startup(parts.settings, names).run()
 
     def down(self, keep: bool = False) -> int:
-        """Stop every process of the lab; return how many there were.
+        """Stop every process of the lab; return how many were running.
 
         Args:
             keep: shut down cleanly and keep the data for the next `up`.

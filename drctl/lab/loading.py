@@ -117,7 +117,7 @@ class Ack:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A row that the cluster did not acknowledge; it may still have it."""
+    """A row that the cluster did not acknowledge, but may have stored."""
 
     row: int
     topic: str
@@ -139,7 +139,7 @@ class LoadCount:
 
     @property
     def seconds(self) -> float:
-        """Since the load began."""
+        """Seconds since the load began."""
         return time.monotonic() - self.began
 
 

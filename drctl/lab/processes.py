@@ -107,7 +107,7 @@ class Part:
 
     Attributes:
         name: `primary-1`, `connect`, ...
-        folder: of its own: its log, its record and its data.
+        folder: its own folder, which contains its log, its record and its data.
         mark: a word of its command line that no other process has.
     """
 

@@ -126,7 +126,7 @@ class LabSettings:
 
     @property
     def connect_port(self) -> int:
-        """Port of the first Connect worker's REST interface; the others' follow."""
+        """Port of the first Connect worker's REST interface; the others have the next ports."""
         return self.port_base + 83
 
     def bootstrap(self, cluster: str) -> str:

@@ -86,7 +86,7 @@ def require_memory(settings: LabSettings, parts: int) -> None:
     """Require enough free memory for the components to start.
 
     Raises:
-        TooLittleMemory: there is not.
+        TooLittleMemory: there is not enough.
     """
     needed = parts * (settings.heap_mb + _OUTSIDE_HEAP_MB)
     available = psutil.virtual_memory().available >> 20

@@ -76,7 +76,7 @@ class ReaderProfile:
 
     Attributes:
         rate: records per second; 0 is unlimited.
-        most: it goes idle after about this many records, until the move; 0 is never.
+        most: it goes idle after about this many records, until the move; 0: it never does.
     """
 
     group: str

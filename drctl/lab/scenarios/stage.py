@@ -18,7 +18,7 @@ NAME = "mm2-source-reverse"
 
 
 def configuration(lab: Lab) -> dict[str, str]:
-    """The connector logs in as admin: user `replicator` may not write to the primary."""
+    """The connector's settings; its user is admin: `replicator` may not write to the primary."""
     ends = lab.cluster("secondary"), lab.cluster("primary")
     known = dict(Direction(lab.parts.settings, *ends).configurations())
     config = known[NAME]
