@@ -24,12 +24,13 @@ from drctl.model.text import abort_hanging, describe_producers, find_hanging, pl
 from drctl.model.topology import Unavailable
 
 _REMEDY = (
-    "restart the producers when they move to the target: they get new ids; or stop those on the"
-    " target first and wait until their ids expire (producer.id.expiration.ms, 1 day by default)"
+    "restart the producers when they move to the target, so that they get new ids; or first stop"
+    " the producers on the target and wait until their ids expire (producer.id.expiration.ms, 1 day"
+    " by default)"
 )
 _RESTART = (
-    "restart the producers that write to these partitions: they get new ids; then compare what they"
-    " sent since they moved with what is stored"
+    "restart the producers that write to these partitions, so that they get new ids; then compare"
+    " what they sent since they moved with what is stored"
 )
 
 
@@ -46,8 +47,8 @@ def collide(observed: Observed) -> Iterator[Verdict]:
     subject = f"producer ids on clusters {link.source} and {link.target}"
     ask = "; ".join(describe_producers(name, "TOPIC", 0) for name in (link.source, link.target))
     look = f"compare both clusters, one partition at a time: {ask}"
-    source = require(observed.source_producers, subject, "those of the source are", look)
-    target = require(observed.target_producers, subject, "those of the target are", look)
+    source = require(observed.source_producers, subject, "the source's producer ids are", look)
+    target = require(observed.target_producers, subject, "the target's producer ids are", look)
     unread = [*_unread(source), *_unread(target)]
     if unread:
         reason = f"producer ids of {plural(len(unread), 'partition')} could not be read"
@@ -68,7 +69,8 @@ def collide(observed: Observed) -> Iterator[Verdict]:
         impact = "their records are rejected; librdkafka producers stop with a fatal error"
         yield warn(subject, _count(refused), _listed(refused), impact, _REMEDY)
     if not found and not unread:
-        yield ok(subject, "no id is used on both", f"{plural(len(source), 'partition')} compared")
+        compared = f"{plural(len(source), 'partition')} compared"
+        yield ok(subject, "no producer id is used on both clusters", compared)
 
 
 def _still_used(
@@ -91,8 +93,8 @@ def _still_used(
         for each in used
     )
     impact = (
-        f"their producers moved without a restart, or {target} assigned the same ids to others:"
-        " records may be acknowledged and not stored"
+        f"their producers moved without a restart, or {target} assigned the same ids to other"
+        " producers: records may be acknowledged and not stored"
     )
     judged = fail if any(each.silent for each in used) else warn
     return judged(subject, reason, details, impact, _RESTART)
@@ -122,7 +124,7 @@ ALIVE = "source-alive"
 _LOCKED = "it answers, but rejects drctl's credentials"
 _LOG_IN = "correct drctl's credentials for this cluster"
 _OLD_MS = 5 * 60_000
-"""Java producers time out after one minute, the drain after ten."""
+"""Java producers time out after one minute, and the drain times out after ten."""
 
 
 @check(
@@ -188,10 +190,10 @@ def _silent(observed: Observed, subject: str, answer: Silent) -> Verdict:
     return fail(
         subject,
         f"it does not answer here, but its {what} still arrive on the target",
-        f"{answer.reason}; {_arrived(flow)} arrived on {observed.link.target} in the last"
-        f" seconds, without a pause for {flow.seconds:.0f} s",
-        "replication still reaches it, and so may applications: both clusters would accept writes;"
-        " or other clients already write to the target",
+        f"{answer.reason}; {_arrived(flow)} arrived on {observed.link.target} between the last two"
+        f" readings, and copies kept arriving for {flow.seconds:.0f} s",
+        "applications may still reach the source, as replication does: both clusters would then"
+        " accept writes; or the records come from clients that already write to the target",
         "find out why it is unreachable from here, and run --mode planned from a host that reaches"
         " it; or try again in a minute; to treat it as lost anyway, pass --override"
         " source-alive=REASON",
@@ -233,7 +235,7 @@ def described(transaction: BlockingTransaction, now_ms: int) -> str:
 
 
 def all_open(transactions: OpenTransactions) -> Iterator[BlockingTransaction]:
-    """All of them, without partitions that could not be read."""
+    """All open transactions, except those in partitions that could not be read."""
     for place, there in transactions.items():
         if not isinstance(there, Unavailable):
             yield from (BlockingTransaction.at(place, each) for each in there)
@@ -245,7 +247,7 @@ def hanging(observed: Observed) -> Iterator[Verdict]:
     cluster, now_ms = observed.link.source, observed.now_ms
     subject = f"transactions on cluster {cluster}"
     some = f"find them, one topic at a time: {find_hanging(cluster, 'TOPIC')}"
-    transactions = require(observed.transactions, subject, "which are open is", some)
+    transactions = require(observed.transactions, subject, "the open transactions are", some)
     _, unread = split(transactions)
     found, bad = list(all_open(transactions)), blocking(transactions, now_ms)
     ageless = [each for each in found if each.timestamp_ms < 0 and not each.hanging]
@@ -276,7 +278,7 @@ def hanging(observed: Observed) -> Iterator[Verdict]:
         ages = [now_ms - each.timestamp_ms for each in found]
         oldest = f"the oldest wrote {duration(max(ages))} ago" if ages else ""
         reason = (
-            f"{plural(len(found), 'open transaction')}, none is old" if found else "none is open"
+            f"{plural(len(found), 'open transaction')}; none is old" if found else "none is open"
         )
         yield ok(subject, reason, oldest)
 

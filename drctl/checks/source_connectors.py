@@ -37,7 +37,7 @@ _KEPT = (
     ("oracle", "the retention of archived redo logs"),
     ("sqlserver", "the retention of its cleanup job, sys.sp_cdc_help_jobs"),
 )
-"""How a database states how long it keeps its log, by a part of the connector's class."""
+"""What determines how long a database keeps its log, by a part of the connector's class."""
 
 _LEAST_RETRIED_MS = 300_000
 """A database that fails over may need minutes."""
@@ -65,8 +65,8 @@ def listed(observed: Observed) -> Verdict | None:
         f" {'is' if len(others) == 1 else 'are'} not moved by the failover",
         several(f"{c.name} ({simple_class(c.config)})" for c in others),
         "they keep writing to the cluster that their workers use, which also stores their"
-        " positions; if it is lost, so are the positions, and a connector that is created elsewhere"
-        " begins with a snapshot",
+        " positions; if that cluster is lost, the positions are lost too, and a connector that is"
+        " created elsewhere begins with a snapshot",
         "add those that write to the source to `source_connectors` of the link in drctl.yaml, or"
         " move their positions yourself: drctl connect offsets export",
     )
@@ -74,7 +74,7 @@ def listed(observed: Observed) -> Verdict | None:
 
 @check("source-connector-positions", _FAMILY, Status.WARN, Status.FAIL)
 def positions(observed: Observed) -> Iterator[Verdict]:
-    """The position that each source connector stores is one that its database still keeps."""
+    """The stored position of each source connector is still in the log of its database."""
     moving = observed.link.settings.source_connectors
     kept: Mapping[str, float] = moving.log_retention_hours if moving else {}
     yield from separately(
@@ -95,7 +95,7 @@ def _debezium(observed: Observed) -> Iterator[Connector]:
 def _position(seen: ObservedSourceConnector, hours: float | None, now_ms: int) -> Verdict:
     connector = seen.connector
     subject = _subject(connector)
-    look = f"look at it: drctl connect offsets export --connector {quote(connector.name)}"
+    look = f"look at its position: drctl connect offsets export --connector {quote(connector.name)}"
     if isinstance(seen.positions, Unavailable):
         reason = f"its stored position is not known: {seen.positions.reason}"
         return not_checked(subject, reason, look)
@@ -106,8 +106,8 @@ def _position(seen: ObservedSourceConnector, hours: float | None, now_ms: int) -
             "it has no stored position",
             f"it is {connector.state}",
             f"if it is moved or restarted now, {_from_scratch(connector)}",
-            "wait until it has stored one; without any new event, heartbeat.interval.ms makes"
-            " Debezium store one",
+            "wait until it has stored a position; if there are no new events, heartbeat.interval.ms"
+            " makes Debezium store one",
         )
     if any(map(in_snapshot, stored)):
         return warn(
@@ -153,8 +153,8 @@ def _age(
     impact = if_purged(connector) or "its task fails, or it begins from scratch"
     remedy = (
         "find out whether it is stuck (drctl connect status, the worker's log) or its tables are"
-        " idle: heartbeat.interval.ms, with heartbeat.action.query where it exists, keeps the"
-        " position of an idle database current"
+        " idle; heartbeat.interval.ms, with heartbeat.action.query if the connector has that"
+        " setting, keeps the position of an idle database current"
     )
     if age_ms >= hours * 3_600_000:
         return fail(subject, f"{old}, and {kept}", evidence, impact, remedy)
@@ -164,7 +164,7 @@ def _age(
 
 
 def _slot(connector: Connector, old: str, evidence: str) -> Verdict | None:
-    """What PostgreSQL's replication slot means for a position; None if it has to be stated."""
+    """Whether PostgreSQL's replication slot keeps the log from a stored position on."""
     subject, settings = _subject(connector), settings_of(connector)
     slot = settings.text("slot.name", "debezium")
     if settings.flag("slot.drop.on.stop", False).value:
@@ -181,16 +181,16 @@ def _slot(connector: Connector, old: str, evidence: str) -> Verdict | None:
             subject,
             f"it does not run, and {old}",
             f"{evidence}; {slot.evidence}; {connector.name} is {connector.state}",
-            "its replication slot keeps the log since then: the database's disk fills, or, with"
-            " max_slot_wal_keep_size, the slot and the position are lost",
+            "its replication slot keeps the log from that position on: the database's disk fills,"
+            " or, with max_slot_wal_keep_size, the slot and the position are lost",
             f"resume it ({put('', connector.name, 'resume')}), or drop the slot",
         )
     return ok(
         subject,
-        f"{old}, and its replication slot keeps the log from there on",
+        f"{old}, and its replication slot keeps the log from that position on",
         f"{evidence}; {slot.evidence}",
-        "max_slot_wal_keep_size of the database may limit that; a slot does not move to a replica"
-        " of the database unless it is synchronized there",
+        "max_slot_wal_keep_size of the database may limit how much the slot keeps; a slot does not"
+        " move to a replica of the database unless it is synchronized there",
     )
 
 
@@ -237,7 +237,7 @@ def _snapshot(connector: Connector) -> Verdict:
 
 @check("source-connector-retries", _FAMILY, Status.WARN)
 def retries(observed: Observed) -> Iterator[Verdict]:
-    """A database that restarts or fails over does not fail the tasks of Debezium connectors."""
+    """The tasks of Debezium connectors survive a restart or failover of their database."""
     yield from separately(partial(_retries, settings_of(each)) for each in _debezium(observed))
 
 
@@ -256,7 +256,8 @@ def _retries(settings: Settings) -> Verdict:
         "it gives up at the first error of its database" if most.value == 0 else reason,
         evidence,
         "a longer outage of the database fails its task; it sends nothing until it is restarted",
-        "remove errors.max.retries (no limit), or restart it: drctl connect recover",
+        "remove errors.max.retries, so that it retries without a limit; or restart the failed task:"
+        " drctl connect recover",
     )
 
 

@@ -29,7 +29,7 @@ from drctl.model.topology import Unavailable
 def unwritable(observed: Observed) -> Iterator[Verdict]:
     """A run can write its journal to every configured place."""
     remedy = "grant write access to the topic and to state_dir (docs/howto/permissions.md)"
-    places = require(observed.journal, "journal", "whether it can be written is", remedy)
+    places = require(observed.journal, "journal", "whether a run can write it is", remedy)
     if not places:
         raise NotObserved("journal", "no place was checked", remedy)
     for place, why in places.items():
@@ -69,7 +69,7 @@ def age(observed: Observed) -> Verdict | None:
             subject, reason, evidence, "groups would reprocess more than a day of records", remedy
         )
     if age_ms > _OLD_MS:
-        impact = "groups would reprocess what they consumed since"
+        impact = "groups would reprocess what they consumed since the last pass"
         return warn(subject, "they are old", evidence, impact, remedy)
     return ok(subject, "they are recorded continuously", evidence)
 
@@ -113,11 +113,11 @@ def no_controller(observed: Observed) -> Verdict:
 
 @check("target-offline-partitions", _FAMILY, Status.FAIL, prechecks=Prechecks(BOTH, BOTH))
 def offline(observed: Observed) -> Verdict:
-    """Every copy has a leader."""
+    """Every partition of the copies has a leader."""
     health = _health(observed)
     counted = f"{plural(health.partitions, 'partition')} checked"
     if not health.offline:
-        return ok(_subject(observed), "every copy has a leader", counted)
+        return ok(_subject(observed), "every partition of the copies has a leader", counted)
     absent = f"; missing: {nodes(health.absent)}" if health.absent else ""
     return fail(
         _subject(observed),
@@ -131,7 +131,7 @@ def offline(observed: Observed) -> Verdict:
 
 @check("target-under-min-isr", _FAMILY, Status.FAIL, prechecks=Prechecks(BOTH, BOTH))
 def under_min_isr(observed: Observed) -> Iterator[Verdict]:
-    """Every copy has as many replicas in sync as `min.insync.replicas` requires."""
+    """Every partition of the copies has at least `min.insync.replicas` replicas in sync."""
     health, subject = _health(observed), _subject(observed)
     short = health.under_min_isr
     if short:
@@ -150,7 +150,8 @@ def under_min_isr(observed: Observed) -> Iterator[Verdict]:
         remedy = "grant drctl's user DESCRIBE_CONFIGS on these topics"
         yield not_checked(subject, reason, remedy, first.reason)
     if not short and not health.unknown:
-        yield ok(subject, "every copy has enough replicas in sync", _out_of_sync(health))
+        reason = "every partition of the copies has enough replicas in sync"
+        yield ok(subject, reason, _out_of_sync(health))
 
 
 def _out_of_sync(health: ClusterHealth) -> str:

@@ -37,7 +37,7 @@ Judged = Verdict | Iterable[Verdict] | None
 
 
 def verdicts(judge: Callable[[], Judged]) -> Iterator[Verdict]:
-    """The verdicts of a judge; if a value is missing, a not-checked verdict ends them."""
+    """The verdicts of a judge; if a value is missing, the last one is not-checked."""
     try:
         result = judge()
         yield from (result,) if isinstance(result, Verdict) else result or ()
@@ -62,7 +62,7 @@ def require(value: T | Unavailable, subject: str, what: str, remedy: str) -> T:
 def require_queried(
     value: T | Unavailable, subject: str, what: str, remedy: str
 ) -> T | Unavailable:
-    """Like `require`, for checks of reachability: "does not answer" is a value.
+    """Like `require`, for checks of reachability, for which "does not answer" is an answer.
 
     Raises:
         NotObserved: it was not queried.

@@ -116,7 +116,7 @@ SUBCOMMANDS = {
         "drctl.cli.drill:clean", "Delete the leftovers of interrupted drills"
     ),
 }
-"""Subcommands of commands that can also be called themselves."""
+"""Subcommands of commands that can also be called without a subcommand."""
 
 _HELP = "help"
 
@@ -157,7 +157,7 @@ class RootGroup(DrctlGroup):
         return list(COMMANDS)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
-        """Find the command; `help CMD` is `CMD --help`, and `drill history` is its own command."""
+        """Find the command: `help CMD` means `CMD --help`, and `drill history` is one command."""
         if args[0] == _HELP:
             if ctx.resilient_parsing and not args[1:]:
                 return None, None, []

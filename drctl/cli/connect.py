@@ -248,7 +248,7 @@ def recover(given: Recover) -> int:
 
 
 def _command(words: tuple[str, ...], given: "Recover | Positions", **instead: object) -> str:
-    """The command line that executes it."""
+    """The command line that executes the plan."""
     connect = connect_adapters.retyped(given.connect) if given.connect else None
     return command_line([*words, *words_of(given, connect=connect, **instead), "--execute"])
 
@@ -454,7 +454,7 @@ class Shown(PlanRequest):
 
 @dataclass(frozen=True, kw_only=True)
 class Translating(Positions, Shown):
-    """The same without options that write."""
+    """Arguments and options of `translate`, which has no options for writing."""
 
     execute: bool = False
     yes: bool = False

@@ -37,7 +37,7 @@ class SafeConsole(RichConsole):
     def render(
         self, renderable: "RenderableType", options: "ConsoleOptions | None" = None
     ) -> Iterable[Segment]:
-        """Escape control characters in what Rich renders, but not Rich's own.
+        """Escape control characters in what Rich renders, but not those that Rich adds.
 
         Secrets are masked first: a line break could split one.
         """
@@ -58,7 +58,7 @@ class SafeConsole(RichConsole):
 
 
 def rich_console(stream: TextIO, shown_on: TextIO, options: GlobalOptions) -> RichConsole:
-    """A console that writes to one stream in the style of another."""
+    """A console that writes to `stream`; its text is styled for `shown_on`."""
     terminal = is_terminal(shown_on)
     return SafeConsole(
         file=stream,
@@ -89,7 +89,7 @@ class BarTask:
     def update(
         self, done: float | None = None, total: float | None = None, description: str | None = None
     ) -> None:
-        """Redraw it."""
+        """Redraw the bar."""
         name = None if description is None else one_line(description)
         self._progress.update(self._task, completed=done, total=total, description=name)
 

@@ -391,7 +391,9 @@ def clean(
         try:
             return _clean(config, chosen, faults, execute=False, yes=False)
         except Unreachable as silent:
-            console().note(f"{silent.message}: the rest is listed once the fault is reverted")
+            console().note(
+                f"{silent.message}: other leftovers are listed once the fault is reverted"
+            )
             return _show_cleaned(chosen.name, (), faults, done=False)
     return _clean(config, chosen, (), execute=execute, yes=yes)
 

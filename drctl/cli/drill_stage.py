@@ -52,7 +52,7 @@ PARTITIONS = 3
 RATE = 50.0
 NOTE, ALIVE = "drill.json", "alive"
 LONGEST = timedelta(hours=6)
-"""No drill takes longer: an older one of another host is dead."""
+"""No drill takes longer: if one of another host is older, its process has ended."""
 
 _LOOK_EVERY_S = 0.2
 _READ_S = 60.0
@@ -92,9 +92,9 @@ class Stage:
 
     Attributes:
         principals: fenced principals; empty without a fence.
-        state: of the engine's part; None until it began.
+        state: state of the run; None until the run began.
         left_out: steps of a real failover that the drill skips.
-        journal: where the engine's part is written down; empty until it began.
+        journal: where the journal of the run is; empty until the run began.
         takeovers: tasks of source connectors that the fault disrupted.
     """
 
@@ -200,7 +200,7 @@ class Stage:
         )
 
     def _strike(self, fault: "Injected") -> None:
-        """Inject the fault; wait until the tasks of source connectors that it ended run again."""
+        """Inject the fault; wait until the source connector tasks that it stopped run again."""
         if not fault.fault.hits_connectors:
             fault.strike()
             return
@@ -276,7 +276,7 @@ class Stage:
             raise Unreachable(f"the loss is unknown: {error.message}", error.hint) from error
 
     def _wait_briefly(self, condition: Callable[[], bool]) -> None:
-        """Wait for a condition, but not for long; if it is not met, the measurements show it."""
+        """Wait a short time for a condition; if it is not met, the measurements show that."""
         until = time.monotonic() + _READ_S
         while not condition() and time.monotonic() < until and not self.clock.stopping:
             self.clock.wait(_LOOK_EVERY_S)
@@ -321,7 +321,7 @@ class Fault(StrEnum):
 
     @property
     def hits_connectors(self) -> bool:
-        """Whether it ends tasks of source connectors, which then run again."""
+        """Whether it stops tasks of source connectors, which then start again."""
         return self in (Fault.RESTART_TASKS, Fault.KILL_WORKER)
 
 
@@ -496,7 +496,7 @@ class Leftovers:
 
     Attributes:
         dead: drills that no longer run.
-        spared: other drills, with the reason why theirs are not deleted.
+        spared: drills whose leftovers are not deleted, each with the reason.
     """
 
     lefts: tuple[Left, ...]
@@ -632,7 +632,7 @@ class Ending:
         unanswered: whether a request was not answered.
         interrupted: whether Ctrl-C was pressed.
         deleted: what was deleted.
-        left: what was not, or perhaps not, deleted.
+        left: what was not deleted, or may not have been.
         compared: None if the final comparison failed; `not_compared` says why.
     """
 

@@ -1,4 +1,4 @@
-"""`drctl dump-consumer-timestamps`: decodes the topic that Replicator translates offsets with."""
+"""`drctl dump-consumer-timestamps`: decodes the topic that Replicator uses to translate offsets."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -203,10 +203,10 @@ class Dump:
     everything: bool
 
     def run(self, follow: bool) -> ExitCode:
-        """Print it; with `follow`, until interrupted.
+        """Print the records; with `follow`, until interrupted.
 
         Raises:
-            Unknown: it could not be read completely.
+            Unknown: the topic could not be read completely.
             Unreachable: the cluster did not answer.
         """
         decoder = RowDecoder(self.wanted)

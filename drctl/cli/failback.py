@@ -139,7 +139,7 @@ def failback(given: Failback) -> int:
 
 
 def _must_have_one_writer(name: str | None, option: str) -> None:
-    """Refuse an option that takes the target for a copy of the source.
+    """Refuse an option that only works if the target is a copy of the source.
 
     Raises:
         UsageError: applications write to both clusters all the time.

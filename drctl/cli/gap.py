@@ -114,7 +114,7 @@ class Gap:
         return seconds(self.stabilize, "--stabilize", zero=True)
 
     def rules(self) -> Iterator[tuple[object, str, str]]:
-        """Combinations that are refused: whether one was typed, the message and a hint."""
+        """Refused combinations of options: whether one was given, the message and a hint."""
         scope, estimate = self.scope, self.scope is Scope.ESTIMATE
         yield (
             self.ledger and (estimate or scope is Scope.TAIL),
@@ -170,11 +170,13 @@ class Gap:
 
 @dataclass(frozen=True, kw_only=True)
 class Truncation(Gap):
-    """The same for `drctl gap truncation`."""
+    """Arguments and options of `drctl gap truncation`."""
 
     export: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Also save these records as files in this folder."),
+        typer.Option(
+            metavar="DIR", help="Also save the unreplicated records as files in this folder."
+        ),
     ] = None
     include_superseded: Annotated[
         bool,
@@ -185,7 +187,7 @@ class Truncation(Gap):
     ] = False
 
     def rules(self) -> Iterator[tuple[object, str, str]]:
-        """Combinations that are refused: whether one was typed, the message and a hint."""
+        """Refused combinations of options: whether one was given, the message and a hint."""
         yield from super().rules()
         export = self.export
         yield (
@@ -338,7 +340,7 @@ def _confirm_writing(config: "Config", *, execute: bool, yes: bool) -> None:
 
 
 def _with_one_writer(link: "Link") -> "Link":
-    """The link, if numbers of offsets show what is missing.
+    """The link, if a comparison of offset counts can show unreplicated records.
 
     Raises:
         UsageError: applications write to its topics on both clusters.
@@ -346,7 +348,7 @@ def _with_one_writer(link: "Link") -> "Link":
     if link.settings.origin_header:
         raise UsageError(
             f"--scope estimate: link {link.name} has `origin_header`: applications write to both"
-            " clusters, so numbers of offsets do not show what is missing",
+            " clusters, so comparing offset counts does not show which records are missing",
             "use --scope full, which compares the records of each cluster",
         )
     return link
@@ -356,7 +358,7 @@ def _estimate(link: "Link", topics: Sequence[str]) -> int:
     """Print an estimate; the exit code is always 5: it proves nothing.
 
     Raises:
-        UsageError: the link carries none of the source's topics, or not a named one.
+        UsageError: the link replicates none of the source's topics, or not all of the named ones.
         Unreachable: a cluster did not answer.
     """
     from drctl.gap.estimate import GapEstimate

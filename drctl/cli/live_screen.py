@@ -1,7 +1,7 @@
 """The live view of a run on the terminal of stderr.
 
-Only one view may draw on a terminal: meanwhile progress becomes a note inside the view, messages
-are printed above it, and the view is hidden during prompts.
+Only one view may draw on a terminal. While a view is shown, progress becomes a note inside it,
+messages are printed above it, and prompts hide it.
 """
 
 import sys

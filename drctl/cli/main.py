@@ -88,7 +88,7 @@ def _show_everything() -> None:
 
 
 def _swallowed(error: Exception) -> bool:
-    """Whether a C extension lost an exception: confluent-kafka, if it logs during Ctrl-C."""
+    """Whether a C extension lost an exception, as confluent-kafka does if it logs during Ctrl-C."""
     return isinstance(error, SystemError) and "NULL without setting an exc" in str(error)
 
 

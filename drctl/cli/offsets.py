@@ -101,7 +101,7 @@ TopicPatterns = Annotated[
 
 
 def patterns(names: Sequence[str], regexes: Sequence[str]) -> tuple[str, ...]:
-    """Return regular expressions that match these names, and the given ones."""
+    """Return regular expressions: one for each of these names, then the given ones."""
     return (*map(re.escape, names), *regexes)
 
 
@@ -201,8 +201,7 @@ def _translated(link: "Link", groups: tuple[str, ...], time: datetime | None) ->
 def track(
     link: LinkName = None,
     once: Annotated[
-        bool,
-        typer.Option("--once", help="With --execute: run one pass instead of until interrupted."),
+        bool, typer.Option("--once", help="With --execute: run one pass, then exit.")
     ] = False,
     every: Annotated[
         str | None,

@@ -122,7 +122,7 @@ def _carrier(
 
 
 DRY_RUN = "drctl.dry_run"
-"""Where a command's context notes that --dry-run was given."""
+"""The key in a command's context that stores whether --dry-run was given."""
 
 
 def _note_dry_run(context: typer.Context, asked: bool) -> None:

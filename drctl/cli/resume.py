@@ -216,7 +216,7 @@ def _readable_part(lines: Sequence[bytes]) -> RunState | None:
 
 
 def _show_abandoned(run: str, status: Status, outstanding: Sequence[str] = ()) -> None:
-    """Print a run of which nothing else is known."""
+    """Print the id and status of a run whose journal shows nothing else."""
     from drctl.views.run_json import RunDocument, RunRpoDocument
 
     nothing = RunRpoDocument(records=None, at_least=None, at_most=None, seconds=None, exact=False)
@@ -233,7 +233,7 @@ def _show_abandoned(run: str, status: Status, outstanding: Sequence[str] = ()) -
 
 
 def _confirmed(link: "Link", state: RunState) -> str:
-    """The name to type for confirmation: of a link, the target of the run."""
+    """The name to type for confirmation; for a run between two clusters, its target."""
     return link.confirmed if link.is_inside else state.plan.target
 
 
@@ -351,7 +351,7 @@ def _must_be_known(state: RunState) -> None:
 
 
 def _must_have_enabled_writes(state: RunState, overrides: Mapping[str, str]) -> None:
-    """Refuse this override before writes are enabled: until then, nothing is lost."""
+    """Refuse this override before writes are enabled: until then, the run does not need it."""
     opens = {
         step.id for step in state.plan.steps if Trait.ENABLES_WRITES in KINDS[step.kind].traits
     }

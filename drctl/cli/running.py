@@ -60,7 +60,7 @@ LookAndPlan = Callable[[ClusterLinkReader, Mapping[str, str]], Plan]
 
 
 def needs_no_source(plan: Plan) -> bool:
-    """Whether the plan is for a lost source; also in a runbook."""
+    """Whether a plan, also that of a runbook, is for a lost source."""
     from drctl.views.plan_text import mode_of
 
     return mode_of(plan) is Mode.UNPLANNED

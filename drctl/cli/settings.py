@@ -62,7 +62,7 @@ def placed(error: "DrctlError") -> str:
 
 
 def neither_responds(link: "Link | None" = None) -> "NoClusterResponds | None":
-    """The diagnosis if both clusters of the link are silent; by default, of any link."""
+    """The diagnosis if both clusters of the given link, or of any link, are silent."""
     config = _loaded.get()
     if config is None or not connections.unreachable_clusters():
         return None

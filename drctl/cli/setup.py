@@ -158,7 +158,7 @@ def _both(
             raise
         except Unreachable as error:
             error.hint = (
-                f"check the address of the {name}, that its brokers run, and"
+                f"check the address of the {name}, check that its brokers are running, and check"
                 f" --{name}-property security.protocol=..."
             )
             silent.append(error)

@@ -1,7 +1,7 @@
 """Ctrl-C during a run: the first stops after the current operation, the second immediately.
 
-A signal may arrive while its own thread holds any lock. Therefore the handler takes no lock: not
-of an event, and not of the terminal.
+A signal may arrive while the thread that handles it holds a lock. Therefore the handler takes no
+lock, neither that of an event nor that of the terminal.
 """
 
 import os
@@ -66,7 +66,7 @@ def repeat_every(once: Callable[[], object], interval_s: float) -> NoReturn:
 
 @contextmanager
 def stoppable() -> Iterator[StoppableClock]:
-    """A clock that Ctrl-C and SIGTERM stop instead of the process."""
+    """Yield a clock; during the block, Ctrl-C and SIGTERM stop it instead of the process."""
     clock = StoppableClock()
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, clock.stop) for number in numbers}

@@ -34,7 +34,7 @@ class Config:
     """The configuration of one file.
 
     Attributes:
-        path: of the file; relative names in it start from its folder.
+        path: path of the file; relative paths in the file start from its folder.
         file: its sections.
     """
 

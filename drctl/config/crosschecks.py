@@ -47,7 +47,7 @@ def _from_and_to(document: Document, link: Path) -> Iterator[Problem]:
 def _same_brokers(
     document: Document, link: Path, source: Scalar, target: Scalar
 ) -> Iterator[Problem]:
-    """Refuse one cluster under two names: compared with itself, it would miss no record."""
+    """Refuse one cluster under two names: compared with itself, no record would be missing."""
     brokers = (_scalar(document, ("clusters", end.text, "bootstrap")) for end in (source, target))
     first, second = brokers
     if first and second and first.text == second.text:
@@ -73,7 +73,7 @@ def _replicator(document: Document, path: Path) -> Iterator[Problem]:
 
 
 def _origin_header(document: Document, link: Path) -> Iterator[Problem]:
-    """Require the same header in the other direction, which identifies its copies by it, too."""
+    """Require the same header on the opposite link: both links identify copies by it."""
     path = (*link, "origin_header")
     header = _scalar(document, path)
     if header is None:
@@ -173,7 +173,9 @@ def _copied_offsets(document: Document, path: Path, kind: Scalar | None) -> Iter
         yield Problem(copied.mark, path, text)
     if copied.text == "__consumer_offsets":
         yield Problem(
-            copied.mark, path, "must name a copy: this topic holds the target's own offsets"
+            copied.mark,
+            path,
+            "must name the copy of the source's topic: this one holds the target's own offsets",
         )
 
 
@@ -278,7 +280,7 @@ def _command(document: Document, _link: Path, path: Path) -> Iterator[Problem]:
 def _clusters(
     document: Document, link: Path, path: Path, *, required: bool = True
 ) -> Iterator[Problem]:
-    """Check names of clusters; with `required`, that both clusters of the link are there."""
+    """Check names of clusters; with `required`, both clusters of the link must have an entry."""
     entry, known = document.entry(path), tuple(_entries(document, ("clusters",)))
     if entry is None or not isinstance(entry.node, Mapping):
         return
@@ -294,7 +296,7 @@ def _clusters(
 def _one_cluster_each(
     document: Document, path: Path, marks_of: Callable[[set[str]], set[str] | set[frozenset[str]]]
 ) -> Iterator[Problem]:
-    """Refuse values that two clusters share: they would not identify one of them."""
+    """Refuse values that two clusters share: they would not show which cluster is meant."""
     seen: dict[str | frozenset[str], str] = {}
     for name, entry in _entries(document, path).items():
         texts = {scalar.text for _, scalar in _scalars(document, (*path, name))}

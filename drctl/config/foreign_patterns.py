@@ -1,8 +1,8 @@
 """Untrusted regular expressions from the configurations of connectors.
 
 Python's matcher backtracks and cannot be interrupted: `(.+)+!` takes a minute on 30 characters and
-twice as long on each further one. Therefore only patterns that are fast on any topic name are
-matched: those of MirrorMaker 2, and lists of names and prefixes.
+twice as long with each further character. Therefore only patterns that are fast on any topic name
+are matched: those of MirrorMaker 2, and lists of names and prefixes.
 """
 
 import re

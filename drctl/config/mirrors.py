@@ -175,7 +175,7 @@ def _passes(config: Mapping[str, str], topic: str) -> bool:
 
 
 def _is_loop(config: Mapping[str, str], topic: str) -> bool:
-    """Whether MirrorMaker 2's default policy treats it as a replica from its target."""
+    """Whether MirrorMaker 2's default policy treats the topic as a replica from the target."""
     if not config.get("replication.policy.class", _DEFAULT).endswith(_DEFAULT):
         return False
     separator = config.get("replication.policy.separator", ".")
@@ -249,7 +249,7 @@ def own_producer(config: Mapping[str, str]) -> frozenset[str]:
 
 
 def how_to_write(connector: str, config: Mapping[str, str], cluster: str) -> str:
-    """Instructions to make a connector write to a cluster; no values except addresses.
+    """Instructions to make a connector write to a cluster; addresses are the only values in them.
 
     Args:
         cluster: its name in drctl.yaml.
@@ -277,7 +277,7 @@ def skips_header(config: Mapping[str, str], header: str) -> bool:
 
 
 def origin_fault(config: Mapping[str, str], header: str) -> str:
-    """Why MirrorMaker 2 does not tell copies from other records by a header; empty if it does."""
+    """Why MirrorMaker 2 cannot recognize copies by a header; empty if it can."""
     names = _transforms(config)
     filters = [n for n, name in enumerate(names) if _filters(config, name, header)]
     inserts = [n for n, name in enumerate(names) if _inserts(config, name, header)]
@@ -286,7 +286,7 @@ def origin_fault(config: Mapping[str, str], header: str) -> str:
     if not inserts:
         return f"it does not add header {header} to its copies"
     if inserts[0] < filters[-1]:
-        return f"it adds header {header} before it filters by it, and skips every record"
+        return f"it adds header {header} before it filters by that header, so it skips every record"
     return ""
 
 

@@ -78,5 +78,5 @@ def escaped(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """The same in quotes."""
+    """A text inside a message, escaped and in quotes."""
     return f"'{escaped(text)}'"

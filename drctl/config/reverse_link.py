@@ -26,7 +26,7 @@ class Reversed(Link):
     """The reverse of a link.
 
     Attributes:
-        old: the link itself.
+        old: the link that is reversed.
     """
 
     old: Link
@@ -71,7 +71,7 @@ def both_sites(link: Link, links: Iterable[Link]) -> Link | None:
     """The opposite link, if applications write to the same topics on both clusters; else None.
 
     Raises:
-        ConfigError: they do, and no opposite link covers all topics of the link.
+        ConfigError: applications write on both clusters, but no opposite link covers all topics.
     """
     header = link.settings.origin_header
     if header is None:
@@ -143,7 +143,7 @@ def _renames_again(link: Link, rename: str) -> ConfigError:
         f" {there}: records written on {link.target} are not replicated back to TOPIC",
         f"if applications write to {copy} on {link.target}: configure a connector that replicates"
         f" it to TOPIC (`reverse:` without `rename`); if they write to TOPIC on both clusters and"
-        " read both topics: docs/howto/two-active-sites.md",
+        " read both topics: see docs/howto/two-active-sites.md",
     )
 
 

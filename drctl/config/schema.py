@@ -122,9 +122,9 @@ class ReplicatorConfig(Section):
     Attributes:
         connect: URLs of the Connect workers' REST interface.
         stop: stops a replicator without connectors; an argv list, run without a shell, like
-            the next two.
-        start: starts it again; without it, that is a manual step.
-        stopped: exits with 0 if it is stopped.
+            `start` and `stopped`.
+        start: starts the replicator again; if not set, that is a manual step.
+        stopped: exits with 0 if the replicator is stopped.
         rename: topic name on the target.
         copied_offsets_topic: the target's copy of the source's `__consumer_offsets`.
     """
@@ -190,8 +190,8 @@ class FenceConfig(Section):
             addition to topics: classic groups that consume only the link's topics, all groups of
             the link, or none. Members of KIP-848 groups fail without READ, and have to be
             restarted.
-        command: sets the fence; an argv list, run without a shell, like the next two.
-        undo: lifts it; without it, that is a manual step.
+        command: sets the fence; an argv list, run without a shell, like `undo` and `verify`.
+        undo: removes the fence; if not set, that is a manual step.
         verify: exits with 0 if the fence is set.
     """
 
@@ -288,7 +288,7 @@ class LedgerConfig(Section):
     """The topic of `drctl gap --ledger`; default: files in state_dir.
 
     Attributes:
-        cluster: name of the cluster that holds it: one that survives.
+        cluster: name of the cluster that holds the topic; choose one that survives an outage.
     """
 
     cluster: Text

@@ -53,7 +53,7 @@ def problems_of(
 
     Args:
         known: the allowed keys at the level of a path's last key.
-        patterns: by a key in a path, what a text there must look like; "" for all others.
+        patterns: by a key in a path, the form of texts under that key; "" for all other keys.
         place: converts a path of the schema to a path in the file.
         hidden: whether a value must not be shown.
     """

@@ -83,7 +83,7 @@ def user_info(text: str) -> str:
 
 
 def conceal(text: str, secrets: Collection[str]) -> str:
-    """Mask every occurrence of secrets and of single lines of them.
+    """Mask every occurrence of the secrets and of each of their lines.
 
     Secrets of up to three characters are not masked: the text would become unreadable.
     """

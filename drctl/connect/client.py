@@ -35,7 +35,7 @@ Read = Callable[[Any], T]
 """Parses a response; raises ValueError if it does not have the expected form."""
 
 MOST_BYTES = 64 << 20
-"""Size limit of a response: ten times that of thousands of connectors with long stack traces."""
+"""Size limit of a response: ten times one with thousands of connectors and long stack traces."""
 
 # Returned during a rebalance, and for other reasons; only the message differs.
 _PERHAPS_REBALANCING = (409, 500)
@@ -224,7 +224,7 @@ class ConnectReader:
         return found
 
     def running_for(self, names: Collection[str]) -> Mapping[str, float]:
-        """For how many seconds each was RUNNING, as observed by `all`; 0 if it last was not."""
+        """Seconds for which each was RUNNING, as observed by `all`; 0 if not RUNNING at the end."""
         return {name: self._looked - self._running_since.get(name, self._looked) for name in names}
 
     def statuses(self) -> dict[str, Connector]:
@@ -269,7 +269,7 @@ class ConnectReader:
         return self._call("GET", f"{path_of(name)}/config", read_config)
 
     def task_count(self, name: str) -> int:
-        """The number of configured tasks; 0 once a stop is stored.
+        """The number of configured tasks; 0 once Connect has stored that it is stopped.
 
         Raises:
             NoSuchConnector: no connector has this name.
@@ -385,7 +385,8 @@ class ConnectReader:
         seconds = self.timeout_s if within_s is None else within_s
         silent = Unreachable(
             f"Kafka Connect ({self._named}) did not answer within {seconds:g} s{because}",
-            "Check that the worker runs, and `connect` of the replicator in drctl.yaml.",
+            "Check that the worker is running, and check `connect` of the replicator in"
+            " drctl.yaml.",
         )
         if self._peer is not None:
             self._peer.failed(silent)
@@ -428,7 +429,7 @@ class ConnectReader:
             f"not a response of Kafka Connect: {method} {worker}{path}:"
             f" {_beginning(why.encode())}; it begins with {_beginning(data) or 'nothing'}"
         )
-        hint = "Check that the URL is that of the worker itself, not to a proxy or a login page."
+        hint = "Check that the URL is that of the worker itself, not of a proxy or a login page."
         if method == "GET":
             return NotConnect(message, hint)
         return Unknown(f"{message}; the request may have been executed", hint)
@@ -510,7 +511,7 @@ class ConnectWriter(ConnectReader):
         self.put_config(name, {key: value for key, value in config.items() if value is not None})
 
     def alter_offsets(self, name: str, offsets: Sequence[Mapping[str, Any]]) -> None:
-        """Set its offsets for these partitions; one without an offset is removed (KIP-875).
+        """Set its offsets for these partitions; a null offset removes the stored one (KIP-875).
 
         Raises:
             NoSuchConnector: no connector has this name.
@@ -751,7 +752,7 @@ class _Exchange:
         raise last
 
     def _found(self) -> Sequence[Any]:
-        """The addresses of the host; in a thread, because a resolver has no deadline."""
+        """Look up the addresses of the host, in a thread because a lookup has no deadline."""
         results: SimpleQueue[Sequence[Any] | OSError] = SimpleQueue()
 
         def ask() -> None:

@@ -59,7 +59,7 @@ def checked(value: Any, kind: type[T], what: str = "the answer") -> T:
     """Check the type of a value.
 
     Raises:
-        ValueError: it is not.
+        ValueError: it has another type.
     """
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
         raise ValueError(f"{what} is {_JSON.get(type(value), 'a number')}, not {_JSON[kind]}")

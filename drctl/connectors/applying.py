@@ -68,7 +68,7 @@ _HOSTS = re.compile(r"mongodb(?:\+srv)?://(?:[^@/?]*@)?([\w.:,\[\]-]+)(?:[/?][^@
 
 
 def identity(config: Mapping[str, str]) -> dict[str, str]:
-    """The settings that identify the source of a connector; of a connection string, its hosts."""
+    """The settings that identify the source of a connector; only hosts of connection strings."""
     about = {key: config[key] for key in ABOUT if key in config}
     # References to secrets can contain slashes, which end the hosts.
     hosts = _HOSTS.fullmatch(re.sub(r"\$\{[^}]*\}", "", config.get(MONGODB_HOSTS, "")))
@@ -104,7 +104,7 @@ class Translated(NamedTuple):
     """A source partition, renamed for the other connector.
 
     Attributes:
-        doubt: why the other connector may not read it; empty if it does.
+        doubt: why the other connector may be unable to use it; empty if it can.
         unknown: whether the only doubt is that drctl does not know the format.
     """
 

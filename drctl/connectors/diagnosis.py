@@ -133,7 +133,7 @@ _FRAMES = {
     Cause.DESTINATION: "at io.confluent.connect.replicator.",
     Cause.HEADER: ".convertHeadersFor(",  # Connect, for records that a sink reads
 }
-"""Code locations without which a cause does not apply."""
+"""Code that a stack trace must name for these causes to apply."""
 
 _RULES = {cause: re.compile(words, re.IGNORECASE) for cause, words in _WORDS.items()}
 _LONGEST = 400
@@ -229,7 +229,7 @@ def chosen(health: ConnectorHealth, names: Collection[str]) -> tuple[Connector, 
 
 
 def worst(connector: Connector) -> Explained | None:
-    """The failure that a restart helps least; None if nothing failed."""
+    """The failure for which a restart helps least; None if nothing failed."""
     found = [explain(part.stack_trace) for part in connector.failed]
     return min(found, key=lambda each: (each.cause.passes, not each.cause.lost), default=None)
 

@@ -133,7 +133,7 @@ class OffsetsApplyDocument(_OffsetsPlan):
 
     Attributes:
         before: the file with the previous offsets, for apply --from.
-        undo: the command that restores it.
+        undo: the command that restores the previous offsets.
     """
 
     SCHEMA = "drctl/connect-offsets-apply/1"

@@ -43,7 +43,7 @@ class Prospect(StrEnum):
     SNAPSHOTS = "takes-snapshot"
     """Its snapshot was not complete: it begins again, and every row is sent again."""
     STAYS_STOPPED = "stays-stopped"
-    """No position can be set: what it should do is a decision of its owner."""
+    """No position can be set: its owner must decide what it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def plan_moving(
     """Compare exported positions with the target's workers.
 
     Args:
-        exported: by connector, an export with its positions; without connectors that have none.
+        exported: by connector, an export with its positions; connectors without one are absent.
         names: the name of each connector on the source's workers, and that on the target's.
         stopped: whether the exports were made after the connectors had stopped.
 
@@ -139,7 +139,7 @@ def plan_moving(
         export = exported.get(name)
         one = next((e for e in export.connectors if e.name == name), None) if export else None
         if export is None or one is None:
-            found.append(_left(new, there.get(new), "no position of it was exported"))
+            found.append(_left(new, there.get(new), "its position was not exported"))
             continue
         renamed = {name: new}
         overrides = {Precheck.UNKNOWN: _LISTED}
@@ -201,8 +201,8 @@ def _another_database(about: Mapping[str, str], there: Mapping[str, str]) -> Ite
         if any(old != new for old, new in pairs):
             old, new = (":".join(each) for each in zip(*pairs, strict=True))
             yield (
-                f"the position is of {what} {old}, and it reads from {new}: verify that their logs"
-                " have the same positions"
+                f"the position is from {what} {old}, but the connector reads from {new}: verify"
+                " that their logs have the same positions"
             )
 
 

@@ -43,7 +43,7 @@ class Backoff:
             raise UsageError(
                 f"invalid backoff: {self.attempts} attempts, {self.initial_s:g} s to"
                 f" {self.maximum_s:g} s",
-                "at least one attempt, and the initial backoff must not exceed the maximum",
+                "use at least one attempt, and an initial backoff that does not exceed the maximum",
             )
 
     def rows(self) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""What connectors try again by themselves: their own settings of retries and backoff."""
+"""The settings of connectors for their own retries and backoff."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping

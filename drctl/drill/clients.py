@@ -133,7 +133,7 @@ class Writer(Protocol):
         """A fence was set: stop once a record is refused, or shortly after."""
 
     def stop(self, *, wait: bool) -> None:
-        """Stop; without waiting, in-flight records stay unknown."""
+        """Stop; without `wait`, the outcome of in-flight records stays unknown."""
 
 
 class Reader(Protocol):
@@ -162,10 +162,10 @@ FIRST_ON_TARGET = 50
 
 @dataclass(slots=True)
 class Applications:
-    """A writer and a reader, and those that take their places on the target.
+    """A writer and a reader on the source, and those that replace them on the target.
 
     Attributes:
-        there: opens the ones on the target, when they are wanted.
+        there: opens the writer and the reader on the target when they are needed.
     """
 
     writer: Writer
@@ -178,15 +178,15 @@ class Applications:
         self.writer.expect_refusal()
 
     def stop_writing(self, *, wait: bool = True) -> None:
-        """Nothing is written to the source any more."""
+        """Stop writing to the source."""
         self.writer.stop(wait=wait)
 
     def stop_reading(self, *, wait: bool = True) -> None:
-        """The group is left on the source."""
+        """Leave the group on the source."""
         self.reader.leave(wait=wait)
 
     def move(self) -> None:
-        """Write and read on the target; once."""
+        """Start writing and reading on the target; only the first call has an effect."""
         if self.moved is None:
             self.moved = self.there()
             writer, reader = self.moved
@@ -195,7 +195,7 @@ class Applications:
             reader.start()
 
     def end(self) -> None:
-        """Stop all of them; the source may be dead, and is not waited for."""
+        """Stop all of them, without waiting for the source, which may be lost."""
         self.stop_writing(wait=False)
         self.stop_reading(wait=False)
         if self.moved is not None:
@@ -205,7 +205,7 @@ class Applications:
 
 @dataclass(slots=True)
 class Conducted:
-    """A `Watcher` that moves the applications, and passes everything on to another one."""
+    """A `Watcher` that moves the applications, and passes every event on to another watcher."""
 
     plan: Plan
     applications: Applications

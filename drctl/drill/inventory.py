@@ -259,7 +259,7 @@ def _positions(groups: GroupReader, seen: _Found) -> None:
             seen.unseen[f"group {name}"] = found.reason
         elif found and (why := _not_known(group)):
             # Without a position there is nothing that members move: Connect's own are such groups.
-            seen.unseen[f"group {name}"] = f"whether it has members: {why}"
+            seen.unseen[f"group {name}"] = f"whether it has members is unknown: {why}"
         else:
             seen.groups[name] = found
             if isinstance(group, Group) and group.active:

@@ -1,4 +1,4 @@
-"""The plan of a drill: that of the real failover, without steps that touch more than the drill."""
+"""The plan of a drill: that of the real failover, without steps that affect anything else."""
 
 import json
 import re

@@ -310,7 +310,7 @@ class Result:
         deleted: deleted resources of the drill.
         left: resources that remain, or may remain.
         compared: all other resources before and after; None if that could not be checked.
-        not_compared: why it could not.
+        not_compared: why that could not be checked.
         journal: journal of the run; empty if it did not start.
     """
 

@@ -36,7 +36,7 @@ class Takeover:
 
     Attributes:
         before: host and port of the worker that ran it.
-        after: of the worker that runs it now.
+        after: host and port of the worker that runs it now.
         seconds: from the fault until it was seen running again.
     """
 

@@ -1,1 +1,1 @@
-"""Leader elections inside one cluster: who can be elected, what it would lose, and what it lost."""
+"""Leader elections inside one cluster: possible leaders, and expected and measured data loss."""

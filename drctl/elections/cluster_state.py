@@ -25,8 +25,8 @@ class Partition:
         epoch: leader epoch; -1 if the brokers do not report it.
         replicas: the first one is the preferred leader.
         in_sync: the last known in-sync replicas.
-        eligible: replicas out of sync that hold all committed records; None before Kafka 3.8,
-            which does not report them.
+        eligible: replicas out of sync that hold all committed records; None if the brokers do not
+            report them, because they are older than Kafka 3.8.
         last_known: the last eligible replicas; None if the brokers do not report them.
     """
 
@@ -111,7 +111,7 @@ class ElectionReader(Protocol):
 
         Raises:
             Unreachable: no broker answered within the deadline.
-            ConfigError: the properties cannot be used for connections of our own.
+            ConfigError: the properties cannot be used for connections that drctl opens itself.
         """
 
     def ends_before(

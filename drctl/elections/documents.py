@@ -256,8 +256,8 @@ class MeasuredDocument(Document):
     """What an unclean election lost.
 
     Attributes:
-        truncated_at: log end offset of the new leader when it was elected, by its own
-            epochs.
+        truncated_at: log end offset of the new leader when it was elected, according to
+            its leader epochs.
         unknown_reason: why `truncated_at` is not known.
         lost: null: unknown.
         as_predicted: whether the loss is what the plan stated.

@@ -139,7 +139,7 @@ class Aim:
         return kind is Kind.UNCLEAN or found.leader == self.to
 
     def took_effect(self, kind: Kind, states: PartitionStates) -> bool:
-        """Whether it got the expected leader since."""
+        """Whether the expected leader has been elected since."""
         found = states.find(self.place)
         led = self.is_led(kind, states) and found is not None and found.leader == self.to
         return led and self.leader != self.to
@@ -227,7 +227,7 @@ def plan_again(
 
 
 def _unread(states: PartitionStates) -> Iterable[str]:
-    """Note that groups without a coordinator are not listed."""
+    """A note if groups have no coordinator, so that their offsets are unknown."""
     kept = [each for each in states.partitions if each.place.topic == OFFSETS_TOPIC]
     leaderless = sum(not states.led(each) for each in kept)
     if leaderless:
@@ -284,7 +284,8 @@ def _against(seen: Partition, loss: Loss | None, states: PartitionStates) -> Ite
             Precheck.SHORTER,
             f"the controller elects the first live replica, broker {loss.candidate.node} (log end"
             f" {loss.log_end}); broker {node} has more records (log end {end}): move it to"
-            " the front with kafka-reassign-partitions.sh, or stop the first one",
+            " the front of the replicas with kafka-reassign-partitions.sh, or stop broker"
+            f" {loss.candidate.node}",
         )
 
 
@@ -293,5 +294,5 @@ def _led(seen: Partition, states: PartitionStates) -> str:
         return f"broker {seen.leader} leads it"
     return (
         f"its leader, broker {seen.leader}, does not answer here: the controller elects no other"
-        " leader until it loses that broker, too"
+        " leader until it, too, loses contact with that broker"
     )

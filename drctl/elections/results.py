@@ -84,7 +84,7 @@ def _outcome(
     if answer is not None:
         outcome = Outcome.FAILED if isinstance(answer, Declined) else Outcome.UNKNOWN
         return ElectionOutcome(outcome, leader, reason=answer.reason)
-    reason = "the controller elected a leader, but none answers"
+    reason = "the controller elected a leader, but no leader answers"
     return ElectionOutcome(Outcome.UNKNOWN, leader, reason=reason)
 
 

@@ -59,7 +59,7 @@ class Commands:
     Attributes:
         folder: where they run.
         environment: their complete environment.
-        secrets: values of it to mask.
+        secrets: values in the environment that are masked.
     """
 
     folder: Path
@@ -70,7 +70,7 @@ class Commands:
     def run(self, argv: Sequence[str]) -> Ended:
         """Run a command to its end.
 
-        Output goes to files: background processes that a command leaves may hold pipes open.
+        Output goes to files: background processes that a command starts may keep pipes open.
 
         Raises:
             EndpointRejected: it cannot be started.

@@ -113,7 +113,7 @@ class Answered:
 def ask_all(
     resolvers: Sequence[str], name: dns.name.Name, kind: dns.rdatatype.RdataType, timeout_s: float
 ) -> tuple[Answered, ...]:
-    """The answers of all resolvers, asked in parallel like a client; aliases are followed."""
+    """Ask all resolvers in parallel, as a client would; aliases are followed."""
     if not resolvers:
         return ()
     with ThreadPoolExecutor(max_workers=len(resolvers)) as threads:
@@ -201,7 +201,7 @@ class DnsServer:
             )
         return Unreachable(
             f"the DNS server {self.name} did not answer: {reason}",
-            "check that it runs, and `server` and `port` of the endpoint",
+            "check that it is running, and check the endpoint's `server` and `port`",
         )
 
     def _rejected(self, error: dns.tsig.PeerError) -> EndpointRejected:

@@ -81,7 +81,7 @@ def test_doctor_judges_the_position_and_its_slot(shop: PostgresShop, lab: Lab) -
     status, reason = found["source-connector-positions"]
     assert (status, reason.partition("and ")[2]) == (
         "ok",
-        "its replication slot keeps the log from there on",
+        "its replication slot keeps the log from that position on",
     )
     assert found["source-connector-retries"][0] == "warn"
     assert shop.defaults() == {

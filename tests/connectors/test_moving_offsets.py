@@ -255,7 +255,10 @@ def test_an_export_has_only_the_hosts_of_a_connection_string(given: str, hosts: 
     ("there", "server"),
     [
         ({"mongodb_connection_string": "mongodb://app:other@h1/?replicaSet=rs0"}, ""),
-        ({"mongodb_connection_string": "mongodb://app:other@h3"}, "h1, and it reads from h3"),
+        (
+            {"mongodb_connection_string": "mongodb://app:other@h3"},
+            "h1, but the connector reads from h3",
+        ),
         ({"mongodb_hosts": "rs0/h3"}, ""),
     ],
     ids=["same", "other", "older-setting"],
@@ -267,6 +270,6 @@ def test_a_position_of_another_database_is_pointed_out(there: dict[str, str], se
     exported = {"shop": export(ours, at)}
     moving = plan_moving(exported, {"shop": "shop"}, world, datetime.now(UTC), stopped=True)
     (moved,) = moving.connectors
-    found = f"the position is of server {server}: verify that their logs have the same positions"
+    found = f"the position is from server {server}: verify that their logs have the same positions"
     assert (found in moved.reason) is bool(server)
     assert ("server" in moved.reason) is bool(server)

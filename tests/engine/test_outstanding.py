@@ -44,7 +44,7 @@ LEFT: Facts = {
     "prospect": "stays-stopped",
     "position": "",
     "age_seconds": None,
-    "reason": "no position of it was exported",
+    "reason": "its position was not exported",
     "if_purged": "",
 }
 
