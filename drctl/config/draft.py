@@ -37,8 +37,8 @@ class Seen:
     """A cluster that was read.
 
     Attributes:
-        topics: names of those that are not internal, sorted.
-        properties: of librdkafka, as they were given.
+        topics: names of the topics that are not internal, sorted.
+        properties: librdkafka properties, as they were given.
     """
 
     name: str

@@ -240,7 +240,7 @@ class FileEndpoint(Section):
     """A file from which clients read their bootstrap servers.
 
     Attributes:
-        content: of the file.
+        content: content of the file.
         clusters: value of `{bootstrap}` for each cluster; default: its `bootstrap`.
     """
 

@@ -95,9 +95,9 @@ class WebAddress:
     """A parsed HTTP URL.
 
     Attributes:
-        host: for a resolver; an IPv6 address without brackets.
+        host: host name or address, without the brackets of an IPv6 address.
         place: `HOST` or `HOST:PORT`, as written.
-        path: prefix of all requests; empty, or begins with `/` and has no trailing one.
+        path: prefix of all requests; empty, or begins with `/` and does not end with `/`.
         user: None if the URL has none.
         password: never printed.
     """

@@ -26,7 +26,7 @@ class Mirror:
     Attributes:
         connectors: their names, by `source`, `checkpoint` and `heartbeat`.
         source: alias of the source cluster; empty if the replicator has none.
-        source_brokers: its bootstrap servers of that cluster.
+        source_brokers: bootstrap servers of the source cluster, as the connectors name them.
         rename: topic name on the target, with `${topic}`.
         notes: what could not be derived.
     """

@@ -237,8 +237,8 @@ class PolicyConfig(Section):
     """What the applications tolerate.
 
     Attributes:
-        unproven_offsets: whether, with the source lost, a group gets its last known offset although
-            it may have been reset since (commit), or no offset (refuse).
+        unproven_offsets: what a group gets if the source is lost: its last known offset, although
+            the offset may have been reset since (commit), or no offset (refuse).
     """
 
     max_lag_records: int = Field(default=0, ge=0)

@@ -43,7 +43,7 @@ class Export:
     """The source offsets of the connectors of one Connect cluster.
 
     Attributes:
-        out: the file.
+        out: file that the export is saved in.
     """
 
     SCHEMA: ClassVar[str] = "drctl/connect-offsets/1"

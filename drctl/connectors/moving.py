@@ -41,7 +41,7 @@ class Prospect(StrEnum):
     REPEATS = "resumes-with-duplicates"
     """At an older position: events since then are sent again."""
     SNAPSHOTS = "takes-snapshot"
-    """Its snapshot was not complete: it begins again, and every row is sent again."""
+    """Its snapshot was not complete: the snapshot begins again, and every row is sent again."""
     STAYS_STOPPED = "stays-stopped"
     """No position can be set: its owner must decide what it does."""
 
@@ -55,7 +55,7 @@ class MovedConnector:
         position: where it resumes, as text; empty if that is not known.
         age_seconds: how old the position is; None if it was read after the connector stopped.
         reason: why.
-        if_purged: what happens if the position, or the database's log there, is lost.
+        if_purged: what happens if the position, or the database's log at that position, is lost.
     """
 
     connector: str
@@ -88,7 +88,7 @@ class MovedConnectorDocument(Document):
     Attributes:
         position: where it resumes, as text; empty if that is not known.
         age_seconds: how old the position is; null if it was read after the connector stopped.
-        if_purged: what happens if the position, or the database's log there, is lost.
+        if_purged: what happens if the position, or the database's log at that position, is lost.
     """
 
     read = From(MovedConnector)
@@ -174,7 +174,7 @@ def _moved(one: Kept, name: str, to: Connector, age: float | None) -> MovedConne
     reasons += _another_database(one.about, identity(to.config))
     unfinished = any(map(in_snapshot, one.offsets))
     if unfinished:
-        reasons = ["its snapshot was not complete: it begins again, and sends every row again"]
+        reasons = ["its snapshot was not complete: the snapshot begins again and sends every row again"]
     prospect = Prospect.RESUMES if age is None else Prospect.REPEATS
     if unfinished:
         prospect = Prospect.SNAPSHOTS

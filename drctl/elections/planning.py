@@ -57,7 +57,7 @@ class Line:
         to: the expected leader; None if no replica can be elected.
         refused: blockers.
         overridden: overridden blockers.
-        loss: of an unclean election.
+        loss: expected loss of an unclean election.
     """
 
     place: TopicPartition

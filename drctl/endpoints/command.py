@@ -93,7 +93,7 @@ class Commands:
                 raise EndpointRejected(
                     f"the command {argv[0]} cannot be started: {reason}",
                     "use a path, absolute or relative to the folder of drctl.yaml; a bare name is"
-                    " searched in PATH of the endpoint's `env`, else in /bin and /usr/bin",
+                    " searched for in PATH of the endpoint's `env`, else in /bin and /usr/bin",
                 ) from None
             try:
                 code = process.wait(self.timeout_s)
