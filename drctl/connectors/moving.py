@@ -174,7 +174,8 @@ def _moved(one: Kept, name: str, to: Connector, age: float | None) -> MovedConne
     reasons += _another_database(one.about, identity(to.config))
     unfinished = any(map(in_snapshot, one.offsets))
     if unfinished:
-        reasons = ["its snapshot was not complete: the snapshot begins again and sends every row again"]
+        again = "the snapshot begins again and sends every row again"
+        reasons = [f"its snapshot was not complete: {again}"]
     prospect = Prospect.RESUMES if age is None else Prospect.REPEATS
     if unfinished:
         prospect = Prospect.SNAPSHOTS
