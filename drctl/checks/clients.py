@@ -331,7 +331,7 @@ def dns_lookup(client: ClientConfig) -> Verdict | None:
 
 @client_check("client-group-protocol", Status.WARN)
 def group_protocol(client: ClientConfig) -> Verdict | None:
-    """If it is a member of a KIP-848 group, a failover creates its group on the target."""
+    """A failover creates the client's group on the target, if it is a KIP-848 group."""
     if not client.consumes:
         return None
     seen = client.text("group.protocol", "classic")
