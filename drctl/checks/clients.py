@@ -352,7 +352,7 @@ def group_protocol(client: ClientConfig) -> Verdict | None:
 
 @client_check("client-offset-reset", Status.WARN)
 def offset_reset(client: ClientConfig) -> Verdict | None:
-    """`auto.offset.reset` skips nothing where its group has no committed offset on the target."""
+    """`auto.offset.reset` skips nothing if the client's group has no offset on the target."""
     if not client.consumes:
         return None
     seen = client.text("auto.offset.reset", "latest")
@@ -491,7 +491,7 @@ def _version_matters(client: ClientConfig, key: str, new: str, since: Version) -
 
 @client_check("client-transactions", Status.FAIL)
 def transactions(client: ClientConfig) -> Verdict | None:
-    """It has no `transactional.id`: a transaction belongs to the cluster that it began on."""
+    """The client has no `transactional.id`: a transaction belongs to the cluster it began on."""
     if not client.produces:
         return None
     if "transactional.id" not in client.values:
