@@ -21,6 +21,7 @@ from drctl.views.run_reading import report_data
 from tests.depth import QUICK, some
 from tests.engine.crashing import (
     WHO,
+    Case,
     Ledger,
     assert_looked_at,
     attempt,
@@ -93,16 +94,22 @@ def test_a_record_written_without_the_fence_is_not_lost_silently() -> None:
     }
 
 
-def test_a_fence_that_one_attempt_could_not_verify_is_verified_by_the_next() -> None:
-    """Its end offsets still count: what was written since must not pass as fenced."""
+def crashed(point: str) -> tuple[Case, Pair, Ledger]:
+    """Run a planned failover until the process ends at this point."""
     given = case(Mode.PLANNED)
     pair = given.pair()
     ledger = Ledger(cast(World, pair.trace), pair=pair, plan=given.plan)
     pair.trace.announced = ledger.announced
-    pair.trace.fall = countdown(points(given).index("before journal intend enable-writes"))
+    pair.trace.fall = countdown(points(given).index(point))
     with suppress(Crash):
         attempt(given, pair, ledger)
     pair.trace.fall = lambda point: None
+    return given, pair, ledger
+
+
+def test_a_fence_that_one_attempt_could_not_verify_is_verified_by_the_next() -> None:
+    """Its end offsets still count: what was written since must not pass as fenced."""
+    given, pair, ledger = crashed("before journal intend enable-writes")
     pair.trace.silent.add(f"rules of {PRIMARY}")
     with pytest.raises(Unknown, match="fence-producers was done, but cannot be verified now"):
         attempt(given, pair, ledger)
@@ -119,14 +126,7 @@ def test_a_fence_that_one_attempt_could_not_verify_is_verified_by_the_next() -> 
 @pytest.mark.parametrize("entry", ["observed", "done"])
 def test_records_written_before_a_fence_was_restored_stay_reported(entry: str) -> None:
     """The process that restores it after writes were enabled may end, too."""
-    given = case(Mode.PLANNED)
-    pair = given.pair()
-    ledger = Ledger(cast(World, pair.trace), pair=pair, plan=given.plan)
-    pair.trace.announced = ledger.announced
-    pair.trace.fall = countdown(points(given).index("before endpoint 1 secondary"))
-    with suppress(Crash):
-        attempt(given, pair, ledger)
-    pair.trace.fall = lambda point: None
+    given, pair, ledger = crashed("before endpoint 1 secondary")
     written_meanwhile(pair)
 
     def fall(point: str) -> None:
