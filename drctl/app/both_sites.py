@@ -285,7 +285,10 @@ def _replication(direction: ClusterLinkReader) -> Iterator[Finding]:
         if simple_class(config) != SOURCE:
             continue
         if fault := origin_fault(config, header):
-            remedy = f"{put('', name, 'stop')}; correct it: docs/howto/two-active-sites.md"
+            remedy = (
+                f"{put('', name, 'stop')}; then correct the configuration of the connector:"
+                " docs/howto/two-active-sites.md"
+            )
             yield Finding(CYCLES, Status.FAIL, f"connector {name}", fault, remedy=remedy)
         lost = sorted(place for place, end in ends.items() if kept.get(place, -1) >= end)
         if lost:

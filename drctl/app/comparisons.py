@@ -58,7 +58,8 @@ def _before(link: "Link", found: "GapResult") -> "LeftMissingBefore":
             return left_missing_before(topic.kept(), found)
     except (ConfigError, Unknown) as error:
         notices().detail(
-            f"earlier decisions are unknown: records left missing on purpose are counted: {error}"
+            "cannot read earlier decisions, so records left missing on purpose count as missing:"
+            f" {error}"
         )
         return {}
 

@@ -49,11 +49,12 @@ _LAGS_MS = (
     *(0, 100, 200, 400, 700, 1_000, 1_500, 2_000, KEEPING_UP_MS, 5_000, 7_000, 10_000, 15_000),
     *(20_000, 30_000, 60_000, 300_000, 3_600_000, 86_400_000),
 )
-"""Lag buckets; a record with an event time of days ago does not show the lag."""
+"""Lag buckets, up to one day: timestamps that are older are event times and do not show the lag."""
 
 _MANY_PARTITIONS = 200
 _SAMPLED = 4
-"""With more partitions only every fourth time is looked up, to answer within a second."""
+"""With more partitions than `_MANY_PARTITIONS`, only every fourth time is looked up, which takes
+less than a second."""
 
 _AHEAD_MS = 1_000
 """A record copied this long before its own timestamp has no reliable timestamp."""
@@ -62,7 +63,7 @@ _LAGGING_MS = 700
 """Copies with less lag than this show when the source was alive."""
 
 _PAUSE_MS, _PAUSE_FACTOR = 2_000, 3
-"""A gap between offset syncs is a stop if it exceeds this, and this many times the median gap."""
+"""Offset syncs stopped if a gap exceeds `_PAUSE_MS` and `_PAUSE_FACTOR` times the median gap."""
 
 _STEADY_MS = 1_000
 """How long offset syncs must have arrived without a stop."""

@@ -141,7 +141,10 @@ def _overrides(given: Sequence[str]) -> Mapping[str, str]:
     found = checked_overrides(given, [PRECHECK])
     others = sorted(found.keys() - {PRECHECK})
     if others:
-        raise UsageError(f"a repair has no precheck {others[0]}", f"it can override {PRECHECK}")
+        raise UsageError(
+            f"--override {others[0]}: `drctl doctor --fix` has no such precheck",
+            f"it has one that can be overridden: {PRECHECK}",
+        )
     return found
 
 

@@ -250,8 +250,8 @@ def require_differences(state: RunState, allowed: Permitted, reader: "ClusterLin
     if wrong:
         more = [f"and {len(wrong) - _SHOWN} more"] if len(wrong) > _SHOWN else []
         raise Refused(
-            f"run {state.run} would change what does not differ between {reader.link.source} and"
-            f" {target} now: {'; '.join((*wrong[:_SHOWN], *more))}",
+            f"run {state.run} has changes that are not needed: in these, {target} does not differ"
+            f" from {reader.link.source} now: {'; '.join((*wrong[:_SHOWN], *more))}",
             f"`drctl resume {quote(state.run)} --abandon REASON`; then `drctl doctor --fix` to plan"
             " the current differences",
         )

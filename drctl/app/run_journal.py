@@ -112,7 +112,7 @@ def refuse_while_held(
         return
     if not rehearsal or changes(read_run(reader.entries(alive.run)).plan, KINDS):
         raise Refused(
-            f"link {link.name} is locked by run {alive.run}: {alive}",
+            f"link {link.name} is held by run {alive.run}: {alive}",
             "wait until it ends, or stop its process and resume it",
         )
 

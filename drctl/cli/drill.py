@@ -301,7 +301,7 @@ def _result(stage: Stage, ending: Ending, given: Drill, seconds: float) -> Resul
         seconds,
         Limits(rpo_s, given.max_rto_s, planned=mode is Mode.PLANNED),
         ending.broke_off or stage.not_done,
-        ending.unanswered or stage.not_seen_done,
+        ending.unanswered or stage.outcome_unknown,
         ending.interrupted,
         ending.measures,
         _step_times(stage.state),

@@ -52,20 +52,20 @@ PARTITIONS = 3
 RATE = 50.0
 NOTE, ALIVE = "drill.json", "alive"
 LONGEST = timedelta(hours=6)
-"""No drill takes longer: if one of another host is older, its process has ended."""
+"""No drill takes longer. An older drill of another host has therefore ended."""
 
 _LOOK_EVERY_S = 0.2
 _READ_S = 60.0
 _NAMED = 3
 
-# Of a fault.
+# How long to wait for an injected fault and its reversal, and the state of a component.
 _CALL_S = 180.0
 _ANSWER_S = 60.0
 _FAULT_LOOK_EVERY_S = 0.5
 _CONNECT = "connect"
 _HANGS, _ANSWERS = "frozen", "answering"
 
-# Of the comparison at the end.
+# How long connectors may take to restart their tasks before the final comparison.
 _TASKS_S = 20.0
 _FAULT_S = 90.0
 _SETTLING_LOOK_EVERY_S = 1.0
@@ -134,7 +134,7 @@ class Stage:
         return f"step {self.outcome.step}: {words}" if self.outcome.step else words
 
     @property
-    def not_seen_done(self) -> bool:
+    def outcome_unknown(self) -> bool:
         """Whether the result of a request is unknown."""
         return self.outcome is not None and self.outcome.status is Status.UNKNOWN
 
@@ -528,7 +528,8 @@ def leftovers(config: "Config", source: Ports, target: Ports, *, everything: boo
             dead.add(drill)
         else:
             spared[drill] = (
-                "it may be running on another host: `drctl drill clean` deletes it anyway"
+                "it may be running on another host;"
+                " `drctl drill clean --execute` deletes its leftovers anyway"
             )
     return Leftovers(lefts, frozenset(dead), spared)
 
@@ -658,7 +659,7 @@ def cleaning_up(stage: "Stage", before: Inventory, ending: Ending) -> Iterator[N
         ending.unanswered = error.exit_code is ExitCode.UNKNOWN
     except BaseException:
         again = command_line(["drill", "clean", "--link", stage.link.name, "--execute"])
-        console().warn(f"not cleaned up: {again}")
+        console().warn(f"topics and groups of the drill were not deleted; to delete them: {again}")
         raise
     # Ctrl-C stopped the drill, but does not stop the cleanup.
     clock = StoppableClock()

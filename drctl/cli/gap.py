@@ -514,5 +514,5 @@ def _plan(
     policies = Policies(everywhere=Action.EXPORT, conflicting=Action.EXPORT)
     plan = build_plan(gap, policies, rows, states, {}, overrides)
     if plan.blocked:
-        raise Refused(f"nothing was exported: {plan.blocked[0].reason}", "run it again")
+        raise Refused(f"nothing was exported: {plan.blocked[0].reason}", "run the command again")
     return plan, states

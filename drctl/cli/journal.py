@@ -142,7 +142,10 @@ def _data(reader: "JournalReader", run: str | None) -> "ReportData":
     if run is None:
         runs = reader.runs()
         if not runs:
-            raise UsageError("the link has no runs", "`drctl journal` lists runs")
+            raise UsageError(
+                "there are no runs to report",
+                "for the runs of another link, add --link; for runs on a single cluster, --cluster",
+            )
         run = runs[0]
     lines = reader.lines(run)
     verdict = run_state.verify(run, lines)

@@ -185,7 +185,7 @@ def explain(
     else:
         raise UsageError(
             f"group {group} has no offset in {topic}-{partition}",
-            "`drctl offsets translate` lists all; use topic names of the source",
+            "use topic names of the source; `drctl offsets translate` lists all offsets",
         )
     code = ExitCode.FOUND if questionable(row.translation) else ExitCode.DONE
     return console().result(Explanation(row), ExplainedDocument.of(row), code)

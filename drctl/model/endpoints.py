@@ -31,19 +31,20 @@ class ClientRedirect(StrEnum):
 
 _WORDS: Mapping[ClientRedirect, str] = {
     ClientRedirect.CUT: (
-        "its sessions to {old} are closed and its clients reconnect to {new}; clients that bypass"
-        " it stay connected to {old}"
+        "the proxy closes its sessions to {old}, and clients reconnect to {new}; clients that"
+        " bypass the proxy stay connected to {old}"
     ),
     ClientRedirect.LEFT_OPEN: (
-        "open sessions to {old} are not closed (cut_sessions: false): clients stay there until"
-        " they are restarted or their sessions are closed"
+        "the proxy does not close open sessions to {old} (cut_sessions: false): clients stay"
+        " connected to {old} until they are restarted or their sessions are closed"
     ),
     ClientRedirect.LOOKED_UP: (
-        "clients look it up again after losing every broker: while {old} is up they stay there"
-        " until they are restarted or its listener is closed"
+        "clients look up the endpoint again after losing every broker: while {old} is up, they stay"
+        " connected to {old} until they are restarted or its listener is closed"
     ),
     ClientRedirect.READ_AT_START: (
-        "clients read it at startup: they stay on {old} until they are restarted"
+        "clients read the endpoint at startup: they stay connected to {old} until they are"
+        " restarted"
     ),
     ClientRedirect.BY_COMMAND: (
         "drctl cannot see whether your command closes connections: if not, clients stay on {old}"

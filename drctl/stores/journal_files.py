@@ -140,7 +140,7 @@ def lines(folder: Path, run: str) -> list[bytes]:
     file = folder / run / NAME
     if not is_run(run) or not file.is_file():
         known = list(runs(folder))[:3]
-        hint = f"the newest: {', '.join(known)}" if known else f"{folder} has none"
+        hint = f"the newest: {', '.join(known)}" if known else f"{folder} has no runs"
         raise UsageError(f"there is no run {run!r}", hint)
     try:
         return file.read_bytes().split(b"\n")[:-1]

@@ -10,8 +10,8 @@ from drctl.steps.registry import KINDS
 from drctl.views.text import plain, sentence
 
 _NOWHERE = (
-    "drctl switches no endpoint: redirect clients to {target} yourself; while {source} runs, they"
-    " stay there until they restart or its listener is closed"
+    "drctl switches no endpoint: redirect clients to {target} yourself; while {source} is up,"
+    " clients stay connected to {source} until they are restarted or its listener is closed"
 )
 
 

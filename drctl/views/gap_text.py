@@ -231,7 +231,7 @@ def _inversion(each: Inversion) -> str:
     return (
         f"{place}: source offset {number(each.offset)} is target offset"
         f" {number(each.target_offset)}{there}, source offset {number(each.earlier_offset)} is"
-        f" {number(each.earlier_target_offset)}"
+        f" target offset {number(each.earlier_target_offset)}"
     )
 
 

@@ -46,7 +46,7 @@ def config(tmp_path: Path) -> None:
         (("--fix", "--yes"), "--yes requires --execute"),
         (
             ("--fix", "--override", "replication-lag=why"),
-            "a repair has no precheck replication-lag",
+            "--override replication-lag: `drctl doctor --fix` has no such precheck",
         ),
         (("--fix", "--override", PRECHECK), f"--override {PRECHECK} needs a reason"),
     ],

@@ -53,7 +53,7 @@ def test_beside_an_unfinished_run(steps: int, rehearsal: bool) -> None:
         refuse_while_held(link, reader, rehearsal=True)
         assert newest_unfinished(reader, rehearsal=True) is None
     else:
-        with pytest.raises(Refused, match="link main is locked by run R"):
+        with pytest.raises(Refused, match="link main is held by run R"):
             refuse_while_held(link, reader, rehearsal=rehearsal)
         found = newest_unfinished(reader, rehearsal=rehearsal)
         assert found is not None

@@ -703,7 +703,7 @@ def test_a_repair_is_compared_with_the_differences_whatever_its_plan_name(
         ("add-rules", rule),
         ("set-quotas", quota),
     ):
-        with pytest.raises(Refused, match="what does not differ"):
+        with pytest.raises(Refused, match="changes that are not needed"):
             held(kind, difference)
         with pytest.raises(Refused, match="steps that only doctor-fix may have"):
             held(kind, difference, None)

@@ -106,7 +106,7 @@ def test_a_failure_after_the_fence_leaves_the_application_on_the_source(moving: 
     agrees(report, site.writer, source)
     leaving = {each["step"]: each["message"] for each in report["clients"]}
     assert "after losing every broker" in leaving["switch-endpoint-1"]
-    assert "its sessions to primary are closed" in leaving["switch-endpoint-2"], (
+    assert "the proxy closes its sessions to primary" in leaving["switch-endpoint-2"], (
         "HAProxy closed the sessions"
     )
 

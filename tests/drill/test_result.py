@@ -147,4 +147,4 @@ def test_a_failed_second_inventory_leaves_no_objects(
 @pytest.mark.parametrize("status", Status)
 def test_unverified_steps_are_unknown(status: Status) -> None:
     at: Any = SimpleNamespace(outcome=Outcome(status, "commit-offsets", "no answer"))
-    assert Stage.not_seen_done.__get__(at) is (status is Status.UNKNOWN)
+    assert Stage.outcome_unknown.__get__(at) is (status is Status.UNKNOWN)

@@ -217,8 +217,8 @@ def test_how_clients_leave_is_part_of_the_plan() -> None:
         "verify-clients",
     ]
     assert "members of classic groups also for their group" in by_step["fence-consumers"]
-    assert "they stay there until they are restarted" in by_step["switch-endpoint-1"]
-    assert "its sessions to primary are closed" in by_step["switch-endpoint-2"]
+    assert "they stay connected to primary until they are restarted" in by_step["switch-endpoint-1"]
+    assert "the proxy closes its sessions to primary" in by_step["switch-endpoint-2"]
     assert "listed with client id and host" in by_step["verify-clients"]
     assert leaving_lines(plan)[1] == f"switch-endpoint-1: {by_step['switch-endpoint-1']}"
 
