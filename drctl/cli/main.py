@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+import re
 import signal
 import sys
 import threading
@@ -27,7 +28,18 @@ from drctl.model.text import lines
 COMPLETION_VARIABLE = "_DRCTL_COMPLETE"
 _CONNECTION = "drctl.kafka.connection"
 _SOON_S = 0.02
-_NOT_WHOLE = "Input should be a valid integer, unable to parse string as an integer"
+_PLAINLY = (
+    ("Value error, ", ""),
+    (
+        "Input should be a valid integer, unable to parse string as an integer",
+        "must be a whole number",
+    ),
+    ("Input should be a valid number, unable to parse string as a number", "must be a number"),
+    (r"Input should be greater than or equal to (\S+)", r"must be \1 or more"),
+    (r"('.*') does not match the formats .*", r"\1 is not a UTC time such as 2026-11-24T18:30:00"),
+)
+"""Patterns in messages of Typer about wrong values, and what is printed instead."""
+
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
 
 app = typer.Typer(name="drctl", add_completion=False, rich_markup_mode=None)
@@ -134,7 +146,9 @@ def _called(words: list[str]) -> int:
 def _usage(error: typer.TyperException) -> UsageError:
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "drctl"
-    message = " ".join(error.format_message().split()).replace(_NOT_WHOLE, "must be a whole number")
+    message = " ".join(error.format_message().split())
+    for pattern, plain in _PLAINLY:
+        message = re.sub(pattern, plain, message)
     return UsageError(message, f"see `{path} --help`")
 
 

@@ -193,11 +193,24 @@ def test_a_wait_for_leaders_ends_without_an_answer(silent: Silent) -> None:
     assert time.monotonic() - began < 7
 
 
-def test_an_argument_that_is_not_a_number_is_named(
-    silent: Silent, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("offsets explain g t x", "'PARTITION': must be a whole number\n"),
+        ("offsets explain g t -- -1", "'PARTITION': must be 0 or more\n"),
+        (
+            "offsets translate --timestamp today",
+            "'--timestamp': 'today' is not a UTC time such as 2026-11-24T18:30:00\n",
+        ),
+        ("lab load --rate fast", "'--rate': must be a number\n"),
+        ("failover --mode fast", "'--mode': 'fast' is not one of 'planned', 'unplanned'.\n"),
+    ],
+)
+def test_an_invalid_value_is_named_in_plain_words(
+    words: str, message: str, silent: Silent, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert silent.run("offsets", "explain", "g", "t", "x") == 2
-    assert "'PARTITION': must be a whole number" in capsys.readouterr().err
+    assert silent.run(*words.split()) == 2
+    assert f"Invalid value for {message}" in capsys.readouterr().err
 
 
 def test_no_other_cluster_is_suggested(silent: Silent, capsys: pytest.CaptureFixture[str]) -> None:
