@@ -1,6 +1,6 @@
 """Tokens for SASL OAUTHBEARER from an OpenID Connect provider, as in librdkafka."""
 
-import json
+import math
 import ssl
 from base64 import b64encode
 from collections.abc import Mapping
@@ -11,12 +11,14 @@ from typing import ClassVar
 
 from drctl.kafka.deadline import Deadline
 from drctl.model.errors import ConfigError, Unreachable
+from drctl.model.strict_json import read_json
 
 _PREFIX = "sasl.oauthbearer."
 _KNOWN = {"method", "client.id", "client.secret", "scope", "extensions", "token.endpoint.url"}
 _USABLE_SHARE = 0.8
 """A token is used for this share of its lifetime only, because clocks differ."""
 _DEFAULT_LIFETIME_S = 60.0
+_MOST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +109,7 @@ class TokenSource:
                 cafile=self.ca_file or None, cadata=self.ca_text or None
             )
             with urlopen(request, timeout=max(0.1, deadline.remaining), context=context) as answer:
-                found = json.load(answer)
-            return str(found["access_token"]), float(found.get("expires_in", _DEFAULT_LIFETIME_S))
+                return read_token(answer.read(_MOST_BYTES))
         except HTTPError as refused:
             raise ConfigError(
                 f"no token from {self.endpoint}: HTTP {refused.code}",
@@ -117,3 +118,16 @@ class TokenSource:
         except (OSError, HTTPException, ValueError, KeyError, TypeError) as error:
             reason = getattr(error, "reason", None) or error.__class__.__name__
             raise Unreachable(f"no token from {self.endpoint}: {reason}") from None
+
+
+def read_token(data: bytes) -> tuple[str, float]:
+    """The token in a provider's response, and its lifetime in seconds.
+
+    Raises:
+        ValueError, KeyError, TypeError: there is none, or the lifetime is not a finite number.
+    """
+    found = read_json(data)
+    token, life_s = found["access_token"], float(found.get("expires_in", _DEFAULT_LIFETIME_S))
+    if not isinstance(token, str) or not token or not 0 <= life_s < math.inf:
+        raise ValueError("no token")
+    return token, life_s

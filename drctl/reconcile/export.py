@@ -54,8 +54,14 @@ def record_set_of(row: Mapping[str, Any]) -> ExportedSet:
         place = TopicPartition(str(row["topic"]), int(row["partition"]))
         record_set = RecordSet(place, OrderVerdict(row["order"]))
         counts = int(row["records"]), int(row["gone"])
-        return ExportedSet(record_set, int(row["after"]), str(row["offsets_sha256"]), *counts)
-    except (KeyError, TypeError) as wrong:
+        part = ExportedSet(record_set, int(row["after"]), str(row["offsets_sha256"]), *counts)
+        written = record_set_row(part)
+        if [*map(repr, written.values())] != [repr(row[name]) for name in written]:
+            raise ValueError("a value has another type")
+        if min(counts) < 0:
+            raise ValueError("a number of records is negative")
+        return part
+    except (KeyError, TypeError, OverflowError) as wrong:
         raise ValueError(f"not a part of an export: {wrong!r}") from None
 
 
@@ -91,8 +97,11 @@ def record_of(line: bytes) -> Exported:
         key, value = _bytes(reported["key"]), _bytes(reported["value"])
         row = (int(reported["offset"]), int(reported["timestamp"]), key, value, headers)
         place = TopicPartition(reported["topic"], int(reported["partition"]))
-        return Exported(place, reported["target_topic"], row, OrderVerdict(reported["order"]))
-    except (KeyError, TypeError) as wrong:
+        found = Exported(place, reported["target_topic"], row, OrderVerdict(reported["order"]))
+        if line_of(found) != line:
+            raise ValueError("not in the form that drctl writes")
+        return found
+    except (AttributeError, KeyError, OverflowError, TypeError) as wrong:
         raise ValueError(f"not an exported record: {wrong!r}") from None
 
 

@@ -7,10 +7,11 @@ import json
 import sqlite3
 import struct
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from drctl.gap.comparison import Side
 from drctl.gap.ledger import Book, Cell, KnownLog, LogKey, Row, Rules
@@ -90,7 +91,9 @@ class DatabaseLedger:
                 (key := LogKey(Side(side), topic, partition)): KnownLog(
                     topic_id, epoch, witness, witness_epoch, cells[key]
                 )
-                for topic, side, partition, topic_id, epoch, witness, witness_epoch in found
+                for topic, side, partition, topic_id, epoch, witness, witness_epoch in _typed(
+                    found, str, str, int, str, int, int, int
+                )
                 if topic in topics
             }
 
@@ -133,7 +136,7 @@ class DatabaseLedger:
                 with db:
                     db.execute("BEGIN IMMEDIATE")
                     yield db
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, ValueError) as error:
             raise ConfigError(
                 f"ledger {self._file}: {error}",
                 "check that the directory is writable and no other drctl process uses it; a ledger"
@@ -142,18 +145,31 @@ class DatabaseLedger:
 
 
 def _book(db: sqlite3.Connection, fingerprint: str) -> Book | None:
-    found = db.execute(
+    books = db.execute(
         "SELECT salt, buckets, cell_bits, version FROM book WHERE name = ?", (fingerprint,)
-    ).fetchone()
-    if found is None:
-        return None
+    )
     rules = db.execute(
         "SELECT topic, target_topic, timestamps, bucket_ms FROM rules WHERE book = ?",
         (fingerprint,),
     )
-    return replace(
-        Book(*found), rules={t: Rules(target, bool(ts), ms) for t, target, ts, ms in rules}
-    )
+    of_topics = {
+        t: Rules(target, bool(ts), ms) for t, target, ts, ms in _typed(rules, str, str, int, int)
+    }
+    for found in _typed(books, int, int, int, int):
+        return replace(Book(*found), rules=of_topics)
+    return None
+
+
+def _typed(rows: Iterable[tuple[Any, ...]], *types: type) -> Iterator[tuple[Any, ...]]:
+    """The rows, if their values have these types: SQLite stores any value in any column.
+
+    Raises:
+        ValueError: a value does not.
+    """
+    for row in rows:
+        if (*map(type, row),) != types:
+            raise ValueError("it is damaged: a value has another type")
+        yield row
 
 
 def _cells(db: sqlite3.Connection, fingerprint: str) -> Mapping[LogKey, dict[int, Cell]]:
@@ -163,7 +179,11 @@ def _cells(db: sqlite3.Connection, fingerprint: str) -> Mapping[LogKey, dict[int
         " FROM cell WHERE book = ?",
         (fingerprint,),
     )
-    for topic, side, partition, number, first, past, at, digests in rows:
+    for topic, side, partition, number, first, past, at, digests in _typed(
+        rows, str, str, int, int, int, int, int, bytes
+    ):
+        if len(digests) % _ROW.size:
+            raise ValueError("it is damaged: a digest is cut short")
         cell = Cell(number, first, past, at, tuple(map(Row._make, _ROW.iter_unpack(digests))))
         found[LogKey(Side(side), topic, partition)][number] = cell
     return found

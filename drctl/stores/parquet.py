@@ -55,11 +55,35 @@ def _batches(folder: Path, names: Sequence[str], rows: int) -> "Iterator[pyarrow
     from pyarrow.parquet import ParquetFile
 
     for file in sorted(folder.glob("*.parquet")):
-        # Otherwise INT96 timestamps are read as nanoseconds, which end in the year 2262.
-        with ParquetFile(file, coerce_int96_timestamp_unit="us", pre_buffer=False) as opened:
+        with ParquetFile(
+            file,
+            # Otherwise INT96 timestamps are read as nanoseconds, which end in the year 2262.
+            coerce_int96_timestamp_unit="us",
+            pre_buffer=False,
+            page_checksum_verification=True,
+        ) as opened:
             columns = [*names, column_in(opened)]
             for batch in opened.iter_batches(rows, columns=columns):
-                yield batch.select(columns)
+                yield _valid(batch.select(columns))
+
+
+def _valid(batch: "pyarrow.RecordBatch") -> "pyarrow.RecordBatch":
+    """The batch, if its columns have the types of `schema` and only keys are null.
+
+    Raises:
+        ValueError: they do not.
+    """
+    import pyarrow as pa
+
+    wanted = schema()
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        # The time zone of dates is not stored.
+        is_date = field.name == DATE and pa.types.is_timestamp(field.type)
+        if field.type != wanted.field(field.name).type and not is_date:
+            raise ValueError(f"column {field.name} has type {field.type}")
+        if column.null_count and field.name != "key":
+            raise ValueError(f"column {field.name} is null in a row")
+    return batch
 
 
 GapRow = tuple[str, int, int, int, bytes | None, int, str]
@@ -152,6 +176,7 @@ def replaced(folder: Path, schema: "pyarrow.Schema") -> "Iterator[ParquetWriter]
         folder / FILE,
         schema,
         compression="snappy",
+        write_page_checksum=True,
         # INT96 timestamps are deprecated, but Spark writes them.
         use_deprecated_int96_timestamps=True,
         store_schema=False,

@@ -123,7 +123,7 @@ def _is_whole(folder: Path, manifest: _Manifest, place: TopicPartition, records:
     try:
         with (folder / name).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == digest
-    except OSError:
+    except (OSError, ValueError):  # ValueError: no name of a file
         return False
 
 
@@ -133,20 +133,29 @@ def _read(folder: Path) -> _Manifest | None:
         data = read_json((folder / MANIFEST).read_text(encoding="utf-8"))
         if data["format"] != FORMAT:
             return None
-        files = {
-            TopicPartition(row["topic"], row["partition"]): (
-                row["file"],
-                row["records"],
-                row["sha256"],
-            )
-            for row in data["files"]
-        }
+        files = dict(map(_file, data["files"]))
         record_sets = (
             tuple(map(record_set_of, data["record_sets"])) if "record_sets" in data else None
         )
-        return _Manifest(data["result"], data["classes"], files, record_sets)
+        result, classes = data["result"], data["classes"]
+        if not all(isinstance(each, str) for each in (result, *classes)):
+            return None
+        return _Manifest(result, list(classes), files, record_sets)
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def _file(row: Mapping[str, Any]) -> tuple[TopicPartition, tuple[str, int, str]]:
+    """Parse a manifest entry.
+
+    Raises:
+        KeyError, TypeError: it is not one.
+    """
+    place = TopicPartition(row["topic"], row["partition"])
+    file = row["file"], row["records"], row["sha256"]
+    if [*map(type, (*place, *file))] != [str, int, str, int, str]:
+        raise TypeError(f"no file of an export: {row}")
+    return place, file
 
 
 _PARTIAL = ".partial"

@@ -1,12 +1,12 @@
 """Documents that others write, and everything that reads them without a cluster."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from drctl.app.link_reader import Connectors
 from drctl.app.plan_files import require_plan
@@ -20,18 +20,29 @@ from drctl.engine import run_state
 from drctl.engine.run_state import decoding, read_run
 from drctl.failback.gap_results import read_gap as failback_gap
 from drctl.failback.observers.journal import observe_journal
+from drctl.gap.held import MissingRow
 from drctl.model.errors import DrctlError
+from drctl.model.gap import OrderVerdict, RecordClass
 from drctl.model.strict_json import read_json
+from drctl.model.topology import TopicPartition
 from drctl.offsets.mirror_topics import aliases_of
-from drctl.reconcile.gap_result import read_gap
+from drctl.reconcile.export import MANIFEST, digest_of, line_of, record_of
+from drctl.reconcile.gap_result import Exported, ExportedSet, read_gap
+from drctl.reconcile.progress import RecordSet
 from drctl.steps.source_offsets import kept_offsets
+from drctl.stores.parquet import ParquetRecords, read_records, read_samples
+from drctl.stores.temporary import TemporaryWantedRows
+from drctl.views.exports import ExportFolder, exports_of, replacement_blocker, saved_record_sets
 from drctl.views.journal_text import entry_lines, journal_document, run_lines
 from drctl.views.run_json import ReportDocument
 from drctl.views.run_lines import next_steps
 from drctl.views.run_page import render
 from drctl.views.run_reading import report_data, sound_entries
-from tests.fuzz.mutations import changed, mutated_json, mutated_yaml
+from tests.fuzz.mutations import ODD, changed, mutated, mutated_json, mutated_yaml
 from tests.report import gaps, runs
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 RUN = "20260305T142007Z-main"
 
@@ -101,6 +112,137 @@ def of_gap_results(random: Random, known: list[Any]) -> None:
         with suppress(DrctlError):
             found = failback_gap(document, "here")
             assert found.unreplicated + found.duplicated + len(found.ends) + len(found.label)
+
+
+class GapRecords:
+    """The Parquet files of a gap result.
+
+    Attributes:
+        rows: what a valid file contains.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        from pyarrow.parquet import ParquetFile
+
+        made = Random(0)
+        rows = [
+            MissingRow(
+                "orders", n % 3, n, 1_700_000_000_000 + n, made.randbytes(n % 9) if n % 7 else None,
+                made.randrange(1 << 40), RecordClass.UNREPLICATED, made.choice(list(OrderVerdict)),
+                misplaced=n % 2 == 0, repeated=n % 3 == 0,
+            )
+            for n in range(60)
+        ]  # fmt: skip
+        ParquetRecords(folder).write(rows)
+        self.folder = folder / "records"
+        (self._file,) = self.folder.iterdir()
+        self._valid = self._file.read_bytes()
+        self.rows = list(read_records(self.folder))
+        with ParquetFile(self._file) as opened:
+            self._table = opened.read()
+            group = opened.metadata.row_group(0)
+            chunks = [group.column(n) for n in range(group.num_columns)]
+        self._pages = [
+            # A header of a page is shorter than 64 bytes.
+            (found.dictionary_page_offset + 64, found.data_page_offset)
+            for found, name in zip(chunks, self._table.column_names, strict=True)
+            if name in ("offset", "timestamp_ms", "size")
+        ]
+
+    def write_damaged_page(self, random: Random) -> None:
+        """Write the file with a byte of a page changed: its checksum detects that."""
+        data = bytearray(self._valid)
+        at = random.randrange(*random.choice(self._pages))
+        data[at] ^= random.randrange(1, 256)
+        self._file.write_bytes(data)
+
+    def write_damaged_file(self, random: Random) -> None:
+        """Write the file with any bytes changed."""
+        self._file.write_bytes(mutated(random, [self._valid]))
+
+    def write_other_columns(self, random: Random) -> None:
+        """Write a valid Parquet file with columns missing, of other types or with nulls."""
+        import pyarrow.parquet as pq
+
+        table = self._table
+        for name in random.sample(table.column_names, random.choice((1, 1, 2))):
+            at = table.column_names.index(name)
+            table = table.remove_column(at)
+            if random.random() < 0.8:
+                table = table.add_column(at, name, self._other(random))
+        pq.write_table(table, self._file)
+
+    def _other(self, random: Random) -> "pa.Array":
+        import pyarrow as pa
+
+        values: list[Any] = [*(random.choice(ODD) for _ in range(3)), b"k", 5, "safe"]
+        one = random.choice([each for each in values if not isinstance(each, list | dict)])
+        column = [one] * self._table.num_rows
+        if random.random() < 0.3:
+            column[random.randrange(len(column))] = None
+        with suppress(pa.ArrowException, OverflowError, UnicodeEncodeError):
+            return pa.array(column)
+        return pa.nulls(len(column), random.choice((pa.int64(), pa.string(), pa.bool_())))
+
+
+def of_gap_records(random: Random, known: GapRecords) -> None:
+    kind = random.randrange(4)
+    if kind == 0:
+        known.write_damaged_page(random)
+    elif kind == 1:
+        known.write_other_columns(random)
+    else:
+        known.write_damaged_file(random)
+    with suppress(DrctlError):
+        rows = list(read_records(known.folder))
+        assert kind or rows == known.rows
+        TemporaryWantedRows(rows).tallies()
+    with suppress(DrctlError):
+        for each in read_samples(known.folder, 9):
+            assert each.offset + each.timestamp_ms + len(each.key or b"") + len(each.place.topic)
+
+
+EXPORTED = [
+    Exported(TopicPartition("orders", 3), "primary.orders", row, OrderVerdict.SAFE)
+    for row in ((7, 1_700_000_000_000, b"k", None, ()), (9, -1, None, b"v", ((b"h\xff", b"1"),)))
+]
+PARTS = [
+    ExportedSet(RecordSet(EXPORTED[0].place, OrderVerdict.SAFE), -1, digest_of((7, 9)), 2),
+    ExportedSet(RecordSet(EXPORTED[0].place, OrderVerdict.CONFLICTING), 4, digest_of(()), 0, 3),
+]
+
+
+class ExportManifests:
+    """An export in a state directory."""
+
+    about: Mapping[str, Any] = {"result": "r1", "classes": ["unreplicated"]}
+
+    def __init__(self, folder: Path) -> None:
+        self.state = folder
+        writer = ExportFolder(exports_of(folder, "r1"), dict(self.about))
+        writer.begin(PARTS)
+        for each in EXPORTED:
+            writer.add(each)
+        self.folder = Path(writer.finish(PARTS))
+        self.file = self.folder / MANIFEST
+        self.valid = json.loads(self.file.read_text())
+
+
+def of_export_manifests(random: Random, known: ExportManifests) -> None:
+    """No export counts for more than its files contain."""
+    known.file.write_text(mutated_json(random, known.valid), "utf-8", "surrogatepass")
+    for record_set, found in saved_record_sets(known.state, "r1").items():
+        assert all(each.record_set == record_set for each in found)
+        assert sum(each.records for each in found) in (0, len(EXPORTED))
+    assert isinstance(replacement_blocker(known.folder, known.about, PARTS), str)
+
+
+def of_exported_records(random: Random, known: list[bytes]) -> None:
+    line = random.choice(known)
+    text = mutated_json(random, json.loads(line)).encode("utf-8", "surrogatepass")
+    given = random.choice((text, mutated(random, known)))
+    with suppress(ValueError):
+        assert line_of(record_of(given)) == given
 
 
 PLAN = runs.planned()

@@ -5,8 +5,10 @@ checksum or a round trip can tell.
 """
 
 import json
+import math
+import sqlite3
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -30,6 +32,7 @@ from drctl.gap.ledger import Book, Cell, KnownLog, LogKey, Row, Rules
 from drctl.kafka import ledger_topic
 from drctl.kafka.connection import Connection
 from drctl.kafka.journal_log import LinkLog
+from drctl.kafka.oauth import read_token
 from drctl.model.document import as_json
 from drctl.model.errors import DrctlError
 from drctl.model.gap import OrderVerdict
@@ -38,9 +41,11 @@ from drctl.model.strict_json import read_json
 from drctl.model.topology import TopicPartition
 from drctl.offsets.documents import read_document
 from drctl.reconcile import progress
+from drctl.reconcile.export import line_of
 from drctl.reconcile.policy import Action
 from drctl.runbook.linting import lint
 from drctl.runbook.when import InvalidCondition, parse
+from drctl.stores.ledger import DatabaseLedger
 from tests.drill.test_history import FIRST, SECOND
 from tests.endpoints.configured_endpoints import endpoint
 from tests.fuzz import documents
@@ -127,11 +132,14 @@ def _journal_topic(_folder: Path) -> One:
     return one
 
 
+_ROWS = tuple(Row(n, 1 + n, 2**64 - 1 - n, n, n, n) for n in range(3))
+_BOOK = Book(7, 64, 20, 5, {"orders": Rules("primary.orders", True, 65536)})
+_LOG = KnownLog("id", 3, 41, 2, {0: Cell(0, 0, 9, 1_700_000_000_000, _ROWS)})
+
+
 def _ledger(_folder: Path) -> One:
     fingerprint, key = "f" * 8, LogKey(Side.SOURCE, "orders", 3)
-    rows = tuple(Row(n, 1 + n, 2**64 - 1 - n, n, n, n) for n in range(3))
-    book = Book(7, 64, 20, 5, {"orders": Rules("primary.orders", True, 65536)})
-    log = KnownLog("id", 3, 41, 2, {0: Cell(0, 0, 9, 1_700_000_000_000, rows)})
+    book, log = _BOOK, _LOG
     whole = {
         **ledger_topic.header_of(fingerprint, book),
         **ledger_topic.rules_of(fingerprint, 5, book.rules),
@@ -151,6 +159,52 @@ def _ledger(_folder: Path) -> One:
         with suppress(DrctlError, _Waits):
             reader.book(fingerprint)
             reader.logs(fingerprint, ["orders"])
+
+    return one
+
+
+def _ledger_file(folder: Path) -> One:
+    """A ledger in a file, damaged or with values of other types in its tables."""
+    file = folder / "ledger.db"
+    ledger = DatabaseLedger(file)
+    ledger.begin("f", _BOOK)
+    key = LogKey(Side.SOURCE, "orders", 3)
+    assert ledger.keep("f", _BOOK.version, _BOOK.rules, (), {key: _LOG})
+    valid = file.read_bytes()
+    columns = {
+        "book": ("salt", "buckets"),
+        "rules": ("target_topic", "bucket_ms"),
+        "log": ("side", "partition", "leader_epoch"),
+        "cell": ("first", "side", "digests"),
+    }
+
+    def one(random: Random) -> None:
+        for each in folder.iterdir():
+            each.unlink()
+        file.write_bytes(valid if (typed := random.random() < 0.5) else mutated(random, [valid]))
+        if typed:
+            table = random.choice(list(columns))
+            value = random.choice((None, -1, 1.5, "x", b"\xff" * 7, 1 << 62, b""))
+            with closing(sqlite3.connect(file)) as database, database:
+                database.execute("PRAGMA synchronous = OFF")
+                column = random.choice(columns[table])
+                database.execute(f"UPDATE OR IGNORE {table} SET {column} = ?", (value,))
+        with suppress(DrctlError):
+            ledger.book("f")
+            ledger.logs("f", ["orders"])
+
+    return one
+
+
+def _tokens(_folder: Path) -> One:
+    known = {"access_token": "a.b.c", "token_type": "Bearer", "expires_in": 3600}
+
+    def one(random: Random) -> None:
+        text = mutated_json(random, known)
+        with suppress(ValueError, KeyError, TypeError):  # as reported by their only caller
+            token, life_s = read_token(text.encode("utf-8", "surrogatepass"))
+            assert token == read_json(text)["access_token"]
+            assert 0 <= life_s < math.inf
 
     return one
 
@@ -390,11 +444,18 @@ TARGETS: Mapping[str, Callable[[Path], One]] = {
     "journal-topic": _journal_topic,
     "journals": _known(documents.of_journals, lambda _: documents.journals()),
     "ledger-topic": _ledger,
+    "ledger-file": _ledger_file,
     "reconcile-progress": _progress,
     "gap-results": _known(documents.of_gap_results, lambda _: documents.GAPS),
+    "gap-records": _known(documents.of_gap_records, documents.GapRecords),
+    "export-manifests": _known(documents.of_export_manifests, documents.ExportManifests),
+    "exported-records": _known(
+        documents.of_exported_records, lambda _: [line_of(each) for each in documents.EXPORTED]
+    ),
     "plans": _known(documents.of_plans, lambda folder: folder / "plan.json"),
     "drctl.yaml": _known(documents.of_yaml, lambda _: documents.YAML),
     "connect-responses": _known(documents.of_answers, lambda _: documents.Scripted()),
+    "oauth-tokens": _tokens,
     "runbooks": _file(_runbook, _lint, "runbook.yaml"),
     "conditions": _conditions,
     "offset-documents": _file(_offsets, read_document, "offsets.json"),

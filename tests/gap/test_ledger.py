@@ -1,6 +1,7 @@
 """A run with a ledger has the same digests as one without, whatever happened to the logs."""
 
 import hashlib
+import sqlite3
 import tempfile
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from drctl.gap.comparison import BucketDigest, ComparePlan, Reads, Side, span_of
 from drctl.gap.freeze import Frozen, freeze, plan_comparison
+from drctl.gap.ledger import Book, Cell, KnownLog, LogKey, Row, Rules
 from drctl.gap.ledger_updates import LedgerUpdate
 from drctl.gap.reference import identify
 from drctl.model.errors import ConfigError
@@ -327,3 +329,27 @@ def test_only_its_owner_can_read_it(tmp_path: Path) -> None:
     store = DatabaseLedger(tmp_path / "deep" / "ledger.db")
     assert store.logs("x", ["t"]) == {}
     assert (tmp_path / "deep" / "ledger.db").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("UPDATE book SET salt = 'x'", "another type"),
+        ("UPDATE rules SET bucket_ms = 1.5", "another type"),
+        ("UPDATE log SET side = 'neither'", "neither"),
+        ("UPDATE log SET leader_epoch = NULL", "another type"),
+        ("UPDATE cell SET digests = x'0102'", "cut short"),
+        ("UPDATE cell SET first = x'01'", "another type"),
+    ],
+)
+def test_a_ledger_with_other_values_is_not_used(tmp_path: Path, change: str, why: str) -> None:
+    file, key = tmp_path / "ledger.db", LogKey(Side.SOURCE, "t", 0)
+    ledger = DatabaseLedger(file)
+    book = ledger.begin("f", Book(7, 64, 20, 0))
+    log = KnownLog("id", 3, 41, 2, {0: Cell(0, 0, 9, 5, (Row(0, 1, 2, 3, 4, 5),))})
+    assert ledger.keep("f", book.version, {"t": Rules("t", True, 60_000)}, (), {key: log})
+    assert ledger.logs("f", ["t"]) == {key: log}
+    with sqlite3.connect(file) as database:
+        assert database.execute(change).rowcount == 1
+    with pytest.raises(ConfigError, match=why):
+        _ = ledger.book("f") and ledger.logs("f", ["t"])

@@ -125,6 +125,7 @@ class Provider(BaseHTTPRequestHandler):
 
     asked: ClassVar[list[tuple[str, str]]] = []
     life_s: ClassVar[int] = 3600
+    response: ClassVar[bytes] = b""
 
     def do_POST(self) -> None:
         form = self.rfile.read(int(self.headers["Content-Length"])).decode()
@@ -133,7 +134,7 @@ class Provider(BaseHTTPRequestHandler):
         body = {"access_token": f"token-{len(self.asked)}", "expires_in": self.life_s}
         self.send_response(200 if known else 401)
         self.end_headers()
-        self.wfile.write(json.dumps(body).encode())
+        self.wfile.write(self.response or json.dumps(body).encode())
 
     def log_message(self, *_: object) -> None:
         """Nothing."""
@@ -189,3 +190,23 @@ def test_a_wrong_password_of_a_key(alice: Certificate, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot load the client's certificate and key") as caught:
         broker_security(given)
     assert "another" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        b" ",
+        b"[1]",
+        b'{"access_token": null}',
+        b'{"access_token": ""}',
+        b'{"access_token": "t", "expires_in": NaN}',
+        b'{"access_token": "t", "expires_in": 1e999}',
+        b'{"access_token": "t", "expires_in": -5}',
+        b'{"access_token": "t", "expires_in": ' + b"9" * 400 + b"}",
+        b'{"access_token": "t", "x": ' + b"[" * 100_000,
+    ],
+)
+def test_a_response_without_a_token(provider: Any, response: bytes) -> None:
+    provider.response = response
+    with pytest.raises(Unreachable, match="no token from"):
+        _source(provider).token(Deadline.after(5))

@@ -11,6 +11,7 @@ import pytest
 
 from drctl.gap.comparison import ScanFailed
 from drctl.gap.held import MissingRow
+from drctl.model.errors import Refused, Unknown
 from drctl.model.gap import OrderVerdict, RecordClass
 from drctl.stores.parquet import ParquetRecords, read_records, read_samples
 from tests.parquet.reading import rows_of
@@ -90,6 +91,44 @@ def test_results_of_earlier_versions_have_no_raw_timestamps(tmp_path: Path) -> N
 
 def test_no_rows_still_make_files(tmp_path: Path) -> None:
     assert written(tmp_path) == {"records": [], "others": []}
+
+
+def test_a_changed_byte_is_detected(tmp_path: Path) -> None:
+    ParquetRecords(tmp_path).write(row(n, size=n * 7_919) for n in range(99))
+    (file,) = (tmp_path / "records").glob("*.parquet")
+    group = pq.ParquetFile(file).metadata.row_group(0)
+    data = bytearray(file.read_bytes())
+    # The last byte before the data page is in the page of the column's values.
+    data[group.column(group.num_columns - 5).data_page_offset - 1] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(Refused, match="CRC checksum"):
+        list(read_records(tmp_path / "records"))
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "why"),
+    [
+        ("offset", ["1", "2"], "column offset has type string"),
+        ("size", [1.5, 2.5], "column size has type double"),
+        ("key", ["k", "k"], "column key has type string"),
+        ("offset", [1, None], "column offset is null in a row"),
+        ("timestamp_ms", [None, 2], "column timestamp_ms is null in a row"),
+        ("topic", [None, "orders"], "column topic is null in a row"),
+    ],
+)
+def test_other_types_and_missing_values_are_refused(
+    tmp_path: Path, name: str, values: list[object], why: str
+) -> None:
+    ParquetRecords(tmp_path).write([row(1), row(2)])
+    (file,) = (tmp_path / "records").glob("*.parquet")
+    table = pq.read_table(file)
+    at = table.column_names.index(name)
+    pq.write_table(table.set_column(at, name, [values]), file)
+    with pytest.raises(Refused, match=why):
+        list(read_records(tmp_path / "records"))
+    if name != "size":
+        with pytest.raises(Unknown, match=why):
+            read_samples(tmp_path / "records", 9)
 
 
 def test_an_earlier_result_is_replaced(tmp_path: Path) -> None:

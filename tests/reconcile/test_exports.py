@@ -139,6 +139,44 @@ def test_an_export_counts_while_its_files_are_intact(tmp_path: Path) -> None:
     assert due_and_done(tmp_path, record_set) == (2, {})
 
 
+@pytest.mark.parametrize(
+    ("within", "name", "value"),
+    [
+        ("record_sets", "records", 2.0),
+        ("record_sets", "after", "-1"),
+        ("record_sets", "gone", True),
+        ("record_sets", "records", -2),
+        ("files", "file", 5),
+        ("files", "file", "a\0b"),
+        ("files", "records", 2.0),
+        ("files", "topic", ["orders"]),
+        (None, "classes", [5]),
+        (None, "result", ["r1"]),
+    ],
+)
+def test_a_manifest_with_a_value_of_another_type_does_not_count(
+    tmp_path: Path, within: str | None, name: str, value: object
+) -> None:
+    wanted = {part(ORDERS, 3, 4): (3, 4)}
+    out = export(exports_of(tmp_path, "r1"), wanted)
+    manifest = json.loads((out / MANIFEST).read_text())
+    (manifest[within][0] if within else manifest)[name] = value
+    (out / MANIFEST).write_text(json.dumps(manifest))
+    assert not saved_record_sets(tmp_path, "r1")
+    if within != "files":
+        assert export(out, wanted, beside=True).name == "r1-2"
+
+
+def test_a_line_that_no_export_contains_is_refused(tmp_path: Path) -> None:
+    out = export(tmp_path, {part(ORDERS, 3): (3,)})
+    line = (out / "orders-0.jsonl").read_bytes().strip()
+    for changed in (b'"offset":"3"', b'"offset":3.5', b'"offset":true', b'"offset":-0'):
+        with pytest.raises(ValueError, match="not in the form that drctl writes"):
+            record_of(line.replace(b'"offset":3', changed))
+    with pytest.raises(ValueError, match="not an exported record"):
+        record_of(line.replace(b'"headers":[]', b'"headers":[[5,null]]'))
+
+
 def test_an_export_of_other_records_does_not_count(tmp_path: Path) -> None:
     """A result recreated on another host has the name of the first one."""
     wanted = part(ORDERS, 3, 4)
