@@ -149,6 +149,8 @@ def _message(
         return f"must be {context['ge']:g} or more"
     if detail["type"] == "greater_than":
         return f"must be more than {context['gt']:g}"
+    if detail["type"] == "string_type" and node is not None and not isinstance(node, Scalar):
+        return "must be text"
     if detail["type"] == "string_pattern_mismatch":
         return next((patterns[str(part)] for part in loc if str(part) in patterns), patterns[""])
     return _WORDS.get(detail["type"], detail["msg"])

@@ -106,11 +106,16 @@ def _with_failback(plan: Plan) -> Iterator[BrokenRule]:
             yield BrokenRule(step.id, text)
 
 
+_REPORTED = "a fence that fails must be reported as outstanding"
+_REPORTING = f"{Duty.REQUIRED.value} or {Duty.BEST_EFFORT.value}"
+
+
 def _duties(plan: Plan, kinds: Mapping[str, Kind]) -> Iterator[BrokenRule]:
     drains = any(Trait.DRAINS in kinds[step.kind].traits for step in plan.steps)
     for step in plan.steps:
         if why := _why_required(step, kinds[step.kind].traits, drains):
-            text = f"step {step.id} must be {Duty.REQUIRED.value}, not {step.duty.value}"
+            allowed = _REPORTING if why == _REPORTED else Duty.REQUIRED.value
+            text = f"step {step.id} must be {allowed}, not {step.duty.value}"
             yield BrokenRule(step.id, f"{text}: {why}")
 
 
@@ -125,7 +130,7 @@ def _why_required(step: Step, traits: Trait, drains: bool) -> str:
         if drains:
             return "replication never catches up while the source accepts writes"
         if step.duty is Duty.OPTIONAL:
-            return "a fence that fails must be reported as outstanding: use best-effort"
+            return _REPORTED
     return ""
 
 

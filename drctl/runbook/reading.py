@@ -234,7 +234,9 @@ def _references(file: RunbookFile, document: Document) -> Iterator[Problem]:
         fillable = path[:1] == ("steps",) and len(path) > 2 and path[2] in FILLED
         used.update(names if fillable else ())
         for name in names:
-            text = "parameters are allowed only in what a step does"
+            text = (
+                f"parameters are allowed only in these keys of a step: {', '.join(sorted(FILLED))}"
+            )
             if name.startswith("${"):
                 text = "'${' is not closed (write '$${' for a literal one)"
             elif fillable and name not in declared:
