@@ -600,10 +600,15 @@ def _outcome(run: RunState, changed: bool, remaining: Observed, irreversible: Ob
     step = str(next(reasons)["step"])
     if irreversible:
         items = tuple(f"{effect.step}: {seen.message}" for effect, seen in reversed(irreversible))
-        message = f"rolled back except for changes that are irreversible: {run.rollback_reason}"
+        message = (
+            "rolled back except for irreversible changes; reason for the rollback:"
+            f" {run.rollback_reason}"
+        )
         return Outcome(Status.STOPPED, step, message, items, over=True)
     changed = changed or any(effect.undone for effect in run.effects)
     message = (
-        f"everything was rolled back: {run.rollback_reason}" if changed else run.rollback_reason
+        f"everything was rolled back; reason: {run.rollback_reason}"
+        if changed
+        else run.rollback_reason
     )
     return Outcome(Status.REFUSED, step, message)

@@ -81,7 +81,7 @@ class _Runs(StepKind[C, D, F]):
             reader.command_result(f"{intent.identity}-{what}") for what in ("argv", "undo")
         )
         if intent.already:
-            return Readback(State.DONE, "it was already done before this run, and stays")
+            return Readback(State.DONE, "it was in effect before this run, and is not rolled back")
         if intent.verify and not _is_done(intent, reader):
             return Readback(State.DONE, f"{_quoted(intent.verify)} reports that it is not done")
         if ran is not None and ran.code is None:

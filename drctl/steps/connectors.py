@@ -260,7 +260,7 @@ class SetSourcePositions(StepKind[Moves, Moves, None]):
             raise Refused(
                 f"{plural(len(moved), 'position')} of connector {name} changed since the plan was"
                 " made",
-                "plan again",
+                "make a new plan: run the same command again",
             )
         return settings
 

@@ -132,7 +132,7 @@ class ElectLeaders(Permanent[ElectSettings, ElectIntent, ElectFacts]):
         if not kept:
             raise Refused(
                 f"changed since the plan was made: {', '.join(map(str, ends_of[:_NAMED]))}",
-                "plan again",
+                "make a new plan: run the same command again",
             )
         return ElectIntent(settings.cluster, election, due, there, changed)
 

@@ -250,7 +250,7 @@ def _refuse_if_needed(cluster: str, lifted: tuple[Acl, ...], others: Mapping[Acl
             f" {cluster} ({len(needed):,}), such as {rule.operation} on {rule.on} to"
             f" {rule.principal}",
             f"fail back link {link} first; if its fence is no longer needed,"
-            f" remove the ACLs of principal {signature}... on {cluster}",
+            f" remove the ACLs on {cluster} whose principal begins with {signature}",
         )
 
 

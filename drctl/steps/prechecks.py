@@ -1,6 +1,6 @@
 """Runs the prechecks and records the state before anything is changed.
 
-The plan continues only where every precheck allows it or was overridden.
+The plan continues only if every precheck passed or was overridden.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -92,7 +92,8 @@ CALL_S = 10
 RESTART = "restart idempotent producers when they move, so that they get new ids"
 
 _EARLIER = (
-    "or advance the ids days before, with a runbook that runs this step with a longer timeout"
+    "or advance the ids days before the failover, with a runbook that runs this step with a longer"
+    " timeout"
 )
 
 Given = Mapping[int, int | Unavailable]

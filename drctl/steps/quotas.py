@@ -17,7 +17,7 @@ from drctl.steps.repairs import Difference
 
 @dataclass(frozen=True, kw_only=True)
 class QuotaChange(Difference):
-    """A limit of a client quota: its value in the plan, if it had one, and its new value."""
+    """A limit of a client quota: its value when the plan was made, if any, and its new value."""
 
     entity: Entity
     key: str
@@ -98,7 +98,7 @@ class SetQuotas(StepKind[QuotasSettings, QuotasIntent, QuotasFacts]):
                 raise Refused(
                     f"{each.key} of {quota_of(each.entity)} on {cluster} is {_limit(now)},"
                     f" but was {_limit(each.was)} when the plan was made",
-                    "plan again",
+                    "make a new plan: run the same command again",
                 )
             changes.append(QuotaSet(each.entity, each.key, now, each.to))
         return QuotasIntent(cluster, tuple(changes))
@@ -114,9 +114,9 @@ class SetQuotas(StepKind[QuotasSettings, QuotasIntent, QuotasFacts]):
         if isinstance(wrong, Readback):
             return wrong
         if wrong:
-            text = f"not as wanted: {len(wrong)} of {plural(total, 'client quota')}: {wrong[0]}"
+            text = f"not as planned: {len(wrong)} of {plural(total, 'client quota')}: {wrong[0]}"
             return Readback(State.WAITING, text, items=wrong)
-        text = f"{plural(total, 'client quota')} read back as wanted"
+        text = f"{plural(total, 'client quota')} read back with the planned values"
         return Readback(State.DONE, text, QuotasFacts(total))
 
     def undo(self, intent: QuotasIntent, writer: LinkWriter) -> tuple[str, ...]:

@@ -126,7 +126,7 @@ class EmptyRecovered(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
             raise Refused(
                 "topics that were empty when the plan was made are not empty now:"
                 f" {'; '.join(left[:_SHOWN])}",
-                "plan again",
+                "make a new plan: run the same command again",
             )
         return found
 

@@ -135,7 +135,10 @@ FAILOVER = frozenset(kind.name for kind in _FAILOVER)
 
 _STOPPED = "forward replication stays stopped until the failback has completed"
 _SOURCES_STOPPED = "the source connectors stay stopped until the failback has moved their positions"
-_SEEDED = "start offsets stay valid while the connector is stopped; a started one is not reset"
+_SEEDED = (
+    "start offsets stay valid while the connector is stopped; those of a started connector are not"
+    " reset"
+)
 
 _FAILBACK: tuple[StepKind, ...] = (
     FailbackOrder(),

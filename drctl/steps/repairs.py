@@ -63,7 +63,7 @@ class PartitionsChange(Difference):
 
 @dataclass(frozen=True, kw_only=True)
 class SettingChange(Difference):
-    """A topic setting: its value in the plan, and its new value."""
+    """A topic setting: its value when the plan was made, and its new value."""
 
     topic: str
     key: str
@@ -114,7 +114,10 @@ def known_shapes(
     found: dict[str, TopicShape] = {}
     for name, shape in shapes(cluster, names, reader).items():
         if shape is None:
-            raise Refused(f"topic {name} no longer exists on {cluster}", "plan again")
+            raise Refused(
+                f"topic {name} no longer exists on {cluster}",
+                "make a new plan: run the same command again",
+            )
         if isinstance(shape, Unavailable):
             raise Refused(f"topic {name} of {cluster} cannot be described: {shape.reason}")
         found[name] = shape
@@ -405,10 +408,10 @@ class ConfigureTopics(StepKind[ConfigureSettings, ConfigureIntent, ConfigureFact
             if now != each.to
         )
         if wrong:
-            return _waiting("not as wanted", wrong, plural(len(changes), "setting"))
+            return _waiting("not as planned", wrong, plural(len(changes), "setting"))
         return Readback(
             State.DONE,
-            f"{plural(len(changes), 'setting')} read back as wanted",
+            f"{plural(len(changes), 'setting')} read back with the planned values",
             ConfigureFacts(len(changes)),
         )
 
@@ -438,7 +441,7 @@ def _with_before(cluster: str, change: SettingChange, shape: TopicShape) -> Conf
         raise Refused(
             f"{key} of topic {topic} of {cluster} is {now.value}, but was {change.was} when the"
             " plan was made",
-            "plan again",
+            "make a new plan: run the same command again",
         )
     return Configured(topic, key, now.value, now.value if now.own else None, change.to)
 
@@ -530,7 +533,7 @@ class CreateTopics(Permanent[TopicsSettings, TopicsIntent, None]):
             )
         )
         if missing:
-            return _waiting("not as wanted", missing, plural(len(made), "topic"))
+            return _waiting("not as planned", missing, plural(len(made), "topic"))
         already = f"; {len(intent.there)} existed already" if intent.there else ""
         return Readback(State.DONE, f"{plural(len(made), 'topic')} created on {cluster}{already}")
 

@@ -207,7 +207,10 @@ def _reached(kept: int | None, wanted: int | None, before: int | None) -> bool:
 
 
 _OUT = "records that drctl copied are on both clusters: the connector must never replicate them"
-_ALONG = "an emptied cluster gets the records that drctl copied only by replication"
+_ALONG = (
+    "the emptied cluster is refilled by replication alone, which must not skip records that drctl"
+    " copied"
+)
 _UNSETTLED = frozenset({"UNASSIGNED", "RESTARTING"})
 
 

@@ -83,7 +83,7 @@ class AbortTransactions(Permanent[AbortSettings, AbortIntent, AbortFacts]):
             raise Refused(
                 f"{plural(len(there), 'transaction')} on {cluster} would have to be aborted:"
                 f" {several(described(each, now_ms) for each in there)}",
-                f"stop their producers, or pass --override {BLOCKING}=REASON",
+                f"stop their producers; or let drctl abort them: --override {BLOCKING}=REASON",
             )
         if unknown := [each for each in there if each.hanging is None]:
             raise Refused(

@@ -160,7 +160,8 @@ def test_distant_ids_end_at_the_time_limit_with_numbers(at_most_s: float, times:
     assert readback.message == (
         "secondary assigns ids that may be in use on primary: broker 1 advanced by"
         f" {at - 41:,} and is at {at:,}, {10**9 - at:,} below the highest; {RESTART}, or"
-        " advance the ids days before, with a runbook that runs this step with a longer timeout"
+        " advance the ids days before the failover, with a runbook that runs this step with a"
+        " longer timeout"
     )
 
 

@@ -142,7 +142,7 @@ def test_a_refusal_rolls_back_everything_and_names_what_was_refused() -> None:
     assert (outcome.status, outcome.exit_code) == (Status.REFUSED, ExitCode.REFUSED)
     assert world.state == before
     difference = f"payments: {TIME} is LogAppendTime, not CreateTime"
-    assert outcome.message.endswith(f"not as wanted: 1 of 2 settings: {difference}")
+    assert outcome.message.endswith(f"not as planned: 1 of 2 settings: {difference}")
     failed = next(each for each in notes.entries if each["entry"] == "failed")
     assert list(failed["items"]) == [difference]
     complaint = next(each for each in notes.entries if each["entry"] == "applied")
