@@ -380,7 +380,9 @@ def interceptor(client: ClientConfig) -> Verdict | None:
     impact = "Replicator does not translate the offsets of its group"
     track = "run `drctl offsets track`, which needs no change of clients"
     if client.library is Library.LIBRDKAFKA:
-        reason = "librdkafka has no such setting: whether it writes timestamps is not known"
+        reason = (
+            "librdkafka has no such setting; whether this client writes timestamps is not known"
+        )
         raise NotObserved(client.subject, reason, f"in Python, use drctl.consumer; else {track}")
     seen = client.listed("interceptor.classes", "")
     if INTERCEPTOR in seen.value:

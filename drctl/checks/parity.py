@@ -106,7 +106,7 @@ def lower(topic: str, copy: str) -> bool:
 
 
 def does_more(topic: str, copy: str) -> bool:
-    """Whether the copy's cleanup.policy has a policy that the topic's has not."""
+    """Whether the copy's cleanup.policy has a policy that the topic's does not have."""
     return bool(policies(copy) - policies(topic))
 
 

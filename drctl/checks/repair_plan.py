@@ -417,7 +417,7 @@ def settings_to_fix(observed: Observed, seen: ObservedTopics) -> Fixes:
         for key in weaker_keys(pair):
             if not _has_setting(ours, key) or not _has_setting(theirs, key):
                 what = f"topic {pair.copy.name}: {key}={pair.copy.config[key]}"
-                why = "the origin of the setting is not known on both clusters"
+                why = "one of the clusters did not report whether the topic overrides it"
                 again = "run drctl doctor --fix again"
                 left.append(Left(JUDGED[key].check, what, why, JUDGED[key].why, again))
                 continue
@@ -450,7 +450,7 @@ class _Difference:
 
     def fix(self) -> Fix[SettingChange]:
         copy, key = self.pair.copy.name, self.key
-        own = "" if self.there.own else " (of its brokers)"
+        own = "" if self.there.own else " (broker default)"
         change = SettingChange(copy, key, self.there.value, self.wanted.value)
         why = JUDGED[key].why
         what, now = f"topic {copy}: {key}", f"{self.there.value}{own}"
@@ -462,7 +462,7 @@ class _Difference:
             return f"it has {plural(count, 'replica')}: the loss of one broker blocks acks=all"
         new = policies(self.wanted.value) - policies(self.there.value)
         if self.key == POLICY and new:
-            return f"cleanup {', '.join(sorted(new))} then applies, as on the source"
+            return f"cleanup by {', '.join(sorted(new))} then starts on the copy, as on the source"
         return ""
 
     def blockers(self) -> Iterator[Left]:

@@ -296,7 +296,8 @@ def _blocker(kept: Kept, name: str, to: Connector | None) -> tuple[Precheck, str
         return Precheck.UNREAD, f"its source offsets could not be read: {kept.unread}"
     if kept.kind == SINK:
         return Precheck.SINK, (
-            f"its offsets are those of group {kept.group}: translate them with drctl offsets apply"
+            f"its offsets are those of group {kept.group}: translate and commit them with drctl"
+            " offsets apply"
         )
     if to is None:
         return Precheck.NO_CONNECTOR, (

@@ -189,7 +189,7 @@ def holding(
     _rules(acls.acls(), found)
     _positions(groups, found)
     _brokers(survey, found)
-    _people(survey, found)
+    _users_and_quotas(survey, found)
     active = frozenset(found.active)
     return Holding(found.things, found.settings, found.groups, active, found.unseen, found.barred)
 
@@ -287,7 +287,7 @@ def _brokers(survey: ClusterSurveyor, seen: _Found) -> None:
             seen.settings[f"broker {node}"] = found
 
 
-def _people(survey: ClusterSurveyor, seen: _Found) -> None:
+def _users_and_quotas(survey: ClusterSurveyor, seen: _Found) -> None:
     users, quotas = _tried(survey.scram_users), _tried(survey.quotas)
     if isinstance(users, Unavailable):
         seen.barred["SCRAM user"] = users.reason

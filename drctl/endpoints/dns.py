@@ -50,7 +50,7 @@ class Records:
         return sorted(each.to_text() for each in self.data)
 
     def __str__(self) -> str:
-        return ", ".join(self.texts) or "not there"
+        return ", ".join(self.texts) or "no such record"
 
 
 def of_set(found: dns.rrset.RRset | None) -> Records:

@@ -406,7 +406,7 @@ def _unfinished(settings: HaproxyEndpoint, servers: Servers, cluster: str) -> It
     for name, server in _wanted(settings, servers, cluster).items():
         found = servers[name]
         if found.state != server.state:
-            yield f"{_shown(found)}, not in {server.state}"
+            yield f"{_shown(found)}, not {server.state}"
         elif server.state == "maint" and found.sessions:
             yield f"{name} still has {plural(found.sessions, 'open session')}"
         elif server.state == "ready" and not found.up:
@@ -418,4 +418,4 @@ def _seen(state: EndpointState) -> dict[str, Server]:
 
 
 def _shown(server: Server) -> str:
-    return f"{server.name} ({server.address}:{server.port}) is in {server.state}"
+    return f"{server.name} ({server.address}:{server.port}) is in state {server.state}"

@@ -27,7 +27,7 @@ def rebuilt(seen: Situation) -> Mapping[str, StepState]:
     everything = _everything(seen, source.held)
     found = {"f": everything, "g": _copies(seen), "h": _caught_up(seen, source, target, everything)}
     if not source.held or seen.facts.filled:
-        return {**_nothing_alone(seen, source.held), **found}
+        return {**_nothing_to_reconcile(seen, source.held), **found}
     # Records that it still has are about to be deleted: they are reconciled first.
     undecided = reconciled(seen).observed is not Observed.DONE
     return (
@@ -37,7 +37,7 @@ def rebuilt(seen: Situation) -> Mapping[str, StepState]:
     )
 
 
-def _nothing_alone(seen: Situation, held: int) -> Mapping[str, StepState]:
+def _nothing_to_reconcile(seen: Situation, held: int) -> Mapping[str, StepState]:
     facts = seen.facts
     text = (
         f"the first and last record of each partition of {facts.source} match {facts.target}"

@@ -346,7 +346,7 @@ def _evidence_of_failover(facts: Facts) -> Iterator[bool]:
 
 
 def _forward(facts: Facts) -> str | None:
-    """A text that forward replication runs; empty if that is unknown; None if it does not run."""
+    """Say that forward replication runs; empty if that is unknown, None if it does not run."""
     runs = f"replication {facts.source} -> {facts.target} runs"
     if isinstance(facts.forward, Replication):
         return runs if facts.forward.runs else None

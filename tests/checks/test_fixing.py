@@ -200,7 +200,7 @@ def test_change_has_old_value_and_impact() -> None:
     (fix,) = fixed(look, own=frozenset()).settings
     assert (fix.what, fix.before, fix.after) == (
         "topic orders: max.message.bytes",
-        "1048588 (of its brokers)",
+        "1048588 (broker default)",
         "5000000",
     )
     assert fix.why == "the target rejects records that the source accepts"
@@ -237,7 +237,7 @@ def test_min_isr_above_the_replicas_is_refused() -> None:
 def test_different_cleanup_policy_is_replaced_with_a_note() -> None:
     (fix,) = fixed(case(**DRIFTS["deletes"])).settings
     assert (fix.before, fix.after) == ("delete", "compact")
-    assert fix.note == "cleanup compact then applies, as on the source"
+    assert fix.note == "cleanup by compact then starts on the copy, as on the source"
 
 
 def test_docs_name_every_changed_setting() -> None:

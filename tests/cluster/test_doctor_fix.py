@@ -180,7 +180,7 @@ def test_drift_is_planned_repaired_after_a_crash_and_gone(
         f"ACL ALLOW {USER} READ group {weak}...": ("missing", "present"),
         f"ACL ALLOW {USER} WRITE transactional id {weak}-tx": ("missing", "present"),
         f"ACL ALLOW {USER} IDEMPOTENT_WRITE cluster kafka-cluster": ("missing", "present"),
-        f"topic {weak}: max.message.bytes": ("1048588 (of its brokers)", "2000000"),
+        f"topic {weak}: max.message.bytes": ("1048588 (broker default)", "2000000"),
         f"topic {weak}: retention.ms": ("1000", "1209600000"),
         f"topic {weak}: partitions": ("1", "3"),
         f"quota {RATE} of user {drifted.user}": ("1e+06", "2e+06"),

@@ -114,7 +114,7 @@ def test_a_disabled_server_stays_disabled(haproxy: Proxy) -> None:
     before = backend.seen()
     assert before.cluster == "primary"
     assert any(
-        "p2" in words and "is in maint, not in ready" in words for words in before.unfinished
+        "p2" in words and "is in state maint, not ready" in words for words in before.unfinished
     )
     backend.writer.switch("secondary", before)
     assert states(backend) == {"p1": "maint", "p2": "maint", "s1": "ready", "s2": "ready"}
@@ -143,7 +143,7 @@ def test_changes_by_others_are_kept(haproxy: Proxy) -> None:
     now = states(backend)
     switch = partial(backend.writer.switch, "secondary")
     for call in (switch, backend.writer.restore):
-        with pytest.raises(EndpointMoved, match=r"p2 \(.*\) is in drain") as caught:
+        with pytest.raises(EndpointMoved, match=r"p2 \(.*\) is in state drain") as caught:
             call(before)
         assert caught.value.hint
     assert states(backend) == now

@@ -131,7 +131,7 @@ def observe_groups(link: Link, source: GroupReader, target: GroupReader) -> tupl
         known = {} if isinstance(positions, Unavailable) else positions
         at = {place: each.offset for place, each in known.items() if link.carries(place.topic)}
         groups = {cluster: known.get(name) for cluster, known in described.items()}
-        reading = tuple(cluster for cluster, group in groups.items() if _read_in(group))
+        reading = tuple(cluster for cluster, group in groups.items() if _is_active(group))
         silent = [e.reason for e in (*groups.values(), positions) if isinstance(e, Unavailable)]
         found.append(GroupState(name, reading, at, silent[0] if silent else ""))
     return tuple(found)
@@ -144,11 +144,11 @@ def _only_there(
     if not names:
         raise silence
     known = target.described(names)
-    reading = {name: (link.target,) if _read_in(known.get(name)) else () for name in names}
+    reading = {name: (link.target,) if _is_active(known.get(name)) else () for name in names}
     return tuple(GroupState(name, reading[name], {}, silence.message) for name in names)
 
 
-def _read_in(group: Group | Unavailable | None) -> bool:
+def _is_active(group: Group | Unavailable | None) -> bool:
     """Whether the group has members; a group that changes its state counts as inactive."""
     return isinstance(group, Group) and bool(group.members)
 
