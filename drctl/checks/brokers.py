@@ -372,7 +372,7 @@ def racks(side: Side) -> Verdict:
 @check("leader-skew", _FAMILY, Status.WARN)
 @each_cluster
 def skew(side: Side) -> Verdict:
-    """At most a tenth of the partitions are led by another replica than the preferred one."""
+    """At most a tenth of the partitions are led by a replica other than the preferred one."""
     partitions = side.partitions()
     several_replicas = {p: each for p, each in partitions.items() if len(each.assigned) > 1}
     moved = [p for p, each in several_replicas.items() if each.leader != each.assigned[0]]

@@ -656,7 +656,7 @@ _BY_HAND = (parity.orphans, parity.brokers, parity.offsets_partitions)
 _KEPT_TOPICS = "drctl deletes no topics"
 _OUT_OF_REACH = "it is a setting of the cluster, not of the link"
 _OTHER_RULES = Left(
-    "rules-not-compared",
+    "acls-not-compared",
     "ACLs of groups, of transactional ids and of the cluster",
     "the source enforces no ACLs, so drctl compares only permissions on topics",
     "an application without access to its group or transactional id is denied",

@@ -87,7 +87,10 @@ def wait(
     cluster: Cluster = None,
     topic: TopicList = None,
     timeout: Annotated[
-        str, typer.Option(metavar="TIME", help="Time limit, for example 90s, 10m or 2h.")
+        str,
+        typer.Option(
+            metavar="TIME", help="Time limit for the leaders to return, for example 90s, 10m or 2h."
+        ),
     ] = "1h",
 ) -> int:
     """Wait until every partition has a leader again.

@@ -73,8 +73,8 @@ class Failback(PlanRequest):
         str | None,
         typer.Option(
             metavar="copy|quarantine|export|discard",
-            help="What to do with records that only the recovered source holds. discard requires"
-            " --topic.",
+            help="What to do with records that only the recovered source holds. Without a policy,"
+            " the run ends if there are any. discard requires --topic.",
         ),
     ] = None
     topic: Annotated[
@@ -103,10 +103,10 @@ def failback(given: Failback) -> int:
     it exits with 3 if a step happened out of order, and with 5 if that is unknown.
 
     Examples:
-        drctl failback --check-order                        # what comes next?
-        drctl failback --policy quarantine                  # print the plan
+        drctl failback --check-order            # what comes next?
+        drctl failback --policy quarantine      # print the plan
         drctl failback --policy quarantine --execute
-        drctl failback --rebuild --execute                  # the source lost its disks
+        drctl failback --rebuild --execute      # the source lost its disks
     """
     if given.check_order:
         if given.execute or given.policy or given.topic or given.rebuild:

@@ -211,9 +211,9 @@ def gap(given: Gap) -> int:
     with --ledger --execute, which may write a ledger to a Kafka topic.
 
     Examples:
-        drctl gap                               # full comparison if it takes at most 2 minutes
+        drctl gap                               # full, if it takes at most 2 minutes
         drctl gap --scope full --topic orders
-        drctl gap --scope estimate              # offsets only: an estimate within seconds
+        drctl gap --scope estimate              # offsets only: takes seconds
         drctl gap --ledger --every 5m           # continuous comparison
 
     Exit codes:

@@ -108,9 +108,9 @@ def report(
     clusters.
 
     Examples:
-        drctl report                                       # report-RUN.html of the newest run
+        drctl report                              # report-RUN.html of the newest run
         drctl report RUN --format md --output-file incident.md
-        drctl report RUN --verify                          # was the journal altered?
+        drctl report RUN --verify                 # was the journal altered?
 
     Exit codes:
         0: written, or the journal is unaltered

@@ -58,7 +58,7 @@ class Reconcile(PlanRequest):
         typer.Option(
             metavar="copy|quarantine|export|discard",
             help="What to do with unreplicated records of all topics, or of those given with"
-            " --topic. discard requires --topic.",
+            " --topic. Required, unless each --topic has a POLICY. discard requires --topic.",
         ),
     ] = None
     topic: Annotated[

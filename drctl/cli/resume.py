@@ -120,8 +120,8 @@ def resume(given: Resume) -> int:
     progress of the run is printed.
 
     Examples:
-        drctl resume                                       # progress of the newest run
-        drctl resume --execute                             # continue it
+        drctl resume               # progress of the newest run
+        drctl resume --execute     # continue it
         drctl resume RUN --abandon "replaced by a new run" --execute
 
     Exit codes:

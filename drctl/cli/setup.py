@@ -202,7 +202,8 @@ def schema(
         str,
         typer.Argument(
             metavar="NAME",
-            help="Value of the `schema` field: gap, gap/1 or drctl/gap/1.",
+            help="Value of the `schema` field: gap, gap/1 or drctl/gap/1. Without it,"
+            " the error lists all names.",
             show_default=False,
         ),
     ] = "",

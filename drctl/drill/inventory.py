@@ -238,10 +238,10 @@ def _topics(cluster_reader: ClusterReader, seen: _Found) -> None:
 
 def _rules(rules: Acls | Unavailable, seen: _Found) -> None:
     if isinstance(rules, Unavailable):
-        seen.unseen["rule"] = rules.reason
+        seen.unseen["ACL"] = rules.reason
     else:
         others = (rule for rule in rules.rules if not_of_a_drill(rule.name))
-        seen.things["rule"] = {_rule(each): "" for each in others}
+        seen.things["ACL"] = {_rule(each): "" for each in others}
 
 
 def _rule(rule: Acl) -> str:

@@ -141,8 +141,8 @@ class Loss:
     """Records that the source acknowledged and the target does not hold.
 
     Attributes:
-        seconds: from the acknowledgement of the first of them to that of the last record.
-        examples: some of their ids.
+        seconds: from the acknowledgement of the first missing record to that of the last record.
+        examples: ids of some missing records.
         duplicated: records that the target holds more than once.
     """
 

@@ -439,7 +439,7 @@ class PartitionDocument(Document):
     Attributes:
         source_range: compared offsets: [log start, end) at the freeze, or a window of it.
         target_range: null if the target has no such partition.
-        ranges: inclusive source offsets, maximal runs.
+        ranges: inclusive ranges of consecutive source offsets.
         repeated: unreplicated records with an equal record on the target, which has fewer copies of
             it.
         oldest_timestamp: milliseconds since 1970 UTC; null if everything is replicated.

@@ -244,7 +244,7 @@ class RulesFacts:
 class AddRules(StepKind[RulesSettings, RulesIntent, RulesFacts]):
     """Adds ACL rules; a rollback removes only the added ones."""
 
-    name = "add-rules"
+    name = "add-acls"
     traits = Trait.CHANGES
 
     def describe(self, settings: RulesSettings) -> Description:
@@ -288,7 +288,7 @@ class AddRules(StepKind[RulesSettings, RulesIntent, RulesFacts]):
             return there
         missing = tuple(_rule_text(rule) for rule in rules if rule not in there)
         if missing:
-            return _waiting(f"not on {cluster}", missing, plural(len(rules), "rule"))
+            return _waiting(f"not on {cluster}", missing, plural(len(rules), "ACL"))
         message = f"{cluster} lists {plural(len(rules), 'ACL')}, {len(intent.added)} of them new"
         return Readback(State.DONE, message, RulesFacts(len(intent.added)))
 
@@ -306,7 +306,7 @@ class AddRules(StepKind[RulesSettings, RulesIntent, RulesFacts]):
             return there
         still = tuple(_rule_text(rule) for rule in added if rule in there)
         if still:
-            return _waiting(f"still on {cluster}", still, plural(len(added), "rule"))
+            return _waiting(f"still on {cluster}", still, plural(len(added), "ACL"))
         return Readback(State.DONE, f"{plural(len(added), 'added ACL')} removed from {cluster}")
 
 

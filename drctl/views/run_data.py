@@ -113,7 +113,7 @@ class StepReport:
         changes: whether it changes anything outside drctl.
         started: null if it was not started.
         seconds: duration, without the time between attempts.
-        waited: seconds from the announcement of its effect until it was verified or given up.
+        waited: seconds from the announcement of its effect until it was verified or timed out.
         message: the last observation.
         items: the problems, each named.
         errors: errors that its requests returned.

@@ -432,7 +432,7 @@ FORGED: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "where to": ("switch-endpoint", {"number": 0, "kind": "file", "to": "evil"}),
     "rule": (
-        "add-rules",
+        "add-acls",
         {"cluster": "secondary", "changes": [{"rule": ["payroll", "LITERAL", "U", "*", "R", "A"]}]},
     ),
     "topic": (
@@ -654,7 +654,7 @@ def test_facts_of_an_unsigned_journal_are_not_used_for_rollback(config: Config) 
         held = permitted_kinds(state, permitted(config, config.link(), state))
         return frozenset(name for name, kind in held.items() if kind is not KINDS[name])
 
-    left = frozenset({"add-rules", "set-quotas", "configure-topics"})
+    left = frozenset({"add-acls", "set-quotas", "configure-topics"})
     assert left_to_people("10.0.0.1") == left
     assert left_to_people("10.6.6.6") == left | {"switch-endpoint"}
     stays = permitted_kinds(
@@ -700,7 +700,7 @@ def test_a_repair_is_compared_with_the_differences_whatever_its_plan_name(
     quota["to"] = 10.0
     for kind, difference in (
         ("configure-topics", change),
-        ("add-rules", rule),
+        ("add-acls", rule),
         ("set-quotas", quota),
     ):
         with pytest.raises(Refused, match="changes that are not needed"):

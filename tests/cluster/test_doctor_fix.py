@@ -169,7 +169,7 @@ def test_drift_is_planned_repaired_after_a_crash_and_gone(
     plan = check(json.loads(file.read_text(encoding="utf-8")))
     kinds = [step["kind"] for step in plan["steps"]]
     assert kinds == [
-        *("check", "snapshot-state", "add-rules", "set-quotas", "configure-topics"),
+        *("check", "snapshot-state", "add-acls", "set-quotas", "configure-topics"),
         *("add-partitions", "create-topics", "final-precheck"),
     ]
     changes = {c["what"]: c for step in plan["steps"] for c in step["settings"].get("changes", ())}

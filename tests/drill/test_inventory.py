@@ -12,7 +12,7 @@ from drctl.model.topology import TopicPartition
 PLACE = TopicPartition("orders", 0)
 THINGS = {
     "topic": {"orders": "3 partitions, id x"},
-    "rule": {"DENY WRITE on orders to User:app": ""},
+    "ACL": {"DENY WRITE on orders to User:app": ""},
     "broker": {"1": ""},
     "SCRAM user": {"app": ""},
     "quota": {"producer_byte_rate of user app": "1"},
@@ -55,7 +55,7 @@ def test_nothing_changed() -> None:
             ("a: topic new was added", "a: topic orders: 3 partitions, id x -> 4 partitions, id x"),
         ),
         (having("topic", {}), ("a: topic orders was removed",)),
-        (having("rule", {}), ("a: rule DENY WRITE on orders to User:app was removed",)),
+        (having("ACL", {}), ("a: ACL DENY WRITE on orders to User:app was removed",)),
         (having("broker", {}), ("a: broker 1 was removed",)),
         (having("SCRAM user", {"app": "", "x": ""}), ("a: SCRAM user x was added",)),
         (
@@ -94,7 +94,7 @@ def test_members_move_their_own_positions() -> None:
 @pytest.mark.parametrize(
     ("after", "line"),
     [
-        (without("rule", unseen={"rule": "not allowed"}), "a: rule: not allowed"),
+        (without("ACL", unseen={"ACL": "not allowed"}), "a: ACL: not allowed"),
         (
             replace(having("topic", {}), unseen={"topic orders": "no answer"}),
             "a: topic orders: no answer",

@@ -52,7 +52,7 @@ def test_everything_except_objects_of_drills() -> None:
     found = look()
     assert found.things == {
         "topic": {"orders": "1 partition, id x"},
-        "rule": {"DENY WRITE on orders* to User:app from 10.0.0.1": ""},
+        "ACL": {"DENY WRITE on orders* to User:app from 10.0.0.1": ""},
         "broker": {"1": ""},
         "SCRAM user": {"app": ""},
         "quota": {"producer_byte_rate of user <default>": "2"},
@@ -79,7 +79,7 @@ def test_members_are_those_that_were_observed() -> None:
 def test_missing_responses_are_recorded() -> None:
     no = Unavailable("no")
     found = look(topics={"orders": no}, rules=no, committed={"app": no}, settings=no, users=no)
-    assert found.unseen == {"topic orders": "no", "rule": "no", "group app": "no"}
+    assert found.unseen == {"topic orders": "no", "ACL": "no", "group app": "no"}
     assert found.barred == {"broker": "no", "SCRAM user": "no"}
     without_replicas = TopicState("orders", {0: 1}, {}, True, "x")
     found = look(topics={"orders": without_replicas}, settings={1: no})

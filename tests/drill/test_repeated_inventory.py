@@ -9,7 +9,7 @@ import pytest
 from drctl.cli import drill_stage
 from drctl.drill.inventory import Compared, Holding, Inventory
 
-RULES = {"rule": "not allowed"}
+RULES = {"ACL": "not allowed"}
 CONNECTORS = Holding({"connector": {"mm2": "RUNNING"}})
 
 
@@ -66,4 +66,4 @@ def test_lasting_differences_are_reported(
 
 def test_unreadable_state_is_not_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
     found, waited = settled(monkeypatch, at(unseen=RULES), [at(unseen=RULES)])
-    assert (found.unseen, waited) == (("a: rule: not allowed",), 0)
+    assert (found.unseen, waited) == (("a: ACL: not allowed",), 0)

@@ -233,7 +233,7 @@ def test_reversible_changes_come_first() -> None:
     made = plan()
     assert violations(made, KINDS) == ()
     assert [step.kind for step in made.steps] == [
-        *("check", "snapshot-state", "add-rules", "set-quotas", "configure-topics"),
+        *("check", "snapshot-state", "add-acls", "set-quotas", "configure-topics"),
         *("add-partitions", "create-topics", "final-precheck"),
     ]
     assert Plan.from_json(made.to_json()) == made
