@@ -10,7 +10,7 @@ from drctl.cli.console import console
 from drctl.cli.terminal import is_terminal
 from drctl.model.errors import Refused
 
-_INSTEAD = "run it in a terminal and type the cluster's name, or pass --yes"
+_INSTEAD = "run the command in a terminal and type the cluster's name, or pass --yes"
 
 
 def confirm(cluster: str, what: str, *, yes: bool) -> None:

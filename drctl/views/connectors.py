@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from drctl.connectors import applying, recovery_plan
 from drctl.connectors.applying import Export, Kept, Line, OffsetsPlan
 from drctl.connectors.diagnosis import ConnectorHealth
 from drctl.connectors.recovery_plan import Backoff, RecoverPlan
@@ -77,15 +78,28 @@ def _connector_cells(each: Connector) -> tuple[str, ...]:
 _OVERRIDE = Text("  To override: --override cause=REASON")
 
 
+_RECOVERY = {
+    recovery_plan.Action.RESTART: "to restart",
+    recovery_plan.Action.REMEDY: "to remedy",
+    recovery_plan.Action.NOTHING: "unchanged",
+    recovery_plan.Action.REFUSE: "refused",
+}
+_WRITE = {
+    applying.Action.WRITE: "to write",
+    applying.Action.KEEP: "already set",
+    applying.Action.REFUSE: "refused",
+}
+
+
 @view
 def recover_plan_table(plan: RecoverPlan, backoff: Backoff, execute: str) -> Iterator[Part]:
     """Show the plan, and the command that executes it."""
-    actions = counted(line.action for line in plan.lines)
+    actions = counted(_RECOVERY[line.action] for line in plan.lines)
     yield Text(f"Plan for Connect {plain(plan.workers)}: {actions}", "bold")
     yield from notes((), plan.overrides.items())
     for line in plan.lines:
         cause = f": {line.explained.advice.message}" if line.explained else ""
-        yield heading(f"{plain(line.connector.name)}, {line.action}{cause}")
+        yield heading(f"{plain(line.connector.name)}, {_RECOVERY[line.action]}{cause}")
         if line.explained:
             yield Text(f"  {sentence(line.explained.evidence)}", "dim")
         for count, step in enumerate(line.steps, 1):
@@ -154,7 +168,7 @@ def _kept_cells(each: Kept) -> tuple[str, ...]:
 @view
 def offsets_plan_table(plan: OffsetsPlan, execute: str) -> Iterator[Part]:
     """Show the plan to write source offsets."""
-    actions = counted(line.action for line in plan.lines)
+    actions = counted(_WRITE[line.action] for line in plan.lines)
     yield Text(f"Plan for Connect {plain(plan.workers)}: {actions}", "bold")
     yield Text(f"from {plain(plan.origin)}", "dim")
     yield from notes((), plan.overrides.items())
@@ -183,7 +197,7 @@ def offsets_result_table(result: OffsetsResult, undo: str) -> Iterator[Part]:
 
 
 def _line_cells(line: Line) -> tuple[str, ...]:
-    what = f"{line.action} ({line.precheck})" if line.precheck else line.action
+    what = _WRITE[line.action] + (f" ({line.precheck})" if line.precheck else "")
     places = map(_json, (line.partition, line.before, line.to))
     return plain(line.connector), *places, what
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from drctl.elections.cluster_state import Partition, PartitionStates, Replica
-from drctl.elections.planning import Blocker, ElectionPlan, Line
+from drctl.elections.planning import Action, Blocker, ElectionPlan, Line
 from drctl.elections.results import ElectionResult, LineResult
 from drctl.model.text import plural
 from drctl.model.topology import Unavailable
@@ -69,10 +69,15 @@ def _replica_state(each: Partition, node: int) -> str:
     return "out of sync" if each.eligible is not None else "out of sync (ELR not reported)"
 
 
+_PLANNED = {Action.ELECT: "to elect", Action.NOTHING: "unchanged", Action.REFUSE: "refused"}
+
+
 @view
 def plan_table(plan: ElectionPlan, execute: str) -> Iterator[Part]:
     """Show the plan, and the command that executes it."""
-    yield Text(f"{_headline(plan)}: {counted(line.action for line in plan.lines)}", "bold")
+    yield Text(
+        f"{_headline(plan)}: {counted(_PLANNED[line.action] for line in plan.lines)}", "bold"
+    )
     yield from notes(plan.notes, plan.overrides.items())
     yield from listing([*plan.refused, *plan.elected], _cells, *_COLUMNS)
     yield from _losses(plan.lines)
@@ -162,7 +167,7 @@ def _cells(line: Line) -> tuple[str, ...]:
         "?" if seen is None or seen.eligible is None else _nodes(seen.eligible),
         _node(seen.leader if seen else None),
         _node(line.to),
-        f"{line.action.value} {prechecks}".strip(),
+        f"{_PLANNED[line.action]} {prechecks}".strip(),
     )
 
 

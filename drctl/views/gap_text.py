@@ -11,7 +11,7 @@ from enum import StrEnum
 from drctl.model.errors import ExitCode
 from drctl.model.gap import Engine, GapResult, Inversion, OrderScope, PartitionGap, TopicGap
 from drctl.model.text import plural, quote
-from drctl.views.text import age, be, collected, number, plain, sentence, size, utc
+from drctl.views.text import age, be, collected, moment, number, plain, sentence, size, utc
 from drctl.views.view import Items, Part, Table, Text, heading, listing, view
 
 PAGE = "gap.html"
@@ -329,6 +329,8 @@ def times(first: int | None, last: int | None) -> str:
     start, end = utc(first), utc(last)
     if start == end:
         return start
+    if first is None or last is None or moment(first) is None or moment(last) is None:
+        return f"{start} .. {end}"
     (day, _, _), (other, _, clock) = start.partition(" "), end.partition(" ")
     return f"{start} .. {clock or end}" if day == other else f"{day} .. {other}"
 

@@ -45,7 +45,7 @@ def test_status() -> None:
 def test_restarts() -> None:
     plan = restart_plan(HEALTH, HEALTH.connectors[:2], {})
     text = drawn(recover_plan_table(plan, Backoff(), EXECUTE))
-    assert "Plan for Connect w:8083: 1 restart, 1 refuse" in text
+    assert "Plan for Connect w:8083: 1 to restart, 1 refused" in text
     assert "At most 16 restarts, with pauses of 1 s to 120 s, 20 min 7 s in all" in text
     assert "Blocked (cause): authentication failed" in text
     assert text.rstrip().endswith(EXECUTE)
@@ -77,7 +77,7 @@ def test_positions() -> None:
     world = World({"shop": stopped(topic_prefix="shop")})
     plan = build_plan(export, (), {}, world, "new:8083", {})
     text = drawn(offsets_plan_table(plan, EXECUTE))
-    assert "Plan for Connect new:8083: 1 write" in text
+    assert "Plan for Connect new:8083: 1 to write" in text
     assert '{"server": "shop"}' in text
     assert text.rstrip().endswith(EXECUTE)
     refused = build_plan(export, (), {}, World(), "new:8083", {})

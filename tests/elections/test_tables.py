@@ -45,7 +45,7 @@ def test_a_state_shows_brokers_and_their_logs() -> None:
 
 def test_a_plan_shows_the_loss_and_its_blockers() -> None:
     text = drawn(plan_table(planned(), EXECUTE))
-    assert "Unclean election on cluster main: 1 refuse" in text
+    assert "Unclean election on cluster main: 1 refused" in text
     assert "note: b is silent" in text
     assert "orders-0: at least 80 offsets, 100 to 179: group app has read up to 180" in text
     assert "group app committed offset 180, beyond the kept log" in text

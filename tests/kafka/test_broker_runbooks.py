@@ -125,7 +125,7 @@ def test_a_failed_broker_returns(
     def preferred_leaders() -> None:
         assert (leader(three, topic), leader(three, pair)) == (1, 2)
         planned, done = followed.type("preferred-leaders")
-        assert planned.stdout.startswith("Preferred election on cluster primary: 2 elect\n")
+        assert planned.stdout.startswith("Preferred election on cluster primary: 2 to elect\n")
         assert done.stdout.startswith("Preferred election on cluster primary: 2 elected\n")
 
     acts = (still_writable, cause, start, in_sync, preferred_leaders)

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from drctl.model.gap import GapResult
-from drctl.views.gap_text import gap_table, next_steps, verdict
+from drctl.views.gap_text import gap_table, next_steps, times, verdict
 from tests.report import gaps
 
 every = pytest.mark.parametrize("make", gaps.EVERY.values(), ids=gaps.EVERY)
@@ -74,3 +74,17 @@ def test_not_compared_names_everything_up_to_ten() -> None:
     assert "audit (all partitions): user orders-app may not read it" in text
     assert "orders (11): broker 2 did not answer within 30 s, read up to offset 41,233" in text
     assert "and 2,990 more" in draw(gaps.vast())
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "shown"),
+    [
+        (1_772_720_000_000, 1_772_720_040_000, "2026-03-05 14:13:20 .. 14:14:00"),
+        (-1, 1_772_720_000_000, "no timestamp .. 2026-03-05 14:13:20"),
+        (1_772_720_000_000, 2**62, "2026-03-05 14:13:20 .. 4611686018427387904 ms"),
+    ],
+)
+def test_a_period_without_a_valid_start_or_end_is_shown_whole(
+    first: int, last: int, shown: str
+) -> None:
+    assert times(first, last) == shown
