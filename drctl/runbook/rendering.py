@@ -193,10 +193,10 @@ _AFTERWARDS = (
     "- [ ] Every outstanding action has an owner and a date.",
 )
 _LEGEND = (
-    "The command lines are for working by hand. In them, `$SOURCE` and `$TARGET` are the clusters'"
-    " bootstrap addresses, `$CONNECT` is the address of a Connect worker, and `admin.properties`"
-    " holds your credentials. Replace words in capitals. Where drctl asks whether"
-    " a step is done, a pipeline answers with `--answer STEP=yes`."
+    "The command lines are for doing a step by hand. In them, `$SOURCE` and `$TARGET` are the"
+    " clusters' bootstrap addresses, `$CONNECT` is the address of a Connect worker, and"
+    " `admin.properties` holds your credentials. Replace words in capitals. Where drctl asks"
+    " whether a step is done, a pipeline answers with `--answer STEP=yes`."
 )
 
 PLACEHOLDERS = PlanInputs(

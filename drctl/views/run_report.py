@@ -129,8 +129,9 @@ def _steps_figure(data: ReportData) -> Figure:
 def _step(step: StepReport) -> StepView:
     began = f"{when(step.started)} UTC" if step.started else ""
     took = "" if step.seconds is None else length(step.seconds)
-    if began and step.waited and step.seconds and step.seconds - step.waited > 0.1:
-        began += f", verified {length(step.waited)} after it was announced"
+    waited = step.waited or 0.0
+    if step.seconds and 0.1 < waited < step.seconds - 0.1:
+        began += f", {length(waited)} to {'change' if step.changes else 'wait'} and verify"
     return StepView(
         step.number,
         plain(step.id),
