@@ -50,7 +50,7 @@ class Chart:
 
     Attributes:
         top: value of the highest point, as text.
-        newest: the newest value, as text.
+        newest: value of the newest drill, as text.
         lines: between neighboring drills that both have the measure.
     """
 
@@ -124,8 +124,11 @@ def _chart(
         if before is not None:
             lines.append(Line(before.x, before.y, here.x, here.y))
         before = here
-    newest = words(known[-1]) if known else "not measured"
-    return Chart(name, words(top), newest, tuple(points), tuple(missing), tuple(lines))
+    highest, newest = (
+        "not measured" if value is None else words(value)
+        for value in (max(known, default=None), values[-1])
+    )
+    return Chart(name, highest, newest, tuple(points), tuple(missing), tuple(lines))
 
 
 def _height(value: float, top: float) -> float:

@@ -58,6 +58,15 @@ def test_drills_without_a_measurement_interrupt_the_line() -> None:
     assert found.charts[0].missing[0].tone == "incomplete"
 
 
+def test_the_latest_value_is_that_of_the_newest_drill() -> None:
+    found = trend(nightly({}, {"rto_s": None}))
+    assert found is not None
+    assert (found.charts[0].newest, found.charts[0].top) == ("not measured", "4.5 s")
+    found = trend(nightly({"rto_s": None}))
+    assert found is not None
+    assert (found.charts[0].newest, found.charts[0].top) == ("not measured", "not measured")
+
+
 def test_only_comparable_drills_make_a_trend() -> None:
     drills = nightly({}, {"link": "other"}, {"inject": "kill-source"}, {})
     assert comparable(drills) == (drills[0], drills[3])
