@@ -117,7 +117,7 @@ def _by_acl(subject: str, observed: Observed) -> Verdict:
             )
         return _not_possible(subject, reason, acls.reason, remedy, observed)
     if not acls.enforced:
-        reason = "the source has no authorizer: ACLs are not enforced"
+        reason = "the source has no authorizer"
         return _not_possible(subject, reason, "ACLs are not enforced", _COMMAND, observed)
     known = observed.active_cluster
     probe = None if isinstance(known, Unavailable) else known.probe
@@ -127,7 +127,10 @@ def _by_acl(subject: str, observed: Observed) -> Verdict:
             f"run {probe.run} ({utc(probe.at_ms)}): {probe.deleted:,} of"
             f" {plural(probe.acls, 'ACL')} deleted within {probe.seconds:g} s"
         )
-        remedy = f"{_COMMAND} ({_PAGE}); if it no longer deletes them: {_probing(observed)}"
+        remedy = (
+            f"{_COMMAND} ({_PAGE}); or make sure that nothing deletes them, and probe again:"
+            f" {_probing(observed)}"
+        )
         return _not_possible(subject, reason, evidence, remedy, observed)
     rights = require(observed.source_rights, subject, "the permissions of drctl's user are", grant)
     evidence = f"cluster permissions: {', '.join(sorted(rights)) or 'none'}"

@@ -189,7 +189,7 @@ def settings(observed: Observed) -> Iterator[Verdict]:
             found,
             Status.FAIL,
             "cleanup.policy",
-            ("is wider", does_more),
+            ("removes more", does_more),
             "the target deletes records that the source keeps; a compacted copy rejects records"
             " without a key",
         ),
@@ -197,7 +197,7 @@ def settings(observed: Observed) -> Iterator[Verdict]:
             found,
             Status.WARN,
             "cleanup.policy",
-            ("is narrower", does_less),
+            ("removes less", does_less),
             "the copies grow without limit on the target",
         ),
     ]

@@ -187,7 +187,7 @@ def _running(subject: str, connector: Connector | None, mode: Mode) -> Verdict:
     else:
         remedy = "restart what failed (drctl connect recover); the cause is in the worker's log"
         if connector.state in _BY_HAND:
-            remedy = "it was stopped on purpose: resume it, unless it must stay stopped"
+            remedy = "someone stopped or paused it: resume it, unless it must stay stopped"
         reason, evidence = _stopped(connector)
         if not reason:
             tasks = len(connector.tasks)

@@ -186,7 +186,7 @@ def _silent(observed: Observed, subject: str, answer: Silent) -> Verdict:
             "it does not answer, and nothing is replicated from it",
             f"{answer.reason}{details}",
         )
-    what = "copies" if flow.records else "copied heartbeats"
+    what = "records" if flow.records else "copied heartbeats"
     return fail(
         subject,
         f"it does not answer here, but its {what} still arrive on the target",

@@ -290,8 +290,8 @@ def _beside(facts: Facts, terms: Terms) -> Iterator[Finding]:
     if not held:
         return
     copies = {original: copy for copy, original in facts.names.items()}
-    text = several(f"{topic} (not {copies.get(topic, topic)})" for topic in sorted(held))
-    reason = f"topics with the original names have records: {text}; only copies are replicated back"
+    text = several(f"{topic} (its copy: {copies.get(topic, topic)})" for topic in sorted(held))
+    reason = f"topics with original names have records that are not replicated back: {text}"
     remedy = (
         f"add a link from {facts.target} to {facts.source} to drctl.yaml whose connector renames"
         " these topics, or empty them"

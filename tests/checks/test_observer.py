@@ -224,7 +224,7 @@ def test_source_that_replication_still_reaches(
     assert isinstance(observed.source, Silent)
     assert statuses(observed)["source-alive"] == {Status.FAIL}
     finding = next(each for each in precheck_findings(observed) if each.check == "source-alive")
-    assert finding.reason == "it does not answer here, but its copies still arrive on the target"
+    assert finding.reason == "it does not answer here, but its records still arrive on the target"
 
 
 def test_dead_target_blocks(site: Site) -> None:

@@ -100,7 +100,7 @@ def test_records_under_the_links_own_name_are_not_replicated_back() -> None:
             THERE, {COPY: OffsetRange(0, TARGET_END)}, beside={PLACE: OffsetRange(0, end)}
         )
 
-    assert "orders (not primary.orders)" in failing(ROUTED, beside(5))
+    assert "orders (its copy: primary.orders)" in failing(ROUTED, beside(5))
     assert failing(ROUTED, beside(0)) == ""
     assert failing(ROUTED, beside(5), elsewhere=frozenset({"orders"})) == ""
 
