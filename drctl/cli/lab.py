@@ -186,7 +186,8 @@ def up(
     policy: Annotated[
         Policy | None,
         typer.Option(
-            help="Replication policy. default: replicated topics are named primary.TOPIC.",
+            "--replication-policy",
+            help="With `default`, replicated topics are named primary.TOPIC.",
             show_default="identity",
         ),
     ] = None,

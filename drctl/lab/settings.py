@@ -103,8 +103,10 @@ class LabSettings:
                 )
         if self.active_active and self.policy == "identity":
             raise UsageError(
-                "--active-active with --policy identity would replicate records in an endless loop",
-                "add --policy default: copies are then named primary.NAME and secondary.NAME",
+                "--active-active with --replication-policy identity would replicate records in an"
+                " endless loop",
+                "add --replication-policy default: copies are then named primary.NAME and"
+                " secondary.NAME",
             )
 
     def release(self, cluster: str) -> str:

@@ -27,7 +27,7 @@ from drctl.model.errors import ExitCode, Refused, UsageError
 def test_the_identity_policy_cannot_replicate_both_ways() -> None:
     with pytest.raises(UsageError, match="endless loop") as caught:
         LabSettings(active_active=True)
-    assert "--policy default" in caught.value.hint
+    assert "--replication-policy default" in caught.value.hint
     assert LabSettings(active_active=True, policy="default").active_active
 
 
