@@ -136,8 +136,7 @@ def report(
 
 def _data(reader: "JournalReader", run: str | None) -> "ReportData":
     from drctl.engine import run_state
-    from drctl.engine.run_state import decoding, read_run
-    from drctl.views.run_reading import report_data, sound_entries
+    from drctl.views.run_reading import readable_run, report_data
 
     if run is None:
         runs = reader.runs()
@@ -149,8 +148,11 @@ def _data(reader: "JournalReader", run: str | None) -> "ReportData":
         run = runs[0]
     lines = reader.lines(run)
     verdict = run_state.verify(run, lines)
-    with decoding(run):
-        return report_data(read_run(sound_entries(run, lines, verdict)), verdict)
+    state = readable_run(run, lines, verdict)
+    if state.partial and reader.set_aside(run):
+        run_state.take_abandonment(state, lines)
+    with run_state.decoding(run):
+        return report_data(state, verdict)
 
 
 def _write(data: "ReportData", form: Format, out: Path | None) -> None:

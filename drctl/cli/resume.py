@@ -43,7 +43,7 @@ from drctl.cli.running import (
 from drctl.cli.settings import configuration
 from drctl.cli.stopping import stoppable
 from drctl.engine import entries, run_state
-from drctl.engine.abandoning import abandon, check_settings, remaining_changes
+from drctl.engine.abandoning import abandon, check_settings, remaining_changes, unknown_changes
 from drctl.engine.executing import Execution
 from drctl.engine.invariants import violations
 from drctl.engine.kind import Outcome, Status, Trait
@@ -64,7 +64,6 @@ if TYPE_CHECKING:
     from drctl.app.run_adapters import JournalTopicReader, LocalRuns
     from drctl.config.configuration import Config
     from drctl.config.link import Link
-    from drctl.model.journal import JournalReader
     from drctl.model.plan import Plan
 
 
@@ -155,41 +154,40 @@ def resume(given: Resume) -> int:
     return _resume_run(config, link, state, given, overrides)
 
 
-_AFTER_DAMAGE = "after the damage"
 _WOULD_REMAIN = "if abandoned, these changes remain: {}; to abandon the run, add --execute"
 
 
-def abandon_damaged(
+def _abandon_damaged(
     config: "Config",
     link: "Link",
-    reader: "JournalReader",
-    run: str,
-    why: str,
-    *,
-    execute: bool,
-    yes: bool,
+    reader: "JournalTopicReader | LocalRuns",
+    given: Resume,
+    damaged: DamagedJournal,
 ) -> int:
-    """Show the readable part of a damaged run, and abandon it with `execute`.
+    """Show the readable part of a damaged run, and abandon it with --execute.
 
     Raises:
-        Refused: it is in progress, it has ended, or it was not confirmed.
+        DamagedJournal: without --abandon, or if the run was not named.
+        Refused: it is in progress, another run is unfinished, or it was not confirmed.
         Unknown: the journal cannot be read or written.
     """
-    lines = reader.lines(run)
-    sound = reader.sound(run)
-    state = _readable_part(lines[:sound])
+    run = given.run
+    if given.abandon is None or run is None:
+        raise damaged
+    console().warn(damaged.message)
+    lines, why = reader.lines(run), given.abandon.strip()
+    state, read = run_state.read_prefix(lines, reader.sound(run))
     remaining = {} if state is None else dict(remaining_changes(state, KINDS))
-    remaining[_AFTER_DAMAGE] = (
-        f"unknown: what run {run} changed after line {sound} of its journal; check both clusters"
-        " (drctl status, drctl doctor) and the copies of the journal"
-    )
-    if not execute:
+    if state is None or read < len(lines):
+        remaining |= unknown_changes(state, read, lines[read:], KINDS)
+        remaining[run_state.AFTER_DAMAGE] = _not_known(link, run, state, read)
+    if not given.execute:
         console().note(_WOULD_REMAIN.format("; ".join(remaining.values())))
         if state is not None:
             return show_state(state)
         _show_abandoned(run, Status.UNKNOWN)
         return int(ExitCode.DONE)
-    confirm(link.confirmed, f"abandon run {run}", yes=yes)
+    confirm(link.confirmed, f"abandon run {run}", yes=given.yes)
     held, at = run_journal.holder(run), datetime.now(UTC)
     closing = [
         entries.resumed(run_journal.who(held), at),
@@ -206,13 +204,28 @@ def abandon_damaged(
     return show_end(config, state, left)
 
 
-def _readable_part(lines: Sequence[bytes]) -> RunState | None:
-    """The run, as far as its journal is intact; None if its plan is damaged."""
-    found = [run_state.parse_line(line).entry for line in lines]
-    try:
-        return read_run(found) if found else None
-    except DamagedJournal:
-        return None
+def _not_known(link: "Link", run: str, state: RunState | None, read: int) -> str:
+    """What a damaged journal does not say, and how to find out."""
+    if state is None:
+        what = (
+            f"not known: what run {run} changed, because its plan cannot be read; later commands"
+            " ignore this run"
+        )
+        host = "the host that executed it"
+    else:
+        ended = f", where it ended ({state.status})" if state.status else ""
+        what = (
+            f"not known: what run {run} did after line {read} of its journal{ended}; it may also"
+            " have rolled back a change that is listed here. Later commands of drctl use only the"
+            " lines up to that one: they do not know whether it has moved clients since"
+        )
+        host = f"host {state.who.get('host', '?')}"
+    checked = "the cluster" if link.is_inside else "both clusters"
+    return (
+        f"{what}. Check {checked} for ACLs that deny writes or reads (kafka-acls.sh --list),"
+        " connectors that are stopped, committed offsets, and where clients are; compare with"
+        f" `drctl journal {quote(run)} --local` on {host}"
+    )
 
 
 def _show_abandoned(run: str, status: Status, outstanding: Sequence[str] = ()) -> None:
@@ -235,27 +248,6 @@ def _show_abandoned(run: str, status: Status, outstanding: Sequence[str] = ()) -
 def _confirmed(link: "Link", state: RunState) -> str:
     """The name to type for confirmation; for a run between two clusters, its target."""
     return link.confirmed if link.is_inside else state.plan.target
-
-
-def _abandon_damaged(
-    config: "Config",
-    link: "Link",
-    reader: "JournalTopicReader | LocalRuns",
-    given: Resume,
-    damaged: DamagedJournal,
-) -> int:
-    """Abandon a run with a damaged journal; it cannot be resumed.
-
-    Raises:
-        DamagedJournal: without --abandon, or if the run was not named.
-    """
-    if given.abandon is None or given.run is None:
-        raise damaged
-    console().warn(damaged.message)
-    why = given.abandon.strip()
-    return abandon_damaged(
-        config, link, reader, given.run, why, execute=given.execute, yes=given.yes
-    )
 
 
 def _overrides(given: Resume) -> Mapping[str, str]:

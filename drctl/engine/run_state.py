@@ -30,6 +30,10 @@ _LINE = re.compile(
 )
 
 
+AFTER_DAMAGE = "after the damage"
+"""Stands for a step in what an abandoned run left: what its damaged journal does not say."""
+
+
 class DamagedLine(ValueError):
     """A line does not match its checksum, or is not a journal line."""
 
@@ -362,6 +366,7 @@ class RunState:
         abandoned: why the run was abandoned; empty if it was not.
         left_changed: the changes that an abandoned run left, by step id.
         status: the final status of the run; empty until it ends.
+        partial: whether the journal has damaged or unreadable lines after these entries.
     """
 
     run: str
@@ -377,6 +382,7 @@ class RunState:
     abandoned: str = ""
     left_changed: dict[str, str] = field(default_factory=dict)
     status: str = ""
+    partial: bool = False
     entries: list[Entry] = field(default_factory=list)
     _steps: frozenset[str] = frozenset()
 
@@ -431,6 +437,7 @@ class RunState:
                 self.overrides.update(entry.get("overrides", {}))
             case What.ABANDONED:
                 self.abandoned, self.left_changed = str(entry["why"]), dict(entry["left_changed"])
+                self.partial = self.partial or AFTER_DAMAGE in self.left_changed
             case What.INTEND:
                 number = int(entry["effect"])
                 if number != len(self.effects) + 1:
@@ -491,7 +498,8 @@ def read_run(entries: Iterable[Entry]) -> RunState:
         raise DamagedJournal(
             "the journal of this run is empty: its process ended before it wrote anything, or the"
             " file was truncated",
-            "if this is the local copy, drctl journal without --local shows the copy in the topic",
+            "if this is the local copy, drctl journal without --local shows the copy in the topic;"
+            " without another copy, `drctl resume RUN --abandon REASON` ends the run",
         )
     run = str(first.get("run", "?"))
     try:
@@ -506,6 +514,30 @@ def read_run(entries: Iterable[Entry]) -> RunState:
     return state
 
 
+def read_prefix(lines: Sequence[bytes], sound: int) -> tuple[RunState | None, int]:
+    """Replay intact lines up to the first entry that this version of drctl does not write.
+
+    Args:
+        lines: all lines of the run.
+        sound: number of leading lines that are intact.
+
+    Returns:
+        The state, None if the plan cannot be read; and the number of lines that it includes.
+    """
+    state, read = None, 0
+    with suppress(DamagedJournal):
+        for line in lines[:sound]:
+            entry = parse_line(line).entry
+            if state is None:
+                state = read_run([entry])
+            else:
+                state.take([entry])
+            read += 1
+    if state is not None:
+        state.partial = state.partial or read < len(lines)
+    return state, read
+
+
 def _json(value: object) -> Json:
     if not isinstance(value, Mapping):
         raise ValueError(f"{value!r} is not a JSON object")
@@ -515,8 +547,8 @@ def _json(value: object) -> Json:
 def run_states(reader: JournalReader) -> Iterator[RunState]:
     """Yield all runs of a journal, newest first.
 
-    A run that is damaged or not signed, and was set aside, is replayed from its intact entries; it
-    is omitted if they do not include the plan.
+    A run that is damaged or not signed, and was set aside, is replayed from its readable entries;
+    it is omitted if they do not include the plan.
 
     Raises:
         DamagedJournal: a run is damaged and was not set aside.
@@ -538,12 +570,20 @@ def run_states_of(reader: JournalReader, run: str) -> Iterator[RunState]:
     except DamagedJournal:
         if not reader.set_aside(run):
             raise
-        lines = reader.lines(run)[: reader.sound(run)]
-        with suppress(DamagedJournal):
-            state = read_run(parse_line(line).entry for line in lines)
-            state.abandoned = state.abandoned or "its journal is damaged"
-            state.status = state.status or Status.STOPPED.value
+        state, _ = read_prefix(reader.lines(run), reader.sound(run))
+        if state is not None:
+            take_abandonment(state, reader.lines(run))
             yield state
+
+
+def take_abandonment(state: RunState, lines: Sequence[bytes]) -> None:
+    """Apply the last entries of a run that was abandoned because its journal is damaged."""
+    with suppress(DamagedLine, DamagedJournal):
+        last = [parse_line(line).entry for line in lines[-3:]]
+        if [each.get("entry") for each in last] == [What.RESUMED, What.ABANDONED, What.ENDED]:
+            state.take(last)
+    state.abandoned = state.abandoned or "its journal is damaged"
+    state.status = Status.STOPPED.value
 
 
 @contextmanager

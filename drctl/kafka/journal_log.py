@@ -108,6 +108,12 @@ class LinkLog:
                 return number
         return 0
 
+    def _is_damaged(self, run: str) -> bool:
+        """Whether a run that was not abandoned cannot be read to its end."""
+        lines = self.lines(run)
+        read = run_state.read_prefix(lines, run_state.verify(run, lines).lines)[1]
+        return run not in self._abandoned and (read < len(lines) or bool(self.unsigned(run)))
+
     def needs_key(self, run: str) -> bool:
         """Whether the run is signed, but this host has no key to sign further lines."""
         return not self._secret and any(self._macs.get(run, ()))
@@ -139,11 +145,12 @@ class LinkLog:
     def blocker(self, run: str, abandoning: str = "") -> Refused | None:
         """Why this run may not acquire the link, even if it is free."""
         unfinished = self.unfinished
-        if run == unfinished or (run not in self._runs and unfinished in ("", abandoning)):
+        is_known = run in self._runs and not (run == abandoning and self._is_damaged(run))
+        if run == unfinished or (not is_known and unfinished in ("", abandoning)):
             return None
-        if run in self._runs and self.ended(run):
+        if is_known and self.ended(run):
             return Refused(f"run {run} has ended: nothing to resume")
-        if run in self._runs:
+        if is_known:
             newest = self.runs[0]
             hint = f"to resume that run: drctl resume {quote(newest)}" if unfinished else ""
             after = f": run {newest} is newer" if newest != run else ""

@@ -387,8 +387,14 @@ class LocalRuns(RunFiles):
             Unknown: it cannot be read or written.
         """
         with self._held(holder):
-            sound = self.lines(holder.run)[: self.sound(holder.run)]
-            with self.reopen(holder.run, sound) as file:
+            held = self.lines(holder.run)
+            sound = held[: self.sound(holder.run)]
+            if held and not sound:
+                self._set_aside(self._file(holder.run))
+                opened = self.create(holder.run)
+            else:
+                opened = self.reopen(holder.run, sound)
+            with opened as file:
                 yield file
 
     def _is_own(self, run: str) -> bool:

@@ -270,6 +270,7 @@ class ReportData:
         fenced: whether the fence of the source's producers was verified, and is still in place.
         endpoints: how many of the plan's endpoints were switched, and how many there are.
         chain: whether the journal is intact; None if that was not checked.
+        partial: whether the journal has damaged or unreadable lines after those of this report.
         topics: the source's topics that the run moved; empty if the journal does not say.
         abandoned: the reason for abandoning it; empty if it was not abandoned.
         set_aside: how many records that exist only on the recovered cluster were quarantined,
@@ -299,6 +300,7 @@ class ReportData:
     fenced: bool = False
     endpoints: tuple[int, int] = (0, 0)
     chain: ChainVerdict | None = None
+    partial: bool = False
     writes_since: datetime | None = None
     overrides: Mapping[str, str] = field(default_factory=dict)
     topics: tuple[str, ...] = ()

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from drctl.engine.run_state import AFTER_DAMAGE
 from drctl.engine.source_fence import ALIVE, CHANGED_AFTER_FENCE
 from drctl.model.document import Name
 from drctl.model.text import option, plural, quote
@@ -126,6 +127,8 @@ def unknown(data: ReportData) -> Iterator[str]:
 
 
 def _doubtful(data: ReportData) -> str:
+    if data.partial:
+        return "later lines of the journal are damaged"
     found = data.with_status(
         StepStatus.UNKNOWN, StepStatus.STARTED, StepStatus.NOT_ROLLED_BACK, StepStatus.FAILED
     )
@@ -228,6 +231,13 @@ def next_steps(data: ReportData) -> Iterator[NextStep]:
                     "The next run expects both; enabling writes or replication now loses records.",
                 )
             yield _again(data)
+        case RunStatus.NOT_ENDED if data.partial:
+            yield NextStep(
+                "Abandon the run: its journal is damaged, so it cannot be resumed.",
+                "This lists what it may have changed and what is not known; with --execute it ends"
+                " the run, so that a new one can start.",
+                f"{_resume(data)} --abandon REASON",
+            )
         case RunStatus.NOT_ENDED:
             yield NextStep(
                 f"Ask {plain(data.attempts[-1].who)} on {plain(data.attempts[-1].host)} whether "
@@ -241,6 +251,9 @@ def next_steps(data: ReportData) -> Iterator[NextStep]:
 
 def _after_abandoned(data: ReportData) -> Iterator[NextStep]:
     for step, what in data.outstanding.items():
+        if step == AFTER_DAMAGE:
+            yield NextStep("Find out what else the run has changed.", closed(_begun(what, data)))
+            continue
         yield NextStep(
             f"Check {plain(step)}, and undo its change by hand if that change is in the way.",
             closed(what[:1].upper() + what[1:]),

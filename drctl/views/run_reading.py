@@ -9,7 +9,7 @@ from typing import Any
 
 from drctl.engine.entries import Entry, What
 from drctl.engine.kind import Description, I, Kind, Outcome, Status, StepKind, Trait
-from drctl.engine.run_state import ChainVerdict, RunState, damaged, parse_line, read_run
+from drctl.engine.run_state import ChainVerdict, RunState, damaged, read_prefix, read_run
 from drctl.model.document import rounded
 from drctl.model.errors import Unknown
 from drctl.model.loss import Figure, LossRange, exactly, not_known
@@ -393,7 +393,9 @@ def with_short_causes(state: RunState) -> RunState:
     if not causes:
         return state
     first, *more = state.entries
-    return read_run((first, *(_shortly(entry, causes) for entry in more)))
+    found = read_run((first, *(_shortly(entry, causes) for entry in more)))
+    found.partial, found.abandoned, found.status = state.partial, state.abandoned, state.status
+    return found
 
 
 def _shortly(value: Any, causes: Sequence[Unseen]) -> Any:
@@ -635,6 +637,8 @@ def report_data(
     course = course_of(state, kinds)
     end = ending(state, kinds, course)
     last_writes, since = writes(state, kinds, course)
+    if state.partial and last_writes is not Writes.NOT_TOUCHED:
+        last_writes, since = Writes.UNKNOWN, None
     fences = steps_with(state, kinds, Trait.FENCES_WRITES)
     switches = steps_with(state, kinds, Trait.SWITCHES)
     moved = intent_of(state, MoveSourcePositions())
@@ -662,9 +666,10 @@ def report_data(
         not_checked=not_checked(state, course),
         began=course.times[0],
         until=course.times[-1],
-        fenced=any(_is_done(course, step) for step in fences),
+        fenced=not state.partial and any(_is_done(course, step) for step in fences),
         endpoints=(sum(_is_done(course, step) for step in switches), len(switches)),
         chain=chain,
+        partial=state.partial,
         writes_since=since,
         overrides={**state.plan.overrides, **state.overrides},
         topics=topics(state),
@@ -685,19 +690,21 @@ def _is_done(course: Course, step: str) -> bool:
     return course.tracks[step].status is StepStatus.DONE
 
 
-def sound_entries(run: str, lines: Sequence[bytes], chain: ChainVerdict) -> tuple[Entry, ...]:
-    """Return the entries of a journal before the first damaged line.
+def readable_run(run: str, lines: Sequence[bytes], chain: ChainVerdict) -> RunState:
+    """Replay a journal up to its first damaged line, or entry that drctl does not write.
 
     Raises:
-        Unknown: the first line is damaged.
+        Unknown: that is the first line.
     """
-    if not chain.lines:
+    state, _ = read_prefix(lines, chain.lines)
+    if state is None:
+        why = chain.message or "it is not the first entry of a run"
         raise Unknown(
-            f"the journal of run {run} is damaged from its first line: {chain.message}",
+            f"the journal of run {run} is damaged from its first line: {why}",
             "compare it with its copies: topic __drctl_journal, and the state_dir of the host"
             " that ran it",
         )
-    return tuple(parse_line(line).entry for line in lines[: chain.lines])
+    return state
 
 
 def described(step: Step, kinds: Mapping[str, Kind] = KINDS) -> Description:

@@ -18,7 +18,7 @@ from drctl.model.journal import JournalReader
 from drctl.model.strict_json import read_json
 from drctl.stores.journal_files import RunFiles
 from drctl.views.journal_text import journal_document, run_lines
-from drctl.views.run_reading import sound_entries
+from drctl.views.run_reading import readable_run
 from tests.fuzz.documents import ANSWERS, DOCUMENT, PLAN, RUN, Kept, Scripted
 from tests.report import runs
 
@@ -93,7 +93,7 @@ def test_a_run_id_that_is_a_path_is_refused(name: str, tmp_path: Path) -> None:
     for recorded, asked in ((entries, RUN), (entries, name)):
         lines = run_state.seal(recorded, run_state.first_head(asked))
         with pytest.raises(DrctlError):
-            read_run(sound_entries(asked, lines, run_state.verify(asked, lines)))
+            readable_run(asked, lines, run_state.verify(asked, lines))
     with pytest.raises(DamagedJournal, match="run"):
         files.create(name)
     with pytest.raises(DrctlError):

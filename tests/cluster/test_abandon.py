@@ -96,9 +96,14 @@ def test_a_run_with_a_damaged_journal_is_abandoned_with_what_can_be_read(stage: 
 
     left = stage.json("resume", run, "--abandon", WHY, *GO, code=1)
     assert left["status"] == "stopped"
-    fenced, unknown = left["outstanding"]
-    assert "fence producers on primary" in fenced
-    assert unknown.startswith(f"unknown: what run {run} changed after line ")
+    fenced, *not_known, unknown = left["outstanding"]
+    assert "may be in effect: fence producers on primary" in fenced
+    assert any("enable writes on secondary" in each for each in not_known)
+    assert all(each.startswith("not known whether it was executed (") for each in not_known)
+    assert unknown.startswith(f"not known: what run {run} did after line ")
+    report = stage.json("report", run, "--verify", code=1)
+    assert report["writes"]["to"] == "unknown"
+    assert report["abandoned"] == WHY
     assert stage.json("failover", *GO, code=0)["status"] == "done"
 
 

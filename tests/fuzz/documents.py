@@ -17,7 +17,7 @@ from drctl.connect.client import ConnectWriter
 from drctl.connectors.applying import kept as kept_of
 from drctl.connectors.diagnosis import ConnectorHealth, status_document
 from drctl.engine import run_state
-from drctl.engine.run_state import decoding, read_run
+from drctl.engine.run_state import decoding
 from drctl.failback.gap_results import read_gap as failback_gap
 from drctl.failback.observers.journal import observe_journal
 from drctl.gap.held import MissingRow
@@ -37,7 +37,7 @@ from drctl.views.journal_text import entry_lines, journal_document, run_lines
 from drctl.views.run_json import ReportDocument
 from drctl.views.run_lines import next_steps
 from drctl.views.run_page import render
-from drctl.views.run_reading import report_data, sound_entries
+from drctl.views.run_reading import readable_run, report_data
 from tests.fuzz.mutations import ODD, changed, mutated, mutated_json, mutated_yaml
 from tests.report import gaps, runs
 
@@ -82,7 +82,7 @@ def read_everything(entries: list[Any], page: bool, run: str = RUN) -> None:
     lines = kept.lines(run)
     verdict = run_state.verify(run, lines)
     with decoding(run):
-        data = report_data(read_run(sound_entries(run, lines, verdict)), verdict)
+        data = report_data(readable_run(run, lines, verdict), verdict)
         json.dumps(ReportDocument.of(data).to_json(), allow_nan=False)
         next_steps(data)
         if page:

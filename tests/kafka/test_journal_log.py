@@ -23,6 +23,7 @@ from drctl.formats.journal_records import (
 from drctl.kafka.journal_log import Contention, LinkLog
 from drctl.model.errors import Refused
 from drctl.model.journal import Entry, Holder
+from tests.report import runs
 
 LINK = "main"
 
@@ -326,3 +327,18 @@ def test_a_holder_names_the_process_namespace() -> None:
     assert "machine" not in holder("A").to_json(), "the JSON differs from that of earlier versions"
     with pytest.raises(ValueError, match="not a holder"):
         Holder.from_json({**holder("A").to_json(), "machine": ""})
+
+
+def test_a_damaged_run_that_has_ended_can_be_abandoned() -> None:
+    """Otherwise no later command could read the runs of the link."""
+    entries = runs.done().entries
+    run = str(entries[0]["run"])
+    whole, cut = lines(run, *entries), lines(run, *entries)[1:]
+    ended = f"run {run} has ended: nothing to resume"
+    assert (log(*whole).unfinished, log(*cut).unfinished) == ("", "")
+    assert text_of(log(*whole).blocker(run, abandoning=run)) == ended
+    assert text_of(log(*cut).blocker(run)) == ended
+    assert log(*cut).blocker(run, abandoning=run) is None
+    assert text_of(log(*cut, taken(run, abandons=run)).blocker(run, abandoning=run)) == ended
+    newer = log(*cut, *STOPPED).blocker(run, abandoning=run)
+    assert text_of(newer).startswith("unfinished run B")

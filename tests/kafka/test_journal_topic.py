@@ -12,7 +12,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from drctl.engine import run_state
+from drctl.engine import entries, run_state
 from drctl.formats.journal_records import Beat, Part, Taken, decode, encode, split
 from drctl.kafka.connection import Connection
 from drctl.kafka.journal_reader import CONFIG
@@ -27,9 +27,10 @@ from drctl.model.errors import (
 )
 from drctl.model.journal import Entry, JournalReader, RunJournal
 from tests.kafka.conftest import Bench
-from tests.kafka.journal_place import BEGAN, ENDED, LONG_S, JournalPlace, holder, named
+from tests.kafka.journal_place import BEGAN, ENDED, LONG_S, SINCE, JournalPlace, holder, named
 from tests.kafka.rights import Rights
 from tests.kafka.tls_broker import TlsCluster, wait_until
+from tests.report import runs
 
 pytestmark = pytest.mark.jvm
 
@@ -321,6 +322,39 @@ def test_a_damaged_run_is_abandoned(place: JournalPlace, line: bytes) -> None:
         place.reader().entries("A")
     with pytest.raises(Refused, match="run A has ended"):
         place.journal().abandon(holder("A"))
+
+
+def test_a_damaged_run_that_has_ended_is_abandoned(place: JournalPlace) -> None:
+    """Its last line is intact; what is before it was damaged after the run had ended."""
+    written = runs.done().entries
+    run = str(written[0]["run"])
+    (part,) = split(run, b"mended by hand")
+    with place.journal().acquire(holder(run)) as held:
+        held.append(written[:4])
+        place.bench.produce(place.topic, {"key": place.link.encode(), "value": encode(part)})
+        held.append(written[4:])
+    with pytest.raises(DamagedJournal):
+        list(run_state.run_states(place.reader()))
+    with place.journal().abandon(holder(run, "bert")) as held:
+        held.append(closing())
+    (state,) = run_state.run_states(place.reader())
+    assert (state.abandoned, state.status, state.partial) == ("damaged", "stopped", True)
+    assert state.left_changed == {run_state.AFTER_DAMAGE: "not known"}
+    with place.journal().acquire(holder("B")) as held:
+        held.append([BEGAN])
+
+
+def closing() -> list[Entry]:
+    left = {run_state.AFTER_DAMAGE: "not known"}
+    who = {"user": "bert", "host": "h", "process": "1"}
+    return [
+        dict(entry)
+        for entry in (
+            entries.resumed(who, SINCE),
+            entries.abandoned("damaged", left, SINCE),
+            entries.ended("stopped", SINCE),
+        )
+    ]
 
 
 def test_a_cluster_that_does_not_answer(place: JournalPlace) -> None:

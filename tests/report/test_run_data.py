@@ -29,7 +29,7 @@ from drctl.views.run_data import (
 )
 from drctl.views.run_json import ReportDocument
 from drctl.views.run_lines import figures, next_steps
-from drctl.views.run_reading import report_data, sound_entries
+from drctl.views.run_reading import readable_run, report_data
 from drctl.views.run_words import writes_now
 from tests.cli.documents import check
 from tests.depth import some
@@ -221,7 +221,7 @@ def test_a_damaged_journal_is_reported() -> None:
     lines = list(seal(run.entries, first_head(name)))
     del lines[4]
     verdict = verify(name, lines)
-    data = report_data(read_run(sound_entries(name, lines, verdict)), verdict)
+    data = report_data(readable_run(name, lines, verdict), verdict)
     assert data.chain is not None
     assert data.chain.damage is Damage.REMOVED
     assert len(data.steps) == 13
@@ -229,7 +229,7 @@ def test_a_damaged_journal_is_reported() -> None:
     assert check(ReportDocument.of(data))["journal"]["damage"] == "removed"
     assert next_steps(data)[0].what == "Do not rely on this report."
     with pytest.raises(Unknown, match="is damaged from its first line: "):
-        sound_entries(name, lines[1:], verify(name, lines[1:]))
+        readable_run(name, lines[1:], verify(name, lines[1:]))
 
 
 def test_a_kind_that_this_drctl_does_not_know_is_still_reported() -> None:
