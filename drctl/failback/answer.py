@@ -111,13 +111,7 @@ TABLE = (
     Row(
         "c", "missing-records-found", ("a", "b"), "Unreplicated records are known", missing_records
     ),
-    Row(
-        "d",
-        "record-order-checked",
-        ("c",),
-        "Unreplicated records are classified by order",
-        record_order,
-    ),
+    Row("d", "record-order-checked", ("c",), "Unreplicated records are classified", record_order),
     Row(
         "e",
         "missing-records-reconciled",

@@ -237,7 +237,9 @@ class SnapshotState(Polling[SnapshotSettings, StateSnapshot, SnapshotFacts]):
     def describe(self, settings: SnapshotSettings) -> Description:
         """Describe the step for plans and reports."""
         title = "record topics, end offsets, committed offsets and connectors of both clusters"
-        return Description(title, f"{FILE} in the run's folder, and the journal")
+        return Description(
+            title, f"{FILE} is in the run's folder, and its content is in the journal"
+        )
 
     def check(self, settings: SnapshotSettings, facts: Facts, reader: LinkReader) -> StateSnapshot:
         """Observe everything; also record which clusters and connectors do not respond."""

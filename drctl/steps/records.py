@@ -402,7 +402,8 @@ class ClassifyRecords(Polling[DecideSettings, ClassifyFacts, ClassifyFacts]):
 
     def describe(self, settings: DecideSettings) -> Description:
         """Describe the step for plans and reports."""
-        return Description("classify these records by order", "each of them has a decision")
+        title = "classify these records as safe, conflicting or unkeyed"
+        return Description(title, "each of them has a decision")
 
     def check(self, settings: DecideSettings, facts: Facts, reader: LinkReader) -> ClassifyFacts:
         """Check that the policies cover all records.

@@ -317,7 +317,7 @@ class ConfirmStop(_Stopping[ConfirmSettings, ConfirmIntent, StopFacts]):
         names, source = ", ".join(settings.connectors), settings.source
         silent = f", and {source} stays unreachable" if source else ""
         return Description(
-            f"stop any of connectors {names} that still run, and wait until all are stopped",
+            f"stop connectors {names} if they still run, and wait until all are stopped",
             f"Connect reports each as STOPPED, without tasks{silent}",
             "resume the connectors that were running",
         )
