@@ -114,7 +114,7 @@ def _left_out(
         copy = TopicPartition(link.target_topic(place.partition.topic), place.partition.partition)
         group = groups.get(place.group)
         if copy.partition not in partitions.get(copy.topic, ()):
-            found[place] = f"{copy} does not exist on the target"
+            found[place] = f"{copy} does not exist on the target, or is not visible to this user"
         elif isinstance(group, Group) and group.active:
             found[place] = "the group is active on the target"
         else:

@@ -91,9 +91,15 @@ def protocol_fault(code: int, text: str = "") -> Fault:
     return Fault(code, text or KafkaError(code).str())
 
 
-def unknown(what: str) -> Fault:
-    """The fault for a topic or partition that is not in the cluster's metadata."""
-    return Fault(KafkaError.UNKNOWN_TOPIC_OR_PART, f"{what} does not exist")
+def not_described(topic: str) -> str:
+    """The reason for a refused description: Kafka does not say whether the topic exists."""
+    return f"not authorized to describe topic {topic}: it may exist"
+
+
+def unknown_topic(name: str) -> Fault:
+    """The fault for a topic that is not in the cluster's metadata."""
+    text = f"topic {name} does not exist, or is not visible to this user"
+    return Fault(KafkaError.UNKNOWN_TOPIC_OR_PART, text)
 
 
 def leader_of(topics: Mapping[str, Any], place: TopicPartition) -> int | Fault:
@@ -101,7 +107,7 @@ def leader_of(topics: Mapping[str, Any], place: TopicPartition) -> int | Fault:
     topic = topics.get(place.topic)
     known = topic.partitions.get(place.partition) if topic else None
     if known is None:
-        return unknown(f"partition {place}")
+        return Fault(KafkaError.UNKNOWN_TOPIC_OR_PART, f"partition {place} does not exist")
     if known.leader < 0:
         return Fault(KafkaError.LEADER_NOT_AVAILABLE, "the partition has no leader")
     return int(known.leader)

@@ -24,7 +24,7 @@ from drctl.kafka.broker_security import BrokerSecurity, broker_security
 from drctl.kafka.brokers import Address, BrokerSocket
 from drctl.kafka.connection import GRACE_S, Connection, again, election_deadline, outcome, pauses
 from drctl.kafka.deadline import Deadline
-from drctl.kafka.faults import Fault, leader_of, protocol_fault, unknown
+from drctl.kafka.faults import Fault, leader_of, not_described, protocol_fault, unknown_topic
 from drctl.kafka.protocol import (
     INT8,
     INT16,
@@ -291,7 +291,7 @@ class _Known:
         if leader is None:
             topics = self.metadata.topics
             exists = place.topic in topics
-            leader = leader_of(topics, place) if exists else unknown(f"topic {place.topic}")
+            leader = leader_of(topics, place) if exists else unknown_topic(place.topic)
             self._leaders[place] = leader
         return leader
 
@@ -501,7 +501,7 @@ class LookUps(Closing):
 
     def _reason(self, question: LookUpQuestion, fault: Fault) -> Unavailable:
         if fault.forbidden:
-            return Unavailable(f"not authorized to describe topic {question[0].topic}")
+            return Unavailable(not_described(question[0].topic))
         return Unavailable(self._connection.redacted(fault.text))
 
 

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AclOperation, ConfigResource, ResourceType, To
 
 from drctl.kafka.connection import Connection, gather, in_chunks
 from drctl.kafka.deadline import Deadline
-from drctl.kafka.faults import Fault
+from drctl.kafka.faults import Fault, not_described
 from drctl.model.topology import TopicState, Unavailable
 
 _CHUNK = 100
@@ -105,7 +105,7 @@ def _values(config: Mapping[str, Any]) -> dict[str, str]:
 
 def _unavailable(name: str, fault: Fault, connection: Connection) -> Unavailable:
     if fault.forbidden:
-        return Unavailable(f"not authorized to describe topic {name}")
+        return Unavailable(not_described(name))
     return Unavailable(f"topic {name} could not be described: {connection.redacted(fault.text)}")
 
 

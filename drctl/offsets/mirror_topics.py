@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from drctl.formats import checkpoints, offset_syncs
 from drctl.formats.primitives import Undecodable
 from drctl.model.ports import ClusterReader
-from drctl.model.topology import OffsetRange, PartitionOffsets, Row, TopicPartition
+from drctl.model.topology import OffsetRange, PartitionOffsets, Row, TopicPartition, Unavailable
 from drctl.offsets.checkpoints import Checkpoint, Sync
 from drctl.offsets.consumed import RangeReader
 
@@ -196,7 +196,11 @@ class _History:
 def _rows(place: Place, topic: str, unread: dict[str, str]) -> Iterator[Row]:
     """Yield all records of a single-partition topic; none if it does not exist."""
     cluster, reader = place
-    if cluster.topics([topic])[topic] is None:
+    state = cluster.topics([topic])[topic]
+    if state is None:
+        return
+    if isinstance(state, Unavailable):
+        unread[topic] = state.reason
         return
     partition = TopicPartition(topic, 0)
     log = cluster.offsets([partition])[partition]

@@ -9,6 +9,7 @@ from confluent_kafka.admin import AclOperation
 
 from drctl.kafka import offsets
 from drctl.kafka.connection import Connection
+from drctl.kafka.faults import not_described
 from drctl.kafka.reader import KafkaClusterReader
 from drctl.model.errors import Unreachable
 from drctl.model.topology import Found, Mark, PartitionOffsets, TopicPartition, Unavailable
@@ -158,7 +159,7 @@ def test_configurations_of_a_user_who_may_not_read_them_all(
     readable = found[open_name]
     assert not isinstance(readable, Unavailable)
     assert readable["cleanup.policy"] == "compact"
-    assert found[dark] == Unavailable(f"not authorized to describe topic {dark}")
+    assert found[dark] == Unavailable(not_described(dark))
 
 
 def test_a_lost_connection_is_reopened(primary: ClusterUnderTest, bench: Bench) -> None:

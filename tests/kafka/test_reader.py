@@ -12,6 +12,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AclOperation, NewTopic
 
 from drctl.kafka.connection import Connection
+from drctl.kafka.faults import not_described
 from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.cluster import cluster_id
 from drctl.model.topology import PartitionOffsets, Record, TopicPartition, TopicState, Unavailable
@@ -87,7 +88,7 @@ def test_topics_of_a_user_with_few_rights(
         assert isinstance(found[described], TopicState)
         assert not found[described].readable
         assert found[described].config == {}
-        assert found[hidden] == Unavailable(f"not authorized to describe topic {hidden}")
+        assert found[hidden] == Unavailable(not_described(hidden))
         assert hidden not in reader.topic_names()
 
         partitions = [TopicPartition(name, 0) for name in limited]

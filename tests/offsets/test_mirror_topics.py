@@ -116,6 +116,12 @@ def test_a_topic_that_cannot_be_read_is_named_with_the_reason() -> None:
     assert mirrored(target).unread == {NAMES.checkpoints: "not authorized"}
 
 
+def test_a_topic_that_may_not_be_described_is_not_reported_as_missing() -> None:
+    target = cluster("target", checkpoints=[], syncs_on_target=[])
+    target.hidden[NAMES.checkpoints] = Unavailable("not authorized to describe it")
+    assert mirrored(target).unread == {NAMES.checkpoints: "not authorized to describe it"}
+
+
 def test_nothing_is_read_before_the_log_start_or_after_the_last_stable_offset() -> None:
     rows = [sync(n, n + 5, n + 3, at_ms=10 + n) for n in range(4)]
     target = cluster("target", syncs_on_target=rows)
