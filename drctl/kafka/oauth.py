@@ -98,7 +98,13 @@ class TokenSource:
         from http.client import HTTPException
         from urllib.error import HTTPError
         from urllib.parse import urlencode
-        from urllib.request import Request, urlopen
+        from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
+
+        class NoRedirects(HTTPRedirectHandler):
+            """Refuses them: they would send the credentials to another host."""
+
+            def redirect_request(self, *_: object) -> None:
+                return None
 
         form = {"grant_type": "client_credentials", **({"scope": self.scope} if self.scope else {})}
         credentials = b64encode(f"{self.client}:{self.secret}".encode()).decode()
@@ -108,7 +114,8 @@ class TokenSource:
             context = ssl.create_default_context(
                 cafile=self.ca_file or None, cadata=self.ca_text or None
             )
-            with urlopen(request, timeout=max(0.1, deadline.remaining), context=context) as answer:
+            opener = build_opener(HTTPSHandler(context=context), NoRedirects())
+            with opener.open(request, timeout=max(0.1, deadline.remaining)) as answer:
                 return read_token(answer.read(_MOST_BYTES))
         except HTTPError as refused:
             raise ConfigError(

@@ -126,13 +126,15 @@ class Provider(BaseHTTPRequestHandler):
     asked: ClassVar[list[tuple[str, str]]] = []
     life_s: ClassVar[int] = 3600
     response: ClassVar[bytes] = b""
+    status: ClassVar[int] = 200
 
     def do_POST(self) -> None:
         form = self.rfile.read(int(self.headers["Content-Length"])).decode()
         self.asked.append((self.headers["Authorization"], form))
         known = self.headers["Authorization"] == f"Basic {b64encode(b'me:shh').decode()}"
         body = {"access_token": f"token-{len(self.asked)}", "expires_in": self.life_s}
-        self.send_response(200 if known else 401)
+        self.send_response(self.status if known else 401)
+        self.send_header("Location", f"{self.path}/elsewhere")
         self.end_headers()
         self.wfile.write(self.response or json.dumps(body).encode())
 
@@ -210,3 +212,14 @@ def test_a_response_without_a_token(provider: Any, response: bytes) -> None:
     provider.response = response
     with pytest.raises(Unreachable, match="no token from"):
         _source(provider).token(Deadline.after(5))
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_credentials_do_not_follow_a_redirect(provider: Any, status: int) -> None:
+    """By default, urllib turns a redirected POST into a GET that carries the credentials."""
+    got: list[str] = []
+    provider.do_GET = lambda handler: got.append(handler.headers["Authorization"])
+    provider.status = status
+    with pytest.raises(ConfigError, match=f"HTTP {status}"):
+        _source(provider).token(Deadline.after(5))
+    assert (len(provider.asked), got) == (1, [])
