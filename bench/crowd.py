@@ -140,7 +140,7 @@ def commit(cluster: LabCluster, wanted: Mapping[str, Mapping[TopicPartition, int
     with KafkaGroupWriter(connection) as writer:
         answers = writer.commit({group: _committed(places) for group, places in wanted.items()})
     if any(failed for places in answers.values() for failed in places.values()):
-        raise WrongAnswer(f"{cluster.name} did not take all positions")
+        raise WrongAnswer(f"{cluster.name} rejected offset commits")
 
 
 def committed(cluster: LabCluster, groups: Iterable[str]) -> dict[str, dict[TopicPartition, int]]:
@@ -168,7 +168,7 @@ def forget(cluster: LabCluster, world: World) -> None:
     with KafkaGroupWriter(Connection(cluster.name, cluster.client_properties())) as writer:
         writer.delete(known)
     if left := sum(map(len, committed(cluster, world.positions).values())):
-        raise WrongAnswer(f"{left} positions are still on {cluster.name}")
+        raise WrongAnswer(f"{left} committed offsets were not deleted on {cluster.name}")
 
 
 def copied(

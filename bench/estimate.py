@@ -81,14 +81,14 @@ def measure(stage: Stage, topics: int, partitions: int, runs: int) -> Iterator[R
             stage.tell(f"{title}, {form}: " + ", ".join(f"{t:.2f} s" for t in times))
             name = f"estimate of {topics} topics x {partitions} partitions, {title}, {form}"
             yield Row(PART, name, times, ratio=_ratio(times))
-    yield Row(PART, "freeze of a full comparison of the same", (_freeze(stage, config),))
+    yield Row(PART, "full comparison of these topics: freeze", (_freeze(stage, config),))
     for way, from_offsets in WAYS.items():
         if not from_offsets and crowd.total > SPARK_PARTITIONS:
             stage.tell(f"full comparison, {way}: not measured above {SPARK_PARTITIONS:,}")
             continue
         taken = _compare(stage, from_offsets, (topics + lagging) * partitions * _LOST)
         stage.tell(f"full comparison, {way}: {taken:.1f} s")
-        yield Row(PART, f"full comparison of the same in one run, {way}", (taken,))
+        yield Row(PART, f"full comparison of these topics in one run, {way}", (taken,))
 
 
 def _ratio(times: tuple[float, ...]) -> Ratio:
@@ -112,7 +112,7 @@ def _write(cluster: LabCluster, crowd: Crowd, start_ms: int, records: int) -> No
                 producer.produce(topic, b"value", b"key", partition, timestamp=at)
         producer.poll(0)
     if left := producer.flush(_PATIENCE_S):
-        raise Stopped(f"{cluster.name}: {left} records were not taken")
+        raise Stopped(f"{cluster.name}: {left} records were not acknowledged")
 
 
 def _run(config: Path, form: str, missing: int) -> float:

@@ -88,7 +88,7 @@ class Appender:
         while len(self._producer) > length:
             self._producer.poll(0.05)
             if not patience.remaining:
-                raise Stopped(f"{self._cluster.name} does not take records")
+                raise Stopped(f"{self._cluster.name} does not acknowledge records")
 
 
 def _records(cluster: LabCluster, topic: str) -> int:
@@ -134,4 +134,6 @@ def write_each(
         producer.poll(0)
     left = producer.flush(_SLOW_S)
     if left or failed:
-        raise Stopped(f"{cluster.name}: {left + len(failed)} records were not taken: {failed[:1]}")
+        raise Stopped(
+            f"{cluster.name}: {left + len(failed)} records were not acknowledged: {failed[:1]}"
+        )

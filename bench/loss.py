@@ -345,7 +345,7 @@ def _played(stage: Stage, crash: Crash) -> Judged:
             return sum(log.end for log in found if isinstance(log, PartitionOffsets))
 
         with Writer(stage, crash).writing() as writer:
-            _await(lambda: ends(target) > 4 * crash.pace, f"no copies of {crash.topic} come")
+            _await(lambda: ends(target) > 4 * crash.pace, f"no copies of {crash.topic} arrive")
             with (
                 _tracked(config, stage, crash),
                 _hindered(stage, crash, writer, lambda: ends(source)),
@@ -358,9 +358,11 @@ def _played(stage: Stage, crash: Crash) -> Judged:
         _resume(stage, crash)
         held = ends(source)
     if held < writer.acknowledged:
-        raise WrongAnswer(f"{crash.topic}: {writer.acknowledged} acknowledged, {held} there")
+        raise WrongAnswer(
+            f"{crash.topic}: {writer.acknowledged} records acknowledged, {held} on the source"
+        )
     if estimated.records.likely.records != later.records.likely.records:
-        raise WrongAnswer(f"{crash.title}: what is likely grew with the outage: {later.message}")
+        raise WrongAnswer(f"{crash.title}: the likely loss grew with the outage: {later.message}")
     return Judged(crash, estimated, later, held - copied)
 
 

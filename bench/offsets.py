@@ -172,7 +172,7 @@ def _scaled(what: str, times: Sequence[float], crowd: Crowd) -> Row:
 
 
 def _again(crowd: Crowd, title: str, records: int) -> Row:
-    return Row(PART, f"{crowd.shape}, read again in sum: {title}", (records,), unit="records")
+    return Row(PART, f"{crowd.shape}, records read again: {title}", (records,), unit="records")
 
 
 def _checkpoints(world: World) -> dict[str, dict[TopicPartition, int]]:

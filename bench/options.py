@@ -125,23 +125,23 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", action="append", choices=PARTS, help="may be repeated")
     records = os.environ.get("BENCH_RECORDS", "1000000")  # argparse checks it like an option
     for name, default, words in (
-        ("--records", records, "a side, warm; else $BENCH_RECORDS"),
-        ("--rounds", "3", "of what is measured warm, and of offsets"),
-        ("--cold-records", "100000", "a side, from a cold start"),
-        ("--cold-runs", "3", "of each cold start"),
-        ("--help-runs", "20", "of drctl --help"),
-        ("--topics", "500", "that an estimate looks at, and that fail over in one plan"),
-        ("--topic-partitions", "20", "of each of these"),
-        ("--estimate-runs", "3", "of each estimate"),
-        ("--groups", "1000", "that are moved and tracked, with 4 partitions each, or fail over"),
-        ("--wide-groups", "100", "of the same, with very many partitions"),
-        ("--wide-partitions", "1000", "of each of these"),
-        ("--checkpoints", "5000000", "records in MirrorMaker 2's topic of checkpoints"),
-        ("--lagging", "50", "groups with 4 partitions each behind a real MirrorMaker 2"),
-        ("--lagging-records", "200000", "that it copies"),
-        ("--crashes", "20", "of a source that is written to, whose losses are estimated"),
-        ("--first-crash", "1", "of these, where others were measured in another run"),
-        ("--seed", "20", "of which these crashes are drawn"),
+        ("--records", records, "records per side of warm and order; else $BENCH_RECORDS"),
+        ("--rounds", "3", "rounds of the parts that have no option for runs"),
+        ("--cold-records", "100000", "records per side of each cold start"),
+        ("--cold-runs", "3", "runs of each cold start"),
+        ("--help-runs", "20", "runs of drctl --help"),
+        ("--topics", "500", "topics of estimate, plan and status"),
+        ("--topic-partitions", "20", "partitions of each of the --topics"),
+        ("--estimate-runs", "3", "runs of each estimate and status"),
+        ("--groups", "1000", "groups of offsets and tracking (4 partitions each), plan and status"),
+        ("--wide-groups", "100", "translated groups with very many partitions"),
+        ("--wide-partitions", "1000", "partitions of each of the --wide-groups"),
+        ("--checkpoints", "5000000", "records in MirrorMaker 2's checkpoints topic"),
+        ("--lagging", "50", "lagging groups with 4 partitions each, with a real MirrorMaker 2"),
+        ("--lagging-records", "200000", "records that MirrorMaker 2 copies for them"),
+        ("--crashes", "20", "crashes of the source during writes, to estimate the loss"),
+        ("--first-crash", "1", "first crash to run; the others were measured before"),
+        ("--seed", "20", "seed from which crashes are drawn"),
     ):
         help_text = f"{words} (%(default)s)"
         parser.add_argument(name, default=default, type=_positive, metavar="N", help=help_text)
@@ -149,13 +149,13 @@ def _parser() -> argparse.ArgumentParser:
         "--memory-sizes",
         type=_sizes,
         metavar="N,N,..",
-        help="records a side, for memory and scopes",
+        help="records per side, for memory and scopes",
     )
     parser.add_argument(
         "--memory-most",
         type=_positive,
         metavar="N",
-        help="records a side, where nothing is missing, of one more look at memory",
+        help="records per side of an additional memory run without missing records",
     )
     parser.add_argument(
         "--dump-sizes",
@@ -175,13 +175,13 @@ def _parser() -> argparse.ArgumentParser:
         "--fault",
         action="append",
         choices=tuple(rto.LIMITS_S),
-        help="how the primary is lost in these; may be repeated",
+        help="how the primary is lost in rto; may be repeated",
     )
     parser.add_argument(
         "--beside",
         default="",
         metavar="DIR",
-        help="another checkout: only its commands beside those of this one",
+        help="another checkout: compare only its commands with those of this one",
     )
     parser.add_argument(
         "--full",

@@ -37,7 +37,7 @@ def measure(stage: Stage, topics: int, partitions: int, groups: int) -> Iterator
     done = drctl(config, "failover", "--execute", "--yes", *_ANSWER)
     stage.tell(f"failover: {done.seconds:.1f} s, {done.megabytes:.0f} MB")
     if committed(stage.target, world.positions) != world.positions:
-        raise WrongAnswer("groups do not stand on the target where they stood on the source")
+        raise WrongAnswer("committed offsets on the target differ from those on the source")
     yield from _both(f"{name}: planned, to its end", done)
     yield Row(PART, f"{name}: RTO", (done.document["rto_seconds"],))
     for step in done.document["steps"]:

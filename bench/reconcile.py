@@ -83,11 +83,11 @@ def _rows(
 ) -> Iterator[Row]:
     name = f"{records:,} records"
     runs, whole = tuple(c.run_s for c in copied), tuple(c.process_s for c in copied)
-    yield Row(PART, f"{name}: plain producer of the same", tuple(stamped), records=records)
-    yield Row(PART, f"{name}: without the header", tuple(bare), records=records)
+    yield Row(PART, f"{name}: plain producer", tuple(stamped), records=records)
+    yield Row(PART, f"{name}: plain producer without the header", tuple(bare), records=records)
     for what, theirs, meaning, target in (
         ("drctl reconcile", stamped, "rate / plain producer's", _WANTED),
-        ("the same", bare, "rate / without the header", None),
+        ("drctl reconcile, headers included", bare, "rate / without the header", None),
     ):
         ratio = Ratio(paired(theirs, runs), meaning, target)
         yield Row(PART, f"{name}: {what}", runs, records=records, ratio=ratio)

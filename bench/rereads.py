@@ -44,7 +44,7 @@ def measure(stage: Stage, groups: int, records: int) -> Iterator[Row]:
     remove(stage, SYNCS, CHECKPOINTS, TRACKED_OFFSETS_TOPIC)
     world, theirs = _mirrored(stage, Crowd(_TOPIC, groups, 1, _PARTITIONS, records))
     answered = sum(map(len, theirs.values()))
-    of = f"{answered:,} of {sum(1 for _ in world.places):,} positions of {groups:,} groups"
+    of = f"{answered:,} of {sum(1 for _ in world.places):,} committed offsets of {groups:,} groups"
     known = _only(world, theirs)
     own = known.read_again(theirs)
     yield _row(of, "MirrorMaker 2's own answer (translateOffsets)", own, own)
@@ -68,7 +68,7 @@ def positions_of(document: Mapping[str, Any]) -> Found:
 
 def _row(of: str, title: str, records: int, own: int) -> Row:
     ratio = Ratio(records / own, "records / MirrorMaker 2's own") if own else None
-    return Row(PART, f"{of}, read again in sum: {title}", (records,), "records", ratio=ratio)
+    return Row(PART, f"{of}, records read again: {title}", (records,), "records", ratio=ratio)
 
 
 def _sum(stage: Stage, world: World, way: Way) -> int:
@@ -169,7 +169,9 @@ def _await_copies(target: LabCluster, logs: Mapping[TopicPartition, Log]) -> Non
         if not Patience.of(_PATIENCE_S).wait_until(copied_all):
             raise WrongAnswer(f"MirrorMaker 2 did not copy all of {_TOPIC}")
         if any(held != wanted[place] for place, held in _ends(reader, wanted).items()):
-            raise WrongAnswer("MirrorMaker 2 copied records twice: no position is exact")
+            raise WrongAnswer(
+                "MirrorMaker 2 copied records twice: target offsets are not as expected"
+            )
 
 
 def _ends(
@@ -190,6 +192,6 @@ def _settled(maker: MirrorMaker, world: World) -> Found:
     now: Found = {group: maker.translated(group) for group in world.positions}
     while now != before or not all(now.values()):
         if not patience.remaining:
-            raise WrongAnswer("MirrorMaker 2 does not come to a lasting answer for all groups")
+            raise WrongAnswer("MirrorMaker 2's translations of some groups do not become stable")
         before, now = now, {group: maker.translated(group) for group in world.positions}
     return now

@@ -111,7 +111,7 @@ def _one(stage: Stage, how: str, groups: int) -> Iterator[Row]:
         report = drctl(config, *words, codes=(0, 1)).document
         _await(
             lambda: any(_is_on(each, stage.target) for each in log()),
-            "the application did not move",
+            "the application did not switch to the target",
         )
         outage = _outage(stage, log(), None if how == PLANNED else began)
         # Not the first group: its own consumer commits on the target.

@@ -48,7 +48,7 @@ def measure(stage: Stage, topics: int, partitions: int, groups: int, runs: int) 
     fence = {"method": "acl", "principals": ["User:orders-app"]}
     links = {"main": link_over(*mine, groups=mine, fence=fence)}
     config = stage.configured("status", links, policy=policy)
-    stage.tell("noting where groups stand")
+    stage.tell("recording tracked offsets")
     drctl(config, "--quiet", "offsets", "track", "--once", "--execute", "--yes")
     lagging = max(1, topics // 10)
     for title, stopped in (("all copied", 0), (f"{lagging} topics lag", lagging)):

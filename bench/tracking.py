@@ -148,7 +148,7 @@ def _tracker(stage: Stage, world: World, idle: float) -> Iterator[_Tracker]:
 def _check(document: Mapping[str, Any], moved: int) -> None:
     totals = document["totals"]
     if not document["complete"] or totals["moved"] != moved:
-        raise WrongAnswer(f"{moved} positions moved, offsets track says: {totals}")
+        raise WrongAnswer(f"{moved} committed offsets moved, drctl offsets track reports: {totals}")
 
 
 def _elsewhere(world: World, *, back: bool) -> dict[str, dict[TopicPartition, int]]:
