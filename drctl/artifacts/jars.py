@@ -341,6 +341,9 @@ def _reported(
         yield line.strip()
 
 
+_LISTED = "; or list its four jars as spark.jars in drctl.yaml (docs/howto/air-gapped.md)"
+
+
 def _not_fetched(wanted: ArtifactSet, code: int, output: list[str]) -> NotFetched:
     first = wanted.modules[0]
     reason = next((line for line in output if _FAILED.search(line)), f"Ivy exited with code {code}")
@@ -348,8 +351,7 @@ def _not_fetched(wanted: ArtifactSet, code: int, output: list[str]) -> NotFetche
         f"the {wanted.name} jars ({first.organisation}:{first.name}:{first.revision} and others) "
         f"are not cached and could not be fetched: {reason[:300]}",
         "check the network; behind a proxy, pass --ivy-settings FILE (or set DRCTL_IVY_SETTINGS) "
-        "with your Maven repository"
-        + ("; or list the four jars as spark.jars in drctl.yaml" if not wanted.transitive else ""),
+        "with your Maven repository" + ("" if wanted.transitive else _LISTED),
     )
 
 

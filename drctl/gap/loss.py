@@ -319,7 +319,7 @@ class _Estimate:
         source = self._found.source
         if not looked:
             return Figure(None, f"no evidence of end offsets on {source} and of replicated offsets")
-        beside = self._of_all(len(looked), "both offsets are known")
+        beside = self._of_all(len(looked), "end offset and replicated offset are known")
         if not reported:
             return Figure(0, f"no record observed on {source} is missing on the target{beside}")
         which = {self._known[place].evidence for place in reported}
@@ -329,10 +329,10 @@ class _Estimate:
     def _likely(self, least: int, most: int | None) -> Figure:
         known = [part for part in self._parts.values() if part.likely is not None]
         source = self._found.source
-        if not known or self._alive is None:
-            return Figure(
-                None, f"it is unknown when {source} was last alive or how fast it was written to"
-            )
+        if self._alive is None:
+            return Figure(None, f"it is unknown when {source} was last alive")
+        if not known:
+            return Figure(None, f"it is unknown how fast {source} was written to")
         halted = self._found.halted or self._paused()
         if halted and not self._outlived():
             return Figure(
@@ -387,7 +387,7 @@ class _Estimate:
         return Figure(
             max(least, ceil(total + chance)),
             f"if {self._found.source} took writes until now at {peak:,.1f} records/s, the highest"
-            f" rate in the last replicated {_ago(_LONGEST_S)}",
+            f" rate in the {_ago(_LONGEST_S)} before the newest copy",
         )
 
     def _outlived(self) -> bool:

@@ -108,7 +108,7 @@ class BrokerSocket(Closing):
         try:
             number, cursor = read_response(api, self._read(length))
             if number != self._received:
-                cursor.fail(f"number {number}, not {self._received}")
+                cursor.fail(f"correlation id {number}, not {self._received}")
             self._received += 1
             return read(cursor)
         except Undecodable as malformed:

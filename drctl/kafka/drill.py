@@ -37,7 +37,7 @@ def _opened(kind: type[C], cluster: str, settings: Mapping[str, Any]) -> C:
     try:
         return kind(dict(settings), logger=LOGGER)
     except (KafkaException, ValueError, TypeError) as error:
-        what = f"a {kind.__name__.lower()} rejects its properties: {error.__class__}"
+        what = f"a {kind.__name__.lower()} rejects its properties: {error.__class__.__name__}"
         raise refused(cluster, what) from None
 
 

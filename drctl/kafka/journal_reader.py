@@ -47,7 +47,7 @@ def check_partitions(where: str, state: TopicState) -> None:
     if len(state.partitions) != 1:
         raise ConfigError(
             f"{where} has {plural(len(state.partitions), 'partition')}: a journal must have one",
-            "delete it and let drctl create it; the state_dir of each run's host also has the run",
+            "delete it and let drctl create it: each run's journal is also in its host's state_dir",
         )
 
 
@@ -248,7 +248,8 @@ class JournalTopicReader(ClusterClient):
                 f"{self.where} contains a record not written by this version of drctl:"
                 f" {wrong.reason}",
                 "use the version that wrote it; only drctl's user should have write access. If no"
-                " newer version exists, remove the record with kafka-delete-records.sh",
+                " newer version exists, and no run is unfinished, delete all records up to it with"
+                " kafka-delete-records.sh",
             ) from wrong
 
     def _watch(self, contention: Contention) -> None:

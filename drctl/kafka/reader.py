@@ -446,7 +446,7 @@ class TopicTail:
                 raise Unknown(
                     f"{self._where}: cannot follow partition {partition.partition}:"
                     f" {consumer.text_of(error)}",
-                    "start again: records may have been deleted before they were read",
+                    "run the command again; records may have been deleted before they were read",
                 )
 
     def _partitions(self) -> set[int]:
@@ -465,7 +465,7 @@ class TopicTail:
         if state is None or (
             isinstance(state, TopicState) and state.topic_id != self._topic.topic_id
         ):
-            raise Unknown(f"{self._where} was deleted or recreated", "start again")
+            raise Unknown(f"{self._where} was deleted or recreated", "run the command again")
         return set(state.partitions) if isinstance(state, TopicState) else set()
 
     @property

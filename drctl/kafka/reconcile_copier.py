@@ -207,7 +207,8 @@ class TransactionalCopier(TransactionalWriter):
         ended = super()._ended(last)
         if isinstance(ended, transactions.Fenced):
             return errors.Fenced(
-                f"another drctl process took over reconciliation as {self._name}; this one stopped",
+                f"another drctl process took over transactional id {self._name}:"
+                " this reconciliation stopped",
                 "run only one of them; no record was written twice",
             )
         return ended

@@ -135,7 +135,8 @@ class KafkaShapeReader(_Topics):
         if isinstance(config, Fault):
             if config.missing:
                 return None
-            return Unavailable(f"its settings: {self._connection.redacted(config.text)}")
+            why = self._connection.redacted(config.text)
+            return Unavailable(f"its settings cannot be read: {why}")
         parts = metadata.topics[name].partitions
         replicas = min((len(part.replicas) for part in parts.values()), default=0)
         return TopicShape(len(parts), replicas, dict(_settings(config)))

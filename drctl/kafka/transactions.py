@@ -205,7 +205,9 @@ class TransactionalWriter(TopicWriter):
     def _ended(self, last: KafkaError) -> DrctlError:
         codes = {error.code() for error in (*self._errors, last)}
         if codes & _FENCED:
-            return Fenced(f"another drctl process writes to {self._where} as {self._name}")
+            return Fenced(
+                f"another drctl process writes to {self._where} with transactional id {self._name}"
+            )
         if _DENIED in codes:
             return not_usable(self._where, self._name, self._purpose)
         return super()._ended(last)

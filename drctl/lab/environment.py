@@ -134,7 +134,8 @@ def _cluster(cluster: LabCluster) -> str:
     bootstrap = properties.pop("bootstrap.servers")
     properties["sasl.password"] = f"${{file:{cluster.password_file('admin')}}}"
     lines = "".join(f"    {name}: {value}\n" for name, value in properties.items())
-    return f"{cluster.name}:\n  bootstrap: {bootstrap}\n  properties:  # any of librdkafka\n{lines}"
+    head = f"{cluster.name}:\n  bootstrap: {bootstrap}"
+    return f"{head}\n  properties:  # any librdkafka property\n{lines}"
 
 
 def _urls(parts: Parts) -> str:

@@ -29,7 +29,7 @@ from drctl.model.topology import (
 )
 
 LENGTH = 32
-"""Number of last consumed records: in a run of up to this many equal ones each is told apart."""
+"""If this many of the last consumed records are all equal, they cannot be told apart."""
 
 WIDTHS = (MOST_RECORDS, 4 * MOST_RECORDS, 2_000, 20_000)
 """Offsets to read, in several attempts: transactions and compaction leave offsets without

@@ -84,7 +84,7 @@ def _answer(
 
 def _reset(age_seconds: float | None, now_ms: int) -> str:
     if age_seconds is None:
-        return "the group was reset backwards after this was recorded (time unknown)"
+        return "the group was reset backwards after the evidence was recorded (time unknown)"
     return f"the group was reset backwards after {utc(round(now_ms - age_seconds * 1000))}"
 
 
@@ -349,9 +349,8 @@ def _within(answer: Answer, log: PartitionOffsets | Unavailable | None) -> Answe
         return answer
     gone = log.log_start - answer.target_offset
     if gone > 0:  # retention has removed records that the group may not have consumed
-        unread = (
-            f"it had not consumed all of the {plural(gone, 'offset')} that the target has deleted"
-        )
+        what = plural(gone, "offset")
+        unread = f"the group had not consumed all of the {what} that the target has deleted"
         return replace(
             answer,
             target_offset=log.log_start,

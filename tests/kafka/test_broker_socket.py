@@ -56,7 +56,7 @@ def test_an_answer() -> None:
 @pytest.mark.parametrize(
     ("answers", "message"),
     [
-        ((framed(0, VERSIONS), framed(9, GIVEN, b"\0")), "number 9, not 1"),
+        ((framed(0, VERSIONS), framed(9, GIVEN, b"\0")), "correlation id 9, not 1"),
         ((framed(0, VERSIONS), framed(1, GIVEN[:-1], b"\0")), "byte too few"),
         ((framed(0, VERSIONS), framed(1, GIVEN + b"x", b"\0")), "byte too many"),
         ((framed(0, VERSIONS), b""), "closed the connection"),

@@ -120,8 +120,8 @@ def test_records_deleted_on_the_target_are_part_of_the_condition() -> None:
     found = silent(Evidence(mirrored=mirrored(NOTED)), log=log).answer
     assert bounds(found)[:2] == (600, 400)
     assert found.skips_only_if == (
-        f"{when(NOTED.at_ms)}, or it had not consumed all of the 160 offsets that the target has"
-        " deleted"
+        f"{when(NOTED.at_ms)}, or the group had not consumed all of the 160 offsets that the target"
+        " has deleted"
     )
 
 
