@@ -30,6 +30,7 @@ from bench import (
     rto,
     scopes,
     status,
+    submitted,
     tracking,
     warm,
 )
@@ -105,6 +106,7 @@ def _measures(
             stage(), options.offsets.groups, options.offsets.rounds
         ),
         order.PART: lambda: order.measure(stage(), options.records, options.rounds),
+        submitted.PART: lambda: submitted.measure(stage(), options.records, options.rounds),
         dump.PART: lambda: dump.measure(stage(), options.dump_sizes),
         rereads.PART: lambda: rereads.measure(stage(), options.lagging, options.lagging_records),
         reconcile.PART: lambda: reconcile.measure(stage(), options.records // 4, options.rounds),

@@ -22,6 +22,7 @@ from bench import (
     rto,
     scopes,
     status,
+    submitted,
     tracking,
     warm,
 )
@@ -29,7 +30,7 @@ from bench.records import IDENTICAL, MANY, Variant
 
 MODULES = (
     *(help_page, estimate, warm, cold, offsets, tracking, dump, rereads, reconcile, scopes, cost),
-    *(order, memory, plan, status, loss, rto),
+    *(submitted, order, memory, plan, status, loss, rto),
 )
 PARTS = tuple(module.PART for module in MODULES)
 

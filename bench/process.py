@@ -102,19 +102,21 @@ def run_gap(
     variant: Variant,
     watched: bool = False,
     options: Sequence[str] = ("--scope", "full"),
+    config: Path | None = None,
 ) -> Ended:
     """Compare a dataset's source with one of its targets.
 
     Args:
         watched: whether to measure the JVM's memory, which takes a little time.
         options: more command-line options.
+        config: a drctl.yaml with the same links; None for the stage's.
 
     Raises:
         WrongAnswer: the result is missing or wrong.
     """
     with TemporaryDirectory(dir=stage.folder) as name:
         out, stderr_file = Path(name, "out"), Path(name, "stderr")
-        words = [str(DRCTL), "--config", str(stage.config), "--output", "json", "gap"]
+        words = [str(DRCTL), "--config", str(config or stage.config), "--output", "json", "gap"]
         words += ["--link", dataset.link(variant), "--out", str(out), *options]
         began = time.perf_counter()
         with stderr_file.open("wb") as stderr:

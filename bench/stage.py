@@ -112,7 +112,7 @@ class Stage:
             self.tell(f"writing {total:,} records a side: {names}")
             before = known.on_target if known else {}
             self._made[total] = self._write(Dataset(total, before), missing)
-            self._configure()
+            self._write_config(self.config, self.links)
         return self._made[total]
 
     def _write(self, dataset: Dataset, variants: Sequence[Variant]) -> Dataset:
@@ -133,17 +133,19 @@ class Stage:
         counts = {v: target.counts[dataset.target_topic(v)] for v in variants}
         return Dataset(total, {**dataset.on_target, **counts})
 
-    def _configure(self) -> None:
+    @property
+    def links(self) -> Mapping[str, Any]:
+        """A link for each variant of each dataset."""
+
         def replicator(variant: Variant) -> dict[str, str]:
             # True if a variant omits only the last records.
             return {"kind": "offset-preserving", "rename": f"${{topic}}.{variant.name}"}
 
-        links = {
+        return {
             dataset.link(variant): link_over(dataset.topic, replicator=replicator(variant))
             for dataset in self._made.values()
             for variant in dataset.on_target
         }
-        self._write_config(self.config, links)
 
     def _write_config(self, config: Path, links: Mapping[str, Any], **sections: Any) -> None:
         clusters = {c.name: cluster_section(c) for c in self.clusters}

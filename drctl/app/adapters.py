@@ -491,14 +491,15 @@ def submitted_comparer(
         SparkDidNotStart: Java is missing, or the cluster does not answer.
         NotFetched: the Kafka connector is not cached and cannot be fetched.
     """
+    from drctl.artifacts.java import classes_for
     from drctl.config.secret import reveal
     from drctl.spark.submission import DeployMode, SubmitSettings, shared_folder
     from drctl.spark.submit import submitted
 
-    submit = config.spark.submit
+    submit, home = config.spark.submit, _home(config)
     settings = SubmitSettings(
         master=config.spark.master,
-        home=_home(config),
+        home=home,
         shared=shared_folder(config.spark.shared, config.spark.master, config.path.parent, out),
         deploy_mode=DeployMode(submit.deploy_mode),
         secrets_path=submit.secrets_path,
@@ -506,6 +507,7 @@ def submitted_comparer(
         jars=_jars_to_submit(config, progress),
         log=log,
         offsets=offsets,
+        java=classes_for(home / "jars"),
     )
     ends = {link.source: link.source_config, link.target: link.target_config}
     clients = {name: _client(cluster) for name, cluster in ends.items()}

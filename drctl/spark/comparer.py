@@ -39,12 +39,16 @@ from drctl.spark.scan import RowReader, union
 
 POLL_SECONDS = 0.25
 
+WAITING = "waiting for executors"
+"""The phase before the first task of a job runs."""
+
 
 @contextmanager
 def watched(spark: SparkSession, phase: str, total: int, progress: Progress) -> Iterator[None]:
     """Report `progress(phase, done, total)` while the body runs Spark jobs.
 
-    Progress is the share of finished tasks in the largest stage: tasks are of similar size.
+    Progress is the share of finished tasks in the largest stage: tasks are of similar size. While
+    other applications use all cores of a cluster, the phase is `WAITING`.
 
     Raises:
         ScanFailed: a Spark job failed.
@@ -71,17 +75,23 @@ def _watch(
     spark: SparkSession, phase: str, total: int, progress: Progress, finished: threading.Event
 ) -> None:
     tracker = spark.sparkContext.statusTracker()
-    most = 0
+    most = idle = 0
     while not finished.wait(POLL_SECONDS):
         try:
             stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         except Py4JError:  # the context is closing; the job's own call reports why
             return
         tasks = [(s.numTasks, s.numCompletedTasks) for s in stages if s is not None]
-        if tasks:
-            all_tasks, done = max(tasks)
-            most = max(most, total * done // max(1, all_tasks))
-            progress(phase, most, total)
+        if not tasks:
+            continue
+        all_tasks, done = max(tasks)
+        begun = done or most or any(s is not None and s.numActiveTasks for s in stages)
+        idle = 0 if begun else idle + 1
+        if idle > 1:  # a stage has no active task for a moment, even if there are executors
+            progress(WAITING, 0, 0)
+            continue
+        most = max(most, total * done // max(1, all_tasks))
+        progress(phase, most, total)
 
 
 class SparkComparer:

@@ -109,6 +109,7 @@ class SubmitSettings:
         jars: files or URLs of Spark's Kafka connector and its dependencies.
         log: file for the output; None for stderr.
         offsets: maximum number of offsets to read.
+        java: more JVM options of a driver on this host.
     """
 
     master: str
@@ -120,6 +121,7 @@ class SubmitSettings:
     jars: Sequence[str] = ()
     log: Path | None = None
     offsets: int = 0
+    java: Sequence[str] = ()
 
     @property
     def on_cluster(self) -> bool:
@@ -237,7 +239,10 @@ def reads_defaults(home: Path) -> bool:
 
 
 def _spark_conf(settings: SubmitSettings, scratch: Path) -> dict[str, str]:
-    inner = session.SparkSettings(settings.master, settings.conf, offsets=settings.offsets)
+    java = () if settings.on_cluster else settings.java
+    inner = session.SparkSettings(
+        settings.master, settings.conf, offsets=settings.offsets, java=java
+    )
     conf = session.defaults(inner, scratch)
     for name in _not_for_it(settings):
         conf.pop(name, None)

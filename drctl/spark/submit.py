@@ -32,6 +32,7 @@ from drctl.host.files import as_open_as
 from drctl.model.errors import Unknown
 from drctl.spark import results
 from drctl.spark.compare import INVERSIONS
+from drctl.spark.comparer import WAITING
 from drctl.spark.failure import shortened
 from drctl.spark.job_folder import (
     ALIVE,
@@ -203,7 +204,7 @@ class SubmittedComparer:
     def _answered(self, asked: Any, progress: Progress) -> Any:
         self._number += 1
         if self._number == 1:  # the application may start long before it gets executors
-            progress("waiting for executors", 0, 0)
+            progress(WAITING, 0, 0)
         self._folder.put(question(self._number), asked)
         name, ended = answer(self._number), False
         while (found := self._folder.get(name)) is None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from bench.spark_standalone import Standalone, standalone
 from drctl.lab.lab import Lab
 from tests.cluster.failover_stage import Stage
 from tests.cluster.filling import Clock, copies, fill, holding, rows
@@ -13,7 +14,6 @@ from tests.cluster.isolated_links import OwnLinks
 from tests.cluster.lab_link import WAYS, NewDrctl, NewHalf, Site, drctl_of, new_prefix, site_on
 from tests.cluster.linked_traps import LINK_CASES, LinkCase
 from tests.cluster.scenario import Analysed, Filled, Scenario
-from tests.cluster.spark_standalone import Standalone, standalone
 from tests.cluster.traps import TRAPS
 from tests.lab.cluster_under_test import ClusterUnderTest
 

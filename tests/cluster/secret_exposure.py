@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.spark_standalone import Standalone, applications, get
 from tests.cluster.command import Drctl, Ended, Running, command_lines
-from tests.cluster.spark_standalone import Standalone, applications, get
 from tests.jvm import quick_executors
 from tests.kafka.tls_broker import free_ports
 from tests.lab.cluster_under_test import ClusterUnderTest

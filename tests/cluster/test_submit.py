@@ -11,13 +11,13 @@ from typing import Any
 import psutil
 import pytest
 
+from bench.spark_standalone import Standalone, applications
 from drctl.lab.waiting import Patience
 from tests.cluster.command import Running, alive, command_lines
 from tests.cluster.lab_link import NewDrctl, NewHalf, cluster_section, link_over, slow
 from tests.cluster.link_command import soon
 from tests.cluster.scenario import Analysed
 from tests.cluster.secret_exposure import Seen, passwords, text, watched_run
-from tests.cluster.spark_standalone import Standalone, applications
 from tests.jvm import quick_executors
 from tests.lab.cluster_under_test import ClusterUnderTest
 from tests.parquet.reading import inversions_of
@@ -28,7 +28,7 @@ TRAPS = (
     *("three-equal-records", "in-another-partition", "transactions", "compacted-target"),
     "another-order",
 )
-SCAN_S = 25
+SCAN_S = 40
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def test_workers_end_and_leave_nothing(
     pressed.await_stderr("reading both clusters", 180, times=10)
     terminated, bereft = slowly("sigterm"), slowly("driver-killed")
     for running in (terminated, bereft):
-        running.await_stderr("waiting for executors", 180, times=10)
+        running.await_stderr("waiting for executors", 180, times=60)
     drivers = [next(filter(submits, r.family())) for r in (pressed, terminated, bereft)]
     seen = command_lines()
     assert not [p for p in passwords(primary, secondary) if p in seen]

@@ -3,23 +3,25 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
-import pyspark
 import urllib3
 
-from tests.cluster.link_command import soon
-from tests.jvm import spark_classes
-from tests.kafka.tls_broker import free_ports
+from drctl.artifacts.java import classes_for
+from drctl.lab.waiting import Patience
+from drctl.model.errors import Stopped
+from drctl.spark.session import jars
+from drctl.spark.submission import installed_spark
 
-SPARK = Path(pyspark.__file__).parent
 START_S = 90
+ANSWER_S = 60
 HOST = "127.0.0.1"
 
 
@@ -43,9 +45,16 @@ class Standalone:
 
 
 @contextmanager
-def standalone(folder: Path) -> Iterator[Standalone]:
-    """Start it and wait for both workers; end all its processes."""
-    port, *web = free_ports(4)
+def standalone(folder: Path, memory: str = "800m") -> Iterator[Standalone]:
+    """Start it and wait for both workers; end all its processes.
+
+    Args:
+        memory: of a worker, which has one core.
+
+    Raises:
+        Stopped: it does not start.
+    """
+    port, *web = _free_ports(4)
     master = f"spark://{HOST}:{port}"
     pages = tuple(f"http://{HOST}:{number}" for number in web)
     processes = []
@@ -55,9 +64,10 @@ def standalone(folder: Path) -> Iterator[Standalone]:
         for number in (1, 2):
             work = folder / f"worker{number}"
             start = ["worker.Worker", "--webui-port", str(web[number]), "--work-dir", str(work)]
-            start += ["--cores", "1", "--memory", "800m", master]
+            start += ["--cores", "1", "--memory", memory, master]
             processes.append(_start(work, start))
-        soon(lambda: _alive(pages[0]) == 2, folder, START_S)
+        if not Patience.of(START_S).wait_until(lambda: _alive(pages[0]) == 2):
+            raise Stopped(f"Spark's workers did not start; logs are below {folder}")
         yield Standalone(master, folder, pages)
     finally:
         for process in processes:
@@ -69,14 +79,14 @@ def _start(folder: Path, words: list[str]) -> subprocess.Popen[bytes]:
     environment = {
         **os.environ,
         "SPARK_DAEMON_MEMORY": "192m",
-        "SPARK_DAEMON_JAVA_OPTS": " ".join(("-XX:TieredStopAtLevel=1", *spark_classes())),
+        "SPARK_DAEMON_JAVA_OPTS": " ".join(("-XX:TieredStopAtLevel=1", *classes_for(jars()))),
         "SPARK_LOCAL_DIRS": str(folder / "local"),
         "PYSPARK_PYTHON": "/no/such/python",
     }
     kind = "org.apache.spark.deploy." + words[0]
     with (folder / "daemon.log").open("wb") as log:
         return subprocess.Popen(
-            [SPARK / "bin" / "spark-class", kind, "--host", HOST, *words[1:]],
+            [installed_spark() / "bin" / "spark-class", kind, "--host", HOST, *words[1:]],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -100,16 +110,30 @@ def get(url: str) -> str:
 
 
 def applications(cluster: Standalone) -> list[dict[str, Any]]:
-    """Return running and completed applications as the master reports them."""
+    """Return running and completed applications as the master reports them.
+
+    Raises:
+        Stopped: the master does not answer.
+    """
     pages: list[str] = []
 
     def there() -> bool:
         pages.append(get(cluster.pages[0] + "/json/"))
         return bool(pages[-1])
 
-    soon(there, "the master does not answer")
+    if not Patience.of(ANSWER_S).wait_until(there):
+        raise Stopped(f"Spark's master does not answer at {cluster.pages[0]}")
     state = json.loads(pages[-1])
     return [*state["activeapps"], *state["completedapps"]]
+
+
+def _free_ports(count: int) -> list[int]:
+    """Return ports without a listener a moment ago."""
+    with ExitStack() as open_sockets:
+        found = [open_sockets.enter_context(socket.socket()) for _ in range(count)]
+        for one in found:
+            one.bind((HOST, 0))
+        return [int(one.getsockname()[1]) for one in found]
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
