@@ -450,7 +450,7 @@ def load_record_files() -> None:
 
 @contextmanager
 def direct_comparer(link: "Link", out: Path) -> "Iterator[RecordComparer]":
-    """A comparer that reads and compares in this process.
+    """A comparer that reads and compares without Spark: many records in a process for each core.
 
     Args:
         out: the directory for the records found.
@@ -460,6 +460,7 @@ def direct_comparer(link: "Link", out: Path) -> "Iterator[RecordComparer]":
     """
     from drctl.gap.comparison import Side
     from drctl.gap.direct import DirectComparer
+    from drctl.kafka.digest_workers import DigestWorkers, usable_cores
     from drctl.kafka.log_reader import KafkaLogReader, LogSource
     from drctl.stores.parquet import ParquetRecords
 
@@ -467,7 +468,8 @@ def direct_comparer(link: "Link", out: Path) -> "Iterator[RecordComparer]":
         Side.SOURCE: LogSource(link.source, revealed(link.source_config)),
         Side.TARGET: LogSource(link.target, revealed(link.target_config)),
     }
-    yield DirectComparer(KafkaLogReader(sources), ParquetRecords(out))
+    workers = DigestWorkers(sources, usable_cores())
+    yield DirectComparer(KafkaLogReader(sources), ParquetRecords(out), both=workers)
 
 
 @contextmanager

@@ -1,13 +1,15 @@
-"""Compares records in this process, without Spark, for small numbers of records.
+"""Compares records without Spark.
 
-The result is the same as with Spark. It keeps 64 bytes per record in memory, so that records need
-not be read again after the digests.
+The result is the same as with Spark. Of few records it keeps 64 bytes each in memory, so that they
+need not be read again after the digests. Of many, it digests only what is not equal on both
+clusters (`pairing`), and reads ranges that differ again.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from drctl.gap.comparison import (
+    ONE_CELL,
     BucketDigest,
     ComparePlan,
     Comparison,
@@ -35,6 +37,7 @@ from drctl.gap.held import (
     target_digest,
 )
 from drctl.gap.matching import Classified, Match, Tally, TopicMatcher, inversions, sum_up
+from drctl.gap.pairing import READING, BothDigester, InThisProcess
 from drctl.model.topology import Chunk, OffsetRange, TopicRanges
 
 HELD_OFFSETS = 1_000_000
@@ -55,6 +58,7 @@ class DirectComparer:
         writer: writes missing records and inversions.
         held_offsets: offsets kept in memory between digest and comparison.
         key_bytes: bytes of keys kept in memory.
+        both: digests ranges that are not kept; in this process if it is None.
     """
 
     def __init__(
@@ -64,8 +68,10 @@ class DirectComparer:
         *,
         held_offsets: int = HELD_OFFSETS,
         key_bytes: int = KEY_BYTES,
+        both: BothDigester | None = None,
     ) -> None:
         self._reader = reader
+        self._both = both or InThisProcess(reader)
         self._writer = writer
         self._held_offsets = held_offsets
         self._key_bytes = key_bytes
@@ -89,7 +95,9 @@ class DirectComparer:
         span = span_of(reads)
         keep = self._offsets + span <= self._held_offsets
         self._offsets += span if keep else 0
-        return self._read(plan, reads, keep, "reading both clusters", progress)
+        if not keep and plan.cell_bits >= ONE_CELL:  # a ledger needs every digest
+            return self._both.digest(plan, reads, progress)
+        return self._read(plan, reads, keep, READING, progress)
 
     def compare(
         self, plan: ComparePlan, suspects: Sequence[TopicSuspects], progress: Progress

@@ -6,7 +6,9 @@ brokers create `__consumer_offsets` if it does not exist. A read-only command mu
 
 import ctypes as c
 import sys
+from collections import deque
 from collections.abc import Container, Mapping
+from itertools import repeat
 from struct import Struct
 from typing import Any, Self
 
@@ -195,9 +197,7 @@ class SimpleConsumer(Closing):
         with uninterrupted():
             pointers = self._take(timeout_s)
             received = self._read(pointers, wanted)
-            destroy = self._quick["message_destroy"]
-            for pointer in pointers:
-                destroy(pointer)
+            deque(map(self._quick["message_destroy"], pointers), 0)
         return received
 
     def jump(self, partition: TopicPartition, offset: int) -> None:
@@ -217,26 +217,29 @@ class SimpleConsumer(Closing):
     def _read(
         self, pointers: list[int], wanted: Container[TopicPartition] | None
     ) -> list[Received]:
+        # As few calls as possible: this loop runs for every record.
         time_of, headers_of = self._quick["message_timestamp"], self._quick["message_headers"]
-        unpack, found = MESSAGE.unpack_from, c.byref(self._found[0])
-        memory, size, epochs = MEMORY, 1, self._epochs
+        memory, found, epochs, size = MEMORY, c.addressof(self._found[0]), self._epochs, 1
         received: list[Received] = []
         growing: dict[tuple[int, int], list[Row] | None] = {}
-        for pointer in pointers:
-            error, topic, number, value, value_size, key, key_size, offset, _ = unpack(
-                memory, pointer
-            )
+        before: tuple[int, int] | None = None
+        rows: list[Row] | None = None
+        unpacked = map(MESSAGE.unpack_from, repeat(memory), pointers)
+        for pointer, message in zip(pointers, unpacked, strict=True):
+            error, topic, number, value, value_size, key, key_size, offset, _ = message
             if error:
                 growing.pop((topic, number), None)
+                before = None
                 received.append((self._place(topic, number), error, [(offset, 0, None, None, ())]))
                 continue
-            rows = growing.get((topic, number), _UNSEEN)
-            if rows is _UNSEEN:
-                place = self._place(topic, number)
-                rows = [] if wanted is None or place in wanted else None
-                growing[topic, number] = rows
-                if rows is not None:
-                    received.append((place, 0, rows))
+            if before is None or number != before[1] or topic != before[0]:
+                before = topic, number
+                rows = growing.get(before, _UNSEEN)
+                if rows is _UNSEEN:
+                    place = self._place(topic, number)
+                    rows = growing[before] = [] if wanted is None or place in wanted else None
+                    if rows is not None:
+                        received.append((place, 0, rows))
             if rows is None:
                 continue
             rows.append(
