@@ -137,7 +137,7 @@ _ENABLE = "upgrade the target: kafka-features.sh upgrade"
 
 @check("broker-capabilities", _FAMILY, Status.WARN, Status.FAIL)
 def capabilities(observed: Observed) -> Iterator[Verdict]:
-    """The target has KIP-848 groups if the source has them."""
+    """The target supports KIP-848 groups if the source does."""
     yield from of_each(observed, _capable)
     source, target = sides(observed)
     if Capability.CONSUMER_GROUPS not in _missing(target):
@@ -150,12 +150,12 @@ def capabilities(observed: Observed) -> Iterator[Verdict]:
     ]
     impact = "clients with group.protocol=consumer cannot consume there"
     if modern:
-        reason = f"it has no KIP-848 groups, but the link has: {listed(modern)}"
+        reason = f"it does not support KIP-848 groups, but the link has: {listed(modern)}"
         remedy = f"set group.protocol=classic in these applications, or {_ENABLE}"
         since = _SINCE[Capability.CONSUMER_GROUPS]
         yield fail(target.subject, reason, since, impact, remedy)
     elif Capability.CONSUMER_GROUPS not in _missing(source):
-        reason = "it has no KIP-848 groups, but the source has them"
+        reason = "it does not support KIP-848 groups, but the source does"
         yield warn(target.subject, reason, _SINCE[Capability.CONSUMER_GROUPS], impact, _ENABLE)
 
 

@@ -71,7 +71,9 @@ _ACTIVE = frozenset(
     }
 )
 _UNSUPPORTED = KafkaError.UNSUPPORTED_VERSION
-_NO_SUCH_GROUPS = "the cluster has no KIP-848 groups (Kafka 4.0 or later with group.version=1)"
+_NO_SUCH_GROUPS = (
+    "the cluster does not support KIP-848 groups (needs Kafka 4.0 or later with group.version=1)"
+)
 _PIPELINED = 20
 _REBALANCE_MS = 60_000
 # A commit becomes one record batch, which a broker accepts up to message.max.bytes (1 MB).
