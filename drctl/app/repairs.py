@@ -111,10 +111,10 @@ def _judged(reader: ClusterLinkReader, asked: str) -> Sequence[Finding]:
 
 def _prechecks(looked: Differences) -> Iterator[Finding]:
     from drctl.checks.registry import precheck_findings
-    from drctl.checks.repairs import clients_on_source
+    from drctl.checks.repairs import clients_left_source
 
     yield from (each for each in precheck_findings(looked.observed) if each.check in PRECHECKS)
-    yield clients_on_source(looked.observed)
+    yield clients_left_source(looked.observed)
 
 
 def _open(fixes: "Iterable[Fix[object]]") -> Iterator[Finding]:

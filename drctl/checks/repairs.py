@@ -138,14 +138,14 @@ class Fixes:
         return Fixes(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
 
-PRECHECK = "clients-on-source"
+PRECHECK = "clients-left-source"
 _DONE = "done"
 _IMPACT = "the target would be aligned with a source that clients no longer use"
 _FAIL_BACK_FIRST = "fail back first: drctl failback; or use the link of the current direction"
 
 
-def clients_on_source(observed: Observed) -> Finding:
-    """Check by the endpoints and the journal that clients are on the source."""
+def clients_left_source(observed: Observed) -> Finding:
+    """Check by the endpoints and the journal that clients have not left the source."""
     link = observed.link
     subject = f"link {link.name}"
     moved = tuple(_moved(observed))

@@ -11,7 +11,7 @@ from drctl.checks import parity
 from drctl.checks.check import Check
 from drctl.checks.observed import Observed
 from drctl.checks.repair_plan import JUDGED, all_fixes, differing_topics
-from drctl.checks.repairs import Fixes, ObservedTopics, clients_on_source, validated
+from drctl.checks.repairs import Fixes, ObservedTopics, clients_left_source, validated
 from drctl.model.finding import Status
 from drctl.model.repairs import Acl, Acls, Alteration, TopicSetting, TopicShape, WantedTopic
 from drctl.model.survey import Limit
@@ -536,7 +536,7 @@ def test_changes_that_the_target_rejects_are_left() -> None:
     ],
 )
 def test_no_repair_after_a_failover(change: Any, status: Status) -> None:
-    assert clients_on_source(case(**change)).status is status
+    assert clients_left_source(case(**change)).status is status
 
 
 def test_ordinary_rule_is_an_acl() -> None:
