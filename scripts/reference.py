@@ -292,6 +292,7 @@ PRINTED_BY: Mapping[str, str] = {
     "runbook-lint": "runbook lint",
     "runbooks": "runbook list",
     "schema": "schema NAME",
+    "schemas": "schema",
     "status": "status (one per check)",
     "version": "--version",
 }

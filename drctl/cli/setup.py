@@ -199,24 +199,29 @@ def _show(draft: "Draft", file: Path) -> None:
 
 def schema(
     name: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="NAME",
             help="Value of the `schema` field: gap, gap/1 or drctl/gap/1. Without it,"
-            " the error lists all names.",
+            " all names are listed.",
             show_default=False,
         ),
-    ] = "",
+    ] = None,
 ) -> None:
     """Print the JSON Schema of drctl's JSON output.
 
     Examples:
+        drctl schema                             # all names
         drctl schema gap
         drctl schema run/1 > run.schema.json
     """
-    from drctl.views.command_documents import SchemaDocument
+    from drctl.views.command_documents import SchemaDocument, SchemasDocument
     from drctl.views.schemas import names, schema_of
 
+    if name is None:
+        every = tuple(names())
+        console().result(Lines("\n".join(every)), SchemasDocument(names=every))
+        return
     wanted, _, number = name.removeprefix("drctl/").partition("/")
     if wanted not in names() or number not in ("", "1"):
         raise UsageError(*_unknown(name, names()))
@@ -229,7 +234,7 @@ def _unknown(name: str, versions: Sequence[str]) -> tuple[str, str]:
     from difflib import get_close_matches
 
     near = get_close_matches(name, versions, n=1)
-    message = f"unknown document {name!r}" if name else "no document given"
+    message = f"unknown document {name!r}"
     if near:
         message += f"; did you mean '{near[0]}'?"
     return message, f"documents: {', '.join(versions)}"

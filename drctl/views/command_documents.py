@@ -146,6 +146,17 @@ class SchemaDocument(Document):
     json_schema: dict[str, Any]
 
 
+class SchemasDocument(Document):
+    """The JSON Schemas of drctl.
+
+    Attributes:
+        names: the names of all documents.
+    """
+
+    SCHEMA = "drctl/schemas/1"
+    names: tuple[Name, ...]
+
+
 class HelpDocument(Document):
     """A page of --help."""
 

@@ -30,7 +30,7 @@ DOCUMENTS: Mapping[str, str] = {
     "drctl.offsets.translation_json": "offsets offsets-explain",
     "drctl.reconcile.documents": "reconcile",
     "drctl.views.command_documents": "completion error help init lab-down lab-run runbook"
-    " runbook-lint runbooks schema version",
+    " runbook-lint runbooks schema schemas version",
     "drctl.views.drill_text": "drill drill-clean drill-history drill-plan",
     "drctl.views.findings": "doctor",
     "drctl.views.journal_text": "journal",

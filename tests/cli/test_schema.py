@@ -85,6 +85,14 @@ def test_a_schema_in_json(called: Run) -> None:
     assert document == called("schema", "gap/1", "-o", "json").document()
 
 
+def test_without_a_name_all_names_are_listed(called: Run) -> None:
+    ran = called("schema")
+    assert (ran.code, ran.stderr) == (0, "")
+    assert ran.stdout.split() == list(names())
+    document = check(called("schema", "-o", "json").document())
+    assert document["names"] == list(names())
+
+
 def test_objects_allow_no_other_fields() -> None:
     def closed(node: Any) -> bool:
         if isinstance(node, list):
