@@ -18,7 +18,7 @@ from drctl.failback.steps import Observed
 from drctl.model.finding import Finding, Status
 from drctl.model.health import ClusterHealth, Shortage
 from drctl.model.replication import Connector
-from drctl.model.text import plural, put, quote
+from drctl.model.text import named, plural, put, quote
 from drctl.model.topology import Unavailable
 from drctl.reconcile.policy import Action, Policies
 from drctl.steps.failback import BOTH_WAYS, CYCLES, STEP_ORDER, UNHEALTHY
@@ -302,7 +302,7 @@ def _beside(facts: Facts, terms: Terms) -> Iterator[Finding]:
 def _reverse(answer: Answer, terms: Terms) -> Iterator[Finding]:
     """Whether the reverse connectors exist and are stopped."""
     reverse, connectors = answer.seen.facts.reverse, terms.connectors
-    subject = f"{'connector' if len(connectors) == 1 else 'connectors'} {', '.join(connectors)}"
+    subject = named("connector", connectors)
     if isinstance(reverse, Unavailable):
         yield Finding(REVERSE, Status.FAIL, subject, reverse.reason)
         return

@@ -5,7 +5,7 @@ in a URL one path segment, and on a terminal part of one line.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from urllib.parse import quote as percent
 
 from drctl.model.repairs import Acl
@@ -19,6 +19,11 @@ CONNECT = "$CONNECT"
 def plural(count: int, one: str, many: str = "") -> str:
     """Format a count with its noun: `1 record`, `1,234 records`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def named(noun: str, names: Collection[str]) -> str:
+    """Format a noun with the names that it stands for: `connector a`, `connectors a, b`."""
+    return f"{noun if len(names) == 1 else noun + 's'} {', '.join(names)}"
 
 
 def quote(word: str) -> str:

@@ -20,7 +20,7 @@ from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.document import as_json
 from drctl.model.errors import Refused, UsageError
 from drctl.model.replication import STOPPED, Connector, Partition, Position, Workers
-from drctl.model.text import plural, put
+from drctl.model.text import named, plural, put
 from drctl.steps.stop_replication import for_each_connector
 
 BEFORE = "before.json"
@@ -91,9 +91,10 @@ class VerifyConnectorsRunning(Polling[Watch, Watch, None]):
 
     def describe(self, settings: Watch) -> Description:
         """Describe the step for plans and reports."""
-        names = ", ".join(settings.connectors)
+        names = named("connector", settings.connectors)
         return Description(
-            f"verify that {names} run", f"each has been RUNNING for {settings.min_uptime_s:g} s"
+            f"verify that {names} {'runs' if len(settings.connectors) == 1 else 'run'}",
+            f"each has been RUNNING for {settings.min_uptime_s:g} s",
         )
 
     def check(self, settings: Watch, facts: Facts, reader: LinkReader) -> Watch:
@@ -114,8 +115,11 @@ class RestartConnectors(Permanent[Watch, Restart, None]):
 
     def describe(self, settings: Watch) -> Description:
         """Describe the step for plans and reports."""
+        names = named("connector", settings.connectors)
         return Description(
-            f"restart connectors that are not running: {', '.join(settings.connectors)}",
+            f"restart {names} if it is not running"
+            if len(settings.connectors) == 1
+            else f"restart those of {names} that are not running",
             f"each has been RUNNING for {settings.min_uptime_s:g} s, with all of its tasks",
             "none: a restart cannot be rolled back",
         )

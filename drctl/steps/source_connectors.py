@@ -16,7 +16,7 @@ from drctl.engine.kind import Description, Facts, Readback, State, StepKind, Tra
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused, Unreachable
 from drctl.model.replication import STOPPED, Connector, Position, Workers
-from drctl.model.text import plural, put
+from drctl.model.text import named, plural, put
 from drctl.steps.connectors import Move, Moves, known_connector, read_back, running
 from drctl.steps.stop_replication import for_each_connector
 
@@ -61,9 +61,8 @@ class StopSourceConnectors(StepKind[SourceSettings, StopIntent, StoppedSources])
 
     def describe(self, settings: SourceSettings) -> Description:
         """Describe the step for plans and reports."""
-        names = ", ".join(settings.connectors)
         return Description(
-            f"stop source connectors {names}, which write to {settings.cluster}",
+            f"stop {_who_write(settings)}",
             "each is STOPPED without a task, and its position is read",
             "resume the connectors that were running",
         )
@@ -162,10 +161,10 @@ class MoveSourcePositions(StepKind[MoveSettings, MoveIntent, MoveFacts]):
 
     def describe(self, settings: MoveSettings) -> Description:
         """Describe the step for plans and reports."""
-        names, target = ", ".join(settings.connectors.values()), settings.target
+        names, target = named("source connector", settings.connectors.values()), settings.target
         where = "the last positions that can be read" if settings.lost else "the final positions"
         return Description(
-            f"set {where} of source connectors {names} on the workers of {target}",
+            f"set {where} of {names} on the workers of {target}",
             "the positions read back, and the connectors are STOPPED there",
             "restore the previous positions",
         )
@@ -246,6 +245,12 @@ def expected(settings: MoveSettings, reader: LinkReader) -> tuple[MovedConnector
     )
 
 
+def _who_write(settings: SourceSettings) -> str:
+    names, cluster = settings.connectors, settings.cluster
+    write = "writes" if len(names) == 1 else "write"
+    return f"{named('source connector', names)}, which {write} to {cluster}"
+
+
 def _moving(settings: MoveSettings, reader: LinkReader, stopped: StoppedSources | None) -> Moving:
     exported = _exported(settings, reader, stopped)
     workers, now = reader.source_workers(settings.target), datetime.now(UTC)
@@ -318,9 +323,8 @@ class ResumeSourceConnectors(StepKind[SourceSettings, ResumeIntent, None]):
 
     def describe(self, settings: SourceSettings) -> Description:
         """Describe the step for plans and reports."""
-        names = ", ".join(settings.connectors)
         return Description(
-            f"resume source connectors {names}, which write to {settings.cluster}",
+            f"resume {_who_write(settings)}",
             f"each has been RUNNING for {_SETTLE_S:g} s, with its tasks",
             "stop them",
         )

@@ -19,7 +19,7 @@ from drctl.engine.kind import (
 )
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
-from drctl.model.text import plural
+from drctl.model.text import named, plural
 from drctl.model.topology import TopicPartition
 from drctl.steps.first_records import FIELDS, first_arrivals
 from drctl.steps.manual import (
@@ -88,7 +88,7 @@ class StartReplication(StepKind[StartSettings, StartIntent, None]):
         """Describe the step for plans and reports."""
         names, source, target = settings.connectors, settings.source, settings.target
         return Description(
-            f"start replication from {source} to {target}: connectors {', '.join(names)}",
+            f"start replication from {source} to {target}: {named('connector', names)}",
             f"they are RUNNING, and the first record replicated to {target} is the first new one",
             "stop them: replicated records stay, and Connect keeps their offsets",
         )

@@ -29,7 +29,7 @@ from drctl.engine.ports import ConnectorsReader, LinkReader, LinkWriter
 from drctl.model.errors import DrctlError, Unreachable
 from drctl.model.health import AuthenticationFailed
 from drctl.model.loss import LossFacts, facts_of
-from drctl.model.text import plural, put
+from drctl.model.text import named, plural, put
 
 STOPPED, RUNNING, PAUSED = "STOPPED", "RUNNING", "PAUSED"
 
@@ -201,12 +201,11 @@ class StopReplication(_Stopping[StopSettings, StopIntent, StopFacts]):
 
     def describe(self, settings: StopSettings) -> Description:
         """Describe the step for plans and reports."""
-        names = ", ".join(settings.connectors)
         proof = "Connect reports each connector and all its tasks as STOPPED"
         if settings.tasks_only:
             proof = "Connect has no task left that writes records or offsets on the target"
         return Description(
-            f"stop replication: connectors {names}",
+            f"stop replication: {named('connector', settings.connectors)}",
             proof,
             "resume the connectors that were running",
         )
@@ -258,9 +257,8 @@ class RequestStop(_Stopping[StopSettings, RequestedStop, RequestedStop]):
 
     def describe(self, settings: StopSettings) -> Description:
         """Describe the step for plans and reports."""
-        names = ", ".join(settings.connectors)
         return Description(
-            f"request the stop of connectors {names}",
+            f"request the stop of {named('connector', settings.connectors)}",
             "Connect has stored the request: the connectors have no configured tasks any more",
             "resume the connectors that were running",
         )
@@ -314,10 +312,14 @@ class ConfirmStop(_Stopping[ConfirmSettings, ConfirmIntent, StopFacts]):
 
     def describe(self, settings: ConfirmSettings) -> Description:
         """Describe the step for plans and reports."""
-        names, source = ", ".join(settings.connectors), settings.source
+        names, source = named("connector", settings.connectors), settings.source
         silent = f", and {source} stays unreachable" if source else ""
+        if len(settings.connectors) == 1:
+            title = f"stop {names} if it still runs, and wait until it is stopped"
+        else:
+            title = f"stop {names} if they still run, and wait until all are stopped"
         return Description(
-            f"stop connectors {names} if they still run, and wait until all are stopped",
+            title,
             f"Connect reports each as STOPPED, without tasks{silent}",
             "resume the connectors that were running",
         )

@@ -265,7 +265,7 @@ def test_ctrl_c_ends_the_pauses(command: ConnectCommand, broken: dict[str, str])
     try:
         assert process.stderr is not None
         output = ""
-        while "restart connectors that are not running" not in output:
+        while "if it is not running" not in output:
             line = process.stderr.readline()
             assert line, output
             output += line
