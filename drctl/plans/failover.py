@@ -89,7 +89,7 @@ def _refuse_if_reversed(inputs: PlanInputs) -> None:
         state = inputs.basis.get(f"connector {name}", STOPPED)
         if state != STOPPED:
             raise Refused(
-                f"connector {name} is {state}, but must be STOPPED: the failover starts it, to"
+                f"connector {name} must be STOPPED (its state: {state}): the failover starts it, to"
                 f" replicate from {inputs.target} to {inputs.source}",
                 f"stop it, so that its start offsets can be set: {put('', name, 'stop')}; or remove"
                 " `after_failover` from `reverse`",

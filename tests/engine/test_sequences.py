@@ -222,6 +222,6 @@ def test_undrained_replication_is_not_stopped() -> None:
 @pytest.mark.parametrize("state", ["RUNNING", "PAUSED", "Kafka Connect did not answer"])
 def test_offsets_of_running_connectors_cannot_be_set(state: str) -> None:
     seen = replace(circumstances(), reverse=("back",), basis={"connector back": state})
-    with pytest.raises(Refused, match=f"is not stopped: {state}"):
+    with pytest.raises(Refused, match=rf"must be STOPPED \(its state: {state}\)"):
         failover(Mode.PLANNED, seen)
     assert failover(Mode.UNPLANNED, seen).steps
