@@ -88,8 +88,8 @@ class InThisProcess:
 def pairs(plan: ComparePlan, topic: TopicPlan) -> bool:
     """Return whether equal records of a topic need no digest.
 
-    They do if digests are stored (a ledger has cells), if equal records need not be in the same
-    partition or bucket, and if less than the whole records is compared.
+    A digest is needed if digests are stored (a ledger has cells), if equal records may be in
+    different partitions or buckets, or if only a part of each record is compared.
     """
     identity = plan.identity
     return (

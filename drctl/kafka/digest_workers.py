@@ -1,6 +1,6 @@
 """Digests both clusters in several processes, each with one consumer of each cluster.
 
-A worker gets everything, also passwords, through its standard input, so that nothing of it is in a
+A worker gets everything, also passwords, through its standard input, so that none of it is on a
 command line or in the environment. It ends when that pipe is closed, also if drctl was killed.
 """
 
@@ -161,8 +161,10 @@ class _Worker:
 
     def _ended(self) -> ScanFailed:
         code = self._process.wait()
-        why = f"by signal {-code} ({signal.strsignal(-code)})" if code < 0 else f"with code {code}"
-        return ScanFailed(f"a process that read records was ended {why}")
+        why = f"ended with exit code {code}"
+        if code < 0:
+            why = f"was killed by signal {-code} ({signal.strsignal(-code)})"
+        return ScanFailed(f"a process that read records {why}")
 
 
 def _collected(workers: Sequence[_Worker], done: Callable[[int], None]) -> list[BucketDigest]:

@@ -140,7 +140,7 @@ def connected(process: psutil.Process) -> bool:
 def test_a_worker_that_is_killed(primary: ClusterUnderTest, topic: str) -> None:
     workers = DigestWorkers(waiting(primary.properties()), 2)
     message = during(workers, topic, lambda found: found[0].kill())
-    assert "a process that read records was ended by signal 9 (Killed)" in message
+    assert "a process that read records was killed by signal 9 (Killed)" in message
 
 
 def test_nothing_secret_in_command_lines_and_environments(
@@ -196,4 +196,4 @@ def test_workers_end_if_their_parent_is_killed(primary: ClusterUnderTest, topic:
 def test_a_worker_that_cannot_start(primary: ClusterUnderTest, topic: str) -> None:
     program = ("sh", "-c", "exit 3")
     workers = DigestWorkers(sources(primary.properties()), 2, program)
-    assert "a process that read records was ended with code 3" in failure(workers, topic)
+    assert "a process that read records ended with exit code 3" in failure(workers, topic)
