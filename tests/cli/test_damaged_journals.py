@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
-from drctl.engine import run_state
+from drctl.engine import entries, run_state
 from drctl.stores.journal_files import LocalRuns
+from drctl.views.run_data import Writes
+from drctl.views.run_lines import next_steps
+from drctl.views.run_reading import readable_run, report_data
 from tests.cli.conftest import Run
 from tests.journal.test_local_runs import BEGAN, LATER, OVER, holder
 from tests.report import runs
@@ -30,8 +33,8 @@ Lines = list[bytes]
 def died() -> tuple[bytes, ...]:
     """The journal of a run whose process died in a late step."""
     dies = {**runs.GOOD, "commit-offsets": replace(runs.GOOD["commit-offsets"], dies=True)}
-    entries = runs.Run(runs.planned(), RUN).play(dies).entries
-    lines = run_state.seal(entries, run_state.first_head(RUN))
+    played = runs.Run(runs.planned(), RUN).play(dies).entries
+    lines = run_state.seal(played, run_state.first_head(RUN))
     assert len(lines) > AFTER + 3
     return lines
 
@@ -63,8 +66,8 @@ def without_the_first(lines: Lines) -> Lines:
 
 def other_plan(lines: Lines) -> Lines:
     first, *later = [run_state.parse_line(line).entry for line in lines]
-    entries: list[Any] = [{**first, "plan": {"steps": 5}}, *later]
-    return [*run_state.seal(entries, run_state.first_head(RUN))]
+    changed: list[Any] = [{**first, "plan": {"steps": 5}}, *later]
+    return [*run_state.seal(changed, run_state.first_head(RUN))]
 
 
 def empty(_: Lines) -> Lines:
@@ -161,6 +164,29 @@ def test_no_report_says_where_clients_are(here: Here, damage: Callable[[Lines], 
     assert document["writes"] == {"to": "unknown", "since": None, "source_fenced": False}
     for text in (shown.stdout, ended.stdout, json.dumps(document)):
         assert known not in text
+
+
+def test_a_report_shows_what_was_written_when_the_run_was_abandoned() -> None:
+    """In a topic, damaged lines stay where they are; the last entries come after them."""
+    damaged, at = not_json([*died()]), runs.done().data.began
+    left = {"fence-producers": "in effect", run_state.AFTER_DAMAGE: "not known: the rest"}
+    last = (
+        entries.resumed(runs.BOB, at),
+        entries.abandoned(WHY, left, at),
+        entries.ended("stopped", at),
+    )
+    lines = [*damaged, *run_state.seal(last, run_state.newest_head(RUN, damaged))]
+    verdict = run_state.verify(RUN, lines)
+    state = readable_run(RUN, lines, verdict)
+    run_state.take_abandonment(state, lines)
+    data = report_data(state, verdict)
+    assert (data.ending.message, data.writes, data.outstanding) == (WHY, Writes.UNKNOWN, left)
+    assert [step.what for step in next_steps(data)] == [
+        "Do not rely on this report.",
+        "Check fence-producers, and undo its change by hand if that change is in the way.",
+        "Find out what else the run has changed.",
+        "Then make a new plan.",
+    ]
 
 
 @pytest.mark.parametrize("damage", [not_json, without_the_first], ids=lambda each: each.__name__)

@@ -103,7 +103,7 @@ def test_a_run_with_a_damaged_journal_is_abandoned_with_what_can_be_read(stage: 
     assert unknown.startswith(f"not known: what run {run} did after line ")
     report = stage.json("report", run, "--verify", code=1)
     assert report["writes"]["to"] == "unknown"
-    assert report["abandoned"] == WHY
+    assert report["ending"]["message"] == WHY
     assert stage.json("failover", *GO, code=0)["status"] == "done"
 
 
