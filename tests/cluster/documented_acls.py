@@ -1,0 +1,129 @@
+"""The ACLs that docs/howto/permissions.md lists, read from the tables of the page."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import NamedTuple
+from uuid import uuid4
+
+import yaml
+from confluent_kafka.admin import AclBinding, AclOperation, ResourcePatternType, ResourceType  # type: ignore[attr-defined, unused-ignore]
+
+from tests.cluster.command import Drctl
+from tests.cluster.topic_acls import delete_acls, grant, rule
+from tests.cluster.writer import known_to
+from tests.docs.pages import page, rows
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+PAGE = page("docs/howto/permissions.md")
+CLUSTERS = {
+    "Both": ("primary", "secondary"),
+    "Source": ("primary",),
+    "Target": ("secondary",),
+    "The one itself": ("primary",),
+}
+"""What the column Cluster says, for a link from primary to secondary."""
+
+_KINDS = {
+    "Topic": ResourceType.TOPIC,
+    "Group": ResourceType.GROUP,
+    "Transactional id": ResourceType.TRANSACTIONAL_ID,
+    "Cluster": ResourceType.BROKER,
+}
+_RESOURCE = re.compile(
+    r"(?P<kind>Topic|Group|Transactional id|Cluster)s?(?P<of> of the link| with prefix)?"
+    r"(?P<names>(?: `[^`]+`,?)*)(?: \(.*\))?"
+)
+
+
+class Permission(NamedTuple):
+    """A row of the page; a name may contain placeholders such as LINK."""
+
+    clusters: Sequence[str]
+    kind: ResourceType
+    name: str
+    pattern: ResourcePatternType
+    operations: Sequence[AclOperation]
+
+
+def section(heading: str, moves: Mapping[str, Sequence[str]] | None = None) -> list[Permission]:
+    """Return the rows of the tables of a section.
+
+    Args:
+        moves: the clusters that clients leave and move to, as named in the column Cluster.
+    """
+    found = [*_permissions(PAGE.section(heading), {**CLUSTERS, **(moves or {})})]
+    assert found, f"{PAGE.name} has no table in {heading}"
+    return found
+
+
+def _permissions(text: str, clusters: Mapping[str, Sequence[str]]) -> Iterator[Permission]:
+    for where, resource, operations, *_ in rows(text):
+        found = _RESOURCE.fullmatch(resource)
+        assert found, f"{PAGE.name}: {resource!r} is no resource"
+        kind, names = _KINDS[found["kind"]], re.findall("`([^`]+)`", found["names"])
+        pattern = ResourcePatternType.LITERAL
+        if found["of"] == " with prefix":
+            pattern = ResourcePatternType.PREFIXED
+        elif found["of"]:
+            names = [f"{found['kind'].upper()}S"]
+        elif not names:
+            names = ["kafka-cluster" if found["kind"] == "Cluster" else "*"]
+        given = [AclOperation[each] for each in operations.split(", ")]
+        yield from (Permission(clusters[where], kind, name, pattern, given) for name in names)
+
+
+@contextmanager
+def permitted(
+    clusters: Sequence[ClusterUnderTest],
+    drctl: Drctl,
+    names: Mapping[str, Collection[str]],
+    *permissions: Permission,
+) -> Iterator[str]:
+    """Let drctl use a user with these permissions, and no other; return the user's password.
+
+    Args:
+        names: what replaces each placeholder of the page.
+    """
+    user = f"drctl-{uuid4().hex[:6]}"
+    before = drctl.config.read_text(encoding="utf-8")
+    with ExitStack() as opened:
+        password = opened.enter_context(known_to(clusters, user, f"none-of-{user}"))
+        for cluster in clusters:
+            bindings = list(
+                {
+                    str(each): each
+                    for permission in permissions
+                    if cluster.name in permission.clusters
+                    for each in _bindings(user, permission, names)
+                }.values()
+            )
+            grant(cluster, *bindings)
+            opened.callback(delete_acls, cluster, *bindings)
+        file = drctl.folder / user
+        file.touch(mode=0o600)
+        file.write_text(password, encoding="utf-8")
+        document = yaml.safe_load(before)
+        for cluster in clusters:
+            document["clusters"][cluster.name]["properties"] |= {
+                "sasl.username": user,
+                "sasl.password": f"${{file:{file}}}",
+            }
+        drctl.config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+        opened.callback(drctl.config.write_text, before, encoding="utf-8")
+        yield password
+
+
+def _bindings(
+    user: str, permission: Permission, names: Mapping[str, Collection[str]]
+) -> Iterator[AclBinding]:
+    found = [permission.name]
+    for placeholder, values in names.items():
+        found = [
+            each.replace(placeholder, value)
+            for each in found
+            for value in (values if placeholder in each else [""])
+        ]
+    for name in found:
+        for operation in permission.operations:
+            yield rule(user, name, operation, kind=permission.kind, pattern=permission.pattern)
