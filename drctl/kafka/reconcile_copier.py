@@ -102,15 +102,13 @@ class TransactionalCopier(TransactionalWriter):
                 last, (topic, partition) = to, to
                 # The cheapest callback: it runs no Python code.
                 report = self._reports[to].__setitem__
-            what: dict[str, Any] = {
-                "on_delivery": report,
-                "timestamp": time if time > 0 else 0,  # 0 is "now" to librdkafka
-                "headers": [*(_headers(copy) if headers else ()), (name, stamp), *marks],
-            }
+            marked = [*(_headers(copy) if headers else ()), (name, stamp), *marks]
+            when = time if time > 0 else 0  # 0 is "now" to librdkafka
             try:
-                produce(topic, value, key, partition, **what)
+                # By position: parsing names would take a third of the call's time.
+                produce(topic, value, key, partition, report, None, when, marked)
             except BufferError:
-                self._retry(topic, value, key, partition, **what)
+                self._retry(topic, value, key, partition, report, None, when, marked)
             except KafkaException as failed:
                 raise self._unwritten(failed.args[0], copy) from failed
         self._call(self._producer.poll, 0)
@@ -161,13 +159,13 @@ class TransactionalCopier(TransactionalWriter):
         if not self._committing:
             self._abort()
 
-    def _retry(self, *what: Any, **how: Any) -> None:
+    def _retry(self, *what: Any) -> None:
         """Queue a record once the queue has room."""
         deadline = Deadline.after(self._timeout_s)
         while True:
             self._call(self._producer.poll, _POLL_S)
             try:
-                self._producer.produce(*what, **how)
+                self._producer.produce(*what)
             except BufferError:
                 if deadline.expired:
                     raise self._ended(KafkaError(KafkaError._TIMED_OUT)) from None
