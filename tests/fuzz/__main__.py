@@ -81,7 +81,9 @@ def _begin(folder: str) -> None:
 
 def _chunk(target: str, seed: int, numbers: range) -> list[Failure]:
     if target not in _begun:
-        _begun[target] = TARGETS[target](_folder)
+        folder = _folder / target
+        folder.mkdir()
+        _begun[target] = TARGETS[target](folder)
     return failures(target, _begun[target], seed, numbers)
 
 
