@@ -8,6 +8,7 @@ a table and to `bench/results/` as JSON.
 - warm: one Spark session: reading both sides with Spark's default Kafka source, `exceptAll`, and
   digests, suspects and comparison as in `drctl gap`.
 - cold: `drctl gap` as a process, from start to end.
+- wide: the same with very many partitions, compared with the same records in four.
 - estimate, scopes: scopes that do not read everything: many partitions, tails, ledgers.
 - cost: a cost model of full comparisons, fitted to measurements.
 - memory: peak memory (VmHWM) of that process's JVM; Linux only.

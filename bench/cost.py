@@ -1,10 +1,13 @@
 """The cost of a full comparison of any size: a model fitted to measurements.
 
 Core seconds = a + b x records + c x bytes + d x partitions, for both sides together. Each
-coefficient is the difference of two measurements that differ in one variable.
+coefficient is the difference of two measurements that differ in one variable. `COSTS` of
+`drctl.gap.engine_choice` are such coefficients, of Spark and of drctl alone.
 """
 
-from collections.abc import Iterator
+import os
+import resource
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
@@ -15,6 +18,9 @@ from bench.filling import Appender, create_topics
 from bench.records import chunks
 from bench.rows import Row
 from bench.stage import Stage
+from drctl.gap.comparison import Side
+from drctl.kafka.digest_workers import DigestWorkers
+from drctl.kafka.log_reader import LogSource
 from drctl.spark.session import SMALL
 
 PART = "cost"
@@ -96,6 +102,37 @@ def measure(stage: Stage, records: int, rounds: int) -> Iterator[Row]:
         yield Row(PART, name, (seconds / 3600,), "core h")
         needed = ceil(seconds / 3600 / CORES)
         yield Row(PART, f"executors of {CORES} cores for one hour, {size / TB:g} TB", (needed,), "")
+    yield from _without_spark(stage, shapes, rounds)
+
+
+def _without_spark(stage: Stage, shapes: tuple[Shape, ...], rounds: int) -> Iterator[Row]:
+    """Measure the coefficients of drctl alone: CPU time of its processes, least of all rounds."""
+    source = LogSource(stage.source.name, stage.source.client_properties())
+    workers = DigestWorkers(dict.fromkeys(Side, source), len(os.sched_getaffinity(0)))
+    spent: dict[Shape, float] = {}
+    for shape in shapes:
+        plan = plan_of(_topic(shape), shape.partitions, stage.source, stage.source)
+        digest = partial(check_digests, workers, plan, 2 * shape.records)
+        times = tuple(_cpu_seconds(digest) for _ in range(rounds))
+        stage.tell(f"without Spark, {shape.name}: {min(times):.2f} core s")
+        yield Row(PART, f"digest without Spark: {shape.name}", times, "core s")
+        spent[shape] = min(times)
+    model = _fitted(shapes, spent)
+    yield Row(PART, "without Spark, a million records", (model.record * 1e6,), "core s")
+    yield Row(PART, "without Spark, a gigabyte", (model.byte * GB,), "core s")
+    yield Row(PART, "without Spark, a partition", (model.partition,), "core s")
+
+
+def _cpu_seconds(work: Callable[[], None]) -> float:
+    """CPU time of this process and of those that it started and that have ended."""
+
+    def spent() -> float:
+        kinds = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
+        return sum(u.ru_utime + u.ru_stime for u in map(resource.getrusage, kinds))
+
+    before = spent()
+    work()
+    return spent() - before
 
 
 def _fitted(shapes: tuple[Shape, ...], seconds: dict[Shape, float]) -> Model:

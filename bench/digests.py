@@ -1,17 +1,26 @@
 """Comparisons in one Spark session, with plans that read whole topics."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from typing import Protocol
 
 from bench.filling import reading
 from bench.process import WrongAnswer
 from bench.stage import Stage
 from bench.turns import seconds
 from drctl.artifacts.jars import resolve
-from drctl.gap.comparison import ComparePlan, Identity, Side, TopicPlan
+from drctl.gap.comparison import (
+    BucketDigest,
+    ComparePlan,
+    Identity,
+    Progress,
+    Reads,
+    Side,
+    TopicPlan,
+)
 from drctl.kafka.java_properties import java_properties
 from drctl.lab.cluster import LabCluster
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition
@@ -59,7 +68,14 @@ def timed(stage: Stage, name: str, rounds: int, work: Callable[[], None]) -> tup
     return times
 
 
-def check_digests(comparer: SparkComparer, plan: ComparePlan, records: int) -> None:
+class Digesting(Protocol):
+    """Digests both sides, with or without Spark."""
+
+    def digest(self, plan: ComparePlan, reads: Reads, progress: Progress) -> Sequence[BucketDigest]:
+        """Digest these ranges."""
+
+
+def check_digests(comparer: Digesting, plan: ComparePlan, records: int) -> None:
     """Digest both sides.
 
     Raises:

@@ -33,6 +33,7 @@ from bench import (
     submitted,
     tracking,
     warm,
+    wide,
 )
 from bench.machine import machine
 from bench.options import Options, parse
@@ -95,6 +96,13 @@ def _measures(
             stage(), options.topics, options.topic_partitions, options.estimate_runs
         ),
         warm.PART: lambda: warm.measure(stage(), options.records, options.rounds),
+        wide.PART: lambda: wide.measure(
+            stage(),
+            options.many_topics,
+            options.topic_partitions,
+            options.many_records,
+            options.rounds,
+        ),
         cold.PART: lambda: cold.measure(stage(), options.cold_records, options.cold_runs),
         scopes.PART: lambda: scopes.measure(stage(), options.scope_sizes, options.rounds),
         cost.PART: lambda: cost.measure(stage(), options.records // 4, options.rounds),

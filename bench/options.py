@@ -25,12 +25,13 @@ from bench import (
     submitted,
     tracking,
     warm,
+    wide,
 )
 from bench.records import IDENTICAL, MANY, Variant
 
 MODULES = (
     *(help_page, estimate, warm, cold, offsets, tracking, dump, rereads, reconcile, scopes, cost),
-    *(submitted, order, memory, plan, status, loss, rto),
+    *(wide, submitted, order, memory, plan, status, loss, rto),
 )
 PARTS = tuple(module.PART for module in MODULES)
 
@@ -50,6 +51,8 @@ class Options:
         memory_variants: what is missing in memory measurements.
         memory_most: records per side of a memory measurement without missing records; 0: none.
         scope_sizes: records per side, ascending, before a tail of 50,000.
+        many_topics: compared with the same records in four partitions; they have `topic_partitions`
+            each, with `many_records` each.
         topics: for an estimate or a plan, with `topic_partitions` each.
         offsets: number of groups to move.
         dump_sizes: records of the topic to dump, ascending.
@@ -68,6 +71,8 @@ class Options:
     memory_variants: tuple[Variant, ...]
     memory_most: int
     scope_sizes: tuple[int, ...]
+    many_topics: int
+    many_records: int
     cold_records: int
     cold_runs: int
     help_runs: int
@@ -100,6 +105,8 @@ def parse(words: Sequence[str] | None = None) -> Options:
         memory_variants=(IDENTICAL, MANY) if given.full else (IDENTICAL,),
         memory_most=given.memory_most or (_MOST if given.full else 0),
         scope_sizes=tuple(sorted(set(sizes))),
+        many_topics=given.many_topics,
+        many_records=given.many_records,
         cold_records=given.cold_records,
         cold_runs=given.cold_runs,
         help_runs=given.help_runs,
@@ -128,6 +135,8 @@ def _parser() -> argparse.ArgumentParser:
     for name, default, words in (
         ("--records", records, "records per side of warm and order; else $BENCH_RECORDS"),
         ("--rounds", "3", "rounds of the parts that have no option for runs"),
+        ("--many-topics", "50", "topics of a comparison of very many partitions"),
+        ("--many-records", "600", "records in each partition of these"),
         ("--cold-records", "100000", "records per side of each cold start"),
         ("--cold-runs", "3", "runs of each cold start"),
         ("--help-runs", "20", "runs of drctl --help"),

@@ -352,6 +352,11 @@ def ledger(config: "Config", *, writes: bool) -> "LedgerStore":
     return (writer(*given) if writes else reader(*given)).ledger(place.topic)
 
 
+def usable_cores() -> int:
+    """Number of cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
 def measured_rate(config: "Config") -> "MeasuredRate":
     """The read throughput of earlier runs."""
     from drctl.stores.ledger import MeasuredRate
@@ -460,7 +465,7 @@ def direct_comparer(link: "Link", out: Path) -> "Iterator[RecordComparer]":
     """
     from drctl.gap.comparison import Side
     from drctl.gap.direct import DirectComparer
-    from drctl.kafka.digest_workers import DigestWorkers, usable_cores
+    from drctl.kafka.digest_workers import DigestWorkers
     from drctl.kafka.log_reader import KafkaLogReader, LogSource
     from drctl.stores.parquet import ParquetRecords
 

@@ -1,6 +1,5 @@
 """Runs a gap analysis as configured."""
 
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -21,16 +20,14 @@ if TYPE_CHECKING:
     from drctl.config.link import Link
     from drctl.gap.analysis import Budget, Work
     from drctl.gap.comparison import RecordComparer
+    from drctl.gap.engine_choice import Choice, EngineChoice, Volume
     from drctl.gap.tail import Tail
     from drctl.model.gap import GapResult
     from drctl.model.ports import ClusterReader
     from drctl.model.topology import TopicPartition
 
-MAX_DIRECT_OFFSETS = 50_000_000
-"""Offsets of both clusters that one process reads in about six minutes."""
-
-ASSUMED_RATE = 300_000.0
-"""Offsets per second of both clusters, until a rate was measured."""
+TYPICAL_OFFSETS = 4_000_000
+"""A comparison of this size shows the rate that the time limit of a full comparison assumes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +71,7 @@ class GapRuns:
     _spark: "Callable[[Path], RecordComparer] | None" = field(default=None, init=False)
     _log: Path | None = field(default=None, init=False)
     _sparked: bool = field(default=False, init=False)
+    _engines: "EngineChoice | None" = field(default=None, init=False)
 
     def __enter__(self) -> Self:
         if not notices().verbose:
@@ -124,12 +122,12 @@ class GapRuns:
                 return self._tail(source, target, topics)
 
             @contextmanager
-            def open_comparer(offsets: int) -> "Iterator[RecordComparer]":
-                with self._comparer(work, progress, offsets) as comparer:
+            def open_comparer(volume: "Volume") -> "Iterator[RecordComparer]":
+                with self._comparer(work, progress, volume) as comparer:
                     began = time.monotonic()
                     yield comparer
-                    if not self._direct(offsets):
-                        self._note_rate(offsets, time.monotonic() - began)
+                    if not volume.every:
+                        self._note_rate(volume, time.monotonic() - began)
 
             per_partition = self.config.file.policy.order == "per-partition"
             budget = self._budget()
@@ -140,15 +138,13 @@ class GapRuns:
                 scoping=Scoping(Scope(self.options.scope), find_tail, budget),
                 open_comparer=open_comparer,
                 progress=progress,
-                announce=lambda found, weight: _announce(
-                    found, weight, budget, self._direct(found.offsets)
-                ),
+                announce=lambda found, volume: _announce(found, volume, self._choice(volume)),
                 now=lambda: datetime.now(UTC),
                 out=str(out),
                 ledger=adapters.ledger(self.config, writes=self.options.execute)
                 if self.options.ledger
                 else None,
-                few=self._spark_from(),
+                choose=lambda volume: self._choice(volume).engine,
                 within=OrderScope.PARTITION if per_partition else OrderScope.KEY,
                 order=self.options.order,
                 stabilize=lambda: _stabilize(self.options.stabilize_s, progress),
@@ -158,21 +154,24 @@ class GapRuns:
             result = replace(found, engine=Engine.SPARK if self._sparked else Engine.DIRECT)
         return with_truncation(result) if self.options.truncation else result
 
-    def _direct(self, offsets: int) -> bool:
-        """Whether this many offsets are compared without Spark."""
-        return offsets < self._spark_from()
+    def _choice(self, volume: "Volume") -> "Choice":
+        """The engine for this volume."""
+        return self._choosing().choose(volume)
 
-    def _spark_from(self) -> int:
-        """The number of offsets from which Spark compares them."""
-        if self.options.submit or self.options.engine is Engine.SPARK:
-            return 0
-        direct = self.options.engine is Engine.DIRECT
-        return sys.maxsize if direct else self.config.spark.from_offsets
+    def _choosing(self) -> "EngineChoice":
+        if self._engines is None:
+            from drctl.gap.engine_choice import EngineChoice
+
+            paces = adapters.measured_rate(self.config).paces()
+            fixed = Engine.SPARK if self.options.submit else self.options.engine
+            spark_from = self.config.spark.from_offsets
+            self._engines = EngineChoice(adapters.usable_cores(), paces, fixed, spark_from)
+        return self._engines
 
     def _comparer(
-        self, work: Path, progress: Callable[[str], None], offsets: int
+        self, work: Path, progress: Callable[[str], None], volume: "Volume"
     ) -> "AbstractContextManager[RecordComparer]":
-        direct = self._direct(offsets)
+        offsets, direct = volume.offsets, self._choice(volume).engine is Engine.DIRECT
         self._sparked |= not direct
         if self.options.submit:
             from drctl.app.adapters import submitted_comparer
@@ -200,17 +199,22 @@ class GapRuns:
             return Tail(source, target, found, finder.same_offsets, only=only)
         return None if only is None else Tail(source, target, {}, same_offsets=False, only=only)
 
-    def _note_rate(self, offsets: int, seconds: float) -> None:
+    def _note_rate(self, volume: "Volume", seconds: float) -> None:
+        engines = self._choosing()
+        engine = engines.choose(volume).engine
+        expected_s = engines.expected_s(engine, volume)
         try:
-            adapters.measured_rate(self.config).note(offsets, seconds)
+            adapters.measured_rate(self.config).note(engine, volume.offsets, seconds, expected_s)
         except OSError as error:
             notices().detail(f"cannot store the measured rate: {error}")
 
     def _budget(self) -> "Budget":
         from drctl.gap.analysis import Budget
+        from drctl.gap.engine_choice import Volume
 
-        rate = adapters.measured_rate(self.config).offsets_a_second()
-        return Budget(self.options.budget_s, rate or ASSUMED_RATE, measured=rate is not None)
+        chosen = self._choice(Volume(TYPICAL_OFFSETS, None, partitions=4))
+        rate = TYPICAL_OFFSETS / chosen.seconds[chosen.engine]
+        return Budget(self.options.budget_s, rate)
 
 
 def _refuse_too_many(offsets: int) -> None:
@@ -219,6 +223,7 @@ def _refuse_too_many(offsets: int) -> None:
     Raises:
         UsageError: there are too many offsets.
     """
+    from drctl.gap.engine_choice import MAX_DIRECT_OFFSETS
     from drctl.views.text import number
 
     if offsets > MAX_DIRECT_OFFSETS:
@@ -239,8 +244,8 @@ def _stabilize(length_s: float, progress: "Callable[[str, int, int], None]") -> 
         time.sleep(min(left, 1.0))
 
 
-def _announce(work: "Work", weight: int | None, budget: "Budget", direct: bool) -> None:
-    """Report what will be read."""
+def _announce(work: "Work", volume: "Volume", choice: "Choice") -> None:
+    """Report what will be read, by which engine, why, and how long it will take."""
     from drctl.model.text import plural
     from drctl.views.text import number, size
 
@@ -249,14 +254,16 @@ def _announce(work: "Work", weight: int | None, budget: "Budget", direct: bool) 
         f"scope {work.scope.value}: {plural(work.offsets, 'offset')} of"
         f" {plural(work.partitions, 'partition')} to read on both clusters"
     )
-    message += "" if weight is None else f", about {size(weight)}"
+    message += "" if volume.bytes is None else f", about {size(volume.bytes)}"
     message += f", {number(known)} known from the ledger" if known else ""
-    if direct:
-        notices().progress(f"{message}; without Spark")
-        return
-    rate = "measured here" if budget.measured else "assumed: not measured on this host yet"
-    seconds = budget.seconds_for(work.offsets)
+    names = {Engine.DIRECT: "without Spark", Engine.SPARK: "with Spark"}
+    rate = "at the rate of earlier runs here" if choice.measured else "not measured here yet"
+    others = (
+        f"{names[engine]} {seconds:.0f} s"
+        for engine, seconds in choice.seconds.items()
+        if engine is not choice.engine
+    )
     notices().progress(
-        f"{message}; about {seconds:.0f} s at {number(round(budget.offsets_a_second))} a second"
-        f" ({rate}), plus the time to start Spark"
+        f"{message}; {names[choice.engine]} ({choice.reason}):"
+        f" about {choice.seconds[choice.engine]:.0f} s, {rate} ({', '.join(others)})"
     )

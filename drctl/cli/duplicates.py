@@ -30,6 +30,10 @@ class Identity(StrEnum):
     DEBEZIUM = "debezium"
 
 
+SPARK_OFFSETS = 1_000_000
+"""With this many offsets or more Spark counts the events, unless `spark.from_offsets` is set."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Duplicates:
     """Arguments and options."""
@@ -98,7 +102,8 @@ def _look(
         def open_counter(offsets: int) -> "EventCounter":
             from drctl.gap.event_duplicates import DirectEventCounter
 
-            if offsets < config.spark.from_offsets:
+            from_offsets = config.spark.from_offsets
+            if offsets < (SPARK_OFFSETS if from_offsets is None else from_offsets):
                 return DirectEventCounter(adapters.range_reader(name, cluster).read)
             log = opened.enter_context(_log())
             counter = adapters.spark_events(config, cluster, log, progress, offsets)

@@ -94,7 +94,7 @@ class Gap:
         Engine,
         typer.Option(
             help="Comparison engine. spark: Apache Spark. direct: drctl itself, without Java."
-            " auto: Spark above spark.from_offsets offsets, otherwise drctl itself."
+            " auto: the faster one, unless spark.from_offsets is set."
         ),
     ] = Engine.AUTO
     submit: Annotated[

@@ -271,13 +271,14 @@ class SparkConfig(Section):
     """How Spark runs.
 
     Attributes:
-        from_offsets: below this number of offsets, drctl compares without Spark.
+        from_offsets: below this number of offsets, drctl compares without Spark; if not set, the
+            faster engine compares.
         jars: the Kafka connector and its dependencies, for hosts without a Maven repository.
         shared: a folder at the same path on this host, the Spark driver and all executors.
     """
 
     master: Text = "local[*]"
-    from_offsets: int = Field(default=1_000_000, ge=0)
+    from_offsets: int | None = Field(default=None, ge=0)
     conf: Settings = Field(default_factory=empty)
     jars: tuple[Text, ...] = ()
     shared: Text | None = None

@@ -22,6 +22,7 @@ from drctl.gap.comparison import (
     span_of,
     suspect_span,
 )
+from drctl.gap.engine_choice import HELD_OFFSETS, Volume
 from drctl.gap.freeze import (
     NO_WAIT,
     Frozen,
@@ -34,9 +35,18 @@ from drctl.gap.freeze import (
 )
 from drctl.gap.ledger import LedgerStore
 from drctl.gap.ledger_updates import Known, LedgerUpdate, nothing_known
+from drctl.gap.pairing import skips_equal
 from drctl.gap.tail import Tail, too_narrow, windowed
 from drctl.model.errors import Unknown, Unreachable
-from drctl.model.gap import Example, GapResult, NotCompared, OrderScope, OrderVerdict, Window
+from drctl.model.gap import (
+    Engine,
+    Example,
+    GapResult,
+    NotCompared,
+    OrderScope,
+    OrderVerdict,
+    Window,
+)
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import Record, TopicPartition, Unavailable
 
@@ -95,12 +105,10 @@ class Budget:
     Attributes:
         seconds: the time limit.
         offsets_a_second: expected read rate of both clusters together.
-        measured: whether that rate was measured on this host, or is only assumed.
     """
 
     seconds: float
     offsets_a_second: float
-    measured: bool
 
     def seconds_for(self, offsets: int) -> float:
         """Return the expected duration of reading these offsets."""
@@ -165,8 +173,13 @@ class Scoping:
         return Work(work.frozen, plan, known, None, Scope.TAIL, windows, (*unknown, *before))
 
 
-OpenComparer = Callable[[int], AbstractContextManager[RecordComparer]]
-"""Opens a comparer; takes the maximum number of offsets to read."""
+OpenComparer = Callable[[Volume], AbstractContextManager[RecordComparer]]
+"""Opens a comparer; takes what it reads at most."""
+
+
+def always_spark(volume: Volume) -> Engine:
+    """Choose Spark."""
+    return Engine.SPARK
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +187,11 @@ class GapAnalysis:
     """Compares the two clusters of a link.
 
     Attributes:
-        announce: called before reading with the work and its approximate size in bytes (None if
-            not sampled).
+        announce: called before reading.
         now: the clock, UTC.
         out: directory of the result, as shown in the result.
         ledger: digests of earlier runs; stores the digests of this one.
-        few: below this number of offsets a different comparer is used.
+        choose: the engine for a volume.
         within: the scope in which copies must keep their order (policy.order).
         order: whether to check the order of replicated records, too.
         stabilize: waits for records in flight after the source offsets are frozen.
@@ -192,11 +204,11 @@ class GapAnalysis:
     scoping: Scoping
     open_comparer: OpenComparer
     progress: Progress
-    announce: Callable[[Work, int | None], None]
+    announce: Callable[[Work, Volume], None]
     now: Callable[[], datetime]
     out: str
     ledger: LedgerStore | None = None
-    few: int = 0
+    choose: Callable[[Volume], Engine] = always_spark
     within: OrderScope = OrderScope.KEY
     order: bool = False
     stabilize: Callable[[], None] = at_once
@@ -265,23 +277,30 @@ class GapAnalysis:
         work, tail = self.scoping.chosen(whole)
         margins: dict[TopicPartition, int] = {}
         while True:
-            much = work.offsets >= self.few
-            weight = sampled_bytes(self.source, work.known.reads) if much else None
-            if much and work.ledger_update is None:
-                work = self._with_reading(work)
-            self.announce(work, weight)
-            with self.open_comparer(work.offsets) as comparer:
-                answer = self._compare(comparer, work)
+            work, volume = self._weighed(work)
+            self.announce(work, volume)
+            with self.open_comparer(volume) as comparer:
+                answer = self._compare(comparer, work, volume)
             grown = too_narrow(answer.topics, work.windows) if tail else {}
             if tail is None or not grown:
                 return work, answer
             margins |= grown
             work = self.scoping.narrowed(whole, tail, margins)
 
-    def _with_reading(self, work: Work) -> Work:
-        """Decide whether everything is read only once."""
-        once = self.order or missing_throughout(work.plan, self.source, self.target)
-        return replace(work, plan=work.plan.reading_once()) if once else work
+    def _weighed(self, work: Work) -> tuple[Work, Volume]:
+        """Determine the volume; let Spark read only once where records differ everywhere."""
+        every = self.order or work.ledger_update is not None or not skips_equal(work.plan)
+        volume = Volume(work.offsets, None, work.partitions, every)
+        if work.offsets < HELD_OFFSETS and self.choose(volume) is Engine.DIRECT:
+            return work, volume
+        volume = replace(volume, bytes=sampled_bytes(self.source, work.known.reads))
+        if work.ledger_update is None and (
+            self.order or missing_throughout(work.plan, self.source, self.target)
+        ):
+            volume = replace(volume, every=True)
+            if self.choose(volume) is Engine.SPARK:
+                work = replace(work, plan=work.plan.reading_once())
+        return work, volume
 
     def _prepare(self, frozen: Frozen) -> Work:
         if self.ledger is None:
@@ -292,7 +311,7 @@ class GapAnalysis:
         plan = plan_comparison(self.link, frozen, self.source, basis, self.within)
         return Work(frozen, plan, ledger_update.recall(plan, frozen), ledger_update)
 
-    def _compare(self, comparer: RecordComparer, work: Work) -> Answer:
+    def _compare(self, comparer: RecordComparer, work: Work, volume: Volume) -> Answer:
         frozen, plan, known = work.frozen, work.plan, work.known
         fresh = comparer.digest(plan, known.reads, self.progress)
         kept = work.ledger_update.keep(plan, frozen, known, fresh) if work.ledger_update else None
@@ -300,17 +319,20 @@ class GapAnalysis:
         suspects = find_suspects(plan, digests)
         # Before the comparison, which releases what was read.
         order = comparer.check_order(plan, self.progress) if self.order else None
-        with self._fitting(comparer, work, suspect_span(suspects)) as fitting:
+        with self._fitting(comparer, volume, suspect_span(suspects)) as fitting:
             comparison = fitting.compare(plan, suspects, self.progress)
         topics = topic_gaps(frozen, plan, digests, comparison, work.windows, order)
         left_out = (*frozen.not_compared, *work.left_out)
         return Answer(topics, left_out, comparison, kept, order.examples if order else None)
 
     @contextmanager
-    def _fitting(self, comparer: RecordComparer, work: Work, span: int) -> Iterator[RecordComparer]:
+    def _fitting(
+        self, comparer: RecordComparer, volume: Volume, span: int
+    ) -> Iterator[RecordComparer]:
         """Open a comparer for this many offsets: even a ledger may leave much to compare."""
-        if (work.offsets < self.few) != (span < self.few):
-            with self.open_comparer(span) as other:
+        rest = Volume(span, None, volume.partitions, every=True)
+        if self.choose(rest) is not self.choose(volume):
+            with self.open_comparer(rest) as other:
                 yield other
         else:
             yield comparer

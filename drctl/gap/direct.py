@@ -23,6 +23,7 @@ from drctl.gap.comparison import (
     merge,
     span_of,
 )
+from drctl.gap.engine_choice import HELD_OFFSETS
 from drctl.gap.held import (
     NOT_KEPT,
     Intake,
@@ -39,9 +40,6 @@ from drctl.gap.held import (
 from drctl.gap.matching import Classified, Match, Tally, TopicMatcher, inversions, sum_up
 from drctl.gap.pairing import READING, BothDigester, InThisProcess
 from drctl.model.topology import Chunk, OffsetRange, TopicRanges
-
-HELD_OFFSETS = 1_000_000
-"""Maximum number of offsets kept in memory between digest and comparison."""
 
 KEY_BYTES = 64 << 20
 """Maximum size of keys kept in memory; other keys of missing records are read again."""

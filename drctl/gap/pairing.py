@@ -104,6 +104,11 @@ def pairs(plan: ComparePlan, topic: TopicPlan) -> bool:
     )
 
 
+def skips_equal(plan: ComparePlan) -> bool:
+    """Return whether equal records of all topics need no digest."""
+    return all(pairs(plan, topic) for topic in plan.topics)
+
+
 class Pair:
     """One partition on both clusters.
 

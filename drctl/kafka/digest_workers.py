@@ -40,11 +40,6 @@ _REPORT_S = 0.1
 _PROGRAM = (*(sys.executable, "-P", "-c"), "from drctl.kafka.digest_workers import main; main()")
 
 
-def usable_cores() -> int:
-    """Number of cores that this process may use."""
-    return len(os.sched_getaffinity(0))
-
-
 @dataclass(frozen=True, slots=True)
 class Job:
     """What a worker reads.

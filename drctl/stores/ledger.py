@@ -16,6 +16,7 @@ from typing import Any
 from drctl.gap.comparison import Side
 from drctl.gap.ledger import Book, Cell, KnownLog, LogKey, Row, Rules
 from drctl.model.errors import ConfigError
+from drctl.model.gap import Engine
 from drctl.model.strict_json import read_json
 
 _ROW = struct.Struct("<iqQQqq")
@@ -238,28 +239,47 @@ _ENOUGH = 200_000
 
 
 class MeasuredRate:
-    """Stores the last run's rate in a file; an unreadable file counts as no measurement."""
+    """Stores the rates of the last runs in a file; an unreadable file counts as no measurement."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
 
     def offsets_a_second(self) -> float | None:
-        """The rate; None without a measurement."""
-        try:
-            rate = read_json(self._file.read_text(encoding="utf-8"))["offsets_a_second"]
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-        return float(rate) if isinstance(rate, int | float) and rate > 0 else None
+        """The rate of the last run of any engine; None without a measurement."""
+        return _positive(self._content().get("offsets_a_second"))
 
-    def note(self, offsets: int, seconds: float) -> None:
+    def paces(self) -> dict[Engine, float]:
+        """The measured duration of each engine's last run, by the one that the model expected."""
+        found = self._content().get("paces")
+        paces = found if isinstance(found, dict) else {}
+        return {e: pace for e in Engine if (pace := _positive(paces.get(e.value))) is not None}
+
+    def note(self, engine: Engine, offsets: int, seconds: float, expected_s: float) -> None:
         """Store the rate of a run, if it was long enough to be meaningful.
+
+        Args:
+            expected_s: how long the cost model expected it to take.
 
         Raises:
             OSError: the file cannot be written.
         """
-        if offsets < _ENOUGH or seconds <= 0:
+        if offsets < _ENOUGH or seconds <= 0 or expected_s <= 0:
             return
+        paces = {e.value: pace for e, pace in self.paces().items()}
+        paces[engine.value] = round(seconds / expected_s, 3)
+        content = {"offsets_a_second": round(offsets / seconds), "paces": paces}
         self._file.parent.mkdir(parents=True, exist_ok=True)
         partial = self._file.with_suffix(".partial")
-        partial.write_text(json.dumps({"offsets_a_second": round(offsets / seconds)}) + "\n")
+        partial.write_text(json.dumps(content) + "\n", encoding="utf-8")
         partial.replace(self._file)
+
+    def _content(self) -> Mapping[str, object]:
+        try:
+            found = read_json(self._file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+
+def _positive(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and value > 0 else None

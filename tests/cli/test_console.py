@@ -186,3 +186,20 @@ def test_foreign_text_cannot_start_a_line(capsys: pytest.CaptureFixture[str]) ->
     assert len(capsys.readouterr().out.splitlines()) == 3
     console.error(meant(["2 problems", "x"]))
     assert capsys.readouterr().err.splitlines() == ["error: 2 problems", "x"]
+
+
+RECORDED = {5: 204_230, 10: 1_173_921, 15: 2_026_050, 20: 2_848_261, 25: 3_267_833, 30: 3_781_330}
+"""By second: the records read by a comparison of 4,000,000 on a busy machine, which took 36 s."""
+
+
+def test_the_time_left_is_true_within_a_factor_of_two_after_ten_seconds(
+    lines: tuple[LineTask, list[str], list[float]],
+) -> None:
+    task, printed, now = lines
+    for second, done in RECORDED.items():
+        now[0] = 100.0 + second
+        task.update(done=done, total=4_000_000)
+    stated = [int(line.split("about ")[1].split(" s left")[0]) for line in printed]
+    assert len(stated) == len(RECORDED)
+    for second, left in list(zip(RECORDED, stated, strict=True))[1:-1]:
+        assert (36 - second) / 2 <= left <= 2 * (36 - second), f"after {second} s"

@@ -75,7 +75,7 @@ def compared(
         link=LINK,
         source=source,
         target=target,
-        scoping=Scoping(scope, lambda _topics: tail, Budget(1, offsets_a_second, measured=True)),
+        scoping=Scoping(scope, lambda _topics: tail, Budget(1, offsets_a_second)),
         open_comparer=lambda _offsets: nullcontext(DirectComparer(seen, Written())),
         progress=no_progress,
         announce=lambda work, _bytes: (announced if announced is not None else []).append(work),
