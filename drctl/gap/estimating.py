@@ -370,14 +370,27 @@ def _seen(timeline: Timeline) -> _Seen:
 
 def _missing(unit: Unit, terms: Terms, seen: _Seen, groups: Sequence[Sequence[Piece]]) -> Missing:
     never_held = max(0, _excess(seen.head) - unit.deleted_on_target)
-    together = sum(max(0, _excess(group)) for group in groups)
+    excesses = [_excess(group) for group in groups]
+    together = sum(max(0, excess) for excess in excesses)
     apart = sum(max(0, piece.excess) for piece in seen.differing)
     return Missing(
-        max(_never_written(unit), never_held + together),
+        max(_never_written(unit), _not_copied_late([never_held, *excesses])),
         # Control records have the time of the commit, and older records may follow them.
         never_held + (together if terms.transactions else apart),
         _at_most(unit, seen, never_held),
     )
+
+
+def _not_copied_late(excesses: Sequence[int]) -> int:
+    """Sum up excesses of the source, without those that later excesses of the target may explain.
+
+    A record that is copied late follows newer ones, and is counted with them.
+    """
+    missing = late = 0
+    for excess in reversed(excesses):
+        missing += max(0, excess - late)
+        late = max(0, late - excess)
+    return missing
 
 
 def _missing_of_tail(unit: Unit, terms: Terms, seen: _Seen) -> Missing:

@@ -76,8 +76,9 @@ MEANINGS = {
         "records are not counted as missing"
     ),
     Uncertainty.AHEAD_ON_TARGET: (
-        "the target holds records that the source does not have, or holds some twice: they hide "
-        "missing records of the same time interval"
+        "the target holds records that the source does not have, or holds some twice, or received "
+        "some late: they hide missing records of the same time interval, or are missing records "
+        "of an earlier one"
     ),
     Uncertainty.COARSE: (
         "there are more differences than allowed look-ups: times are imprecise, and the upper "

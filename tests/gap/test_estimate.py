@@ -172,11 +172,28 @@ def test_replication_stopped_and_the_target_has_own_writes() -> None:
     times = [n * 1000 for n in range(100)]
     own = [200_000 + n for n in range(40)]
     found = one(log(*times), log(*times[:60], *own))
-    assert found.missing == Missing(40, 40, 40)
+    assert found.missing == Missing(0, 40, 40)
     assert found.ahead_on_target == 40
     assert found.diverges_from == NOON + 60_000
     assert found.stopped_at is None
     assert found.uncertainty == (Uncertainty.AHEAD_ON_TARGET,)
+
+
+def test_records_copied_late_are_not_certainly_missing() -> None:
+    """As after a failback that copied 30 of 40 records."""
+    times = [n * 1000 for n in range(100)]
+    own = [200_000 + n for n in range(10)]
+    found = one(log(*times), log(*times[:60], *own, *times[60:90]))
+    assert found.missing == Missing(0, 40, 40)
+    assert found.ahead_on_target == 40
+
+
+def test_what_the_target_had_before_does_not_explain_a_later_loss() -> None:
+    times = [n * 60_000 for n in range(100)]
+    own = [600_000 + n for n in range(1, 21)]
+    found = one(log(*times), log(*sorted([*times[:90], *own])))
+    assert found.missing.at_least == found.missing.estimate == 10
+    assert found.ahead_on_target == 20
 
 
 def test_old_losses_and_a_stop_have_two_times() -> None:
