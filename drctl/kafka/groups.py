@@ -53,6 +53,9 @@ _CLASSIC_STATES = {
 _NOT_CLASSIC = "Dead"
 """The state that Kafka reports if a group of another protocol is described as a classic group."""
 
+_WITHOUT_OFFSETS = frozenset({"connect", "sr"})
+"""Protocol types of the groups of Connect workers and Schema Registry: they commit no offsets."""
+
 _ASK_S = 2.0
 
 
@@ -64,11 +67,13 @@ class Listing:
         names: the names of all groups.
         known: groups that the listing describes completely.
         consumers: KIP-848 groups, listed without their members.
+        foreign: groups of Connect workers and of Schema Registry, which commit no offsets.
     """
 
     names: frozenset[str]
     known: Mapping[str, Group]
     consumers: frozenset[str]
+    foreign: frozenset[str] = frozenset()
 
     @property
     def others(self) -> frozenset[str]:
@@ -138,7 +143,12 @@ def _listing(described: Sequence[Any], consumers: Sequence[Any]) -> Listing:
         if each.state is ConsumerGroupState.EMPTY:
             known[name] = Group(name, GroupProtocol.CONSUMER, GroupState.EMPTY)
     names = frozenset(each.id for each in described) | newer.keys()
-    return Listing(names, known, frozenset(newer.keys() - known.keys()))
+    foreign = frozenset(
+        each.id
+        for each in described
+        if _is_classic(each) and each.protocol_type in _WITHOUT_OFFSETS
+    )
+    return Listing(names, known, frozenset(newer.keys() - known.keys()), foreign)
 
 
 def _is_classic(each: Any) -> bool:
@@ -184,10 +194,13 @@ class KafkaGroupReader(ClusterClient):
     def groups(self) -> tuple[str, ...]:
         """The names of all groups of all protocols that this user may see.
 
+        Groups of Connect workers and of Schema Registry are left out.
+
         Raises:
             Unreachable: not every broker answered within the deadline.
         """
-        return tuple(sorted(self._list().names))
+        listing = self._list()
+        return tuple(sorted(listing.names - listing.foreign))
 
     def described(self, names: Collection[str]) -> Mapping[str, Group | Unavailable]:
         """Protocol, state and members of each group; one that does not exist is DEAD.

@@ -1,6 +1,7 @@
 """Errors of a listing that a real cluster shows only briefly."""
 
 from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,8 +10,29 @@ from confluent_kafka.admin import AdminClient, ListConsumerGroupsResult  # type:
 
 from drctl.kafka.connection import Connection
 from drctl.kafka.deadline import Deadline
-from drctl.kafka.groups import list_groups
+from drctl.kafka.groups import KafkaGroupReader, list_groups
 from drctl.model.errors import Unreachable
+
+
+def test_groups_of_connect_workers_are_not_groups_of_consumers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    listed = [
+        SimpleNamespace(id=name, error=None, state=state, protocol_type=kind, members=[])
+        for name, state, kind in (
+            ("billing", "Stable", "consumer"),
+            ("connect-workers", "Stable", "connect"),
+            ("offsets-only", "Empty", ""),
+            ("share-group", "Dead", ""),
+        )
+    ]
+    future: Future[Any] = Future()
+    future.set_result(ListConsumerGroupsResult([], []))
+    monkeypatch.setattr(AdminClient, "list_consumer_groups", lambda *_, **__: future)
+    monkeypatch.setattr(AdminClient, "list_groups", lambda *_, **__: listed)
+    monkeypatch.setattr(Connection, "nodes", lambda *_: None)
+    connection = Connection("primary", {"bootstrap.servers": "127.0.0.1:1"}, 0.5)
+    assert KafkaGroupReader(connection).groups() == ("billing", "offsets-only", "share-group")
 
 
 def test_a_coordinator_that_keeps_loading_counts_as_not_answering(
