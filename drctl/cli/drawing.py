@@ -75,7 +75,7 @@ def rich_console(stream: TextIO, shown_on: TextIO, options: GlobalOptions) -> Ri
 def draw(renderable: "RenderableType", stream: TextIO, options: GlobalOptions) -> str:
     """The renderable as text for the stream."""
     page = StringIO()
-    rich_console(page, stream, options).print(renderable)
+    rich_console(page, stream, options).print(renderable, crop=False)
     return page.getvalue()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from enum import StrEnum
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -183,10 +184,13 @@ def _show(draft: "Draft", file: Path) -> None:
         for seen in (draft.first, draft.second)
     )
     lines = [f"{c.name:<10} {c.id}, {plural(c.topics, 'topic')}" for c in (first, second)]
+    lines += [f"{'link':<10} {draft.link}: {draft.kind}", f"wrote {file}"]
+    config = "" if file == Path("drctl.yaml") else f" --config {quote(str(file))}"
+    lines.append(f"next: add `fence` and `endpoints` to it, then run: drctl{config} doctor")
     for note in draft.notes():
         console().note(note)
     console().result(
-        meant([*lines, f"{'link':<10} {draft.link}: {draft.kind}", f"wrote {file}"]),
+        meant(lines),
         InitDocument(
             file=str(file),
             clusters=(first, second),

@@ -100,7 +100,8 @@ def _next(answer: Answer, context: CommandContext) -> Iterator[Part]:
     if run is not None:
         yield from _resume(run, context)
         return
-    yield Text(f"To do all remaining steps as one plan: {whole_plan(context)}", "dim")
+    yield Text("To do all remaining steps as one plan:", "dim")
+    yield Text(f"  {whole_plan(context)}", "dim")
 
 
 def _where_clients_are(context: CommandContext) -> tuple[str, ...]:

@@ -32,16 +32,13 @@ from drctl.views.client_moves import LeavingRow, leaving_lines, leaving_rows
 from drctl.views.findings import CauseDocument, FindingDocument, without_shared_causes
 from drctl.views.run_json import OverrideDocument, override_documents
 from drctl.views.run_reading import described
-from drctl.views.text import duration, number, plain, sentence
+from drctl.views.text import COMMANDS, duration, number, plain, sentence
 from drctl.views.view import Part, Table, Text, heading, section, view
 
 _OVERRIDABLE = frozenset(overridable((*OVERRIDABLE, PRECHECK)))
 """Prechecks that can be overridden."""
 
 _MOST_NAMED = 5
-
-_COMMANDS = ("curl ", "drctl ", "kafka-")
-"""The start of a remedy that is a command to paste."""
 
 _WORST_FIRST = (Status.FAIL, Status.NOT_CHECKED, Status.WARN, Status.OK)
 _DUTIES = {
@@ -294,16 +291,16 @@ def next_actions(
             f" ({', '.join(overridable_checks)})"
         )
     if not actions:
-        actions.append(f"Nothing was changed. To execute this plan: {plain(execute)}")
+        actions += ["Nothing was changed. To execute this plan:", plain(execute)]
     return tuple(actions)
 
 
 def _as_line(remedy: str) -> str:
     """Make a remedy a sentence; no period is added after a command line."""
-    if remedy.startswith(_COMMANDS):
+    if remedy.startswith(COMMANDS):
         return remedy
     last = remedy.rpartition(": ")[2]
-    return f"{remedy[:1].upper()}{remedy[1:]}{'' if last.startswith(_COMMANDS) else '.'}"
+    return f"{remedy[:1].upper()}{remedy[1:]}{'' if last.startswith(COMMANDS) else '.'}"
 
 
 class PlanStepDocument(Document):

@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Any
 
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text as RichText
 
+from drctl.views.text import COMMANDS
 from drctl.views.view import Cell, Items, Table, Text
 
 _WIDE = 140
@@ -25,6 +26,14 @@ def drawn(part: Any) -> RenderableType:
 @drawn.register(str)
 @drawn.register(Text)
 def _line(part: Cell) -> RichText:
+    line = _cell(part)
+    if line.plain.lstrip().startswith(COMMANDS):
+        # The terminal wraps it, so that it can be pasted.
+        line.no_wrap, line.overflow = True, "ignore"
+    return line
+
+
+def _cell(part: Cell) -> RichText:
     text, style, head = Text(part) if isinstance(part, str) else part
     return RichText.assemble((head, style), text) if head else RichText(text, style)
 
@@ -69,15 +78,18 @@ def _grid(part: Table) -> RichTable:
         else:
             table.add_column(name, overflow="fold")
     for row in rows:
-        table.add_row(*map(_line, row))
+        table.add_row(*map(_cell, row))
     return table
 
 
 @drawn.register
-def _items(part: Items) -> RichTable:
-    grid = RichTable.grid(padding=(0, 1))
-    grid.add_column(width=4, justify="right")
-    grid.add_column(overflow="fold")
+def _items(part: Items) -> Group:
+    lines: list[RenderableType] = []
     for place, line in enumerate(part.lines, 1):
-        grid.add_row(f"{place}." if part.numbered else "-", RichText(line))
-    return grid
+        text, *commands = line.split("\n")
+        grid = RichTable.grid(padding=(0, 1))
+        grid.add_column(width=4, justify="right")
+        grid.add_column(overflow="fold")
+        grid.add_row(f"{place}." if part.numbered else "-", RichText(text))
+        lines += [grid, *(_line(f"     {command}") for command in commands)]
+    return Group(*lines)

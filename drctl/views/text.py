@@ -14,6 +14,9 @@ from typing import Any, ParamSpec, TypeVar
 
 from drctl.config.secret import masked
 
+COMMANDS = ("curl ", "drctl ", "kafka-")
+"""The start of a line that is a command to paste."""
+
 P = ParamSpec("P")
 T = TypeVar("T")
 

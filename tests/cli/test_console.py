@@ -6,6 +6,7 @@ import os
 import pty
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.table import Table
-from rich.text import Text
+from rich.text import Text as RichText
 
 from drctl.cli.console import Console
 from drctl.cli.drawing import draw
@@ -21,6 +22,7 @@ from drctl.cli.options import GlobalOptions, Output
 from drctl.cli.progress import LineTask
 from drctl.cli.terminal import one_line, printable
 from drctl.model.text import lines as meant
+from drctl.views.view import Items, Part, Text, view
 from tests.cli.conftest import clean_environment
 
 HOSTILE = "a\x1b[2J\x07\x9b31m\u202eb\x00\r\u200b\ud800"
@@ -36,10 +38,24 @@ def test_control_characters_are_escaped(text: str) -> None:
         assert printable(text) == one_line(text) == text
 
 
+def test_a_command_on_its_own_line_is_not_broken() -> None:
+    command = f"drctl failback --plan-out {'x' * 300} --execute"
+    prose = "word " * 80
+
+    @view
+    def page() -> Iterator[Part]:
+        yield Text(f"  {command}", "bold")
+        yield Items([f"{prose}\n{command}"], numbered=True)
+
+    shown = draw(page(), io.StringIO(), GlobalOptions()).splitlines()
+    assert [line.strip() for line in shown].count(command) == 2
+    assert all(len(line) <= 200 for line in shown if "drctl" not in line)
+
+
 def test_tables_hold_no_control_characters() -> None:
     table = Table("topic", title=HOSTILE)
     table.add_row(HOSTILE)
-    table.add_row(Text(f"[red]{HOSTILE}"))
+    table.add_row(RichText(f"[red]{HOSTILE}"))
     shown = draw(table, io.StringIO(), GlobalOptions())
     assert all(line.isprintable() for line in shown.split("\n"))
     assert "[red]" in shown

@@ -72,7 +72,9 @@ def test_without_connect_topics_of_both_clusters_are_written(
 ) -> None:
     ran = drctl("init", primary.bootstrap, secondary.bootstrap, *options(lab))
     assert ran.code == 0
-    assert ran.stdout.endswith("wrote drctl.yaml\n")
+    assert ran.stdout.endswith(
+        "wrote drctl.yaml\nnext: add `fence` and `endpoints` to it, then run: drctl doctor\n"
+    )
     assert "note: no replicator from the first cluster to the second was found" in ran.stderr
     assert load(tmp_path / "drctl.yaml").link().settings.replicator.kind == "none"
 

@@ -367,5 +367,5 @@ def test_too_many_records_to_search_is_unknown() -> None:
 
 def test_a_rebuild_is_suggested_then() -> None:
     text = drawn(seen(LATE, AFTER))
-    assert f"as one plan: {rebuild_command('main')}" in text
+    assert f"as one plan:\n  {rebuild_command('main')}" in text
     assert "PATCH" not in text, "a start offset is suggested for a rebuild"

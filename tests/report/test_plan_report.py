@@ -181,7 +181,7 @@ def test_suggested_commands() -> None:
         "Blocked: failover-planned of link main, primary to secondary, 13 steps; 1 blocker below."
     )
     ready = next_actions(plan, FINDINGS[:2], (), EXECUTE)
-    assert ready == (f"Nothing was changed. To execute this plan: {EXECUTE}",)
+    assert ready == ("Nothing was changed. To execute this plan:", EXECUTE)
     assert verdict(plan, FINDINGS[:2], ()).startswith("Ready: ")
 
 
