@@ -16,6 +16,7 @@ from drctl.gap.comparison import (
     INVERSION_EXAMPLES,
     ONE_CELL,
     SECOND_SALT,
+    BucketDigest,
     ComparePlan,
     Identity,
     OrderCheck,
@@ -166,21 +167,30 @@ def with_digests(plan: ComparePlan, side: Side, rows: DataFrame) -> DataFrame:
 
 def _with_digests(plan: ComparePlan, rows: DataFrame) -> DataFrame:
     content = _content(plan)
-    first = F.xxhash64(_long(plan.salt), *content)
-    second = F.xxhash64(_long(plan.salt ^ SECOND_SALT), _long(SECOND_SALT), *content)
+    first = F.xxhash64(_number(plan.salt), *content)
+    second = F.xxhash64(_number(plan.salt ^ SECOND_SALT), _number(SECOND_SALT), *content)
     headers = _counted_headers(plan.identity)
     if not headers:
         return rows.withColumns({"digest1": first, "digest2": second})
-    return rows.select(
-        *rows.columns,
-        F.xxhash64(_long(plan.salt), first, second, *headers).alias("digest1"),
-        F.xxhash64(_long(SECOND_SALT), first, second, *headers).alias("digest2"),
+    # Columns of their own, not parts of both digests: Spark would write the common parts into its
+    # code in an order that depends on the salt, and compile it again for each.
+    parts = {"part1": first, "part2": second}
+    parts |= {f"headers{number}": text for number, text in enumerate(headers)}
+    return rows.withColumns(parts).withColumns(
+        {
+            "digest1": F.xxhash64(_number(plan.salt), *parts),
+            "digest2": F.xxhash64(_number(SECOND_SALT), *parts),
+        }
     )
 
 
-def _long(number: int) -> Column:
-    """Return a 64-bit literal: a small number would be hashed as 32 bits."""
-    return F.lit(number).cast("long")
+def _number(number: int) -> Column:
+    """Return a number to hash, as 64 bits.
+
+    As bytes, which have the same hash: Spark writes numbers into the code that it generates, and
+    would compile it again for each salt.
+    """
+    return F.lit(number.to_bytes(8, "little"))
 
 
 def bucket(plan: ComparePlan) -> Column:
@@ -238,7 +248,7 @@ def narrow(plan: ComparePlan, side: Side, rows: DataFrame) -> DataFrame:
     """Reduce records to digests, place and time; of source records keep key and size, too."""
     here = side is Side.SOURCE
     named = rows.withColumn("topic", source_topic(plan, side))
-    keyed = named.withColumn("of_key", F.xxhash64(F.lit(plan.salt), F.col("key")))
+    keyed = named.withColumn("of_key", F.xxhash64(_number(plan.salt), F.col("key")))
     return with_digests(plan, side, keyed).select(
         F.xxhash64("topic").alias("topic"),
         unit(plan).alias("unit"),
@@ -309,23 +319,29 @@ def missing_rows(plan: ComparePlan, source: DataFrame, deficit: DataFrame) -> Da
     rows = source.withColumn("keyed", F.col("key").isNotNull())
     if plan.identity.key:
         rows = rows.join(deficit.select(*KEY).distinct(), list(KEY), "left_semi")
+    if not plan.once:  # else they are shuffled already
+        rows = rows.repartition(*shuffled_by(plan.identity))
     rows = rows.join(groups, list(by), "left")
     # Of replicated rows only the offset is needed.
     key = F.when(F.col("missing_copies").isNotNull(), F.col("key"))
-    return _with_newer(_with_rank(plan, rows.withColumn("key", key)))
+    return _with_newer(plan, _with_rank(plan, rows.withColumn("key", key)))
 
 
 def _with_rank(plan: ComparePlan, rows: DataFrame) -> DataFrame:
     """Mark missing records: among equal records, the last ones are missing."""
-    equal = Window.partitionBy(*equal_by(plan.identity))
+    by = equal_by(plan.identity)
+    # Equal records have equal keys if keys are compared: one sort then serves both windows.
+    first = KEY if plan.identity.key else ()
+    equal = Window.partitionBy(*first, *(name for name in by if name not in first))
     last_first = equal.orderBy(F.desc("offset"), F.desc("partition"))
     missing = F.coalesce(F.row_number().over(last_first) <= F.col("missing_copies"), F.lit(False))
     return rows.withColumn("missing", missing)
 
 
-def _with_newer(rows: DataFrame) -> DataFrame:
-    # By partition even if the unit is a topic: offsets of different partitions are not comparable.
-    place = Window.partitionBy(*KEY, "partition")
+def _with_newer(plan: ComparePlan, rows: DataFrame) -> DataFrame:
+    # Offsets of different partitions are not comparable, even if the unit is a topic.
+    one_partition = all(topic.by_partition for topic in plan.topics)
+    place = Window.partitionBy(*KEY) if one_partition else Window.partitionBy(*KEY, "partition")
     last = F.max(F.when(~F.col("missing"), F.col("offset"))).over(place)
     return rows.withColumn("last_replicated", last).where("missing")
 
@@ -561,9 +577,12 @@ def sum_inversions(spark: SparkSession, folder: Path) -> OrderCheck:
 
 
 def digest_rows(plan: ComparePlan, rows: DataFrame) -> DataFrame:
-    """Return one row per (topic, cluster, partition, bucket, cell) of rows of `narrow`."""
+    """Return one row per (topic, cluster, partition, bucket, cell) of rows of `narrow`.
+
+    The columns are in the order of `BucketDigest`, the topic by its digest.
+    """
     cells = rows.withColumn("cell", cell(plan))
-    return cells.groupBy("topic", "on_source", "partition", "bucket", "cell").agg(
+    sums = cells.groupBy("topic", "on_source", "partition", "bucket", "cell").agg(
         F.count(F.lit(1)).alias("records"),
         # Sums wrap around at 64 bits as intended: the session is not in ANSI mode.
         F.sum("digest1").alias("sum1"),
@@ -571,3 +590,5 @@ def digest_rows(plan: ComparePlan, rows: DataFrame) -> DataFrame:
         F.min("offset").alias("first"),
         F.max("offset").alias("last"),
     )
+    names = [name for name in BucketDigest._fields if name != "side"]
+    return sums.select("topic", "on_source", *names[1:])

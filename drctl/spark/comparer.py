@@ -1,10 +1,12 @@
 """Compares with Spark: digests first, then records where digests differ, then totals."""
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import StorageLevel
@@ -117,22 +119,21 @@ class SparkComparer:
             ScanFailed: the records could not be read completely.
         """
         self._forget()
+        self._rows.renew()
         names = self._names(plan)
         with self._job("reading both clusters", span_of(reads), progress):
             sides = [self._narrow(plan, side, reads[side]) for side in Side]
             if plan.once and (both := union(sides)) is not None:
                 self._kept = self._shuffled(plan, both).persist(StorageLevel.DISK_ONLY)
                 sides = [self._kept]
-            # Each side on its own: Spark then sums up in the loop that reads.
-            frame = union(digest_rows(plan, some) for some in sides if some is not None)
-            rows = [] if frame is None else frame.collect()
-        found = (row.asDict() for row in rows)
+            # Each side on its own: Spark then sums up in the loop that reads, and plans the other
+            # side meanwhile.
+            frames = [digest_rows(plan, some) for some in sides if some is not None]
+            found = self._together(*(frame.collect for frame in frames))
         return [
-            BucketDigest(
-                side=Side.SOURCE if row.pop("on_source") else Side.TARGET,
-                **{**row, "topic": names[row["topic"]]},
-            )
-            for row in found
+            BucketDigest(names[topic], Side.SOURCE if on_source else Side.TARGET, *numbers)
+            for rows in found
+            for topic, on_source, *numbers in rows
         ]
 
     def compare(
@@ -149,7 +150,7 @@ class SparkComparer:
         if rows is None or not suspects:
             return self._nothing_missing({}, progress)
         groups = compare.grouped(plan, rows)
-        kept = groups.where(_needed(plan)).persist(StorageLevel.MEMORY_AND_DISK)
+        kept = groups.where(_needed(plan)).persist(StorageLevel.DISK_ONLY)
         with self._job("comparing records", suspect_span(suspects), progress):
             balance = results.balance(kept, names)
         starts = _starts(suspects, balance)
@@ -253,10 +254,12 @@ class SparkComparer:
         unreplicated = results.read(self._spark, self._out / results.RECORDS)
         others = results.read(self._spark, self._out / results.OTHERS)
         with self._job("adding up", 0, progress):
-            missing = results.summarise(unreplicated.union(others))
-            missing = self._with_runs(plan, suspects, unreplicated, missing)
-            picture = results.histogram(unreplicated, missing)
-            examples = results.examples(unreplicated)
+            summary = results.summarise(unreplicated.union(others))
+            missing, picture, examples = self._together(
+                lambda: self._with_runs(plan, suspects, unreplicated, summary),
+                lambda: results.histogram(unreplicated, summary),
+                lambda: results.examples(unreplicated),
+            )
         return Comparison(missing, extra, picture, examples)
 
     def _with_runs(
@@ -274,7 +277,7 @@ class SparkComparer:
         for chosen in ([p for p in places if p in dense], [p for p in places if p not in dense]):
             if not chosen:
                 continue
-            rows = results.at_places(unreplicated, chosen)
+            rows = results.at_places(unreplicated, chosen, len(places))
             frame = (
                 results.dense_runs(rows)
                 if chosen[0] in dense
@@ -317,6 +320,17 @@ class SparkComparer:
         # Of literals only: Spark needs no job.
         query = f"SELECT xxhash64(name) AS digest, name FROM VALUES {topics} AS topics(name)"
         return {row["digest"]: row["name"] for row in self._spark.sql(query).collect()}
+
+    def _together(self, *works: Callable[[], Any]) -> list[Any]:
+        """Do several works at the same time, so that Spark plans one while it runs another."""
+        with ThreadPoolExecutor(len(works) or 1) as pool:
+            doing = [pool.submit(work) for work in works]
+            try:
+                return [each.result() for each in doing]
+            except BaseException:
+                with suppress(Py4JError, OSError):  # Java may have ended, and its jobs with it
+                    self._spark.sparkContext.cancelAllJobs()
+                raise
 
     def _job(self, phase: str, total: int, progress: Progress) -> AbstractContextManager[None]:
         return watched(self._spark, phase, total, progress)

@@ -61,9 +61,13 @@ def write(
         written = scratch / f"unreplicated={value}"
         if written.is_dir():
             written.rename(folder)
-        else:
-            table(spark, [], SCHEMA).write.parquet(str(folder))
     shutil.rmtree(scratch, ignore_errors=True)
+    empty = [folder for folder in folders.values() if not folder.is_dir()]
+    for number, folder in enumerate(empty):
+        if number == 0:
+            table(spark, [], SCHEMA).write.parquet(str(folder))
+        else:
+            shutil.copytree(empty[0], folder)
 
 
 def read(spark: SparkSession, folder: Path) -> DataFrame:
@@ -126,19 +130,35 @@ def first_runs(
 ) -> tuple[dict[Place, list[tuple[int, int]]], dict[Place, int]]:
     """Return the first `limit` ranges of each partition, and their total number."""
     rank = F.row_number().over(Window.partitionBy(*PLACE).orderBy("start"))
-    total = F.count(F.lit(1)).over(Window.partitionBy(*PLACE))
-    chosen = runs.withColumn("total", total).withColumn("rank", rank).where(F.col("rank") <= limit)
+    first = F.col("rank") <= limit
+    # Two arrays of numbers reach Python faster than a row per range.
+    rows = (
+        runs.withColumn("rank", rank)
+        .groupBy(*PLACE)
+        .agg(
+            F.collect_list(F.when(first, F.col("start"))).alias("starts"),
+            F.collect_list(F.when(first, F.col("end"))).alias("ends"),
+            F.count(F.lit(1)).alias("total"),
+        )
+    )
     found: dict[Place, list[tuple[int, int]]] = {}
     totals: dict[Place, int] = {}
-    for row in chosen.select(*PLACE, "start", "end", "total").collect():
+    for row in rows.collect():
         place = (row["topic"], row["partition"])
-        found.setdefault(place, []).append((row["start"], row["end"]))
+        # Disjoint ranges: their starts and their ends have the same order.
+        found[place] = list(zip(sorted(row["starts"]), sorted(row["ends"]), strict=True))
         totals[place] = row["total"]
-    return {place: sorted(runs) for place, runs in found.items()}, totals
+    return found, totals
 
 
-def at_places(rows: DataFrame, places: Sequence[Place]) -> DataFrame:
-    """Keep only the rows of these partitions."""
+def at_places(rows: DataFrame, places: Sequence[Place], occurring: int) -> DataFrame:
+    """Keep only the rows of these partitions.
+
+    Args:
+        occurring: number of partitions that occur in the rows.
+    """
+    if len(places) == occurring:
+        return rows
     chosen = table(rows.sparkSession, places, "topic string, partition int")
     return rows.join(F.broadcast(chosen), list(PLACE), "left_semi")
 
@@ -223,8 +243,9 @@ def histogram(unreplicated: DataFrame, missing: Mapping[Place, Missing]) -> Hist
     if frame is None:
         return None
     worst, start, width = frame
+    occurring = sum(m.unreplicated > 0 for m in missing.values())
     bins = (
-        at_places(unreplicated, worst)
+        at_places(unreplicated, worst, occurring)
         .withColumn("bin", F.floor((F.unix_millis("timestamp") - start) / width).cast("int"))
         .where(F.col("bin").between(0, HISTOGRAM_BINS - 1))
         .groupBy(*PLACE, "bin")

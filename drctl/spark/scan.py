@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 from typing import Protocol
+from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -20,6 +21,9 @@ class RowReader(Protocol):
     def rows(self, side: Side, ranges: TopicRanges) -> DataFrame | None:
         """Return one row per record; None if the ranges are empty."""
 
+    def renew(self) -> None:
+        """Begin a new comparison: read with new consumers from now on."""
+
 
 class KafkaRows:
     """Reads through Spark's Kafka source.
@@ -35,6 +39,11 @@ class KafkaRows:
         self._spark = spark
         self._properties = properties
         self._parallelism = parallelism
+        self._comparison = uuid4().hex
+
+    def renew(self) -> None:
+        """Begin a new comparison: read with new consumers from now on."""
+        self._comparison = uuid4().hex
 
     def rows(self, side: Side, ranges: TopicRanges) -> DataFrame | None:
         """Return one row per record; None if the ranges are empty."""
@@ -46,6 +55,9 @@ class KafkaRows:
             **FETCH_WAIT,
             **{f"kafka.{name}": value for name, value in self._properties[side].items()},
             **FETCH_OPTIONS,
+            # Spark keeps consumers by group and partition, whatever the cluster is: with this group
+            # it uses them again within this comparison, without another login.
+            "kafka.group.id": f"drctl-gap-{self._comparison}-{side}",
             "assign": _json({t: sorted(p) for t, p in layer.items()}),
             "startingOffsets": _bounds(layer, 0),
             "endingOffsets": _bounds(layer, 1),
@@ -64,7 +76,7 @@ FETCH_WAIT = {"kafka.fetch.max.wait.ms": "10"}
 FETCH_OPTIONS = {
     "kafka.isolation.level": "read_committed",
     "kafka.max.poll.records": "10000",
-    "kafka.max.partition.fetch.bytes": str(8 << 20),
+    "kafka.max.partition.fetch.bytes": str(4 << 20),
     "kafka.fetch.max.bytes": str(64 << 20),
     "kafka.receive.buffer.bytes": str(1 << 20),
     "kafka.client.id": "drctl-gap",
@@ -72,7 +84,6 @@ FETCH_OPTIONS = {
     "fetchOffset.numRetries": "1",
     # A record deleted during the scan must fail it, not be skipped.
     "failOnDataLoss": "true",
-    "groupIdPrefix": "drctl-gap",
     # There is one consumer per partition, and their metrics are not used.
     "kafka.enable.metrics.push": "false",
     "kafka.auto.include.jmx.reporter": "false",

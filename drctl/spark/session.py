@@ -72,7 +72,17 @@ _HEAP = "2g"
 _MEMORY = {
     "spark.driver.memory": _HEAP,
     _JAVA_OPTIONS: "-XX:+UseParallelGC -XX:-UseAdaptiveSizePolicy"
-    f" -Xms{_HEAP} -Xmn512m -XX:SurvivorRatio=3",
+    f" -Xms{_HEAP} -Xmn768m -XX:SurvivorRatio=6",
+    # What Spark itself manages has to fit into the old generation.
+    "spark.memory.fraction": "0.5",
+}
+
+_IDLE_CONSUMERS = {
+    "spark.kafka.consumer.cache.capacity": "16",
+    "spark.kafka.consumer.cache.timeout": "20s",
+    "spark.kafka.consumer.cache.evictorThreadRunInterval": "5s",
+    "spark.kafka.consumer.fetchedData.cache.timeout": "20s",
+    "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "5s",
 }
 
 _PRIVATE_FILES = {"spark.hadoop.fs.permissions.umask-mode": "077"}
@@ -111,6 +121,8 @@ def defaults(settings: SparkSettings, scratch: Path) -> dict[str, str]:
         # Missing records are few compared to all records: avoid sorting the latter for joins.
         "spark.sql.autoBroadcastJoinThreshold": "128m",
         "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
+        # An idle consumer holds the records that it has fetched in advance.
+        **_IDLE_CONSUMERS,
         # Digests cannot be compressed.
         "spark.sql.inMemoryColumnarStorage.compressed": "false",
         # Comparisons in the same session compile their generated code only once.

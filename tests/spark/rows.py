@@ -33,6 +33,9 @@ class MemoryRows:
     spark: SparkSession
     logs: Mapping[Side, Mapping[str, Mapping[int, Sequence[Record]]]]
 
+    def renew(self) -> None:
+        """Nothing is kept."""
+
     def rows(self, side: Side, ranges: TopicRanges) -> DataFrame | None:
         rows = [
             (topic, r.partition, r.offset, time, r.key, r.value, list(r.headers) or None)

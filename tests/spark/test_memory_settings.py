@@ -10,7 +10,7 @@ OPTIONS = "spark.driver.extraJavaOptions"
 def test_the_default_heap_has_a_fixed_young_generation(tmp_path: Path) -> None:
     conf = defaults(SparkSettings(offsets=SMALL), tmp_path)
     assert conf["spark.driver.memory"] == "2g"
-    assert {"-Xms2g", "-Xmn512m"} <= set(conf[OPTIONS].split())
+    assert {"-Xms2g", "-Xmn768m"} <= set(conf[OPTIONS].split())
 
 
 def test_a_user_supplied_heap_is_divided_by_the_jvm(tmp_path: Path) -> None:
