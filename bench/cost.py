@@ -13,6 +13,7 @@ from functools import partial
 from math import ceil
 from statistics import median
 
+from bench.collecting import check, row_of
 from bench.digests import check_digests, comparing, plan_of, timed
 from bench.filling import Appender, create_topics
 from bench.records import chunks
@@ -73,7 +74,11 @@ class Model:
 
 
 def measure(stage: Stage, records: int, rounds: int) -> Iterator[Row]:
-    """Measure the coefficients, and compute the cost for topics of 100 GB to 100 TB."""
+    """Measure the coefficients, and compute the cost for topics of 100 GB to 100 TB.
+
+    Raises:
+        TooMuchCollection: the JVM spent too much time on garbage.
+    """
     shapes = (
         Shape("base", records),
         Shape("four times the records", 4 * records),
@@ -85,11 +90,12 @@ def measure(stage: Stage, records: int, rounds: int) -> Iterator[Row]:
     times: dict[Shape, tuple[float, ...]] = {}
     # Both sides are the source: a topic that is compared with itself.
     both = stage.source, stage.source
-    with comparing(stage, "cost", SMALL, *both) as (comparer, cores):
+    with comparing(stage, "cost", SMALL, *both) as (comparer, cores, collecting):
         for shape in shapes:
             plan, read = plan_of(_topic(shape), shape.partitions, *both), 2 * shape.records
             digest = partial(check_digests, comparer, plan, read)
             times[shape] = timed(stage, shape.name, rounds, digest)
+        share = collecting.share()
     for shape in shapes:
         yield Row(PART, f"warm digest of both sides: {shape.name}", times[shape])
     model = _fitted(shapes, {s: median(t) * cores for s, t in times.items()})
@@ -103,6 +109,8 @@ def measure(stage: Stage, records: int, rounds: int) -> Iterator[Row]:
         needed = ceil(seconds / 3600 / CORES)
         yield Row(PART, f"executors of {CORES} cores for one hour, {size / TB:g} TB", (needed,), "")
     yield from _without_spark(stage, shapes, rounds)
+    yield row_of(PART, share)
+    check(share)
 
 
 def _without_spark(stage: Stage, shapes: tuple[Shape, ...], rounds: int) -> Iterator[Row]:

@@ -7,6 +7,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Protocol
 
+from bench.collecting import Collecting
 from bench.filling import reading
 from bench.process import WrongAnswer
 from bench.stage import Stage
@@ -32,8 +33,8 @@ from drctl.spark.session import SMALL, SparkSettings, opened
 @contextmanager
 def comparing(
     stage: Stage, name: str, offsets: int, *sides: LabCluster
-) -> Iterator[tuple[SparkComparer, int]]:
-    """Provide a warm session for two clusters (default: the stage's), and its number of cores."""
+) -> Iterator[tuple[SparkComparer, int, Collecting]]:
+    """Provide a session for two clusters (default: the stage's), its cores and its collections."""
     jars = resolve("spark-connector", progress=stage.tell)
     clusters = zip(Side, sides or stage.clusters, strict=True)
     properties = {side: java_properties(each.client_properties()) for side, each in clusters}
@@ -41,7 +42,8 @@ def comparing(
     settings = SparkSettings(jars=jars, log=log, offsets=max(SMALL, offsets))
     with opened(settings) as spark, TemporaryDirectory(dir=stage.folder) as out:
         cores = spark.sparkContext.defaultParallelism
-        yield SparkComparer(spark, KafkaRows(spark, properties, cores), Path(out)), cores
+        rows = KafkaRows(spark, properties, cores)
+        yield SparkComparer(spark, rows, Path(out)), cores, Collecting.of(spark)
 
 
 def plan_of(topic: str, partitions: int, *sides: LabCluster) -> ComparePlan:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from bench.collecting import check, row_of
 from bench.digests import check_digests, comparing, plan_of, timed, unheard
 from bench.filling import Appender, create_topics
 from bench.process import WrongAnswer
@@ -37,14 +38,16 @@ def measure(stage: Stage, records: int, rounds: int) -> Iterator[Row]:
 
     Raises:
         WrongAnswer: the number of inversions is wrong.
+        TooMuchCollection: the JVM spent too much time on garbage.
     """
     data = _fill(stage, records)
     plan = plan_of(data.topic, PARTITIONS, *stage.clusters)
-    with comparing(stage, "order", 2 * records) as (comparer, _):
+    with comparing(stage, "order", 2 * records) as (comparer, _, collecting):
         digest = lambda: check_digests(comparer, plan, 2 * data.records)  # noqa: E731
         digests = timed(stage, "digests", rounds, digest)
         keyed = timed(stage, "order by key", rounds, lambda: _order(comparer, plan, data))
         whole = timed(stage, "order by partition", rounds, lambda: _partition(comparer, plan, data))
+        share = collecting.share()
     both = 2 * records
     yield Row(PART, "digests of both sides", digests, records=both)
     ratio = Ratio(paired(keyed, digests), "order by key / digests")
@@ -52,6 +55,8 @@ def measure(stage: Stage, records: int, rounds: int) -> Iterator[Row]:
     yield Row(PART, name, keyed, records=both, ratio=ratio)
     ratio = Ratio(paired(whole, digests), "order by partition / digests")
     yield Row(PART, "order by partition", whole, records=both, ratio=ratio)
+    yield row_of(PART, share)
+    check(share)
 
 
 def _fill(stage: Stage, records: int) -> Filled:

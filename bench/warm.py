@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from bench.collecting import Collecting, check, row_of
 from bench.records import FEW, IDENTICAL, MANY, TAIL, VARIANTS
 from bench.rows import Ratio, Row, Target, paired
 from bench.spark_works import Works
@@ -26,16 +27,22 @@ def measure(stage: Stage, records: int, rounds: int) -> Iterator[Row]:
 
     Raises:
         WrongAnswer: a measured computation was wrong.
+        TooMuchCollection: the JVM spent too much time on garbage.
     """
     dataset = stage.data(records, VARIANTS)
     with _works(stage, dataset) as works:
         works.check_default_source()
         listed = _listed(works, dataset)
-        times = in_turns(listed, rounds, stage.tell)
+        in_turns(listed, 0, stage.tell)
+        collecting = Collecting.of(works.spark)
+        times = in_turns(listed, rounds, stage.tell, warm_ups=0)
+        share = collecting.share()
     ratios = _ratios(times)
     for work in listed:
         name = work.name
         yield Row(PART, name, times[name], records=work.records, ratio=ratios.get(name))
+    yield row_of(PART, share)
+    check(share)
 
 
 @contextmanager
