@@ -190,7 +190,7 @@ def newest_unfinished(
     from drctl.engine.run_state import read_run
     from drctl.steps.registry import KINDS
 
-    newest = next((run for run in reader.runs() if not reader.set_aside(run)), None)
+    newest = next((run for run in reader.runs() if not reader.is_abandoned(run)), None)
     if newest is None:
         return None
     run = read_run(reader.entries(newest))

@@ -46,10 +46,10 @@ from drctl.steps.quotas import QuotaChange, SetQuotas
 from drctl.steps.registry import KINDS
 from drctl.steps.repair_changes import Change, changes_in, changes_of
 from drctl.steps.repairs import (
-    AddRules,
+    AclChange,
+    AddAcls,
     ConfigureTopics,
     PartitionsChange,
-    RuleChange,
     SettingChange,
     topics_of,
 )
@@ -220,13 +220,13 @@ def require_differences(state: RunState, allowed: Permitted, reader: "ClusterLin
     existing = frozenset() if isinstance(found, Unavailable) else frozenset(found.rules)
 
     topics = topics_of(
-        change for change in changes if not isinstance(change, RuleChange | QuotaChange)
+        change for change in changes if not isinstance(change, AclChange | QuotaChange)
     )
     shapes = reader.shapes(target).shapes(sorted(topics)) if topics else {}
 
     def is_difference(change: Change) -> bool:
-        if isinstance(change, RuleChange):
-            return change.rule in rules | existing
+        if isinstance(change, AclChange):
+            return change.acl in rules | existing
         if isinstance(change, QuotaChange):
             known = {} if isinstance(quotas, Unavailable) else quotas.get(change.entity, {})
             done = known.get(change.key) == change.to
@@ -273,7 +273,7 @@ def permitted_kinds(state: RunState, allowed: Permitted) -> Mapping[str, Kind]:
     """
     if allowed.signed:
         return KINDS
-    unproven = {AddRules.name, SetQuotas.name, ConfigureTopics.name}
+    unproven = {AddAcls.name, SetQuotas.name, ConfigureTopics.name}
     for effect in state.effects:
         if state.plan.step(effect.step).kind == SwitchEndpoint.name and _foreign(
             read_as(SwitchIntent, effect.intent), allowed
@@ -349,9 +349,9 @@ def _settings(step: Step, allowed: Permitted) -> Iterator[str]:
     for change in changes_of([step]):
         if isinstance(change, QuotaChange):
             continue  # Not of the link: `require_differences` compares it with the source.
-        rule = change.rule if isinstance(change, RuleChange) else None
-        topic = change.rule.name if isinstance(change, RuleChange) else change.topic
-        if not _is_about(topic, rule, allowed):
+        acl = change.acl if isinstance(change, AclChange) else None
+        topic = change.acl.name if isinstance(change, AclChange) else change.topic
+        if not _is_about(topic, acl, allowed):
             yield _not_carried(topic)
 
 
@@ -424,14 +424,14 @@ def _is_index(number: object, allowed: Permitted) -> bool:
     return isinstance(number, int) and not isinstance(number, bool) and number in known
 
 
-def _is_about(topic: str, rule: Acl | None, allowed: Permitted) -> bool:
+def _is_about(topic: str, acl: Acl | None, allowed: Permitted) -> bool:
     """Whether a topic belongs to the link.
 
-    A rule for a prefix of names, or for another resource, also counts: `require_differences`
+    An ACL for a prefix of names, or for another resource, also counts: `require_differences`
     compares it with the clusters.
     """
     return allowed.carries(topic) or (
-        rule is not None and (rule.pattern == PREFIXED or rule.resource != TOPIC)
+        acl is not None and (acl.pattern == PREFIXED or acl.resource != TOPIC)
     )
 
 

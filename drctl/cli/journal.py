@@ -149,7 +149,7 @@ def _data(reader: "JournalReader", run: str | None) -> "ReportData":
     lines = reader.lines(run)
     verdict = run_state.verify(run, lines)
     state = readable_run(run, lines, verdict)
-    if state.partial and reader.set_aside(run):
+    if state.partial and reader.is_abandoned(run):
         run_state.take_abandonment(state, lines)
     with run_state.decoding(run):
         return report_data(state, verdict)

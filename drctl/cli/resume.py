@@ -176,7 +176,7 @@ def _abandon_damaged(
         raise damaged
     console().warn(damaged.message)
     lines, why = reader.lines(run), given.abandon.strip()
-    state, read = run_state.read_prefix(lines, reader.sound(run))
+    state, read = run_state.read_prefix(lines, reader.intact_lines(run))
     remaining = {} if state is None else dict(remaining_changes(state, KINDS))
     if state is None or read < len(lines):
         remaining |= unknown_changes(state, read, lines[read:], KINDS)
@@ -290,7 +290,7 @@ def _run_state(reader: "JournalTopicReader | LocalRuns", run: str | None, link: 
                 f"run {run} has already ended: {state.status}", f"drctl report {quote(run)}"
             )
         return state
-    for name in [name for name in reader.runs() if not reader.set_aside(name)][:1]:
+    for name in [name for name in reader.runs() if not reader.is_abandoned(name)][:1]:
         newest = _readable(reader, name)
         if not newest.status:
             return newest

@@ -56,7 +56,7 @@ def list_runbooks() -> int:
         line
         for each in found
         for line in wrap(
-            f"{each.name:<{width}}  {each.about}{_remark(each.own, each.replaced, each.sound)}",
+            f"{each.name:<{width}}  {each.about}{_remark(each.own, each.replaced, each.valid)}",
             WIDTH,
             subsequent_indent=" " * (width + 2),
             break_on_hyphens=False,
@@ -226,10 +226,10 @@ def _text(name: str, path: Path, text: str) -> int:
     return console().result(Lines(text.rstrip("\n")), document)
 
 
-def _remark(own: bool, replaced: bool, sound: bool) -> str:
+def _remark(own: bool, replaced: bool, valid: bool) -> str:
     remarks = [
         *(["your own"] if own else []),
         *(["replaced by your own"] if replaced else []),
-        *([] if sound else ["invalid: see drctl runbook lint"]),
+        *([] if valid else ["invalid: see drctl runbook lint"]),
     ]
     return f" ({', '.join(remarks)})" if remarks else ""

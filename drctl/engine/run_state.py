@@ -514,19 +514,19 @@ def read_run(entries: Iterable[Entry]) -> RunState:
     return state
 
 
-def read_prefix(lines: Sequence[bytes], sound: int) -> tuple[RunState | None, int]:
+def read_prefix(lines: Sequence[bytes], intact: int) -> tuple[RunState | None, int]:
     """Replay intact lines up to the first entry that this version of drctl does not write.
 
     Args:
         lines: all lines of the run.
-        sound: number of leading lines that are intact.
+        intact: number of leading lines that are intact.
 
     Returns:
         The state, None if the plan cannot be read; and the number of lines that it includes.
     """
     state, read = None, 0
     with suppress(DamagedJournal):
-        for line in lines[:sound]:
+        for line in lines[:intact]:
             entry = parse_line(line).entry
             if state is None:
                 state = read_run([entry])
@@ -547,11 +547,11 @@ def _json(value: object) -> Json:
 def run_states(reader: JournalReader) -> Iterator[RunState]:
     """Yield all runs of a journal, newest first.
 
-    A run that is damaged or not signed, and was set aside, is replayed from its readable entries;
+    A run that is damaged or not signed, and was abandoned, is replayed from its readable entries;
     it is omitted if they do not include the plan.
 
     Raises:
-        DamagedJournal: a run is damaged and was not set aside.
+        DamagedJournal: a run is damaged and was not abandoned.
         Unknown: the journal cannot be read.
     """
     for run in reader.runs():
@@ -559,18 +559,18 @@ def run_states(reader: JournalReader) -> Iterator[RunState]:
 
 
 def run_states_of(reader: JournalReader, run: str) -> Iterator[RunState]:
-    """Yield one run as `run_states` does; nothing if it was set aside and its plan is damaged.
+    """Yield one run as `run_states` does; nothing if it was abandoned and its plan is damaged.
 
     Raises:
-        DamagedJournal: the run is damaged and was not set aside.
+        DamagedJournal: the run is damaged and was not abandoned.
         Unknown: the journal cannot be read.
     """
     try:
         yield read_run(reader.entries(run))
     except DamagedJournal:
-        if not reader.set_aside(run):
+        if not reader.is_abandoned(run):
             raise
-        state, _ = read_prefix(reader.lines(run), reader.sound(run))
+        state, _ = read_prefix(reader.lines(run), reader.intact_lines(run))
         if state is not None:
             take_abandonment(state, reader.lines(run))
             yield state

@@ -118,7 +118,7 @@ class LinkLog:
         """Whether the run is signed, but this host has no key to sign further lines."""
         return not self._secret and any(self._macs.get(run, ()))
 
-    def set_aside(self, run: str) -> bool:
+    def is_abandoned(self, run: str) -> bool:
         """Whether the run was abandoned."""
         return run in self._abandoned
 

@@ -177,15 +177,15 @@ class JournalTopicReader(ClusterClient):
         """
         return run_state.entries_in(run, self.lines(run), self.where)
 
-    def sound(self, run: str) -> int:
+    def intact_lines(self, run: str) -> int:
         """The number of leading lines that are intact and, if there is a key, signed."""
         lines = run_state.verify(run, self.lines(run)).lines
         unsigned = self._log.link.unsigned(run)
         return min(lines, unsigned - 1) if unsigned else lines
 
-    def set_aside(self, run: str) -> bool:
+    def is_abandoned(self, run: str) -> bool:
         """Whether the run was abandoned, as of the last read."""
-        return self._log.link.set_aside(run)
+        return self._log.link.is_abandoned(run)
 
     def must_be_signed(self, run: str) -> None:
         """Check that every line is signed with the key, as of the last read.

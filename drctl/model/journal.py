@@ -162,7 +162,7 @@ class JournalReader(Protocol):
             Unknown: it cannot be read, or is damaged.
         """
 
-    def sound(self, run: str) -> int:
+    def intact_lines(self, run: str) -> int:
         """Number of leading lines that are intact.
 
         Raises:
@@ -170,7 +170,7 @@ class JournalReader(Protocol):
             Unknown: it cannot be read.
         """
 
-    def set_aside(self, run: str) -> bool:
+    def is_abandoned(self, run: str) -> bool:
         """Whether the run was abandoned."""
 
     def lines(self, run: str) -> Sequence[bytes]:

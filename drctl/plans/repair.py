@@ -11,16 +11,16 @@ from drctl.model.plan import Duty, Plan, Step
 from drctl.steps.prechecks import CheckSettings, RunPrechecks, SnapshotSettings, SnapshotState
 from drctl.steps.quotas import QuotaChange, QuotasSettings, SetQuotas
 from drctl.steps.repairs import (
+    AclChange,
+    AclsSettings,
+    AddAcls,
     AddPartitions,
-    AddRules,
     ConfigureSettings,
     ConfigureTopics,
     CreateTopics,
     FinalPrecheck,
     PartitionsChange,
     PartitionsSettings,
-    RuleChange,
-    RulesSettings,
     SettingChange,
     TopicChange,
     TopicsSettings,
@@ -70,8 +70,8 @@ def _steps(given: Repair) -> Iterator[Step]:
 def _changes(given: Repair) -> Iterator[Step]:
     fixes, cluster = given.fixes, given.target
     if fixes.rules:
-        rules = tuple(RuleChange(rule=fix.change, **_words(fix)) for fix in fixes.rules)
-        yield AddRules().step(AddRules.name, RulesSettings(cluster, rules), 20)
+        acls = tuple(AclChange(acl=fix.change, **_words(fix)) for fix in fixes.rules)
+        yield AddAcls().step(AddAcls.name, AclsSettings(cluster, acls), 20)
     if fixes.quotas:
         quotas = tuple(
             QuotaChange(

@@ -260,7 +260,7 @@ class Listed:
         about: the first sentence of its description; empty if the file is not a runbook.
         own: whether it is user-supplied, not built in.
         replaced: whether a user-supplied runbook of the same name runs instead.
-        sound: whether it is valid; `drctl runbook lint` reports why not.
+        valid: whether it is valid; `drctl runbook lint` reports why not.
     """
 
     name: str
@@ -268,7 +268,7 @@ class Listed:
     about: str
     own: bool
     replaced: bool = False
-    sound: bool = True
+    valid: bool = True
 
 
 def listing(own: Path | None = None) -> tuple[Listed, ...]:

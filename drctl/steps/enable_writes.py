@@ -1,4 +1,4 @@
-"""Enables writes on the target: removes denying ACL rules, and verifies with a probe record."""
+"""Enables writes on the target: removes denying ACLs, and verifies with a probe record."""
 
 import uuid
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from drctl.model.topology import TopicPartition, Unavailable
 from drctl.steps.fences import fenced_ends
 
 SHARED = "fence-of-another-link"
-"""Blocks the removal of rules that the fence of another link needs."""
+"""Blocks the removal of ACLs that the fence of another link needs."""
 
 PROBE_TOPIC = "__drctl_canary"
 
@@ -47,11 +47,11 @@ class EnableSettings:
 
 @dataclass(frozen=True, slots=True)
 class EnableIntent:
-    """The rules to remove, and the probe record.
+    """The ACLs to remove, and the probe record.
 
     Attributes:
-        lifted: rules that deny writes to applications.
-        acls_unavailable: why rules cannot be listed; empty if they can.
+        lifted: ACLs that deny writes to applications.
+        acls_unavailable: why ACLs cannot be listed; empty if they can.
         text: the content of the probe record.
     """
 
@@ -64,7 +64,7 @@ class EnableIntent:
 
 @dataclass(frozen=True, slots=True)
 class EnableFacts:
-    """How many rules were removed."""
+    """How many ACLs were removed."""
 
     lifted: int
 
@@ -84,7 +84,7 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
         )
 
     def check(self, settings: EnableSettings, facts: Facts, reader: LinkReader) -> EnableIntent:
-        """Check that the source has not changed, and find the rules that deny writes.
+        """Check that the source has not changed, and find the ACLs that deny writes.
 
         Raises:
             Refused: the source accepted records or is back, or the fence of another link denies
@@ -102,7 +102,7 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
             for rule in rules
             if rule.principal in settings.principals and may_be_of_a_fence(rule)
         ]
-        # A group that was fenced may have expired since: then only the marker rule shows the fence.
+        # A group that was fenced may have expired since: then only the marker ACL shows the fence.
         marked = {r for r in signed(denying, rules, settings.link) if r.resource == GROUP}
         others = any(rule.resource == GROUP and rule not in marked for rule in denying)
         names = {TOPIC: topics, GROUP: reader.link_groups(cluster) if others else ()}
@@ -111,13 +111,13 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
         return EnableIntent(cluster, tuple(topics), lifted, unseen, uuid.uuid4().hex)
 
     def apply(self, intent: EnableIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Remove the rules, then write the probe record."""
+        """Remove the ACLs, then write the probe record."""
         answers = writer.acls(intent.cluster).restore(intent.lifted) if intent.lifted else {}
         writer.probe_record(intent.cluster).write_probe(PROBE_TOPIC, intent.text)
         return failed_items(answers, _name)
 
     def verify(self, intent: EnableIntent, reader: LinkReader) -> Readback[EnableFacts]:
-        """Verify that every broker dropped the rules, and that the probe record reads back."""
+        """Verify that every broker dropped the ACLs, and that the probe record reads back."""
         cluster = intent.cluster
         if intent.lifted:
             lifted = reader.acls(cluster).lifted(intent.lifted, intent.topics)
@@ -137,13 +137,13 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
         )
 
     def undo(self, intent: EnableIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Restore the rules."""
+        """Restore the ACLs."""
         if not intent.lifted:
             return ()
         return failed_items(writer.acls(intent.cluster).deny(intent.lifted), _name)
 
     def verify_undo(self, intent: EnableIntent, reader: LinkReader) -> Readback[EnableFacts]:
-        """Verify that every broker has the rules again."""
+        """Verify that every broker has the ACLs again."""
         if not intent.lifted:
             return Readback(State.DONE, "no ACL had been removed")
         enforcement = reader.acls(intent.cluster).enforcement(intent.lifted, intent.topics)
@@ -158,7 +158,7 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
 def recheck_source(settings: EnableSettings, facts: Facts, reader: LinkReader) -> None:
     """Check that the source has not changed since the previous steps.
 
-    A fence covers only the topics that existed when it was set, and its rules may have been removed
+    A fence covers only the topics that existed when it was set, and its ACLs may have been removed
     since. An unplanned failover assumes a dead source, which may have come back.
 
     Raises:
@@ -241,7 +241,7 @@ def _refuse_if_missing(source: str, grown: list[str], reader: LinkReader) -> Non
 
 
 def _refuse_if_needed(cluster: str, lifted: tuple[Acl, ...], others: Mapping[Acl, Owner]) -> None:
-    """Refuse if other links need these rules: keeping them would block clients of this link."""
+    """Refuse if other links need these ACLs: keeping them would block clients of this link."""
     needed = {rule: others[rule] for rule in lifted if rule in others}
     if needed:
         rule, (link, signature) = next(iter(needed.items()))

@@ -50,7 +50,7 @@ class AclFenceSettings(FenceSettings):
     """The principals to fence.
 
     Attributes:
-        link: the link's name, which marks rules that the fences of several links share.
+        link: the link's name, which marks ACLs that the fences of several links share.
         groups: which groups a fence of consumers denies: see `fence.groups` of drctl.yaml.
     """
 
@@ -61,11 +61,11 @@ class AclFenceSettings(FenceSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class AclFenceIntent(FenceIntent):
-    """The ACL rules of the fence.
+    """The ACLs of the fence.
 
     Attributes:
-        added: missing rules, and rules that the fence of another link shares.
-        kept: rules that an earlier run of the link added.
+        added: missing ACLs, and ACLs that the fence of another link shares.
+        kept: ACLs that an earlier run of the link added.
         open_groups: groups that are not denied, each with the reason.
     """
 
@@ -77,18 +77,18 @@ class AclFenceIntent(FenceIntent):
 
     @property
     def changes(self) -> bool:
-        """Whether there are rules to add."""
+        """Whether there are ACLs to add."""
         return bool(self.added)
 
 
 @dataclass(frozen=True, slots=True)
 class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
-    """Denies principals an operation on the link's topics; earlier rules are left alone.
+    """Denies principals an operation on the link's topics; earlier ACLs are left alone.
 
     A fence of consumers also denies READ on groups: clients cannot join, send heartbeats or commit.
 
     Attributes:
-        restores_all: whether a repeated step also adds rules that existed before the step: step
+        restores_all: whether a repeated step also adds ACLs that existed before the step: step
             enable-writes may have removed them since.
     """
 
@@ -114,10 +114,10 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
         )
 
     def check(self, settings: AclFenceSettings, facts: Facts, reader: LinkReader) -> AclFenceIntent:
-        """Find the rules to add, and the shared rules to mark as used by this link.
+        """Find the ACLs to add, and the shared ACLs to mark as used by this link.
 
         Raises:
-            Refused: the cluster has no authorizer, or its rules cannot be listed.
+            Refused: the cluster has no authorizer, or its ACLs cannot be listed.
         """
         cluster, link, topics = settings.cluster, settings.link, reader.topics()
         present = enforced_acls(cluster, reader)
@@ -142,13 +142,13 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
         )
 
     def apply(self, intent: AclFenceIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Add the rules; also rules of an earlier run of the link, in case they were removed."""
+        """Add the ACLs; also ACLs of an earlier run of the link, in case they were removed."""
         rules = intent.rules if self.restores_all else (*intent.added, *intent.kept)
         rules = tuple(dict.fromkeys(rules))
         return failed_items(writer.acls(intent.cluster).deny(rules), _rule)
 
     def verify(self, intent: AclFenceIntent, reader: LinkReader) -> Readback[FenceFacts]:
-        """Verify that every broker enforces the rules, and that end offsets are stable."""
+        """Verify that every broker enforces the ACLs, and that end offsets are stable."""
         cluster, rules = intent.cluster, intent.rules
         present = reader.acls(cluster).acls()
         if rules and isinstance(present, Acls) and not set(rules) & set(present.rules):
@@ -170,11 +170,11 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
         return Readback(State.WAITING, "; ".join(proof.unproven[:_SHOWN]), facts, proof.unproven)
 
     def undo(self, intent: AclFenceIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Remove the added rules, except those that another link shares."""
+        """Remove the added ACLs, except those that another link shares."""
         return failed_items(writer.acls(intent.cluster).restore(intent.added), _rule)
 
     def verify_undo(self, intent: AclFenceIntent, reader: LinkReader) -> Readback[FenceFacts]:
-        """Verify that no broker enforces the removed rules."""
+        """Verify that no broker enforces the removed ACLs."""
         cluster, added, link = intent.cluster, intent.added, intent.link
         if not added:
             return Readback(State.DONE, "no ACL had been added")
@@ -238,7 +238,7 @@ def _open_groups(
 def _group_rules(
     principals: tuple[str, ...], groups: Collection[str], present: Acls
 ) -> Iterator[Acl]:
-    """Rules that deny groups to principals that may join them; to all if no rule allows any."""
+    """ACLs that deny groups to principals that may join them; to all if no ACL allows any."""
     allowed = [r for r in present.rules if r.resource == GROUP and r.permission == "ALLOW"]
     book = RuleBook(allowed)
     names = {rule.name for rule in allowed if rule.pattern == LITERAL}
@@ -264,7 +264,7 @@ def _obeyed(found: Enforcement, intent: AclFenceIntent) -> Readback[FenceFacts]:
 
 
 def _needed(present: Acls | Unavailable, link: str) -> Mapping[Acl, Owner]:
-    """Rules that fences of other links share; none if rules cannot be listed."""
+    """ACLs that fences of other links share; none if ACLs cannot be listed."""
     return {} if isinstance(present, Unavailable) else rules_of_other_links(present.rules, link)
 
 

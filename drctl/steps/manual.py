@@ -180,7 +180,7 @@ def with_stable_ends(
     if held.state is not State.DONE:
         return Readback(held.state, held.message, FenceFacts(answer=answer), held.items)
     stabilize_s = intent.stabilize_seconds
-    # Without rules to prove: brokers do not know about this kind of fence.
+    # Without ACLs to prove: brokers do not know about this kind of fence.
     found = reader.fence(intent.cluster, stabilize_s).prove((), intent.topics).no_writes
     ends = {str(place): end for place, end in sorted(found.ends.items())}
     facts = FenceFacts(ends, answer=answer)

@@ -50,13 +50,7 @@ from drctl.steps.records import (
     ReconcileResult,
     VerifyCopies,
 )
-from drctl.steps.repairs import (
-    AddPartitions,
-    AddRules,
-    ConfigureTopics,
-    CreateTopics,
-    FinalPrecheck,
-)
+from drctl.steps.repairs import AddAcls, AddPartitions, ConfigureTopics, CreateTopics, FinalPrecheck
 from drctl.steps.reversed import (
     Irreversible,
     OppositeDirection,
@@ -189,7 +183,7 @@ FAILBACK = frozenset(kind.name for kind in _FAILBACK)
 """Kinds that only `drctl failback` uses: they concern both directions at once."""
 
 _REPAIRS: tuple[StepKind, ...] = (
-    AddRules(),
+    AddAcls(),
     SetQuotas(),
     ConfigureTopics(),
     AddPartitions(),

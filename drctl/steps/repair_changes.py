@@ -6,28 +6,28 @@ from drctl.model.plan import Json, Step
 from drctl.model.typed_json import read_as
 from drctl.steps.quotas import QuotaChange, QuotasIntent, SetQuotas
 from drctl.steps.repairs import (
+    AclChange,
+    AclsIntent,
+    AddAcls,
     AddPartitions,
-    AddRules,
     ConfigureIntent,
     ConfigureTopics,
     CreateTopics,
     PartitionsChange,
     PartitionsIntent,
-    RuleChange,
-    RulesIntent,
     SettingChange,
     TopicChange,
     TopicsIntent,
 )
 
-Change = RuleChange | QuotaChange | PartitionsChange | SettingChange | TopicChange
+Change = AclChange | QuotaChange | PartitionsChange | SettingChange | TopicChange
 
 
 def changes_of(steps: Iterable[Step]) -> tuple[Change, ...]:
     """The changes that the steps of a repair plan would make."""
     found: list[Change] = []
     for step in steps:
-        for kind in (AddRules(), SetQuotas(), ConfigureTopics(), AddPartitions(), CreateTopics()):
+        for kind in (AddAcls(), SetQuotas(), ConfigureTopics(), AddPartitions(), CreateTopics()):
             if step.kind == kind.name:
                 found += kind.read_settings(step.settings).changes
     return tuple(found)
@@ -38,9 +38,9 @@ _NO_DESCRIPTION = dict.fromkeys(("what", "before", "after", "why", "note"), "")
 
 def changes_in(kind: str, intent: Json) -> tuple[Change, ...]:
     """The changes in the intent of a repair step."""
-    if kind == AddRules.name:
+    if kind == AddAcls.name:
         return tuple(
-            RuleChange(rule=rule, **_NO_DESCRIPTION) for rule in read_as(RulesIntent, intent).added
+            AclChange(acl=acl, **_NO_DESCRIPTION) for acl in read_as(AclsIntent, intent).added
         )
     if kind == ConfigureTopics.name:
         settings = read_as(ConfigureIntent, intent).changes

@@ -1,6 +1,6 @@
-"""Aligns a target with its source: partitions, ACL rules, topic settings, new topics.
+"""Aligns a target with its source: partitions, ACLs, topic settings, new topics.
 
-Rules and settings can be rolled back. Partitions and topics stay: Kafka cannot remove partitions,
+ACLs and settings can be rolled back. Partitions and topics stay: Kafka cannot remove partitions,
 and drctl deletes no topic.
 """
 
@@ -47,10 +47,10 @@ class Difference:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RuleChange(Difference):
-    """A rule to add."""
+class AclChange(Difference):
+    """An ACL to add."""
 
-    rule: Acl
+    acl: Acl
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,36 +218,36 @@ def _plural(intent: PartitionsIntent, reader: LinkReader) -> Iterator[tuple[Exte
 
 
 @dataclass(frozen=True, slots=True)
-class RulesSettings:
-    """The rules to add."""
+class AclsSettings:
+    """The ACLs to add."""
 
     cluster: str
-    changes: tuple[RuleChange, ...]
+    changes: tuple[AclChange, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class RulesIntent:
-    """The wanted rules, and the missing ones among them."""
+class AclsIntent:
+    """The wanted ACLs, and the missing ones among them."""
 
     cluster: str
-    rules: tuple[Acl, ...]
+    acls: tuple[Acl, ...]
     added: tuple[Acl, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class RulesFacts:
-    """How many rules were added."""
+class AclsFacts:
+    """How many ACLs were added."""
 
     added: int
 
 
-class AddRules(StepKind[RulesSettings, RulesIntent, RulesFacts]):
-    """Adds ACL rules; a rollback removes only the added ones."""
+class AddAcls(StepKind[AclsSettings, AclsIntent, AclsFacts]):
+    """Adds ACLs; a rollback removes only the added ones."""
 
     name = "add-acls"
     traits = Trait.CHANGES
 
-    def describe(self, settings: RulesSettings) -> Description:
+    def describe(self, settings: AclsSettings) -> Description:
         """Describe the step for plans and reports."""
         return Description(
             f"add {plural(len(settings.changes), 'ACL')} on {settings.cluster}",
@@ -255,11 +255,11 @@ class AddRules(StepKind[RulesSettings, RulesIntent, RulesFacts]):
             "remove exactly the ACLs that were added",
         )
 
-    def check(self, settings: RulesSettings, facts: Facts, reader: LinkReader) -> RulesIntent:
-        """Find the missing rules.
+    def check(self, settings: AclsSettings, facts: Facts, reader: LinkReader) -> AclsIntent:
+        """Find the missing ACLs.
 
         Raises:
-            Refused: the cluster has no authorizer, or its rules cannot be listed.
+            Refused: the cluster has no authorizer, or its ACLs cannot be listed.
             Unreachable: the cluster did not respond.
         """
         cluster = settings.cluster
@@ -271,40 +271,40 @@ class AddRules(StepKind[RulesSettings, RulesIntent, RulesFacts]):
             )
         if not present.enforced:
             raise Refused(f"{cluster} has no authorizer: it enforces no ACLs")
-        rules = tuple(each.rule for each in settings.changes)
-        return RulesIntent(cluster, rules, tuple(to_add(rules, present)))
+        acls = tuple(each.acl for each in settings.changes)
+        return AclsIntent(cluster, acls, tuple(to_add(acls, present)))
 
-    def apply(self, intent: RulesIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Add the missing rules."""
+    def apply(self, intent: AclsIntent, writer: LinkWriter) -> tuple[str, ...]:
+        """Add the missing ACLs."""
         if not intent.added:
             return ()
-        return failed_items(writer.rules(intent.cluster).add(intent.added), _rule_text)
+        return failed_items(writer.rules(intent.cluster).add(intent.added), _acl_text)
 
-    def verify(self, intent: RulesIntent, reader: LinkReader) -> Readback[RulesFacts]:
-        """Verify that the cluster lists every rule."""
-        cluster, rules = intent.cluster, intent.rules
+    def verify(self, intent: AclsIntent, reader: LinkReader) -> Readback[AclsFacts]:
+        """Verify that the cluster lists every ACL."""
+        cluster, acls = intent.cluster, intent.acls
         there = _there(cluster, reader)
         if isinstance(there, Readback):
             return there
-        missing = tuple(_rule_text(rule) for rule in rules if rule not in there)
+        missing = tuple(_acl_text(acl) for acl in acls if acl not in there)
         if missing:
-            return _waiting(f"not on {cluster}", missing, plural(len(rules), "ACL"))
-        message = f"{cluster} lists {plural(len(rules), 'ACL')}, {len(intent.added)} of them new"
-        return Readback(State.DONE, message, RulesFacts(len(intent.added)))
+            return _waiting(f"not on {cluster}", missing, plural(len(acls), "ACL"))
+        message = f"{cluster} lists {plural(len(acls), 'ACL')}, {len(intent.added)} of them new"
+        return Readback(State.DONE, message, AclsFacts(len(intent.added)))
 
-    def undo(self, intent: RulesIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Remove the added rules."""
+    def undo(self, intent: AclsIntent, writer: LinkWriter) -> tuple[str, ...]:
+        """Remove the added ACLs."""
         if not intent.added:
             return ()
-        return failed_items(writer.rules(intent.cluster).remove(intent.added), _rule_text)
+        return failed_items(writer.rules(intent.cluster).remove(intent.added), _acl_text)
 
-    def verify_undo(self, intent: RulesIntent, reader: LinkReader) -> Readback[RulesFacts]:
-        """Verify that the added rules are gone."""
+    def verify_undo(self, intent: AclsIntent, reader: LinkReader) -> Readback[AclsFacts]:
+        """Verify that the added ACLs are gone."""
         cluster, added = intent.cluster, intent.added
         there = _there(cluster, reader) if added else frozenset()
         if isinstance(there, Readback):
             return there
-        still = tuple(_rule_text(rule) for rule in added if rule in there)
+        still = tuple(_acl_text(acl) for acl in added if acl in there)
         if still:
             return _waiting(f"still on {cluster}", still, plural(len(added), "ACL"))
         return Readback(State.DONE, f"{plural(len(added), 'added ACL')} removed from {cluster}")
@@ -317,8 +317,8 @@ def _there(cluster: str, reader: LinkReader) -> frozenset[Acl] | Readback[Any]:
     return frozenset(found.rules)
 
 
-def _rule_text(rule: Acl) -> str:
-    return f"{rule.permission} {rule.principal} {rule.operation} {rule.pattern} {rule.name}"
+def _acl_text(acl: Acl) -> str:
+    return f"{acl.permission} {acl.principal} {acl.operation} {acl.pattern} {acl.name}"
 
 
 @dataclass(frozen=True, slots=True)

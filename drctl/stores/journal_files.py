@@ -215,7 +215,7 @@ class RunFiles:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def sound(self, run: str) -> int:
+    def intact_lines(self, run: str) -> int:
         """Number of intact leading lines.
 
         Raises:
@@ -224,7 +224,7 @@ class RunFiles:
         """
         return run_state.verify(run, self.lines(run)).lines
 
-    def set_aside(self, run: str) -> bool:
+    def is_abandoned(self, run: str) -> bool:
         """Always False: a file does not show whether its run was abandoned."""
         return False
 
@@ -388,12 +388,12 @@ class LocalRuns(RunFiles):
         """
         with self._held(holder):
             held = self.lines(holder.run)
-            sound = held[: self.sound(holder.run)]
-            if held and not sound:
+            intact = held[: self.intact_lines(holder.run)]
+            if held and not intact:
                 self._set_aside(self._file(holder.run))
                 opened = self.create(holder.run)
             else:
-                opened = self.reopen(holder.run, sound)
+                opened = self.reopen(holder.run, intact)
             with opened as file:
                 yield file
 

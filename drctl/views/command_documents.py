@@ -83,14 +83,14 @@ class ListedRunbook(Document):
     Attributes:
         own: whether it is user-supplied.
         replaced: whether a user-supplied runbook of the same name is used instead.
-        sound: whether it can be read.
+        valid: whether it has no errors; `drctl runbook lint` lists them.
     """
 
     name: Name
     about: str
     own: bool
     replaced: bool
-    sound: bool
+    valid: bool
 
 
 class RunbooksDocument(Document):

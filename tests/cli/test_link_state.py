@@ -37,7 +37,7 @@ class Journal:
     def entries(self, run: str) -> Sequence[Entry]:
         return self._runs[run].entries
 
-    def set_aside(self, run: str) -> bool:
+    def is_abandoned(self, run: str) -> bool:
         return False
 
     def holder_of(self, run: str) -> Holder | None:

@@ -31,7 +31,7 @@ class Journal:
     def runs(self) -> Sequence[str]:
         return ["R"]
 
-    def set_aside(self, _run: str) -> bool:
+    def is_abandoned(self, _run: str) -> bool:
         return False
 
     def entries(self, _run: str) -> Any:

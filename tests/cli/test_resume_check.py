@@ -433,7 +433,7 @@ FORGED: dict[str, tuple[str, dict[str, Any]]] = {
     "where to": ("switch-endpoint", {"number": 0, "kind": "file", "to": "evil"}),
     "rule": (
         "add-acls",
-        {"cluster": "secondary", "changes": [{"rule": ["payroll", "LITERAL", "U", "*", "R", "A"]}]},
+        {"cluster": "secondary", "changes": [{"acl": ["payroll", "LITERAL", "U", "*", "R", "A"]}]},
     ),
     "topic": (
         "configure-topics",
@@ -668,7 +668,7 @@ def test_a_repair_is_compared_with_the_differences_whatever_its_plan_name(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change = {"topic": "orders", "key": "retention.ms", "to": "1", "from": "5"}
-    rule = {"rule": ["orders", "LITERAL", "User:eve", "*", "READ", "ALLOW"]}
+    rule = {"acl": ["orders", "LITERAL", "User:eve", "*", "READ", "ALLOW"]}
     wanted = SettingChange("orders", "retention.ms", "5", "9")
     fixes = Fixes(settings=(Fix("what", "5", "9", "why", wanted),))
     reader = RepairReader(config, config.link(), cast(Any, None), cast(Any, None))
@@ -781,7 +781,7 @@ class InMemory:
     def must_be_signed(self, run: str) -> None:
         """Do nothing: there is no key."""
 
-    def set_aside(self, run: str) -> bool:
+    def is_abandoned(self, run: str) -> bool:
         return False
 
     def check(self) -> None:

@@ -110,10 +110,10 @@ def test_an_abandoned_run_hides_no_other() -> None:
         def lines(self, run: str) -> Sequence[bytes]:
             return run_state.seal(self.all[run], run_state.first_head(run))
 
-        def sound(self, run: str) -> int:
+        def intact_lines(self, run: str) -> int:
             return len(self.all[run]) - 1 if run == "r2" else 0
 
-        def set_aside(self, run: str) -> bool:
+        def is_abandoned(self, run: str) -> bool:
             return run in self.aside
 
     journal = Damaged(

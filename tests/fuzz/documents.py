@@ -61,10 +61,10 @@ class Kept:
     def lines(self, run: str) -> tuple[bytes, ...]:
         return self._runs[run]
 
-    def sound(self, run: str) -> int:
+    def intact_lines(self, run: str) -> int:
         return run_state.verify(run, self.lines(run)).lines
 
-    def set_aside(self, run: str) -> bool:
+    def is_abandoned(self, run: str) -> bool:
         return False
 
     def entries(self, run: str) -> tuple[Any, ...]:

@@ -140,10 +140,10 @@ def test_a_run_is_abandoned_only_with_the_key() -> None:
     assert with_key(*STOPPED, aside).unfinished == "B"
     own = replace(aside, mac=signature(KEY, LINK, encode(aside)))
     assert with_key(*STOPPED, own).unfinished == ""
-    assert with_key(*STOPPED, own).set_aside("B")
+    assert with_key(*STOPPED, own).is_abandoned("B")
 
 
-def test_a_run_that_was_set_aside_does_not_hide_the_one_before_it() -> None:
+def test_a_run_that_was_abandoned_does_not_hide_the_one_before_it() -> None:
     forged = log(*STOPPED, *lines("Z", BEGAN))
     assert forged.unfinished == "Z"
     aside = log(*STOPPED, *lines("Z", BEGAN), taken("Z", "2", abandons="Z"))

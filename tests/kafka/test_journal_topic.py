@@ -271,14 +271,14 @@ def test_a_run_without_valid_signatures_is_refused_and_abandoned(place: JournalP
     for call in (lambda: journal.resume(holder("Z")), lambda: reader.must_be_signed("Z")):
         with pytest.raises(DamagedJournal, match=r"run Z is not signed by journal\.key .* line 1"):
             call()
-    assert reader.sound("Z") == 0
+    assert reader.intact_lines("Z") == 0
     with journal.abandon(holder("Z")) as held:
         held.append(named("ended"))
     with pytest.raises(ConfigError, match=r"run B is signed, but drctl.yaml has no"):
         place.journal(beat_s=0.2).resume(holder("B"))
     with place.journal(key=KEY, beat_s=0.2).resume(holder("B")) as held:
         held.append(named("ended"))
-    assert place.reader(key=KEY).sound("B") == 2
+    assert place.reader(key=KEY).intact_lines("B") == 2
     with place.journal(key=KEY, beat_s=0.2).acquire(holder("C")) as held:
         held.append(named("began"))
 

@@ -27,7 +27,7 @@ def test_built_in_runbooks_are_listed_with_their_descriptions() -> None:
     assert found["drill"].about.startswith(
         "Rehearse a switchover: check everything that it depends on"
     )
-    assert all(each.sound and not each.own and not each.replaced for each in found.values())
+    assert all(each.valid and not each.own and not each.replaced for each in found.values())
 
 
 def test_a_long_description_is_wrapped(
@@ -51,7 +51,7 @@ def test_user_supplied_runbooks_are_listed_and_replace_built_in_ones(own: Path) 
         (False, True),
     ]
     broken = next(each for each in found if each.name == "broken")
-    assert (broken.sound, broken.about) == (False, "")
+    assert (broken.valid, broken.about) == (False, "")
     assert next(each for each in found if each.name == "ours").about == "Ours"
 
 
