@@ -255,8 +255,8 @@ def orphans(observed: Observed) -> Verdict:
         f"without a topic on {link.source}: {listed(orphaned)}",
         "the topic was deleted there, is not visible to drctl's user, or this topic is not a copy",
         "clients that are moved may use topics that no longer exist on the source",
-        "delete the copy with kafka-topics.sh --delete if no application needs it; add topics of"
-        " the target's own to `exclude` of the link",
+        "delete the copy with kafka-topics.sh --delete if no application needs it; add topics that"
+        " are not copies to `exclude` of the link",
     )
 
 

@@ -409,7 +409,7 @@ def header_converters(observed: Observed) -> Verdict:
     if decoding := [each for each in used if not each.value.endswith(_READS_ANY)]:
         return warn(
             subject,
-            f"{plural(len(decoding), 'header converter')} may not read {_ADDED}",
+            f"{plural(len(decoding), 'header converter')} may fail to read {_ADDED}",
             several(f"{each.subject}: {each.evidence}" for each in decoding),
             "their tasks fail at the first copy with such a header",
             remedy,

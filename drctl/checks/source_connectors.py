@@ -45,7 +45,7 @@ _LEAST_RETRIED_MS = 300_000
 
 @check("source-connectors", _FAMILY, Status.WARN, prechecks=Prechecks(BOTH))
 def listed(observed: Observed) -> Verdict | None:
-    """The link's workers run no source connectors that the failover does not move."""
+    """The failover moves every connector of the link's workers that imports data into Kafka."""
     if not observed.link.settings.replicator.connect:
         return None
     subject = "source connectors"
@@ -56,7 +56,7 @@ def listed(observed: Observed) -> Verdict | None:
     if not others:
         return ok(
             subject,
-            "the link's workers run no source connector that the failover does not move",
+            "the failover moves every connector of the link's workers that imports data",
             plural(len(known), "connector"),
         )
     return warn(

@@ -1,5 +1,6 @@
 """What all commands share: options, requests and help."""
 
+import contextlib
 import inspect
 import re
 import shlex
@@ -63,7 +64,8 @@ Answers = Annotated[
     typer.Option(
         "--answer",
         metavar="QUESTION=yes|no",
-        help="Answer the question of a manual step in advance. Repeatable.",
+        help="Answer the question of a manual step in advance: QUESTION is the step id."
+        " Repeatable.",
     ),
 ]
 DrainTimeout = Annotated[
@@ -295,6 +297,17 @@ def command_line(words: Sequence[str]) -> str:
 # Contexts and parameters are Any: they are classes of the Click that Typer vendors.
 
 
+@contextlib.contextmanager
+def _errors_of(ctx: Any) -> Iterator[None]:
+    """Add the command to errors of Click's parser, so that their hint names its help page."""
+    try:
+        yield
+    except typer.TyperException as error:
+        if getattr(error, "ctx", ctx) is None:
+            error.ctx = ctx  # type: ignore[attr-defined]
+        raise
+
+
 class DrctlCommand(TyperCommand):
     """A command that also takes the global options, and may have subcommands.
 
@@ -303,6 +316,11 @@ class DrctlCommand(TyperCommand):
     """
 
     subcommands: Mapping[str, str] = MappingProxyType({})
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the command line of this command."""
+        with _errors_of(ctx):
+            return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return its own parameters, with --dry-run after --execute, then the global options."""
@@ -337,6 +355,11 @@ class DrctlCommand(TyperCommand):
 
 class DrctlGroup(TyperGroup):
     """A command with subcommands that also takes the global options."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the command line up to the subcommand."""
+        with _errors_of(ctx):
+            return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return its own parameters, then the global options."""

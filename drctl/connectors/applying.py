@@ -7,7 +7,7 @@ of the other workers, if drctl knows the naming of their plugins.
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple
 
@@ -52,6 +52,12 @@ class Export:
     taken: Moment
     connectors: tuple[Kept, ...]
     out: str = ""
+
+
+def taken_at(export: Export) -> datetime:
+    """When the offsets were exported, in UTC."""
+    found = datetime.fromisoformat(export.taken)
+    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 ABOUT = (
@@ -257,7 +263,7 @@ def build_plan(
     for each in chosen:
         to = renamed.get(each.name, each.name)
         lines += _lines(each, to, there.get(to), workers, overrides)
-    origin = f"{export.workers}, {export.taken}"
+    origin = f"{export.workers}, {taken_at(export):%Y-%m-%d %H:%M:%S} UTC"
     return OffsetsPlan(where, origin, tuple(lines), dict(overrides))
 
 

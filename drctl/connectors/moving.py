@@ -19,6 +19,7 @@ from drctl.connectors.applying import (
     build_plan,
     identity,
     kept,
+    taken_at,
 )
 from drctl.formats.tracked_positions import TrackedPositions
 from drctl.model.document import Document, From, Name, Seconds, rounded
@@ -149,15 +150,10 @@ def plan_moving(
             reason = refused.reason if refused else "it had stored no position yet"
             found.append(_left(new, there.get(new), reason))
             continue
-        age = None if stopped else max(0.0, (now - _moment(export.taken)).total_seconds())
+        age = None if stopped else max(0.0, (now - taken_at(export)).total_seconds())
         lines += planned.lines
         found.append(_moved(one, new, there[new], age))
     return Moving(tuple(lines), tuple(found))
-
-
-def _moment(taken: str) -> datetime:
-    found = datetime.fromisoformat(taken)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _left(name: str, there: Connector | None, reason: str) -> MovedConnector:

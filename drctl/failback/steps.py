@@ -197,11 +197,12 @@ def _again(seen: Situation) -> StepState:
     source = seen.facts.source
     if seen.proven:
         return done(
-            "clients are back and it runs again; comparisons in both directions found no difference"
+            "clients are back and forward replication runs again; comparisons in both directions"
+            " found no difference"
         )
     return unknown(
-        f"clients are back on {source} and it runs again (step j); whether it was stopped until"
-        " then is not visible"
+        f"clients are back on {source} and forward replication runs again (step j); whether it was"
+        " stopped until then is not visible"
     )
 
 
@@ -563,17 +564,21 @@ def forward_restarted(seen: Situation) -> StepState:
     if isinstance(facts.forward, Replication) and not facts.forward.runs:
         return not_done(f"it does not run{_seed(facts, facts.forward)}")
     if seen.all_on_source is None:
-        return unknown("it runs; cannot tell which cluster clients use (steps b and i)")
+        return unknown(
+            "forward replication runs; cannot tell which cluster clients use (steps b and i)"
+        )
     if seen.proven:
         return done(
-            "it runs; comparisons in both directions found no unreplicated records and no"
-            " duplicates"
+            "forward replication runs; comparisons in both directions found no unreplicated records"
+            " and no duplicates"
         )
     if seen.failed_back:
-        return done(f"it runs; journal: run {seen.failed_back} set its start offsets")
+        return done(
+            f"forward replication runs; journal: run {seen.failed_back} set its start offsets"
+        )
     return unknown(
-        "it runs; its start offset is not visible: run drctl gap --scope full; duplicated_on_target"
-        " shows whether it copied records twice"
+        "forward replication runs; its start offset is not visible: run drctl gap --scope full;"
+        " duplicated_on_target shows whether it copied records twice"
     )
 
 

@@ -35,7 +35,8 @@ def code(printable: str) -> str:
 
 def _lines(data: ReportData) -> Iterator[str]:
     shown = report(data)
-    yield f"# {text(shown.chip)}: {text(shown.headline)}"
+    repeated = shown.headline.startswith(f"{shown.chip} at ")
+    yield f"# {text(shown.headline if repeated else f'{shown.chip}: {shown.headline}')}"
     yield from ("", text(shown.circumstances))
     yield from _part(Table(((f.name, f.value, f.how) for f in shown.figures), ("", "", "Source")))
     do_now = (
