@@ -229,7 +229,7 @@ _DAY_MS = 24 * 3_600_000
     prechecks=Prechecks(PLANNED),
 )
 def near_tail(observed: Observed) -> Iterator[Verdict]:
-    """The source keeps unreplicated records for more than a quarter of its `retention.ms`."""
+    """Unreplicated records have more than a quarter of the source's `retention.ms` left."""
     subject = f"unreplicated records on cluster {observed.link.source}"
     remedy = "compare retention.ms of the source's topics with the replication lag"
     tails, unreported = split(require(observed.tails, subject, "their age is", remedy))
