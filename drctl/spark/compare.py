@@ -495,48 +495,96 @@ SCHEMA = (
 STREAM = ("topic", "source_partition", "target_partition")
 
 
-def inverted(plan: ComparePlan, rows: DataFrame) -> DataFrame:
-    """Return one row per replicated record whose copy precedes the copy of an earlier record.
+PAIR = (*STREAM, "unit", "source_offset", "target_offset", "keyed", "key_digest")
+
+
+def matched(plan: ComparePlan, rows: DataFrame) -> DataFrame:
+    """Return one row per distinct record that both clusters have, with its place on each.
+
+    If `several` is true, a cluster has the record more than once: `pairs` matches its copies.
 
     Args:
         rows: from `narrow`, of both clusters.
     """
-    pairs = _pairs(plan, rows)
+    by = equal_by(plan.identity)
+    return _places(rows, by).withColumn("several", F.col("copies") > len(Side))
+
+
+def pairs(plan: ComparePlan, rows: DataFrame, several: DataFrame) -> DataFrame:
+    """Match the copies of these records; equal records in order.
+
+    Args:
+        rows: from `narrow`, of both clusters.
+        several: rows of `matched`.
+    """
+    by = equal_by(plan.identity)
+    equal = Window.partitionBy(*by, "on_source").orderBy("offset", "partition")
+    wanted = rows.join(several.select(*by), list(by), "left_semi")
+    return _places(wanted.withColumn("number", F.row_number().over(equal)), (*by, "number"))
+
+
+def _places(rows: DataFrame, by: Sequence[str]) -> DataFrame:
+    """Return one row per group of rows that has rows of both clusters, with a place on each."""
+    here, there = F.col("on_source"), ~F.col("on_source")
+    key_digest = F.max(F.when(here, F.col("key_digest"))).alias("key_digest")
+    found = rows.groupBy(*by).agg(
+        F.count(F.lit(1)).alias("copies"),
+        F.max(F.when(here, F.col("partition"))).alias("source_partition"),
+        F.max(F.when(here, F.col("offset"))).alias("source_offset"),
+        F.max(F.when(there, F.col("partition"))).alias("target_partition"),
+        F.max(F.when(there, F.col("offset"))).alias("target_offset"),
+        F.max(F.col("key").isNotNull()).alias("keyed"),
+        *([] if "key_digest" in by else [key_digest]),
+    )
+    return found.where("source_offset is not null and target_offset is not null")
+
+
+BLOCK_BITS = 10
+"""Order is first checked in blocks of 2**10 source offsets."""
+
+
+def inverted(plan: ComparePlan, found: DataFrame) -> DataFrame:
+    """Return one row per replicated record whose copy precedes the copy of an earlier record.
+
+    Args:
+        found: a row per pair of a record and its copy.
+    """
     stream = Window.partitionBy(*STREAM)
     if plan.within is OrderScope.KEY:
-        pairs = pairs.where("keyed")
+        found = found.where("keyed")
         stream = Window.partitionBy("key_digest", "unit", *STREAM)
     before = stream.orderBy("source_offset").rowsBetween(Window.unboundedPreceding, -1)
     place = F.struct(F.col("target_offset").alias("there"), F.col("source_offset").alias("here"))
-    rows = pairs.withColumn("last", F.max(place).over(before))
+    rows = in_uneven_blocks(found).withColumn("last", F.max(place).over(before))
     return rows.where(F.col("target_offset") < F.col("last.there")).select(
         *STREAM, "source_offset", "target_offset", "last"
     )
 
 
-def _pairs(plan: ComparePlan, rows: DataFrame) -> DataFrame:
-    """Match replicated records with their copies; equal records in order."""
-    by = equal_by(plan.identity)
-    equal = Window.partitionBy(*by, "on_source").orderBy("offset", "partition")
-    here, there = F.col("on_source"), ~F.col("on_source")
-    key_digest = F.max(F.when(here, F.col("key_digest"))).alias("key_digest")
-    keyed = F.col("key").isNotNull().alias("keyed")
-    found = (
-        rows.select(*dict.fromkeys((*by, "key_digest")), "on_source", "partition", "offset", keyed)
-        .withColumn("number", F.row_number().over(equal))
-        .groupBy(*by, "number")
-        .agg(
-            F.max(F.when(here, F.col("partition"))).alias("source_partition"),
-            F.max(F.when(here, F.col("offset"))).alias("source_offset"),
-            F.max(F.when(there, F.col("partition"))).alias("target_partition"),
-            F.max(F.when(there, F.col("offset"))).alias("target_offset"),
-            F.max("keyed").alias("keyed"),
-            *([] if "key_digest" in by else [key_digest]),
-        )
+def in_uneven_blocks(found: DataFrame) -> DataFrame:
+    """Leave out pairs that cannot be part of an inversion.
+
+    In a block of even distance all copies are as far from their records, so they have the same
+    order. If they also follow all copies of earlier blocks and precede those of later ones, none
+    of them is inverted, and none is the reason why another one is.
+    """
+    found = found.withColumn("block", F.shiftright("source_offset", BLOCK_BITS))
+    distance = F.col("target_offset") - F.col("source_offset")
+    blocks = found.groupBy(*STREAM, "block").agg(
+        (F.min(distance) == F.max(distance)).alias("even"),
+        F.min("target_offset").alias("lowest"),
+        F.max("target_offset").alias("highest"),
     )
-    return found.where("source_offset is not null and target_offset is not null").select(
-        *STREAM, "unit", "source_offset", "target_offset", "keyed", "key_digest"
-    )
+    by_block = Window.partitionBy(*STREAM).orderBy("block")
+    earlier = by_block.rowsBetween(Window.unboundedPreceding, -1)
+    later = by_block.rowsBetween(1, Window.unboundedFollowing)
+    in_order = [
+        F.coalesce(F.max("highest").over(earlier) < F.col("lowest"), F.lit(True)),
+        F.coalesce(F.min("lowest").over(later) > F.col("highest"), F.lit(True)),
+    ]
+    uneven = blocks.withColumn("in_order", F.col("even") & in_order[0] & in_order[1])
+    uneven = uneven.where("not in_order").select(*STREAM, "block")
+    return found.join(uneven, [*STREAM, "block"], "left_semi")
 
 
 def write_inversions(

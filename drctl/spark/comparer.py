@@ -181,9 +181,22 @@ class SparkComparer:
             if rows is None:
                 narrow = union(self._narrow(plan, side, reads[side]) for side in Side)
                 rows = None if narrow is None else self._shuffled(plan, narrow)
-            found = None if rows is None else inverted(plan, rows)
+            found, matched = None, None
+            if rows is not None:
+                matched = compare.matched(plan, rows).persist(StorageLevel.DISK_ONLY)
+                found = inverted(plan, self._pairs(plan, rows, matched))
             write_inversions(self._spark, found, self._names(plan), folder)
+            if matched is not None:
+                matched.unpersist()
             return sum_inversions(self._spark, folder)
+
+    def _pairs(self, plan: ComparePlan, rows: DataFrame, matched: DataFrame) -> DataFrame:
+        """Match all records with their copies."""
+        several = matched.where("several")
+        pairs = matched.where("not several").select(*compare.PAIR)
+        if not several.count():
+            return pairs
+        return pairs.union(compare.pairs(plan, rows, several).select(*compare.PAIR))
 
     def _nothing_missing(self, extra: Mapping[Place, Extra], progress: Progress) -> Comparison:
         with self._job("adding up", 0, progress):

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from drctl.gap.comparison import Identity, Side, TopicPlan, find_suspects
 from drctl.model.gap import OrderScope
 from drctl.model.topology import OffsetRange, Record, TopicRanges
+from drctl.spark import compare
 from drctl.spark.comparer import SparkComparer
 from tests.gap import test_inversions
 from tests.gap.comparing import GeneratedLogs, agree, no_progress, plan_of, run
@@ -121,6 +123,7 @@ def test_what_is_read_once_holds_every_trap(
     assert spark._jsc.getPersistentRDDs().isEmpty()
 
 
+@pytest.mark.parametrize("bits", [compare.BLOCK_BITS, 1], ids=["one block", "many blocks"])
 @given(
     generated=st.tuples(*(reordered(f"topic{n}") for n in range(8))),
     identity=identities,
@@ -130,11 +133,36 @@ def test_what_is_read_once_holds_every_trap(
 def test_spark_finds_the_inversions_of_the_reference(
     spark: SparkSession,
     tmp_path: Path,
+    bits: int,
     generated: tuple[GeneratedTopic, ...],
     identity: Identity,
     within: OrderScope,
 ) -> None:
     comparer = comparing(spark, generated, tmp_path)
-    found = comparer.check_order(plan_of(generated, identity, within), no_progress)
+    with patch.object(compare, "BLOCK_BITS", bits):
+        found = comparer.check_order(plan_of(generated, identity, within), no_progress)
     written = inversions_of(tmp_path / "inversions")
     test_inversions.agree(generated, identity, within, found, written)
+
+
+@pytest.mark.parametrize(
+    ("copies", "left"),
+    [
+        pytest.param([0, 1, 2, 3, 4, 5, 6, 7], [], id="equal offsets"),
+        pytest.param([3, 4, 5, 6, 17, 18, 19, 20], [], id="more offsets in between"),
+        pytest.param([0, 1, 2, 3, 5, 4, 6, 7], [4, 5], id="two of one block"),
+        pytest.param([0, 1, 2, 4, 3, 5, 6, 7], [2, 3, 4, 5], id="two of two blocks"),
+        pytest.param([10, 11, 2, 3, 4, 5, 6, 7], list(range(8)), id="the first block is late"),
+        pytest.param([0, 1, 4, 5, 2, 3, 6, 7], [2, 3, 4, 5], id="two blocks"),
+        pytest.param([0, 1, 2, 4, 6, 7, 8, 9], [2, 3], id="an offset in between, in a block"),
+    ],
+)
+def test_order_is_checked_only_where_blocks_are_uneven(
+    spark: SparkSession, copies: Sequence[int], left: Sequence[int]
+) -> None:
+    rows = [("t", 0, 0, here, there) for here, there in enumerate(copies)]
+    schema = "topic string, source_partition int, target_partition int, "
+    pairs = spark.createDataFrame(rows, schema + "source_offset long, target_offset long")
+    with patch.object(compare, "BLOCK_BITS", 1):
+        found = compare.in_uneven_blocks(pairs).collect()
+    assert sorted(row["source_offset"] for row in found) == left
