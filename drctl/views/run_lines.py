@@ -365,7 +365,8 @@ def _begun(what: str, data: ReportData) -> str:
 
 def _later(data: ReportData) -> str:
     if data.plan.name.startswith("failover-"):
-        return f"`{_command(data, failback.NAME)}` resolves it, or says why not"
+        command = _command(data, failback.NAME)
+        return f"the failback resolves it, or says why not: `{command}` shows its plan"
     return "a later run must resolve it"
 
 

@@ -302,7 +302,7 @@ def run_table(data: ReportData, page: str | None) -> Iterator[Part]:
         if step.command:
             yield Text(f"     {step.command}", "bold")
     if page:
-        yield Text(f"\nPage: {page}")
+        yield Text(f"\nReport: {page}")
 
 
 def _step_row(step: StepView) -> Iterator[Text]:
