@@ -160,7 +160,7 @@ class Rto:
 
 @dataclass(frozen=True, slots=True)
 class Rpo:
-    """Records that were lost, and the seconds in which they were written; None if unknown.
+    """Records that were not replicated, and the seconds in which they were written; None: unknown.
 
     Attributes:
         lost: lower and upper bound of their number, and the likely number.

@@ -56,7 +56,7 @@ class RunStepDocument(Document):
 
 
 class RunRpoDocument(Document):
-    """Records that were lost; null if a number is unknown.
+    """Records that were not replicated; null if a number is unknown.
 
     Attributes:
         at_least: lower bound.
@@ -183,7 +183,7 @@ class EndpointsDocument(Document):
 
 
 class ReportRpoDocument(LossRangeDocument):
-    """Records that were lost.
+    """Records that were not replicated.
 
     Attributes:
         seconds: the period in which they were written; null if unknown.
