@@ -20,7 +20,7 @@ CLUSTERS = {
     "Both": ("primary", "secondary"),
     "Source": ("primary",),
     "Target": ("secondary",),
-    "The one itself": ("primary",),
+    "That cluster": ("primary",),
 }
 """What the column Cluster says, for a link from primary to secondary."""
 

@@ -144,7 +144,12 @@ def test_files_named_in_pages_exist(each: Page) -> None:
 
 
 # Settings and calls of other software that pages mention, and counters without their prefix.
-FOREIGN = {"load-server-state-from-file", "producer_byte_rate", "send_offsets_to_transaction"}
+FOREIGN = {
+    "load-server-state-from-file",
+    "produce_batch",
+    "producer_byte_rate",
+    "send_offsets_to_transaction",
+}
 COUNTERS = {"passes_total", "failures_total", "moved_total", "written_total"}
 
 
