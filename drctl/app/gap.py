@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from drctl.model.topology import TopicPartition
 
 TYPICAL_OFFSETS = 4_000_000
-"""A comparison of this size shows the rate that the time limit of a full comparison assumes."""
+"""The expected rate of a comparison of this size decides whether a full one fits the time limit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ class Gap:
     order: Annotated[
         bool,
         typer.Option(
-            "--order", help="Also check the order of replicated records. Reads topics twice."
+            "--order", help="Also check the order of replicated records, which takes longer."
         ),
     ] = False
     ledger: Annotated[

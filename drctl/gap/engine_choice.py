@@ -17,7 +17,7 @@ class Volume:
         bytes: size of keys and values; None if not sampled.
         partitions: of the source.
         every: whether every record has to be digested or kept: with a ledger, to check the order,
-            and where records seem to be missing in many places.
+            if records seem to be missing in many places, and if `pairing.skips_equal` is false.
     """
 
     offsets: int
@@ -89,7 +89,8 @@ class EngineChoice:
 
     Attributes:
         cores: number of cores that both engines may use.
-        paces: measured by expected duration of earlier runs on this host, by engine.
+        paces: by engine, the measured duration of an earlier run on this host, divided by the
+            expected one.
         fixed: the engine that the user requested; AUTO for the faster one.
         spark_from: number of offsets from which Spark compares (`spark.from_offsets`); None to
             choose by cost.

@@ -224,9 +224,10 @@ def _next_equal(here: list[Row], i: int, there: list[Row], j: int) -> tuple[int,
 
 
 def _older(here: list[Row], i: int, there: list[Row], j: int) -> tuple[int, int]:
-    """Return how many records to give up where the next ones have nothing in common.
+    """Return how many records of each cluster to skip if the next ones have nothing in common.
 
-    If one cluster's records are all older, its later ones may equal the other's.
+    If those of one cluster are all older, only they are skipped: its later ones may equal the
+    other's.
     """
     ours, theirs = list(map(_TIME, here[i : i + FAR])), list(map(_TIME, there[j : j + FAR]))
     if max(ours) < min(theirs):

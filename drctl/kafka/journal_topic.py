@@ -57,7 +57,7 @@ class JournalWriter(TransactionalWriter):
     """Writes as the holder of a link, one transaction per append; usable from two threads.
 
     Raises:
-        Fenced: (of `transactions`) another writer was started at the same moment.
+        transactions.Fenced: another writer was started at the same moment.
         ConfigError: this user may not write, or librdkafka rejects the properties.
         Unreachable: the cluster did not answer.
     """

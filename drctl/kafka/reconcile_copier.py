@@ -72,7 +72,7 @@ class TransactionalCopier(TransactionalWriter):
     ) -> None:
         super().__init__(connection, transactional_id(link), TOPIC, RECONCILE)
         self._marks = tuple(marks)
-        # By partition: the last stored message, under None, and one message per error.
+        # By partition and error, the last message with it; under None, the last stored one.
         self._reports: dict[TopicPartition, dict[KafkaError | None, Message]] = defaultdict(dict)
 
     def begin(self) -> None:

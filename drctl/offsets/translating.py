@@ -35,7 +35,7 @@ def adjusted_for_unreachable_source(
     """Adjust the bounds of one row's answers for an unreachable source.
 
     Args:
-        known: the newest record of the committed offset.
+        known: what was last recorded about the committed offset.
         log: log of the target partition.
     """
     return _without_contradicted(
@@ -55,7 +55,7 @@ def _answer(
         return replace(answer, rereads_at_most=firm)
     likely = answer.rereads_at_most
     if answer.method is Method.CHECKPOINT and likely == firm:
-        likely = None  # MirrorMaker 2 does not record how far it is below the exact offset
+        likely = None  # how far a checkpoint is below the exact offset is not recorded
     if answer.method is Method.TARGET_OFFSET:
         return replace(answer, rereads_at_most=firm, skips_only_if=COMMITTED_AHEAD)
     if answer.method is Method.CONSUMER_TIMESTAMP:
@@ -68,7 +68,8 @@ def _answer(
     age = None if known.at_ms is None else max(0.0, (now_ms - known.at_ms) / 1000)
     proven = answer.skips_at_most is not None
     if answer.method is Method.MAPPING and not (proven or answer.skips_only_if):
-        return replace(answer, rereads_at_most=firm, age_seconds=age)  # of a lone header
+        # Too few copies with a header: no bounds.
+        return replace(answer, rereads_at_most=firm, age_seconds=age)
     shifted = answer.skips_only_if or ("" if proven else _SHIFTED)
     reported = f"; {known.reported_by}" if known.reported_by else ""
     return replace(
@@ -123,7 +124,7 @@ class UnreachableSource:
     """What is known about committed offsets on an unreachable source.
 
     Attributes:
-        known: the newest record of each committed offset.
+        known: what was last recorded about each committed offset.
         unproven: whether to use answers that assume that the group was not reset.
         now_ms: milliseconds UTC.
     """

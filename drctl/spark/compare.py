@@ -564,9 +564,9 @@ def inverted(plan: ComparePlan, found: DataFrame) -> DataFrame:
 def in_uneven_blocks(found: DataFrame) -> DataFrame:
     """Leave out pairs that cannot be part of an inversion.
 
-    In a block of even distance all copies are as far from their records, so they have the same
-    order. If they also follow all copies of earlier blocks and precede those of later ones, none
-    of them is inverted, and none is the reason why another one is.
+    In an even block, target offset minus source offset is the same for all pairs, so the copies
+    have the order of their records. If they also follow all copies of earlier blocks and precede
+    those of later ones, none of them is part of an inversion.
     """
     found = found.withColumn("block", F.shiftright("source_offset", BLOCK_BITS))
     distance = F.col("target_offset") - F.col("source_offset")
