@@ -421,10 +421,8 @@ class _Estimate:
         if not records.known:
             return f"unknown how many records are not replicated{alive}; {kept}"
         if records.likely.records is None:
-            message = (
-                f"{records.message} may not be replicated{alive}, and {records.likely.based_on}"
-            )
-            return f"{message}; {kept}"
+            message = f"{records.message} may not have been replicated{alive}"
+            return f"{message}, and {records.likely.based_on}; {kept}"
         verb = "is" if records.likely.records == 1 else "are"
         unsure = ", if replication ran until then" if self._unsure() else ""
         return f"{records.message} {verb} probably not replicated{alive}{unsure}; {kept}"

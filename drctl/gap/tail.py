@@ -64,7 +64,7 @@ class Position(NamedTuple):
     """How far a partition was replicated.
 
     Attributes:
-        offset: the first source offset that may not be replicated.
+        offset: the first source offset that has possibly not been replicated.
         evidence: the source of this information.
     """
 

@@ -124,11 +124,11 @@ def lost_in_words(data: ReportData) -> str:
     if not data.rpo.lost.known and seconds is None:
         return "the number of records that were not replicated is unknown"
     if records is None and seconds is not None and not data.rpo.lost.known:
-        return f"about the last {length(seconds)} of writes may not be replicated"
+        return f"about the last {length(seconds)} of writes may not have been replicated"
     if data.rpo.exact and records is not None:
         return f"{plural(records, 'record')} {'was' if records == 1 else 'were'} not replicated"
     within = f" of the last {length(seconds)}" if seconds and not data.rpo.compared else ""
-    return f"{data.rpo.lost.message}{within} may not be replicated"
+    return f"{data.rpo.lost.message}{within} may not have been replicated"
 
 
 def writes_now(data: ReportData) -> str:
