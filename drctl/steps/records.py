@@ -155,7 +155,7 @@ def found(facts: Facts, kind: str = FindMissing.name) -> Search:
     return search
 
 
-_STAYS = "reconciled records stay reconciled, and the next run finds them"
+_STAYS = "reconciled records stay reconciled, and the next run recognizes them"
 COPY, DISCARD = "copy", "discard"
 
 
