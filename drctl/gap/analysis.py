@@ -245,6 +245,7 @@ class GapAnalysis:
             ledger=answer.ledger,
             within=self.within,
             inversions=answer.inversions,
+            reverse_of=None if self.link.configured == self.link.name else self.link.configured,
         )
 
     def _answer(self, names: Sequence[str]) -> tuple[Work, Answer]:

@@ -362,6 +362,7 @@ class GapResult:
         inversions: examples; None if not checked.
         truncation: None if not requested.
         engine: SPARK if Spark was involved; AUTO if unknown (earlier versions).
+        reverse_of: the link in drctl.yaml, if its reverse direction was compared; else None.
     """
 
     link: str
@@ -383,6 +384,7 @@ class GapResult:
     inversions: tuple[Inversion, ...] | None = None
     truncation: Truncation | None = None
     engine: Engine = Engine.AUTO
+    reverse_of: str | None = None
     partitions: tuple[PartitionGap, ...] = field(init=False, repr=False, compare=False)
     totals: Counts = field(init=False, repr=False, compare=False)
     order: OrderCounts = field(init=False, repr=False, compare=False)
@@ -542,11 +544,13 @@ class GapDocument(Document):
         ledger: null: run without a ledger.
         inversions: examples; null, or absent in older results: not checked (--order).
         truncation: of `drctl gap truncation`.
+        reverse_of: the link in drctl.yaml, if a failback compared its reverse direction.
     """
 
     SCHEMA = "drctl/gap/1"
     read = From(GapResult)
     link: Name
+    reverse_of: Annotated[Name | None, OPTIONAL]
     scope: Annotated[str, ("enum", ("auto", "full", "tail", "estimate"))]
     complete: bool
     out: str

@@ -70,6 +70,7 @@ def _result(data: Mapping[str, Any]) -> GapResult:
         raise ValueError("its start time has no time zone")
     return GapResult(
         link=_text(data["link"]),
+        reverse_of=None if (forward := data.get("reverse_of")) is None else _text(forward),
         scope=_text(data["scope"]),
         source=_text(source["cluster"]),
         source_id=_text(source["id"]),

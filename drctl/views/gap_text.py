@@ -117,11 +117,16 @@ def _all_found(result: GapResult) -> str:
     return f"{found}, {number(gone)} {be(gone)} superseded or expired there"
 
 
+def compared_link(result: GapResult) -> str:
+    """The link in drctl.yaml, and whether its reverse direction was compared."""
+    return f"{result.reverse_of} in reverse" if result.reverse_of else result.link
+
+
 def circumstances(result: GapResult) -> str:
     """Describe the link, the scope, and the time of the offsets."""
     return (
-        f"link {plain(result.link)}, {plain(result.source)} to {plain(result.target)}, scope "
-        f"{plain(result.scope)}, offsets as of {utc(_freeze_ms(result))} UTC, "
+        f"link {plain(compared_link(result))}, {plain(result.source)} to {plain(result.target)}, "
+        f"scope {plain(result.scope)}, offsets as of {utc(_freeze_ms(result))} UTC, "
         f"took {result.seconds:.1f} s{_ENGINES[result.engine]}"
     )
 
@@ -359,9 +364,8 @@ def unknown(result: GapResult) -> tuple[str, ...]:
         )
     lines += _before_the_tail(result)
     if result.order.inversions is None:
-        lines.append(
-            f"Order of replicated records on {target}: not checked. Run `drctl gap --order`."
-        )
+        run = "" if result.reverse_of else " Run `drctl gap --order`."
+        lines.append(f"Order of replicated records on {target}: not checked.{run}")
     lines.append(f"Records written after {utc(_freeze_ms(result))} UTC: not compared.")
     return tuple(lines)
 
@@ -373,6 +377,9 @@ def _freeze_ms(result: GapResult) -> int:
 @collected
 def next_steps(result: GapResult) -> Iterator[Step]:
     """List what to do now, the most urgent first."""
+    if result.reverse_of is not None:
+        yield from _in_reverse(result, result.reverse_of)
+        return
     totals, source, target = result.totals, plain(result.source), plain(result.target)
     missing, again = totals.unreplicated, f"drctl gap --link {quote(result.link)}"
     if not result.complete:
@@ -418,6 +425,36 @@ def next_steps(result: GapResult) -> Iterator[Step]:
             f" a failback.",
             f"They exist only on {target}.",
             f"drctl failback --link {quote(result.link)}",
+        )
+
+
+def _in_reverse(result: GapResult, forward: str) -> Iterator[Step]:
+    """What to do after the comparison of a failback: only the failback repeats it."""
+    totals, source, target = result.totals, plain(result.source), plain(result.target)
+    missing, link = totals.unreplicated, quote(forward)
+    if missing or not result.complete:
+        yield Step(
+            f"Continue the failback to {target}; it compares again.",
+            f"{plural(missing, 'record')} of {source} {be(missing)} not on {target}."
+            if missing
+            else "Until then, it is unknown whether all records are replicated.",
+            f"drctl failback --link {link}",
+        )
+        what = "The unreplicated records" if missing else "Records that were not compared"
+        yield Step(
+            f"Do not truncate, delete or recreate topics on {source}.",
+            f"{what} may exist nowhere else.",
+        )
+    else:
+        yield Step(
+            "Nothing needs to be copied.",
+            f"This covers what {source} held at {utc(_freeze_ms(result))} UTC.",
+        )
+    if totals.only_on_target:
+        yield Step(
+            f"List {plural(totals.only_on_target, 'record')} of {target} not on {source}.",
+            "Records in quarantine, and discarded ones, are among them.",
+            f"drctl gap --link {link}",
         )
 
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from drctl.config.link import Link
 from drctl.config.loading import read
+from drctl.config.reverse_link import reversed_link
 from drctl.gap.analysis import Budget, GapAnalysis, Scope, Scoping, Work
 from drctl.gap.comparison import ScanFailed, Side
 from drctl.gap.direct import DirectComparer
@@ -69,10 +71,11 @@ def compared(
     tail: Tail | None = None,
     offsets_a_second: float = 1e6,
     announced: list[Work] | None = None,
+    link: Link = LINK,
 ) -> GapResult:
     seen = logs or Logs(source, target)
     return GapAnalysis(
-        link=LINK,
+        link=link,
         source=source,
         target=target,
         scoping=Scoping(scope, lambda _topics: tail, Budget(1, offsets_a_second)),
@@ -105,6 +108,13 @@ def test_missing_records_and_target_only_records() -> None:
         ("orders", 1, b"k1"),
         ("orders", 3, b"k3"),
     }
+
+
+def test_the_result_of_a_failback_names_the_link_of_the_file() -> None:
+    source, target = cluster("s", orders=FakeLog(rows(1))), cluster("p", orders=FakeLog(rows(1)))
+    found = compared(source, target, link=reversed_link(LINK))
+    assert (found.link, found.reverse_of, found.source) == ("main-back", "main", "s")
+    assert compared(target, source).reverse_of is None
 
 
 def test_a_topic_that_does_not_exist_on_the_target_is_unreplicated_as_a_whole() -> None:

@@ -1,6 +1,7 @@
 """One reader reads `gap.json`, also of earlier versions."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,15 @@ def test_a_result_survives_a_round_trip() -> None:
     check(document)
     assert read_document(document).result == whole()
     assert json.loads(json.dumps(read_document(document).result.to_json())) == document
+
+
+def test_the_result_of_a_reverse_direction_names_its_link() -> None:
+    back = replace(whole(), link="main-back", reverse_of="main")
+    document = json.loads(json.dumps(back.to_json()))
+    check(document)
+    assert (document["link"], document["reverse_of"]) == ("main-back", "main")
+    assert read_document(document).result == back
+    assert "reverse_of" not in whole().to_json()
 
 
 def test_results_of_earlier_versions_are_read() -> None:

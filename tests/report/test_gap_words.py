@@ -7,8 +7,10 @@ import pytest
 
 from drctl.model.errors import ExitCode
 from drctl.model.gap import Counts, DiscardedDigests, GapResult, LedgerUse, NotCompared, Window
+from drctl.views.gap_page import render
 from drctl.views.gap_text import (
     Tone,
+    circumstances,
     facts,
     known,
     next_steps,
@@ -112,6 +114,24 @@ def test_unknown_records_come_first_and_are_not_called_missing() -> None:
     assert steps[0].command == "drctl gap --link main"
     assert "not compared may exist nowhere else" in advice(gaps.unknown_only())
     assert "unreplicated record" not in advice(gaps.unknown_only())
+
+
+@every
+def test_commands_of_a_reverse_direction_name_the_link_of_the_file(
+    make: Callable[[], GapResult],
+) -> None:
+    """A failback compares from secondary to primary; drctl.yaml has no link of that name."""
+    back = replace(
+        make(), link="main-back", reverse_of="main", source="secondary", target="primary"
+    )
+    steps = next_steps(back)
+    commands = {step.command for step in steps if step.command}
+    assert commands <= {"drctl failback --link main", "drctl gap --link main"}
+    assert bool(back.exit_code) == ("drctl failback --link main" in commands)
+    assert bool(back.totals.only_on_target) == ("drctl gap --link main" in commands)
+    assert circumstances(back).startswith("link main in reverse, secondary to primary,")
+    assert "main-back" not in render(back)
+    assert not any("drctl gap" in line for line in unknown(back))
 
 
 def test_an_incomplete_result_always_has_an_action() -> None:
