@@ -28,11 +28,14 @@ _OURS = frozenset({DOCUMENT, PAGE, RECORDS, OTHERS, INVERSIONS, _PARTIAL})
 def prepared(out: Path) -> Iterator[Path]:
     """Provide a work directory inside `out`; it is always removed at the end.
 
+    If `out` is new and there is no result, for example after Ctrl-C, it is removed, too.
+
     Raises:
         Refused: `out` contains files that are not from a gap analysis.
         Unknown: `out` is not writable.
     """
     try:
+        new = not out.exists()
         out.mkdir(mode=0o700, parents=True, exist_ok=True)
         foreign = sorted(p.name for p in out.iterdir() if p.name not in _OURS)
     except OSError as error:
@@ -55,6 +58,8 @@ def prepared(out: Path) -> Iterator[Path]:
         yield work
     finally:
         shutil.rmtree(work, ignore_errors=True)
+        if new and out.is_dir() and not any(out.iterdir()):
+            out.rmdir()
 
 
 def publish(result: GapResult, work: Path, out: Path) -> None:
