@@ -381,9 +381,12 @@ def _after_failback(data: ReportData) -> Iterator[NextStep]:
     if count := data.set_aside.get("quarantine", 0):
         gone = failback.is_rebuild(data.plan.steps)
         originals = "no other copy exists" if gone else f"the originals are only on {target}"
+        listed = "" if gone else " This command lists them again."
         yield NextStep(
             f"Decide on the {plural(count, 'record')} in quarantine.",
-            f"Topics __drctl_quarantine.* on {source} have copies; {originals}.",
+            f"Topics __drctl_quarantine.* on {source} have copies; {originals}.{listed} See 'After"
+            " the failback' on the page 'Fail back'.",
+            None if gone else f"{_command(data, 'gap')} --scope full",
         )
 
 

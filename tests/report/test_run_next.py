@@ -1,5 +1,6 @@
 """The next actions in a report, for unusual plans and results."""
 
+import re
 import shlex
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,6 +14,8 @@ from drctl.plans.failback import failback, rebuild
 from drctl.views.run_data import StepStatus
 from drctl.views.run_lines import known, next_steps
 from drctl.views.run_words import verdict
+from tests.docs.pages import ROOT
+from tests.docs.test_command_lines import parse
 from tests.engine.test_failback_plan import failback_inputs
 from tests.report import runs
 from tests.report.runs import Part, Run
@@ -40,6 +43,16 @@ def test_unreplicated_records_are_in_the_answer_and_the_actions() -> None:
     *_, decide = next_steps(data)
     assert decide.what == "Decide on the 610 records in quarantine."
     assert f"on {secondary} have copies; the originals are only on {primary}." in decide.why
+    assert decide.command == f"drctl gap --link {data.plan.link} --scope full"
+    parse(shlex.split(decide.command)[1:])
+    gone = {step.id: Part(takes=0) for step in PLANS["rebuild"].steps}
+    rebuilt = Run(PLANS["rebuild"]).play({**gone, "reconcile": Part(facts={"done": done})}).data
+    *_, decide = next_steps(rebuilt)
+    assert "no other copy exists" in decide.why
+    assert decide.command is None
+    page = (ROOT / "docs/howto/failback.md").read_text(encoding="utf-8")
+    named = [f"'{title}'" for title in re.findall(r"^#+ (.+)$", page, re.MULTILINE)]
+    assert [each for each in named if each in decide.why] == ["'Fail back'", "'After the failback'"]
     nothing = Run(PLANS["failback"]).play(at_once).data
     assert "Of the records only on" not in verdict(nothing)
 
