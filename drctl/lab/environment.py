@@ -4,13 +4,13 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import indent
-from typing import Literal
+from typing import Annotated, Literal
 
 from drctl.config.draft import write_new
 from drctl.lab.cluster import LabCluster
 from drctl.lab.mirrors import Direction
 from drctl.lab.parts import Parts
-from drctl.model.document import Document, Name
+from drctl.model.document import OPTIONAL, Document, Name
 
 GROUPS = ("orders-app.*",)
 """Consumer groups of the lab's application."""
@@ -76,6 +76,8 @@ class LabEnvDocument(Document):
 
     Attributes:
         secrets: folder of the files that hold the passwords.
+        reverse_connector: the connector that a failback starts; of --failback.
+        endpoint: file from which clients read the address of their cluster; of --failback.
     """
 
     SCHEMA = "drctl/lab-env/1"
@@ -83,6 +85,8 @@ class LabEnvDocument(Document):
     clusters: Mapping[Literal["primary", "secondary"], BootstrapDocument]
     connect: Name
     secrets: Name
+    reverse_connector: Annotated[Name | None, OPTIONAL] = None
+    endpoint: Annotated[Name | None, OPTIONAL] = None
 
 
 def write_environment(
@@ -107,6 +111,8 @@ def write_environment(
         clusters=bootstraps(parts),
         connect=parts.worker.url,
         secrets=str(parts.clusters[0].password_file("admin").parent),
+        reverse_connector=reverse,
+        endpoint=str((file.parent / endpoint).absolute()) if endpoint else None,
     )
 
 
@@ -119,12 +125,15 @@ def bootstraps(parts: Parts) -> Mapping[Literal["primary", "secondary"], Bootstr
 def in_words(document: LabEnvDocument) -> str:
     """The document as text."""
     clusters = (f"  {name:<12}{each.bootstrap}" for name, each in document.clusters.items())
+    reverse, endpoint = document.reverse_connector, document.endpoint
     return "\n".join(
         (
             f"Wrote {document.file}",
             *clusters,
             f"  {'connect':<12}{document.connect}",
             f"  {'passwords':<12}{document.secrets}/CLUSTER-USER",
+            *((f"  {'reverse':<12}connector {reverse}",) if reverse else ()),
+            *((f"  {'endpoint':<12}{endpoint}",) if endpoint else ()),
         )
     )
 

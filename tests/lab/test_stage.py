@@ -9,7 +9,7 @@ import pytest
 from drctl.config.endpoints import FileEndpoint
 from drctl.config.loading import read
 from drctl.config.schema import LinkConfig
-from drctl.lab.environment import describe
+from drctl.lab.environment import describe, in_words, write_environment
 from drctl.lab.lab import Lab
 from drctl.lab.parts import Parts
 from drctl.lab.scenarios.clients import EndpointFile
@@ -18,6 +18,7 @@ from drctl.lab.scenarios.stage import Stage, Tracker
 from drctl.lab.settings import LabSettings
 from drctl.model.errors import Stopped, Unknown
 from drctl.runbook.linting import lint
+from tests.cli.documents import check
 
 
 @pytest.fixture
@@ -47,6 +48,19 @@ def test_the_reverse_connector_can_be_named(parts: Parts, tmp_path: Path) -> Non
     assert reverse is not None
     assert reverse.connectors.source == "back"
     assert link_of(describe(parts), tmp_path).replicator.reverse is None
+
+
+def test_what_is_prepared_for_a_failback_is_reported(parts: Parts, tmp_path: Path) -> None:
+    file = tmp_path / "drctl.yaml"
+    found = write_environment(parts, file, endpoint="bootstrap", reverse="back")
+    check(found.to_json())
+    lines = [line.split() for line in in_words(found).splitlines()]
+    assert ["reverse", "connector", "back"] in lines
+    assert ["endpoint", str(tmp_path / "bootstrap")] in lines
+    file.unlink()
+    bare = write_environment(parts, file)
+    check(bare.to_json())
+    assert {"reverse", "endpoint"}.isdisjoint(in_words(bare).split())
 
 
 def test_applications_follow_the_endpoint_file(parts: Parts, tmp_path: Path) -> None:
