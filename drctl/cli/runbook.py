@@ -69,15 +69,18 @@ def list_runbooks() -> int:
 def show(name: Name) -> int:
     """Print the YAML of a runbook.
 
+    `before-the-primary-returns` is a page: what to do before a lost source starts again.
+
     Examples:
         drctl runbook show planned-switchover
+        drctl runbook show before-the-primary-returns
         drctl runbook show failback > runbooks/failback.yaml   # start your own
     """
     from drctl.config.document import file_text
-    from drctl.runbook.reading import find
+    from drctl.runbook.reading import find_file
 
-    runbook = find(name, _own(configuration_if_any()))
-    return _text(name, runbook.path, file_text(runbook.path))
+    path = find_file(name, _own(configuration_if_any()))
+    return _text(name, path, file_text(path))
 
 
 @app.command()

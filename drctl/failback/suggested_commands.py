@@ -112,7 +112,7 @@ def _body(copier: Replicator, wanted: Mapping[TopicPartition, int]) -> str:
     return '{"offsets": [\n' + ",\n".join(lines) + "\n]}"
 
 
-_RUNBOOK = "runbooks/before-the-primary-returns.md"
+_PAGE = "drctl runbook show before-the-primary-returns"
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ def _of_each(context: CommandContext) -> Mapping[str, tuple[str, ...]]:
         "e": (
             f"drctl reconcile {quote(gap.where if gap else 'DIR')} --policy copy",
             "add --execute to run it",
-            f"how to decide: {_RUNBOOK}, steps 7 and 8",
+            f"how to decide: {_PAGE}, steps 7 and 8",
         ),
         "f": _start(context, back),
         "g": (

@@ -307,11 +307,26 @@ def find(name: str, own: Path | None = None) -> Runbook:
         UsageError: there is none.
         ConfigError: it has errors, or the folder of user-supplied runbooks does not exist.
     """
-    known = {**_paths(resources.shipped(FOLDER)), **(_paths(own) if own else {})}
+    known = _known_paths(own)
     if name not in known:
         near = did_you_mean(name, tuple(known)) or f"available: {one_of(tuple(sorted(known)))}"
         raise UsageError(f"there is no runbook {quoted(name)}", near)
     return load(known[name])
+
+
+def find_file(name: str, own: Path | None = None) -> Path:
+    """The file of a runbook, or of a page of instructions that ships beside the runbooks.
+
+    Raises:
+        UsageError: there is none.
+        ConfigError: the runbook has errors, or the folder of user-supplied ones does not exist.
+    """
+    pages = {path.stem: path for path in resources.shipped(FOLDER).glob("*.md")}
+    return pages[name] if name in pages.keys() - _known_paths(own) else find(name, own).path
+
+
+def _known_paths(own: Path | None) -> dict[str, Path]:
+    return {**_paths(resources.shipped(FOLDER)), **(_paths(own) if own else {})}
 
 
 def _paths(folder: Path) -> dict[str, Path]:

@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 
 from drctl.cli.options import begin
-from drctl.cli.runbook import list_runbooks
+from drctl.cli.runbook import list_runbooks, show
 from drctl.model.errors import ConfigError, UsageError
-from drctl.runbook.reading import find, listing
+from drctl.resources import shipped
+from drctl.runbook.reading import FOLDER, find, find_file, listing
 
+PAGE = "before-the-primary-returns"
 OWN = "name: {name}\nabout: Ours. And more.\nsteps: [{{id: a, manual: x}}]\n"
 
 
@@ -59,6 +61,30 @@ def test_a_runbook_is_found_by_its_name(own: Path) -> None:
     assert find("drill", own).path == own / "drill.yaml"
     assert find("drill").path.parent.name == "runbooks"
     assert find("ours", own).file.about == "Ours. And more."
+
+
+def test_the_page_for_a_lost_primary_is_printed(
+    own: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An installed drctl has no folder `runbooks` to look into."""
+    begin(["runbook", "show", PAGE])
+    assert show(PAGE) == 0
+    page = (shipped(FOLDER) / f"{PAGE}.md").read_text(encoding="utf-8")
+    assert capsys.readouterr().out == page
+    with pytest.raises(UsageError):
+        find(PAGE)
+    ours = own / f"{PAGE}.yaml"
+    ours.write_text(OWN.format(name=PAGE))
+    assert find_file(PAGE, own) == ours
+    with pytest.raises(UsageError, match=r"there is no runbook '\.\./README'"):
+        find_file("../README", own)
+
+
+def test_texts_name_the_command_that_prints_the_page() -> None:
+    for name in ("unplanned-failover", "failback"):
+        about = find(name).file.about
+        assert f"drctl runbook show {PAGE}" in " ".join(about.split())
+        assert f"{PAGE}.md" not in about
 
 
 def test_missing_and_invalid_runbooks(own: Path) -> None:
