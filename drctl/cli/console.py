@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from drctl.app import notices
 from drctl.cli import live_screen
 from drctl.cli.options import GlobalOptions, Output, options
-from drctl.cli.terminal import is_terminal, red, shown, wants_color, yellow
+from drctl.cli.terminal import fitted, is_terminal, red, shown, wants_color, yellow
 from drctl.config.secret import is_secret_in, masked_document
 from drctl.model.errors import ExitCode, Unknown
 
@@ -114,9 +114,10 @@ class Console:
 
     def _labelled(self, label: str, message: str, paint: Callable[[str], str]) -> None:
         head = f"{label}:"
+        text = fitted(f"{head} {shown(message)}", sys.stderr)
         if wants_color(sys.stderr, self.options):
-            head = paint(head)
-        _write(sys.stderr, f"{head} {shown(message)}")
+            text = paint(head) + text.removeprefix(head)
+        _write(sys.stderr, text)
 
 
 _current: ContextVar[Console | None] = ContextVar("console", default=None)

@@ -1,11 +1,19 @@
 """Makes text safe for a terminal, and colors it."""
 
 import os
+import re
+from textwrap import fill
 from typing import TextIO
 
 from drctl.cli.options import GlobalOptions
 from drctl.config.secret import masked
 from drctl.model.text import Lines
+
+_COMMAND = re.compile(
+    r"`[^`]+`|\bdrctl(?: (?!-)[^\s;,:()]+){1,3}"
+    r"(?: --[\w-]+(?:[ =](?:'[^']*'|\"[^\"]*\"|(?!-)\S+))?)*"
+)
+"""A command in a sentence, with its options and their values."""
 
 
 def printable(text: str) -> str:
@@ -24,6 +32,21 @@ def shown(text: str) -> str:
 def one_line(text: str) -> str:
     """Like `printable`, with line ends and tabs escaped, too."""
     return "".join(c if c.isprintable() else _escaped(c) for c in masked(text))
+
+
+def fitted(text: str, stream: TextIO) -> str:
+    """Break a sentence at spaces to fit into a terminal; a command in it stays on one line.
+
+    Text that has several lines already, and text for files, is returned unchanged.
+    """
+    try:
+        width = os.get_terminal_size(stream.fileno()).columns if is_terminal(stream) else 0
+    except OSError:
+        width = 0
+    if not width or len(text) <= width or "\n" in text:
+        return text
+    held = _COMMAND.sub(lambda command: command[0].replace(" ", "\0"), text)
+    return fill(held, width, break_long_words=False, break_on_hyphens=False).replace("\0", " ")
 
 
 def is_terminal(stream: TextIO) -> bool:

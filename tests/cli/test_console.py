@@ -1,11 +1,14 @@
 """Output to a terminal, a file, and a log."""
 
+import fcntl
 import io
 import json
 import os
 import pty
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -183,6 +186,37 @@ def test_a_bar_is_drawn_on_a_terminal_only(options: str, tmp_path: Path) -> None
         b"result\n",
         b"" if options == "quiet=True" else b"in between\n",
     )
+
+
+TELL = """
+import sys
+from drctl.cli.console import Console
+from drctl.cli.options import GlobalOptions
+Console(GlobalOptions()).error("short", sys.argv[1])
+"""
+PROSE = "the original topics on the secondary hold records that nobody replicated: "
+COMMAND = "drctl failback --link main --policy copy --topic 'flights and orders=discard' --execute"
+
+
+@pytest.mark.parametrize("columns", [60, 100])
+@pytest.mark.parametrize("command", [COMMAND, f"{COMMAND} --plan-out {'x' * 200}"])
+def test_hints_are_broken_at_spaces_but_commands_are_not(columns: int, command: str) -> None:
+    hint = f"{PROSE * 2}{command}; then `drctl report --link main`, and {PROSE * 2}"
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    environ = {**clean_environment(), "TERM": "xterm", "NO_COLOR": "1"}
+    program = [sys.executable, "-c", TELL, hint]
+    subprocess.run(program, stderr=theirs, env=environ, check=True)
+    os.close(theirs)
+    shown = os.read(ours, 65536).decode().splitlines()
+    os.close(ours)
+    assert shown[0] == "error: short"
+    assert " ".join(shown[1:]) == f"hint: {hint}".rstrip()
+    assert all(len(line) <= columns or line.startswith(command) for line in shown)
+    assert sum(command in line for line in shown) == 1
+    assert sum("`drctl report --link main`" in line for line in shown) == 1
+    piped = subprocess.run(program, capture_output=True, env=environ, check=True, text=True)
+    assert piped.stderr == f"error: short\nhint: {hint}\n"
 
 
 def test_foreign_text_cannot_start_a_line(capsys: pytest.CaptureFixture[str]) -> None:
