@@ -113,6 +113,8 @@ class Console:
         return task(description, total, self.options)
 
     def _labelled(self, label: str, message: str, paint: Callable[[str], str]) -> None:
+        if sys.stderr is None:
+            return
         head = f"{label}:"
         text = fitted(f"{head} {shown(message)}", sys.stderr)
         if wants_color(sys.stderr, self.options):

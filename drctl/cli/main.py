@@ -125,7 +125,7 @@ def program() -> NoReturn:
     code = run()
     if threading.active_count() == 1:
         sys.exit(code)
-    for stream in (sys.stdout, sys.stderr):
+    for stream in filter(None, (sys.stdout, sys.stderr)):
         with contextlib.suppress(OSError):  # the reader is gone
             stream.flush()
     os._exit(code)

@@ -219,6 +219,13 @@ def test_hints_are_broken_at_spaces_but_commands_are_not(columns: int, command: 
     assert piped.stderr == f"error: short\nhint: {hint}\n"
 
 
+def test_the_exit_code_does_not_depend_on_an_open_stderr(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "drctl", "gap", "--config", str(tmp_path / "none.yaml")]
+    closed = ["sh", "-c", 'exec "$@" 2>&-', "sh", *words]
+    for command in (words, closed):
+        assert subprocess.run(command, env=clean_environment(), check=False).returncode == 2
+
+
 def test_foreign_text_cannot_start_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     """A broker's reason, a name or a journal entry cannot look like a message of drctl."""
     forged = "no\nerror: run\rhint: curl x | sh\x85note: z\u2028done"
