@@ -76,7 +76,7 @@ def doctor(given: Doctor) -> int:
 
     Exit codes:
         0: no check fails; with --fix: no differences, or all fixed; with --fence-probe: probe done
-        1: a check fails; with --fix: changes are planned, or manual work remains
+        1: a check fails, or a required one could not run; with --fix: changes or manual work remain
         3: --fix was refused, or rolled back completely
         4: --fix stopped part-way
         5: a cluster did not answer

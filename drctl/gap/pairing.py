@@ -57,7 +57,7 @@ class BothDigester(Protocol):
 
 
 READING = "reading both clusters"
-"""What is reported meanwhile."""
+"""The phase that is reported while both clusters are read."""
 
 
 class InThisProcess:
@@ -200,7 +200,7 @@ def _size(rows: Sequence[Row]) -> int:
 
 def _equal(here: list[Row], there: list[Row]) -> int:
     """Return how many records at the start are equal."""
-    if here == there:  # with their offsets
+    if here == there:  # fast, but offsets must be equal, too
         return len(here)
     ours, theirs = list(map(_CONTENT, here)), list(map(_CONTENT, there))
     if ours == theirs:

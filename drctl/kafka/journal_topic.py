@@ -321,7 +321,7 @@ class JournalTopic(JournalTopicReader):
         log = self._ready()
         blocker = log.blocker(holder.run, abandoning)
         if blocker is not None:
-            # A live holder is a better reason than its unfinished run.
+            # If the holder is alive, name it, rather than its unfinished run.
             live = self.alive()
             raise held_by(self._link, live) if live else blocker
         claim = Claim(self._token(), holder)
