@@ -47,7 +47,7 @@ def test_a_plan_that_differs_from_the_approved_one_is_refused(
     again = stage.json("failover", "--expect-plan", agreed, code=0)
     assert again["fingerprint"] == plan["fingerprint"]
     (leaving,) = (each for each in plan["clients"] if each["step"] == "switch-endpoint-1")
-    assert "stay on primary until they are restarted" in leaving["message"]
+    assert "they stay connected to primary until they are restarted" in leaving["message"]
     refusal = refused(stage, "--expect-plan", agreed, "--timeout", "5m", *GO)
     assert (
         refusal == f"the plan is not the one in {agreed}: step drain, its timeout: 600.0 -> 300.0"
