@@ -336,14 +336,17 @@ class SparkComparer:
 
     def _together(self, *works: Callable[[], Any]) -> list[Any]:
         """Do several works at the same time, so that Spark plans one while it runs another."""
-        with ThreadPoolExecutor(len(works) or 1) as pool:
-            doing = [pool.submit(work) for work in works]
-            try:
-                return [each.result() for each in doing]
-            except BaseException:
-                with suppress(Py4JError, OSError):  # Java may have ended, and its jobs with it
-                    self._spark.sparkContext.cancelAllJobs()
-                raise
+        pool = ThreadPoolExecutor(len(works) or 1)
+        doing = [pool.submit(work) for work in works]
+        try:
+            return [each.result() for each in doing]
+        except Exception:
+            with suppress(Py4JError, OSError):  # Java may have ended, and its jobs with it
+                self._spark.sparkContext.cancelAllJobs()
+            raise
+        finally:
+            # After an interrupt, the jobs end with Java: do not wait for their answers.
+            pool.shutdown(wait=False, cancel_futures=True)
 
     def _job(self, phase: str, total: int, progress: Progress) -> AbstractContextManager[None]:
         return watched(self._spark, phase, total, progress)
