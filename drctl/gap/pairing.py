@@ -330,7 +330,7 @@ class _Pairs:
 
 
 def shares(reads: Reads, number: int) -> list[Reads]:
-    """Split the ranges into at most so many shares of about the same number of offsets.
+    """Split the ranges into at most `number` shares of about the same number of offsets.
 
     Both clusters' ranges of a partition are in the same share; a partition with many of the offsets
     is split.
@@ -369,9 +369,9 @@ def _by_place(reads: Reads) -> dict[Place, dict[Side, tuple[OffsetRange, ...]]]:
 def _pieces(both: _Piece, wanted: float) -> list[_Piece]:
     """Split a partition into pieces of about `wanted` offsets, if it is one range on each cluster.
 
-    The pieces of both clusters have the same number of offsets, counted from the start: with the
-    usual replicators, copies have the same distances as their originals. Other copies are only
-    compared more slowly.
+    The pieces of both clusters have the same number of offsets, counted from the start: usually,
+    copies have the same distances between offsets as their originals. If they do not, the
+    comparison is slower, and its result is the same.
     """
     span = sum(r.span for ranges in both.values() for r in ranges)
     number = min(round(span / wanted), span // SPLIT_OFFSETS)
