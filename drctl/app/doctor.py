@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from drctl.config.link import Link
     from drctl.model.groups import Group
     from drctl.model.ports import ClusterReader, GroupReader
+    from drctl.model.topology import TopicPartition
 
 _KEYS = re.compile(r"ssl\.(key|keystore)\.location|.*keytab")
 _GIVEN = re.compile(
@@ -199,13 +200,29 @@ def origin_samples(
     from drctl.checks.observed import OriginSamples
 
     topics = link.topics_of(source.overview().partitions)
-    copies = map(link.target_topic, topics)
-    return OriginSamples(_newest_origins(source, topics), _newest_origins(target, tuple(copies)))
+    copies = tuple(map(link.target_topic, topics))
+    ours, theirs = _newest_origins(source, topics), _newest_origins(target, copies)
+    unread = [
+        f"{at} on {end}: {found.reason}"
+        for end, logs in ((link.source, ours), (link.target, theirs))
+        for at, found in logs.items()
+        if isinstance(found, Unavailable)
+    ]
+    return OriginSamples(_read(ours), _read(theirs), tuple(unread))
+
+
+def _read(
+    logs: "Mapping[TopicPartition, tuple[OriginSample, ...] | Unavailable]",
+) -> "tuple[OriginSample, ...]":
+    return tuple(
+        each for found in logs.values() if not isinstance(found, Unavailable) for each in found
+    )
 
 
 def _newest_origins(
     cluster: "ClusterReader", topics: "Sequence[str]"
-) -> "tuple[OriginSample, ...]":
+) -> "Mapping[TopicPartition, tuple[OriginSample, ...] | Unavailable]":
+    """The newest records of a few partitions."""
     from drctl.checks.observed import OriginSample
     from drctl.formats.replicator_headers import HEADER
     from drctl.model.topology import PartitionOffsets, TopicPartition
@@ -221,14 +238,19 @@ def _newest_origins(
         for place, log in logs.items()
         if isinstance(log, PartitionOffsets) and log.last_stable > log.log_start
     }
-    return tuple(
-        OriginSample(
-            at, each.offset, tuple(value for name, value in each.headers if name == HEADER)
+    unread = {place: log for place, log in logs.items() if isinstance(log, Unavailable)}
+    records = cluster.following(starts, _ORIGIN_SAMPLES)
+    return unread | {
+        at: found
+        if isinstance(found, Unavailable)
+        else tuple(
+            OriginSample(
+                at, each.offset, tuple(value for name, value in each.headers if name == HEADER)
+            )
+            for each in found
         )
-        for at, found in cluster.following(starts, _ORIGIN_SAMPLES).items()
-        if not isinstance(found, Unavailable)
-        for each in found
-    )
+        for at, found in records.items()
+    }
 
 
 _NOT_ENDED = "not ended"

@@ -142,10 +142,15 @@ class OriginSample(NamedTuple):
 
 
 class OriginSamples(NamedTuple):
-    """The newest records of some partitions of the link, on each cluster."""
+    """The newest records of some partitions of the link, on each cluster.
+
+    Attributes:
+        unread: partitions that could not be read, with the reason.
+    """
 
     source: tuple[OriginSample, ...]
     target: tuple[OriginSample, ...]
+    unread: tuple[str, ...] = ()
 
 
 class ObservedClient(NamedTuple):

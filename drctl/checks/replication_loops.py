@@ -15,7 +15,7 @@ from drctl.checks.check import (
     split,
 )
 from drctl.checks.connector_settings import REPLICATOR, SOURCE, settings_of, worker_settings
-from drctl.checks.observed import Observed, OriginSample
+from drctl.checks.observed import NOT_QUERIED, Observed, OriginSample
 from drctl.checks.verdict import NotObserved, Verdict, fail, ok, require, warn
 from drctl.config.fields import UNCHANGED
 from drctl.config.link import Link
@@ -45,7 +45,10 @@ _LOOK = "check whether both directions run at the same time"
 def loops(observed: Observed) -> Iterator[Verdict]:
     """No record is replicated back to the topic that it came from."""
     yield from _replicated_back(observed)
-    yield _configured(observed)
+    verdict = _configured(observed)
+    if verdict.status is Status.OK:
+        _require_headers(observed)
+    yield verdict
 
 
 def _configured(observed: Observed) -> Verdict:
@@ -113,7 +116,7 @@ def _replicated_back(observed: Observed) -> Iterator[Verdict]:
     ids = {source: link.source}
     if not isinstance(observed.target, Unavailable):
         ids[observed.target] = link.target
-    subject = f"newest records on clusters {link.source} and {link.target}"
+    subject = _newest(link)
     reason = f"replicated back to {link.source}: {len(found):,} of {len(rounds):,}"
     evidence = several(
         f"{each.at} on {end} offset {each.offset}: {_path(each, ids)} -> {end}"
@@ -128,6 +131,27 @@ def _replicated_back(observed: Observed) -> Iterator[Verdict]:
     else:
         impact = f"{_ENDLESSLY}, unless they were replicated back once on purpose"
         yield warn(subject, reason, evidence, impact, remedy)
+
+
+def _require_headers(observed: Observed) -> None:
+    """A loop that the connectors' settings do not show would still show in Replicator's headers.
+
+    Raises:
+        NotObserved: they were queried, and not all of them could be read.
+    """
+    samples, what = observed.survey.origin_samples, "whether one was replicated back is"
+    if samples is NOT_QUERIED:
+        return
+    subject = _newest(observed.link)
+    look = f"read some of them, and look for header {replicator_headers.HEADER}"
+    require(observed.source, subject, what, look)
+    if unread := require(samples, subject, what, look).unread:
+        reason = f"{what} not known: {plural(len(unread), 'partition')} could not be read"
+        raise NotObserved(subject, reason, look, several(unread))
+
+
+def _newest(link: Link) -> str:
+    return f"newest records on clusters {link.source} and {link.target}"
 
 
 def _passed(record: OriginSample, cluster_id: str, topic: str) -> int:

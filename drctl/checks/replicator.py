@@ -519,7 +519,8 @@ def copies_marked(observed: Observed) -> Verdict:
     look = f"read some copies, and look for header {replicator_headers.HEADER}"
     origin_samples = require(observed.survey.origin_samples, subject, "their headers are", look)
     if not origin_samples.target:
-        raise NotObserved(subject, "there is no copy to read", look)
+        reason = "no copy could be read" if origin_samples.unread else "there is no copy to read"
+        raise NotObserved(subject, reason, look, several(origin_samples.unread))
     without = sorted({each.at.topic for each in origin_samples.target if not each.origins})
     if not without:
         return ok(

@@ -126,7 +126,8 @@ def _sampled(given: Mapping[str, Any]) -> Sampled:
 def _origin_samples(given: Mapping[str, Any]) -> OriginSamples:
     """By cluster, for each record `PARTITION OFFSET` and the clusters that it was copied from."""
     return OriginSamples(
-        *(tuple(map(_origin_sample, given.get(end, ()))) for end in ("source", "target"))
+        *(tuple(map(_origin_sample, given.get(end, ()))) for end in ("source", "target")),
+        unread=tuple(given.get("unread", ())),
     )
 
 
