@@ -10,7 +10,7 @@ from drctl.checks.repairs import PRECHECK
 from drctl.model.finding import Finding, Status
 from drctl.model.health import CHECK_NETWORK
 from drctl.model.plan import Plan
-from drctl.model.text import plural
+from drctl.model.text import plural, quote
 from drctl.steps.repair_changes import Change, changes_of
 from drctl.views.findings import finding_lines
 from drctl.views.text import plain, sentence
@@ -27,7 +27,10 @@ _URGENT = {Status.FAIL: 0, Status.NOT_CHECKED: 1, Status.WARN: 2, Status.OK: 3}
 
 @view
 def doctor_table(found: Diagnosis) -> Iterator[Part]:
-    """Show the verdict, blockers and failures first, then all checks by family."""
+    """Show the verdict, blockers and failures first, then all checks by family.
+
+    The verdict is repeated below the checks, which are longer than a screen.
+    """
     if network := network_suspected(row.finding for row in found.rows):
         yield Text(sentence(network), "bold red")
         yield Text(f"Fix: {CHECK_NETWORK}", "dim")
@@ -50,6 +53,12 @@ def doctor_table(found: Diagnosis) -> Iterator[Part]:
         yield from map(_unseen, unseen)
     yield heading("All checks")
     yield table(_all_rows(found.rows, unseen))
+    yield Text("")
+    yield _readiness(found)
+    if bad:
+        names = dict.fromkeys(row.finding.check for row in bad)
+        yield Text(f"Blockers and failures, see above: {', '.join(names)}")
+        yield Text(f"Next: {_next(found)}")
 
 
 def _readiness(found: Diagnosis) -> Text:
@@ -60,6 +69,13 @@ def _readiness(found: Diagnosis) -> Text:
         return Text("Not ready: a failover would be blocked or would fail", "bold red")
     style = "bold yellow" if found.counts[Status.WARN] else "bold green"
     return Text("Ready: no blockers", style)
+
+
+def _next(found: Diagnosis) -> str:
+    doctor = f"drctl doctor --link {quote(found.link)}"
+    if any("drctl doctor --fix" in row.finding.remedy for row in found.rows):
+        return f"{doctor} --fix shows what drctl can change; fix the rest, then {doctor}"
+    return f"fix them, then {doctor}"
 
 
 def _findings(rows: Sequence[Row], unseen: Sequence[Unseen]) -> Iterator[Text]:

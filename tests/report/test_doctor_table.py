@@ -40,6 +40,22 @@ def test_blockers_come_before_warnings_and_both_before_all_checks() -> None:
             assert row.finding.check in blockers
 
 
+def test_the_verdict_and_the_next_command_are_repeated_below_all_checks() -> None:
+    found = diagnosed(observed(AFTER))
+    first, *_, again, names, following = shown(found)
+    assert again == first == "Not ready: a failover would be blocked or would fail"
+    bad = [r.finding.check for r in found.rows if r.refuses or r.finding.status is Status.FAIL]
+    assert names == f"Blockers and failures, see above: {', '.join(dict.fromkeys(bad))}"
+    assert following == "Next: fix them, then drctl doctor --link main"
+    repairable = [
+        row._replace(finding=replace(row.finding, remedy="copy the settings: drctl doctor --fix"))
+        for row in found.rows
+    ]
+    assert shown(replace(found, rows=tuple(repairable)))[-1].startswith(
+        "Next: drctl doctor --link main --fix shows"
+    )
+
+
 def only(found: Diagnosis, *statuses: Status) -> Diagnosis:
     rows = [row._replace(refuses=False) for row in found.rows if row.finding.status in statuses]
     return replace(found, rows=tuple(rows))
@@ -52,7 +68,7 @@ def only(found: Diagnosis, *statuses: Status) -> Diagnosis:
 )
 def test_ready_with_warnings_and_without(statuses: tuple[Status, ...], heading: bool) -> None:
     lines = shown(only(diagnosed(observed(AFTER)), *statuses))
-    assert lines[0] == "Ready: no blockers"
+    assert lines[0] == lines[-1] == "Ready: no blockers"
     assert ("Warnings" in lines) == heading
     assert "Blockers and failures" not in lines
 
