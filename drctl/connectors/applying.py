@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 from drctl.model.document import Moment, Name
 from drctl.model.errors import ConfigError, UsageError
 from drctl.model.replication import SINK, STOPPED, Connector, Partition, Position, Workers
+from drctl.model.text import put
 from drctl.model.typed_json import read_as
 
 
@@ -312,6 +313,7 @@ def _blocker(kept: Kept, name: str, to: Connector | None) -> tuple[Precheck, str
         )
     if to.state != STOPPED:
         return Precheck.NOT_STOPPED, (
-            f"connector {name} is {to.state}, but must be STOPPED (PUT /connectors/{name}/stop)"
+            f"connector {name} is {to.state}; offsets can be written only while it is STOPPED:"
+            f" {put('', name, 'stop')}"
         )
     return None
