@@ -122,12 +122,19 @@ def test_a_new_user_gets_help_runbooks_a_lab_and_a_comparison(
     assert "flights" in installed.drctl(*words)
 
 
+def shipped() -> list[Path]:
+    """Return the files beside the package that a wheel contains."""
+    folders = (ROOT / "templates", ROOT / "runbooks")
+    return [each for folder in folders for each in folder.rglob("*") if each.is_file()]
+
+
 def test_the_wheel_has_only_the_package_and_its_data(tmp_path: Path) -> None:
     names = ZipFile(build("wheel", tmp_path)).namelist()
     roots = {name.split("/")[0] for name in names}
     assert {name for name in roots if not name.endswith(".dist-info")} == {"drctl"}
-    for wanted in ("py.typed", "_data/templates/run.html.j2", "_data/runbooks/failback.yaml"):
-        assert f"drctl/{wanted}" in names
+    data = {f"_data/{each.relative_to(ROOT)}" for each in shipped()}
+    assert {"_data/runbooks/before-the-primary-returns.md", "_data/runbooks/failback.yaml"} <= data
+    assert {f"drctl/{each}" for each in ("py.typed", *data)} <= {*names}
     assert not [name for name in names if "__pycache__" in name]
 
 
