@@ -146,7 +146,7 @@ def drill(given: Drill) -> int:
 
     Exit codes:
         0: within policy; everything was cleaned up
-        1: a measurement violates the policy, or the drill failed
+        1: a measurement violates the policy, something else changed, or the drill did not complete
         3: refused
         4: scratch topics or groups remain; run `drctl drill clean`
         5: no verdict: evidence is missing, or a cluster did not answer
