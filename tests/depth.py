@@ -1,4 +1,4 @@
-"""Number of cases of expensive tests: all in `make test`, some in `test-fast`."""
+"""Number of cases of expensive tests: few in `test-fast`, half in `make test`, all at night."""
 
 import os
 from collections.abc import Iterable
@@ -6,15 +6,23 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-QUICK = os.environ.get("TEST_DEPTH") == "quick"
-"""As `make test-fast` sets it."""
+DEPTH = os.environ.get("TEST_DEPTH", "regular")
+"""`quick` as `make test-fast` sets it, `full` as `.ci/nightly` does, else `regular`."""
+
+QUICK = DEPTH == "quick"
 
 
 def some(cases: Iterable[T], every: int = 4) -> list[T]:
-    """Return all cases; in quick mode the first, every fourth, and the last."""
+    """Return the first case, every fourth (in `make test` every second), and the last; or all.
+
+    Args:
+        cases: in the order of the plan, such as the places where a process can end.
+        every: the step in quick mode; half of it in regular mode.
+    """
     found = list(cases)
-    last = (len(found) - 1) % every if found else 0
-    return found[::every] + (found[-1:] if last else []) if QUICK else found
+    step = {"quick": every, "full": 1}.get(DEPTH, max(1, every // 2))
+    last = (len(found) - 1) % step if found else 0
+    return found[::step] + (found[-1:] if last else [])
 
 
 def examples(count: int) -> int:

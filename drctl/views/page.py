@@ -2,8 +2,10 @@
 
 import re
 from base64 import b64encode
+from functools import lru_cache
 from hashlib import sha256
 from importlib.metadata import version
+from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -47,14 +49,8 @@ _FILTERS = {
 }
 
 
-def render_page(template: str, **values: object) -> str:
-    """Render a template with the shared style sheet.
-
-    Args:
-        values: variables of the template.
-    """
-    folder = shipped("templates")
-    style = (folder / "page.css").read_text(encoding="utf-8")
+@lru_cache(maxsize=1)
+def _templates(folder: Path) -> Environment:
     environment = Environment(
         loader=FileSystemLoader(str(folder)),
         autoescape=True,
@@ -64,9 +60,24 @@ def render_page(template: str, **values: object) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(_FILTERS)
-    return environment.get_template(template).render(
-        style=style,
-        style_hash=b64encode(sha256(style.encode()).digest()).decode(),
-        version=version("drctl"),
-        **values,
+    return environment
+
+
+def render_page(template: str, **values: object) -> str:
+    """Render a template with the shared style sheet.
+
+    Args:
+        values: variables of the template.
+    """
+    folder = shipped("templates")
+    style = (folder / "page.css").read_text(encoding="utf-8")
+    return (
+        _templates(folder)
+        .get_template(template)
+        .render(
+            style=style,
+            style_hash=b64encode(sha256(style.encode()).digest()).decode(),
+            version=version("drctl"),
+            **values,
+        )
     )

@@ -159,6 +159,7 @@ def test_consumers_move_back_alone_and_all_clients_fail_back(links: OwnLinks) ->
     assert len(read) == len(set(read)) == len(written) - READ * PARTITIONS
 
 
+@pytest.mark.nightly
 def test_an_older_primary_is_lost_and_failed_back(mixed: Lab, tmp_path: Path) -> None:
     assert racks(mixed.cluster("primary").admin()) == {"rack-1"}
     assert missing(mixed) == {
