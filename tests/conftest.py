@@ -12,7 +12,7 @@ from typing import Protocol
 from uuid import uuid4
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from drctl.artifacts.jars import KAFKA, resolve
 from drctl.config.secret import forget
@@ -27,11 +27,12 @@ from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytest_plugins = ["tests.side_by_side"]
 
-# No deadline: an example takes longer on a busy host. `make test` draws the same examples each
+# Neither deadline nor check of the speed: an example takes longer on a busy host. `make test` draws the same examples each
 # time; the nightly checks set NEW_EXAMPLES and draw others.
 settings.register_profile(
     "untimed",
     deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
     max_examples=examples(100),
     derandomize="NEW_EXAMPLES" not in os.environ,
 )

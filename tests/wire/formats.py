@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import Any
 
-from hypothesis import Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from drctl.formats import (
@@ -68,7 +68,12 @@ def made(values: st.SearchStrategy[Any], count: int) -> list[Any]:
     found: list[Any] = []
 
     @settings(
-        max_examples=count, deadline=None, database=None, derandomize=True, phases=[Phase.generate]
+        max_examples=count,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=[HealthCheck.too_slow],
     )
     @given(values)
     def keep(value: Any) -> None:
