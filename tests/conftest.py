@@ -27,8 +27,8 @@ from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytest_plugins = ["tests.side_by_side"]
 
-# Neither deadline nor check of the speed: an example takes longer on a busy host. `make test` draws the same examples each
-# time; the nightly checks set NEW_EXAMPLES and draw others.
+# Neither a deadline nor a check of the speed: an example takes longer on a busy host. `make test`
+# draws the same examples each time; the nightly checks set NEW_EXAMPLES and draw others.
 settings.register_profile(
     "untimed",
     deadline=None,
