@@ -107,14 +107,6 @@ def failback(given: Failback) -> int:
         drctl failback --policy quarantine      # print the plan
         drctl failback --policy quarantine --execute
         drctl failback --rebuild --execute      # the source lost its disks
-
-    Exit codes:
-        0: done, or the plan has no blockers
-        1: done, with outstanding actions
-        3: refused, or rolled back completely
-        4: stopped part-way; `drctl report` says whether to resume the run or to start a new one
-        5: unknown: no answer; the message says whether a run must be resumed
-        130: interrupted
     """
     if given.check_order:
         if given.execute or given.policy or given.topic or given.rebuild:

@@ -202,7 +202,7 @@ _EXIT_CODES = """
         0: done, or the plan has no blockers
         1: done, with outstanding actions
         3: refused, or rolled back completely
-        4: stopped part-way; `drctl resume` continues
+        4: stopped part-way; `drctl report` says whether to resume the run or to start a new one
         5: unknown: no answer; the message says whether a run must be resumed
         130: interrupted
 """

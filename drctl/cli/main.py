@@ -62,7 +62,7 @@ def drctl() -> None:
         1: finished, but something needs attention
         2: usage or configuration error
         3: refused, or rolled back completely
-        4: stopped part-way; `drctl resume` continues
+        4: stopped part-way; `drctl report` says how to continue
         5: unknown: a cluster did not answer, or evidence is missing
         70: a bug in drctl
         130: interrupted

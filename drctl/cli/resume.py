@@ -290,11 +290,15 @@ def _run_state(reader: "JournalTopicReader | LocalRuns", run: str | None, link: 
                 f"run {run} has already ended: {state.status}", f"drctl report {quote(run)}"
             )
         return state
-    for name in [name for name in reader.runs() if not reader.is_abandoned(name)][:1]:
+    runs = reader.runs()
+    for name in [name for name in runs if not reader.is_abandoned(name)][:1]:
         newest = _readable(reader, name)
         if not newest.status:
             return newest
-    raise UsageError(f"link {link.name} has no unfinished run", "`drctl journal` lists all runs")
+    hint = "`drctl journal` lists all runs"
+    if runs:
+        hint = f"`drctl report {quote(runs[0])}` says what to do after the newest run; {hint}"
+    raise UsageError(f"link {link.name} has no unfinished run", hint)
 
 
 def _readable(reader: "JournalTopicReader | LocalRuns", run: str) -> RunState:

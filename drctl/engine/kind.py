@@ -55,7 +55,7 @@ class Status(StrEnum):
     REFUSED = "refused"
     """Nothing is changed: the run did not begin, or all changes were rolled back."""
     STOPPED = "stopped"
-    """Changes remain; `drctl resume` continues the run."""
+    """Changes remain; `drctl resume` continues the run, unless `Outcome.over`."""
     UNKNOWN = "unknown"
     """A change was requested but could not be verified; `drctl resume` checks it first."""
     INTERRUPTED = "interrupted"

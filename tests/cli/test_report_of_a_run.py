@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from drctl.app import run_journal
 from drctl.engine import entries
 from drctl.model.gap import Counts, GapResult, PartitionGap, TopicGap
 from drctl.model.loss import Mode
@@ -44,6 +45,19 @@ def test_an_unchanged_journal(folder: Path, called: Run) -> None:
     assert ran.code == 0, ran.stderr
     assert check(ran.document())["schema"] == "drctl/report/1"
     assert not list(folder.glob("report-*")), "--verify has written"
+
+
+def test_resume_names_the_report_of_the_newest_run_if_none_is_unfinished(
+    folder: Path, called: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = RunFiles(folder / ".drctl" / "runs")
+    monkeypatch.setattr(run_journal, "reading", lambda *_: copy)
+    ran = called("resume", "--execute", "--yes")
+    assert (ran.code, ran.stdout) == (2, "")
+    assert "link main has no unfinished run" in ran.stderr
+    assert f"`drctl report {RUN}`" in ran.stderr
+    (folder / ".drctl" / "runs" / RUN / "journal.jsonl").unlink()
+    assert "drctl report" not in called("resume").stderr
 
 
 def test_a_changed_journal(folder: Path, called: Run) -> None:
