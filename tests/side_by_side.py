@@ -12,6 +12,7 @@ CROWDED = (
     "tests/kafka/test_broker_runbooks.py",
     "tests/kafka/test_elections.py",
     "tests/clients/test_clients_move.py",
+    "tests/soak/test_seeds.py",
     "tests/soak/test_three_brokers.py",
 )
 """Each starts so many JVMs that two files at once take longer than one after the other."""

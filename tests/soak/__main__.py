@@ -8,6 +8,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 from drctl.lab.lab import Lab
@@ -16,7 +17,9 @@ from drctl.lab.starting import free_port_base
 from drctl.model.errors import DrctlError
 from tests.soak.report import reported, table
 from tests.soak.round import Result, Round
-from tests.soak.round_plan import draw
+from tests.soak.round_plan import SANDBOXED, Fault, draw
+from tests.soak.sandbox import Sandbox, enter
+from tests.soak.world import replicate_committed_records
 
 HEAP_MB = {1: 384, 3: 320}
 """Heap by number of brokers per cluster."""
@@ -25,15 +28,24 @@ HEAP_MB = {1: 384, 3: 320}
 def main(arguments: list[str]) -> int:
     """Run rounds, and report each."""
     given = _parsed(arguments)
+    obstacle = enter()
     folder = Path(given.dir or tempfile.mkdtemp(prefix="drctl-soak-")).absolute()
     stopping = threading.Event()
     _stop_gently(stopping)
     lab = Lab(folder / "lab")
     results: list[Result] = []
+    shape = settings(given.brokers)
     try:
-        print(f"Starting a lab (two clusters and Connect) in {lab.root}", flush=True)
-        lab.up(settings(given.brokers))
-        _play(given, lab, folder, stopping, results)
+        with ExitStack() as opened:
+            sandbox = None
+            if obstacle:
+                print(f"Without faults of networks, disks and clocks: {obstacle}", flush=True)
+            else:
+                sandbox = opened.enter_context(Sandbox(folder / "hosts", lab.root, shape).opened())
+            print(f"Starting a lab (two clusters and Connect) in {lab.root}", flush=True)
+            lab.up(shape)
+            replicate_committed_records(lab)
+            _play(given, lab, folder, stopping, results, sandbox)
     except KeyboardInterrupt:
         print("Interrupted; the current round does not count", flush=True)
     except DrctlError as error:
@@ -49,7 +61,7 @@ def main(arguments: list[str]) -> int:
 def settings(brokers: int) -> LabSettings:
     """Return the settings of a lab on unused ports."""
     base = free_port_base(random.Random())
-    return LabSettings(port_base=base, brokers=brokers, heap_mb=HEAP_MB[brokers])
+    return LabSettings(port_base=base, brokers=brokers, heap_mb=HEAP_MB[brokers], racks=brokers > 1)
 
 
 def _play(
@@ -58,11 +70,15 @@ def _play(
     folder: Path,
     stopping: threading.Event,
     results: list[Result],
+    sandbox: Sandbox | None,
 ) -> None:
+    impossible = frozenset[Fault]() if sandbox else SANDBOXED
     until = time.monotonic() + given.minutes * 60
     seed = given.seed
     while not stopping.is_set():
-        result = Round(draw(seed, given.brokers), folder / f"round-{seed}", stopping).play(lab)
+        plan = draw(seed, given.brokers).without(impossible)
+        folder_of_round = folder / f"round-{seed}"
+        result = Round(plan, folder_of_round, stopping, sandbox=sandbox).play(lab)
         results.append(result)
         print(*reported(result), sep="\n", flush=True)
         if result.good and not given.keep:
@@ -88,7 +104,7 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
         type=int,
         choices=(1, 3),
         default=1,
-        help="brokers per cluster; with three, one is killed in each direction",
+        help="brokers per cluster; with three, one is killed or all are restarted in turn",
     )
     parser.add_argument("--dir", help="output folder; by default a new one")
     parser.add_argument("--keep", action="store_true", help="also keep the output of good rounds")

@@ -1,6 +1,7 @@
 """Types drctl's commands, and after a crash or refusal the commands that drctl suggests."""
 
 import json
+import shutil
 import signal
 import subprocess
 import threading
@@ -12,7 +13,9 @@ from typing import Any
 
 from drctl.model.errors import ExitCode, Stopped
 from tests.cli.conftest import DRCTL, clean_environment
-from tests.soak.fault_injection import Injector, journal_of
+from tests.soak.fault_injection import Injector, Runs
+from tests.soak.round_plan import DRCTL as HOST
+from tests.soak.sandbox import SECOND
 
 _WAIT_S = 1.0
 _LOOK_S = 0.1
@@ -29,15 +32,18 @@ class Attempt:
 
     Attributes:
         wrong: why no command may end like this; empty if it may.
+        host: where it was typed.
     """
 
     words: tuple[str, ...]
     code: int
     seconds: float
     wrong: str = ""
+    host: str = HOST
 
     def __str__(self) -> str:
-        return f"{self.words[0]} {'killed' if self.code == -signal.SIGKILL else self.code}"
+        ended = "killed" if self.code == -signal.SIGKILL else self.code
+        return f"{self.words[0]} {ended}{'' if self.host == HOST else ' (second operator)'}"
 
 
 def wrong_ending(code: int, stderr: str) -> str:
@@ -64,9 +70,28 @@ class Engineer:
     attempts: list[Attempt] = field(default_factory=list)
 
     @property
-    def runs(self) -> Path:
-        """The folder of all runs."""
-        return self.folder / ".drctl" / "runs"
+    def runs(self) -> Runs:
+        """The runs of both hosts."""
+        return Runs(tuple(self._home(host) / ".drctl" / "runs" for host in (HOST, SECOND)))
+
+    def interfere(self, words: tuple[str, ...], injector: Injector) -> None:
+        """Be a second operator: on another host, repeat the command and then resume the run.
+
+        Both are refused while the first drctl runs.
+        """
+        until = time.monotonic() + self.leg_s
+        home = self._home(SECOND)
+        home.mkdir(exist_ok=True)
+        shutil.copy(self.folder / "drctl.yaml", home)
+        for each in (words, ("resume",)):
+            typed, _ = self._written(
+                (*each, "--execute", "--yes"), None, lambda: None, until, SECOND
+            )
+            run = injector.run()
+            if typed.code == ExitCode.USAGE and run and self._status(run, until, SECOND):
+                self._forgive(typed)
+            if typed.code != ExitCode.REFUSED:
+                return
 
     def lead(
         self, words: tuple[str, ...], injector: Injector, meanwhile: Callable[[], None]
@@ -84,13 +109,12 @@ class Engineer:
         while True:
             chosen = ("resume",) if self._unfinished(injector) else words
             line = (*chosen, "--execute", "--yes")
-            code, _ = self._written(line, injector, meanwhile, until)
-            typed = len(self.attempts) - 1
+            typed, _ = self._written(line, injector, meanwhile, until)
             injector.mended()
-            if code in _ARRIVED or self._ended(injector) == "done":
+            if typed.code in _ARRIVED or self._ended(injector) == "done":
                 return tuple(self.attempts[first:])
-            if code == ExitCode.USAGE and (how := self._had_ended(injector, until)):
-                self.attempts[typed] = replace(self.attempts[typed], wrong="")
+            if typed.code == ExitCode.USAGE and (how := self._had_ended(injector, until)):
+                self._forgive(typed)
                 if how == "done":
                     return tuple(self.attempts[first:])
             if time.monotonic() > until:
@@ -101,19 +125,26 @@ class Engineer:
             if self.stopping.wait(_WAIT_S):
                 raise KeyboardInterrupt
 
-    def type(self, *words: str) -> tuple[int, str]:
+    def type(self, *words: str, host: str = HOST) -> tuple[int, str]:
         """Run a reading command; return its exit code and stdout."""
-        return self._written(words, None, lambda: None, time.monotonic() + self.leg_s)
+        until = time.monotonic() + self.leg_s
+        typed, output = self._written(words, None, lambda: None, until, host)
+        return typed.code, output
+
+    def _home(self, host: str) -> Path:
+        return self.folder if host == HOST else self.folder / host
+
+    def _forgive(self, typed: Attempt) -> None:
+        """Do not blame drctl for this exit code."""
+        place = next(n for n, each in enumerate(self.attempts) if each is typed)
+        self.attempts[place] = replace(typed, wrong="")
 
     def _unfinished(self, injector: Injector) -> bool:
         """Whether a run of this leg is unfinished."""
-        run = injector.run()
-        return bool(run and journal_of(run)) and not self._ended(injector)
+        return bool(injector.entries()) and not self._ended(injector)
 
     def _ended(self, injector: Injector) -> str:
-        run = injector.run()
-        entries = journal_of(run) if run else []
-        last: dict[str, Any] = entries[-1] if entries else {}
+        last: dict[str, Any] = next(reversed(injector.entries()), {})
         return str(last["status"]) if last.get("entry") == "ended" else ""
 
     def _had_ended(self, injector: Injector, until: float) -> str:
@@ -122,17 +153,19 @@ class Engineer:
         A run whose drctl was killed between the last entry and the local copy need not be resumed.
         """
         run = injector.run()
-        if run is None:
-            return ""
-        while (found := self.type("journal"))[0] != ExitCode.DONE:
+        status = self._status(run, until, HOST) if run else ""
+        if status:
+            injector.known |= {run}
+        return status
+
+    def _status(self, run: str, until: float, host: str) -> str:
+        """Return how a run ended by `drctl journal`; empty if it did not."""
+        while (found := self.type("journal", host=host))[0] != ExitCode.DONE:
             if time.monotonic() > until or self.stopping.wait(_WAIT_S):
                 return ""
         runs = json.loads(found[1])["runs"]
-        status = next((str(each["status"]) for each in runs if each["run"] == run.name), "")
-        if status in ("", "not-ended"):
-            return ""
-        injector.known |= {run.name}
-        return status
+        status = next((str(each["status"]) for each in runs if each["run"] == run), "")
+        return "" if status == "not-ended" else status
 
     def _written(
         self,
@@ -140,19 +173,21 @@ class Engineer:
         injector: Injector | None,
         meanwhile: Callable[[], None],
         until: float,
-    ) -> tuple[int, str]:
+        host: str = HOST,
+    ) -> tuple[Attempt, str]:
         began = time.monotonic()
-        number = len(list(self.folder.glob("drctl-*.json"))) + 1
-        out = self.folder / f"drctl-{number:02}-{words[0]}.json"
-        line = (str(DRCTL), "--config", str(self.folder / "drctl.yaml"), *words, "-o", "json")
+        home = self._home(host)
+        number = len(list(home.glob("drctl-*.json"))) + 1
+        out = home / f"drctl-{number:02}-{words[0]}.json"
+        line = (str(DRCTL), "--config", str(home / "drctl.yaml"), *words, "-o", "json")
         with out.open("wb") as stdout, out.with_suffix(".stderr").open("wb") as stderr:
             process = subprocess.Popen(
                 line,
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=stderr,
-                cwd=self.folder,
-                env=clean_environment(),
+                cwd=home,
+                env={**clean_environment(), "SOAK_HOST": host},
                 start_new_session=True,  # Ctrl-C must reach only the soak test
             )
         try:
@@ -168,5 +203,6 @@ class Engineer:
             code = process.wait(30)
         errors = out.with_suffix(".stderr").read_text(encoding="utf-8", errors="replace")
         wrong = wrong_ending(code, errors)
-        self.attempts.append(Attempt(words, code, time.monotonic() - began, wrong))
-        return code, out.read_text(encoding="utf-8")
+        typed = Attempt(words, code, time.monotonic() - began, wrong, host)
+        self.attempts.append(typed)
+        return typed, out.read_text(encoding="utf-8")

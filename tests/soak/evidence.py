@@ -2,61 +2,89 @@
 
 import json
 from base64 import b64decode
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from drctl.plans.failback import NAME as FAILBACK
+from drctl.plans.failback import NAME, REBUILD_NAME
 from drctl.reconcile.policy import QUARANTINE
-from tests.soak.fault_injection import journal_of
-from tests.soak.judging import Evidence, Group, Reported
-from tests.soak.logs import Acknowledged, Committed, Failed, Processed, read_log
+from tests.soak.fault_injection import Runs
+from tests.soak.judging import Compacted, Evidence, Group, Reported
+from tests.soak.logs import Aborted, Acknowledged, Committed, Failed, Processed, read_log
 from tests.soak.reading import held
 from tests.soak.round_plan import PRIMARY, SECONDARY
 from tests.soak.world import World
 
 Entry = Mapping[str, Any]
+BACK = NAME, REBUILD_NAME
+RECONCILE = "reconcile"
 
 
 def gathered(
     at: World,
-    runs: Path,
+    runs: Runs,
     answer: Mapping[str, Any],
     serving: str = PRIMARY,
     unbounded: Collection[str] = (),
+    gone: frozenset[str] | None = None,
 ) -> Evidence:
     """Collect everything once no client and no replicator runs.
 
     Args:
+        gone: values that were lost with the primary's topics; None if these were not lost.
         answer: the last result of `drctl gap`.
         serving: the cluster of the applications at the end.
         unbounded: clusters on which groups may read any number of records again.
     """
     written = [line for each in at.writers for line in read_log(each.log.path)]
     away = at.cluster(SECONDARY)
+    (compared,) = (each for each in answer["topics"] if each["topic"] == at.topic)
+    totals = Counter[str]()
+    for partition in compared["partitions"]:
+        totals.update({name: partition[name] for name in ("unreplicated", "duplicated_on_target")})
     return Evidence(
         tuple(line for line in written if isinstance(line, Acknowledged)),
         tuple(line for line in written if isinstance(line, Failed)),
         {name: held(at.cluster(name), at.topic) for name in (PRIMARY, SECONDARY)},
         tuple(each.value for each in held(away, QUARANTINE + at.topic)),
         tuple(_group(each.group, each.log.path) for each in at.members),
-        reported(runs, answer, unbounded),
+        reported(runs, totals, unbounded),
         serving,
         exported(runs),
+        frozenset(line.value for line in written if isinstance(line, Aborted)),
+        gone or frozenset(),
+        gone is not None,
+        _compacted(at),
     )
 
 
-def exported(runs: Path) -> frozenset[str]:
+def _compacted(at: World) -> Compacted | None:
+    if not at.updaters:
+        return None
+    written = [line for each in at.updaters for line in read_log(each.log.path)]
+    (topic,) = {each.topic for each in at.updaters}
+    return Compacted(
+        tuple(line for line in written if isinstance(line, Acknowledged)),
+        tuple(line for line in written if isinstance(line, Failed)),
+        {name: held(at.cluster(name), topic) for name in (PRIMARY, SECONDARY)},
+        tuple(each.value for each in held(at.cluster(SECONDARY), QUARANTINE + topic)),
+    )
+
+
+def exported(runs: Runs) -> frozenset[str]:
     """Return the values in all complete exports of these runs."""
-    manifests = runs.parent.glob("reconcile/exports/*/manifest.json")
+    homes = [each.parent for each in runs.folders]
+    manifests = (m for home in homes for m in home.glob("reconcile/exports/*/manifest.json"))
     files = (file for each in manifests for file in each.parent.glob("*.jsonl"))
     lines = (json.loads(line) for file in files for line in file.read_bytes().splitlines())
     return frozenset(b64decode(line["value"]).decode() for line in lines)
 
 
-def reconciled(runs: Path) -> Mapping[str, int]:
-    """Return records by action, from the last failback."""
-    found: Mapping[str, int] = _facts(_last_of(runs, out=False), "reconcile").get("done", {})
+def reconciled(runs: Runs) -> Mapping[str, int]:
+    """Return records by action, from the last failback and earlier runs of `drctl reconcile`."""
+    found = Counter(_facts(_last_of(runs, BACK), "reconcile").get("done", {}))
+    found.update(_facts(_last_of(runs, (RECONCILE,)), RECONCILE).get("done", {}))
     return found
 
 
@@ -69,10 +97,9 @@ def _group(name: str, log: Path) -> Group:
     )
 
 
-def reported(runs: Path, answer: Mapping[str, Any], unbounded: Collection[str] = ()) -> Reported:
+def reported(runs: Runs, totals: Mapping[str, Any], unbounded: Collection[str] = ()) -> Reported:
     """Return drctl's statements in the journals of the last failover and failback."""
-    out, back = _last_of(runs, out=True), _last_of(runs, out=False)
-    totals = answer["totals"]
+    out, back = _last_of(runs, ("failover",)), _last_of(runs, BACK)
     return Reported(
         totals["unreplicated"],
         totals["duplicated_on_target"],
@@ -83,10 +110,11 @@ def reported(runs: Path, answer: Mapping[str, Any], unbounded: Collection[str] =
     )
 
 
-def _last_of(runs: Path, *, out: bool) -> list[dict[str, Any]]:
-    for run in sorted(runs.glob("*"), reverse=True):
-        entries = journal_of(run)
-        if entries and (entries[0]["plan"]["name"] == FAILBACK) is not out:
+def _last_of(runs: Runs, plans: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Return the journal of the last run of one of these plans, by the beginning of its name."""
+    for run in reversed(runs.names()):
+        entries = runs.entries(run)
+        if entries and entries[0]["plan"]["name"].startswith(plans):
             return entries
     return []
 

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,16 +36,24 @@ _SETTINGS: dict[str, str | int | float | bool] = {
     "enable.auto.commit": False,
     # Without a committed offset the group starts at the log start, on either cluster.
     "auto.offset.reset": "earliest",
-    "session.timeout.ms": 6_000,
     "reconnect.backoff.max.ms": 500,
 }
+CLASSIC: Mapping[str, str | int] = {"session.timeout.ms": 6_000}
+NEW: Mapping[str, str | int] = {"group.protocol": "consumer"}
+"""The group protocol of KIP-848; brokers have its session timeout."""
 
 
 class Member:
     """The only member of a group, in a thread; it follows the endpoint."""
 
     def __init__(
-        self, group: str, endpoint: EndpointFile, topic: str, folder: Path, batch: int
+        self,
+        group: str,
+        endpoint: EndpointFile,
+        topic: str,
+        folder: Path,
+        batch: int,
+        protocol: Mapping[str, str | int] = CLASSIC,
     ) -> None:
         self.group = group
         self.failure = ""
@@ -56,6 +64,7 @@ class Member:
         self._endpoint = endpoint
         self._topic = topic
         self._batch = batch
+        self._protocol = protocol
         self._stay = -1
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=group, daemon=True)
@@ -97,7 +106,7 @@ class Member:
         """Read until the endpoint changes or the client has left the group."""
         stay, settings = self._stay, {**_SETTINGS, **cluster.client_properties(USER)}
         own: dict[str, Any] = {"on_commit": partial(self._on_delivery, stay, cluster.name)}
-        own |= {"group.id": self.group, "debug": "cgrp"}
+        own |= {"group.id": self.group, "debug": "cgrp", **self._protocol}
         consumer = Consumer({**settings, **own}, logger=self.client_log.logger)
         try:
             consumer.subscribe([self._topic])

@@ -28,6 +28,14 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
+class Aborted:
+    """A record of a transaction that was not committed."""
+
+    cluster: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
 class Processed:
     """A record that a group processed.
 
@@ -65,9 +73,9 @@ class Committed:
     what: What
 
 
-Line = Acknowledged | Failed | Processed | Committed
+Line = Acknowledged | Failed | Aborted | Processed | Committed
 _KINDS: dict[str, type[Any]] = {
-    kind.__name__: kind for kind in (Acknowledged, Failed, Processed, Committed)
+    kind.__name__: kind for kind in (Acknowledged, Failed, Aborted, Processed, Committed)
 }
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from tests.soak.round import Result
-from tests.soak.round_plan import RoundPlan
+from tests.soak.round_plan import Back, RoundPlan
 
 HEADINGS = (
     "seed",
@@ -31,12 +31,16 @@ def reported(result: Result) -> Iterator[str]:
         else "not judged"
     )
     faults = ", ".join(map(str, result.injected)) or "no fault"
-    times = f"failover {result.failover_s:.0f} s, failback {result.failback_s:.0f} s"
+    spent = ", ".join(f"{phase} {seconds:.0f}" for phase, seconds in result.seconds.items())
+    times = f"{sum(result.seconds.values()):.0f} s ({spent})"
     verdict = "good" if result.good else "BAD"
     plan = result.plan
-    drawn = f"seed {plan.seed}  {verdict}  {plan.out}, {plan.policy}"
+    how = plan.back if plan.back is Back.REBUILD else f"{plan.back} {plan.policy}"
+    drawn = f"seed {plan.seed}  {verdict}  {plan.out}, {how}, {plan.work}"
     yield "; ".join((drawn, faults, times, counts))
     yield f"  drctl: {', '.join(map(str, result.attempts)) or 'was not called'}"
+    if plan.left_out:
+        yield f"  not possible here: {', '.join(map(str, plan.left_out))}"
     if result.rejoined:
         yield f"  clients restarted after being in no group for too long: {result.rejoined}"
     if result.good:
@@ -78,6 +82,17 @@ def table(results: Sequence[Result]) -> Iterator[str]:
     yield f"{len(typed)} drctl commands, {killed} killed, {at_fault} with a wrong result"
     if rejoined := sum(each.rejoined for each in results):
         yield f"{rejoined} clients restarted after being in no group for too long"
+    kinds = Counter(f"{each.plan.out} {each.plan.back}" for each in results)
+    yield ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    work = Counter(word for each in results for word in str(each.plan.work).split("+"))
+    yield ", ".join(f"{count} {kind}" for kind, count in sorted(work.items()))
+    spent = Counter[str]()
+    for each in results:
+        spent.update(each.seconds)
+    phases = ", ".join(f"{name} {total / len(results):.1f}" for name, total in spent.items())
+    yield f"{spent.total() / len(results):.0f} s per round: {phases}"
+    if left_out := sum(len(each.plan.left_out) for each in results):
+        yield f"{left_out} faults that are not possible here were left out"
     yield f"{faults.total()} of {drawn} faults injected: {named or 'none'}"
 
 
@@ -92,7 +107,6 @@ def _row(result: Result) -> tuple[str, ...]:
         f"{plan.seed}{'' if result.good else ' BAD'}",
         str(plan.out),
         ", ".join(str(each.injection.fault) for each in result.injected) or "-",
-        f"{result.failover_s:.0f}",
-        f"{result.failback_s:.0f}",
+        *(f"{result.seconds.get(phase, 0):.0f}" for phase in ("failover", "failback")),
         *(f"{each:,}" if isinstance(each, int) else each for each in counts),
     )

@@ -7,7 +7,7 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -16,14 +16,15 @@ from confluent_kafka import KafkaException
 
 from drctl.lab.cluster import count_of
 from drctl.lab.lab import Lab
-from drctl.model.errors import DrctlError, Stopped
+from drctl.model.errors import DrctlError, ExitCode, Stopped
 from drctl.reconcile.policy import QUARANTINE
 from tests.soak.engineer import Attempt, Engineer
 from tests.soak.evidence import exported, gathered, reconciled
-from tests.soak.fault_injection import Injected, Injector, journal_of
+from tests.soak.fault_injection import Injected, Injector
 from tests.soak.judging import Judgement, judge
-from tests.soak.reading import held, members_of, position
-from tests.soak.round_plan import PRIMARY, SECONDARY, Injection, Out, RoundPlan
+from tests.soak.reading import held, members_of, missing
+from tests.soak.round_plan import PRIMARY, SECONDARY, Back, Injection, Out, RoundPlan
+from tests.soak.sandbox import Sandbox
 from tests.soak.world import World, world
 
 GRACE = ("--wait-for-consumers", "2s")
@@ -46,9 +47,9 @@ class Size:
         after_failback: on the primary again; with 0 there is no failback.
     """
 
-    work: int = 300
-    away: int = 200
-    after_failback: int = 150
+    work: int = 200
+    away: int = 120
+    after_failback: int = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class Result:
     """The result of a round.
 
     Attributes:
+        seconds: by phase.
         judgement: None if the round was not completed.
         failure: why it was not; empty if it was.
         rejoined: clients that had to rejoin their group.
@@ -63,8 +65,7 @@ class Result:
 
     plan: RoundPlan
     folder: Path
-    failover_s: float
-    failback_s: float
+    seconds: Mapping[str, float]
     injected: tuple[Injected, ...]
     attempts: tuple[Attempt, ...]
     judgement: Judgement | None
@@ -88,32 +89,39 @@ class Round:
         stopping: threading.Event,
         size: Size | None = None,
         leg_s: float = 600,
+        sandbox: Sandbox | None = None,
     ) -> None:
         self._course = plan
+        self._sandbox = sandbox
+        self._gone: frozenset[str] | None = None
         self._folder = folder
         self._stopping = stopping
         self._size = size or Size()
         self._engineer = Engineer(folder, stopping, leg_s)
         self._struck: list[Injected] = []
         self._seconds: dict[str, float] = {}
+        self._phase, self._entered = "", 0.0
 
     def play(self, lab: Lab) -> Result:
         """Run all of it; failures are in the result."""
         judgement, failure = None, ""
+        self._enter("setup")
         made: World | None = None
         try:
-            with world(lab, self._folder, f"soak{uuid4().hex[:8]}", self._stopping) as made:
+            name = f"soak{uuid4().hex[:8]}"
+            with world(lab, self._folder, name, self._stopping, self._course.work) as made:
                 judgement = self._played(made)
+                self._enter("cleanup")
         except DrctlError as error:
             failure = error.message
         except KafkaException as error:
             failure = f"a cluster did not answer the soak test: {error}"
+        self._enter("")
         reported = [failure, *(made.failures if made else ())]
         return Result(
             self._course,
             self._folder,
-            self._seconds.get(SECONDARY, 0.0),
-            self._seconds.get(PRIMARY, 0.0),
+            self._seconds,
             tuple(self._struck),
             tuple(self._engineer.attempts),
             judgement,
@@ -123,25 +131,40 @@ class Round:
 
     def _played(self, at: World) -> Judgement:
         size = self._size
+        self._enter("work")
         for each in at.people:
             each.start()
         at.write_more(PRIMARY, size.work)
         at.wait("every group reads", lambda: all(m.committed(PRIMARY) > 0 for m in at.members))
         copied = at.cluster(SECONDARY)
         at.wait("MirrorMaker 2 copies", lambda: count_of(copied, at.topic) >= size.work // 2)
+        self._enter("failover")
         self._fail_over(at)
+        self._enter("away")
         at.write_more(SECONDARY, size.away)
         serving = PRIMARY if size.after_failback else SECONDARY
         if size.after_failback:
+            self._enter("failback")
             self._fail_back(at)
+            self._enter("after")
             at.write_more(PRIMARY, size.after_failback)
+        self._enter("quiesce")
         self._quiesce(at, serving)
+        self._enter("judgement")
         code, answer = self._engineer.type("gap", "--scope", "full", "--link", at.name)
         if code not in (0, 1):
             raise Stopped(f"the last drctl gap ended with exit code {code}")
         # A frozen source cannot be fenced: what groups read there later is not in any translation.
         free = (SECONDARY,) if self._course.out is Out.FROZEN else ()
-        return judge(gathered(at, self._engineer.runs, json.loads(answer), serving, free))
+        runs, document = self._engineer.runs, json.loads(answer)
+        return judge(gathered(at, runs, document, serving, free, self._gone))
+
+    def _enter(self, phase: str) -> None:
+        """Begin a phase; the last one ends."""
+        now = time.monotonic()
+        if self._phase:
+            self._seconds[self._phase] = now - self._entered
+        self._phase, self._entered = phase, now
 
     def _fail_over(self, at: World) -> None:
         plan = self._course
@@ -161,33 +184,68 @@ class Round:
     def _fail_back(self, at: World) -> None:
         plan = self._course
         at.lab.start(PRIMARY)
+        if plan.back is Back.REBUILD:
+            self._gone = self._empty_primary(at)
+            self._lead(at, ("failback", "--rebuild", *GRACE, *NEW_IDS), plan.on_failback, PRIMARY)
+            return
         # `discard` requires topic names.
-        named = ("--topic", f"{at.topic}=discard")
+        named = tuple(word for t in at.topics for word in ("--topic", f"{t}=discard"))
         policy = named if plan.policy == "discard" else ("--policy", plan.policy)
-        words = ("failback", *policy, "--conflicting", "quarantine", *GRACE, *NEW_IDS)
+        policy = (*policy, "--conflicting", "quarantine")
+        words = ("failback", *policy, *GRACE, *NEW_IDS)
         if plan.policy != "copy":
+            self._reconcile(at, policy)
             self._lead(at, words, plan.on_failback, PRIMARY)
             return
         # Records written during reconcile could be newer than a copied record of their key.
-        for each in at.writers:
+        for each in at.all_writers:
             if not each.rest():
                 raise Stopped(f"{each.name} does not become idle")
         try:
+            self._reconcile(at, policy)
             self._lead(at, words, plan.on_failback, PRIMARY, lambda: self._resume(at))
         finally:
-            for each in at.writers:
+            for each in at.all_writers:
                 each.resume()
+
+    def _empty_primary(self, at: World) -> frozenset[str]:
+        """Delete the primary's topics, as if its disks were new; return what only it held."""
+        primary, away = at.cluster(PRIMARY), at.cluster(SECONDARY)
+        gone: set[str] = set()
+        for topic in at.topics:
+            gone |= {each.value for each in held(primary, topic)}
+            gone -= {each.value for each in held(away, topic)}
+        admin = primary.admin()
+        for done in admin.delete_topics(list(at.topics), operation_timeout=20).values():
+            done.result()
+        at.wait(
+            "the primary's topics are deleted",
+            lambda: not set(at.topics) & set(admin.list_topics(timeout=20).topics),
+        )
+        return frozenset(gone)
+
+    def _reconcile(self, at: World, policy: tuple[str, ...]) -> None:
+        """Decide about unreplicated records before the failback; its faults may come then."""
+        if self._course.back is not Back.RECONCILE:
+            return
+        code, _ = self._engineer.type("gap", "--scope", "full", "--link", at.name)
+        if code == ExitCode.FOUND:
+            words = ("reconcile", "--link", at.name, *policy)
+            self._lead(at, words, self._course.on_failback, SECONDARY)
+        elif code != ExitCode.DONE:
+            raise Stopped(f"drctl gap ended with exit code {code}")
 
     def _resume(self, at: World) -> None:
         """Let applications write again once records are reconciled."""
-        if all(each.resting for each in at.writers) and self._has_done("reconcile"):
-            for each in at.writers:
+        if all(each.resting for each in at.all_writers) and self._has_done("reconcile"):
+            for each in at.all_writers:
                 each.resume()
 
     def _has_done(self, step: str) -> bool:
-        newest = sorted(self._engineer.runs.glob("*"))[-1:]
-        entries = (entry for run in newest for entry in journal_of(run))
-        return any(e["entry"] == "done" and e["step"] == step for e in entries)
+        runs = self._engineer.runs
+        newest = next(reversed(runs.names()), None)
+        entries = runs.entries(newest) if newest else []
+        return any(each["entry"] == "done" and each["step"] == step for each in entries)
 
     def _lead(
         self,
@@ -198,14 +256,13 @@ class Round:
         meanwhile: Callable[[], None] = lambda: None,
     ) -> None:
         runs = self._engineer.runs
-        injector = Injector(at.lab, runs, frozenset(each.name for each in runs.glob("*")))
-        began = time.monotonic()
+        injector = Injector(at.lab, runs, frozenset(runs.names()), self._sandbox)
+        injector.second = lambda: self._engineer.interfere(words, injector)
         try:
             with injector.waiting_for(injections):
                 self._engineer.lead(words, injector, meanwhile)
         finally:
             self._struck += injector.injected
-            self._seconds[wanted] = time.monotonic() - began
         if injector.failures:
             raise Stopped(f"the lab was not repaired: {'; '.join(injector.failures)}")
         if at.endpoint.cluster().name != wanted:
@@ -213,16 +270,20 @@ class Round:
 
     def _quiesce(self, at: World, serving: str) -> None:
         """Stop writing, and wait until everything is read and replicated."""
-        for writer in at.writers:
+        for writer in at.all_writers:
             if not writer.stop():
                 raise Stopped(f"{writer.name} does not stop")
         here = at.cluster(serving)
-        end, admin = count_of(here, at.topic), here.admin()
-        backlog = {each.group: end for each in at.members}
+        admin = here.admin()
+        # The end of a partition may be after the end of a transaction, which nobody reads.
+        ends: dict[int, int] = {}
+        for record in held(here, at.topic):
+            ends[record.partition] = max(record.offset + 1, ends.get(record.partition, 0))
+        backlog = {each.group: sum(ends.values()) for each in at.members}
 
         def read() -> bool:
-            backlog.update({group: end - position(admin, group, at.topic) for group in backlog})
-            return all(records <= 0 for records in backlog.values())
+            backlog.update({group: missing(admin, group, at.topic, ends) for group in backlog})
+            return not any(backlog.values())
 
         try:
             at.wait(f"every group reads to the end of the {serving}", read)
@@ -240,14 +301,26 @@ class Round:
                 raise Stopped(f"the member of {member.group} does not stop")
 
     def _await_copies(self, at: World) -> None:
-        away = at.cluster(SECONDARY)
-        values = {each.value for each in held(at.cluster(PRIMARY), at.topic)}
-        runs = self._engineer.runs
-        values -= {each.value for each in held(away, QUARANTINE + at.topic)}
-        values -= exported(runs)
+        """Wait until everything on the primary is on the secondary, except what was kept away."""
+        runs, away = self._engineer.runs, at.cluster(SECONDARY)
+        kept_away = exported(runs)
+        waiting = {topic: self._lasting(at, topic) - kept_away for topic in at.topics}
+        for topic in at.topics:
+            waiting[topic] -= {each.value for each in held(away, QUARANTINE + topic)}
         discarded = reconciled(runs).get("discard", 0)
 
         def copied() -> bool:
-            return len(values - {each.value for each in held(away, at.topic)}) <= discarded
+            left = (
+                len(values - {each.value for each in held(away, topic)})
+                for topic, values in waiting.items()
+            )
+            return sum(left) <= discarded
 
         at.wait("MirrorMaker 2 copies to the secondary again", copied)
+
+    def _lasting(self, at: World, topic: str) -> set[str]:
+        """Return the values on the primary that compaction will not remove."""
+        records = sorted(held(at.cluster(PRIMARY), topic), key=lambda r: (r.partition, r.offset))
+        if topic == at.topic:
+            return {each.value for each in records}
+        return set({each.key: each.value for each in records}.values())

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import subprocess
 import threading
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from drctl.model.errors import Stopped
 from tests.soak import engineer as engineers
 from tests.soak.engineer import Attempt, Engineer, wrong_ending
 from tests.soak.fault_injection import Injector
+from tests.soak.sandbox import SECOND
 
 TRACEBACK = "a bug in drctl\nTraceback (most recent call last):\n  File x\nKeyError: 'y'\n"
 RUN = "2026-01-01-failover"
@@ -54,10 +56,14 @@ def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Played:
     return made
 
 
+def injector_of(engineer: Engineer) -> Injector:
+    return Injector(Lab(engineer.folder / "lab"), engineer.runs, frozenset())
+
+
 def led(folder: Path, leg_s: float = 60) -> list[Attempt]:
     """Return what was typed until the leg was over."""
     typing = Engineer(folder, threading.Event(), leg_s)
-    injector = Injector(Lab(folder / "lab"), typing.runs, frozenset())
+    injector = injector_of(typing)
     typing.lead(("failover",), injector, lambda: None)
     return typing.attempts
 
@@ -129,3 +135,46 @@ def test_a_leg_that_does_not_complete_is_a_failure(played: Played, tmp_path: Pat
     played.answers(0, then="exec sleep 60")
     with pytest.raises(Stopped, match="did not finish within 0 s: failover killed"):
         led(tmp_path, leg_s=0)
+
+
+def interfered(folder: Path) -> list[Attempt]:
+    """Return what a second operator typed."""
+    (folder / "drctl.yaml").touch()
+    typing = Engineer(folder, threading.Event())
+    typing.interfere(("failover",), injector_of(typing))
+    assert {each.host for each in typing.attempts} == {SECOND}
+    return typing.attempts
+
+
+def test_a_second_operator_is_refused_while_the_first_is_at_work(
+    played: Played, tmp_path: Path
+) -> None:
+    played.answers(3)
+    played.answers(3)
+    found = interfered(tmp_path)
+    assert list(map(str, found)) == ["failover 3 (second operator)", "resume 3 (second operator)"]
+
+
+def test_a_second_operator_continues_the_run_of_a_killed_drctl(
+    played: Played, tmp_path: Path
+) -> None:
+    played.answers(3)
+    played.answers(0)
+    assert [each.code for each in interfered(tmp_path)] == [3, 0]
+
+
+def test_a_second_operator_may_be_too_late(played: Played, tmp_path: Path) -> None:
+    subprocess.run(["/bin/sh", "-c", begun(tmp_path)], check=True)
+    played.answers(3)
+    played.answers(2)
+    played.journal("done")
+    assert not any(each.wrong for each in interfered(tmp_path))
+
+
+def test_a_run_that_the_second_operator_completed_is_over(played: Played, tmp_path: Path) -> None:
+    ended = (
+        begun(tmp_path / SECOND) + f"; echo '{json.dumps({'entry': 'ended', 'status': 'done'})}'"
+    )
+    journal = tmp_path / SECOND / ".drctl" / "runs" / RUN / "journal.jsonl"
+    played.answers("KILL", then=f"{begun(tmp_path)}; {ended} >> {journal}")
+    assert [str(each) for each in led(tmp_path)] == ["failover killed"]

@@ -10,6 +10,7 @@ from drctl.reconcile.gap_result import Exported, ExportedSet
 from drctl.reconcile.progress import RecordSet
 from drctl.views.exports import ExportFolder
 from tests.soak.evidence import exported, reconciled
+from tests.soak.fault_injection import Runs
 
 
 def test_exported_values_come_from_complete_exports(tmp_path: Path) -> None:
@@ -22,7 +23,7 @@ def test_exported_values_come_from_complete_exports(tmp_path: Path) -> None:
         writer.add(Exported(place, "flights", (0, 5, None, value, ()), OrderVerdict.SAFE))
         writer.finish(parts)
     (tmp_path / "reconcile" / "exports" / "half" / "manifest.json").unlink()
-    assert exported(tmp_path / "runs") == {"w0-1", "w0-2"}
+    assert exported(Runs((tmp_path / "runs",))) == {"w0-1", "w0-2"}
 
 
 def test_actions_on_records_come_from_the_last_failback(tmp_path: Path) -> None:
@@ -34,4 +35,4 @@ def test_actions_on_records_come_from_the_last_failback(tmp_path: Path) -> None:
             {"entry": "done", "step": "reconcile", "facts": {"done": {"discard": done}}},
         )
         (run / "journal.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
-    assert reconciled(tmp_path) == {"discard": 7}
+    assert reconciled(Runs((tmp_path,))) == {"discard": 7}

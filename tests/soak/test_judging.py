@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.soak.judging import Evidence, Group, Held, Reported, judge
+from tests.soak.judging import Compacted, Evidence, Group, Held, Reported, judge
 from tests.soak.logs import Acknowledged, Committed, Failed, Processed, What
 from tests.soak.round_plan import PRIMARY, SECONDARY
 
@@ -275,3 +275,88 @@ def test_records_read_again_are_compared_with_the_stated_number(
     assert bool(wrong) is blamed
     if blamed:
         assert f"{GROUP} read 2 records again during stay 1 (secondary)" in wrong[0]
+
+
+def test_an_aborted_record_that_is_visible_is_found() -> None:
+    seen = replace(fine(), aborted=frozenset({"w0-9"}))
+    assert judge(seen).wrong == ()
+    visible = on(replace(seen, reported=Reported(missing=1)), PRIMARY, *VALUES, "w0-9")
+    assert "aborted records on primary: 1, such as w0-9" in judge(visible).wrong
+
+
+def test_records_that_a_rebuild_lost_are_excused_and_its_offsets_are_new() -> None:
+    """Only the primary had w0-3 when its topics were deleted."""
+    kept = (*VALUES[:3], *VALUES[4:])
+    moved = on(on(fine(), PRIMARY, *kept), SECONDARY, *kept)
+    acked = (*moved.acknowledged[:4], *acknowledged(SECONDARY, *VALUES[4:], first=3))
+    seen = replace(moved, acknowledged=acked, gone=frozenset({"w0-3"}), rebuilt=True)
+    assert judge(seen).wrong == ()
+    assert judge(replace(seen, gone=frozenset())).lost == 2
+    (group,) = seen.groups
+    skipping = replace(seen, groups=(replace(group, processed=group.processed[:-1]),))
+    assert judge(skipping).skipped == 1
+
+
+KEYED = tuple(f"w2-{number}" for number in (0, 40, 80))
+"""Three values of one key of a compacted topic."""
+
+
+def with_values(
+    on_primary: tuple[str, ...], on_secondary: tuple[str, ...], **more: tuple[str, ...]
+) -> Evidence:
+    """The primary acknowledged the first two values, the secondary the last one."""
+    found = Compacted(
+        (*acknowledged(PRIMARY, *KEYED[:2]), *acknowledged(SECONDARY, KEYED[2], first=2)),
+        (),
+        {
+            cluster: tuple(Held(0, offset, "w2-k0", value) for offset, value in enumerate(values))
+            for cluster, values in ((PRIMARY, on_primary), (SECONDARY, on_secondary))
+        },
+        **more,
+    )
+    return replace(fine(), compacted=found)
+
+
+def test_compaction_may_remove_all_values_but_the_last_of_a_key() -> None:
+    assert judge(with_values(KEYED, KEYED[2:])).wrong == ()
+    assert judge(with_values(KEYED[1:], KEYED)).wrong == ()
+
+
+@pytest.mark.parametrize("left", [KEYED[:2], (KEYED[2], KEYED[0]), ()])
+def test_an_old_value_of_a_key_is_found(left: tuple[str, ...]) -> None:
+    last = int(left[-1][3:]) if left else None
+    assert f"old values of keys on primary: 1, such as w2-k0: {last} instead of 80" in (
+        judge(with_values(left, KEYED)).wrong
+    )
+
+
+def test_a_value_that_drctl_kept_away_from_the_secondary_is_excused() -> None:
+    one = with_values(KEYED, KEYED[:1])
+    assert one.compacted is not None
+    acked = replace(one.compacted, acknowledged=one.compacted.acknowledged[:2])
+    seen = replace(
+        one, compacted=replace(acked, held={**acked.held, PRIMARY: acked.held[PRIMARY][:2]})
+    )
+    assert judge(seen).wrong == (
+        "old values of keys on secondary: 1, such as w2-k0: 0 instead of 40",
+    )
+    assert seen.compacted is not None
+    quarantined = replace(seen.compacted, quarantined=(KEYED[1],))
+    assert judge(replace(seen, compacted=quarantined)).wrong == ()
+    assert (
+        judge(
+            replace(seen, exported=frozenset({KEYED[1]}), reported=Reported(done={"export": 1}))
+        ).wrong
+        == ()
+    )
+    discarded = Reported(done={"discard": 1})
+    assert judge(replace(seen, reported=discarded)).wrong == ()
+
+
+def test_figures_may_include_records_of_the_compacted_topic() -> None:
+    assert (
+        judge(replace(with_values(KEYED, KEYED), reported=Reported(done={"copy": 3}))).wrong == ()
+    )
+    assert judge(replace(with_values(KEYED, KEYED), reported=Reported(done={"copy": 4}))).wrong == (
+        "records copied by reconcile: drctl reports 4, ground truth is 0 to 3",
+    )

@@ -12,22 +12,38 @@ from tests.soak.judging import judge
 from tests.soak.logs import Acknowledged, Committed, Failed, Line, Log, Processed, What, read_log
 from tests.soak.report import repeat, reported, table
 from tests.soak.round import Result
-from tests.soak.round_plan import ALIVE_ONLY, ONE_BROKER, Fault, Injection, Out, RoundPlan, draw
+from tests.soak.round_plan import (
+    ALIVE_ONLY,
+    DISKS,
+    LINES,
+    ONE_BROKER,
+    PRIMARY,
+    ROLLS,
+    SANDBOXED,
+    Back,
+    Fault,
+    Injection,
+    Out,
+    RoundPlan,
+    Way,
+    draw,
+)
 from tests.soak.test_judging import VALUES, fine, on
 
-PLANS = tuple(draw(seed) for seed in range(300))
+PLANS = tuple(draw(seed) for seed in range(1200))
 BY_ONE = set(Fault) - set(ONE_BROKER)
 """Faults that are possible with one broker per cluster."""
 
 
 def test_the_same_seed_gives_the_same_plan() -> None:
-    assert tuple(draw(seed) for seed in range(300)) == PLANS
-    assert len({(c.out, c.policy, c.on_failover, c.on_failback) for c in PLANS}) == len(PLANS)
+    assert tuple(draw(seed) for seed in range(1200)) == PLANS
+    assert len({replace(plan, seed=0) for plan in PLANS}) == len(PLANS)
 
 
-def test_every_loss_and_every_fault_occurs() -> None:
+def test_every_loss_every_fault_and_every_kind_of_work_occurs() -> None:
     assert set(Counter(plan.out for plan in PLANS)) == set(Out)
-    assert {plan.policy for plan in PLANS} == set(POLICIES)
+    assert {(plan.back, plan.policy) for plan in PLANS} == set(product(Back, POLICIES))
+    assert len({plan.work for plan in PLANS}) == 8
     faults = {injection.fault for plan in PLANS for injection in plan.on_failback}
     assert faults == BY_ONE - {Fault.WAKE}
     for out in Out:
@@ -37,19 +53,40 @@ def test_every_loss_and_every_fault_occurs() -> None:
         )
 
 
-def test_with_several_brokers_one_dies_in_each_direction() -> None:
-    wide = tuple(draw(seed, brokers=3) for seed in range(300))
-    for one, three in zip(PLANS, wide, strict=True):
-        assert three.on_failover[:-1] == one.on_failover
-        assert three.on_failback[:-1] == one.on_failback
-        assert (three.out, three.policy, three.backlog) == (one.out, one.policy, one.backlog)
+def test_every_line_is_cut_in_every_direction() -> None:
+    cuts = {(s.line, s.way) for p in PLANS for s in p.on_failback if s.fault is Fault.PARTITION}
+    assert cuts == set(product(LINES, Way))
+    lost = (s for p in PLANS if p.out is not Out.PLANNED for s in p.on_failover)
+    assert not [each for each in lost if PRIMARY in each.line]
+
+
+def test_faults_that_are_not_possible_are_left_out_visibly() -> None:
+    for plan in PLANS:
+        kept = plan.without(SANDBOXED)
+        faults = [each.fault for each in (*kept.on_failover, *kept.on_failback)]
+        assert not SANDBOXED & set(faults)
+        drawn = Counter((*plan.on_failover, *plan.on_failback))
+        assert Counter((*kept.on_failover, *kept.on_failback, *kept.left_out)) == drawn
+    cut = next(p for p in PLANS if p.on_failover[0].fault is Fault.PARTITION).without(SANDBOXED)
+    lines = list(reported(result(cut, good=True)))
+    assert any(line.startswith("  not possible here: partition ") for line in lines)
+    assert "1 faults that are not possible here were left out" in list(
+        table([result(replace(cut, left_out=cut.left_out[:1]), good=True)])
+    )
+
+
+def test_with_several_brokers_one_fails_or_all_are_restarted_in_each_direction() -> None:
+    wide = tuple(draw(seed, brokers=3) for seed in range(1200))
     for out in Out:
         dying = [plan.on_failover[-1] for plan in wide if plan.out is out]
         dead = ALIVE_ONLY if out is not Out.PLANNED else frozenset[Fault]()
-        assert {each.fault for each in dying} == set(ONE_BROKER) - dead
-        assert {each.node for each in dying} == {1, 2, 3}
+        assert {each.fault for each in dying} == {*ONE_BROKER, *ROLLS} - dead
+        assert {each.node for each in dying} == {0, 1, 2, 3}
     last = [plan.on_failback[-1] for plan in wide]
-    assert {(each.fault, each.node) for each in last} == set(product(ONE_BROKER, (1, 2, 3)))
+    killed = {(each.fault, each.node) for each in last if each.fault in ONE_BROKER}
+    assert killed == set(product(ONE_BROKER, (1, 2, 3)))
+    disks = {s.node for plan in wide for s in plan.on_failback if s.fault in DISKS}
+    assert disks == {1, 2, 3}
     assert repeat(wide[7]) == "python -m tests.soak --seed 7 --rounds 1 --brokers 3"
 
 
@@ -80,14 +117,16 @@ TYPED = (Attempt(("failover",), -9, 1.0), Attempt(("resume",), 0, 9.0))
 def result(plan: RoundPlan, *, good: bool) -> Result:
     seen = fine() if good else on(fine(), "primary", *VALUES[:5])
     injected = (Injected(Injection(Fault.CONNECT, 0.5, 1.25), "drain", 9.0),)
-    return Result(plan, Path("round-7"), 21.0, 64.4, injected, TYPED, judge(seen))
+    seconds = {"failover": 21.0, "failback": 64.4}
+    return Result(plan, Path("round-7"), seconds, injected, TYPED, judge(seen))
 
 
 def test_summary_of_good_and_bad_rounds() -> None:
     plan = draw(7)
     line, commands = reported(result(plan, good=True))
     assert commands == "  drctl: failover killed, resume 0"
-    assert line.startswith(f"seed 7  good  {plan.out}, {plan.policy}; kill-connect 1.2 s")
+    assert line.startswith(f"seed 7  good  {plan.out}, {plan.back} {plan.policy}, {plan.work}; ")
+    assert "; kill-connect 1.2 s after drain; 85 s (failover 21, failback 64); " in line
     assert line.endswith("6 acknowledged: 0 lost, 0 skipped, 0 out of order, 0 duplicated")
     lines = list(reported(result(plan, good=False)))
     assert "  BAD  " in lines[0]
@@ -126,8 +165,12 @@ def test_the_table_counts_rounds_and_faults() -> None:
     assert lines[0].split()[:3] == ["seed", "failover", "faults"]
     assert lines[1].split()[0] == "7"
     assert lines[2].split()[:2] == ["8", "BAD"]
-    assert lines[-3:] == [
+    summary = lines[lines.index("") + 1 :]
+    assert summary[:2] == [
         "3 rounds, 1 bad, 1 without an injected fault",
         "6 drctl commands, 3 killed, 0 with a wrong result",
+    ]
+    assert summary[-2:] == [
+        "85 s per round: failover 21.0, failback 64.4",
         f"2 of {drawn} faults injected: 2 kill-connect",
     ]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AclPermissionType  # type: ignore[attr-defined, unused-ignore]
+from confluent_kafka.admin import AclPermissionType, NewTopic  # type: ignore[attr-defined, unused-ignore]
 
 from drctl.lab.cluster import LabCluster
 from drctl.lab.lab import Lab
@@ -22,19 +22,26 @@ from drctl.reconcile.policy import QUARANTINE
 from tests.cluster.failover_stage import mirror_maker
 from tests.cluster.lab_link import link_over, section_of
 from tests.cluster.topic_acls import about
-from tests.soak.grouping import Member
-from tests.soak.round_plan import PRIMARY, SECONDARY
-from tests.soak.writing import Writer
+from tests.soak.grouping import CLASSIC, NEW, Member
+from tests.soak.round_plan import PLAIN, PRIMARY, SECONDARY, Work
+from tests.soak.writing import TransactionalWriter, Writer
 
 PARTITIONS = 3
 WRITERS = 2
-RATE = 25.0
+RATE = 40.0
 """Records per second of each writer."""
 
+COMPACTED_RATE = 10.0
+_COMPACTED = {
+    "cleanup.policy": "compact",
+    "segment.ms": "5000",
+    "min.cleanable.dirty.ratio": "0.01",
+}
 BATCHES = (500, 20)
 """Batch sizes of the groups: one that keeps up, and one that commits often."""
 
 _WAIT_S = 120
+_COMMITTED = {"source.consumer.isolation.level": "read_committed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,7 @@ class World:
 
     Attributes:
         name: the round's name, in the names of all that it creates.
+        updaters: writers of a compacted topic.
     """
 
     lab: Lab
@@ -52,6 +60,7 @@ class World:
     endpoint: EndpointFile
     writers: tuple[Writer, ...]
     members: tuple[Member, ...]
+    updaters: tuple[Writer, ...] = ()
     failures: list[str] = field(default_factory=list)
 
     @property
@@ -60,9 +69,19 @@ class World:
         return topic_of(self.name)
 
     @property
+    def topics(self) -> tuple[str, ...]:
+        """All topics of the link."""
+        return tuple(dict.fromkeys(each.topic for each in self.all_writers))
+
+    @property
+    def all_writers(self) -> tuple[Writer, ...]:
+        """The writers of all topics."""
+        return (*self.writers, *self.updaters)
+
+    @property
     def people(self) -> tuple[Writer | Member, ...]:
         """All applications, groups first, so that nothing is written unread."""
-        return (*self.members, *self.writers)
+        return (*self.members, *self.all_writers)
 
     def cluster(self, name: str) -> LabCluster:
         """Return a cluster of the lab."""
@@ -99,7 +118,9 @@ class World:
 
 
 @contextmanager
-def world(lab: Lab, folder: Path, name: str, stopping: threading.Event) -> Iterator[World]:
+def world(
+    lab: Lab, folder: Path, name: str, stopping: threading.Event, work: Work = PLAIN
+) -> Iterator[World]:
     """Create everything without starting it; remove it at the end."""
     folder.mkdir(parents=True, exist_ok=True)
     endpoint = EndpointFile(folder / "bootstrap", lab.parts.clusters)
@@ -107,16 +128,25 @@ def world(lab: Lab, folder: Path, name: str, stopping: threading.Event) -> Itera
     topic = topic_of(name)
     for cluster in lab.parts.clusters:
         ensure_topic(cluster, topic, PARTITIONS)
-    writers = tuple(Writer(n, endpoint, topic, folder, RATE) for n in range(WRITERS))
     members = tuple(
-        Member(f"{USER}-{name}-{n}", endpoint, topic, folder, batch)
-        for n, batch in enumerate(BATCHES)
+        Member(f"{USER}-{name}-{n}", endpoint, topic, folder, batch, protocol)
+        for n, (batch, protocol) in enumerate(
+            zip(BATCHES, (CLASSIC, NEW if work.new_protocol else CLASSIC), strict=True)
+        )
     )
-    made = World(lab, folder, name, stopping, endpoint, writers, members)
-    groups = [each.group for each in members]
-    (folder / "drctl.yaml").write_text(_configuration(lab, name, groups), encoding="utf-8")
+    writers = _writers(endpoint, topic, folder, name, work)
+    updaters: tuple[Writer, ...] = ()
+    if work.compacted:
+        keyed = compacted_of(name)
+        for cluster in lab.parts.clusters:
+            wanted = NewTopic(keyed, PARTITIONS, lab.parts.settings.replication, config=_COMPACTED)
+            admin = cluster.admin()
+            admin.create_topics([wanted], operation_timeout=20)[keyed].result()
+        updaters = (Writer(WRITERS, endpoint, keyed, folder, COMPACTED_RATE, keyless=False),)
+    made = World(lab, folder, name, stopping, endpoint, writers, members, updaters)
+    (folder / "drctl.yaml").write_text(_configuration(made), encoding="utf-8")
     try:
-        stage.deploy(lab, topic, reverse_of(name))
+        _create_reverse(made)
         yield made
     finally:
         for each in made.people:
@@ -124,6 +154,37 @@ def world(lab: Lab, folder: Path, name: str, stopping: threading.Event) -> Itera
         _keep_logs(lab, folder, members)
         if not stopping.is_set():  # otherwise the whole lab is removed anyway
             _cleanup(made)
+
+
+def _writers(
+    endpoint: EndpointFile, topic: str, folder: Path, name: str, work: Work
+) -> tuple[Writer, ...]:
+    plain = Writer(0, endpoint, topic, folder, RATE)
+    if not work.transactional:
+        return plain, Writer(1, endpoint, topic, folder, RATE)
+    identity = f"{USER}-{name}"
+    return plain, TransactionalWriter(1, endpoint, topic, folder, RATE, identity)
+
+
+def replicate_committed_records(lab: Lab) -> None:
+    """Let MirrorMaker 2 replicate no aborted records, which it does by default."""
+    client = lab.parts.worker.client()
+    try:
+        (direction,) = lab.parts.directions
+        source = direction.names["source"]
+        client.put_config(source, {**client.config(source), **_COMMITTED})
+    finally:
+        client.close()
+
+
+def _create_reverse(made: World) -> None:
+    """Create the reverse connector, stopped and without source offsets."""
+    client = made.lab.parts.worker.client()
+    try:
+        wanted = {**stage.configuration(made.lab), **_COMMITTED, "topics": ",".join(made.topics)}
+        client.create_stopped(reverse_of(made.name), wanted)
+    finally:
+        client.close()
 
 
 def topic_of(name: str) -> str:
@@ -136,17 +197,23 @@ def reverse_of(name: str) -> str:
     return f"mm2-{name}"
 
 
-def _configuration(lab: Lab, name: str, groups: list[str]) -> str:
+def compacted_of(name: str) -> str:
+    """Return the name of the compacted topic on both clusters."""
+    return f"flights-{name}-keys"
+
+
+def _configuration(made: World) -> str:
+    lab = made.lab
     link = link_over(
-        topic_of(name),
-        groups=groups,
-        replicator={**mirror_maker(lab, reverse_of(name)), "rename": "${topic}"},
+        *made.topics,
+        groups=[each.group for each in made.members],
+        replicator={**mirror_maker(lab, reverse_of(made.name)), "rename": "${topic}"},
         fence={"method": "acl", "principals": [f"User:{USER}"]},
-        endpoints=[{"kind": "file", "path": "bootstrap"}],
+        endpoints=[{"kind": "file", "path": str(made.endpoint.file)}],
     )
     document = {
         "clusters": {each.name: section_of(each) for each in lab.parts.clusters},
-        "links": {name: link},
+        "links": {made.name: link},
         # Applications write all the time: records in flight must not block a failover.
         "policy": {"max_lag_records": 100_000, "max_rpo_seconds": 600},
     }
@@ -164,12 +231,12 @@ def _keep_logs(lab: Lab, folder: Path, members: tuple[Member, ...]) -> None:
 
 def _cleanup(made: World) -> None:
     """Restore the lab; failures are reported without hiding the round's result."""
-    lab, topic = made.lab, made.topic
+    lab = made.lab
     steps: tuple[Callable[[], object], ...] = (
         *(lambda part=part: lab.start(part) for part in (PRIMARY, SECONDARY, "connect")),
         lambda: stage.remove(lab, reverse_of(made.name)),
         lambda: [each.stop() for each in made.people],
-        *(lambda cluster=c: _empty(cluster, topic, made) for c in lab.parts.clusters),
+        *(lambda cluster=c: _empty(cluster, made) for c in lab.parts.clusters),
         lambda: lab.replicate(True),
     )
     for step in steps:
@@ -181,14 +248,15 @@ def _cleanup(made: World) -> None:
         each.log.close()
 
 
-def _empty(cluster: LabCluster, topic: str, made: World) -> None:
+def _empty(cluster: LabCluster, made: World) -> None:
     """Remove topics, groups and fences of the round."""
     admin = cluster.admin()
-    for rules in admin.delete_acls([about(topic, permission=AclPermissionType.DENY)]).values():
+    fences = [about(topic, permission=AclPermissionType.DENY) for topic in made.topics]
+    for rules in admin.delete_acls(fences).values():
         rules.result()
     known = admin.list_topics(timeout=20).topics
-    present = [name for name in (topic, QUARANTINE + topic) if name in known]
-    if present:
+    ours = (*made.topics, *(QUARANTINE + topic for topic in made.topics))
+    if present := [name for name in ours if name in known]:
         for gone in admin.delete_topics(present, operation_timeout=20).values():
             gone.result()
     for group in admin.delete_consumer_groups([each.group for each in made.members]).values():
