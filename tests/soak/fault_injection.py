@@ -19,7 +19,7 @@ from drctl.model.errors import DrctlError, Refused
 from tests.soak.round_plan import CONNECT, DRCTL, PRIMARY, SECONDARY, Fault, Injection
 from tests.soak.sandbox import Sandbox
 
-_LOOK_S = 0.1
+_LOOK_S = 0.2
 _MENDED_S = 120
 _PARTS = {
     Fault.PRIMARY: PRIMARY,

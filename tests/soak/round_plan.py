@@ -221,7 +221,9 @@ def draw(seed: int, brokers: int = 1) -> RoundPlan:
     dead = ALIVE_ONLY if out is not Out.PLANNED else frozenset[Fault]()
     backlog = random.randint(50, 400)
     policy = random.choice(("copy", "quarantine", "copy", "quarantine", "export", "discard"))
-    back = random.choice((*(Back.FAILBACK,) * 3, Back.RECONCILE, Back.REBUILD))
+    # A planned failover leaves nothing to reconcile.
+    before = Back.FAILBACK if out is Out.PLANNED else Back.RECONCILE
+    back = random.choice((*(Back.FAILBACK,) * 3, before, Back.REBUILD))
     work = Work(*(random.random() < share for share in (0.5, 0.5, 0.3)))
     on_failover = _injections(random, brokers, dead)
     if out is Out.FROZEN and random.random() < 0.5:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from drctl.lab.settings import LabSettings
+from tests.soak import sandbox
 from tests.soak.round_plan import CONNECT, DRCTL, PRIMARY, SECONDARY, Way
 from tests.soak.sandbox import Sandbox, alone, bytecode
 
@@ -70,40 +71,40 @@ class Served:
 
 
 @contextmanager
-def lost(sandbox: Sandbox, host: str, there: str, way: Way) -> Iterator[None]:
-    number = sandbox.lose(host, there, way)
+def lost(box: Sandbox, host: str, there: str, way: Way) -> Iterator[None]:
+    number = box.lose(host, there, way)
     try:
         yield
     finally:
-        sandbox.restore(number)
+        box.restore(number)
 
 
 def observe(folder: Path) -> dict[str, Any]:
     """Run inside the namespaces: what happens with each fault."""
     seen: dict[str, Any] = {}
-    with Sandbox(folder / "hosts", folder / "lab", SETTINGS).opened() as sandbox:
+    with Sandbox(folder / "hosts", folder / "lab", SETTINGS).opened() as box:
         primary = Served(SETTINGS.broker_port(PRIMARY, 3))
         secondary = Served(SETTINGS.broker_port(SECONDARY, 1))
         seen["before"] = primary.asked_by(DRCTL)[0]
         for way in Way:
-            with lost(sandbox, DRCTL, PRIMARY, way):
+            with lost(box, DRCTL, PRIMARY, way):
                 seen[way] = [
                     primary.asked_by(DRCTL, MISSING_S)[0],
                     primary.asked_by(CONNECT)[0],
                     secondary.asked_by(DRCTL)[0],
                 ]
             seen[f"after {way}"] = primary.asked_by(DRCTL)[0]
-        slow = sandbox.narrow(DRCTL, PRIMARY, 64)
-        few = sandbox.lose(DRCTL, PRIMARY, Way.BOTH, 0.2)
+        slow = box.narrow(DRCTL, PRIMARY, 64)
+        few = box.lose(DRCTL, PRIMARY, Way.BOTH, 0.2)
         seen["slow"] = primary.asked_by(DRCTL)[0]
-        sandbox.restore(slow)
-        sandbox.restore(few)
+        box.restore(slow)
+        box.restore(few)
         seen["came"] = sorted(set(primary.came))
-        sandbox.shift(DRCTL, HOUR_S)
+        box.shift(DRCTL, HOUR_S)
         seen["ahead"] = [round(primary.asked_by(each)[1] / HOUR_S) for each in (DRCTL, CONNECT)]
-        sandbox.shift(DRCTL, 0)
+        box.shift(DRCTL, 0)
         disk = folder / "lab" / "primary" / "2" / "data"
-        with sandbox.full_disk("primary-2"):
+        with box.full_disk("primary-2"):
             seen["full"] = wrote(disk / "one")
             seen["other"] = wrote(disk.parents[1] / "1" / "data" / "one")
         seen["free"] = wrote(disk / "two")
@@ -152,6 +153,18 @@ def test_only_one_clock_is_ahead(seen: dict[str, Any]) -> None:
 def test_only_one_disk_is_full(seen: dict[str, Any]) -> None:
     assert (seen["full"], seen["other"], seen["free"]) == ("ENOSPC", "", "")
     assert seen["left"] == [], "the disk is still mounted"
+
+
+def test_without_tools_the_soak_runs_here_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "_found", lambda tool: None if tool in ("tc", "cc") else tool)
+    assert sandbox.enter() == "missing commands: tc, cc"
+
+
+def test_without_namespaces_the_soak_runs_here_and_says_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sandbox, "alone", lambda: ("sh", "-c", "echo not permitted >&2; exit 1"))
+    assert sandbox.enter() == "no network of its own: not permitted"
 
 
 def test_all_ports_are_compared() -> None:

@@ -41,6 +41,7 @@ BATCHES = (500, 20)
 """Batch sizes of the groups: one that keeps up, and one that commits often."""
 
 _WAIT_S = 120
+_LOOK_S = 0.3
 _COMMITTED = {"source.consumer.isolation.level": "read_committed"}
 
 
@@ -105,7 +106,10 @@ class World:
             failures = [each.failure for each in self.people if each.failure]
             if failures:
                 raise Stopped("; ".join(failures))
-            return condition()
+            met = condition()
+            if not met:
+                self.stopping.wait(_LOOK_S)  # many conditions read whole topics
+            return met
 
         if not Patience.of(seconds).wait_until(so):
             raise Stopped(f"timed out after {seconds:.0f} s, waiting until {what}")
