@@ -20,6 +20,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -106,6 +107,13 @@ int pthread_cond_timedwait(pthread_cond_t *restrict condition, pthread_mutex_t *
     struct timespec real;
     clockid_t clock = unshifted(until, &real);
     return pthread_cond_clockwait(condition, mutex, clock, &real);
+}
+
+/* librdkafka waits with the calls of C11. */
+int cnd_timedwait(cnd_t *restrict condition, mtx_t *restrict mutex,
+                  const struct timespec *restrict until) {
+    int failed = pthread_cond_timedwait((pthread_cond_t *)condition, (pthread_mutex_t *)mutex, until);
+    return !failed ? thrd_success : failed == ETIMEDOUT ? thrd_timedout : thrd_error;
 }
 
 int pthread_mutex_timedlock(pthread_mutex_t *restrict mutex, const struct timespec *restrict until) {

@@ -33,6 +33,15 @@ except TimeoutError:
     answered = False
 print(json.dumps([answered, time.time()]))
 """
+WAITING = """
+import threading
+from confluent_kafka import Consumer
+consumer = Consumer({"group.id": "x", "bootstrap.servers": "127.0.0.1:1", "log_level": 0})
+for _ in range(3):
+    consumer.poll(0.2)
+threading.Event().wait(0.2)
+"""
+"""Waits of librdkafka and of Python, which end although the clock is an hour ahead."""
 MISSING_S = 1.5
 """How long a connection is tried that must not come about."""
 HOUR_S = 3600
@@ -102,6 +111,13 @@ def observe(folder: Path) -> dict[str, Any]:
         seen["came"] = sorted(set(primary.came))
         box.shift(DRCTL, HOUR_S)
         seen["ahead"] = [round(primary.asked_by(each)[1] / HOUR_S) for each in (DRCTL, CONNECT)]
+        subprocess.run(
+            [sys.executable, "-c", WAITING],
+            env={**os.environ, "SOAK_HOST": DRCTL},
+            capture_output=True,
+            check=True,
+            timeout=60,
+        )
         box.shift(DRCTL, 0)
         disk = folder / "lab" / "primary" / "2" / "data"
         with box.full_disk("primary-2"):
