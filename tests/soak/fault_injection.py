@@ -121,8 +121,6 @@ class Injector:
             self._done.set()
             for thread in threads:
                 thread.join(_MENDED_S)
-            if self.sandbox is not None:
-                self.sandbox.shift(DRCTL, 0)
 
     def mended(self) -> None:
         """Wait until no fault is active."""
@@ -222,13 +220,10 @@ class Injector:
     def _inject_in(self, sandbox: Sandbox, injected: Injected, hit: str) -> None:
         injection = injected.injection
         match injection.fault:
-            case Fault.DRCTL_CLOCK:
-                sandbox.shift(DRCTL, injection.amount)
-                self.injected.append(injected)
-            case Fault.PRIMARY_CLOCK | Fault.SECONDARY_CLOCK:
-                sandbox.shift(hit, injection.amount)
+            case Fault.DRCTL_CLOCK | Fault.PRIMARY_CLOCK | Fault.SECONDARY_CLOCK:
+                sandbox.shift(hit or DRCTL, injection.amount)
                 self._last(injected)
-                sandbox.shift(hit, 0)
+                sandbox.shift(hit or DRCTL, 0)
             case Fault.PRIMARY_DISK | Fault.SECONDARY_DISK:
                 with sandbox.full_disk(hit):
                     self._last(injected)

@@ -101,6 +101,7 @@ LASTS_S = {
     Fault.PARTITION: (2, 20),
     Fault.LOSS: (5, 20),
     Fault.SLOW: (5, 20),
+    Fault.DRCTL_CLOCK: (10, 60),
     Fault.PRIMARY_CLOCK: (5, 20),
     Fault.SECONDARY_CLOCK: (5, 20),
     Fault.PRIMARY_DISK: (1, 6),

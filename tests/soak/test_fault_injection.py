@@ -59,9 +59,8 @@ class Recorded:
         self.done.append(f"restore {number}")
 
     def shift(self, host: str, seconds: int) -> None:
-        """Record the clock; drctl's is set at the end of each leg."""
-        if host != DRCTL:
-            self.done.append(f"clock of {host} {seconds}")
+        """Record the clock."""
+        self.done.append(f"clock of {host} {seconds}")
 
     @contextmanager
     def full_disk(self, broker: str) -> Iterator[None]:
@@ -123,6 +122,10 @@ def injected(lab: Recorded, runs: Runs, injection: Injection) -> Injector:
         (
             Injection(Fault.PRIMARY_CLOCK, 0, 0, 0.1, 1, amount=-600),
             ["clock of primary-1 -600", "clock of primary-1 0"],
+        ),
+        (
+            Injection(Fault.DRCTL_CLOCK, 0, 0, 0.1, amount=600),
+            ["clock of drctl 600", "clock of drctl 0"],
         ),
         (
             Injection(Fault.SECONDARY_DISK, 0, 0, 0.1, 1),
