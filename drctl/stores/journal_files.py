@@ -333,8 +333,9 @@ class LocalRuns(RunFiles):
         return f"{self._folder} (this host only)"
 
     def runs(self) -> Sequence[str]:
-        """All runs, newest first."""
-        return tuple(run for run in super().runs() if self._is_own(run))
+        """All runs, newest first; an unfinished one is the newest, even if the clock was wrong."""
+        own = [run for run in super().runs() if self._is_own(run)]
+        return tuple(sorted(own, key=self._has_ended))
 
     def lines(self, run: str) -> Sequence[bytes]:
         """The sealed lines of a run.
@@ -354,7 +355,7 @@ class LocalRuns(RunFiles):
     def unfinished(self) -> str:
         """The newest run if it has not ended; else empty."""
         newest = next(iter(self.runs()), "")
-        return newest if newest and not run_state.verify(newest, self.lines(newest)).ended else ""
+        return newest if newest and not self._has_ended(newest) else ""
 
     @contextmanager
     def take(self, holder: Holder) -> Iterator[RunFile]:
@@ -396,6 +397,9 @@ class LocalRuns(RunFiles):
                 opened = self.reopen(holder.run, intact)
             with opened as file:
                 yield file
+
+    def _has_ended(self, run: str) -> bool:
+        return run_state.verify(run, self.lines(run)).ended
 
     def _is_own(self, run: str) -> bool:
         try:

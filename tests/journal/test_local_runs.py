@@ -13,6 +13,7 @@ from drctl.model.journal import ENDED, Entry, Holder
 from drctl.stores.journal_files import LocalRuns, RunFiles
 
 RUN, LATER = "20260305T142011.512000Z", "20260305T152011.512000Z"
+AFTER = "20260305T143011.512000Z"
 BEGAN: Entry = {"entry": "began", "plan": {"link": "cluster:main"}}
 OVER: Entry = {"entry": ENDED, "status": "done"}
 
@@ -42,6 +43,20 @@ def test_an_unfinished_run_must_be_resumed_first(here: LocalRuns) -> None:
     with pytest.raises(Refused, match="unfinished run") as refused, here.take(holder(LATER)):
         pass
     assert "drctl resume" in refused.value.hint
+    with here.resume(holder(RUN)) as file:
+        file.append([OVER])
+    assert here.unfinished == ""
+
+
+def test_an_unfinished_run_counts_even_if_the_clock_was_set_back_before_it(here: LocalRuns) -> None:
+    with here.take(holder(LATER)) as file:
+        file.append([BEGAN, OVER])
+    with here.take(holder(RUN)) as file:
+        file.append([BEGAN])
+    assert here.unfinished == RUN
+    assert here.runs() == (RUN, LATER)
+    with pytest.raises(Refused, match=f"unfinished run {RUN}"), here.take(holder(AFTER)):
+        pass
     with here.resume(holder(RUN)) as file:
         file.append([OVER])
     assert here.unfinished == ""
