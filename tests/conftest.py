@@ -66,6 +66,7 @@ class NewTopic(Protocol):
         target_config: Mapping[str, str] | None = ...,
         mirrored: bool = ...,
         on: tuple[str, ...] = ...,
+        prefix: str = ...,
     ) -> str: ...
 
 
@@ -155,8 +156,9 @@ def topics(primary: ClusterUnderTest, secondary: ClusterUnderTest) -> Iterator[N
         target_config: Mapping[str, str] | None = None,
         mirrored: bool = False,
         on: tuple[str, ...] = ("primary", "secondary"),
+        prefix: str = "test-",
     ) -> str:
-        name = f"{'flights' if mirrored else 'test'}-{uuid4().hex[:8]}"
+        name = f"{'flights-' if mirrored else prefix}{uuid4().hex[:8]}"
         made.append(name)
         # The target's topic first: MirrorMaker 2 would create a topic that only the source has.
         if "secondary" in on:

@@ -276,14 +276,18 @@ def cluster_ports(
 
 
 def journal_places(config: "Config", link: "Link") -> "Sequence[JournalPlace]":
-    """The places to which a run would write its journal.
+    """The places to which a run would write its journal: for a failback, too, on the link's `to`.
+
+    Args:
+        link: may be reversed.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
     """
     from drctl.stores.journal_files import StateFolder
 
-    topic = journal_reader(link)
+    known = link.configured in config.links
+    topic = journal_reader(config.link(link.configured) if known else link)
     return (topic, StateFolder(config.state_dir / "runs"))
 
 

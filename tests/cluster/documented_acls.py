@@ -9,7 +9,9 @@ from uuid import uuid4
 import yaml
 from confluent_kafka.admin import AclBinding, AclOperation, ResourcePatternType, ResourceType  # type: ignore[attr-defined, unused-ignore]
 
+from tests.cluster.authorizer_log import Used, used_acls
 from tests.cluster.command import Drctl
+from tests.cluster.planted_secrets import Secrets
 from tests.cluster.topic_acls import delete_acls, grant, rule
 from tests.cluster.writer import known_to
 from tests.docs.pages import page, rows
@@ -21,6 +23,7 @@ CLUSTERS = {
     "Source": ("primary",),
     "Target": ("secondary",),
     "That cluster": ("primary",),
+    "Ledger": ("secondary",),
 }
 """What the column Cluster says, for a link from primary to secondary."""
 
@@ -37,13 +40,27 @@ _RESOURCE = re.compile(
 
 
 class Permission(NamedTuple):
-    """A row of the page; a name may contain placeholders such as LINK."""
+    """An operation in a row of the page; a name may contain placeholders such as LINK.
 
+    Attributes:
+        row: where it is on the page, for messages.
+    """
+
+    row: str
     clusters: Sequence[str]
     kind: ResourceType
     name: str
     pattern: ResourcePatternType
-    operations: Sequence[AclOperation]
+    operation: AclOperation
+
+
+_GRANTED: set[str] = set()
+_NEEDED: set[str] = set()
+
+
+def unneeded() -> list[str]:
+    """Return what this process has granted and no command has used."""
+    return sorted(_GRANTED - _NEEDED)
 
 
 def section(heading: str, moves: Mapping[str, Sequence[str]] | None = None) -> list[Permission]:
@@ -52,13 +69,13 @@ def section(heading: str, moves: Mapping[str, Sequence[str]] | None = None) -> l
     Args:
         moves: the clusters that clients leave and move to, as named in the column Cluster.
     """
-    found = [*_permissions(PAGE.section(heading), {**CLUSTERS, **(moves or {})})]
+    found = [*_permissions(heading, {**CLUSTERS, **(moves or {})})]
     assert found, f"{PAGE.name} has no table in {heading}"
     return found
 
 
-def _permissions(text: str, clusters: Mapping[str, Sequence[str]]) -> Iterator[Permission]:
-    for where, resource, operations, *_ in rows(text):
+def _permissions(heading: str, clusters: Mapping[str, Sequence[str]]) -> Iterator[Permission]:
+    for where, resource, operations, *_ in rows(PAGE.section(heading)):
         found = _RESOURCE.fullmatch(resource)
         assert found, f"{PAGE.name}: {resource!r} is no resource"
         kind, names = _KINDS[found["kind"]], re.findall("`([^`]+)`", found["names"])
@@ -69,8 +86,12 @@ def _permissions(text: str, clusters: Mapping[str, Sequence[str]]) -> Iterator[P
             names = [f"{found['kind'].upper()}S"]
         elif not names:
             names = ["kafka-cluster" if found["kind"] == "Cluster" else "*"]
-        given = [AclOperation[each] for each in operations.split(", ")]
-        yield from (Permission(clusters[where], kind, name, pattern, given) for name in names)
+        row = f"{heading.lstrip('# ')}: {where}, {resource}"
+        yield from (
+            Permission(row, clusters[where], kind, name, pattern, AclOperation[operation])
+            for name in names
+            for operation in operations.split(", ")
+        )
 
 
 @contextmanager
@@ -80,38 +101,55 @@ def permitted(
     names: Mapping[str, Collection[str]],
     *permissions: Permission,
 ) -> Iterator[str]:
-    """Let drctl use a user with these permissions, and no other; return the user's password.
+    """Let drctl use a user with these permissions, and no other; return the user's name.
 
     Args:
         names: what replaces each placeholder of the page.
     """
     user = f"drctl-{uuid4().hex[:6]}"
     before = drctl.config.read_text(encoding="utf-8")
+    secrets = Secrets(drctl.folder)
+    password = secrets.new("sasl.password")
     with ExitStack() as opened:
-        password = opened.enter_context(known_to(clusters, user, f"none-of-{user}"))
+        given = secrets.text("sasl.password")
+        opened.enter_context(known_to(clusters, user, f"none-of-{user}", given))
+        bound = {
+            cluster.name: [
+                (permission, binding)
+                for permission in dict.fromkeys(permissions)
+                if cluster.name in permission.clusters
+                for binding in _bindings(user, permission, names)
+            ]
+            for cluster in clusters
+        }
         for cluster in clusters:
-            bindings = list(
-                {
-                    str(each): each
-                    for permission in permissions
-                    if cluster.name in permission.clusters
-                    for each in _bindings(user, permission, names)
-                }.values()
-            )
+            bindings = list({str(each): each for _, each in bound[cluster.name]}.values())
             grant(cluster, *bindings)
             opened.callback(delete_acls, cluster, *bindings)
-        file = drctl.folder / user
-        file.touch(mode=0o600)
-        file.write_text(password, encoding="utf-8")
         document = yaml.safe_load(before)
         for cluster in clusters:
             document["clusters"][cluster.name]["properties"] |= {
                 "sasl.username": user,
-                "sasl.password": f"${{file:{file}}}",
+                "sasl.password": password,
             }
         drctl.config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
         opened.callback(drctl.config.write_text, before, encoding="utf-8")
-        yield password
+        with used_acls(clusters, user) as used:
+            yield user
+    _note(bound, used)
+
+
+def _note(
+    bound: Mapping[str, Sequence[tuple[Permission, AclBinding]]],
+    used: Mapping[str, Collection[Used]],
+) -> None:
+    for cluster, given in bound.items():
+        for permission, binding in given:
+            kind = "CLUSTER" if binding.restype is ResourceType.BROKER else binding.restype.name
+            what = f"{permission.row}: {permission.operation.name} on {cluster}"
+            _GRANTED.add(what)
+            if Used(kind, binding.name, binding.operation.name) in used[cluster]:
+                _NEEDED.add(what)
 
 
 def _bindings(
@@ -125,5 +163,6 @@ def _bindings(
             for value in (values if placeholder in each else [""])
         ]
     for name in found:
-        for operation in permission.operations:
-            yield rule(user, name, operation, kind=permission.kind, pattern=permission.pattern)
+        yield rule(
+            user, name, permission.operation, kind=permission.kind, pattern=permission.pattern
+        )

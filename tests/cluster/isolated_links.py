@@ -23,15 +23,18 @@ class OwnLinks:
         self._connectors = Connectors(site.lab)
         self._made: list[Stage] = []
 
-    def make(self, connector: str = "copies-{}", *, reverse: bool = False, **link: Any) -> Stage:
+    def make(
+        self, connector: str = "copies-{}", *, topic: str = "", reverse: bool = False, **link: Any
+    ) -> Stage:
         """Create a link whose topic is replicated from now on, with a provenance header per record.
 
         Args:
             connector: its name, which contains the topic's.
+            topic: an existing topic; by default a new one.
             reverse: whether a connector of the reverse direction exists.
             link: other keys of its section.
         """
-        lab, topic = self._site.lab, self._site.new_topic(PARTITIONS)
+        lab, topic = self._site.lab, topic or self._site.new_topic(PARTITIONS)
         name, back = connector.format(topic), f"back-{topic}" if reverse else ""
         replicator = link.pop("replicator", None) or mirror_of(lab, name, back)
         stage = Stage(self._site, topic, replicator, **link)

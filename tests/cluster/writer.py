@@ -73,9 +73,11 @@ def _moment(nanoseconds: str) -> datetime:
 
 
 @contextmanager
-def known_to(clusters: tuple[ClusterUnderTest, ...], user: str, topic: str) -> Iterator[str]:
+def known_to(
+    clusters: tuple[ClusterUnderTest, ...], user: str, topic: str, password: str = ""
+) -> Iterator[str]:
     """Create the user with permissions on the topic during the block; return her password."""
-    password = secrets.token_hex(16)
+    password = password or secrets.token_hex(16)
     added = UserScramCredentialUpsertion(
         user, ScramCredentialInfo(_MECHANISM, 4096), password.encode()
     )

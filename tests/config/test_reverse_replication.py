@@ -6,6 +6,7 @@ from typing import cast
 import pytest
 
 from drctl.app.link_writer import ClusterLinkWriter
+from drctl.app.run_adapters import journal_places
 from drctl.config.link import Link
 from drctl.config.loading import read
 from drctl.config.reverse_link import reversed_link
@@ -119,3 +120,10 @@ def test_a_failback_marks_its_fences_like_the_link(tmp_path: Path) -> None:
         for link in (config.link("main"), back, config.link("main-back"))
     ]
     assert signing == ["main", "main", "main-back"]
+
+
+def test_a_failback_is_journaled_where_the_link_leads() -> None:
+    config = read(HEAD + LINK.format(more="groups: [g]", kind="none", rest=""), Path("drctl.yaml"))
+    forward, back = config.link("main"), reversed_link(config.link("main"))
+    places = [journal_places(config, link)[0].where for link in (forward, back)]
+    assert places == ["topic __drctl_journal of b"] * 2
