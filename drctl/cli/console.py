@@ -36,6 +36,7 @@ class Console:
     def __init__(self, options: GlobalOptions, answered: bool = False) -> None:
         self.options = options
         self.answered = answered
+        self._warned: set[str] = set()
 
     @property
     def verbose(self) -> bool:
@@ -99,6 +100,12 @@ class Console:
     def warn(self, message: str) -> None:
         """Print a warning, also with --quiet."""
         self._labelled("warning", message, yellow)
+
+    def warn_once(self, message: str) -> None:
+        """Print a warning unless this command line has already printed it."""
+        if message not in self._warned:
+            self._warned.add(message)
+            self.warn(message)
 
     def error(self, message: str, hint: str = "") -> None:
         """Print why the command failed."""

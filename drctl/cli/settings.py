@@ -34,7 +34,7 @@ def configuration() -> "Config":
     _loaded.set(config)
     config.keep_hidden()
     for warning in config.warnings(os.environ):
-        console().warn(warning)
+        console().warn_once(warning)
     return config
 
 

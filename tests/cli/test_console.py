@@ -94,6 +94,15 @@ def test_streams_are_lines(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+def test_a_warning_about_the_configuration_is_not_repeated(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    console = Console(GlobalOptions())
+    for _ in range(2):
+        console.warn_once("too open")
+    assert capsys.readouterr().err == "warning: too open\n"
+
+
 def test_numbers_that_json_cannot_hold_are_a_bug() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         Console(JSON).result("", {"n": float("nan")})
