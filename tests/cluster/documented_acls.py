@@ -124,8 +124,9 @@ def permitted(
         }
         for cluster in clusters:
             bindings = list({str(each): each for _, each in bound[cluster.name]}.values())
-            grant(cluster, *bindings)
-            opened.callback(delete_acls, cluster, *bindings)
+            if bindings:
+                grant(cluster, *bindings)
+                opened.callback(delete_acls, cluster, *bindings)
         document = yaml.safe_load(before)
         for cluster in clusters:
             document["clusters"][cluster.name]["properties"] |= {

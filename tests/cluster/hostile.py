@@ -18,10 +18,10 @@ DATA = f"\0{TEXT}"
 TOPIC = "--yes.__-"
 """The beginning of a topic's name: Kafka permits letters, digits, dots, dashes and underscores."""
 
-CONNECTOR = "<img src=x onerror=alert(1)> $(touch pwned) `touch pwned` '\"& {b: *c} # ?"
+CONNECTOR = "<img src=x onerror=alert(1)> $(touch pwned) `touch pwned` '\"& - b: *c # ?"
 """Part of a connector's name: Connect permits no control characters.
 
-It accepts slashes and percent signs, but then answers 400 to every request about that connector.
+Its REST interface also fails with braces (500), slashes and percent signs (400).
 """
 
 PRINCIPAL = f"{MARKUP}{SHELL}"
@@ -51,9 +51,8 @@ def must_be_printable(text: str) -> None:
 def must_be_inert(page: str) -> None:
     """Nothing in a page is executed or loaded."""
     elements = Elements(page).found
-    assert "script" not in elements
+    assert not {"script", "img"} & {*elements}
     assert not [each for each in elements if each.startswith("on")]
-    assert "/leak" not in re.findall(r"src=[\"']?([^\"' >]*)", page)
     assert not (odd := _NOT_IN_A_PAGE.findall(page)), ascii(odd)
 
 

@@ -53,8 +53,12 @@ class Secrets:
         return found
 
 
-def plant(drctl: Drctl, link: str) -> None:
-    """Add secrets to drctl.yaml: of clients, workers, the journal, Spark, and an endpoint."""
+def plant(drctl: Drctl, link: str, directed_to: str = "primary") -> None:
+    """Add secrets to drctl.yaml: of clients, workers, the journal, Spark, and an endpoint.
+
+    Args:
+        directed_to: cluster that the endpoint points to.
+    """
     secrets = Secrets(drctl.folder)
     document = yaml.safe_load(drctl.config.read_text(encoding="utf-8"))
     for cluster in document["clusters"].values():
@@ -71,7 +75,7 @@ def plant(drctl: Drctl, link: str) -> None:
         if "connect" in place:
             place["connect_access"] = access
     switch = Switch(drctl.folder)
-    switch.direct_to(document["links"][link]["from"])
+    switch.direct_to(directed_to)
     switch.go()
     known = {**endpoint(), "env": {"PGPASS": secrets.new("endpoint.env")}}
     document["links"][link].setdefault("endpoints", []).append(known)
