@@ -16,7 +16,17 @@ from confluent_kafka import ElectionType, KafkaException
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
 from drctl.model.errors import DrctlError, Refused
-from tests.soak.round_plan import CONNECT, DRCTL, PRIMARY, SECONDARY, Fault, Injection
+from tests.soak.round_plan import (
+    CONNECT,
+    DISKS,
+    DRCTL,
+    ONE_BROKER,
+    PRIMARY,
+    ROLLS,
+    SECONDARY,
+    Fault,
+    Injection,
+)
 from tests.soak.sandbox import Sandbox
 
 _LOOK_S = 0.2
@@ -37,7 +47,8 @@ _PARTS = {
     Fault.FREEZE_CONNECT: CONNECT,
     Fault.WAKE: PRIMARY,
 }
-_RESTARTS = frozenset(_PARTS) - {Fault.WAKE, Fault.PRIMARY_CLOCK, Fault.SECONDARY_CLOCK}
+_KILLS = frozenset({Fault.PRIMARY, Fault.SECONDARY, Fault.CONNECT, *ONE_BROKER})
+_RESTARTS = frozenset({*_KILLS, *ROLLS, *DISKS, Fault.PAUSE, Fault.FREEZE_CONNECT})
 """Faults after which a component is started; there is one of them at a time per component."""
 
 
@@ -189,7 +200,7 @@ class Injector:
                 case Fault.ROLL_PRIMARY | Fault.ROLL_SECONDARY:
                     self.injected.append(injected)
                     self._roll(part)
-                case _ if injection.fault in _RESTARTS and not injection.fault.startswith("full"):
+                case fault if fault in _KILLS:
                     self.lab.signal(hit, signal.SIGKILL)
                     self._last(injected)
                     self._start(part)
