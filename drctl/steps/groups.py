@@ -299,8 +299,11 @@ class Quiesce(Polling[QuiesceSettings, QuiesceIntent, QuiesceFacts]):
         if not active:
             return done(f"0 of {len(names)} groups active")
         message = f"{len(active)} of {len(names)} groups active: {', '.join(active[:3])}"
-        if intent.fenced and digest == intent.digest:
-            return done(f"{message}; their reads are fenced and their offsets are stable")
+        if intent.fenced:
+            # A member that is fenced may still commit once what it has read before.
+            why = "their offsets are stable" if digest == intent.digest else ""
+            if why := why or self._why_stop_waiting(intent.digest, digest, 1):
+                return done(f"{message}; their reads are fenced, and {why}")
         if intent.ends is not None:
             message = f"{message}; {_left(rows, active, intent.ends)}"
             unread = _unread(rows, active, intent.ends)

@@ -15,14 +15,20 @@ FENCED = {"fence-producers": {"ends": {"audit-0": 1, "orders-0": 4}}}
 WINDOW = {"cluster": PRIMARY, "drain_window": True}
 
 
+QUIET = {"cluster": PRIMARY}
+READS_FENCED: dict[str, Any] = {"fence-consumers": {}}
+
+
 class Window:
     """A wait for the consumers of a link."""
 
-    def __init__(self, pair: Pair) -> None:
+    def __init__(
+        self, pair: Pair, settings: dict[str, Any] = WINDOW, facts: dict[str, Any] = FENCED
+    ) -> None:
         self.pair = pair
         self.seconds = 0.0
         self.kind = Kind(Quiesce(lambda: self.seconds))
-        self.intent: Any = self.kind.check(WINDOW, FENCED, self.look)
+        self.intent: Any = self.kind.check(settings, facts, self.look)
 
     @property
     def look(self) -> LinkReader:
@@ -68,6 +74,15 @@ def test_a_group_without_commits_is_awaited_briefly() -> None:
     window.pair.sites[PRIMARY].positions.positions["app"] = {}
     assert window.seen().state is State.WAITING
     assert window.seen(6.1).state is State.DONE
+
+
+def test_a_fenced_member_that_commits_once_more_is_awaited_until_offsets_are_stable() -> None:
+    window = Window(linked(), QUIET, READS_FENCED)
+    window.commit(3)
+    assert [window.seen(each).state for each in (0, 5.5)] == [State.WAITING, State.WAITING]
+    seen = window.seen(0.6)
+    assert seen.state is State.DONE
+    assert "their reads are fenced, and no offset has changed for 6 s" in seen.message
 
 
 def test_offsets_that_moved_during_translation_are_translated_again(
