@@ -5,6 +5,7 @@ the settings that a link needs; failback plans and runbooks use the same builder
 """
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -65,6 +66,9 @@ RESUME_REPLICATION = "resume replication from {source} to {target} as it ran bef
 _PLANNED_STABILIZE_S = 0.5
 """Brokers append a record that they accepted before the fence within 0.1 s."""
 
+_STATES = re.compile("[A-Z+]+")
+"""States of a connector and its tasks; in their place the basis of a plan may have an error."""
+
 _STOP_S = 180
 """A task that waits for a dead source stops only after its own timeouts."""
 
@@ -87,6 +91,12 @@ def failover(mode: Mode, inputs: PlanInputs) -> Plan:
 def _refuse_if_reversed(inputs: PlanInputs) -> None:
     for name in inputs.reverse:
         state = inputs.basis.get(f"connector {name}", STOPPED)
+        if not _STATES.fullmatch(state):
+            raise Refused(
+                f"connector {name} must be STOPPED, and its state is unknown: {state}",
+                "check that Connect responds and has this connector, then run the command again;"
+                " or remove `after_failover` from `reverse`",
+            )
         if state != STOPPED:
             raise Refused(
                 f"connector {name} must be STOPPED (its state: {state}): the failover starts it, to"
