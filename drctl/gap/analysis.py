@@ -300,7 +300,7 @@ class GapAnalysis:
         ):
             volume = replace(volume, every=True)
             if self.choose(volume) is Engine.SPARK:
-                work = replace(work, plan=work.plan.reading_once())
+                work = replace(work, plan=work.plan.reading_once(self.order))
         return work, volume
 
     def _prepare(self, frozen: Frozen) -> Work:

@@ -137,6 +137,7 @@ class ComparePlan:
         within: the scope in which copies must keep their order (policy.order).
         once: whether digests are likely to differ everywhere: a comparer that can should keep what
             `digest` reads, and not read it again.
+        order: whether `check_order` is called after `digest`.
     """
 
     topics: tuple[TopicPlan, ...]
@@ -146,10 +147,11 @@ class ComparePlan:
     cell_bits: int = ONE_CELL
     within: OrderScope = OrderScope.KEY
     once: bool = False
+    order: bool = False
 
-    def reading_once(self) -> "ComparePlan":
+    def reading_once(self, order: bool = False) -> "ComparePlan":
         """Return the plan with one bucket, for records that differ everywhere."""
-        return replace(self, once=True, buckets=1)
+        return replace(self, once=True, buckets=1, order=order)
 
     def __post_init__(self) -> None:
         """Check that equal records get equal buckets."""
@@ -199,6 +201,7 @@ class TopicSuspects:
         buckets: (unit, bucket) with different digests.
         source: offset ranges that contain these buckets, by partition, disjoint and ascending.
         replicated_from: by source partition, the smallest offset in a bucket with equal digests.
+        replicated_to: the same, the largest offset.
         dense: source partitions in which every offset holds a record.
     """
 
@@ -207,6 +210,7 @@ class TopicSuspects:
     source: Mapping[int, tuple[OffsetRange, ...]]
     target: Mapping[int, tuple[OffsetRange, ...]]
     replicated_from: Mapping[int, int]
+    replicated_to: Mapping[int, int]
     dense: frozenset[int]
 
     def ranges(self, side: Side) -> Mapping[int, tuple[OffsetRange, ...]]:
@@ -405,6 +409,7 @@ def _topic_suspects(topic: TopicPlan, digests: Sequence[BucketDigest]) -> TopicS
     buckets = frozenset(_differing(topic, digests))
     spans: dict[Side, dict[int, list[OffsetRange]]] = {side: defaultdict(list) for side in Side}
     settled: dict[int, int] = {}
+    settled_to: dict[int, int] = {}
     records: Counter[int] = Counter()
     for d in digests:
         suspect = (topic.unit(d.partition), d.bucket) in buckets
@@ -414,9 +419,10 @@ def _topic_suspects(topic: TopicPlan, digests: Sequence[BucketDigest]) -> TopicS
             records[d.partition] += d.records
             if not suspect:
                 settled[d.partition] = min(d.first, settled.get(d.partition, d.first))
+                settled_to[d.partition] = max(d.last, settled_to.get(d.partition, d.last))
     source, target = ({p: merge(rs, LAYERS) for p, rs in spans[side].items()} for side in Side)
     dense = frozenset(p for p, r in topic.source.items() if records[p] == r.span)
-    return TopicSuspects(topic, buckets, source, target, settled, dense)
+    return TopicSuspects(topic, buckets, source, target, settled, settled_to, dense)
 
 
 def _differing(topic: TopicPlan, digests: Iterable[BucketDigest]) -> Iterable[Bucket]:

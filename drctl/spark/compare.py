@@ -244,9 +244,18 @@ def shuffled_by(identity: Identity) -> tuple[str, ...]:
     return KEY if identity.key else IDENTITY
 
 
+def counts_suffice(plan: ComparePlan) -> bool:
+    """Return whether `counted` has all that is needed to locate single missing records.
+
+    Equal records then have equal keys and are in one partition.
+    """
+    return plan.identity.key and all(topic.by_partition for topic in plan.topics)
+
+
 def narrow(plan: ComparePlan, side: Side, rows: DataFrame) -> DataFrame:
-    """Reduce records to digests, place and time; of source records keep key and size, too."""
+    """Reduce records to digests, place, time, key and size; the last two not of all targets."""
     here = side is Side.SOURCE
+    keep_key = here or counts_suffice(plan)
     named = rows.withColumn("topic", source_topic(plan, side))
     keyed = named.withColumn("of_key", F.xxhash64(_number(plan.salt), F.col("key")))
     return with_digests(plan, side, keyed).select(
@@ -263,7 +272,7 @@ def narrow(plan: ComparePlan, side: Side, rows: DataFrame) -> DataFrame:
         "partition",
         "offset",
         F.unix_millis("timestamp").alias("time"),
-        (F.col("key") if here else F.lit(None).cast("binary")).alias("key"),
+        (F.col("key") if keep_key else F.lit(None).cast("binary")).alias("key"),
         (size() if here else F.lit(None).cast("long")).alias("size"),
     )
 
@@ -282,33 +291,97 @@ def in_suspect_buckets(
     return rows.join(F.broadcast(chosen), ["topic", "unit", "bucket"], "left_semi")
 
 
-def grouped(plan: ComparePlan, rows: DataFrame) -> DataFrame:
+def counted(plan: ComparePlan, rows: DataFrame) -> DataFrame:
     """Return one row per distinct record: its count on each cluster, and where it is.
+
+    If `counts_suffice`, records of which both clusters have equally many are added up: one row per
+    key, without digests. Otherwise they are left out, except in topics with expired records.
 
     Args:
         rows: from `narrow`, of both clusters.
     """
     here, there = F.col("on_source"), ~F.col("on_source")
-    by = equal_by(plan.identity)
-    key_digest = [] if "key_digest" in by else [F.max("key_digest").alias("key_digest")]
-    return rows.groupBy(*by).agg(
+    alone = counts_suffice(plan)
+    by = [*equal_by(plan.identity), *(["key"] if alone else [])]
+    place = {
+        "source_partition": F.min(F.when(here, F.col("partition"))),
+        "target_partition": F.min(F.when(there, F.col("partition"))),
+    }
+    found = rows.groupBy(*by).agg(
         F.sum(here.cast("long")).alias("on_source"),
         F.sum(there.cast("long")).alias("on_target"),
-        *key_digest,
         F.min(F.when(here, F.col("offset"))).alias("first_offset"),
-        F.min(F.when(here, F.col("partition"))).alias("source_partition"),
-        F.min(F.when(there, F.col("partition"))).alias("target_partition"),
-        F.max(F.when(there, F.col("time"))).alias("target_time"),
+        F.max(F.when(here, F.col("offset"))).alias("last_offset"),
+        F.max("time").alias("time"),
+        F.max("size").alias("size"),
+        *([] if "key_digest" in by else [F.max("key_digest").alias("key_digest")]),
+        *([] if alone else [column.alias(name) for name, column in place.items()]),
+    )
+    differ = F.col("on_source") != F.col("on_target")
+    if not alone:
+        expirable = [topic for topic in plan.topics if any(topic.target_deleted.values())]
+        return found.where(differ | of_topics(expirable))
+    only = [F.when(differ, F.col(name)).alias(name) for name in ("digest1", "digest2", "key")]
+    added = found.groupBy(*KEY, *only).agg(
+        *(F.sum(name).alias(name) for name in ("on_source", "on_target")),
+        F.min("first_offset").alias("first_offset"),
+        *(F.max(name).alias(name) for name in ("last_offset", "time", "size")),
+    )
+    return added.withColumns(
+        {
+            "source_partition": F.when(F.col("on_source") > 0, F.col("unit")),
+            "target_partition": F.when(F.col("on_target") > 0, F.col("unit")),
+        }
     )
 
 
-def missing_rows(plan: ComparePlan, source: DataFrame, deficit: DataFrame) -> DataFrame:
+def missing_records(found: DataFrame) -> DataFrame:
+    """Return the missing source records, as `missing_rows`; not those that equal another.
+
+    Args:
+        found: rows of `counted`; `counts_suffice` for the plan.
+    """
+    replicated = found.where(REPLICATED).groupBy(*KEY)
+    last = replicated.agg(F.max("last_offset").alias("last_replicated"))
+    return (
+        found.where("on_source = 1 and on_target = 0")
+        .join(last, list(KEY), "left")
+        .withColumns(
+            {
+                "partition": F.col("source_partition"),
+                "offset": F.col("last_offset"),
+                "keyed": F.col("key").isNotNull(),
+                "repeated": F.lit(False),
+            }
+        )
+    )
+
+
+def newest_counted(found: DataFrame) -> DataFrame:
+    """Return the last replicated offset of each source partition, as `newest_replicated`.
+
+    Args:
+        found: as for `missing_records`.
+    """
+    of_partition = F.col("source_partition").alias("partition")
+    newest = F.max("last_offset").alias("newest")
+    return found.where(REPLICATED).groupBy("topic", of_partition).agg(newest)
+
+
+REPLICATED = "on_source > 0 and on_target >= on_source"
+"""Rows of `counted` whose source records are all on the target."""
+
+
+def missing_rows(
+    plan: ComparePlan, source: DataFrame, deficit: DataFrame, shuffled: bool
+) -> DataFrame:
     """Return the missing source records, with the last replicated offset of their key.
 
     Args:
         source: source rows of `narrow` from the first missing offset of each partition to its end,
             including buckets with equal digests.
-        deficit: rows of `grouped` that the source holds more often than the target.
+        deficit: rows of `counted` that the source holds more often than the target.
+        shuffled: whether rows are shuffled already.
     """
     by = equal_by(plan.identity)
     groups = deficit.select(
@@ -319,7 +392,7 @@ def missing_rows(plan: ComparePlan, source: DataFrame, deficit: DataFrame) -> Da
     rows = source.withColumn("keyed", F.col("key").isNotNull())
     if plan.identity.key:
         rows = rows.join(deficit.select(*KEY).distinct(), list(KEY), "left_semi")
-    if not plan.once:  # else they are shuffled already
+    if not shuffled:
         rows = rows.repartition(*shuffled_by(plan.identity))
     rows = rows.join(groups, list(by), "left")
     # Of replicated rows only the offset is needed.
@@ -370,15 +443,15 @@ def newest_replicated(plan: ComparePlan, source: DataFrame, deficit: DataFrame) 
 def with_order(
     plan: ComparePlan,
     missing: DataFrame,
-    rows: DataFrame,
+    rows: DataFrame | None,
     surplus: DataFrame | None,
     newest: DataFrame | None,
 ) -> DataFrame:
     """Add the order verdict to missing rows, and whether an equal record is in another partition.
 
     Args:
-        rows: the rows that `grouped` took.
-        surplus: rows of `grouped` that the target holds more often than the source; None if there
+        rows: the rows that `counted` took; not needed if keys are compared.
+        surplus: rows of `counted` that the target holds more often than the source; None if there
             are none.
         newest: from `newest_replicated`; None if order matters only within a key.
     """
@@ -394,7 +467,7 @@ def with_order(
 
 
 def _with_surplus(
-    plan: ComparePlan, missing: DataFrame, rows: DataFrame, surplus: DataFrame | None
+    plan: ComparePlan, missing: DataFrame, rows: DataFrame | None, surplus: DataFrame | None
 ) -> DataFrame:
     """Add the newest time of target-only records, and whether an equal record is misplaced."""
     if surplus is None:
@@ -402,12 +475,13 @@ def _with_surplus(
         found = {"own_time": never, "youngest": never, "misplaced": F.lit(False)}
         return missing.withColumns(found)
     only = surplus.where("on_source = 0")
-    by_key = only.withColumn("time", F.col("target_time"))
+    by_key = only
     if not plan.identity.key:  # equal records may have different keys
+        assert rows is not None
         by = list(equal_by(plan.identity))
         by_key = rows.where(~F.col("on_source")).join(only.select(*by), by, "left_semi")
     own = by_key.groupBy(*KEY).agg(F.max("time").alias("own_time"))
-    youngest = only.groupBy("topic", "unit").agg(F.max("target_time").alias("youngest"))
+    youngest = only.groupBy("topic", "unit").agg(F.max("time").alias("youngest"))
     elsewhere = surplus.select("topic", "digest1", "digest2", F.lit(True).alias("found")).distinct()
     return (
         missing.join(own, list(KEY), "left")

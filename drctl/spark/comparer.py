@@ -11,7 +11,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from drctl.gap.comparison import (
@@ -111,6 +111,7 @@ class SparkComparer:
         self._rows = rows
         self._out = out
         self._kept: DataFrame | None = None
+        self._counted: tuple[DataFrame, results.Balance] | None = None
 
     def digest(self, plan: ComparePlan, reads: Reads, progress: Progress) -> Sequence[BucketDigest]:
         """Digest every record of these ranges.
@@ -124,7 +125,10 @@ class SparkComparer:
         with self._job("reading both clusters", span_of(reads), progress):
             sides = [self._narrow(plan, side, reads[side]) for side in Side]
             if plan.once and (both := union(sides)) is not None:
-                self._kept = self._shuffled(plan, both).persist(StorageLevel.DISK_ONLY)
+                shuffled = self._shuffled(plan, both)
+                if compare.counts_suffice(plan) and not plan.order:
+                    return self._count(plan, shuffled, names)[1].digests
+                self._kept = shuffled.persist(StorageLevel.DISK_ONLY)
                 sides = [self._kept]
             # Each side on its own: Spark then sums up in the loop that reads, and plans the other
             # side meanwhile.
@@ -146,24 +150,23 @@ class SparkComparer:
         """
         names = self._names(plan)
         plan = replace(plan, topics=tuple(s.plan for s in suspects))
-        rows = self._kept or self._suspect_rows(plan, suspects)
-        if rows is None or not suspects:
+        counted, rows = self._counted, self._kept
+        if counted is None and suspects:
+            rows = rows or self._suspect_rows(plan, suspects)
+            assert rows is not None  # a differing bucket has records
+            with self._job("comparing records", suspect_span(suspects), progress):
+                counted = self._count(plan, rows, names)
+        if counted is None:
             return self._nothing_missing({}, progress)
-        groups = compare.grouped(plan, rows)
-        kept = groups.where(_needed(plan)).persist(StorageLevel.DISK_ONLY)
-        with self._job("comparing records", suspect_span(suspects), progress):
-            balance = results.balance(kept, names)
+        records, balance = counted
         starts = _starts(suspects, balance)
         if not starts:
             return self._nothing_missing(balance.extra, progress)
         total = sum(t.source[p].end - o for t in plan.topics for p, o in _of(t.topic, starts))
         with self._job("locating missing records", total, progress):
-            differing = kept.where("on_source != on_target")
-            extra = differing.where("on_target > on_source") if balance.extra else None
-            replicated = _replicated(suspects, balance)
-            missing = self._missing(plan, rows, differing, extra, starts, replicated)
+            missing = self._missing(plan, suspects, rows, counted, starts)
             results.write(self._spark, missing, names, self._out)
-        kept.unpersist()
+        records.unpersist()
         found = self._summarise(plan, suspects, balance.extra, progress)
         self._forget()
         return found
@@ -229,33 +232,51 @@ class SparkComparer:
             return None
         return self._shuffled(plan, compare.in_suspect_buckets(self._spark, suspects, rows))
 
+    def _count(
+        self, plan: ComparePlan, rows: DataFrame, names: Mapping[int, str]
+    ) -> tuple[DataFrame, results.Balance]:
+        """Count equal records, keep the rows that are needed, and sum them up."""
+        records = compare.counted(plan, rows).persist(StorageLevel.DISK_ONLY)
+        self._counted = records, results.balance(plan, records, names)
+        return self._counted
+
     def _missing(
         self,
         plan: ComparePlan,
-        rows: DataFrame,
-        differing: DataFrame,
-        surplus: DataFrame | None,
+        suspects: Sequence[TopicSuspects],
+        rows: DataFrame | None,
+        counted: tuple[DataFrame, results.Balance],
         starts: Mapping[Place, int],
-        replicated: Mapping[Place, int],
     ) -> DataFrame:
         """Return the missing records with class and order."""
-        if self._kept is not None:
-            source = self._kept.where("on_source")
-        else:
-            tails = {
-                t.topic: {p: (OffsetRange(o, t.source[p].end),) for p, o in _of(t.topic, starts)}
-                for t in plan.topics
-            }
-            read = self._narrow(plan, Side.SOURCE, tails)
-            assert read is not None
-            source = read
-        deficit = differing.where("on_source > on_target")
-        missing = compare.missing_rows(plan, source, deficit)
+        records, balance = counted
+        deficit = records.where("on_source > on_target")
+        surplus = records.where("on_target > on_source") if balance.extra else None
         newest = None
-        if plan.within is OrderScope.PARTITION:
-            newest = compare.newest_replicated(plan, source, deficit)
+        if compare.counts_suffice(plan) and not balance.equals and _all_counted(suspects, starts):
+            missing = compare.missing_records(records)
+            if plan.within is OrderScope.PARTITION:
+                newest = compare.newest_counted(records)
+        else:
+            source = self._source(plan, starts)
+            missing = compare.missing_rows(plan, source, deficit, self._kept is not None)
+            if plan.within is OrderScope.PARTITION:
+                newest = compare.newest_replicated(plan, source, deficit)
         with_order = compare.with_order(plan, missing, rows, surplus, newest)
+        replicated = _replicated(suspects, balance)
         return compare.classified(self._spark, plan, with_order, replicated)
+
+    def _source(self, plan: ComparePlan, starts: Mapping[Place, int]) -> DataFrame:
+        """Return the source records from the first possible missing one of each partition on."""
+        if self._kept is not None:
+            return self._kept.where("on_source")
+        tails = {
+            t.topic: {p: (OffsetRange(o, t.source[p].end),) for p, o in _of(t.topic, starts)}
+            for t in plan.topics
+        }
+        read = self._narrow(plan, Side.SOURCE, tails)
+        assert read is not None
+        return read
 
     def _summarise(
         self,
@@ -357,13 +378,6 @@ def on_side(plan: ComparePlan, side: Side, ranges: Ranges) -> TopicRanges:
     return {t.name_on(side): ranges[t.topic] for t in plan.topics if t.topic in ranges}
 
 
-def _needed(plan: ComparePlan) -> Column:
-    """Select rows for later steps: those that differ, and all of topics with expired records."""
-    differ = F.col("on_source") != F.col("on_target")
-    expirable = [t for t in plan.topics if any(t.target_deleted.values())]
-    return differ | compare.of_topics(expirable)
-
-
 def _starts(suspects: Sequence[TopicSuspects], balance: results.Balance) -> Mapping[Place, int]:
     """Return the first possible missing offset of each source partition."""
     starts = dict(balance.starts)
@@ -375,6 +389,15 @@ def _starts(suspects: Sequence[TopicSuspects], balance: results.Balance) -> Mapp
                 (s.plan.topic, p): results[0].start for p, results in s.source.items() if results
             }
     return starts
+
+
+def _all_counted(suspects: Sequence[TopicSuspects], starts: Mapping[Place, int]) -> bool:
+    """Return whether all records after these offsets are in differing buckets."""
+    return all(
+        s.replicated_to.get(partition, -1) < offset
+        for s in suspects
+        for partition, offset in _of(s.plan.topic, starts)
+    )
 
 
 def _replicated(suspects: Sequence[TopicSuspects], balance: results.Balance) -> dict[Place, int]:

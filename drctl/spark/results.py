@@ -5,16 +5,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
 from drctl.gap.comparison import (
     EXAMPLES,
     HISTOGRAM_BINS,
+    BucketDigest,
+    ComparePlan,
     ExampleOffset,
     Extra,
     Missing,
     Place,
+    Side,
     histogram_frame,
 )
 from drctl.model.gap import Histogram
@@ -62,12 +65,34 @@ def write(
         if written.is_dir():
             written.rename(folder)
     shutil.rmtree(scratch, ignore_errors=True)
-    empty = [folder for folder in folders.values() if not folder.is_dir()]
-    for number, folder in enumerate(empty):
-        if number == 0:
-            table(spark, [], SCHEMA).write.parquet(str(folder))
-        else:
-            shutil.copytree(empty[0], folder)
+    for folder in folders.values():
+        if not folder.is_dir():
+            _write_empty(spark, folder)
+
+
+_PARQUET_TYPES = {
+    "string": "binary {} (STRING)",
+    "binary": "binary {}",
+    "boolean": "boolean {}",
+    "int": "int32 {}",
+    "long": "int64 {}",
+    "timestamp": "int96 {}",
+}
+
+
+def _write_empty(spark: SparkSession, folder: Path) -> None:
+    """Write a Parquet file without rows; not with Spark, which would run a job."""
+    columns = (column.split() for column in SCHEMA.split(","))
+    fields = "".join(f"optional {_PARQUET_TYPES[kind].format(name)}; " for name, kind in columns)
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    parsed = jvm.org.apache.parquet.schema.MessageTypeParser.parseMessageType(
+        f"message spark_schema {{ {fields}}}"
+    )
+    file = jvm.org.apache.hadoop.fs.Path(str(folder / "empty.parquet"))
+    writer = jvm.org.apache.parquet.hadoop.example.ExampleParquetWriter.builder(file)
+    conf = spark.sparkContext._jsc.sc().hadoopConfiguration()
+    writer.withType(parsed).withConf(conf).build().close()
 
 
 def read(spark: SparkSession, folder: Path) -> DataFrame:
@@ -194,35 +219,50 @@ def summarise(missing: DataFrame) -> dict[Place, Missing]:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """Totals of the grouped records.
+    """Totals of the counted records.
 
     Attributes:
         extra: records only on the target, by target partition.
         starts: first possible missing offset of each source partition.
         replicated_from: first replicated offset of each source partition, among the records
             compared one by one.
+        digests: of each partition, if all records were counted; their sums leave out records of
+            which both clusters have equally many; bounds on the target are those of the plan.
+        equals: whether a record may be missing that equals another source record.
     """
 
     extra: Mapping[Place, Extra]
     starts: Mapping[Place, int]
     replicated_from: Mapping[Place, int]
+    digests: Sequence[BucketDigest]
+    equals: bool
 
 
-def balance(groups: DataFrame, names: Mapping[int, str]) -> Balance:
-    """Sum up `compare.grouped` by partition, in one job."""
+def balance(plan: ComparePlan, counted: DataFrame, names: Mapping[int, str]) -> Balance:
+    """Sum up `compare.counted` by partition, in one job."""
+    topics = {topic.topic: topic for topic in plan.topics}
     more = F.greatest(F.col("on_target") - F.col("on_source"), F.lit(0))
     own = F.col("on_source") == 0
     deficit = F.col("on_source") > F.col("on_target")
     replicated = (F.col("on_source") > 0) & (F.col("on_target") > 0)
-    rows = groups.groupBy("topic", "source_partition", "target_partition").agg(
+    columns = [(_COUNTS[side], digest) for side in Side for digest in ("digest1", "digest2")]
+    rows = counted.groupBy("topic", "source_partition", "target_partition").agg(
         F.sum(F.when(own, more).otherwise(0)).alias("own"),
         F.sum(F.when(own, 0).otherwise(more)).alias("again"),
         F.min(F.when(deficit, F.col("first_offset"))).alias("start"),
         F.min(F.when(replicated, F.col("first_offset"))).alias("replicated"),
+        F.count(F.when(deficit & (F.col("on_source") > 1), 1)).alias("equals"),
+        F.sum("on_source").alias("on_source"),
+        F.sum("on_target").alias("on_target"),
+        *(F.sum(F.col(count) * F.col(digest)).alias(count + digest) for count, digest in columns),
+        F.min("first_offset").alias("first"),
+        F.max("last_offset").alias("last"),
     )
     extra: dict[Place, Extra] = {}
     starts: dict[Place, int] = {}
     replicated_from: dict[Place, int] = {}
+    digests: list[BucketDigest] = []
+    equals = False
     for row in rows.collect():
         source = (names[row["topic"]], row["source_partition"])
         target = (names[row["topic"]], row["target_partition"])
@@ -234,7 +274,22 @@ def balance(groups: DataFrame, names: Mapping[int, str]) -> Balance:
         for found, value in ((starts, row["start"]), (replicated_from, row["replicated"])):
             if value is not None:
                 found[source] = min(value, found.get(source, value))
-    return Balance(extra, starts, replicated_from)
+        if row["on_source"]:
+            digests.append(_digest(row, Side.SOURCE, source, row["first"], row["last"]))
+        if row["on_target"]:
+            copies = topics[target[0]].target[target[1]]
+            digests.append(_digest(row, Side.TARGET, target, copies.start, copies.end - 1))
+        equals |= row["equals"] > 0
+    return Balance(extra, starts, replicated_from, digests, equals)
+
+
+_COUNTS = {Side.SOURCE: "on_source", Side.TARGET: "on_target"}
+
+
+def _digest(row: Row, side: Side, place: Place, first: int, last: int) -> BucketDigest:
+    count = _COUNTS[side]
+    sum1, sum2 = (row[count + digest] or 0 for digest in ("digest1", "digest2"))
+    return BucketDigest(place[0], side, place[1], 0, row[count], sum1, sum2, first, last)
 
 
 def histogram(unreplicated: DataFrame, missing: Mapping[Place, Missing]) -> Histogram | None:
