@@ -37,8 +37,9 @@ from drctl.gap.held import (
     source_rows,
     target_digest,
 )
-from drctl.gap.matching import Classified, Match, Tally, TopicMatcher, inversions, sum_up
+from drctl.gap.matching import Match, Tally, TopicMatcher, inversions, sum_up
 from drctl.gap.pairing import READING, BothDigester, InThisProcess
+from drctl.gap.summing import Classified
 from drctl.model.topology import Chunk, OffsetRange, TopicRanges
 
 KEY_BYTES = 64 << 20

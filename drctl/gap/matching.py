@@ -6,29 +6,23 @@ The semantics are those of `reference`, but with digests instead of records, in 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import merge, nsmallest
+from heapq import merge
 from struct import Struct
-from typing import NamedTuple
 
 from drctl.gap.comparison import (
-    EXAMPLES,
-    HISTOGRAM_BINS,
     INVERSION_EXAMPLES,
     ComparePlan,
     Comparison,
-    ExampleOffset,
     Extra,
-    Missing,
     OrderCheck,
     Place,
     Side,
     TopicPlan,
     TopicSuspects,
-    histogram_frame,
-    runs_limit,
 )
 from drctl.gap.held import NO_KEY, Entry, Partition
-from drctl.model.gap import Histogram, Inversion, OrderScope, OrderVerdict, RecordClass
+from drctl.gap.summing import Classified, summed_up
+from drctl.model.gap import Inversion, OrderScope, OrderVerdict, RecordClass
 
 Held = Mapping[int, Partition]
 Spot = tuple[int, int]
@@ -121,17 +115,6 @@ BucketOf = Callable[[int, bytes], int]
 """Returns the bucket of a timestamp and a digest."""
 
 _FIRST_HALF = Struct("<q")
-
-
-class Classified(NamedTuple):
-    """A source record that is not on the target, and its classification."""
-
-    partition: int
-    entry: Entry
-    record_class: RecordClass
-    order: OrderVerdict
-    misplaced: bool
-    repeated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,10 +349,6 @@ class TopicMatcher:
         return min((of[partition] for of in known if partition in of), default=None)
 
 
-ByPlace = Mapping[Place, Sequence[Classified]]
-"""Records of each source partition."""
-
-
 def sum_up(matches: Mapping[str, Match], matchers: Mapping[str, TopicMatcher]) -> Comparison:
     """Sum up the matches of all topics.
 
@@ -380,75 +359,9 @@ def sum_up(matches: Mapping[str, Match], matchers: Mapping[str, TopicMatcher]) -
     for topic, match in matches.items():
         for classified in match.missing:
             records[topic, classified.partition].append(classified)
-    gone = {
-        place: [j for j in found if j.record_class is RecordClass.UNREPLICATED]
-        for place, found in records.items()
-    }
-    limit = runs_limit(sum(map(bool, gone.values())))
-    missing = {}
-    for (topic, partition), found in records.items():
-        left = gone[topic, partition]
-        runs = matchers[topic].later[partition].runs([j.entry[0] for j in left])
-        missing[topic, partition] = _summarised(found, left, runs, limit)
     extra = {
         (topic, partition): more
         for topic, match in matches.items()
         for partition, more in match.extra.items()
     }
-    return Comparison(missing, extra, _histogram(gone, missing), _examples(gone))
-
-
-def _summarised(
-    missing: Sequence[Classified],
-    gone: Sequence[Classified],
-    runs: Sequence[tuple[int, int]],
-    limit: int,
-) -> Missing:
-    """Count the missing records of one source partition by class and order verdict.
-
-    Args:
-        gone: the unreplicated ones.
-    """
-    classes = Counter(str(m.record_class) for m in missing)
-    orders = Counter(str(m.order) for m in gone)
-    times = [m.entry[1] for m in gone]
-    size = sum(m.entry[2] for m in gone)
-    return Missing(
-        unreplicated=len(gone),
-        superseded=classes["superseded"],
-        expired=classes["expired"],
-        safe=orders["safe"],
-        conflicting=orders["conflicting"],
-        unkeyed=orders["unkeyed"],
-        misplaced=sum(m.misplaced for m in gone),
-        repeated=sum(m.repeated for m in gone),
-        bytes=size,
-        oldest_timestamp=min(times, default=None),
-        newest_timestamp=max(times, default=None),
-        runs=tuple(runs[:limit]),
-        runs_total=len(runs),
-        other_bytes=sum(m.entry[2] for m in missing) - size,
-    )
-
-
-def _histogram(gone: ByPlace, missing: Mapping[Place, Missing]) -> Histogram | None:
-    """Build the histogram of the partitions with the largest gaps."""
-    frame = histogram_frame(missing)
-    if frame is None:
-        return None
-    worst, start, width = frame
-    rows = []
-    for place in worst:
-        bins = Counter((j.entry[1] - start) // width for j in gone[place])
-        rows.append((*place, tuple(bins[n] for n in range(HISTOGRAM_BINS))))
-    return Histogram(start, width, tuple(rows))
-
-
-def _examples(gone: ByPlace) -> tuple[ExampleOffset, ...]:
-    """Return the oldest unreplicated records."""
-    found = (
-        (j.entry[1], *place, j.entry[0], j.entry[2], str(j.order))
-        for place, records in gone.items()
-        for j in records
-    )
-    return tuple(ExampleOffset(*each[1:]) for each in nsmallest(EXAMPLES, found))
+    return summed_up(records, lambda topic, partition: matchers[topic].later[partition].runs, extra)

@@ -32,6 +32,7 @@ from drctl.gap.comparison import (
     span_of,
     suspect_span,
 )
+from drctl.gap.summing import adjacent, summed_up
 from drctl.model.gap import OrderScope
 from drctl.model.topology import OffsetRange, TopicRanges
 from drctl.spark import compare, results
@@ -167,7 +168,7 @@ class SparkComparer:
             missing = self._missing(plan, suspects, rows, counted, starts)
             results.write(self._spark, missing, names, self._out)
         records.unpersist()
-        found = self._summarise(plan, suspects, balance.extra, progress)
+        found = self._summarise(plan, suspects, balance, starts, progress)
         self._forget()
         return found
 
@@ -282,19 +283,25 @@ class SparkComparer:
         self,
         plan: ComparePlan,
         suspects: Sequence[TopicSuspects],
-        extra: Mapping[Place, Extra],
+        balance: results.Balance,
+        starts: Mapping[Place, int],
         progress: Progress,
     ) -> Comparison:
         unreplicated = results.read(self._spark, self._out / results.RECORDS)
         others = results.read(self._spark, self._out / results.OTHERS)
+        missing_rows = unreplicated.union(others)
+        every = {(s.plan.topic, p) for s in suspects for p in s.dense}
         with self._job("adding up", 0, progress):
-            summary = results.summarise(unreplicated.union(others))
+            if balance.missing <= results.FEW and starts.keys() <= every:
+                records = results.collected(missing_rows)
+                return summed_up(records, lambda *_: adjacent, balance.extra)
+            summary = results.summarise(missing_rows)
             missing, picture, examples = self._together(
                 lambda: self._with_runs(plan, suspects, unreplicated, summary),
                 lambda: results.histogram(unreplicated, summary),
                 lambda: results.examples(unreplicated),
             )
-        return Comparison(missing, extra, picture, examples)
+        return Comparison(missing, balance.extra, picture, examples)
 
     def _with_runs(
         self,

@@ -1,6 +1,7 @@
 """Writes missing records as Parquet: unreplicated ones to `records`, others to `others`."""
 
 import shutil
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,8 @@ from drctl.gap.comparison import (
     Side,
     histogram_frame,
 )
-from drctl.model.gap import Histogram
+from drctl.gap.summing import Classified
+from drctl.model.gap import Histogram, OrderVerdict, RecordClass
 from drctl.spark import compare
 from drctl.spark.compare import table
 
@@ -188,6 +190,25 @@ def at_places(rows: DataFrame, places: Sequence[Place], occurring: int) -> DataF
     return rows.join(F.broadcast(chosen), list(PLACE), "left_semi")
 
 
+FEW = 20_000
+"""Up to so many missing records are summed up faster without Spark."""
+
+
+def collected(missing: DataFrame) -> dict[Place, list[Classified]]:
+    """Collect few missing records of each source partition, ascending."""
+    columns = ("offset", "timestamp_ms", "size", "class", "order", "misplaced", "repeated")
+    found: dict[Place, list[Classified]] = defaultdict(list)
+    for topic, partition, *numbers in missing.select(*PLACE, *columns).collect():
+        offset, time, size, kind, order, *flags = numbers
+        record = Classified(
+            partition, (offset, time, size), RecordClass(kind), OrderVerdict(order), *flags
+        )
+        found[topic, partition].append(record)
+    for records in found.values():
+        records.sort(key=lambda record: record.entry[0])
+    return found
+
+
 def summarise(missing: DataFrame) -> dict[Place, Missing]:
     """Count missing records of each source partition by class and order verdict."""
     unreplicated = F.col("class") == "unreplicated"
@@ -229,6 +250,7 @@ class Balance:
         digests: of each partition, if all records were counted; their sums leave out records of
             which both clusters have equally many; bounds on the target are those of the plan.
         equals: whether a record may be missing that equals another source record.
+        missing: number of missing records.
     """
 
     extra: Mapping[Place, Extra]
@@ -236,6 +258,7 @@ class Balance:
     replicated_from: Mapping[Place, int]
     digests: Sequence[BucketDigest]
     equals: bool
+    missing: int
 
 
 def balance(plan: ComparePlan, counted: DataFrame, names: Mapping[int, str]) -> Balance:
@@ -252,6 +275,7 @@ def balance(plan: ComparePlan, counted: DataFrame, names: Mapping[int, str]) -> 
         F.min(F.when(deficit, F.col("first_offset"))).alias("start"),
         F.min(F.when(replicated, F.col("first_offset"))).alias("replicated"),
         F.count(F.when(deficit & (F.col("on_source") > 1), 1)).alias("equals"),
+        F.sum(F.greatest(F.col("on_source") - F.col("on_target"), F.lit(0))).alias("missing"),
         F.sum("on_source").alias("on_source"),
         F.sum("on_target").alias("on_target"),
         *(F.sum(F.col(count) * F.col(digest)).alias(count + digest) for count, digest in columns),
@@ -262,7 +286,7 @@ def balance(plan: ComparePlan, counted: DataFrame, names: Mapping[int, str]) -> 
     starts: dict[Place, int] = {}
     replicated_from: dict[Place, int] = {}
     digests: list[BucketDigest] = []
-    equals = False
+    equals, missing = False, 0
     for row in rows.collect():
         source = (names[row["topic"]], row["source_partition"])
         target = (names[row["topic"]], row["target_partition"])
@@ -280,7 +304,8 @@ def balance(plan: ComparePlan, counted: DataFrame, names: Mapping[int, str]) -> 
             copies = topics[target[0]].target[target[1]]
             digests.append(_digest(row, Side.TARGET, target, copies.start, copies.end - 1))
         equals |= row["equals"] > 0
-    return Balance(extra, starts, replicated_from, digests, equals)
+        missing += row["missing"]
+    return Balance(extra, starts, replicated_from, digests, equals, missing)
 
 
 _COUNTS = {Side.SOURCE: "on_source", Side.TARGET: "on_target"}

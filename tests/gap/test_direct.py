@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drctl.gap import matching
+from drctl.gap import summing
 from drctl.gap.comparison import (
     BucketDigest,
     ComparePlan,
@@ -270,9 +270,9 @@ def test_a_plan_without_topics() -> None:
 def test_the_same_limits_as_with_spark() -> None:
     from drctl.spark import comparer, results
 
-    assert matching.runs_limit is comparer.runs_limit
+    assert summing.runs_limit is comparer.runs_limit
     for name in ("HISTOGRAM_BINS", "histogram_frame", "EXAMPLES"):
-        assert getattr(matching, name) is getattr(results, name)
+        assert getattr(summing, name) is getattr(results, name)
 
 
 ANY_TIME = st.one_of(

@@ -14,7 +14,7 @@ from drctl.gap.comparison import ComparePlan, Identity, Side, TopicPlan, find_su
 from drctl.gap.reference import identify
 from drctl.model.gap import OrderScope
 from drctl.model.topology import OffsetRange, Record, TopicRanges
-from drctl.spark import compare
+from drctl.spark import compare, results
 from drctl.spark.comparer import SparkComparer
 from tests.gap import test_inversions
 from tests.gap.comparing import GeneratedLogs, agree, no_progress, plan_of, run
@@ -182,6 +182,18 @@ def test_counts_of_each_record_hold_every_trap(
     agree(chosen, Identity(), run(SparkComparer(spark, rows, tmp_path), plan), within)
     assert rows.read == reads
     assert spark._jsc.getPersistentRDDs().isEmpty()
+
+
+def test_few_missing_records_are_summed_up_without_spark(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    dense = [g for g in TRAPS if g.plan.topic != "transactions"]
+    plan = plan_of(dense, Identity())
+    with patch.object(results, "FEW", 0):
+        by_spark = run(comparing(spark, dense, tmp_path), plan)
+    found = run(comparing(spark, dense, tmp_path), plan)
+    agree(dense, Identity(), found)
+    assert found == by_spark
 
 
 @pytest.mark.parametrize("bits", [compare.BLOCK_BITS, 1], ids=["one block", "many blocks"])
