@@ -117,7 +117,9 @@ def _measures(
         submitted.PART: lambda: submitted.measure(stage(), options.records, options.rounds),
         dump.PART: lambda: dump.measure(stage(), options.dump_sizes),
         rereads.PART: lambda: rereads.measure(stage(), options.lagging, options.lagging_records),
-        reconcile.PART: lambda: reconcile.measure(stage(), options.records // 4, options.rounds),
+        reconcile.PART: lambda: reconcile.measure(
+            stage(), options.records // 4, options.rounds, options.copied_sizes
+        ),
         loss.PART: lambda: loss.measure(
             stage(), options.seed, options.first_crash, options.crashes
         ),

@@ -51,6 +51,7 @@ class Options:
         memory_variants: what is missing in memory measurements.
         memory_most: records per side of a memory measurement without missing records; 0: none.
         scope_sizes: records per side, ascending, before a tail of 50,000.
+        copied_sizes: records of additional runs of `drctl reconcile`, ascending.
         many_topics: compared with the same records in four partitions; they have `topic_partitions`
             each, with `many_records` each.
         topics: for an estimate or a plan, with `topic_partitions` each.
@@ -71,6 +72,7 @@ class Options:
     memory_variants: tuple[Variant, ...]
     memory_most: int
     scope_sizes: tuple[int, ...]
+    copied_sizes: tuple[int, ...]
     many_topics: int
     many_records: int
     cold_records: int
@@ -105,6 +107,7 @@ def parse(words: Sequence[str] | None = None) -> Options:
         memory_variants=(IDENTICAL, MANY) if given.full else (IDENTICAL,),
         memory_most=given.memory_most or (_MOST if given.full else 0),
         scope_sizes=tuple(sorted(set(sizes))),
+        copied_sizes=tuple(sorted(set(given.copied_sizes))),
         many_topics=given.many_topics,
         many_records=given.many_records,
         cold_records=given.cold_records,
@@ -166,6 +169,13 @@ def _parser() -> argparse.ArgumentParser:
         type=_positive,
         metavar="N",
         help="records per side of an additional memory run without missing records",
+    )
+    parser.add_argument(
+        "--copied-sizes",
+        default=(),
+        type=_sizes,
+        metavar="N,N,..",
+        help="records of additional runs of drctl reconcile, whose memory is compared",
     )
     parser.add_argument(
         "--dump-sizes",

@@ -1,6 +1,7 @@
 """`drctl gap` as a process: time and memory."""
 
 import json
+import resource
 import subprocess
 import sys
 import time
@@ -48,11 +49,13 @@ class Done:
 
     Attributes:
         seconds: duration of the process.
+        core_seconds: its CPU time.
         megabytes: peak memory.
         stdout: its output.
     """
 
     seconds: float
+    core_seconds: float
     megabytes: float
     stdout: str
 
@@ -69,7 +72,7 @@ def drctl(config: Path, *words: str, codes: Collection[int] = (0,), form: str = 
     Raises:
         WrongAnswer: it ended with another exit code.
     """
-    began = time.perf_counter()
+    began, spent = time.perf_counter(), _core_seconds()
     process = subprocess.Popen(
         line(config, *words, form=form),
         stdin=subprocess.DEVNULL,
@@ -88,7 +91,13 @@ def drctl(config: Path, *words: str, codes: Collection[int] = (0,), form: str = 
     if process.returncode not in codes:
         output = (stdout.strip() or stderr)[-2000:]
         raise WrongAnswer(f"drctl {' '.join(words)} ended with {process.returncode}: {output}")
-    return Done(taken, peak.megabytes, stdout)
+    return Done(taken, _core_seconds() - spent, peak.megabytes, stdout)
+
+
+def _core_seconds() -> float:
+    """CPU time of all processes that this one started and that have ended."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ended.ru_utime + ended.ru_stime
 
 
 def line(config: Path, *words: str, form: str = "json") -> list[str]:

@@ -5,7 +5,7 @@ of the transactional id is committed or aborted, so that progress read afterward
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -21,8 +21,8 @@ from drctl.kafka.reconcile_topics import RECONCILE
 from drctl.kafka.transactions import LIFETIME_S, TransactionalWriter
 from drctl.model import errors
 from drctl.model.errors import DrctlError, Stopped, Unknown
-from drctl.model.topology import OffsetRange, TopicPartition
-from drctl.reconcile.gap_result import Copy, Piece, seen_of
+from drctl.model.topology import OffsetRange, Row, TopicPartition
+from drctl.reconcile.gap_result import Piece
 from drctl.reconcile.progress import TOPIC, Change
 
 _POLL_S = 0.1
@@ -44,8 +44,7 @@ class KafkaSourceLog:
         try:
             with reduced_gc():
                 for chunk in self._reader.read({topic: ranges}):
-                    place = TopicPartition(topic, chunk.partition)
-                    yield Piece(place, list(map(seen_of, chunk.rows)))
+                    yield Piece(TopicPartition(topic, chunk.partition), chunk.rows)
         except ScanFailed as failed:
             raise Unknown(
                 f"the source could not be read to the end: {failed.cause}",
@@ -72,7 +71,7 @@ class TransactionalCopier(TransactionalWriter):
     ) -> None:
         super().__init__(connection, transactional_id(link), TOPIC, RECONCILE)
         self._marks = tuple(marks)
-        # By partition and error, the last message with it; under None, the last stored one.
+        # By partition and error, the last message reported with it; under None, the last stored.
         self._reports: dict[TopicPartition, dict[KafkaError | None, Message]] = defaultdict(dict)
 
     def begin(self) -> None:
@@ -87,30 +86,35 @@ class TransactionalCopier(TransactionalWriter):
         except KafkaException as failed:
             raise self._ended(failed.args[0]) from failed
 
-    def append(self, copies: Sequence[Copy]) -> None:
-        """Append copies of records, each with its provenance header after its own headers.
+    def append(self, to: TopicPartition, rows: Sequence[Row], stamps: Iterable[bytes]) -> None:
+        """Append copies of records to a partition, each with its provenance header at the end.
+
+        Only the last one is reported when it is stored, which takes less CPU time: a transaction
+        of which any record was not stored cannot be committed.
 
         Raises:
             Stopped: a record cannot be written, or another run took over.
             DrctlError: the cluster rejects it.
         """
         produce, name, marks = self._producer.produce, provenance.HEADER, self._marks
-        last: TopicPartition | None = None
-        for copy in copies:
-            to, (_, time, _, _, (_, _, key, value, headers)), stamp = copy
-            if to is not last and to != last:
-                last, (topic, partition) = to, to
-                # The cheapest callback: it runs no Python code.
-                report = self._reports[to].__setitem__
-            marked = [*(_headers(copy) if headers else ()), (name, stamp), *marks]
+        (topic, partition), last = to, rows[-1]
+        report = None
+        for row, stamp in zip(rows, stamps, strict=True):
+            _, time, key, value, headers = row
+            marked: list[tuple[str, str | bytes | None]] = [(name, stamp)]
+            if headers or marks:
+                marked = [*_headers(to, row), *marked, *marks]
             when = time if time > 0 else 0  # 0 is "now" to librdkafka
+            if row is last:
+                report = self._reports[to].__setitem__
             try:
-                # By position: parsing names would take a third of the call's time.
-                produce(topic, value, key, partition, report, None, when, marked)
-            except BufferError:
-                self._retry(topic, value, key, partition, report, None, when, marked)
+                try:
+                    # By position: parsing names would take a third of the call's time.
+                    produce(topic, value, key, partition, report, None, when, marked)
+                except BufferError:
+                    self._retry(topic, value, key, partition, report, None, when, marked)
             except KafkaException as failed:
-                raise self._unwritten(failed.args[0], copy) from failed
+                raise self._unwritten(failed.args[0], to, row) from failed
         self._call(self._producer.poll, 0)
 
     def settle(self) -> Mapping[TopicPartition, int]:
@@ -123,9 +127,9 @@ class TransactionalCopier(TransactionalWriter):
             self._flush_all(Deadline.after(self._timeout_s))
         except KafkaException as failed:
             raise self._ended(failed.args[0]) from failed
-        self._failed += [e for reports in self._reports.values() for e in reports if e is not None]
-        if self._failed:
-            raise self._ended(self._failed[0])
+        failures = [e for reports in self._reports.values() for e in reports if e is not None]
+        if failures:
+            raise self._ended(self._cause(failures[0]))
         return {place: reports[None].offset() or 0 for place, reports in self._reports.items()}
 
     def keep(self, changes: Sequence[Change]) -> None:
@@ -138,7 +142,7 @@ class TransactionalCopier(TransactionalWriter):
             for key, value in changes:
                 self._produce(key, value)
         except KafkaException as failed:
-            raise self._ended(failed.args[0]) from failed
+            raise self._ended(self._cause(failed.args[0])) from failed
 
     def commit(self) -> None:
         """Commit the transaction.
@@ -181,13 +185,22 @@ class TransactionalCopier(TransactionalWriter):
             "queue.buffering.max.kbytes": 32_768,
         }
 
-    def _unwritten(self, error: KafkaError, copy: Copy) -> DrctlError:
+    def _unwritten(self, error: KafkaError, to: TopicPartition, row: Row) -> DrctlError:
         if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
             return Stopped(
-                f"the record at source offset {copy[1][0]} is too large for {copy[0]}",
+                f"the record at source offset {row[0]} is too large for {to}",
                 "raise max.message.bytes of the topic, or use --policy export",
             )
-        return self._ended(error)
+        return self._ended(self._cause(error))
+
+    def _cause(self, error: KafkaError) -> KafkaError:
+        """Why the transaction failed; later calls and delivery reports have other errors."""
+        try:
+            self._call(self._producer.begin_transaction)  # in a transaction it always raises
+        except KafkaException as failed:
+            cause: KafkaError = failed.args[0]
+            return error if cause.code() == KafkaError._STATE else cause
+        return error
 
     def _ended(self, last: KafkaError) -> DrctlError:
         codes = {error.code() for error in (*self._errors, last)}
@@ -212,13 +225,13 @@ class TransactionalCopier(TransactionalWriter):
         return ended
 
 
-def _headers(copy: Copy) -> list[tuple[str, bytes | None]]:
+def _headers(to: TopicPartition, row: Row) -> list[tuple[str, bytes | None]]:
     """The record's own headers, in their order.
 
     Raises:
         Stopped: a name is not UTF-8, or contains a NUL, at which it would be truncated.
     """
-    to, (offset, _, _, _, (*_, headers)), _ = copy
+    offset, *_, headers = row
     try:
         names = [name.decode() for name, _ in headers]
     except UnicodeDecodeError:

@@ -4,30 +4,32 @@ Each transaction contains records and their progress. After any failure, the nex
 committed progress and continues from there.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
+from operator import eq, itemgetter
+from typing import NamedTuple
 
 from drctl.formats import provenance
 from drctl.formats.provenance import Provenance
 from drctl.model.errors import Stopped, Unknown
 from drctl.model.gap import OrderVerdict
 from drctl.model.journal import RunJournal
-from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
+from drctl.model.topology import PartitionOffsets, Row, TopicPartition, Unavailable
 from drctl.reconcile import results
 from drctl.reconcile.cluster_state import ClusterStates
 from drctl.reconcile.export import digest_of
 from drctl.reconcile.gap_result import (
     Copier,
-    Copy,
     Exported,
     ExportedSet,
     Exporter,
-    Seen,
     SourceLog,
     Tally,
     WantedRow,
     WantedRows,
+    compared,
     ranges_of,
 )
 from drctl.reconcile.planning import Line, ReconcilePlan, keys
@@ -35,12 +37,12 @@ from drctl.reconcile.policy import LEFT_MISSING, RECORDED, SENDS, Action
 from drctl.reconcile.progress import Kept, LeftMissingBuilder, Progress, RecordSet, Segment, encode
 from drctl.reconcile.results import Count, Gone, LineResult, Outcome, left_alone
 
-MOST = 1_000
-"""Maximum number of rows without a record in a batch."""
-
+_AT_ONCE = 1_000
 _AFTER_ALL = 1 << 63
+_OFFSET, _SIZE, _ORDER = map(itemgetter, (0, 3, 4))
+_ORIGIN = itemgetter(0, 1)
 
-Stamp = Callable[[int, int], bytes]
+Stamp = Callable[[tuple[int, int]], bytes]
 """Returns the value of the provenance header for an offset and timestamp."""
 
 
@@ -57,8 +59,25 @@ class Work:
     stamp: Stamp
 
 
-Match = tuple[Work, WantedRow, Seen | None]
-"""A row of the gap result with its record; None if the log no longer holds it."""
+class Match(NamedTuple):
+    """Consecutive rows of the gap result with the same order verdict, and their records.
+
+    Attributes:
+        rows: empty if the log no longer holds any of them.
+    """
+
+    work: Work
+    wanted: Sequence[WantedRow]
+    rows: Sequence[Row]
+
+    def cut(self, at: int) -> "tuple[Match, Match]":
+        """Return the first so many rows, and the rest."""
+        work, wanted, rows = self
+        return Match(work, wanted[:at], rows[:at]), Match(work, wanted[at:], rows[at:])
+
+    def stamps(self) -> Iterator[bytes]:
+        """Yield the value of each record's provenance header."""
+        return map(self.work.stamp, map(_ORIGIN, self.wanted))
 
 
 def work_of(line: Line, source_id: str) -> Work:
@@ -69,10 +88,10 @@ def work_of(line: Line, source_id: str) -> Work:
 
 def stamp_of(source_id: str, place: TopicPartition) -> Stamp:
     """Return a fast equivalent of `provenance.encode` for one partition."""
-    whole = provenance.encode(Provenance(source_id, *place, 0, 0)).decode()
-    first, _, rest = whole.rpartition('0,"timestamp":')
-    assert rest == "0}"
-    return lambda offset, timestamp_ms: f'{first}{offset},"timestamp":{timestamp_ms}}}'.encode()
+    whole = provenance.encode(Provenance(source_id, *place, 0, 0)).replace(b"%", b"%%")
+    first, _, rest = whole.rpartition(b'0,"timestamp":')
+    assert rest == b"0}"
+    return (first + b'%d,"timestamp":%d}').__mod__
 
 
 class Matcher:
@@ -88,52 +107,64 @@ class Matcher:
         self._place = place
         self._wanted = wanted
         self._works = works
-        self._next = next(wanted, None)
+        self._ahead: list[WantedRow] = []
 
-    def matches(self, rows: Iterable[Seen]) -> Iterator[list[Match]]:
-        """Yield the rows up to these records, in order, in batches.
+    def matches(self, rows: Sequence[Row]) -> Iterator[Match]:
+        """Yield the rows of the gap result up to the last of these records, in order.
+
+        Args:
+            rows: the next records of the log.
 
         Raises:
             Stopped: the log holds another record at the offset of a row.
         """
-        works, following, expected = self._works, self._wanted, self._next
-        found: list[Match] = []
-        for seen in rows:
-            offset, timestamp_ms, key, size, _ = seen
-            if expected is not None and expected[0] < offset:
-                self._next = expected
-                yield found
-                yield from self.gone_before(offset)
-                found, expected = [], self._next
-            if expected is None:
-                break
-            at, its_ms, its_key, its_size, order = expected
-            if at == offset:
-                if its_ms != timestamp_ms or its_key != key or its_size != size:
-                    raise Stopped(
-                        f"{self._place}: the record at offset {offset} is not the one in the gap"
-                        " result: the topic was recreated, or this is another cluster",
-                        "run `drctl gap` again",
-                    )
-                found.append((works[order], expected, seen))
-                expected = next(following, None)
-        self._next = expected
-        yield found
+        records = dict(zip(map(_OFFSET, rows), rows, strict=True))
+        for wanted in self._up_to(rows[-1][0] + 1):
+            yield from self._matched(wanted, list(map(records.get, map(_OFFSET, wanted))))
 
-    def gone_before(self, offset: int) -> Iterator[list[Match]]:
+    def gone_before(self, offset: int) -> Iterator[Match]:
         """Yield the rows before an offset: the log no longer holds them."""
-        gone: list[Match] = []
-        while self._next is not None and self._next[0] < offset:
-            gone.append((self._works[self._next[4]], self._next, None))
-            self._next = next(self._wanted, None)
-            if len(gone) == MOST:
-                yield gone
-                gone = []
-        yield gone
+        for wanted in self._up_to(offset):
+            yield from self._matched(wanted, [None] * len(wanted))
 
-    def rest(self) -> Iterator[list[Match]]:
+    def rest(self) -> Iterator[Match]:
         """Yield the remaining rows after the log was read to its end."""
         return self.gone_before(_AFTER_ALL)
+
+    def _up_to(self, end: int) -> Iterator[Sequence[WantedRow]]:
+        """Yield the next rows before an offset, in batches."""
+        while some := self._ahead or list(islice(self._wanted, _AT_ONCE)):
+            at = bisect_left(some, end, key=_OFFSET)
+            self._ahead = some[at:]
+            yield some[:at]
+            if self._ahead:
+                return
+
+    def _matched(
+        self, wanted: Sequence[WantedRow], records: Sequence[Row | None]
+    ) -> Iterator[Match]:
+        """Yield runs with the same order verdict, either with or without their records."""
+        start, kinds = 0, zip(map(_ORDER, wanted), map(bool, records), strict=True)
+        for (order, there), run in groupby(kinds):
+            end = start + len(list(run))
+            rows = [row for row in records[start:end] if row] if there else []
+            found = Match(self._works[order], wanted[start:end], rows)
+            if rows:
+                self._check(found)
+            yield found
+            start = end
+
+    def _check(self, match: Match) -> None:
+        _, *expected, _ = zip(*match.wanted, strict=True)
+        actual = compared(match.rows)
+        if expected != actual:
+            alike = map(eq, zip(*expected, strict=True), zip(*actual, strict=True))
+            offset = match.wanted[list(alike).index(False)][0]
+            raise Stopped(
+                f"{self._place}: the record at offset {offset} is not the one in the gap"
+                " result: the topic was recreated, or this is another cluster",
+                "run `drctl gap` again",
+            )
 
 
 @dataclass(slots=True)
@@ -160,30 +191,23 @@ class Batch:
     bytes: int = 0
     _steps: dict[Work, _Step] = field(default_factory=dict)
 
-    def take(self, matches: Sequence[Match]) -> list[Copy]:
-        """Add matches, including deleted records; return the copies to append."""
-        copies: list[Copy] = []
-        current, bytes_now = None, self.bytes
-        for work, wanted, seen in matches:
-            if work is not current:
-                current, to, stamp = work, work.to, work.stamp
-                step = self._step(work)
-                left = step.left
-            offset, timestamp_ms, _, size, _ = wanted
-            step.through = offset
-            if left is not None:
-                left.add(offset, timestamp_ms)
-            if seen is None:
-                step.gone += 1
-                self.gone.append((work.line.record_set.place, offset))
-                continue
-            step.records += 1
+    def take(self, match: Match) -> None:
+        """Add rows with their records, or deleted ones."""
+        work, wanted, rows = match
+        step = self._step(work)
+        step.through = wanted[-1][0]
+        if step.left is not None:
+            for row in wanted:
+                step.left.add(*row[:2])
+        if rows:
+            size = sum(map(_SIZE, wanted))
+            step.records += len(rows)
             step.bytes += size
-            bytes_now += size
-            copies.append((to, seen, stamp(offset, timestamp_ms)))
-        self.records += len(matches)
-        self.bytes = bytes_now
-        return copies
+            self.bytes += size
+        else:
+            step.gone += len(wanted)
+            self.gone += [(work.line.record_set.place, row[0]) for row in wanted]
+        self.records += len(wanted)
 
     def add_all(self, work: Work, tally: Tally, rows: Iterable[WantedRow]) -> None:
         """Add all remaining records of a record set, for actions that append nothing."""
@@ -332,12 +356,11 @@ class Execution:
             asked.append(ExportedSet(line.record_set, line.through, offsets, line.due.records))
         self.exporter.begin(asked)
         batch = Batch()
-        for matches in self._matched(lines):
-            batch.take(matches)
-            for work, wanted, seen in matches:
-                if seen is not None:
-                    place, target_topic = work.line.record_set.place, work.line.target_topic
-                    self.exporter.add(Exported(place, target_topic, seen[-1], wanted[-1]))
+        for match in self._matched(lines):
+            batch.take(match)
+            (place, order), target_topic = match.work.line.record_set, match.work.line.target_topic
+            for row in match.rows:
+                self.exporter.add(Exported(place, target_topic, row, order))
             self.progress(batch.records, self._total)
         self._name_gone(batch)
         counts = batch.counts()
@@ -353,14 +376,15 @@ class Execution:
         copier = self._writer()
         batch, began = Batch(), self.clock()
         try:
-            for matches in self._matched(lines):
-                while matches:
+            for rest in self._matched(lines):
+                while rest.wanted:
                     if not batch.records:
                         copier.begin()
                         began = self.clock()
-                    room = self.limits.records - batch.records
-                    copier.append(batch.take(matches[:room]))
-                    matches = matches[room:]
+                    match, rest = rest.cut(self.limits.records - batch.records)
+                    batch.take(match)
+                    if match.rows:
+                        copier.append(match.work.to, match.rows, match.stamps())
                     if self._full(batch, began):
                         self._commit(copier, batch)
                         batch = Batch()
@@ -430,7 +454,7 @@ class Execution:
             self.gone.setdefault(place, Gone()).add(offset)
         self.progress(self._done, self._total)
 
-    def _matched(self, lines: Sequence[Line]) -> Iterator[list[Match]]:
+    def _matched(self, lines: Sequence[Line]) -> Iterator[Match]:
         """Yield the records of these lines, in offset order within a partition."""
         for _, of_topic in groupby(lines, key=lambda line: line.record_set.place.topic):
             by_place: dict[TopicPartition, list[Line]] = {}
@@ -440,7 +464,7 @@ class Execution:
             while some := dict(islice(waiting, SIDE_BY_SIDE)):
                 yield from self._read(some)
 
-    def _read(self, by_place: Mapping[TopicPartition, Sequence[Line]]) -> Iterator[list[Match]]:
+    def _read(self, by_place: Mapping[TopicPartition, Sequence[Line]]) -> Iterator[Match]:
         matchers: dict[TopicPartition, Matcher] = {}
         throughs: dict[TopicPartition, dict[OrderVerdict, int]] = {}
         for place, lines in by_place.items():

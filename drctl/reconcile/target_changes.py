@@ -209,9 +209,9 @@ class NewRecords:
         while some := dict(islice(alike, _AT_ONCE)):
             ranges = {place.partition: ranges_of(some, start)}
             for piece in self.source.read(place.topic, ranges):
-                for offset, *_, record in piece.rows:
-                    if offset in some and self._digest(*record[1:]) in some[offset]:
-                        return int(offset)
+                for row in piece.rows:
+                    if row[0] in some and self._digest(*row[1:]) in some[row[0]]:
+                        return row[0]
         return None
 
     def _outdated(self, place: TopicPartition, row: WantedRow) -> bool:

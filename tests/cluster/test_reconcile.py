@@ -1,10 +1,12 @@
 """`drctl reconcile` on two real clusters: records are copied once, in order, despite kills."""
 
 import json
+import random
 import stat
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -294,14 +296,44 @@ def test_aborted_records_are_ignored_and_replication_continues(
     ):
         (row,) = next(pieces).rows
         copier.begin()
-        copier.append([(place, row, b"first")] * 20_000)
+        copier.append(place, [row] * 20_000, [b"first"] * 20_000)
         copier.abort()
         copier.begin()
-        copier.append([(place, row, b"second")])
+        copier.append(place, [row], [b"second"])
         copier.settle()
         copier.commit()
     assert time.monotonic() - began < 10, "the abort had to wait for a timeout"
     assert [r.headers for r in at.held(secondary)[0]] == [((provenance.HEADER, b"second"),)]
+
+
+@pytest.mark.parametrize("number", [0, 1500, 2999])
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ({"max_message_bytes": "100000"}, "too large"),
+        ({"message_timestamp_before_max_ms": "86400000"}, "rejects the timestamp"),
+    ],
+)
+def test_a_record_that_the_target_rejects_stops_the_run(
+    stage: NewStage, number: int, config: dict[str, str], reason: str
+) -> None:
+    at = stage(2)
+    now = round(time.time() * 1000)
+    records = [replace(record(n, n % 2), timestamp_ms=now) for n in range(3000)]
+    value = random.Random(number).randbytes(200_000)
+    records[number] = replace(records[number], timestamp_ms=now - 2 * 86_400_000, value=value)
+    at.primary.produce(at.topic, records)
+    found = at.gap()
+    at.secondary.configure(at.topic, **config)
+    refused = at.execute(found, "--policy", "copy", code=3)
+    assert reason in refused["failure"]
+    assert at.held(at.secondary) == {0: [], 1: []}
+    at.secondary.configure(
+        at.topic, max_message_bytes="1048588", message_timestamp_before_max_ms=str((1 << 63) - 1)
+    )
+    assert at.execute(found, "--policy", "copy")["totals"]["done"] == 3000
+    copied = at.held(at.secondary)
+    assert [origins(copied[partition]) for partition in (0, 1)] == [list(range(1500))] * 2
 
 
 def test_a_second_engineer_fences_the_first(stage: NewStage, secondary: ClusterUnderTest) -> None:
@@ -317,14 +349,14 @@ def test_a_second_engineer_fences_the_first(stage: NewStage, secondary: ClusterU
     ):
         (row,) = next(pieces).rows
         first.begin()
-        first.append([(place, row, b"first")])
+        first.append(place, [row], [b"first"])
         assert first.settle() == {place: 0}
         with TransactionalCopier(connection, at.topic) as second:
             with pytest.raises(errors.Fenced):
                 first.commit()
             first.abort()
             second.begin()
-            second.append([(place, row, b"second")])
+            second.append(place, [row], [b"second"])
             second.settle()
             second.commit()
     assert [r.headers for r in at.held(secondary)[0]] == [((provenance.HEADER, b"second"),)]

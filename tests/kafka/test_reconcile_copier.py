@@ -10,7 +10,6 @@ from drctl.kafka.connection import Connection
 from drctl.kafka.log_reader import KafkaRangeReader, LogSource
 from drctl.kafka.reconcile_copier import TransactionalCopier
 from drctl.model.topology import OffsetRange, Row, TopicPartition
-from drctl.reconcile.gap_result import seen_of
 
 TO = TopicPartition("orders", 0)
 ROWS: tuple[Row, ...] = (
@@ -33,10 +32,9 @@ def bootstrap() -> Iterator[str]:
 def test_copies_have_the_fields_of_the_record_and_its_provenance(bootstrap: str) -> None:
     properties = {"bootstrap.servers": bootstrap}
     stamps = [b"stamp-%d" % row[0] for row in ROWS]
-    copies = [(TO, seen_of(row), stamp) for row, stamp in zip(ROWS, stamps, strict=True)]
     with TransactionalCopier(Connection("target", properties), "main", [MARK]) as copier:
         copier.begin()
-        copier.append(copies)
+        copier.append(TO, ROWS, stamps)
         last = copier.settle()
         copier.commit()
     assert last == {TO: len(ROWS) - 1}

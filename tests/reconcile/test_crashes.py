@@ -1,16 +1,18 @@
 """Wherever it is killed: repeated until done, each record is there once, in order."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drctl.formats import provenance
-from drctl.model.errors import Fenced, Unknown
+from drctl.model.errors import Fenced, Stopped, Unknown
 from drctl.model.gap import OrderVerdict
-from drctl.model.topology import PartitionOffsets, TopicPartition
+from drctl.model.topology import PartitionOffsets, Row, TopicPartition
 from drctl.reconcile.executing import Execution, Limits, judged
+from drctl.reconcile.gap_result import compared, key_digest
 from drctl.reconcile.policy import QUARANTINE, Action, Policies
 from drctl.reconcile.prechecks import Precheck
 from drctl.reconcile.results import Outcome, ReconcileResult
@@ -140,6 +142,45 @@ def result_of(execution: Execution, world: World, failure: str = "") -> Reconcil
 
     results = judged(execution, world.target.kept, logs, failure)
     return ReconcileResult(execution.plan, "R", results=results, gone=execution.gone)
+
+
+@pytest.mark.parametrize("number", [0, 4, 8])
+@pytest.mark.parametrize(
+    "other",
+    [{"timestamp": 1}, {"key": b"j"}, {"key": None}, {"value": b"longer"}, {"headers": ()}],
+    ids=["timestamp", "key", "null key", "value", "headers"],
+)
+def test_another_record_at_an_offset_of_the_gap_result_is_never_copied(
+    number: int, other: dict[str, Any]
+) -> None:
+    world, place = one(9), TopicPartition(T, 0)
+    rows = list(world.every[place])
+    fields = dict(
+        zip(("offset", "timestamp", "key", "value", "headers"), rows[number], strict=True)
+    )
+    rows[number] = tuple({**fields, **other}.values())
+    world.held = {place: rows}
+    execution = world.execution(copies(), FakeCopier(world.target), Limits(2))
+    with pytest.raises(Stopped, match=f"the record at offset {number} is not the one"):
+        execution.run()
+    copied = world.target.offsets(place)
+    assert copied == list(range(len(copied)))
+    assert len(copied) <= number
+
+
+fields = st.one_of(st.none(), st.binary(max_size=3))
+headers = st.lists(st.tuples(st.binary(max_size=3), fields), max_size=2).map(tuple)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(-1, 9), fields, fields, headers), min_size=1)
+)
+def test_each_record_is_compared_by_its_timestamp_key_and_size(rows: list[Row]) -> None:
+    times, digests, sizes = compared(rows)
+    for each, found in zip(rows, zip(times, digests, sizes, strict=True), strict=True):
+        _, time, key, value, its_headers = each
+        contents = [key, value, *(part for header in its_headers for part in header)]
+        assert found == (time, key_digest(key), sum(len(part) for part in contents if part))
 
 
 def test_transactions_are_as_large_as_allowed() -> None:

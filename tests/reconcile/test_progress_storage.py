@@ -151,7 +151,7 @@ def test_the_header_of_a_copy_matches_its_format(
 ) -> None:
     stamp = stamp_of(cluster, TopicPartition(topic, partition))
     where = provenance.Provenance(cluster, topic, partition, offset, timestamp_ms)
-    assert stamp(offset, timestamp_ms) == provenance.encode(where)
+    assert stamp((offset, timestamp_ms)) == provenance.encode(where)
 
 
 VERDICTS = st.sampled_from([verdict.value for verdict in OrderVerdict])

@@ -1,6 +1,6 @@
 """A source and a transactional target in memory that can fail at any call."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from drctl.model.gap import OrderVerdict
@@ -9,14 +9,12 @@ from drctl.model.topology import OffsetRange, PartitionOffsets, Row, TopicPartit
 from drctl.reconcile.cluster_state import ClusterState, ClusterStates
 from drctl.reconcile.executing import Execution, Limits
 from drctl.reconcile.gap_result import (
-    Copy,
     Exported,
     ExportedSet,
     FoundGap,
     FoundPartition,
     Piece,
     key_digest,
-    seen_of,
     size_of,
 )
 from drctl.reconcile.planning import ReconcilePlan, build_plan
@@ -97,11 +95,11 @@ class FakeCopier:
         if late:
             raise self.failing
 
-    def append(self, copies: Sequence[Copy]) -> None:
-        for to, seen, stamp in copies:
+    def append(self, to: TopicPartition, rows: Sequence[Row], stamps: Iterable[bytes]) -> None:
+        for appended in zip(rows, stamps, strict=True):
             late = self._killed()
             assert self.target.pending is not None
-            self.target.pending.append((to, (seen[-1], stamp)))
+            self.target.pending.append((to, appended))
             if late:
                 raise self.failing
 
@@ -147,8 +145,7 @@ class FakeSource:
                 if any(run.start <= row[0] < run.end for run in runs)
             ]
             for at in range(0, len(rows), self.chunk):
-                some = rows[at : at + self.chunk]
-                yield Piece(TopicPartition(topic, partition), [seen_of(row) for row in some])
+                yield Piece(TopicPartition(topic, partition), rows[at : at + self.chunk])
 
 
 @dataclass
