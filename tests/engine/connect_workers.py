@@ -26,6 +26,8 @@ class Connector:
         state: state of its tasks; follows `wanted` with a delay.
         kept: last replicated offset by partition.
         header: header that it adds to copies, and by which it skips records; empty for none.
+        copies_uncommitted: whether it copies records of open and aborted transactions, as it does
+            with the default of `isolation.level`.
     """
 
     source: Logs
@@ -35,6 +37,7 @@ class Connector:
     config: dict[str, str] = field(default_factory=dict)
     kept: dict[TopicPartition, int] = field(default_factory=dict)
     header: str = ""
+    copies_uncommitted: bool = True
 
     def __post_init__(self) -> None:
         self.config = {ALIAS: self.source.name[:3], "transforms": "mask", **self.config}
@@ -56,12 +59,16 @@ class Connector:
             if place.topic not in TOPICS:
                 continue
             start = done.get(place, -1) + 1
-            for found in log[start : None if most is None else start + most]:
+            hidden = self.source.hidden.get(place, ())
+            end = len(log) if self.copies_uncommitted else self.source.stable_end(place)
+            for found in log[start : end if most is None else min(end, start + most)]:
+                done[place] = found.offset
+                if found.offset in hidden and not (self.copies_uncommitted and found.key):
+                    continue
                 marked = any(name == self.header for name, _ in found.headers)
                 if not (marked or (leaves_out and is_copy(found))):
                     mark = ((self.header, b""),) if self.header else ()
                     self.target.append(place, replace(found, headers=(*found.headers, *mark)))
-                done[place] = found.offset
 
 
 @dataclass

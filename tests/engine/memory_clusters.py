@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from drctl.model.errors import Unknown, Unreachable
-from drctl.model.fencing import DENY, Denied, Enforcement
+from drctl.model.fencing import DENY, LITERAL, Denied, Enforcement
 from drctl.model.groups import Committed, Positions
 from drctl.model.health import BlockingTransaction, OpenTransaction, OpenTransactions
 from drctl.model.repairs import Acl, Acls, TopicShape
@@ -129,8 +129,7 @@ class Rules:
     def denies(self, operation: Denied, principal: str, topic: str) -> bool:
         """Whether the topic's leader denies a principal."""
         known = self.rules if LED_BY_FIRST[topic] else self.second
-        wanted = (topic, principal, operation.value, DENY)
-        return any((r.name, r.principal, r.operation, r.permission) == wanted for r in known)
+        return Acl(topic, LITERAL, principal, "*", operation.value, DENY) in known
 
     def acls(self) -> Acls:
         self.trace.look(self.what)
@@ -173,7 +172,9 @@ class Logs:
 
     Attributes:
         deleted: how often each topic was deleted.
-        open_: transactions that nobody ends.
+        open_: open transactions; at first none, and nobody ends them.
+        hidden: offsets that consumers of committed records do not see: those of control records,
+            and of records in open or aborted transactions.
     """
 
     name: str
@@ -181,6 +182,7 @@ class Logs:
     logs: dict[TopicPartition, list[Record]] = field(default_factory=dict)
     deleted: Counter[str] = field(default_factory=Counter)
     open_: dict[TopicPartition, OpenTransaction] = field(default_factory=dict)
+    hidden: dict[TopicPartition, set[int]] = field(default_factory=dict)
 
     def delete(self, topic: str) -> None:
         """Delete a topic; the next write creates it again."""
@@ -208,13 +210,25 @@ class Logs:
         key, value, at = record.key, record.value, record.timestamp_ms
         log.append(Record(place.partition, len(log), at, key, value, record.headers))
 
+    def committed(
+        self, place: TopicPartition, start: int = 0, end: int | None = None
+    ) -> list[Record]:
+        """Return records of a partition without those that are hidden."""
+        found, hidden = self.logs.get(place, [])[start:end], self.hidden.get(place)
+        return [each for each in found if each.offset not in hidden] if hidden else found
+
+    def stable_end(self, place: TopicPartition) -> int:
+        """The last stable offset of a partition."""
+        found = self.open_.get(place)
+        return len(self.logs.get(place, ())) if found is None else found.since
+
     def all_keys(self, topics: Collection[str] = TOPICS) -> list[str]:
         """Return the keys of all records of these topics, partition by partition."""
         return [
             (record.key or b"").decode()
-            for place, log in sorted(self.logs.items())
+            for place in sorted(self.logs)
             if place.topic in topics
-            for record in log
+            for record in self.committed(place)
         ]
 
     def cluster_id(self) -> str:
@@ -236,8 +250,7 @@ class Logs:
     ) -> dict[TopicPartition, PartitionOffsets | Unavailable]:
         self._look()
         ends = {place: len(self.logs.get(place, ())) for place in partitions}
-        stable = {place: each.since for place, each in self.open_.items()}
-        return {p: PartitionOffsets(0, stable.get(p, end), end) for p, end in ends.items()}
+        return {p: PartitionOffsets(0, self.stable_end(p), end) for p, end in ends.items()}
 
     def open_transactions(self, partitions: Collection[TopicPartition]) -> OpenTransactions:
         self.trace.look(f"transactions of {self.name}")
@@ -267,7 +280,8 @@ class Logs:
         self, positions: Mapping[TopicPartition, int], number: int
     ) -> dict[TopicPartition, tuple[Record, ...]]:
         self._look()
-        return {p: tuple(self.logs.get(p, [])[at : at + number]) for p, at in positions.items()}
+        found = {p: self.committed(p, at, self.stable_end(p)) for p, at in positions.items()}
+        return {place: tuple(records[:number]) for place, records in found.items()}
 
     def topics(self, names: Collection[str]) -> dict[str, TopicState | None]:
         there = self.overview().partitions

@@ -76,8 +76,8 @@ class RecoveredCluster(Pair):
     def _tail(self) -> Iterator[tuple[TopicPartition, str]]:
         """The records that only the recovered cluster has."""
         there = set(self.away.all_keys())
-        for place, log in sorted(self.home.logs.items()):
-            for each in log:
+        for place in sorted(self.home.logs):
+            for each in self.home.committed(place):
                 key = (each.key or b"").decode()
                 if place in (AUDIT, ORDERS) and key not in there:
                     yield place, key
@@ -94,8 +94,15 @@ class RecoveredCluster(Pair):
         there = set(self.home.all_keys())
         found = {}
         for place in (AUDIT, ORDERS):
-            log = self.away.logs[place]
-            new = (each.offset for each in log if (each.key or b"").decode() not in there)
+            log, hidden = self.away.logs[place], self.away.hidden.get(place, ())
+            # Records of an open transaction may be committed later; those of others may not.
+            stable = self.away.stable_end(place)
+            new = (
+                each.offset
+                for each in log
+                if each.offset >= stable
+                or (each.offset not in hidden and (each.key or b"").decode() not in there)
+            )
             found[place] = next(new, len(log))
         return found
 

@@ -1,16 +1,20 @@
-"""Deterministic simulation: drctl's engine, steps and plans over one simulated world, by seed.
+"""Deterministic simulation: drctl's commands, engine and steps over one simulated world, by seed.
 
 The world (`world.py`): two clusters of two brokers, MirrorMaker 2 in both directions, endpoints,
 producers, and consumers of both group protocols. MirrorMaker 2 lags, stops late, and copies records
 again when a worker restarts. ACLs reach the second broker late. Consumers commit later than they
-read. The journal is drctl's own code over a list of records (`journal.py`).
+read. Some applications write in transactions; MirrorMaker 2 copies aborted ones or not. The journal
+is drctl's own code over a list of records (`journal.py`).
+
+The commands (`commands.py`): an operator types `failover` or `failback`, and then the commands that
+the report of the run names. They run from their functions in `drctl.cli` on.
 
 The schedule (`schedule.py`): a planned or unplanned failover, then a failback. The seed decides
 what goes wrong at each request (`faults.py`): the process is killed before or after it; the request
 is lost, executed without an answer, executed later, or refused; a part or a whole cluster does not
 answer for a while; a second drctl wants the link while the first one runs or hangs. The clocks of
 operators' machines differ and jump. An operator resumes on another machine until the run has ended,
-and runs a plan again that was rolled back.
+types the first command again although it has not, and again after it was rolled back.
 
 The invariants (`judging.py`, `process.py`), judged from what applications did, not by asking drctl:
 
@@ -19,7 +23,8 @@ The invariants (`judging.py`, `process.py`), judged from what applications did, 
 - No record follows a newer one of its key, except those that drctl copied by policy.
 - The journal states only what is so, announces each change before it, and is enough to resume.
 - A process that lost the link finishes at most the step that it was in.
-- No secret is in the journal.
+- No secret of a connector or of drctl.yaml is in the journal, or in what a command prints.
+- The report states where applications can write, and names a command that works.
 - Each run ends as done, rolled back or stopped; the next command works, and once nothing goes wrong
   any more, the plan is done.
 

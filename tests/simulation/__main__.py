@@ -17,6 +17,7 @@ from tests.simulation.schedule import Simulation, simulated
 
 SHOWN = 3
 CHUNK = 250
+COLLECTED_EVERY = 50
 
 
 class Played(NamedTuple):
@@ -40,9 +41,9 @@ def played(seed: int) -> Played:
     try:
         simulation.play()
     except Exception as broken:  # noqa: BLE001
-        told = "" if isinstance(broken, AssertionError) else traceback.format_exc()
+        text = "" if isinstance(broken, AssertionError) else traceback.format_exc()
         error = f"{type(broken).__name__}: {broken}"
-        return Played(seed, "", error, (*simulation.faults.lines, *told.splitlines()))
+        return Played(seed, "", error, (*simulation.faults.lines, *text.splitlines()))
     ends = (f"{run.plan.name} {outcome.status}" for run, outcome in simulation.results)
     return Played(seed, ", ".join(ends))
 
@@ -50,9 +51,10 @@ def played(seed: int) -> Played:
 def all_of(seeds: range, *, until_broken: bool = False) -> Iterator[Played]:
     """Play seeds in this process."""
     with simulated():
-        for seed in seeds:
+        for number, seed in enumerate(seeds, 1):
             yield (found := played(seed))
-            gc.collect()
+            if number % COLLECTED_EVERY == 0:
+                gc.collect()
             if found.error and until_broken:
                 return
 

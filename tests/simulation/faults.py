@@ -132,8 +132,8 @@ class Faults(Trace):
             self.late(what, how, do)
         elif delivery in (Delivery.DELIVERED, Delivery.UNANSWERED):
             do()
-        told = "" if delivery is Delivery.DELIVERED else f" ({delivery.name.lower()})"
-        self.note(f"  ! {what}: {how}{told}")
+        text = "" if delivery is Delivery.DELIVERED else f" ({delivery.name.lower()})"
+        self.note(f"  ! {what}: {how}{text}")
         self.point(f"after {what}")
         if delivery in (Delivery.LOST, Delivery.UNANSWERED, Delivery.LATE):
             raise Unknown(f"no answer from {what}")

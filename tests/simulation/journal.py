@@ -5,6 +5,7 @@ simulated: appended records, the fencing of a transactional id, and heartbeats.
 """
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -15,6 +16,7 @@ from drctl.kafka.journal_reader import BEAT_S
 from drctl.kafka.journal_topic import LIFETIME_S, HeldRun, JournalTopic
 from tests.simulation.faults import Delivery, Faults
 
+LINK = "main"
 JOURNAL = "journal"
 """Its name in the trace."""
 
@@ -39,6 +41,21 @@ class Topic:
     records: list[tuple[bytes, bytes]] = field(default_factory=list)
     epoch: int = 0
     beating: bool = False
+    _read: "tuple[int, LinkLog] | None" = None
+
+    def log(self, link: str) -> tuple[int, LinkLog]:
+        """Return how many records there are, and a log of them; each is read only once."""
+        at, known = self._read or (0, LinkLog(link))
+        known.take(self.records[at:])
+        self._read = len(self.records), known
+        copied = copy(known)
+        for name, value in vars(known).items():
+            if isinstance(value, dict):
+                found = {k: [*v] if isinstance(v, list) else v for k, v in value.items()}
+                setattr(copied, name, found)
+            elif isinstance(value, set):
+                setattr(copied, name, {*value})
+        return len(self.records), copied
 
     @property
     def over(self) -> bool:
@@ -116,6 +133,9 @@ class _Log:
     where: str = f"topic {TOPIC}"
 
     def catch_up(self) -> bool:
+        if not self.position:
+            self.position, self.link = self.topic.log(LINK)
+            return True
         new, self.position = self.topic.records[self.position :], len(self.topic.records)
         self.link.take(new)
         return True
@@ -127,12 +147,15 @@ class _Log:
 class SimulatedJournal(JournalTopic):
     """The journal as one drctl process uses it."""
 
-    def __init__(self, topic: Topic, link: str, token: Callable[[], str]) -> None:
+    def __init__(self, topic: Topic, token: Callable[[], str]) -> None:
         self._connection: Any = topic
-        self._topic, self._link, self._beat_s, self._secret = TOPIC, link, BEAT_S, b""
-        self._log: Any = _Log(topic, LinkLog(link))
+        self._topic, self._link, self._beat_s, self._secret = TOPIC, LINK, BEAT_S, b""
+        self._log: Any = _Log(topic, LinkLog(LINK))
         self._exists = self.settled = True
         self._append_s, self._token = LIFETIME_S, token
+
+    def warm_up(self) -> None:
+        """Do nothing: there is no coordinator to look up."""
 
     def _read(self) -> LinkLog:
         self._connection.faults.look(JOURNAL)

@@ -2,9 +2,12 @@
 
 from drctl.engine.kind import Outcome, Status
 from drctl.engine.run_state import RunState
+from drctl.model.fencing import Denied
 from drctl.plans.failback import is_failback
 from drctl.steps.first_records import is_copy
-from tests.engine.pair import OF_A_PERSON, PRIMARY, SECONDARY
+from drctl.views.run_data import Writes
+from drctl.views.run_reading import report_data
+from tests.engine.pair import APP, OF_A_PERSON, ORDERS, PRIMARY, SECONDARY
 from tests.simulation.faults import Violation
 from tests.simulation.world import PLACES, World, keys
 
@@ -23,10 +26,19 @@ def judge(world: World, run: RunState, outcome: Outcome) -> None:
         raise Violation(f"everything was rolled back, and clients use {active}")
     if run.plan.target == SECONDARY and OF_A_PERSON not in world.sites[PRIMARY].rules.rules:
         raise Violation("a user's own ACL is gone")
+    _report_is_true(world, run)
     _note_declared(world, run, outcome)
     _nothing_lost(world, active)
     _nothing_skipped(world, active, run)
     _in_order(world, active)
+
+
+def _report_is_true(world: World, run: RunState) -> None:
+    """The report says where applications can write."""
+    stated = report_data(run).writes
+    cluster = {Writes.AS_BEFORE: run.plan.source, Writes.TARGET: run.plan.target}.get(stated)
+    if cluster and world.sites[cluster].rules.denies(Denied.WRITE, APP, ORDERS.topic):
+        raise Violation(f"the report says {stated}, but {cluster} denies writes")
 
 
 def _note_declared(world: World, run: RunState, outcome: Outcome) -> None:
@@ -50,14 +62,14 @@ def _nothing_lost(world: World, active: str) -> None:
 
 
 def _nothing_skipped(world: World, active: str, run: RunState) -> None:
-    site = world.sites[active]
+    site, acked = world.sites[active], {key for key, _ in world.acked}
     facts = run.facts.get("commit-offsets", {})
     world.left_out |= {row.partition(" ")[0].rstrip(":") for row in facts.get("left_out", ())}
     for consumer in world.consumers:
         if consumer.group in world.left_out:
             continue
         for place, at in site.positions.positions.get(consumer.group, {}).items():
-            passed = set(keys(site.logs.logs[place][: at.offset]))
+            passed = acked & set(keys(site.logs.committed(place, 0, at.offset)))
             if skipped := passed - consumer.has_read:
                 raise Violation(
                     f"group {consumer.group} is at {at.offset} of {place} on {active} and has"
@@ -70,7 +82,7 @@ def _in_order(world: World, active: str) -> None:
     for place in PLACES:
         newest: dict[str, int] = {}
         seen: set[str] = set()
-        for each in world.sites[active].logs.logs[place]:
+        for each in world.sites[active].logs.committed(place):
             (name,) = keys([each])
             key, number = name.split(":")
             if int(number) < newest.get(key, -1) and name not in seen and not is_copy(each):

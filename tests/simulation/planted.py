@@ -9,13 +9,16 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
+from drctl.app import resume_check
 from drctl.engine import executing, run_state
 from drctl.engine.entries import What
 from drctl.engine.executing import Effects, Execution, FencedPhase, Rollback
 from drctl.engine.kind import Readback, State
 from drctl.engine.run_state import RunState
+from drctl.engine.source_fence import CHANGED_AFTER_FENCE
 from drctl.kafka.journal_log import Contention
 from drctl.kafka.journal_topic import HeldRun
+from drctl.model.errors import Refused
 from drctl.model.fencing import Enforcement
 from drctl.model.plan import Duty
 from drctl.steps import commit_offsets, enable_writes, fences, set_start_offsets
@@ -27,6 +30,7 @@ from drctl.steps.set_start_offsets import FilterReconciled
 from drctl.steps.stop_replication import StopReplication
 from drctl.steps.switch_endpoint import SwitchEndpoint
 from drctl.steps.waiting import Drain
+from drctl.views import run_lines
 
 Change = tuple[Any, str, Any]
 """What is patched: an object, the name of its attribute, and the value with the fault."""
@@ -188,6 +192,10 @@ def _one_broker() -> Change:
     return Enforcement, "proven", one
 
 
+def _refuses(source: str, grown: Sequence[str], reader: object) -> None:
+    raise Refused(f"{CHANGED_AFTER_FENCE}: {source} grew", "stop the writer")
+
+
 _NOTHING: Callable[..., None] = lambda *_, **__: None  # noqa: E731
 
 PLANTED: Mapping[str, Callable[[], Change]] = {
@@ -232,6 +240,21 @@ PLANTED: Mapping[str, Callable[[], Change]] = {
     "a process that lost the link writes on": _writes_on,
     "a line of the journal does not continue the chain": _broken_chain,
     "the configuration of a connector is journaled": _journals_configuration,
+    "control records after the fence count as records": lambda: (
+        enable_writes,
+        "_refuse_if_missing",
+        _refuses,
+    ),
+    "a resumed run may not fence": lambda: (
+        resume_check.Permitted,
+        "knows_principal",
+        lambda self, name: self.signed,
+    ),
+    "the report names another run to resume": lambda: (
+        run_lines,
+        "_resume",
+        lambda data: f"drctl resume {data.run}0",
+    ),
     # Found by the simulation.
     "a read that was not answered makes a resumed run forget the fence": _observed_unknown_forgets,
     "a fence that was being restored when the process ended counts as new": lambda: (
@@ -247,6 +270,7 @@ PLANTED: Mapping[str, Callable[[], Change]] = {
 
 RARE = frozenset(
     {
+        "control records after the fence count as records",
         "the journal does not keep outstanding actions",
         "a resumed run does not verify its fences",
         "the source is not checked again before writes are enabled",

@@ -1,22 +1,23 @@
 """One drctl process: its reader and writer, its clock, and the journal as it writes it."""
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, cast
+from dataclasses import dataclass, field, replace
+from typing import Any, Self, cast
 
 from drctl.app.failback import outstanding_since_failback
+from drctl.config.configuration import Config
+from drctl.config.link import Link
+from drctl.config.reverse_link import reversed_link
+from drctl.engine import run_state
 from drctl.engine.entries import What
 from drctl.engine.failback_state import OutstandingAction
-from drctl.engine.kind import Kind
-from drctl.engine.ports import LinkReader, LinkWriter
+from drctl.engine.ports import LinkReader, LinkWriter, Missing
 from drctl.engine.run_state import run_states
+from drctl.gap.arrival import AFTER_OPEN
 from drctl.kafka.journal_topic import HeldRun
 from drctl.model.groups import Committed
 from drctl.model.topology import TopicPartition
 from drctl.offsets.applying import Bounds, Translated, Wanted, unmatched
-from drctl.steps.groups import Quiesce
-from drctl.steps.registry import KINDS
 from tests.engine.crashing import Ledger
 from tests.engine.ground_truth import ROLLED_BACK, TRUTHS
 from tests.engine.processes import MemoryReader, MemoryWriter, Process
@@ -30,9 +31,41 @@ _PASSING = frozenset({"verify-forward-copies", "wait-for-catch-up", "verify-clie
 
 @dataclass
 class Reader(MemoryReader):
-    """What steps read; offsets are translated without skipping an unread record."""
+    """What steps read; offsets are translated without skipping an unread record.
+
+    Attributes:
+        config: the drctl.yaml of the machine; `forward`: its link.
+        lost: whether the source is probably down.
+    """
 
     journal: SimulatedJournal = field(kw_only=True)
+    config: Config | None = None
+    forward: Link | None = None
+    lost: bool = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close nothing."""
+
+    @property
+    def link(self) -> Link:
+        """The link in the direction of this reader."""
+        assert self.forward is not None
+        return self.forward if self.source == self.forward.source else reversed_link(self.forward)
+
+    def probe_clusters(self, *, abandoned: bool) -> None:
+        """Do nothing: nothing is remembered of earlier requests."""
+
+    def watch_source(self) -> None:
+        """Do nothing: requests to a lost cluster take no time."""
+
+    def start_snapshot(self) -> None:
+        """Do nothing: nothing is read in the background."""
+
+    def prepare(self) -> None:
+        """Do nothing: there are no connections."""
 
     def translated(self) -> Translated:
         self.pair.trace.look(f"checkpoints on {self.target}")
@@ -47,16 +80,24 @@ class Reader(MemoryReader):
         wanted = tuple(rows)
         return Translated(wanted, unmatched(GROUPS, wanted) if site.logs.dead else ())
 
+    def missing(self) -> Missing:
+        # Read first: what is committed meanwhile must not count as compared.
+        blocked = sorted(self._site(self.source).logs.open_)
+        undecided = tuple(f"{place}: 1 offset {AFTER_OPEN}" for place in blocked)
+        return replace(super().missing(), undecided=undecided)
+
     def outstanding(self) -> Sequence[OutstandingAction]:
         return outstanding_since_failback(run_states(self.journal))
 
     def reversed(self) -> "Reader":
-        return Reader(self.pair, self.target, self.source, self.memory, journal=self.journal)
+        given = self.pair, self.target, self.source, self.memory
+        return Reader(*given, journal=self.journal, config=self.config, forward=self.forward)
 
     def _first_unread(self, place: TopicPartition, offset: int) -> int:
-        unread = {each.key for each in self._site(self.source).logs.logs[place][offset:]}
-        log = self._site(self.target).logs.logs.get(place, [])
-        return next((each.offset for each in log if each.key in unread), len(log))
+        unread = {each.key for each in self._site(self.source).logs.committed(place, offset)}
+        logs = self._site(self.target).logs
+        end = len(logs.logs.get(place, ()))
+        return next((each.offset for each in logs.committed(place) if each.key in unread), end)
 
 
 @dataclass
@@ -101,11 +142,6 @@ class SimulatedProcess(Process):
     fenced_at: str | None = None
 
     @property
-    def kinds(self) -> Mapping[str, Kind]:
-        """The kinds of steps, with what this process remembers."""
-        return {**KINDS, Quiesce.name: Kind(Quiesce(self.clock.monotonic))}
-
-    @property
     def look(self) -> LinkReader:
         """What its steps read."""
         pair = self.pair
@@ -124,9 +160,14 @@ class SimulatedProcess(Process):
 
 @dataclass
 class CheckedJournal(Ledger):
-    """The journal as the engine writes it: each statement must be so, and have no secrets."""
+    """The journal as the engine writes it: each statement must be so, and have no secrets.
+
+    Attributes:
+        places: where it is written: the topic, and a copy on the machine.
+    """
 
     held: HeldRun | None = None
+    places: Any = None
     process: SimulatedProcess | None = None
 
     @property
@@ -136,12 +177,12 @@ class CheckedJournal(Ledger):
 
     def append(self, entries: Sequence[Mapping[str, Any]]) -> None:
         for entry in entries:
-            assert self.held is not None
+            assert self.places is not None
             if self.holds_link:
                 self._must_be_true(entry)
-            self.held.append([entry])
-            self.entries.append(json.loads(json.dumps(entry)))
-            cast(Faults, self.pair.trace).note(_told(entry))
+            self.places.append([entry])
+            self.entries.append(run_state.parse_line(self.places.file.lines[-1]).entry)
+            cast(Faults, self.pair.trace).note(_described(entry))
 
     def check(self) -> None:
         assert self.held is not None
@@ -171,9 +212,9 @@ class CheckedJournal(Ledger):
             if truth is None:
                 raise Violation(f"{kind} was rolled back")
             if not truth(self.pair, intent):
-                raise Violation(f"the journal says what is not so: {_told(entry)}")
+                raise Violation(f"the journal says what is not so: {_described(entry)}")
 
 
-def _told(entry: Mapping[str, Any]) -> str:
+def _described(entry: Mapping[str, Any]) -> str:
     what = (entry["entry"], entry.get("step", ""), entry.get("message", entry.get("what", "")))
     return " ".join(("  =", *map(str, what))).rstrip()

@@ -3,39 +3,36 @@
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
 from random import Random
-from typing import Any, cast
+from types import SimpleNamespace
+from typing import Any, TypeVar
 from unittest.mock import patch
 from uuid import UUID
 
-from drctl.engine.abandoning import abandon
-from drctl.engine.executing import Execution
+from drctl.config.configuration import Config
 from drctl.engine.invariants import violations
-from drctl.engine.kind import Outcome, Status
-from drctl.engine.run_state import RunState, entries_in, parse_line, read_run
+from drctl.engine.kind import Kind, Outcome, Status
+from drctl.engine.run_state import RunState, check_entry, parse_line, read_run
 from drctl.engine.source_fence import ALIVE, CHANGED_AFTER_FENCE
 from drctl.formats.journal_records import decode
-from drctl.kafka.journal_topic import HeldRun
 from drctl.model.errors import Fenced, Refused, Unknown
-from drctl.model.journal import Holder
 from drctl.model.loss import Mode
 from drctl.model.plan import Plan
-from drctl.plans.failback import failback, reverse_inputs
 from drctl.plans.inputs import FenceMethod
-from drctl.steps.registry import KINDS
 from drctl.steps.stop_replication import RUNNING
 from tests.engine import failovers
 from tests.engine.pair import BACK, PRIMARY, SECONDARY
-from tests.engine.toggles import Crash, NoWatcher
+from tests.engine.toggles import Crash
+from tests.simulation import commands
+from tests.simulation.commands import SECRET, TIMES, Command, configuration, suggested
 from tests.simulation.faults import NO_FAULTS, Faults, Rates, Violation, drawn
-from tests.simulation.journal import BEFORE_ENTRY, REPLACED, SimulatedJournal, Topic
+from tests.simulation.journal import BEFORE_ENTRY, LINK, REPLACED, SimulatedJournal, Topic
 from tests.simulation.judging import judge
 from tests.simulation.process import CheckedJournal, Clock, SimulatedProcess
-from tests.simulation.world import FORWARD, World, begun
+from tests.simulation.world import FORWARD, PASSWORD, World, begun
 
 ATTEMPTS, FAULTS_UNTIL, ABANDONED_AFTER = 16, 8, 13
 """Attempts to bring a run to its end; after how many nothing goes wrong any more; and after how
@@ -46,10 +43,6 @@ RUNS = 3
 
 MOST_POINTS = 30_000
 """A run that has not ended after so many requests never will."""
-
-LINK = "main"
-SEEN = replace(failovers.SEEN, timeout_s=1200)
-REVERSED = replace(failovers.REVERSED, timeout_s=1200)
 
 
 class AtOnce:
@@ -68,6 +61,40 @@ class AtOnce:
         return [do(item) for item in items]
 
 
+CHECKING = ("drctl.engine.invariants", "drctl.cli.resume")
+"""The modules that look up whether a plan violates a rule."""
+
+MOST_KNOWN = 2000
+"""After so many, objects are forgotten: those of earlier seeds are not needed."""
+
+T, R = TypeVar("T"), TypeVar("R")
+
+_RULES: dict[tuple[tuple[str, str], ...], tuple[str, ...]] = {}
+
+
+def _violations(plan: Plan, kinds: Mapping[str, Kind]) -> tuple[str, ...]:
+    """Check the order of each sequence of steps once."""
+    steps = tuple((step.id, step.kind) for step in plan.steps)
+    if steps not in _RULES:
+        _RULES[steps] = violations(plan, kinds)
+    return _RULES[steps]
+
+
+def once(read: Callable[[T], R]) -> Callable[[T], R]:
+    """Read each object once: processes that read the same line of the journal get the same one."""
+    known: dict[int, tuple[T, R]] = {}
+
+    def found(given: T) -> R:
+        before = known.get(id(given))
+        if before is None or before[0] is not given:
+            if len(known) > MOST_KNOWN:
+                known.clear()
+            known[id(given)] = before = (given, read(given))
+        return before[1]
+
+    return found
+
+
 @contextmanager
 def simulated() -> Iterator[None]:
     """Replace the threads of drctl's code, and what it sends to the journal's brokers.
@@ -78,15 +105,19 @@ def simulated() -> Iterator[None]:
     numbers = count(1)
     replaced = {
         **REPLACED,
+        **commands.REPLACED,
         "drctl.steps.stop_replication.ThreadPoolExecutor": AtOnce,
         "uuid.uuid4": lambda: UUID(int=next(numbers)),
-        # Each process reads the whole journal again: these two are pure, and take half of the time.
-        "drctl.kafka.journal_log.decode": lru_cache(maxsize=4096)(decode),
-        "drctl.engine.run_state.parse_line": lru_cache(maxsize=4096)(parse_line),
+        # Each process reads the whole journal, and checks its plan, again: these are pure.
+        "drctl.kafka.journal_log.decode": lru_cache(maxsize=512)(decode),
+        "drctl.engine.run_state.parse_line": lru_cache(maxsize=512)(parse_line),
+        "drctl.engine.run_state.check_entry": once(check_entry),
+        "drctl.engine.run_state.Plan": SimpleNamespace(from_json=once(Plan.from_json)),
+        **{f"{module}.violations": _violations for module in CHECKING},
     }
     with ExitStack() as patched:
-        for name, stand_in in replaced.items():
-            patched.enter_context(patch(name, stand_in))
+        for name, substitute in replaced.items():
+            patched.enter_context(patch(name, substitute))
         gc.freeze()
         gc.disable()
         patched.callback(gc.enable)
@@ -98,6 +129,8 @@ class Simulation:
     """A link, its operators, and what happens to them.
 
     Attributes:
+        config: the drctl.yaml of each machine.
+        line: the command that starts the run; `state`: what the journal says of the run so far.
         running: the process that acts now; None while people and applications do.
         results: by run, in order: what its journal says, and what it came to.
         contested: whether a second process acts while the first one waits.
@@ -110,6 +143,9 @@ class Simulation:
     faults: Faults = field(init=False)
     world: World = field(init=False)
     topic: Topic = field(init=False)
+    config: Config = field(init=False)
+    line: str = ""
+    state: RunState | None = None
     running: SimulatedProcess | None = None
     results: list[tuple[RunState, Outcome]] = field(default_factory=list)
     contested: bool = False
@@ -128,107 +164,140 @@ class Simulation:
         """Fail over and perhaps back; judge the world after each run."""
         mode = self.random.choice(tuple(Mode))
         method = self.random.choice(tuple(FenceMethod))
-        seen = self.random.choice((SEEN, SEEN, REVERSED)) if mode is Mode.PLANNED else SEEN
+        reverse = mode is Mode.PLANNED and self.random.random() < 0.3
+        self.config = configuration(method, reverse=reverse)
+        if method is not FenceMethod.ACL:
+            failovers.lift_fence(self.world, SECONDARY)
         if method is FenceMethod.NONE:
             self.world.manual_actions = failovers.by_hand(self.world)
         if mode is Mode.UNPLANNED:
             self.world.die(PRIMARY)
         self.world.restarted = True
-        self._until_done(failovers.plan(mode, method, seen))
-        if self.results[-1][0].abandoned or seen is REVERSED or method is not FenceMethod.ACL:
+        self._until_done(f"drctl failover --link {LINK} --mode {mode.value} {TIMES} --execute")
+        if self.results[-1][0].abandoned or reverse or method is not FenceMethod.ACL:
+            return
+        if self.world.copies_aborted:
             return
         self.world.recover(PRIMARY)
         self.world.abandoned = ""
         self.world.source, self.world.target = SECONDARY, PRIMARY
         self._pass_time()
-        old = replace(SEEN, replicator="mirrormaker2")
-        self._until_done(failback(replace(reverse_inputs(old, (BACK,)), policy="copy")))
+        self._until_done(f"drctl failback --link {LINK} --policy copy {TIMES} --execute")
 
-    def _until_done(self, plan: Plan) -> None:
-        """Run a plan until it is done: what was rolled back or stopped can be run again."""
-        assert not violations(plan, KINDS)
+    def _until_done(self, line: str) -> None:
+        """Run a command until it is done: what was rolled back or stopped can be run again."""
         for number in range(RUNS):
             if self.world.abandoned:
                 self.world.die(PRIMARY)
             rates = drawn(self.random) if number < RUNS - 1 else NO_FAULTS
-            outcome = self._run(plan, rates)
+            outcome = self._run(line, rates)
+            self._no_secret_is_printed()
             judge(self.world, *self.results[-1])
             if outcome.status is Status.DONE or self.results[-1][0].abandoned:
                 return
             self._pass_time()
-        raise Violation(f"{plan.name} ends {outcome.status} although nothing goes wrong: {outcome}")
+        raise Violation(f"{line} ends {outcome.status} although nothing goes wrong: {outcome}")
 
-    def _run(self, plan: Plan, rates: Rates) -> Outcome:
-        """Execute a plan as an operator does: resume it until it ends."""
-        self.faults.rates, self.lifted = rates, False
+    def _run(self, line: str, rates: Rates) -> Outcome:
+        """Type a command, and those that its report names, until the run ends."""
+        self.faults.rates, self.lifted, self.line, self.state = rates, False, line, None
         self.faults.muted.clear()
         for producer in self.world.producers:
             producer.left = self.random.randint(0, 30)
         run, outcome = f"r{next(self.numbers)}", None
-        self.faults.note(f"{plan.name} as run {run}: {self.faults.rates}")
+        self.faults.note(f"{line} as run {run}: {self.faults.rates}")
         for attempt in range(ATTEMPTS):
             if attempt == FAULTS_UNTIL:
                 self.faults.note("-- from here on, nothing goes wrong")
                 self.faults.rates = NO_FAULTS
                 self.faults.muted.clear()
-            if attempt == ABANDONED_AFTER and self.lifted:
-                self._abandon(run)
-            overrides = self._remedy(plan, outcome) if outcome else {}
-            outcome = self._attempt(run, plan, overrides) or outcome
-            if outcome and (outcome.over or outcome.status in (Status.DONE, Status.REFUSED)):
-                self._note_end(run, outcome)
-                return outcome
+            if outcome:
+                self._remedy(outcome)
+            abandons = attempt == ABANDONED_AFTER and self.lifted
+            outcome = self._attempt(run, self._next_line(run, abandons=abandons)) or outcome
+            self.state = self._journaled(run)
+            if self.state and self.state.status:
+                return self._note_end(self.state, outcome)
             self._pass_time()
             if self.random.random() < self.faults.rates.meddling and not self.topic.over:
-                self._lift_fence(plan.source)
+                self._lift_fence(self.world.source)
+            if self.random.random() < 0.05 and self.state:
+                self._begin_beside(line)
         raise Violation(f"run {run} does not end: {outcome}")
 
-    def _abandon(self, run: str) -> None:
-        """End a run that applications have made impossible to complete."""
-        process = self._process()
-        held = process.journal.abandon(Holder(run, "ada", process.name, 1, datetime.now(UTC)))
-        state = read_run(entries_in(run, held.lines, held.where))
-        told = abandon(state, "both clusters were written to", {}, held, KINDS, process.clock)
-        held.close()
-        self.faults.note(f"-- {process.name} abandons {run}: {told.items}")
+    def _begin_beside(self, line: str) -> None:
+        """An operator types the first command again although its run has not ended."""
+        other = f"r{next(self.numbers)}"
+        self._attempt(other, line, refused=True)
+        if self._journaled(other):
+            raise Violation(f"run {other} began although an earlier one has not ended")
 
-    def _remedy(self, plan: Plan, outcome: Outcome) -> Mapping[str, str]:
-        """Do what the run asked for; return the prechecks that the operator overrides."""
-        told = f"{outcome.message} {' '.join(outcome.items)}"
-        if "rollback is incomplete" in told and self.world.abandoned:
+    def _journaled(self, run: str) -> RunState | None:
+        """What the journal says of a run; None if it does not name it."""
+        with self.faults.unrecorded_reads():
+            journal = self._process().journal
+            return read_run(journal.entries(run)) if run in journal.runs() else None
+
+    def _next_line(self, run: str, *, abandons: bool = False) -> str:
+        """The command that the report of the run names, or the first one again without a run."""
+        if self.state is None:
+            return self.line
+        named = [e for e in suggested(self.state) if e.startswith(f"drctl resume {run} ")]
+        if abandons:
+            wanted = "--abandon"
+        else:
+            wanted = "--override" if any(CHANGED_AFTER_FENCE in each for each in named) else ""
+        found = next((each for each in named if wanted in each), "")
+        if not found:
+            raise Violation(f"the report of run {run} names no command that continues it")
+        return found if "--execute" in found else f"{found} --execute"
+
+    def _note_end(self, state: RunState, outcome: Outcome | None) -> Outcome:
+        """Keep how a run has ended."""
+        if outcome is None or outcome.status.value != state.status:
+            # Its last process was killed, or got no answer, after it had written the end.
+            outcome = Outcome(Status(state.status), over=True)
+        self.results.append((state, outcome))
+        return outcome
+
+    def _no_secret_is_printed(self) -> None:
+        """What drctl printed and journaled is in the trace."""
+        text = next((e for e in self.faults.lines if PASSWORD in e or SECRET in e), "")
+        if text:
+            raise Violation(f"a secret is printed: {text}")
+
+    def _remedy(self, outcome: Outcome) -> None:
+        """Do what the run asked for."""
+        text = f"{outcome.message} {' '.join(outcome.items)}"
+        if "rollback is incomplete" in text and self.world.abandoned:
             self.world.recover(PRIMARY)
-        elif ALIVE in told:
+        elif ALIVE in text:
             self.world.die(PRIMARY)
-        if "not replicated yet" in told and self.lifted:
-            connector = self.world.workers.connectors[FORWARD if plan.source == PRIMARY else BACK]
+        if "not replicated yet" in text and self.lifted:
+            source = self.world.source
+            connector = self.world.workers.connectors[FORWARD if source == PRIMARY else BACK]
             connector.wanted = RUNNING
-            self.faults.note(f"-- somebody lets replication from {plan.source} catch up")
+            self.faults.note(f"-- somebody lets replication from {source} catch up")
             for _ in range(20):
                 self.world.tick()
-        return {CHANGED_AFTER_FENCE: "accepted"} if CHANGED_AFTER_FENCE in told else {}
-
-    def _note_end(self, run: str, outcome: Outcome) -> None:
-        """Keep what the journal says of the run in the end."""
-        journal = self._process().journal
-        with self.faults.unrecorded_reads():
-            self.results.append((read_run(journal.entries(run)), outcome))
 
     def _pass_time(self) -> None:
         for _ in range(self.random.randint(1, 6)):
             self.world.tick()
 
-    def _attempt(
-        self, run: str, plan: Plan, overrides: Mapping[str, str], *, refused: bool = False
-    ) -> Outcome | None:
-        """Start or resume the run in a new process; None if it was killed or did not begin.
+    def _attempt(self, run: str, line: str, *, refused: bool = False) -> Outcome | None:
+        """Run a command in a new process; None if it was killed or has executed nothing.
 
         Args:
+            run: the name of the run, if it starts one.
             refused: whether it may be refused, because another process has the link.
         """
         process = self._process()
+        command = Command(process, self.config, self.topic, run)
         before, self.running = self.running, process
+        self.faults.note(f"-- {process.name}: {line}")
         try:
-            return self._execute(process, run, plan, overrides)
+            command(line)
         except Crash as point:
             process.dead = True
             self.faults.note(f"-- {process.name} is killed at {point}")
@@ -237,64 +306,37 @@ class Simulation:
         except Refused as error:
             self.faults.note(f"-- {process.name} is refused: {error.message}; {error.hint}")
             if not refused:
-                raise Violation(f"the next command does not work: {error.message}") from error
+                return self._blocked(command, error)
         finally:
             self.running, self.topic.beating = before, False
-        return None
+        if command.ended is None:
+            return None
+        outcome = command.ended[1]
+        text = f"{outcome.status}: {outcome.message} {outcome.items} {command.printed}"
+        self.faults.note(f"-- {process.name}: {text}")
+        return outcome
+
+    def _blocked(self, command: Command, error: Refused) -> Outcome:
+        """A command may be refused before its run starts, for a reason that is true."""
+        alive = not self.world.sites[PRIMARY].logs.dead
+        is_true = command.plan is None and (
+            (ALIVE in error.message and alive)
+            or "target-unreachable" in error.message
+            or "have changed since the plan was made" in error.message
+            or "its state is unknown" in error.message
+        )
+        if not is_true:
+            raise Violation(f"the next command does not work: {error.message}") from error
+        return Outcome(Status.REFUSED, message=error.message)
 
     def _process(self) -> SimulatedProcess:
         name = f"drctl-{next(self.numbers)}"
         ahead = self.random.choice((0.0, 0.0, 600.0, -86_400.0))
         tokens = (f"{name}-{number}" for number in count())
-        journal = SimulatedJournal(self.topic, LINK, lambda: next(tokens))
+        journal = SimulatedJournal(self.topic, lambda: next(tokens))
         return SimulatedProcess(
             self.world, name=name, journal=journal, clock=Clock(self.world, ahead)
         )
-
-    def _execute(
-        self, process: SimulatedProcess, run: str, plan: Plan, overrides: Mapping[str, str]
-    ) -> Outcome:
-        journal = process.journal
-        now = datetime.fromtimestamp(process.clock.now(), UTC)
-        holder, alive = Holder(run, "ada", process.name, 1, now), self.topic.beating
-        known = run in journal.runs()
-        if known and journal._log.link.ended(run):
-            return Outcome(Status(read_run(journal.entries(run)).status), over=True)
-        held = journal.resume(holder) if known else journal.acquire(holder)
-        if alive:
-            raise Violation(f"{process.name} has taken the link from a process that is alive")
-        self.topic.beating = True
-        process.clock.held = held
-        self.faults.note(f"-- {process.name} {'resumes' if known else 'starts'} {run} {overrides}")
-        state = read_run(entries_in(run, held.lines, held.where)) if known else None
-        outcome = self._go(process, held, state, plan, overrides)
-        process.checked = None
-        held.close()
-        told = f"{outcome.status}: {outcome.message} {outcome.items}"
-        self.faults.note(f"-- {process.name}: {told}")
-        return outcome
-
-    def _go(
-        self,
-        process: SimulatedProcess,
-        held: HeldRun,
-        state: RunState | None,
-        plan: Plan,
-        overrides: Mapping[str, str],
-    ) -> Outcome:
-        earlier = list(state.entries) if state else []
-        checked = CheckedJournal(
-            cast(Any, self.faults), held.run, pair=self.world, plan=plan, entries=earlier
-        )
-        checked.held, checked.process, process.checked = held, process, checked
-        self.faults.announced = checked.announced
-        kinds, clock, who = process.kinds, process.clock, {"user": "ada", "host": process.name}
-        engine = Execution(kinds, process.look, process.change, checked, clock, NoWatcher())
-        if state is None:
-            return engine.start(plan, who)[1]
-        if state.plan.fingerprint != plan.fingerprint:
-            raise Violation("the journal has another plan than the one that was started")
-        return engine.resume(state, who, overrides)
 
     def _point(self, point: str) -> None:
         """Let happen what may happen at a request: nothing, most often."""
@@ -333,7 +375,8 @@ class Simulation:
         same = hangs or self.random.random() < 0.5
         run = checked.run if same else f"r{next(self.numbers)}"
         self.faults.note(f"-- {process.name} {'hangs' if hangs else 'is alive'}")
-        self._attempt(run, checked.plan, {}, refused=True)
+        line = f"drctl resume {run} --execute" if run in process.journal.runs() else self.line
+        self._attempt(run, line, refused=True)
         self.faults.note(f"-- {process.name} continues")
         self.topic.beating, self.contested = True, False
         self.faults.announced = checked.announced

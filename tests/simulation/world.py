@@ -5,18 +5,19 @@ and workers answer drctl's ports. Here everything moves by itself, a little at e
 random numbers of the seed say.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import cast
 
-from drctl.model.fencing import LITERAL, Denied, Topics, denials, sign
+from drctl.model.fencing import LITERAL, Denied, Topics, denials, group_denial, sign
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState
-from drctl.model.topology import TopicPartition
+from drctl.model.health import OpenTransaction
+from drctl.model.topology import Record, TopicPartition
 from drctl.steps.stop_replication import RUNNING, STOPPED
 from tests.engine.client_state import NEW, OLD, empty
 from tests.engine.connect_workers import Connector
-from tests.engine.memory_clusters import record
+from tests.engine.memory_clusters import Logs, record
 from tests.engine.pair import (
     APP,
     AUDIT,
@@ -62,7 +63,7 @@ class Mirror(Connector):
         if not self.running or (random is not None and random.random() < 0.02):
             # It starts, or its task was restarted by a rebalance: from what Connect stores.
             self.read, self.running = dict(self.kept), True
-        self.replicate(self.read, None if random is None else random.randint(0, 4))
+        self.replicate(self.read, None if random is None else int(5 * random.random()))
         if random is None or random.random() < 0.4:
             self._store()
 
@@ -78,6 +79,9 @@ class Producer:
     Attributes:
         bound: the cluster to which it is connected.
         left: how many records it still has to write.
+        transactional: whether it writes in transactions; it writes the records of an aborted one
+            again.
+        pending: offsets of its open transaction.
     """
 
     key: str
@@ -86,6 +90,8 @@ class Producer:
     bound: str
     number: int = 0
     left: int = 10
+    transactional: bool = False
+    pending: list[int] = field(default_factory=list)
 
 
 @dataclass
@@ -119,6 +125,8 @@ class World(RecoveredCluster):
         unfenced: the cluster that a run has left without a fence, and said so; empty if none.
         left_out: groups that a run has declared to have no offset to resume from.
         busy: whether applications write.
+        stranded: when brokers abort the transaction of a producer that is gone, by cluster and
+            partition.
     """
 
     random: Random | None = None
@@ -133,11 +141,18 @@ class World(RecoveredCluster):
     unfenced: str = ""
     left_out: set[str] = field(default_factory=set)
     busy: bool = True
+    stranded: dict[tuple[str, TopicPartition], float] = field(default_factory=dict)
 
     @property
     def mirrors(self) -> Sequence[Mirror]:
         """The connectors that replicate."""
         return cast(Sequence[Mirror], tuple(self.workers.connectors.values()))
+
+    @property
+    def copies_aborted(self) -> bool:
+        """Whether a failback is not possible, because aborted records may have been copied."""
+        transactional = any(each.transactional for each in self.producers)
+        return transactional and any(each.copies_uncommitted for each in self.mirrors)
 
     def tick(self) -> None:
         """Let time pass: each part does a little, or nothing."""
@@ -149,10 +164,10 @@ class World(RecoveredCluster):
         for site in self.sites.values():
             if random is None or random.random() < 0.5:
                 site.rules.spread()
-        if self.busy:
-            for producer in self.producers:
-                if random is None or random.random() < 0.4:
-                    self._write_with(producer)
+        for producer in self.producers:
+            if (self.busy or producer.pending) and (random is None or random.random() < 0.4):
+                self._write_with(producer)
+        self._time_out_transactions()
         for consumer in self.consumers:
             if random is None or random.random() < 0.6:
                 self._read_with(consumer)
@@ -217,21 +232,94 @@ class World(RecoveredCluster):
     def _write_with(self, producer: Producer) -> None:
         entrance = self.endpoints[0].cluster
         if producer.bound != entrance and (self.random is None or self.random.random() < 0.5):
+            self._strand(producer)
             producer.bound = entrance
+        if producer.pending:
+            self._continue_transaction(producer)
+            return
         if not (producer.left and self._open(producer.bound)):
             return
-        site = self.sites[producer.bound]
-        if site.rules.denies(Denied.WRITE, producer.principal, producer.place.topic):
-            return
         key = f"{producer.key}:{producer.number}"
-        producer.number, producer.left = producer.number + 1, producer.left - 1
-        site.logs.append(producer.place, record(key))
-        self.acked.append((key, producer.bound))
+        if producer.transactional:
+            self.write_in_transaction(producer)
+        elif self.write(producer.bound, producer.principal, producer.place, key):
+            producer.number, producer.left = producer.number + 1, producer.left - 1
+            self.acked.append((key, producer.bound))
+
+    def write_in_transaction(self, producer: Producer) -> bool:
+        """Write the next record of a transaction, and begin one if necessary."""
+        logs, place = self.sites[producer.bound].logs, producer.place
+        if not producer.pending and place in logs.open_:
+            return False  # That of another producer of the same application has to end first.
+        key = f"{producer.key}:{producer.number + len(producer.pending)}"
+        if not self.write(producer.bound, producer.principal, place, key):
+            return False
+        at = len(logs.logs[place]) - 1
+        logs.hidden.setdefault(place, set()).add(at)
+        if not producer.pending:
+            logs.open_[place] = OpenTransaction(4001, 0, at, 1, producer.key, "Ongoing", False)
+        producer.pending.append(at)
+        return True
+
+    def _continue_transaction(self, producer: Producer) -> None:
+        """Write another record, commit, abort or wait; to end it needs no ACL of the topic."""
+        if not self._open(producer.bound):
+            self._strand(producer)
+            return
+        drawn = 0.0 if self.random is None else self.random.random()
+        if drawn < 0.1:
+            self.end_transaction(producer, commit=False)
+        elif drawn < 0.35:
+            self.end_transaction(producer, commit=True)
+        elif drawn < 0.6 and producer.left > len(producer.pending):
+            accepted = self.write_in_transaction(producer)
+            if not accepted:
+                self.end_transaction(producer, commit=False)
+
+    def end_transaction(self, producer: Producer, *, commit: bool) -> None:
+        """Write the marker that ends a producer's transaction."""
+        logs, place = self.sites[producer.bound].logs, producer.place
+        if commit:
+            logs.hidden[place] -= set(producer.pending)
+            written = keys(logs.logs[place][at] for at in producer.pending)
+            self.acked += [(key, producer.bound) for key in written]
+            producer.number += len(producer.pending)
+            producer.left -= len(producer.pending)
+        producer.pending = []
+        self._mark_end(logs, place)
+
+    def _strand(self, producer: Producer) -> None:
+        """A producer leaves its open transaction."""
+        if producer.pending:
+            self.stranded[producer.bound, producer.place] = self.seconds + 30
+            producer.pending = []
+
+    def _time_out_transactions(self) -> None:
+        for (name, place), at in tuple(self.stranded.items()):
+            logs = self.sites[name].logs
+            if not logs.dead and (at <= self.seconds or self.random is None):
+                del self.stranded[name, place]
+                self._mark_end(logs, place)
+
+    @staticmethod
+    def _mark_end(logs: Logs, place: TopicPartition) -> None:
+        """Append a control record, after which the partition has no open transaction."""
+        del logs.open_[place]
+        logs.hidden[place].add(len(logs.logs[place]))
+        logs.logs[place].append(Record(place.partition, len(logs.logs[place]), 1, None, None, ()))
+
+    def write(self, cluster: str, principal: str, place: TopicPartition, key: str) -> bool:
+        """Write a record as an application; return whether it is acknowledged."""
+        site = self.sites[cluster]
+        if site.rules.denies(Denied.WRITE, principal, place.topic):
+            return False
+        site.logs.append(place, record(key))
+        return True
 
     def _read_with(self, consumer: Consumer) -> None:
         entrance, group = self.endpoints[0].cluster, consumer.group
         if consumer.bound != entrance and (self.random is None or self.random.random() < 0.5):
-            self._leave(consumer)
+            self.leave(consumer)
             consumer.bound = entrance
         name = consumer.bound
         site, known = self.sites[name], self.arrivals.groups_of[name][group]
@@ -240,24 +328,22 @@ class World(RecoveredCluster):
         if consumer.protocol is OLD:
             fits = True
         if not self._open(name) or name in self.stopped or not fits:
-            self._leave(consumer)
+            self.leave(consumer)
             return
         if self._is_denied(site, group):
-            self._leave(consumer)
+            self.leave(consumer)
             return
         if not consumer.at:
-            self._join(consumer, site)
+            self.join(consumer)
         self._consume(consumer, site)
 
     def _is_denied(self, site: Site, group: str) -> bool:
         rules = site.rules.rules
-        return any(
-            (r.resource, r.name, r.principal, r.permission) == ("GROUP", group, APP, "DENY")
-            for r in rules
-        )
+        return group_denial(APP, group) in rules
 
-    def _join(self, consumer: Consumer, site: Site) -> None:
+    def join(self, consumer: Consumer) -> None:
         """Join the group; without a committed offset, it starts at the end."""
+        site = self.sites[consumer.bound]
         found = site.positions.positions.get(consumer.group, {})
         logs = site.logs.logs
         consumer.at = {p: found[p].offset if p in found else len(logs[p]) for p in PLACES}
@@ -265,7 +351,8 @@ class World(RecoveredCluster):
             consumer.group, consumer.protocol, GroupState.STABLE, (READER,)
         )
 
-    def _leave(self, consumer: Consumer) -> None:
+    def leave(self, consumer: Consumer) -> None:
+        """Leave the group."""
         if consumer.at:
             consumer.at = {}
             groups = self.arrivals.groups_of[consumer.bound]
@@ -274,18 +361,18 @@ class World(RecoveredCluster):
     def _consume(self, consumer: Consumer, site: Site) -> None:
         random = self.random
         for place in PLACES:
-            log, at = site.logs.logs[place], consumer.at[place]
+            at, stable = consumer.at[place], site.logs.stable_end(place)
             if not site.rules.denies(Denied.READ, APP, place.topic):
-                end = len(log) if random is None else min(len(log), at + random.randint(0, 5))
-                consumer.has_read |= {(each.key or b"").decode() for each in log[at:end]}
+                end = stable if random is None else min(stable, at + int(6 * random.random()))
+                consumer.has_read.update(keys(site.logs.committed(place, at, end)))
                 consumer.at[place] = max(at, end)
             if random is None or random.random() < 0.5:
                 committed = site.positions.positions.setdefault(consumer.group, {})
                 committed[place] = Committed(consumer.at[place])
 
 
-def begun(trace: Faults, random: Random) -> World:
-    """Create a running link: applications use the primary, MirrorMaker 2 copies."""
+def linked(trace: Faults) -> World:
+    """Create a link without applications: MirrorMaker 2 runs from the primary."""
     world = World(PRIMARY, SECONDARY, trace=trace)
     ours, theirs = world.sites[PRIMARY], world.sites[SECONDARY]
     ours.rules.rules |= {OF_A_PERSON}
@@ -299,20 +386,32 @@ def begun(trace: Faults, random: Random) -> World:
     world.workers.connectors[BACK] = Mirror(theirs.logs, ours.logs, STOPPED, STOPPED)
     for each in world.workers.connectors.values():
         each.config["source.cluster.sasl.jaas.config"] = PASSWORD
+    return world
+
+
+def begun(trace: Faults, random: Random) -> World:
+    """Create a running link: applications use the primary, MirrorMaker 2 copies."""
+    world = linked(trace)
     world.producers = [
         Producer("k0", APP, ORDERS, PRIMARY),
         Producer("k1", APP, AUDIT, PRIMARY),
         Producer("k2", BATCH, ORDERS, PRIMARY),
     ]
+    if random.random() < 0.5:
+        # Copies of aborted records make a failback impossible: see `drctl doctor`.
+        uncommitted = random.random() < 0.3
+        for each in world.mirrors:
+            each.copies_uncommitted = uncommitted
+        world.producers.append(Producer("k3", APP, AUDIT, PRIMARY, transactional=True))
     world.consumers = [Consumer("app", NEW, PRIMARY), Consumer("old", OLD, PRIMARY)]
     for group in GROUPS:
-        ours.positions.positions[group] = {place: Committed(0) for place in PLACES}
+        world.sites[PRIMARY].positions.positions[group] = {place: Committed(0) for place in PLACES}
     world.random = random
     for _ in range(random.randint(2, 12)):
         world.tick()
     return world
 
 
-def keys(log: Collection[object]) -> Iterator[str]:
+def keys(log: Iterable[Record]) -> Iterator[str]:
     """Return the keys of records."""
-    return ((each.key or b"").decode() for each in log)  # type: ignore[attr-defined]
+    return ((each.key or b"").decode() for each in log)
