@@ -4,7 +4,8 @@ The world (`world.py`): two clusters of two brokers, MirrorMaker 2 in both direc
 producers, and consumers of both group protocols. MirrorMaker 2 lags, stops late, and copies records
 again when a worker restarts. ACLs reach the second broker late. Consumers commit later than they
 read. Some applications write in transactions; MirrorMaker 2 copies aborted ones or not. The journal
-is drctl's own code over a list of records (`journal.py`).
+is drctl's own code over a list of records (`journal.py`). `conformance.py` compares all this with
+real clusters.
 
 The commands (`commands.py`): an operator types `failover` or `failback`, and then the commands that
 the report of the run names. They run from their functions in `drctl.cli` on.
