@@ -216,9 +216,7 @@ class Survey:
             self._sampled.answer() if self._sampled else _NOT_APPLICABLE,
             tuple(self._clients),
             source_connectors=self._sources.answer(),
-            origin_samples=self._origin_samples.answer()
-            if self._origin_samples
-            else _NOT_APPLICABLE,
+            origin_samples=self._origin_samples.answer() if self._origin_samples else NOT_QUERIED,
         )
 
     def _transactional_ids(self, surveyor: ClusterSurveyor) -> tuple[str, ...] | Unavailable:
