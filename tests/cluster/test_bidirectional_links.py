@@ -72,6 +72,7 @@ def sites(site: Site) -> BothWays:
     return site.keep(BothWays(site))
 
 
+@pytest.mark.nightly
 def test_the_lost_cluster_recovers_and_the_opposite_link_only_waited(sites: BothWays) -> None:
     sites.write_copied()
     read = sites.read(sites.group, sites.primary, named("copied", COPIED))

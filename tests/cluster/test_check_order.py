@@ -277,6 +277,7 @@ def test_a_reverse_replication_that_starts_at_the_beginning(way: ManualFailback)
     assert "Verdict: violated" in way.says_order(3)
 
 
+@pytest.mark.nightly
 def test_steps_that_are_incomplete_or_started_too_early(way: ManualFailback) -> None:
     way.lose_primary()
     way.deploy_reverse(**LEAVES_COPIES_OUT)

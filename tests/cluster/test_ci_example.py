@@ -114,6 +114,7 @@ def agreeing() -> str:
     return found
 
 
+@pytest.mark.nightly
 def test_the_documented_pipeline(
     checkout: Checkout, standby: Standby, primary: ClusterUnderTest
 ) -> None:

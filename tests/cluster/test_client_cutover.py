@@ -76,6 +76,7 @@ def stage(site: Site, tmp_path: Path) -> Stage:
 SERVERS = {"primary": ["p1", "p2"], "secondary": ["s1", "s2"]}
 
 
+@pytest.mark.nightly
 def test_a_failover_waits_for_clients_to_join_progress_and_leave(stage: Stage) -> None:
     written = stage.written(RECORDS)
     with ExitStack() as applications:

@@ -49,6 +49,7 @@ def verdicts(stage: Stage) -> list[str]:
     return [each["verdict"] for each in history["drills"]]
 
 
+@pytest.mark.nightly
 def test_a_killed_drill_is_cleaned_up_by_the_next_drill(stage: Stage) -> None:
     refused = stage.run("--records", "200")
     assert refused.code == 3
@@ -97,6 +98,7 @@ def test_a_killed_drill_is_cleaned_up_by_the_next_drill(stage: Stage) -> None:
     assert stage.json("clean", "--execute", "--yes", code=0)["deleted"] == []
 
 
+@pytest.mark.nightly
 def test_a_killed_source_shows_the_lost_records(
     stage: Stage, primary: ClusterUnderTest, secondary: ClusterUnderTest
 ) -> None:

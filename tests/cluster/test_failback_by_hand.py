@@ -76,6 +76,7 @@ def test_a_replicator_that_starts_at_the_beginning_is_refused_before_clients_mov
     assert by_hand.directed_to == by_hand.secondary.bootstrap
 
 
+@pytest.mark.nightly
 def test_replication_started_by_hand_loses_and_duplicates_nothing(by_hand: ByHand) -> None:
     read, boundary = by_hand.read_new(), by_hand.boundary()
     assert "unanswered questions: stop-forward-replication: " in by_hand.refused(*BACK, *GO)

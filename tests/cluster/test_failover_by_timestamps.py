@@ -159,6 +159,7 @@ def _altered(asked: dict[str, Any]) -> list[TopicPartition]:
     return [part for done in asked.values() for part in done.result().topic_partitions]
 
 
+@pytest.mark.nightly
 def test_groups_resume_by_the_timestamps_that_their_consumers_wrote(
     site: Site, tmp_path: Path
 ) -> None:

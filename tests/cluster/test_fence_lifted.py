@@ -58,6 +58,7 @@ def report_of(stage: Stage) -> str:
     return file.read_text(encoding="utf-8")
 
 
+@pytest.mark.nightly
 def test_before_writes_are_enabled_the_run_continues_from_the_fence(link: Stage) -> None:
     stage = link
     written = at_work(stage)

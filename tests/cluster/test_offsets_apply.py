@@ -508,6 +508,7 @@ def test_an_unreachable_cluster(stage: Stage, new_drctl: NewDrctl) -> None:
     assert time.monotonic() - began < 30
 
 
+@pytest.mark.nightly
 def test_no_answer_after_a_write_was_sent(stage: Stage, lab: Lab) -> None:
     """The broker is frozen when the journal announces the write, and continues later."""
     stage.commit(a=stage.at(10))

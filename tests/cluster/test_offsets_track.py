@@ -233,6 +233,7 @@ def time_of(document: dict[str, Any]) -> float:
     return known + float(document["age_seconds"])
 
 
+@pytest.mark.nightly
 def test_two_trackers_during_the_loss_of_the_primary(
     stage: Stage, lab: Lab, dead_primary: Callable[[], None], primary: ClusterUnderTest
 ) -> None:

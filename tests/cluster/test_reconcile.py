@@ -73,6 +73,7 @@ def test_copies_are_identical_and_carry_their_origin(stage: NewStage) -> None:
     at.gap(code=0)  # the copies equal the missing records: the result is complete and empty
 
 
+@pytest.mark.nightly
 def test_killed_repeatedly_it_copies_each_record_once_and_in_order(stage: NewStage) -> None:
     at = stage(3)
     value = bytes(2000)

@@ -96,6 +96,7 @@ def let_it_fail(stage: Stage) -> None:
         soon(lambda: any(t.state == "FAILED" for t in client.status(stage.copies).tasks))
 
 
+@pytest.mark.nightly
 def test_a_connector_fails_and_recovers(links: OwnLinks) -> None:
     stage = links.make()
     let_it_fail(stage)

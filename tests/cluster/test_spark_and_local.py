@@ -24,6 +24,7 @@ def test_few_differences_among_many_records(half: NewHalf, new_drctl: NewDrctl) 
     assert document["engine"] == "spark", "Spark did not digest the records"
 
 
+@pytest.mark.nightly
 def test_the_command_line_selects_the_comparer(half: NewHalf, new_drctl: NewDrctl) -> None:
     topic = half(100, 90)
     link = link_over(topic)

@@ -15,6 +15,7 @@ def sites(site: Site) -> TwoWriters:
     return site.keep(TwoWriters(site))
 
 
+@pytest.mark.nightly
 def test_each_direction_is_compared_and_reconciled_by_itself(sites: TwoWriters) -> None:
     east = sites.wrote("east", COPIED, sites.primary)
     west = sites.wrote("west", COPIED, sites.secondary)

@@ -157,6 +157,7 @@ def test_nothing_secret_in_command_lines_and_environments(
     assert not any(SECRET in text for text in seen)
 
 
+@pytest.mark.nightly
 def test_a_partition_that_is_deleted_while_it_is_read(
     primary: ClusterUnderTest, topic: str
 ) -> None:

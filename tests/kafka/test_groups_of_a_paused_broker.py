@@ -97,6 +97,7 @@ def test_a_broker_that_pauses_does_not_end_the_process(
             reading.stdout.close()
 
 
+@pytest.mark.nightly
 def test_a_cluster_without_any_broker_does_not_end_the_process(
     lab: Lab, primary: ClusterUnderTest
 ) -> None:

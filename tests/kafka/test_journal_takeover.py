@@ -319,6 +319,7 @@ def test_brokers_that_hang_for_a_while_are_awaited(
     assert place.words("A") == ["began", "intend", "ended"]
 
 
+@pytest.mark.nightly
 @MOMENTS
 def test_brokers_that_hang_for_too_long_in_the_middle_of_an_append(
     cluster: TlsCluster, place: JournalPlace, monkeypatch: pytest.MonkeyPatch, moment: str

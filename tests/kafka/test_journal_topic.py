@@ -223,6 +223,7 @@ def test_a_topic_with_several_partitions_is_refused(place: JournalPlace) -> None
             call()
 
 
+@pytest.mark.nightly
 def test_a_topic_that_is_deleted_under_a_run(place: JournalPlace) -> None:
     reader = place.reader()
     with place.journal(beat_s=LONG_S, timeout_s=3).acquire(holder("A")) as held:

@@ -99,6 +99,7 @@ def grown(stage: Stage, partitions: int) -> None:
     soon(lambda: len(stage.target.end_offsets(stage.topic)) == partitions)
 
 
+@pytest.mark.nightly
 def test_consumers_move_to_a_newer_release_first(links: OwnLinks) -> None:
     """They read the replicated topic while it grows; then producers move. Each record once."""
     stage = links.make()
