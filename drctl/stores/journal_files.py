@@ -335,7 +335,7 @@ class LocalRuns(RunFiles):
     def runs(self) -> Sequence[str]:
         """All runs, newest first; an unfinished one is the newest, even if the clock was wrong."""
         own = [run for run in super().runs() if self._is_own(run)]
-        return tuple(sorted(own, key=self._has_ended))
+        return tuple(sorted(own, key=lambda run: not self._is_unfinished(run)))
 
     def lines(self, run: str) -> Sequence[bytes]:
         """The sealed lines of a run.
@@ -400,6 +400,14 @@ class LocalRuns(RunFiles):
 
     def _has_ended(self, run: str) -> bool:
         return run_state.verify(run, self.lines(run)).ended
+
+    def _is_unfinished(self, run: str) -> bool:
+        """Whether the journal is intact and has no end; a damaged one keeps its place by time."""
+        try:
+            verdict = run_state.verify(run, self.lines(run))
+        except Unknown:  # whoever needs this run reads it again, and fails
+            return False
+        return verdict.damage is None and not verdict.ended
 
     def _is_own(self, run: str) -> bool:
         try:

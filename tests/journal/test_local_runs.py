@@ -1,5 +1,6 @@
 """Runs within one cluster that only this host knows: one at a time."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from drctl.app import adapters, run_journal
 from drctl.config import loading
 from drctl.config.configuration import Config
-from drctl.model.errors import Refused, UsageError
+from drctl.model.errors import Refused, Unknown, UsageError
 from drctl.model.journal import ENDED, Entry, Holder
 from drctl.stores.journal_files import LocalRuns, RunFiles
 
@@ -59,6 +60,36 @@ def test_an_unfinished_run_counts_even_if_the_clock_was_set_back_before_it(here:
         pass
     with here.resume(holder(RUN)) as file:
         file.append([OVER])
+    assert here.unfinished == ""
+
+
+def ended_twice(here: LocalRuns) -> None:
+    for run in (RUN, LATER):
+        with here.take(holder(run)) as file:
+            file.append([BEGAN, OVER])
+
+
+def test_an_old_damaged_run_does_not_block_new_ones(here: LocalRuns, tmp_path: Path) -> None:
+    ended_twice(here)
+    (old,) = (path for path in tmp_path.rglob("journal*") if RUN in str(path))
+    old.write_bytes(old.read_bytes().replace(b"began", b"begun", 1))
+    assert here.runs() == (LATER, RUN)
+    assert here.unfinished == ""
+
+
+def test_an_old_unreadable_run_does_not_block_new_ones(
+    here: LocalRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended_twice(here)
+    read = RunFiles.lines
+
+    def unreadable(files: RunFiles, run: str) -> Sequence[bytes]:
+        if run == RUN:
+            raise Unknown("cannot read journal")
+        return read(files, run)
+
+    monkeypatch.setattr(RunFiles, "lines", unreadable)
+    assert here.runs() == (LATER, RUN)
     assert here.unfinished == ""
 
 
