@@ -301,8 +301,8 @@ class Quiesce(Polling[QuiesceSettings, QuiesceIntent, QuiesceFacts]):
         message = f"{len(active)} of {len(names)} groups active: {', '.join(active[:3])}"
         if intent.fenced:
             # A member that is fenced may still commit once what it has read before.
-            why = "their offsets are stable" if digest == intent.digest else ""
-            if why := why or self._why_stop_waiting(intent.digest, digest, 1):
+            stable = "their offsets are stable" if digest == intent.digest else ""
+            if why := stable or self._why_stop_waiting(intent.digest, digest, 1):
                 return done(f"{message}; their reads are fenced, and {why}")
         if intent.ends is not None:
             message = f"{message}; {_left(rows, active, intent.ends)}"

@@ -58,7 +58,7 @@ def doctor_table(found: Diagnosis) -> Iterator[Part]:
     if bad:
         names = dict.fromkeys(row.finding.check for row in bad)
         yield Text(f"Blockers and failures, see above: {', '.join(names)}")
-        yield Text(f"Next: {_next(found)}")
+        yield from _next(found)
 
 
 def _readiness(found: Diagnosis) -> Text:
@@ -71,11 +71,14 @@ def _readiness(found: Diagnosis) -> Text:
     return Text("Ready: no blockers", style)
 
 
-def _next(found: Diagnosis) -> str:
+def _next(found: Diagnosis) -> Iterator[Text]:
     doctor = f"drctl doctor --link {quote(found.link)}"
     if any("drctl doctor --fix" in row.finding.remedy for row in found.rows):
-        return f"{doctor} --fix shows what drctl can change; fix the rest, then {doctor}"
-    return f"fix them, then {doctor}"
+        yield Text("Next: show what drctl can change, fix the rest by hand, and check again")
+        yield Text(f"  {doctor} --fix")
+    else:
+        yield Text("Next: fix them, and check again")
+    yield Text(f"  {doctor}")
 
 
 def _findings(rows: Sequence[Row], unseen: Sequence[Unseen]) -> Iterator[Text]:

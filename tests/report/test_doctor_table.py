@@ -42,18 +42,21 @@ def test_blockers_come_before_warnings_and_both_before_all_checks() -> None:
 
 def test_the_verdict_and_the_next_command_are_repeated_below_all_checks() -> None:
     found = diagnosed(observed(AFTER))
-    first, *_, again, names, following = shown(found)
+    first, *_, again, names, following, command = shown(found)
     assert again == first == "Not ready: a failover would be blocked or would fail"
     bad = [r.finding.check for r in found.rows if r.refuses or r.finding.status is Status.FAIL]
     assert names == f"Blockers and failures, see above: {', '.join(dict.fromkeys(bad))}"
-    assert following == "Next: fix them, then drctl doctor --link main"
+    assert following == "Next: fix them, and check again"
+    assert command == "  drctl doctor --link main"
     repairable = [
         row._replace(finding=replace(row.finding, remedy="copy the settings: drctl doctor --fix"))
         for row in found.rows
     ]
-    assert shown(replace(found, rows=tuple(repairable)))[-1].startswith(
-        "Next: drctl doctor --link main --fix shows"
-    )
+    assert shown(replace(found, rows=tuple(repairable)))[-3:] == [
+        "Next: show what drctl can change, fix the rest by hand, and check again",
+        "  drctl doctor --link main --fix",
+        "  drctl doctor --link main",
+    ]
 
 
 def only(found: Diagnosis, *statuses: Status) -> Diagnosis:
