@@ -20,6 +20,7 @@ from drctl.gap.freeze import freeze, missing_throughout, plan_comparison
 from drctl.kafka.java_properties import java_properties
 from drctl.spark.comparer import SparkComparer, on_side
 from drctl.spark.scan import KafkaRows, union
+from drctl.stores.parquet import ParquetRecords
 
 COMPARED = ("key", "value", "partition", "timestamp")
 
@@ -119,7 +120,7 @@ class Works:
             return plan.reading_once() if missing_throughout(plan, source, target) else plan
 
     def _unreplicated(self, plan: ComparePlan, out: Path) -> int:
-        comparer = SparkComparer(self._spark, self._rows, out)
+        comparer = SparkComparer(self._spark, self._rows, out, ParquetRecords(out))
         suspects = find_suspects(plan, comparer.digest(plan, plan.everything(), unheard))
         comparison = comparer.compare(plan, suspects, unheard)
         return sum(missing.unreplicated for missing in comparison.missing.values())

@@ -280,6 +280,7 @@ def spark_session(
     from drctl.spark.comparer import SparkComparer
     from drctl.spark.scan import KafkaRows
     from drctl.spark.session import opened
+    from drctl.stores.parquet import ParquetRecords
 
     properties = {
         Side.SOURCE: java_properties(revealed(link.source_config)),
@@ -287,7 +288,7 @@ def spark_session(
     }
     with opened(_spark_settings(config, log, progress, offsets)) as spark:
         rows = KafkaRows(spark, properties, spark.sparkContext.defaultParallelism)
-        yield lambda out: SparkComparer(spark, rows, out)
+        yield lambda out: SparkComparer(spark, rows, out, ParquetRecords(out))
 
 
 @contextmanager

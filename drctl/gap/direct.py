@@ -29,9 +29,7 @@ from drctl.gap.held import (
     Intake,
     KeyRoom,
     LogReader,
-    MissingRow,
     Partition,
-    RowWriter,
     key_hash,
     record_digest,
     source_rows,
@@ -39,7 +37,7 @@ from drctl.gap.held import (
 )
 from drctl.gap.matching import Match, Tally, TopicMatcher, inversions, sum_up
 from drctl.gap.pairing import READING, BothDigester, InThisProcess
-from drctl.gap.summing import Classified
+from drctl.gap.summing import Classified, MissingRow, RowWriter
 from drctl.model.topology import Chunk, OffsetRange, TopicRanges
 
 KEY_BYTES = 64 << 20

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from struct import Struct
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from xxhash import xxh64_intdigest
 
@@ -22,7 +22,6 @@ from drctl.gap.comparison import (
     Side,
     TopicPlan,
 )
-from drctl.model.gap import Inversion, OrderVerdict, RecordClass
 from drctl.model.topology import Chunk, Headers, OffsetRange, Row, TopicRanges
 
 _SEED = 42
@@ -168,39 +167,6 @@ class LogReader(Protocol):
 
         Raises:
             ScanFailed: the records could not be read completely.
-        """
-
-
-class MissingRow(NamedTuple):
-    """A source record that is not on the target, as written to the result."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp_ms: int
-    key: bytes | None
-    size: int
-    record_class: RecordClass
-    order: OrderVerdict
-    misplaced: bool
-    repeated: bool
-
-
-class RowWriter(Protocol):
-    """Writes the result, also if it is empty; replaces an earlier one."""
-
-    def write(self, rows: Iterable[MissingRow]) -> None:
-        """Write all missing records: unreplicated ones and others separately.
-
-        Raises:
-            ScanFailed: the disk is full.
-        """
-
-    def write_inversions(self, rows: Iterable[Inversion]) -> None:
-        """Write all replicated records that are in a different order.
-
-        Raises:
-            ScanFailed: the disk is full.
         """
 
 

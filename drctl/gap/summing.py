@@ -1,9 +1,9 @@
 """Sums up missing records that are in memory."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import nsmallest
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from drctl.gap.comparison import (
     EXAMPLES,
@@ -16,7 +16,7 @@ from drctl.gap.comparison import (
     histogram_frame,
     runs_limit,
 )
-from drctl.model.gap import Histogram, OrderVerdict, RecordClass
+from drctl.model.gap import Histogram, Inversion, OrderVerdict, RecordClass
 
 
 class Classified(NamedTuple):
@@ -32,6 +32,39 @@ class Classified(NamedTuple):
     order: OrderVerdict
     misplaced: bool
     repeated: bool
+
+
+class MissingRow(NamedTuple):
+    """A source record that is not on the target, as written to the result."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    size: int
+    record_class: RecordClass
+    order: OrderVerdict
+    misplaced: bool
+    repeated: bool
+
+
+class RowWriter(Protocol):
+    """Writes the result, also if it is empty; replaces an earlier one."""
+
+    def write(self, rows: Iterable[MissingRow]) -> None:
+        """Write all missing records: unreplicated ones and others separately.
+
+        Raises:
+            ScanFailed: the disk is full.
+        """
+
+    def write_inversions(self, rows: Iterable[Inversion]) -> None:
+        """Write all replicated records that are in a different order.
+
+        Raises:
+            ScanFailed: the disk is full.
+        """
 
 
 ByPlace = Mapping[Place, Sequence[Classified]]
@@ -50,6 +83,19 @@ def adjacent(offsets: Sequence[int]) -> list[tuple[int, int]]:
         else:
             runs.append((offset, offset))
     return runs
+
+
+def rows_of(records: ByPlace) -> Iterator[MissingRow]:
+    """Return the rows to write.
+
+    Args:
+        records: missing records by source partition; their entries end with the key.
+    """
+    for (topic, _), found in records.items():
+        for classified in found:
+            offset, time, size, key = classified.entry
+            partition = classified.partition
+            yield MissingRow(topic, partition, offset, time, key, size, *classified[2:])
 
 
 def summed_up(

@@ -32,7 +32,7 @@ from drctl.gap.comparison import (
     span_of,
     suspect_span,
 )
-from drctl.gap.summing import adjacent, summed_up
+from drctl.gap.summing import ByPlace, RowWriter, adjacent, rows_of, summed_up
 from drctl.model.gap import OrderScope
 from drctl.model.topology import OffsetRange, TopicRanges
 from drctl.spark import compare, results
@@ -105,12 +105,17 @@ class SparkComparer:
         out: directory writable by the driver and all executors. Unreplicated records are written
             to `records`, superseded and expired ones to `others`, inversions to `inversions`, as
             Parquet.
+        writer: writes few missing records to `out`, which takes less time than a Spark job; None if
+            only Spark can write there.
     """
 
-    def __init__(self, spark: SparkSession, rows: RowReader, out: Path) -> None:
+    def __init__(
+        self, spark: SparkSession, rows: RowReader, out: Path, writer: RowWriter | None = None
+    ) -> None:
         self._spark = spark
         self._rows = rows
         self._out = out
+        self._writer = writer
         self._kept: DataFrame | None = None
         self._counted: tuple[DataFrame, results.Balance] | None = None
 
@@ -159,18 +164,23 @@ class SparkComparer:
                 counted = self._count(plan, rows, names)
         if counted is None:
             return self._nothing_missing({}, progress)
-        records, balance = counted
+        _, balance = counted
         starts = _starts(suspects, balance)
         if not starts:
             return self._nothing_missing(balance.extra, progress)
         total = sum(t.source[p].end - o for t in plan.topics for p, o in _of(t.topic, starts))
         with self._job("locating missing records", total, progress):
             missing = self._missing(plan, suspects, rows, counted, starts)
-            results.write(self._spark, missing, names, self._out)
-        records.unpersist()
-        found = self._summarise(plan, suspects, balance, starts, progress)
+            every = {(s.plan.topic, p) for s in suspects for p in s.dense}
+            few = balance.few and starts.keys() <= every
+            found = self._written(results.selected(missing, names), few)
+        with self._job("adding up", 0, progress):
+            if found is None:
+                comparison = self._summarise(plan, suspects, balance)
+            else:
+                comparison = summed_up(found, lambda *_: adjacent, balance.extra)
         self._forget()
-        return found
+        return comparison
 
     def check_order(self, plan: ComparePlan, progress: Progress) -> OrderCheck:
         """Check the order of all replicated records of the plan; write the inversions.
@@ -204,15 +214,28 @@ class SparkComparer:
 
     def _nothing_missing(self, extra: Mapping[Place, Extra], progress: Progress) -> Comparison:
         with self._job("adding up", 0, progress):
-            results.write(self._spark, None, {}, self._out)
+            if self._writer:
+                self._writer.write(())
+            else:
+                results.write(self._spark, None, self._out)
         self._forget()
         return Comparison({}, extra)
 
+    def _written(self, missing: DataFrame, few: bool) -> ByPlace | None:
+        """Write the missing records; return them if they are few."""
+        if few and self._writer:
+            found = results.collected(missing)
+            self._writer.write(rows_of(found))
+            return found
+        results.write(self._spark, missing, self._out)
+        return results.collected(results.read_all(self._spark, self._out)) if few else None
+
     def _forget(self) -> None:
-        """Release the rows that `digest` kept."""
-        if self._kept is not None:
-            self._kept.unpersist()
-        self._kept = None
+        """Release the rows that `digest` kept, and the counted records."""
+        for kept in (self._kept, self._counted and self._counted[0]):
+            if kept is not None:
+                kept.unpersist()
+        self._kept = self._counted = None
 
     def _narrow(self, plan: ComparePlan, side: Side, ranges: Ranges) -> DataFrame | None:
         """Read ranges of a cluster, reduced to what is compared."""
@@ -280,27 +303,15 @@ class SparkComparer:
         return read
 
     def _summarise(
-        self,
-        plan: ComparePlan,
-        suspects: Sequence[TopicSuspects],
-        balance: results.Balance,
-        starts: Mapping[Place, int],
-        progress: Progress,
+        self, plan: ComparePlan, suspects: Sequence[TopicSuspects], balance: results.Balance
     ) -> Comparison:
         unreplicated = results.read(self._spark, self._out / results.RECORDS)
-        others = results.read(self._spark, self._out / results.OTHERS)
-        missing_rows = unreplicated.union(others)
-        every = {(s.plan.topic, p) for s in suspects for p in s.dense}
-        with self._job("adding up", 0, progress):
-            if balance.missing <= results.FEW and starts.keys() <= every:
-                records = results.collected(missing_rows)
-                return summed_up(records, lambda *_: adjacent, balance.extra)
-            summary = results.summarise(missing_rows)
-            missing, picture, examples = self._together(
-                lambda: self._with_runs(plan, suspects, unreplicated, summary),
-                lambda: results.histogram(unreplicated, summary),
-                lambda: results.examples(unreplicated),
-            )
+        summary = results.summarise(results.read_all(self._spark, self._out))
+        missing, picture, examples = self._together(
+            lambda: self._with_runs(plan, suspects, unreplicated, summary),
+            lambda: results.histogram(unreplicated, summary),
+            lambda: results.examples(unreplicated),
+        )
         return Comparison(missing, balance.extra, picture, examples)
 
     def _with_runs(

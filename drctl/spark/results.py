@@ -34,72 +34,56 @@ SCHEMA = (
 )
 
 
-def write(
-    spark: SparkSession, classified: DataFrame | None, names: Mapping[int, str], out: Path
-) -> None:
+def selected(classified: DataFrame, names: Mapping[int, str]) -> DataFrame:
+    """Return the columns of the result, in the order of `SCHEMA`.
+
+    Args:
+        classified: rows of `compare.classified`.
+        names: topic names by digest.
+    """
+    return compare.named(classified, names).select(
+        F.col("name").alias("topic"),
+        "partition",
+        "offset",
+        F.timestamp_millis("time").alias("timestamp"),
+        F.col("time").alias("timestamp_ms"),
+        "key",
+        "size",
+        "class",
+        "order",
+        "misplaced",
+        "repeated",
+    )
+
+
+def write(spark: SparkSession, rows: DataFrame | None, out: Path) -> None:
     """Write both directories, even if they are empty.
 
     Args:
-        classified: rows of `compare.classified`; None if nothing is missing.
-        names: topic names by digest.
+        rows: from `selected`; None if nothing is missing.
     """
-    folders = {"true": out / RECORDS, "false": out / OTHERS}
     scratch = out / "missing"
-    if classified is not None:
-        rows = compare.named(classified, names).select(
-            F.col("name").alias("topic"),
-            "partition",
-            "offset",
-            F.timestamp_millis("time").alias("timestamp"),
-            F.col("time").alias("timestamp_ms"),
-            "key",
-            "size",
-            "class",
-            "order",
-            "misplaced",
-            "repeated",
-            (F.col("class") == "unreplicated").alias("unreplicated"),
-        )
-        rows.write.mode("overwrite").partitionBy("unreplicated").parquet(str(scratch))
-    for value, folder in folders.items():
+    if rows is not None:
+        split = rows.withColumn("unreplicated", F.col("class") == "unreplicated")
+        split.write.mode("overwrite").partitionBy("unreplicated").parquet(str(scratch))
+    for value, folder in (("true", out / RECORDS), ("false", out / OTHERS)):
         shutil.rmtree(folder, ignore_errors=True)
         written = scratch / f"unreplicated={value}"
         if written.is_dir():
             written.rename(folder)
+        else:
+            table(spark, [], SCHEMA).write.parquet(str(folder))
     shutil.rmtree(scratch, ignore_errors=True)
-    for folder in folders.values():
-        if not folder.is_dir():
-            _write_empty(spark, folder)
-
-
-_PARQUET_TYPES = {
-    "string": "binary {} (STRING)",
-    "binary": "binary {}",
-    "boolean": "boolean {}",
-    "int": "int32 {}",
-    "long": "int64 {}",
-    "timestamp": "int96 {}",
-}
-
-
-def _write_empty(spark: SparkSession, folder: Path) -> None:
-    """Write a Parquet file without rows; not with Spark, which would run a job."""
-    columns = (column.split() for column in SCHEMA.split(","))
-    fields = "".join(f"optional {_PARQUET_TYPES[kind].format(name)}; " for name, kind in columns)
-    jvm = spark.sparkContext._jvm
-    assert jvm is not None
-    parsed = jvm.org.apache.parquet.schema.MessageTypeParser.parseMessageType(
-        f"message spark_schema {{ {fields}}}"
-    )
-    file = jvm.org.apache.hadoop.fs.Path(str(folder / "empty.parquet"))
-    writer = jvm.org.apache.parquet.hadoop.example.ExampleParquetWriter.builder(file)
-    conf = spark.sparkContext._jsc.sc().hadoopConfiguration()
-    writer.withType(parsed).withConf(conf).build().close()
 
 
 def read(spark: SparkSession, folder: Path) -> DataFrame:
     """Read the rows of one directory."""
     return spark.read.schema(SCHEMA).parquet(str(folder))
+
+
+def read_all(spark: SparkSession, out: Path) -> DataFrame:
+    """Read the rows of both directories."""
+    return read(spark, out / RECORDS).union(read(spark, out / OTHERS))
 
 
 BLOCK = 100_000
@@ -191,17 +175,30 @@ def at_places(rows: DataFrame, places: Sequence[Place], occurring: int) -> DataF
 
 
 FEW = 20_000
-"""Up to so many missing records are summed up faster without Spark."""
+"""Up to so many missing records are summed up, and written, faster without Spark."""
+
+FEW_BYTES = 64 << 20
+"""The size of few missing records: keys are collected with them."""
 
 
-def collected(missing: DataFrame) -> dict[Place, list[Classified]]:
-    """Collect few missing records of each source partition, ascending."""
-    columns = ("offset", "timestamp_ms", "size", "class", "order", "misplaced", "repeated")
+def collected(rows: DataFrame) -> dict[Place, list[Classified]]:
+    """Collect few rows from `selected` or `read`: ascending for each source partition.
+
+    The entries are (offset, timestamp, size, key).
+    """
+    columns = ("offset", "timestamp_ms", "size", "key", "class", "order", "misplaced", "repeated")
     found: dict[Place, list[Classified]] = defaultdict(list)
-    for topic, partition, *numbers in missing.select(*PLACE, *columns).collect():
-        offset, time, size, kind, order, *flags = numbers
+    for topic, partition, *entry, kind, order, misplaced, repeated in rows.select(
+        *PLACE, *columns
+    ).collect():
+        key = None if entry[3] is None else bytes(entry[3])
         record = Classified(
-            partition, (offset, time, size), RecordClass(kind), OrderVerdict(order), *flags
+            partition,
+            (*entry[:3], key),
+            RecordClass(kind),
+            OrderVerdict(order),
+            misplaced,
+            repeated,
         )
         found[topic, partition].append(record)
     for records in found.values():
@@ -251,6 +248,7 @@ class Balance:
             which both clusters have equally many; bounds on the target are those of the plan.
         equals: whether a record may be missing that equals another source record.
         missing: number of missing records.
+        bytes: of missing records; of equal ones only once.
     """
 
     extra: Mapping[Place, Extra]
@@ -259,6 +257,12 @@ class Balance:
     digests: Sequence[BucketDigest]
     equals: bool
     missing: int
+    bytes: int
+
+    @property
+    def few(self) -> bool:
+        """Whether the missing records fit into the memory of the driver."""
+        return self.missing <= FEW and self.bytes <= FEW_BYTES
 
 
 def balance(plan: ComparePlan, counted: DataFrame, names: Mapping[int, str]) -> Balance:
@@ -276,6 +280,7 @@ def balance(plan: ComparePlan, counted: DataFrame, names: Mapping[int, str]) -> 
         F.min(F.when(replicated, F.col("first_offset"))).alias("replicated"),
         F.count(F.when(deficit & (F.col("on_source") > 1), 1)).alias("equals"),
         F.sum(F.greatest(F.col("on_source") - F.col("on_target"), F.lit(0))).alias("missing"),
+        F.sum(F.when(deficit, F.col("size"))).alias("bytes"),
         F.sum("on_source").alias("on_source"),
         F.sum("on_target").alias("on_target"),
         *(F.sum(F.col(count) * F.col(digest)).alias(count + digest) for count, digest in columns),
@@ -286,7 +291,7 @@ def balance(plan: ComparePlan, counted: DataFrame, names: Mapping[int, str]) -> 
     starts: dict[Place, int] = {}
     replicated_from: dict[Place, int] = {}
     digests: list[BucketDigest] = []
-    equals, missing = False, 0
+    equals, missing, size = False, 0, 0
     for row in rows.collect():
         source = (names[row["topic"]], row["source_partition"])
         target = (names[row["topic"]], row["target_partition"])
@@ -305,7 +310,8 @@ def balance(plan: ComparePlan, counted: DataFrame, names: Mapping[int, str]) -> 
             digests.append(_digest(row, Side.TARGET, target, copies.start, copies.end - 1))
         equals |= row["equals"] > 0
         missing += row["missing"]
-    return Balance(extra, starts, replicated_from, digests, equals, missing)
+        size += row["bytes"] or 0
+    return Balance(extra, starts, replicated_from, digests, equals, missing, size)
 
 
 _COUNTS = {Side.SOURCE: "on_source", Side.TARGET: "on_target"}

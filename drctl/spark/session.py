@@ -125,6 +125,8 @@ def defaults(settings: SparkSettings, scratch: Path) -> dict[str, str]:
         **_IDLE_CONSUMERS,
         # Digests cannot be compressed.
         "spark.sql.inMemoryColumnarStorage.compressed": "false",
+        # Otherwise each call that builds a query also sends its place in the Python code.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         # Comparisons in the same session compile their generated code only once.
         "spark.sql.codegen.cache.maxEntries": "2000",
         **(_FOR_SMALL if settings.offsets < SMALL else {}),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from drctl.failback.gap_results import Sample
 from drctl.gap.comparison import ScanFailed
-from drctl.gap.held import MissingRow
+from drctl.gap.summing import MissingRow
 from drctl.model.errors import Refused, Unknown
 from drctl.model.gap import Inversion, OrderVerdict, RecordClass
 from drctl.model.topology import TopicPartition
@@ -233,7 +233,7 @@ _KEY_BYTES = 8 << 20
 
 
 class ParquetRecords:
-    """Implements `drctl.gap.held.RowWriter`.
+    """Implements `drctl.gap.summing.RowWriter`.
 
     Args:
         out: parent directory of the folders.

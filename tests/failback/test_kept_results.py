@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from drctl.app.reconcile_adapters import NEWEST, kept, named, with_id
-from drctl.gap.held import MissingRow
+from drctl.gap.summing import MissingRow
 from drctl.model.gap import (
     Counts,
     GapResult,

@@ -20,7 +20,7 @@ from drctl.engine import run_state
 from drctl.engine.run_state import decoding
 from drctl.failback.gap_results import read_gap as failback_gap
 from drctl.failback.observers.journal import observe_journal
-from drctl.gap.held import MissingRow
+from drctl.gap.summing import MissingRow
 from drctl.model.errors import DrctlError
 from drctl.model.gap import OrderVerdict, RecordClass
 from drctl.model.strict_json import read_json

@@ -13,7 +13,7 @@ from drctl.config.reverse_link import reversed_link
 from drctl.gap.analysis import Budget, GapAnalysis, Scope, Scoping, Work
 from drctl.gap.comparison import ScanFailed, Side
 from drctl.gap.direct import DirectComparer
-from drctl.gap.held import MissingRow
+from drctl.gap.summing import MissingRow
 from drctl.gap.tail import Position, Tail
 from drctl.model.errors import Unknown
 from drctl.model.gap import GapResult, Inversion, NotCompared, PartitionGap

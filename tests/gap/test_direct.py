@@ -21,8 +21,9 @@ from drctl.gap.comparison import (
     span_of,
 )
 from drctl.gap.direct import DirectComparer
-from drctl.gap.held import MissingRow, record_digest
+from drctl.gap.held import record_digest
 from drctl.gap.reference import compare_topic
+from drctl.gap.summing import MissingRow
 from drctl.model.gap import Inversion, OrderScope
 from drctl.model.topology import Chunk, OffsetRange, Record, TopicRanges
 from tests.depth import examples

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from drctl.gap.comparison import ScanFailed
-from drctl.gap.held import MissingRow
+from drctl.gap.summing import MissingRow
 from drctl.model.errors import Refused, Unknown
 from drctl.model.gap import OrderVerdict, RecordClass
 from drctl.stores.parquet import ParquetRecords, read_records, read_samples

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drctl.formats import provenance
-from drctl.gap.held import MissingRow
+from drctl.gap.summing import MissingRow
 from drctl.model.errors import Refused, Unknown
 from drctl.model.gap import OrderVerdict, RecordClass
 from drctl.model.topology import Row, TopicPartition

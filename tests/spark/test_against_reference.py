@@ -16,10 +16,11 @@ from drctl.model.gap import OrderScope
 from drctl.model.topology import OffsetRange, Record, TopicRanges
 from drctl.spark import compare, results
 from drctl.spark.comparer import SparkComparer
+from drctl.stores.parquet import ParquetRecords
 from tests.gap import test_inversions
 from tests.gap.comparing import GeneratedLogs, agree, no_progress, plan_of, run
 from tests.gap.logs import BASE_TIME, GeneratedTopic, Log, identities, reordered, topics
-from tests.parquet.reading import inversions_of
+from tests.parquet.reading import inversions_of, rows_of
 from tests.spark.rows import FEW, MemoryRows
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
@@ -80,8 +81,12 @@ class CountedRows(MemoryRows):
         return super().rows(side, ranges)
 
 
-def comparing(spark: SparkSession, generated: Sequence[GeneratedTopic], out: Path) -> SparkComparer:
-    return SparkComparer(spark, MemoryRows(spark, GeneratedLogs(generated).logs), out)
+def comparing(
+    spark: SparkSession, generated: Sequence[GeneratedTopic], out: Path, writes: str = "spark"
+) -> SparkComparer:
+    writer = ParquetRecords(out) if writes == "drctl" else None
+    out.mkdir(exist_ok=True)
+    return SparkComparer(spark, MemoryRows(spark, GeneratedLogs(generated).logs), out, writer)
 
 
 Way = Callable[
@@ -184,16 +189,24 @@ def test_counts_of_each_record_hold_every_trap(
     assert spark._jsc.getPersistentRDDs().isEmpty()
 
 
-def test_few_missing_records_are_summed_up_without_spark(
-    spark: SparkSession, tmp_path: Path
+@pytest.mark.parametrize("limit", ["FEW", "FEW_BYTES"])
+def test_few_missing_records_are_written_and_summed_up_without_spark(
+    spark: SparkSession, tmp_path: Path, limit: str
 ) -> None:
     dense = [g for g in TRAPS if g.plan.topic != "transactions"]
     plan = plan_of(dense, Identity())
-    with patch.object(results, "FEW", 0):
-        by_spark = run(comparing(spark, dense, tmp_path), plan)
-    found = run(comparing(spark, dense, tmp_path), plan)
+    own, by_spark = (comparing(spark, dense, tmp_path / name, name) for name in ("drctl", "spark"))
+    found = run(own, plan)
     agree(dense, Identity(), found)
-    assert found == by_spark
+    assert run(by_spark, plan) == found
+    with patch.object(results, limit, 0):
+        assert run(by_spark, plan) == found
+    for folder in (results.RECORDS, results.OTHERS):
+        first, second = (
+            sorted(map(str, rows_of(tmp_path / name / folder))) for name in ("drctl", "spark")
+        )
+        assert first
+        assert first == second
 
 
 @pytest.mark.parametrize("bits", [compare.BLOCK_BITS, 1], ids=["one block", "many blocks"])
