@@ -158,15 +158,19 @@ def permitted(config: "Config", link: "Link", state: RunState) -> Permitted:
     )
 
 
-def require_permitted(config: "Config", link: "Link", state: RunState) -> None:
+def require_permitted(config: "Config", link: "Link", state: RunState) -> Permitted:
     """Check that this host's configuration allows everything that the run does or would do.
+
+    Returns:
+        What it allows.
 
     Raises:
         Refused: something is not allowed; the message lists the steps and intents.
     """
-    found = list(dict.fromkeys(not_permitted(state, permitted(config, link, state))))
+    allowed = permitted(config, link, state)
+    found = list(dict.fromkeys(not_permitted(state, allowed)))
     if not found:
-        return
+        return allowed
     more = [f"and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
     raise Refused(
         f"run {state.run} has steps that {config.path.name} on this host does not allow:"
@@ -357,12 +361,12 @@ def _settings(step: Step, allowed: Permitted) -> Iterator[str]:
 
 def _intent(state: RunState, effect: Effect, allowed: Permitted) -> Iterator[str]:
     step = state.plan.step(effect.step)
-    kind, intent = KINDS[step.kind], effect.intent
-    yield from _names(step.kind, intent, allowed)
+    kind, values = KINDS[step.kind].kind, effect.intent
+    yield from _names(step.kind, values, allowed)
     for key in (*_COMMANDS, "env", "timeout_seconds"):
-        if "argv" in intent and intent.get(key) != step.settings.get(key):
+        if "argv" in values and values.get(key) != step.settings.get(key):
             yield f"{key} does not match its step"
-    writer = _Rehearsal(allowed)
+    intent, writer = kind.read_intent(values), _Rehearsal(allowed)
     kind.apply(intent, cast(LinkWriter, writer))
     kind.undo(intent, cast(LinkWriter, writer))
     yield from writer.found

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -262,7 +263,7 @@ def _held(plan: Plan, execute: str, given: PlanRequest) -> Plan:
     from drctl.views.plan_text import plan_document
 
     plan = without_secrets(plan)
-    plan_files(plan, plan_document(plan, (), (), execute), given)
+    plan_files(plan, partial(plan_document, plan, (), (), execute), given)
     return plan
 
 

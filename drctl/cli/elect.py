@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -261,7 +262,7 @@ def _elect(
     with OVER_LINK.reader(config, link, NoPrompts(), False) as reader:
         found = planned(reader, cluster)
         plan = without_secrets(election_plan(found, link.name))
-        plan_files(plan, engine_document(plan, (), (), execute), given)
+        plan_files(plan, partial(engine_document, plan, (), (), execute), given)
         if not given.execute:
             return _show(found, execute)
         if not plan.steps:

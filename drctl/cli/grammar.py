@@ -7,7 +7,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
-from functools import wraps
+from functools import cache, wraps
 from pathlib import Path
 from types import GenericAlias, MappingProxyType
 from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
@@ -223,8 +223,10 @@ class _Field(NamedTuple):
         return get_origin(self.kind) is tuple
 
 
-def _fields(request: type) -> Iterator[_Field]:
+@cache
+def _fields(request: type) -> tuple[_Field, ...]:
     """Fields of a class come before those of its bases."""
+    found = []
     hints = get_type_hints(request, include_extras=True)
     defaults = {each.name: each.default for each in fields(request)}
     names = (n for kind in request.__mro__ for n in getattr(kind, "__annotations__", ()))
@@ -234,7 +236,8 @@ def _fields(request: type) -> Iterator[_Field]:
             if isinstance(info, ParameterInfo):
                 given = info.default if isinstance(info.default, str) else f"--{name}"
                 flag = given.replace("_", "-") if isinstance(info, OptionInfo) else ""
-                yield _Field(name, kind, info, defaults[name], flag)
+                found.append(_Field(name, kind, info, defaults[name], flag))
+    return tuple(found)
 
 
 def takes_request(command: Callable[[R], int | None]) -> Callable[..., int | None]:
@@ -244,7 +247,7 @@ def takes_request(command: Callable[[R], int | None]) -> Callable[..., int | Non
     codes, unless it lists its own.
     """
     request = next(iter(inspect.signature(command).parameters.values())).annotation
-    offered = tuple(_fields(request))
+    offered = _fields(request)
     many = {each.name for each in offered if each.many}
 
     @wraps(command)
@@ -279,7 +282,7 @@ def words_of(given: Any, *always: str, **instead: object) -> list[str]:
         instead: values that replace those of the request; None omits the option.
     """
     typed = {}
-    for each in _fields(type(given)):
+    for each in _fields(given.__class__):
         value = instead.get(each.name, getattr(given, each.name))
         repeated = each.flag and each.name not in _OF_ONE_RUN
         if repeated and (each.name in always or value != each.default):

@@ -588,8 +588,7 @@ def _show_or_commit(
     execute, unproven = command_line([*words, "--execute"]), reader.config.policy.commits_unproven
     plan = offsets_plan(name, reader.link, found, origin.wanted, unproven=unproven)
     plan = plan_files.without_secrets(plan)
-    document = plan_text.plan_document(plan, (), (), execute)
-    running.plan_files(plan, document, given)
+    running.plan_files(plan, partial(plan_text.plan_document, plan, (), (), execute), given)
     code = ExitCode.REFUSED if found.refused else ExitCode.DONE
     if not given.execute:
         shown = results.OffsetsPlanDocument.of(found, execute=execute)

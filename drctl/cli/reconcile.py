@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -117,7 +118,7 @@ def reconcile(given: Reconcile) -> int:
     with reader_of(config, config.link(of_link)) as reader:
         found = reader.found(asked)
         plan = without_secrets(reconcile_plan(reader.link, found.plan, settings_of(found)))
-        plan_files(plan, plan_document(plan, (), (), again), given)
+        plan_files(plan, partial(plan_document, plan, (), (), again), given)
         if not given.execute or not plan.steps:
             result = ReconcileResult(found.plan, results=planned(found.plan))
         else:

@@ -13,12 +13,7 @@ from drctl.app.operation import Operation
 from drctl.app.rebuild import REBUILD
 from drctl.app.reconcile import RECONCILE
 from drctl.app.repairs import FIX
-from drctl.app.resume_check import (
-    permitted,
-    permitted_kinds,
-    require_differences,
-    require_permitted,
-)
+from drctl.app.resume_check import permitted_kinds, require_differences, require_permitted
 from drctl.checks.diagnosis import checked_overrides
 from drctl.cli.console import console
 from drctl.cli.grammar import (
@@ -61,6 +56,7 @@ from drctl.steps.questions import answers
 from drctl.steps.registry import KINDS
 
 if TYPE_CHECKING:
+    from drctl.app.resume_check import Permitted
     from drctl.app.run_adapters import JournalTopicReader, LocalRuns
     from drctl.config.configuration import Config
     from drctl.config.link import Link
@@ -323,10 +319,10 @@ def _must_be_of(state: RunState, link: "Link") -> None:
         )
 
 
-def _must_be_resumable(config: "Config", link: "Link", state: RunState) -> None:
+def _must_be_resumable(config: "Config", link: "Link", state: RunState) -> "Permitted":
     _must_be_of(state, link)
     _must_be_known(state)
-    require_permitted(config, link, state)
+    return require_permitted(config, link, state)
 
 
 def _must_be_known(state: RunState) -> None:
@@ -382,8 +378,7 @@ def _resume_run(
     ):
         state = read_run(entries)
         # The journal may have changed since it was first read.
-        _must_be_resumable(config, link, state)
-        allowed = permitted(config, link, state)
+        allowed = _must_be_resumable(config, link, state)
         require_differences(state, allowed, reader)
         writer = operation.writer(config, reader, run_journal.folder(config, run))
         with watched(state.plan, journal, clock, entries) as seen:

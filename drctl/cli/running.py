@@ -175,7 +175,7 @@ def plan_or_execute(
         prepared = _prepared(plan, link, reader, words, given.answer, operation)
         if network_suspected(prepared.findings) and (silent := neither_responds(link)):
             raise silent
-        plan_files(plan, _document(prepared), given)
+        plan_files(plan, partial(_document, prepared), given)
         if not given.execute or not plan.steps:
             return _show(_with_facts(prepared, reader), operation, draw)
         _refuse(prepared, {} if asked.terminal else unanswered(plan, asked.given))
@@ -305,10 +305,10 @@ def _document(prepared: Prepared) -> "PlanDocument":
     )
 
 
-def plan_files(plan: Plan, document: "PlanDocument", given: PlanRequest) -> None:
+def plan_files(plan: Plan, document: "Callable[[], PlanDocument]", given: PlanRequest) -> None:
     """Write --plan-out, and refuse a plan that differs from --expect-plan."""
     if given.plan_out:
-        write_plan(document.to_json(), given.plan_out)
+        write_plan(document().to_json(), given.plan_out)
     if given.expect_plan:
         require_plan(plan, given.expect_plan)
 

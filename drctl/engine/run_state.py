@@ -24,6 +24,7 @@ from drctl.model.strict_json import read_json
 from drctl.model.text import quote
 
 _RESERVED = frozenset({"seq", "prev", "sum"})
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 _LINE = re.compile(
     rb'(\{"seq":([1-9][0-9]{0,17}),"prev":"([0-9a-f]{64})"(,.*)?),"sum":"([0-9a-f]{64})"\}',
     re.DOTALL,
@@ -163,19 +164,26 @@ def newest_head(run: str, lines: Sequence[bytes]) -> Head:
 
 def verify(run: str, lines: Sequence[bytes]) -> ChainVerdict:
     """Follow the chain of a run up to the first line that does not fit."""
+    return _followed(run, lines)[0]
+
+
+def _followed(run: str, lines: Sequence[bytes]) -> tuple[ChainVerdict, tuple[Entry, ...]]:
+    """Follow the chain of a run; also return the entries of its intact lines."""
     head, ended = first_head(run), False
+    entries: list[Entry] = []
     for at, line in enumerate(lines):
         try:
             sealed = parse_line(line)
         except DamagedLine as wrong:
-            return _unreadable(head, ended, lines[at + 1 :], wrong)
-        if (sealed.seq, sealed.prev) != (head.seq + 1, head.digest):
-            return _misplaced(head, ended, sealed, lines[at + 1 :])
+            return _unreadable(head, ended, lines[at + 1 :], wrong), tuple(entries)
+        if sealed.seq != head.seq + 1 or sealed.prev != head.digest:
+            return _misplaced(head, ended, sealed, lines[at + 1 :]), tuple(entries)
         if not at and sealed.entry.get("run", run) != run:
             message = "line 1 was changed: it names another run"
-            return ChainVerdict(0, head, False, Damage.CHANGED, message)
+            return ChainVerdict(0, head, False, Damage.CHANGED, message), ()
+        entries.append(sealed.entry)
         head, ended = Head(sealed.seq, sealed.digest), sealed.entry.get("entry") == ENDED
-    return ChainVerdict(head.seq, head, ended)
+    return ChainVerdict(head.seq, head, ended), tuple(entries)
 
 
 def entries_in(run: str, lines: Sequence[bytes], where: str) -> tuple[Entry, ...]:
@@ -187,7 +195,7 @@ def entries_in(run: str, lines: Sequence[bytes], where: str) -> tuple[Entry, ...
     Raises:
         DamagedJournal: the chain is damaged.
     """
-    verdict = verify(run, lines)
+    verdict, entries = _followed(run, lines)
     if verdict.damage is not None:
         raise DamagedJournal(
             f"the journal of run {run} is damaged ({where}): {verdict.message}",
@@ -196,7 +204,7 @@ def entries_in(run: str, lines: Sequence[bytes], where: str) -> tuple[Entry, ...
             f" `drctl resume {quote(run)} --abandon REASON` shows what would remain; with --execute"
             " it releases the link",
         )
-    return tuple(parse_line(line).entry for line in lines)
+    return entries
 
 
 def _sealed(entry: Entry, head: Head) -> bytes:
@@ -211,8 +219,7 @@ def _sealed(entry: Entry, head: Head) -> bytes:
 
 
 def _serialized(entry: Entry, head: Head) -> str:
-    line = {"seq": head.seq + 1, "prev": head.digest, **entry}
-    return json.dumps(line, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode({"seq": head.seq + 1, "prev": head.digest, **entry})
 
 
 def _digest(data: bytes) -> str:
@@ -275,8 +282,11 @@ def _number(value: Any) -> bool:
     return type(value) is int and 0 < value < 1 << 31
 
 
+_STATES = frozenset(State)
+
+
 def _state(value: Any) -> bool:
-    return _text(value) and value in set(State)
+    return _text(value) and value in _STATES
 
 
 def _moment(value: Any) -> bool:
@@ -287,7 +297,7 @@ _STEP: Mapping[str, Check] = {"step": _text}
 _EFFECT: Mapping[str, Check] = {**_STEP, "effect": _number}
 _SEEN: Mapping[str, Check] = {"state": _state, "message": _text, "items": _texts}
 
-_SHAPES: Mapping[What, Mapping[str, Check]] = {
+_FIELDS: Mapping[What, Mapping[str, Check]] = {
     What.BEGAN: {"run": is_run, "fingerprint": _text, "who": _named_texts, "plan": _mapping},
     What.RESUMED: {"who": _named_texts},
     What.ABANDONED: {"why": _text, "left_changed": _named_texts},
@@ -306,6 +316,7 @@ _SHAPES: Mapping[What, Mapping[str, Check]] = {
     What.INTERRUPTED: _STEP,
     What.ENDED: {"status": _text},
 }
+_SHAPES = {what: {"at": _moment, **fields} for what, fields in _FIELDS.items()}
 
 _OPTIONAL: Mapping[str, Check] = {"overrides": _named_texts}
 """Optional fields: journals of older versions do not have them."""
@@ -318,11 +329,11 @@ def check_entry(entry: Entry) -> What:
         ValueError: a field is missing or invalid.
     """
     what = What(str(entry.get("entry", "")))
-    checks = {"at": _moment, **_SHAPES[what]}
-    checks |= {name: check for name, check in _OPTIONAL.items() if name in entry}
-    for name, is_valid in checks.items():
-        if name not in entry or not is_valid(entry[name]):
-            raise ValueError(f"entry {what.value!r}: {name!r} is missing or invalid")
+    shape = _SHAPES[what].items()
+    wrong = [name for name, fits in shape if name not in entry or not fits(entry[name])]
+    wrong += [name for name, fits in _OPTIONAL.items() if name in entry and not fits(entry[name])]
+    if wrong:
+        raise ValueError(f"entry {what.value!r}: {wrong[0]!r} is missing or invalid")
     return what
 
 

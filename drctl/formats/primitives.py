@@ -353,9 +353,12 @@ def parse_json(format_name: str, data: bytes | None) -> object:
     return found
 
 
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
 def compact_json(value: object) -> bytes:
     """Encode JSON without whitespace and without escaping text."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    return _COMPACT.encode(value).encode()
 
 
 def is_count(value: object) -> bool:

@@ -27,7 +27,7 @@ def read_as(form: type[T], data: object) -> T:
         ValueError: the data does not match; the message names each problem and its path.
     """
     try:
-        found: T = _adapter(form).validate_python(data)
+        found: T = _adapter(form).validator.validate_python(data)
         return found
     except ValidationError as wrong:
         raise ValueError("; ".join(map(_described, wrong.errors(include_url=False)))) from wrong

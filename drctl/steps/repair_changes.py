@@ -23,11 +23,14 @@ from drctl.steps.repairs import (
 Change = AclChange | QuotaChange | PartitionsChange | SettingChange | TopicChange
 
 
+_KINDS = (AddAcls(), SetQuotas(), ConfigureTopics(), AddPartitions(), CreateTopics())
+
+
 def changes_of(steps: Iterable[Step]) -> tuple[Change, ...]:
     """The changes that the steps of a repair plan would make."""
     found: list[Change] = []
     for step in steps:
-        for kind in (AddAcls(), SetQuotas(), ConfigureTopics(), AddPartitions(), CreateTopics()):
+        for kind in _KINDS:
             if step.kind == kind.name:
                 found += kind.read_settings(step.settings).changes
     return tuple(found)

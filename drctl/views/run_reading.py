@@ -80,6 +80,7 @@ class Track:
     items: tuple[str, ...] = ()
     errors: list[str] = field(default_factory=list)
     rolled_back: str = ""
+    spans: list[Span] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -139,7 +140,9 @@ def _take(course: Course, entry: Entry, changing: set[str]) -> None:
         track = course.tracks[step]
         doing = _doing(what, track, step in changing)
         if doing is not None and at > last:
-            course.spans.append(Span(step, doing, last, at))
+            span = Span(step, doing, last, at)
+            course.spans.append(span)
+            track.spans.append(span)
         track.started = track.started or last
         _note(track, what, entry, at)
     course.times.append(at)
@@ -218,8 +221,8 @@ def attempts(state: RunState, kinds: Mapping[str, Kind], course: Course) -> tupl
         where = f" at {step}" if step else ""
         left = any(e["entry"] == What.ABANDONED for e in state.entries[first:after])
         ending = f"{_ABANDONED if left else _ENDINGS[status]}{where}"
-        rolled_back = any(e["entry"] in _BACKWARD for e in state.entries[:after])
-        if status is RunStatus.REFUSED and rolled_back:
+        refused = status is RunStatus.REFUSED
+        if refused and any(e["entry"] in _BACKWARD for e in state.entries[:after]):
             ending = f"failed{where}, everything was rolled back"
         found.append(
             Attempt(
@@ -475,12 +478,13 @@ def steps_with(state: RunState, kinds: Mapping[str, Kind], trait: Trait) -> tupl
 
     Writes are enabled on the plan's target in either direction.
     """
-    traits = {s.id: kinds[s.kind].traits for s in state.plan.steps if s.kind in kinds}
     either = trait is Trait.ENABLES_WRITES
     return tuple(
-        step
-        for step, its in traits.items()
-        if trait in its and (either or Trait.OPPOSITE_DIRECTION not in its)
+        step.id
+        for step in state.plan.steps
+        if step.kind in kinds
+        and trait in (its := kinds[step.kind].traits)
+        and (either or Trait.OPPOSITE_DIRECTION not in its)
     )
 
 
@@ -732,8 +736,8 @@ def _step(
         changes=step.kind in kinds and Trait.CHANGES in kinds[step.kind].traits,
         status=track.status,
         started=track.started,
-        seconds=_spent(step.id, track, course, tuple(Doing)),
-        waited=_spent(step.id, track, course, _PROVING) if track.announced else None,
+        seconds=_spent(track, tuple(Doing)),
+        waited=_spent(track, _PROVING) if track.announced else None,
         message=track.message,
         items=track.items,
         errors=tuple(track.errors),
@@ -742,8 +746,7 @@ def _step(
     )
 
 
-def _spent(step: str, track: Track, course: Course, doings: tuple[Doing, ...]) -> float | None:
+def _spent(track: Track, doings: tuple[Doing, ...]) -> float | None:
     if track.started is None:
         return None
-    spans = (span for span in course.spans if span.step == step and span.doing in doings)
-    return round(sum(span.seconds for span in spans), 3)
+    return round(sum(span.seconds for span in track.spans if span.doing in doings), 3)
