@@ -54,7 +54,6 @@ class Connector:
         Args:
             done: last replicated offset by partition; it is advanced.
         """
-        leaves_out = drops_copies(self.config)
         for place, log in sorted(self.source.logs.items()):
             if place.topic not in TOPICS:
                 continue
@@ -66,9 +65,10 @@ class Connector:
                 if found.offset in hidden and not (self.copies_uncommitted and found.key):
                     continue
                 marked = any(name == self.header for name, _ in found.headers)
-                if not (marked or (leaves_out and is_copy(found))):
+                if not (marked or (is_copy(found) and drops_copies(self.config))):
                     mark = ((self.header, b""),) if self.header else ()
-                    self.target.append(place, replace(found, headers=(*found.headers, *mark)))
+                    copied = replace(found, headers=(*found.headers, *mark)) if mark else found
+                    self.target.append(place, copied)
 
 
 @dataclass

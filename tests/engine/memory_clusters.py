@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from drctl.model.errors import Unknown, Unreachable
@@ -129,7 +129,7 @@ class Rules:
     def denies(self, operation: Denied, principal: str, topic: str) -> bool:
         """Whether the topic's leader denies a principal."""
         known = self.rules if LED_BY_FIRST[topic] else self.second
-        return Acl(topic, LITERAL, principal, "*", operation.value, DENY) in known
+        return _denial(topic, principal, operation) in known
 
     def acls(self) -> Acls:
         self.trace.look(self.what)
@@ -161,6 +161,11 @@ class Rules:
         return None if self.trace.change(self.what, change, lambda: do(rule)) else NOT_ALLOWED
 
 
+@cache
+def _denial(topic: str, principal: str, operation: Denied) -> Acl:
+    return Acl(topic, LITERAL, principal, "*", operation.value, DENY)
+
+
 def _obedience(first: bool, second: bool, number: int) -> Enforcement:
     lags = Unavailable("it has not heard of all")
     return Enforcement({1: None if first else lags, 2: None if second else lags}, number, 1)
@@ -171,6 +176,7 @@ class Logs:
     """The records of a cluster; implements `ClusterReader` as far as steps need it.
 
     Attributes:
+        what: its name in the trace.
         deleted: how often each topic was deleted.
         open_: open transactions; at first none, and nobody ends them.
         hidden: offsets that consumers of committed records do not see: those of control records,
@@ -183,6 +189,9 @@ class Logs:
     deleted: Counter[str] = field(default_factory=Counter)
     open_: dict[TopicPartition, OpenTransaction] = field(default_factory=dict)
     hidden: dict[TopicPartition, set[int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.what = f"logs of {self.name}"
 
     def delete(self, topic: str) -> None:
         """Delete a topic; the next write creates it again."""
@@ -198,11 +207,6 @@ class Logs:
     def dead(self) -> bool:
         """Whether the cluster is unreachable."""
         return self.what in self.trace.silent
-
-    @property
-    def what(self) -> str:
-        """Name in the trace."""
-        return f"logs of {self.name}"
 
     def append(self, place: TopicPartition, record: Record) -> None:
         """Append a record."""

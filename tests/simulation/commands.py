@@ -226,10 +226,13 @@ def _asked(plan: Plan) -> str:
 _current: list[Command] = []
 
 
+_words = cache(shlex.split)
+
+
 def parsed(line: str) -> tuple[str, dict[str, Any]]:
     """Return the name of a command, and its options."""
     values: dict[str, Any] = {"yes": True}
-    program, name, *words = shlex.split(line)
+    program, name, *words = _words(line)
     assert program == "drctl", line
     while words:
         word = words.pop(0)

@@ -5,7 +5,6 @@ simulated: appended records, the fencing of a transactional id, and heartbeats.
 """
 
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -48,13 +47,14 @@ class Topic:
         at, known = self._read or (0, LinkLog(link))
         known.take(self.records[at:])
         self._read = len(self.records), known
-        copied = copy(known)
+        copied = LinkLog.__new__(LinkLog)
         for name, value in vars(known).items():
+            found = value
             if isinstance(value, dict):
                 found = {k: [*v] if isinstance(v, list) else v for k, v in value.items()}
-                setattr(copied, name, found)
             elif isinstance(value, set):
-                setattr(copied, name, {*value})
+                found = {*value}
+            vars(copied)[name] = found
         return len(self.records), copied
 
     @property

@@ -60,6 +60,9 @@ class AtOnce:
     def map(self, do: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         return [do(item) for item in items]
 
+    def submit(self, do: Callable[[], Any]) -> SimpleNamespace:
+        return SimpleNamespace(result=do)
+
 
 CHECKING = ("drctl.engine.invariants", "drctl.cli.resume")
 """The modules that look up whether a plan violates a rule."""
@@ -107,6 +110,7 @@ def simulated() -> Iterator[None]:
         **REPLACED,
         **commands.REPLACED,
         "drctl.steps.stop_replication.ThreadPoolExecutor": AtOnce,
+        "drctl.steps.prechecks.ThreadPoolExecutor": AtOnce,
         "uuid.uuid4": lambda: UUID(int=next(numbers)),
         # Each process reads the whole journal, and checks its plan, again: these are pure.
         "drctl.kafka.journal_log.decode": lru_cache(maxsize=512)(decode),
@@ -236,7 +240,13 @@ class Simulation:
         """What the journal says of a run; None if it does not name it."""
         with self.faults.unrecorded_reads():
             journal = self._process().journal
-            return read_run(journal.entries(run)) if run in journal.runs() else None
+            if run not in journal.runs():
+                return None
+            entries = journal.entries(run)
+        if self.state is None or self.state.run != run:
+            return read_run(entries)
+        self.state.take(entries[len(self.state.entries) :])
+        return self.state
 
     def _next_line(self, run: str, *, abandons: bool = False) -> str:
         """The command that the report of the run names, or the first one again without a run."""
@@ -262,8 +272,9 @@ class Simulation:
 
     def _no_secret_is_printed(self) -> None:
         """What drctl printed and journaled is in the trace."""
-        text = next((e for e in self.faults.lines if PASSWORD in e or SECRET in e), "")
-        if text:
+        text = "\n".join(self.faults.lines)
+        if PASSWORD in text or SECRET in text:
+            text = next(e for e in self.faults.lines if PASSWORD in e or SECRET in e)
             raise Violation(f"a secret is printed: {text}")
 
     def _remedy(self, outcome: Outcome) -> None:

@@ -36,6 +36,7 @@ from tests.simulation.faults import Faults
 FORWARD = "mm2"
 PLACES = (AUDIT, ORDERS)
 GROUPS = ("app", "old")
+DENIALS = {group: group_denial(APP, group) for group in GROUPS}
 PASSWORD = "pa55-of-the-connector"
 """A secret in the configuration of each connector: it must never leave Connect."""
 
@@ -220,6 +221,8 @@ class World(RecoveredCluster):
         return SECONDARY if name == PRIMARY else PRIMARY
 
     def _late_requests(self) -> None:
+        if not self.due:
+            return
         now = [do for at, do in self.due if at <= self.seconds or self.random is None]
         self.due = [] if self.random is None else [d for d in self.due if d[0] > self.seconds]
         for do in now:
@@ -330,16 +333,12 @@ class World(RecoveredCluster):
         if not self._open(name) or name in self.stopped or not fits:
             self.leave(consumer)
             return
-        if self._is_denied(site, group):
+        if DENIALS[group] in site.rules.rules:
             self.leave(consumer)
             return
         if not consumer.at:
             self.join(consumer)
         self._consume(consumer, site)
-
-    def _is_denied(self, site: Site, group: str) -> bool:
-        rules = site.rules.rules
-        return group_denial(APP, group) in rules
 
     def join(self, consumer: Consumer) -> None:
         """Join the group; without a committed offset, it starts at the end."""
@@ -364,8 +363,9 @@ class World(RecoveredCluster):
             at, stable = consumer.at[place], site.logs.stable_end(place)
             if not site.rules.denies(Denied.READ, APP, place.topic):
                 end = stable if random is None else min(stable, at + int(6 * random.random()))
-                consumer.has_read.update(keys(site.logs.committed(place, at, end)))
-                consumer.at[place] = max(at, end)
+                if end > at:
+                    consumer.has_read.update(keys(site.logs.committed(place, at, end)))
+                    consumer.at[place] = end
             if random is None or random.random() < 0.5:
                 committed = site.positions.positions.setdefault(consumer.group, {})
                 committed[place] = Committed(consumer.at[place])
