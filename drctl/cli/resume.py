@@ -138,7 +138,7 @@ def resume(given: Resume) -> int:
     except DamagedJournal as damaged:
         return _abandon_damaged(config, link, reader, given, damaged)
     if given.abandon is None:
-        _must_be_resumable(config, link, state)
+        allowed = _must_be_resumable(config, link, state)
         _must_have_enabled_writes(state, overrides)
     if not given.execute:
         return _show(state, given)
@@ -147,7 +147,7 @@ def resume(given: Resume) -> int:
         return show_end(config, *abandon_run(config, link, state.run, given.abandon.strip()))
     what = f"resume run {state.run}{discard_warning(state.plan)}"
     confirm(_confirmed(link, state), what, yes=given.yes)
-    return _resume_run(config, link, state, given, overrides)
+    return _resume_run(config, link, state, given, overrides, allowed)
 
 
 _WOULD_REMAIN = "if abandoned, these changes remain: {}; to abandon the run, add --execute"
@@ -364,7 +364,12 @@ def _operation_of(plan: "Plan") -> Operation:
 
 
 def _resume_run(
-    config: "Config", link: "Link", found: RunState, given: Resume, overrides: Mapping[str, str]
+    config: "Config",
+    link: "Link",
+    found: RunState,
+    given: Resume,
+    overrides: Mapping[str, str],
+    allowed: "Permitted",
 ) -> int:
     run = found.run
     held = run_journal.holder(run)
@@ -376,9 +381,11 @@ def _resume_run(
         run_journal.resumed(config, link, held) as (journal, entries),
         stoppable() as clock,
     ):
-        state = read_run(entries)
-        # The journal may have changed since it was first read.
-        allowed = _must_be_resumable(config, link, state)
+        state = found
+        if list(entries) != found.entries:
+            # The journal has changed since it was first read.
+            state = read_run(entries)
+            allowed = _must_be_resumable(config, link, state)
         require_differences(state, allowed, reader)
         writer = operation.writer(config, reader, run_journal.folder(config, run))
         with watched(state.plan, journal, clock, entries) as seen:

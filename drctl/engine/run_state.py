@@ -169,21 +169,23 @@ def verify(run: str, lines: Sequence[bytes]) -> ChainVerdict:
 
 def _followed(run: str, lines: Sequence[bytes]) -> tuple[ChainVerdict, tuple[Entry, ...]]:
     """Follow the chain of a run; also return the entries of its intact lines."""
-    head, ended = first_head(run), False
+    digest, ended = first_head(run).digest, False
     entries: list[Entry] = []
     for at, line in enumerate(lines):
         try:
             sealed = parse_line(line)
         except DamagedLine as wrong:
+            head = Head(at, digest)
             return _unreadable(head, ended, lines[at + 1 :], wrong), tuple(entries)
-        if sealed.seq != head.seq + 1 or sealed.prev != head.digest:
+        if sealed.seq != at + 1 or sealed.prev != digest:
+            head = Head(at, digest)
             return _misplaced(head, ended, sealed, lines[at + 1 :]), tuple(entries)
         if not at and sealed.entry.get("run", run) != run:
             message = "line 1 was changed: it names another run"
-            return ChainVerdict(0, head, False, Damage.CHANGED, message), ()
+            return ChainVerdict(0, first_head(run), False, Damage.CHANGED, message), ()
         entries.append(sealed.entry)
-        head, ended = Head(sealed.seq, sealed.digest), sealed.entry.get("entry") == ENDED
-    return ChainVerdict(head.seq, head, ended), tuple(entries)
+        digest, ended = sealed.digest, sealed.entry.get("entry") == ENDED
+    return ChainVerdict(len(lines), Head(len(lines), digest), ended), tuple(entries)
 
 
 def entries_in(run: str, lines: Sequence[bytes], where: str) -> tuple[Entry, ...]:

@@ -346,8 +346,9 @@ def parse_json(format_name: str, data: bytes | None) -> object:
         raise Undecodable(format_name, "null", None)
     try:
         found: object = read_json(data)
-        # Reject unpaired surrogates in escapes, which are not text.
-        compact_json(found)
+        if b"\\u" in data:
+            # Reject unpaired surrogates in escapes, which are not text.
+            compact_json(found)
     except ValueError as error:
         raise Undecodable(format_name, f"invalid JSON: {error}", data) from None
     return found

@@ -52,6 +52,8 @@ def answers(plan: Plan, given: Sequence[str]) -> Mapping[str, bool]:
         UsageError: an answer is malformed, or the plan has no such question.
     """
     check_words(given)
+    if not given:
+        return {}
     known = [name for each in _asked(plan) for name in (each.question, f"{each.question}{BACK}")]
     found: dict[str, bool] = {}
     for pair in given:

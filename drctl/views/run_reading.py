@@ -46,6 +46,7 @@ _FORWARD = frozenset(
     {What.DONE, What.FAILED, What.OBSERVED, What.OUTSTANDING, What.SKIPPED, What.APPLIED}
 )
 _BACKWARD = frozenset({What.UNDOING, What.UNDONE, What.NOT_UNDONE})
+_ANY = tuple(Doing)
 _PROVING = (Doing.EFFECT, Doing.WAITING)
 _ENDINGS = {
     RunStatus.DONE: "completed",
@@ -88,10 +89,12 @@ class Course:
     """The timeline of a run.
 
     Attributes:
+        traits: the traits of each step's kind; none if this version does not know the kind.
         begins: indexes of the entries that start or resume it.
     """
 
     tracks: dict[str, Track]
+    traits: Mapping[str, Trait]
     spans: list[Span] = field(default_factory=list)
     begins: list[int] = field(default_factory=list)
     times: list[datetime] = field(default_factory=list)
@@ -115,12 +118,10 @@ def course_of(state: RunState, kinds: Mapping[str, Kind]) -> Course:
     Raises:
         Unknown: one of them is not in this version's format.
     """
-    course = Course({step.id: Track() for step in state.plan.steps})
-    changing = {
-        step.id
-        for step in state.plan.steps
-        if step.kind in kinds and Trait.CHANGES in kinds[step.kind].traits
-    }
+    steps = state.plan.steps
+    traits = {s.id: kinds[s.kind].traits if s.kind in kinds else Trait.NONE for s in steps}
+    course = Course({step.id: Track() for step in steps}, traits)
+    changing = {step for step, its in traits.items() if Trait.CHANGES in its}
     for entry in state.entries:
         try:
             _take(course, entry, changing)
@@ -211,13 +212,13 @@ def _say(track: Track, entry: Entry) -> None:
     track.items = tuple(map(str, entry["items"]))
 
 
-def attempts(state: RunState, kinds: Mapping[str, Kind], course: Course) -> tuple[Attempt, ...]:
+def attempts(state: RunState, course: Course) -> tuple[Attempt, ...]:
     """List every start and resume of the run."""
     found = []
     edges = [*course.begins, len(state.entries)]
     for first, after in pairwise(edges):
         who = state.entries[first].get("who", {})
-        status, step = _status_after(state, kinds, state.entries[:after], first)
+        status, step = _status_after(state, course, state.entries[:after], first)
         where = f" at {step}" if step else ""
         left = any(e["entry"] == What.ABANDONED for e in state.entries[first:after])
         ending = f"{_ABANDONED if left else _ENDINGS[status]}{where}"
@@ -236,9 +237,9 @@ def attempts(state: RunState, kinds: Mapping[str, Kind], course: Course) -> tupl
     return tuple(found)
 
 
-def ending(state: RunState, kinds: Mapping[str, Kind], course: Course) -> Ending:
+def ending(state: RunState, course: Course) -> Ending:
     """Derive how the run ended from its last entry."""
-    status, step = _status_after(state, kinds, state.entries, course.begins[-1])
+    status, step = _status_after(state, course, state.entries, course.begins[-1])
     message, items = _last_observation(state, status, step)
     if status is RunStatus.NOT_ENDED:
         return Ending(status, step, message, items, None)
@@ -250,7 +251,7 @@ def ending(state: RunState, kinds: Mapping[str, Kind], course: Course) -> Ending
 
 
 def _status_after(
-    state: RunState, kinds: Mapping[str, Kind], entries: Sequence[Entry], first: int
+    state: RunState, course: Course, entries: Sequence[Entry], first: int
 ) -> tuple[RunStatus, str]:
     """Return the status and step after these entries; `first` is where the last attempt starts."""
     last = entries[-1]
@@ -263,32 +264,28 @@ def _status_after(
         case What.INTERRUPTED:
             return RunStatus.INTERRUPTED, str(last["step"])
         case What.FAILED:
-            return _failed(state, kinds, entries)
+            return _failed(course, entries)
         case What.OBSERVED if last["state"] == "unknown":
             return RunStatus.UNKNOWN, str(last["step"])
         case What.UNDONE | What.NOT_UNDONE:
-            return _rolled_back(state, kinds, entries, first)
+            return _rolled_back(course, entries, first)
         case _:
             return RunStatus.NOT_ENDED, str(last.get("step", "")) or _next(state)
 
 
-def _failed(
-    state: RunState, kinds: Mapping[str, Kind], entries: Sequence[Entry]
-) -> tuple[RunStatus, str]:
+def _failed(course: Course, entries: Sequence[Entry]) -> tuple[RunStatus, str]:
     step = str(entries[-1]["step"])
     if entries[-1]["state"] == "unknown":
         return RunStatus.UNKNOWN, step
     intended = {str(entry["step"]) for entry in entries if entry["entry"] == What.INTEND}
-    if not any(Trait.ENABLES_WRITES in _traits(state, kinds, each) for each in intended):
+    if not any(Trait.ENABLES_WRITES in course.traits[each] for each in intended):
         # A live process would have rolled it back: this one died before it could.
         return RunStatus.NOT_ENDED, step
-    verifies = Trait.VERIFIES in _traits(state, kinds, step)
+    verifies = Trait.VERIFIES in course.traits[step]
     return (RunStatus.UNKNOWN if verifies else RunStatus.STOPPED), step
 
 
-def _rolled_back(
-    state: RunState, kinds: Mapping[str, Kind], entries: Sequence[Entry], first: int
-) -> tuple[RunStatus, str]:
+def _rolled_back(course: Course, entries: Sequence[Entry], first: int) -> tuple[RunStatus, str]:
     """Return `stopped` or `unknown` if every rollback was tried, else `not-ended`; and the step."""
     undone = {e["effect"] for e in entries if e["entry"] == What.UNDONE}
     in_effect = {
@@ -296,7 +293,7 @@ def _rolled_back(
         for entry in entries
         if entry["entry"] == What.INTEND
         and entry["effect"] not in undone
-        and Trait.CHANGES in _traits(state, kinds, entry["step"])
+        and Trait.CHANGES in course.traits[entry["step"]]
     }
     tried = [
         e for e in entries[first:] if e["entry"] == What.NOT_UNDONE and e["effect"] in in_effect
@@ -332,11 +329,6 @@ def _rolled_back_from(entries: Sequence[Entry]) -> str:
 
 def _next(state: RunState) -> str:
     return next((step.id for step in state.plan.steps if not state.is_done(step.id)), "")
-
-
-def _traits(state: RunState, kinds: Mapping[str, Kind], step: str) -> Trait:
-    kind = kinds.get(state.plan.step(step).kind)
-    return Trait.NONE if kind is None else kind.traits
 
 
 def mode(state: RunState) -> str:
@@ -473,29 +465,27 @@ def intent_of(state: RunState, kind: StepKind[Any, I, Any]) -> I | None:
     return None
 
 
-def steps_with(state: RunState, kinds: Mapping[str, Kind], trait: Trait) -> tuple[str, ...]:
+def steps_with(course: Course, trait: Trait) -> tuple[str, ...]:
     """Return the steps of the plan's own direction that have a trait, in order.
 
     Writes are enabled on the plan's target in either direction.
     """
     either = trait is Trait.ENABLES_WRITES
     return tuple(
-        step.id
-        for step in state.plan.steps
-        if step.kind in kinds
-        and trait in (its := kinds[step.kind].traits)
-        and (either or Trait.OPPOSITE_DIRECTION not in its)
+        step
+        for step, its in course.traits.items()
+        if trait in its and (either or Trait.OPPOSITE_DIRECTION not in its)
     )
 
 
-def rto(state: RunState, kinds: Mapping[str, Kind], course: Course) -> Rto:
+def rto(state: RunState, course: Course) -> Rto:
     """Measure from the start of the fence until clients can write to the target.
 
     If the source is lost, the first refused write is unknown: measure from the command.
     """
     commanded = _command_time(state) if state.plan.name.endswith("unplanned") else None
-    start = commanded or next(_fenced(state, kinds), None)
-    last = _last(state, kinds)
+    start = commanded or next(_fenced(state, course), None)
+    last = _last(course)
     if last is None:
         return Rto(None, "not measured: the plan does not enable writes", start)
     step, opens = last
@@ -526,20 +516,20 @@ def _command_time(state: RunState) -> datetime | None:
         return None
 
 
-def _fenced(state: RunState, kinds: Mapping[str, Kind]) -> Iterator[datetime]:
+def _fenced(state: RunState, course: Course) -> Iterator[datetime]:
     """Yield the times from which writes may have been refused."""
-    fences = steps_with(state, kinds, Trait.FENCES_WRITES)
+    fences = steps_with(course, Trait.FENCES_WRITES)
     for entry in state.entries:
         if entry["entry"] == What.INTEND and entry["step"] in fences:
             yield moment_of(entry)
 
 
-def _last(state: RunState, kinds: Mapping[str, Kind]) -> tuple[str, bool] | None:
+def _last(course: Course) -> tuple[str, bool] | None:
     """Return the step after which clients can write, and whether this step enables writes."""
-    opening = steps_with(state, kinds, Trait.ENABLES_WRITES)
+    opening = steps_with(course, Trait.ENABLES_WRITES)
     if not opening:
         return None
-    switching = steps_with(state, kinds, Trait.SWITCHES)
+    switching = steps_with(course, Trait.SWITCHES)
     return (switching[-1], False) if switching else (opening[-1], True)
 
 
@@ -560,15 +550,13 @@ def _doubts(state: RunState, course: Course, start: datetime, end: datetime) -> 
     return f"; {', '.join(limits)}" if limits else ""
 
 
-def rpo(state: RunState, kinds: Mapping[str, Kind], course: Course) -> Rpo:
+def rpo(state: RunState, course: Course) -> Rpo:
     """Return what was not replicated: nothing, proven by content; an estimate; or unknown."""
-    if not any(
-        course.tracks[step].announced for step in steps_with(state, kinds, Trait.ENABLES_WRITES)
-    ):
+    if not any(course.tracks[step].announced for step in steps_with(course, Trait.ENABLES_WRITES)):
         return _not_measured("not measured: writes were not enabled on the target")
     facts = state.facts_by_kind()
     unfenced = [
-        step for step in steps_with(state, kinds, Trait.FENCES_WRITES) if step in state.outstanding
+        step for step in steps_with(course, Trait.FENCES_WRITES) if step in state.outstanding
     ]
     drained, loss, gap = facts.of(Drain()), facts.of(MeasureLoss()), facts.of(FindGap())
     if unfenced and drained:
@@ -599,12 +587,10 @@ def _not_measured(why: str) -> Rpo:
     return Rpo(not_known(why), None, False, why)
 
 
-def writes(
-    state: RunState, kinds: Mapping[str, Kind], course: Course
-) -> tuple[Writes, datetime | None]:
+def writes(state: RunState, course: Course) -> tuple[Writes, datetime | None]:
     """Return where applications can write now, and since when."""
-    fences = steps_with(state, kinds, Trait.FENCES_WRITES)
-    opening = steps_with(state, kinds, Trait.ENABLES_WRITES)
+    fences = steps_with(course, Trait.FENCES_WRITES)
+    opening = steps_with(course, Trait.ENABLES_WRITES)
     if not fences and not opening:
         return Writes.NOT_TOUCHED, None
     opened = [course.tracks[step] for step in opening]
@@ -616,7 +602,7 @@ def writes(
     if not found:
         return Writes.AS_BEFORE, None
     if all(track.status is StepStatus.DONE for track in found):
-        return Writes.NOWHERE, next(_fenced(state, kinds), None)
+        return Writes.NOWHERE, next(_fenced(state, course), None)
     return Writes.UNKNOWN, None
 
 
@@ -639,19 +625,19 @@ def report_data(
     not_run = unseen(state)
     state = with_short_causes(state)
     course = course_of(state, kinds)
-    end = ending(state, kinds, course)
-    last_writes, since = writes(state, kinds, course)
+    end = ending(state, course)
+    last_writes, since = writes(state, course)
     if state.partial and last_writes is not Writes.NOT_TOUCHED:
         last_writes, since = Writes.UNKNOWN, None
-    fences = steps_with(state, kinds, Trait.FENCES_WRITES)
-    switches = steps_with(state, kinds, Trait.SWITCHES)
+    fences = steps_with(course, Trait.FENCES_WRITES)
+    switches = steps_with(course, Trait.SWITCHES)
     moved = intent_of(state, MoveSourcePositions())
     return ReportData(
         run=state.run,
         plan=state.plan,
         mode=mode(state),
         ids=cluster_ids(state),
-        attempts=attempts(state, kinds, course),
+        attempts=attempts(state, course),
         steps=tuple(
             _step(number, step, state, kinds, course)
             for number, step in enumerate(state.plan.steps, 1)
@@ -661,8 +647,8 @@ def report_data(
         rollback_reason=state.rollback_reason,
         abandoned=state.abandoned,
         writes=last_writes,
-        rto=rto(state, kinds, course),
-        rpo=rpo(state, kinds, course),
+        rto=rto(state, course),
+        rpo=rpo(state, course),
         warned=warned(state),
         # After a complete rollback nothing is outstanding.
         outstanding={} if end.status is RunStatus.REFUSED else _outstanding(state),
@@ -733,10 +719,10 @@ def _step(
         proof=message.proof,
         rollback=message.rollback,
         duty=step.duty,
-        changes=step.kind in kinds and Trait.CHANGES in kinds[step.kind].traits,
+        changes=Trait.CHANGES in course.traits[step.id],
         status=track.status,
         started=track.started,
-        seconds=_spent(track, tuple(Doing)),
+        seconds=_spent(track, _ANY),
         waited=_spent(track, _PROVING) if track.announced else None,
         message=track.message,
         items=track.items,
