@@ -13,7 +13,8 @@ from drctl.kafka import transactions
 from drctl.kafka.journal_log import Contention, LinkLog
 from drctl.kafka.journal_reader import BEAT_S
 from drctl.kafka.journal_topic import LIFETIME_S, HeldRun, JournalTopic
-from tests.simulation.faults import Delivery, Faults
+from tests.simulation.faults import Delivery, Faults, Violation
+from tests.simulation.world import PASSWORD
 
 LINK = "main"
 JOURNAL = "journal"
@@ -24,6 +25,8 @@ BEFORE_ENTRY = f"before {JOURNAL}"
 
 _FAULTY = 0.25
 """The journal has fewer faults than other parts: each of them ends a process."""
+
+_PASSWORD = PASSWORD.encode()
 
 Rows = Sequence[tuple[bytes, bytes]]
 
@@ -86,6 +89,9 @@ class Appender:
     def write(self, rows: Rows, timeout_s: float = 0) -> None:
         """Append the records, unless a newer writer has fenced this one."""
         faults = self.topic.faults
+        for _, value in rows:
+            if _PASSWORD in value:
+                raise Violation(f"a secret is in the journal: {value!r}")
         faults.point(BEFORE_ENTRY)
         if self.epoch is not None and self.epoch != self.topic.epoch:
             raise transactions.Fenced("another writer has started")

@@ -147,7 +147,7 @@ class World(RecoveredCluster):
     @property
     def mirrors(self) -> Sequence[Mirror]:
         """The connectors that replicate."""
-        return cast(Sequence[Mirror], tuple(self.workers.connectors.values()))
+        return tuple(cast("dict[str, Mirror]", self.workers.connectors).values())
 
     @property
     def copies_aborted(self) -> bool:
@@ -157,12 +157,12 @@ class World(RecoveredCluster):
 
     def tick(self) -> None:
         """Let time pass: each part does a little, or nothing."""
-        random = self.random
+        random, sites = self.random, self.sites
         self.seconds += 1.0 if random is None else 3 * random.random()
         self._late_requests()
         for connector in self.mirrors:
             connector.advance(random)
-        for site in self.sites.values():
+        for site in sites.values():
             if random is None or random.random() < 0.5:
                 site.rules.spread()
         for producer in self.producers:
@@ -173,7 +173,7 @@ class World(RecoveredCluster):
             if random is None or random.random() < 0.6:
                 self._read_with(consumer)
         if not self.home.dead and (random is None or random.random() < 0.2):
-            found = self.sites[PRIMARY].positions.positions
+            found = sites[PRIMARY].positions.positions
             self.checkpoints = {group: dict(places) for group, places in found.items()}
 
     def settle(self) -> None:
@@ -359,12 +359,13 @@ class World(RecoveredCluster):
 
     def _consume(self, consumer: Consumer, site: Site) -> None:
         random = self.random
+        logs, rules = site.logs, site.rules
         for place in PLACES:
-            at, stable = consumer.at[place], site.logs.stable_end(place)
-            if not site.rules.denies(Denied.READ, APP, place.topic):
+            if not rules.denies(Denied.READ, APP, place.topic):
+                at, stable = consumer.at[place], logs.stable_end(place)
                 end = stable if random is None else min(stable, at + int(6 * random.random()))
                 if end > at:
-                    consumer.has_read.update(keys(site.logs.committed(place, at, end)))
+                    consumer.has_read.update(keys(logs.committed(place, at, end)))
                     consumer.at[place] = end
             if random is None or random.random() < 0.5:
                 committed = site.positions.positions.setdefault(consumer.group, {})
