@@ -794,12 +794,14 @@ def _resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., i
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(resume, "configuration", lambda: loading.load(Path("drctl.yaml")))
 
-    def go(recorded: Sequence[Entry], abandon: str | None = None) -> int:
-        journal = InMemory(recorded)
+    def go(
+        recorded: Sequence[Entry], abandon: str | None = None, then: Sequence[Entry] = ()
+    ) -> int:
+        journal, locked = InMemory(recorded), InMemory(then or recorded)
 
         @contextmanager
         def resume_in_memory(*_: Any) -> Iterator[tuple[InMemory, Sequence[Entry]]]:
-            yield journal, journal.recorded
+            yield locked, locked.recorded
 
         monkeypatch.setattr(run_adapters, "journal_reader", lambda *_: journal)
         monkeypatch.setattr(run_journal, "resumed", resume_in_memory)
@@ -833,6 +835,16 @@ def test_no_command_of_a_forged_run_is_started(resumed: Callable[..., int], tmp_
     mark = tmp_path / "was-here"
     with pytest.raises(Refused, match="was-here"):
         resumed(forged(["/bin/true"], ["touch", str(mark)]))
+    assert not mark.exists()
+
+
+def test_a_run_that_changes_before_it_is_resumed_is_checked_again(
+    resumed: Callable[..., int], tmp_path: Path
+) -> None:
+    mark = tmp_path / "was-here"
+    changed = forged(["/bin/true"], ["touch", str(mark)])
+    with pytest.raises(Refused, match="was-here"):
+        resumed(forged(["/opt/acme/announce", "x"], []), then=changed)
     assert not mark.exists()
 
 
