@@ -14,6 +14,7 @@ from drctl.model.repairs import GROUP, TOPIC, Acl
 from drctl.model.text import kafka_tool, plural
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.steps.fences import fenced_ends
+from drctl.steps.records import FindMissing
 
 SHARED = "fence-of-another-link"
 """Blocks the removal of ACLs that the fence of another link needs."""
@@ -170,7 +171,9 @@ def recheck_source(settings: EnableSettings, facts: Facts, reader: LinkReader) -
         if ALIVE not in overrides:
             _refuse_if_alive(source, reader)
     elif source and not settings.given_up and CHANGED_AFTER_FENCE not in overrides:
-        _refuse_if_moved(source, fenced_ends(facts), reader)
+        search = facts.of(FindMissing())
+        second_copies = search.duplicated if search else 0
+        _refuse_if_moved(source, fenced_ends(facts), reader, second_copies)
 
 
 def _refuse_if_alive(source: str, reader: LinkReader) -> None:
@@ -189,7 +192,9 @@ def _refuse_if_alive(source: str, reader: LinkReader) -> None:
     )
 
 
-def _refuse_if_moved(source: str, fenced: Mapping[str, int], reader: LinkReader) -> None:
+def _refuse_if_moved(
+    source: str, fenced: Mapping[str, int], reader: LinkReader, second_copies: int
+) -> None:
     if not fenced:
         return
     try:
@@ -217,18 +222,22 @@ def _refuse_if_moved(source: str, fenced: Mapping[str, int], reader: LinkReader)
         if not isinstance(found, Unavailable) and found.end > fenced.get(str(place), 0)
     ]
     if grown:
-        _refuse_if_missing(source, grown, reader)
+        _refuse_if_missing(source, grown, reader, second_copies)
 
 
-def _refuse_if_missing(source: str, grown: list[str], reader: LinkReader) -> None:
+def _refuse_if_missing(
+    source: str, grown: list[str], reader: LinkReader, second_copies: int
+) -> None:
     """Refuse if records are missing; higher end offsets may be due to transaction markers only."""
-    missing = reader.missing()
-    if not missing.records and not missing.not_compared:
+    # A tail may hold only some of the second copies: only a full comparison counts them all.
+    missing = reader.compared("full") if second_copies else reader.missing()
+    records = missing.but_for(second_copies)
+    if not records and not missing.not_compared:
         return
     what = (
         missing.not_compared[0]
         if missing.not_compared
-        else f"{plural(missing.records, 'record is', 'records are')} not replicated"
+        else f"{plural(records, 'record is', 'records are')} not replicated"
     )
     raise Refused(
         f"{CHANGED_AFTER_FENCE}: {plural(len(grown), 'partition')} of {source} grew after"

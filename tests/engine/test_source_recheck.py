@@ -7,15 +7,18 @@ from typing import Any, cast
 
 import pytest
 
+from drctl.engine.failback_state import Search
 from drctl.engine.kind import Facts
 from drctl.engine.ports import LinkReader, Missing
 from drctl.model.errors import DrctlError, Refused, Unreachable
 from drctl.model.health import AuthenticationFailed
 from drctl.model.loss import Mode
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
+from drctl.model.typed_json import to_json
 from drctl.plans import failover as builders
 from drctl.plans.inputs import PlanInputs
 from drctl.steps.enable_writes import EnableSettings, recheck_source
+from drctl.steps.records import FindMissing
 
 FENCED = {"fence-producers": {"ends": {"orders-0": 10, "orders-1": 0}}}
 
@@ -27,7 +30,7 @@ class Source:
     ends: dict[str, dict[int, int]] = field(default_factory=lambda: {"orders": {0: 10, 1: 0}})
     error: DrctlError | None = None
     missing_records: Missing = field(default_factory=lambda: Missing(0))
-    compared: int = 0
+    comparisons: list[str] = field(default_factory=list)
 
     def live_cluster_id(self, name: str) -> str:
         assert name == "primary"
@@ -54,7 +57,11 @@ class Source:
         return {p: gone if e < 0 else PartitionOffsets(0, e, e) for p, e in found.items()}
 
     def missing(self) -> Missing:
-        self.compared += 1
+        self.comparisons.append("tail")
+        return self.missing_records
+
+    def compared(self, scope: str) -> Missing:
+        self.comparisons.append(scope)
         return self.missing_records
 
     def _answer(self) -> None:
@@ -70,7 +77,7 @@ def looked(source: Source, facts: Mapping[str, Any] = FENCED, **settings: Any) -
 def test_an_unchanged_source_passes() -> None:
     source = Source()
     looked(source)
-    assert source.compared == 0, "records were compared although no offset moved"
+    assert not source.comparisons, "records were compared although no offset moved"
 
 
 def test_a_topic_outside_the_fence_prevents_enabling_writes() -> None:
@@ -101,7 +108,18 @@ def test_incomparable_offsets_prevent_enabling_writes() -> None:
 def test_a_transaction_marker_is_not_a_record() -> None:
     source = Source({"orders": {0: 11, 1: 0}})
     looked(source)
-    assert source.compared == 1
+    assert source.comparisons == ["tail"]
+
+
+def test_second_copies_on_a_surviving_cluster_are_not_missing() -> None:
+    found = to_json(Search("f", 0, 0, 0, 0, {}, {}, duplicated=2))
+    facts = {**FENCED, FindMissing.name: found}
+    source = Source({"orders": {0: 11, 1: 0}}, missing_records=Missing(2, repeated=2))
+    looked(source, facts)
+    assert source.comparisons == ["full"]
+    source.missing_records = Missing(3, repeated=2)
+    with pytest.raises(Refused, match="1 record is not replicated"):
+        looked(source, facts)
 
 
 def test_a_leaderless_partition_and_a_dead_source_accept_no_records() -> None:

@@ -192,7 +192,13 @@ def _one_broker() -> Change:
     return Enforcement, "proven", one
 
 
-def _refuses(source: str, grown: Sequence[str], reader: object) -> None:
+def _second_copies_after_the_fence() -> Change:
+    refuse = enable_writes._refuse_if_missing
+    strict = lambda source, grown, reader, _: refuse(source, grown, reader, 0)  # noqa: E731
+    return enable_writes, "_refuse_if_missing", strict
+
+
+def _refuses(source: str, grown: Sequence[str], *_: object) -> None:
     raise Refused(f"{CHANGED_AFTER_FENCE}: {source} grew", "stop the writer")
 
 
@@ -264,6 +270,7 @@ PLANTED: Mapping[str, Callable[[], Change]] = {
     ),
     "a fence is not restored if a rule was there before it": _own_rules_only,
     "copies that forward replication makes twice count as missing": _second_copies_are_missing,
+    "second copies count as records after the fence": _second_copies_after_the_fence,
 }
 """By name: what to patch."""
 
@@ -277,6 +284,7 @@ RARE = frozenset(
         "the journal does not keep the decision to roll back",
         "a read that was not answered makes a resumed run forget the fence",
         "copies that forward replication makes twice count as missing",
+        "second copies count as records after the fence",
         "a fence that was being restored when the process ended counts as new",
     }
 )

@@ -35,4 +35,4 @@ def test_planted_faults_are_found() -> None:
 
 @pytest.mark.nightly
 def test_rare_planted_faults_are_found() -> None:
-    assert played("--planted", "rare", "--seeds", "10000").count(": seed ") == 8
+    assert played("--planted", "rare", "--seeds", "10000").count(": seed ") == 9
