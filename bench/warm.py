@@ -16,7 +16,7 @@ PART = "warm"
 GAP = "drctl gap, "
 RAW = "Spark read of both sides, default source (V1)"
 OWN = "Spark read of both sides, as drctl reads"
-EXCEPT = "Spark exceptAll on key, value, partition, timestamp"
+EXCEPT = "Spark exceptAll on key, value, partition, timestamp, "
 FREEZE = "freezing offsets and planning"
 
 _WARM = 5_000_000
@@ -68,7 +68,10 @@ def _listed(works: Works, dataset: Dataset) -> tuple[Work, ...]:
     return (
         Work(RAW, works.read_by_default, both),
         Work(OWN, works.reading_as_drctl(), both),
-        Work(EXCEPT, works.except_all, both),
+        *(
+            Work(EXCEPT + each.title, works.except_all(each), dataset.read(each))
+            for each in (IDENTICAL, MANY)
+        ),
         *compared,
         Work(FREEZE, lambda: works.check_plan(IDENTICAL)),
     )
@@ -81,10 +84,15 @@ def _ratios(times: Times) -> Mapping[str, Ratio]:
         GAP + IDENTICAL.title: Ratio(
             paired(same, times[RAW]), "gap on identical topics / default read", Target(0.33)
         ),
-        EXCEPT: Ratio(
-            paired(times[EXCEPT], same),
+        EXCEPT + IDENTICAL.title: Ratio(
+            paired(times[EXCEPT + IDENTICAL.title], same),
             "exceptAll / gap on identical topics",
             Target(3.5, at_least=True),
+        ),
+        EXCEPT + MANY.title: Ratio(
+            paired(times[EXCEPT + MANY.title], many),
+            "exceptAll / gap with 10 % missing",
+            Target(1.5, at_least=True),
         ),
         GAP + MANY.title: Ratio(paired(many, same), "10 % missing / identical topics", Target(2.0)),
         GAP + FEW.title: Ratio(paired(few, same), "0.1 % missing / identical topics", Target(2.0)),
