@@ -39,6 +39,7 @@ from drctl.spark import compare, results
 from drctl.spark.compare import INVERSIONS, digest_rows, inverted, sum_inversions, write_inversions
 from drctl.spark.failure import cause_of, was_interrupted
 from drctl.spark.scan import RowReader, union
+from drctl.spark.session import ROWS_A_TASK
 
 POLL_SECONDS = 0.25
 
@@ -254,7 +255,12 @@ class SparkComparer:
         rows = union(self._narrow(plan, side, ranges[side]) for side in Side)
         if rows is None:
             return None
-        return self._shuffled(plan, compare.in_suspect_buckets(self._spark, suspects, rows))
+        differing = compare.in_suspect_buckets(self._spark, suspects, rows)
+        # Usually few: the session's number of partitions is for all records.
+        needed = -(-suspect_span(suspects) // ROWS_A_TASK)
+        most = int(str(self._spark.conf.get("spark.sql.shuffle.partitions")))
+        partitions = min(most, max(self._spark.sparkContext.defaultParallelism, needed))
+        return differing.repartition(partitions, *compare.shuffled_by(plan.identity))
 
     def _count(
         self, plan: ComparePlan, rows: DataFrame, names: Mapping[int, str]
