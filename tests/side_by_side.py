@@ -64,6 +64,7 @@ LONG = (
     *LONGEST,
     *TLS,
     *SPARK,
+    "tests/simulation/test_simulation.py",
     "tests/cluster/",
     "tests/soak/",
     "tests/lab/",

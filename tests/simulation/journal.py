@@ -61,9 +61,10 @@ class Topic:
         return len(self.records), copied
 
     @property
-    def over(self) -> bool:
-        """Whether the newest line ends its run: the link is free, though not released."""
-        return bool(self.records) and b'"entry":"ended"' in self.records[-1][1]
+    def free(self) -> bool:
+        """Whether the newest record ends its run or releases the link."""
+        newest = self.records[-1][1] if self.records else b""
+        return b'"entry":"ended"' in newest or b'"last":true' in newest
 
 
 @dataclass

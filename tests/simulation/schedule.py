@@ -223,7 +223,7 @@ class Simulation:
             if self.state and self.state.status:
                 return self._note_end(self.state, outcome)
             self._pass_time()
-            if self.random.random() < self.faults.rates.meddling and not self.topic.over:
+            if self.random.random() < self.faults.rates.meddling and not self.topic.free:
                 self._lift_fence(self.world.source)
             if self.random.random() < 0.05 and self.state:
                 self._begin_beside(line)
@@ -367,7 +367,7 @@ class Simulation:
             raise Crash(point)
         elif (number := number - rates.crash) < rates.second_process:
             checked = process.checked
-            if checked and checked.holds_link and not (self.topic.over or self.contested):
+            if checked and checked.holds_link and not (self.topic.free or self.contested):
                 self._second_process(process, checked, point)
         elif number - rates.second_process < rates.incident:
             self._incident()

@@ -17,7 +17,7 @@ def played(*arguments: str) -> str:
 
 
 def test_the_invariants_hold() -> None:
-    assert "\n250 seeds in" in played("--seeds", "250", "--jobs", "2")
+    assert "\n10,000 seeds in" in played("--seeds", "10000", "--jobs", "2")
 
 
 @pytest.mark.nightly
