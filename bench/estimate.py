@@ -29,7 +29,6 @@ SPARK_PARTITIONS = 2_000
 here."""
 
 _LOST = 5
-_AT_ONCE = 50
 _PATIENCE_S = 300
 
 
@@ -97,9 +96,7 @@ def _ratio(times: tuple[float, ...]) -> Ratio:
 
 
 def _create(cluster: LabCluster, crowd: Crowd) -> None:
-    names = crowd.names()
-    for first in range(0, crowd.topics, _AT_ONCE):
-        create_topics(cluster, names[first : first + _AT_ONCE], crowd.partitions, 60)
+    create_topics(cluster, crowd.names(), crowd.partitions, 60)
 
 
 def _write(cluster: LabCluster, crowd: Crowd, start_ms: int, records: int) -> None:

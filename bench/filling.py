@@ -17,6 +17,9 @@ from drctl.model.topology import TopicPartition, Unavailable
 QUIET = logging.getLogger("bench")
 QUIET.addHandler(logging.NullHandler())
 
+_MOST_PARTITIONS = 1_000
+"""Of a request: Kafka refuses one for 10,000 partitions, and takes long for several thousand."""
+
 _WAITING = 200_000
 _PATIENCE_S = 120
 _SLOW_S = 300
@@ -40,10 +43,12 @@ def create_topics(
     """
     admin = cluster.admin()
     new = [NewTopic(name, partitions, config={"retention.ms": "-1"}) for name in names]
-    for future in admin.create_topics(
-        new, operation_timeout=seconds, request_timeout=seconds + 30
-    ).values():
-        future.result()
+    at_once = _MOST_PARTITIONS // partitions
+    for first in range(0, len(new), at_once):
+        for future in admin.create_topics(
+            new[first : first + at_once], operation_timeout=seconds, request_timeout=seconds + 30
+        ).values():
+            future.result()
 
 
 def reading(cluster: LabCluster, timeout_s: float = 20) -> KafkaClusterReader:

@@ -4,18 +4,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from bench.collecting import check, row_of
-from bench.digests import check_digests, comparing, plan_of, timed, unheard
+from bench.digests import check_digests, comparing, plan_of, unheard
 from bench.filling import Appender, create_topics
 from bench.process import WrongAnswer
 from bench.records import Message, chunks
-from bench.rows import Ratio, Row, paired
+from bench.rows import Ratio, Row, Target, paired
 from bench.stage import Stage
+from bench.turns import Work, in_turns, warm_ups
 from drctl.gap.comparison import ComparePlan
 from drctl.model.gap import OrderScope
 from drctl.spark.comparer import SparkComparer
 
 PART = "order"
 PARTITIONS = 4
+DIGESTS, KEY, PARTITION = "digests of both sides", "order by key", "order by partition"
 SWAPPED = 20
 """Pairs of records of one key in each chunk that are swapped on the target."""
 
@@ -43,18 +45,19 @@ def measure(stage: Stage, records: int, rounds: int) -> Iterator[Row]:
     data = _fill(stage, records)
     plan = plan_of(data.topic, PARTITIONS, *stage.clusters)
     with comparing(stage, "order", 2 * records) as (comparer, _, collecting):
-        digest = lambda: check_digests(comparer, plan, 2 * data.records)  # noqa: E731
-        digests = timed(stage, "digests", rounds, digest)
-        keyed = timed(stage, "order by key", rounds, lambda: _order(comparer, plan, data))
-        whole = timed(stage, "order by partition", rounds, lambda: _partition(comparer, plan, data))
+        works = (
+            Work(DIGESTS, lambda: check_digests(comparer, plan, 2 * data.records)),
+            Work(KEY, lambda: _order(comparer, plan, data)),
+            Work(PARTITION, lambda: _partition(comparer, plan, data)),
+        )
+        times = in_turns(works, rounds, stage.tell, warm_ups(records))
         share = collecting.share()
-    both = 2 * records
-    yield Row(PART, "digests of both sides", digests, records=both)
-    ratio = Ratio(paired(keyed, digests), "order by key / digests")
-    name = f"order by key, {data.inversions:,} inversions found"
-    yield Row(PART, name, keyed, records=both, ratio=ratio)
-    ratio = Ratio(paired(whole, digests), "order by partition / digests")
-    yield Row(PART, "order by partition", whole, records=both, ratio=ratio)
+    for name in times:
+        ratio = None
+        if name != DIGESTS:
+            target = Target(1.5) if name == KEY else None
+            ratio = Ratio(paired(times[name], times[DIGESTS]), f"{name} / digests", target)
+        yield Row(PART, name, times[name], records=2 * records, ratio=ratio)
     yield row_of(PART, share)
     check(share)
 

@@ -17,7 +17,6 @@ PART = "plan"
 RECORDS = 20
 """Records of each partition, the same on both sides."""
 
-_AT_ONCE = 50
 _ANSWER = ("--answer", "stop-replication=yes")
 
 
@@ -69,8 +68,7 @@ def made(stage: Stage, crowd: Crowd) -> World:
     stage.tell(f"writing {len(crowd.names) * crowd.partitions:,} partitions")
     names, start = crowd.names, round(time.time() * 1000) - 3_600_000
     for cluster in stage.clusters:
-        for first in range(0, len(names), _AT_ONCE):
-            create_topics(cluster, names[first : first + _AT_ONCE], crowd.partitions)
+        create_topics(cluster, names, crowd.partitions)
         write_each(cluster, names, crowd.partitions, start, RECORDS)
         _check(cluster, [TopicPartition(t, n) for t in names for n in range(crowd.partitions)])
     positions = {

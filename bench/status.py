@@ -22,7 +22,6 @@ READ = 4
 """Partitions in which each group has a committed offset."""
 
 _LOST = 3
-_AT_ONCE = 50
 _GROUPS_AT_ONCE = 100
 
 Positions = Mapping[str, Mapping[TopicPartition, int]]
@@ -38,8 +37,7 @@ def measure(stage: Stage, topics: int, partitions: int, groups: int, runs: int) 
     stage.tell(f"writing {topics * partitions:,} partitions")
     start = round(time.time() * 1000) - 3_600_000
     for cluster in (stage.source, stage.target):
-        for first in range(0, topics, _AT_ONCE):
-            create_topics(cluster, crowd.names[first : first + _AT_ONCE], partitions)
+        create_topics(cluster, crowd.names, partitions)
         write_each(cluster, crowd.names, partitions, start, RECORDS)
     world = World(crowd, {}, _positions(crowd))
     for part in _in_parts(world.positions):

@@ -8,7 +8,7 @@ from bench.records import FEW, IDENTICAL, MANY, TAIL, VARIANTS
 from bench.rows import Ratio, Row, Target, paired
 from bench.spark_works import Works
 from bench.stage import Dataset, Stage
-from bench.turns import Work, in_turns
+from bench.turns import Work, in_turns, warm_ups
 from drctl.artifacts.jars import resolve
 from drctl.spark.session import SMALL, SparkSettings, opened
 
@@ -18,10 +18,6 @@ RAW = "Spark read of both sides, default source (V1)"
 OWN = "Spark read of both sides, as drctl reads"
 EXCEPT = "Spark exceptAll on key, value, partition, timestamp, "
 FREEZE = "freezing offsets and planning"
-
-_WARM = 5_000_000
-"""How many records of each side Java has processed when the measurement begins: before, it spends a
-third of its CPU time on compiling."""
 
 Times = Mapping[str, tuple[float, ...]]
 
@@ -37,7 +33,7 @@ def measure(stage: Stage, records: int, rounds: int) -> Iterator[Row]:
     with _works(stage, dataset) as works:
         works.check_default_source()
         listed = _listed(works, dataset)
-        in_turns(listed, 0, stage.tell, warm_ups=max(1, _WARM // records))
+        in_turns(listed, 0, stage.tell, warm_ups=warm_ups(records))
         collecting = Collecting.of(works.spark)
         times = in_turns(listed, rounds, stage.tell, warm_ups=0)
         share = collecting.share()
