@@ -1,6 +1,7 @@
 """The ACLs that docs/howto/permissions.md lists, read from the tables of the page."""
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
@@ -9,6 +10,7 @@ from uuid import uuid4
 import yaml
 from confluent_kafka.admin import AclBinding, AclOperation, ResourcePatternType, ResourceType  # type: ignore[attr-defined, unused-ignore]
 
+from tests.cluster.authorizer_log import allowed_to
 from tests.cluster.command import Drctl
 from tests.cluster.planted_secrets import Secrets
 from tests.cluster.topic_acls import delete_acls, grant, rule
@@ -26,6 +28,12 @@ CLUSTERS = {
 }
 """What the column Cluster says, for a link from primary to secondary."""
 
+GRANTED: set[str] = set()
+"""Each operation of a row and a cluster that `permitted` has granted in this process."""
+
+NEEDED: set[str] = set()
+"""Those of them without which a broker would have denied a request."""
+
 _KINDS = {
     "Topic": ResourceType.TOPIC,
     "Group": ResourceType.GROUP,
@@ -41,6 +49,7 @@ _RESOURCE = re.compile(
 class Permission(NamedTuple):
     """An operation in a row of the page; a name may contain placeholders such as LINK."""
 
+    row: str
     clusters: Sequence[str]
     kind: ResourceType
     name: str
@@ -63,6 +72,7 @@ def _permissions(heading: str, clusters: Mapping[str, Sequence[str]]) -> Iterato
     for where, resource, operations, *_ in rows(PAGE.section(heading)):
         found = _RESOURCE.fullmatch(resource)
         assert found, f"{PAGE.name}: {resource!r} is no resource"
+        row = f"{heading.lstrip('# ')}: {where}: {resource}"
         kind, names = _KINDS[found["kind"]], re.findall("`([^`]+)`", found["names"])
         pattern = ResourcePatternType.LITERAL
         if found["of"] == " with prefix":
@@ -72,7 +82,7 @@ def _permissions(heading: str, clusters: Mapping[str, Sequence[str]]) -> Iterato
         elif not names:
             names = ["kafka-cluster" if found["kind"] == "Cluster" else "*"]
         yield from (
-            Permission(clusters[where], kind, name, pattern, AclOperation[operation])
+            Permission(row, clusters[where], kind, name, pattern, AclOperation[operation])
             for name in names
             for operation in operations.split(", ")
         )
@@ -95,20 +105,18 @@ def permitted(
     secrets = Secrets(drctl.folder)
     password = secrets.new("sasl.password")
     with ExitStack() as opened:
-        given = secrets.text("sasl.password")
-        opened.enter_context(known_to(clusters, user, f"none-of-{user}", given))
+        text = secrets.text("sasl.password")
+        opened.enter_context(known_to(clusters, user, f"none-of-{user}", text))
         for cluster in clusters:
-            bindings = list(
-                {
-                    str(each): each
-                    for permission in permissions
-                    if cluster.name in permission.clusters
-                    for each in _bindings(user, permission, names)
-                }.values()
-            )
-            if bindings:
-                grant(cluster, *bindings)
-                opened.callback(delete_acls, cluster, *bindings)
+            given = defaultdict[AclBinding, set[str]](set)
+            for permission in permissions:
+                if cluster.name in permission.clusters:
+                    for each in _bindings(user, permission, names):
+                        given[each].add(_label(permission, cluster))
+            if given:
+                grant(cluster, *given)
+                opened.callback(delete_acls, cluster, *given)
+                opened.enter_context(_noting_needs(user, cluster, given))
         document = yaml.safe_load(before)
         for cluster in clusters:
             document["clusters"][cluster.name]["properties"] |= {
@@ -118,6 +126,25 @@ def permitted(
         drctl.config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
         opened.callback(drctl.config.write_text, before, encoding="utf-8")
         yield user
+
+
+@contextmanager
+def _noting_needs(
+    user: str, cluster: ClusterUnderTest, given: Mapping[AclBinding, set[str]]
+) -> Iterator[None]:
+    """Note which of these ACLs allow a request in the block that the others do not allow."""
+    GRANTED.update(*given.values())
+    with allowed_to(user, cluster) as allowed:
+        yield
+    for acl, labels in given.items():
+        own = [each for each in allowed if each.operation == acl.operation and each.by(acl)]
+        others = [other for other in given if other != acl]
+        if any(not any(map(each.by, others)) for each in own):
+            NEEDED.update(labels)
+
+
+def _label(permission: Permission, cluster: ClusterUnderTest) -> str:
+    return f"{permission.row}: {permission.operation.name} on {cluster.name}"
 
 
 def _bindings(
