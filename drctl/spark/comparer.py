@@ -38,8 +38,7 @@ from drctl.model.topology import OffsetRange, TopicRanges
 from drctl.spark import compare, results
 from drctl.spark.compare import INVERSIONS, digest_rows, inverted, sum_inversions, write_inversions
 from drctl.spark.failure import cause_of, was_interrupted
-from drctl.spark.scan import RowReader, union
-from drctl.spark.session import ROWS_A_TASK
+from drctl.spark.scan import ROWS_A_TASK, RowReader, union
 
 POLL_SECONDS = 0.25
 

@@ -12,6 +12,10 @@ from drctl.gap.comparison import Side
 from drctl.model.topology import OffsetRange, TopicRanges
 
 RECORDS_PER_TASK = 500_000
+
+ROWS_A_TASK = 250_000
+"""Maximum number of shuffled rows per task, of about 100 bytes each."""
+
 ROW_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 
 

@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from drctl.config.secret import SECRET_NAME
 from drctl.model.errors import Unknown
 from drctl.spark.failure import was_interrupted
+from drctl.spark.scan import ROWS_A_TASK
 
 _FAULT = re.compile(r"Exception|Error|error:|No such file|not found|JAVA_HOME")
 _SPARKS_OWN = "secret|password|token|access[.]?key|credential"
@@ -55,9 +56,6 @@ class SparkSettings:
 
 
 SHUTDOWN_SECONDS = 20
-
-ROWS_A_TASK = 250_000
-"""Maximum number of shuffled rows per task, of about 100 bytes each."""
 
 SMALL = 2_000_000
 """Below this number of offsets, code generation costs more than it saves."""
