@@ -178,7 +178,7 @@ FEW = 20_000
 """Up to so many missing records are summed up, and written, faster without Spark."""
 
 FEW_BYTES = 64 << 20
-"""The size of few missing records: keys are collected with them."""
+"""Their maximum size: keys are collected with them."""
 
 
 def collected(rows: DataFrame) -> dict[Place, list[Classified]]:
@@ -248,7 +248,7 @@ class Balance:
             which both clusters have equally many; bounds on the target are those of the plan.
         equals: whether a record may be missing that equals another source record.
         missing: number of missing records.
-        bytes: of missing records; of equal ones only once.
+        bytes: size of the missing records.
     """
 
     extra: Mapping[Place, Extra]
@@ -270,7 +270,8 @@ def balance(plan: ComparePlan, counted: DataFrame, names: Mapping[int, str]) -> 
     topics = {topic.topic: topic for topic in plan.topics}
     more = F.greatest(F.col("on_target") - F.col("on_source"), F.lit(0))
     own = F.col("on_source") == 0
-    deficit = F.col("on_source") > F.col("on_target")
+    more_here = F.col("on_source") - F.col("on_target")
+    deficit = more_here > 0
     replicated = (F.col("on_source") > 0) & (F.col("on_target") > 0)
     columns = [(_COUNTS[side], digest) for side in Side for digest in ("digest1", "digest2")]
     rows = counted.groupBy("topic", "source_partition", "target_partition").agg(
@@ -279,8 +280,8 @@ def balance(plan: ComparePlan, counted: DataFrame, names: Mapping[int, str]) -> 
         F.min(F.when(deficit, F.col("first_offset"))).alias("start"),
         F.min(F.when(replicated, F.col("first_offset"))).alias("replicated"),
         F.count(F.when(deficit & (F.col("on_source") > 1), 1)).alias("equals"),
-        F.sum(F.greatest(F.col("on_source") - F.col("on_target"), F.lit(0))).alias("missing"),
-        F.sum(F.when(deficit, F.col("size"))).alias("bytes"),
+        F.sum(F.when(deficit, more_here).otherwise(0)).alias("missing"),
+        F.sum(F.when(deficit, more_here * F.col("size"))).alias("bytes"),
         F.sum("on_source").alias("on_source"),
         F.sum("on_target").alias("on_target"),
         *(F.sum(F.col(count) * F.col(digest)).alias(count + digest) for count, digest in columns),
