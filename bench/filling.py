@@ -18,7 +18,7 @@ QUIET = logging.getLogger("bench")
 QUIET.addHandler(logging.NullHandler())
 
 _MOST_PARTITIONS = 1_000
-"""Of a request: Kafka refuses one for 10,000 partitions, and takes long for several thousand."""
+"""Maximum number of partitions created by one request: Kafka refuses 10,000."""
 
 _WAITING = 200_000
 _PATIENCE_S = 120
@@ -43,7 +43,7 @@ def create_topics(
     """
     admin = cluster.admin()
     new = [NewTopic(name, partitions, config={"retention.ms": "-1"}) for name in names]
-    at_once = _MOST_PARTITIONS // partitions
+    at_once = max(1, _MOST_PARTITIONS // partitions)
     for first in range(0, len(new), at_once):
         for future in admin.create_topics(
             new[first : first + at_once], operation_timeout=seconds, request_timeout=seconds + 30

@@ -29,8 +29,8 @@ def seconds(run: Callable[[], None]) -> float:
 
 
 _WARM = 5_000_000
-"""How many records of each side Java has compared when the measurement begins: before, it spends a
-third of its CPU time on compiling."""
+"""How many records of each side are compared before the measurement begins, because Java compiles
+what it runs often."""
 
 
 def warm_ups(records: int) -> int:
