@@ -167,6 +167,17 @@ def test_a_manifest_with_a_value_of_another_type_does_not_count(
         assert export(out, wanted, beside=True).name == "r1-2"
 
 
+def test_a_manifest_with_a_wrong_number_of_records_does_not_count(tmp_path: Path) -> None:
+    wanted = part(ORDERS, 3, 4)
+    manifest = export(exports_of(tmp_path, "r1"), {wanted: (3, 4)}) / MANIFEST
+    changed = json.loads(manifest.read_text())
+    for each in ("files", "record_sets"):
+        assert changed[each][0]["records"] == 2
+        changed[each][0]["records"] = 3
+    manifest.write_text(json.dumps(changed))
+    assert due_and_done(tmp_path, {wanted.record_set: (3, 4)}) == (2, {})
+
+
 def test_a_line_that_no_export_contains_is_refused(tmp_path: Path) -> None:
     out = export(tmp_path, {part(ORDERS, 3): (3,)})
     line = (out / "orders-0.jsonl").read_bytes().strip()
