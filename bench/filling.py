@@ -1,7 +1,7 @@
 """Writes records to a cluster of the lab, and counts them."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined, unused-ignore]
@@ -34,15 +34,23 @@ PRODUCER = {
 
 
 def create_topics(
-    cluster: LabCluster, names: Sequence[str], partitions: int = PARTITIONS, seconds: float = 20
+    cluster: LabCluster,
+    names: Sequence[str],
+    partitions: int = PARTITIONS,
+    seconds: float = 20,
+    config: Mapping[str, str] | None = None,
 ) -> None:
     """Create empty topics with unlimited retention.
+
+    Args:
+        config: further configuration.
 
     Raises:
         KafkaException: the cluster rejected it.
     """
     admin = cluster.admin()
-    new = [NewTopic(name, partitions, config={"retention.ms": "-1"}) for name in names]
+    config = {"retention.ms": "-1", **(config or {})}
+    new = [NewTopic(name, partitions, config=config) for name in names]
     at_once = max(1, _MOST_PARTITIONS // partitions)
     for first in range(0, len(new), at_once):
         for future in admin.create_topics(
@@ -57,11 +65,16 @@ def reading(cluster: LabCluster, timeout_s: float = 20) -> KafkaClusterReader:
 
 
 class Appender:
-    """Appends to topics of one cluster, in order, and tracks the expected number of records."""
+    """Appends to topics of one cluster, in order, and tracks the expected number of records.
 
-    def __init__(self, cluster: LabCluster) -> None:
+    Args:
+        more: further properties of the producer.
+    """
+
+    def __init__(self, cluster: LabCluster, more: Mapping[str, str] | None = None) -> None:
         self._cluster = cluster
-        self._producer = Producer({**cluster.client_properties(), **PRODUCER}, logger=QUIET)
+        properties = {**cluster.client_properties(), **PRODUCER, **(more or {})}
+        self._producer = Producer(properties, logger=QUIET)
         self.counts: dict[str, int] = {}
 
     def append(self, topic: str, messages: list[Message]) -> None:

@@ -13,13 +13,18 @@ from drctl.lab.cluster import LabCluster
 
 PART = "wide"
 _CREATE_S = 120
+_SMALL_INDEX = {"segment.index.bytes": str(1 << 20)}
+"""Not 10 MB per partition: brokers map indexes into memory, which would evict the records."""
+
+_BATCH = 100
+"""Records in a batch."""
 
 
 def measure(stage: Stage, topics: int, partitions: int, records: int, rounds: int) -> Iterator[Row]:
     """Measure both, alternately.
 
     Args:
-        records: of each partition of the many, on average.
+        records: of each partition of the many.
 
     Raises:
         WrongAnswer: a comparison did not read all records, or found some missing.
@@ -53,12 +58,14 @@ def measure(stage: Stage, topics: int, partitions: int, records: int, rounds: in
 def _fill(
     stage: Stage, cluster: LabCluster, topics: list[str], partitions: int, total: int
 ) -> None:
-    create_topics(cluster, topics, partitions, _CREATE_S)
-    appender = Appender(cluster)
-    for _, messages in chunks(total, stage.start_ms, partitions=len(topics) * partitions):
+    """Write one partition after the other, so that batches are equally large everywhere."""
+    create_topics(cluster, topics, partitions, _CREATE_S, _SMALL_INDEX)
+    appender = Appender(cluster, {"batch.num.messages": str(_BATCH)})
+    share = -(-total // (len(topics) * partitions))
+    for first, messages in chunks(total, stage.start_ms):
         by_topic: dict[str, list[Message]] = defaultdict(list)
-        for message in messages:
-            topic, partition = divmod(message.partition, partitions)
+        for number, message in enumerate(messages, first):
+            topic, partition = divmod(number // share, partitions)
             by_topic[topics[topic]].append(message._replace(partition=partition))
         for name, some in by_topic.items():
             appender.append(name, some)

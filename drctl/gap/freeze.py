@@ -310,6 +310,9 @@ REPLICATION_HEADERS = frozenset(
 DIGEST_ROWS = 2**15
 """Target number of digest buckets per cluster, over all partitions."""
 
+OFFSETS_A_BUCKET = 1000
+"""Fewer are not worth a bucket: reading them again takes hardly longer."""
+
 PARTITIONS_LOOKED_AT = 500
 """Number of partitions (the longest of each topic) whose timestamps determine the bucket width."""
 
@@ -465,9 +468,14 @@ def _widths(topics: Sequence[FrozenTopic], source: ClusterReader, basis: Basis) 
     """Return the bucket width in milliseconds, for topics with comparable timestamps."""
     known = {t.topic: width for t in topics if (width := basis.widths.get(t.topic))}
     spans = _time_spans([t for t in topics if t.topic not in known], source)
+    longest = {
+        t.topic: max((o.last_stable - o.log_start for o in t.source.values()), default=0)
+        for t in topics
+    }
+    buckets = {t: max(1, min(basis.buckets, longest[t] // OFFSETS_A_BUCKET)) for t in spans}
     # Powers of two, so that topics of similar age share a width; at least 1 ms.
     return known | {
-        topic: max(basis.min_width, 1 << math.ceil(math.log2(max(1, span_ms / basis.buckets))))
+        topic: max(basis.min_width, 1 << math.ceil(math.log2(max(1, span_ms / buckets[topic]))))
         for topic, span_ms in spans.items()
     }
 

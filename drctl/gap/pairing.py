@@ -335,10 +335,11 @@ def shares(reads: Reads, number: int) -> list[Reads]:
     Both clusters' ranges of a partition are in the same share; a partition with many of the offsets
     is split.
     """
+    wanted = span_of(reads) / (2 * number)
     pieces = [
         (sum(r.span for ranges in piece.values() for r in ranges), place, piece)
         for place, both in _by_place(reads).items()
-        for piece in _pieces(both, span_of(reads) / (2 * number))
+        for piece in _pieces(both, wanted)
     ]
     found: list[dict[Side, dict[str, dict[int, tuple[OffsetRange, ...]]]]] = [
         {side: {} for side in Side} for _ in range(number)

@@ -1,7 +1,8 @@
 """Read offset ranges of many partitions in this process: exactly the requested offsets."""
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaError
 
@@ -12,6 +13,14 @@ from drctl.model.topology import Chunk, OffsetRange, Row, TopicPartition, TopicR
 
 TIMEOUT_S = 20.0
 """How long all partitions may be silent; a leader election takes up to half of that time."""
+
+PARTITIONS_AT_ONCE = 16
+OFFSETS_AT_ONCE = 50_000
+"""As many partitions are read at once, or more if together they have fewer offsets than this.
+
+Brokers are slow if thousands are. And two readers of the same partitions return the same ones at
+about the same time, so that few records wait for their counterparts (`pairing`).
+"""
 
 _POLL_S = 0.1
 _CONNECT_S = 1.0
@@ -101,6 +110,7 @@ class Reading:
 
     Attributes:
         left: the ranges still to read, the current one last.
+        span: number of offsets of all ranges.
         log_end: the end offset of its log, if known.
     """
 
@@ -108,9 +118,11 @@ class Reading:
     position: int = 0
     end: int = 0
     log_end: int | None = None
+    span: int = field(init=False)
 
     def __post_init__(self) -> None:
         """Start with the first range."""
+        self.span = sum(each.span for each in self.left)
         self.position, self.end = self.left[-1]
 
     def advance(self) -> bool:
@@ -134,14 +146,15 @@ class Scan:
         self._cluster = cluster
         self._consumer = consumer
         self._waiting = waiting
+        self._not_started = deque(waiting)
+        self._offsets = 0  # of the started partitions
         self._timeout_s = timeout_s
 
     def chunks(self) -> Iterator[Chunk]:
         """All records of all ranges."""
-        for partition, reading in self._waiting.items():
-            self._consumer.start(partition, reading.position)
         silence = Deadline.after(self._timeout_s)
         while self._waiting:
+            self._start_more()
             before, received = len(self._waiting), False
             for chunk in self._batch():
                 received = True
@@ -150,6 +163,17 @@ class Scan:
                 silence = Deadline.after(self._timeout_s)
             elif silence.expired:
                 raise self._silent()
+
+    def _start_more(self) -> None:
+        """Start partitions in place of those that are complete."""
+        while self._not_started and (
+            len(self._waiting) - len(self._not_started) < PARTITIONS_AT_ONCE
+            or self._offsets < OFFSETS_AT_ONCE
+        ):
+            partition = self._not_started.popleft()
+            reading = self._waiting[partition]
+            self._offsets += reading.span
+            self._consumer.start(partition, reading.position)
 
     def _batch(self) -> Iterator[Chunk]:
         """The records received by now."""
@@ -185,6 +209,7 @@ class Scan:
         while reading.end <= offset:
             if not reading.advance():
                 del self._waiting[partition]
+                self._offsets -= reading.span
                 self._consumer.stop(partition)
                 return False
             if reading.position > offset + _SMALL_GAP:

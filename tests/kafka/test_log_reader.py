@@ -2,12 +2,14 @@
 
 import signal
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from random import Random
 
 import pytest
 from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined, unused-ignore]
 
 from drctl.gap.comparison import ScanFailed, Side
+from drctl.kafka import log_reader
 from drctl.kafka.log_reader import KafkaLogReader, LogSource
 from drctl.model.errors import ConfigError
 from drctl.model.topology import Chunk, OffsetRange, Record, Row, TopicRanges
@@ -89,6 +91,27 @@ def test_many_partitions_at_once_and_only_requested_ones(
         assert [row[:2] for row in found[topics[0], p]] == [(n, NOON + n) for n in range(3_000)]
     assert [row[0] for row in found[topics[1], 1]] == [*range(10, 20), *range(2_990, 3_000)]
     assert [row[2] for row in found[topics[2], 2]] == [b"key-2999"]
+
+
+def test_partitions_are_started_as_others_end(
+    reader: KafkaLogReader,
+    primary: ClusterUnderTest,
+    new_topic: NewTopic,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topic = new_topic(6, config={"retention.ms": "-1"})
+    primary.produce(topic, [r for p in range(5) for r in numbered(3_000, p)])
+    ranges = {topic: {p: (OffsetRange(0, 3_000 if p < 5 else 0),) for p in (3, 0, 5, 4, 1, 2)}}
+    monkeypatch.setattr(log_reader, "OFFSETS_AT_ONCE", 3_000)
+    monkeypatch.setattr(log_reader, "PARTITIONS_AT_ONCE", 1)
+    chunks = list(reader.read(Side.SOURCE, ranges))
+    assert [p for p, _ in groupby(chunk.partition for chunk in chunks)] == [3, 0, 4, 1, 2]
+    assert sum(len(chunk.rows) for chunk in chunks) == 15_000
+    monkeypatch.setattr(log_reader, "PARTITIONS_AT_ONCE", 3)
+    found = read(reader, ranges)
+    assert {place: [row[0] for row in rows] for place, rows in found.items()} == {
+        (topic, p): list(range(3_000)) for p in range(5)
+    }
 
 
 @pytest.mark.parametrize("seed", range(4))
