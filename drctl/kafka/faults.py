@@ -12,6 +12,7 @@ _RETRIED = frozenset(
     {
         KafkaError._TIMED_OUT,
         KafkaError._TRANSPORT,
+        KafkaError._DESTROY_BROKER,  # its broker has left the cluster
         KafkaError.REQUEST_TIMED_OUT,
         KafkaError.NETWORK_EXCEPTION,
         KafkaError.NOT_CONTROLLER,
