@@ -42,7 +42,8 @@ def _ratio(peaks: Mapping[int, float], ascending: Sequence[int], size: int) -> R
 
 
 def _peak_mb(stage: Stage, size: int, variant: Variant) -> float:
-    ended = run_gap(stage, stage.data(size, (variant,)), variant, watched=True)
+    data, options = stage.data(size, (variant,)), ("--scope", "full", "--engine", "spark")
+    ended = run_gap(stage, data, variant, watched=True, options=options)
     peak = ended.jvm_bytes / 2**20
     stage.tell(f"{size:,} records a side, {variant.title}: {peak:.0f} MB, {ended.seconds:.1f} s")
     return peak
