@@ -229,6 +229,8 @@ class Round:
         if self._course.back is not Back.RECONCILE:
             return
         code, _ = self._engineer.type("gap", "--scope", "full", "--link", at.name)
+        if code == ExitCode.UNKNOWN:  # an application was in a transaction
+            code, _ = self._engineer.type("gap", "--scope", "full", "--link", at.name)
         if code == ExitCode.FOUND:
             words = ("reconcile", "--link", at.name, *policy)
             self._lead(at, words, self._course.on_failback, SECONDARY)

@@ -142,7 +142,7 @@ def world(
     updaters: tuple[Writer, ...] = ()
     if work.compacted:
         keyed = compacted_of(name)
-        for cluster in lab.parts.clusters:
+        for cluster in reversed(lab.parts.clusters):  # else MirrorMaker 2 may create it there
             wanted = NewTopic(keyed, PARTITIONS, lab.parts.settings.replication, config=_COMPACTED)
             admin = cluster.admin()
             admin.create_topics([wanted], operation_timeout=20)[keyed].result()
