@@ -39,6 +39,7 @@ class PartitionResult:
         topic_id: Kafka's id of the topic; empty where the result does not say.
         copy_id: Kafka's id of the target topic; empty where the result does not say.
         aside: records that the target had and has compacted or deleted.
+        none_copied: whether all records of the copy are new.
     """
 
     place: TopicPartition
@@ -56,6 +57,7 @@ class PartitionResult:
     topic_id: str = ""
     copy_id: str = ""
     aside: int = 0
+    none_copied: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,11 @@ def read_gap(document: Any, where: str) -> GapEvidence:
         result.source_id,
         result.target,
         result.target_id,
-        tuple(_seen(topic, each) for topic in result.topics for each in topic.partitions),
+        tuple(
+            _seen(topic, each, result.scope == "full")
+            for topic in result.topics
+            for each in topic.partitions
+        ),
         tuple(map(_not_compared, result.not_compared)),
         result.order.inversions,
         id=kept.id,
@@ -141,7 +147,7 @@ def read_gap(document: Any, where: str) -> GapEvidence:
     )
 
 
-def _seen(topic: TopicGap, gap: PartitionGap) -> PartitionResult:
+def _seen(topic: TopicGap, gap: PartitionGap, full: bool) -> PartitionResult:
     return PartitionResult(
         TopicPartition(topic.topic, gap.partition),
         TopicPartition(topic.target_topic, gap.partition),
@@ -158,6 +164,7 @@ def _seen(topic: TopicGap, gap: PartitionGap) -> PartitionResult:
         topic.topic_id,
         topic.target_topic_id,
         gap.counts.superseded + gap.counts.expired,
+        full and 0 < gap.counts.read_from_target == gap.counts.only_on_target,
     )
 
 

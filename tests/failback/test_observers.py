@@ -479,6 +479,12 @@ def test_deleted_new_records_leave_no_boundary() -> None:
         counted_in(few, *log)
 
 
+def test_if_no_record_was_copied_compaction_does_not_hide_the_boundary() -> None:
+    """Seen in the soak test: the copy was compacted between comparison and count, every time."""
+    new = gap(partition(only_on_target=21, target=OffsetRange(5, 40), none_copied=True))
+    assert counted_in(new, *(record(n, str(n), n) for n in range(30, 40))) == {PLACE: 5}
+
+
 def test_without_a_boundary_the_first_record_is_unknown() -> None:
     grown = Cluster(HERE, {PLACE: OffsetRange(0, LOST_END + 1)})
     source, target = reader(record(LOST_END, "new", 50)), reader(OLDEST, NEW)

@@ -77,6 +77,10 @@ def _counted_back(
         for each in result.partitions
         if each.target is not None and (number := new.get(each.copy)) is not None
     }
+    for each in result.partitions:
+        # Fewer may be left to count: the target compacts them meanwhile.
+        if each.none_copied and (count := counts.get(each.copy)):
+            count.at, count.left = count.start, 0
     while waiting := {place: each for place, each in counts.items() if each.left}:
         _count(waiting, reader, origin)
     return {place: each.at for place, each in counts.items()}
