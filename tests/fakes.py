@@ -254,7 +254,7 @@ class FakeCluster:
                     self.read_offsets += end - start
                     yield Chunk(topic, partition, log.read(start, end, uncommitted=uncommitted))
 
-    def groups(self) -> tuple[str, ...]:
+    def groups(self, *, incomplete: bool = False) -> tuple[str, ...]:
         self._called("groups")
         return tuple(n for n in {**self.groups_held, **self.positions} if n not in self.hidden)
 

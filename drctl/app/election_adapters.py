@@ -85,7 +85,7 @@ def _groups(
             # Before the listing: a coordinator elected since then may be missing from it.
             down = leaders.look({OFFSETS_TOPIC}).leaderless
         with reader.groups as groups:
-            committed = groups.committed(groups.groups())
+            committed = groups.committed(groups.groups(incomplete=True))
     except DrctlError as error:
         found.silent.append(f"group offsets on {cluster}: {error.message}")
         return

@@ -361,10 +361,13 @@ class ClusterLinkReader(NoFailback):
     def link_groups(self, name: str) -> tuple[str, ...]:
         """The groups of a cluster whose offsets the link translates, sorted.
 
+        Those without a coordinator are left out.
+
         Raises:
             Unreachable: the cluster did not answer.
         """
-        return tuple(sorted(filter(self.link.carries_group, self.groups(name).groups())))
+        listed = self.groups(name).groups(incomplete=True)
+        return tuple(sorted(filter(self.link.carries_group, listed)))
 
     def start_snapshot(self) -> None:
         """Start to record the target's and connectors' state while a lost source times out."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, repeat
+from itertools import chain, count, repeat
 from typing import Any, TypeVar
 
 from confluent_kafka import (
@@ -108,16 +108,20 @@ def coordinators_exist(connection: Connection, deadline: Deadline) -> bool | Non
         Unreachable: no broker answered within the deadline.
     """
     connection.nodes(deadline)
-    asked = connection.admin().describe_topics(
-        TopicCollection([OFFSETS_TOPIC]), request_timeout=min(_ASK_S, deadline.remaining)
-    )
-    described = outcome(asked[OFFSETS_TOPIC], deadline.remaining)
+    described = _offsets_topic(connection, deadline)
     if not isinstance(described, Fault):
         return True
     if described.missing:
         return False
     # If there are groups, the topic exists even if this user may not see it.
     return True if list_groups(connection, deadline).names else None
+
+
+def _offsets_topic(connection: Connection, deadline: Deadline) -> Any:
+    asked = connection.admin().describe_topics(
+        TopicCollection([OFFSETS_TOPIC]), request_timeout=min(_ASK_S, deadline.remaining)
+    )
+    return outcome(asked[OFFSETS_TOPIC], deadline.remaining)
 
 
 def _every_group(connection: Connection, timeout: float) -> Sequence[Any]:
@@ -173,11 +177,41 @@ _UNSEEN = Unavailable(
     " the group or on topic __consumer_offsets"
 )
 
+_OF_A_COORDINATOR = frozenset(
+    {KafkaError.GROUP_ID_NOT_FOUND, KafkaError.GROUP_AUTHORIZATION_FAILED}
+)
+
 _NO_ANSWER = "its coordinator did not answer"
 
 _NONE: Positions = {}
 
 T = TypeVar("T")
+
+
+def _changing(why: str) -> KafkaException:
+    why = f"the groups of a partition of {OFFSETS_TOPIC} have no coordinator: {why}"
+    return KafkaException(KafkaError(KafkaError.COORDINATOR_NOT_AVAILABLE, why))
+
+
+def coordinated_by(group: str, partitions: int) -> int:
+    """Return the partition of __consumer_offsets whose leader coordinates a group.
+
+    Kafka takes the absolute value of the name's Java hash, modulo the number of partitions.
+    """
+    code = 0
+    for each in group:  # only ASCII
+        code = (31 * code + ord(each)) % 2**32
+    return min(code, 2**32 - code) % partitions
+
+
+def groups_in_each(partitions: int) -> list[str]:
+    """Return a group name for each partition of __consumer_offsets."""
+    found: dict[int, str] = {}
+    names = (f"drctl-{number}" for number in count())
+    while len(found) < partitions:
+        name = next(names)
+        found.setdefault(coordinated_by(name, partitions), name)
+    return list(found.values())
 
 
 class KafkaGroupReader(ClusterClient):
@@ -191,15 +225,19 @@ class KafkaGroupReader(ClusterClient):
         self._asks: bool | None = None
         self._all = 0
 
-    def groups(self) -> tuple[str, ...]:
+    def groups(self, *, incomplete: bool = False) -> tuple[str, ...]:
         """The names of all groups of all protocols that this user may see.
 
         Groups of Connect workers and of Schema Registry are left out.
 
+        Args:
+            incomplete: whether groups without a coordinator may be left out.
+
         Raises:
-            Unreachable: not every broker answered within the deadline.
+            Unreachable: not every broker answered within the deadline, or groups have no
+                coordinator.
         """
-        listing = self._list()
+        listing = self._list() if incomplete else self._list_all()
         return tuple(sorted(listing.names - listing.foreign))
 
     def described(self, names: Collection[str]) -> Mapping[str, Group | Unavailable]:
@@ -236,6 +274,55 @@ class KafkaGroupReader(ClusterClient):
         listing = list_groups(self._connection, self._connection.deadline())
         self._all = len(listing.names)
         return listing
+
+    def _list_all(self) -> Listing:
+        """List all groups, none without a coordinator.
+
+        A broker lists the groups of those partitions of __consumer_offsets that it coordinates at
+        this moment. While brokers start or partitions change their leader, no broker lists some
+        groups, and none reports an error.
+
+        Raises:
+            Unreachable: not every broker answered within the deadline, or groups have no
+                coordinator.
+        """
+        deadline = self._connection.deadline()
+        self._connection.nodes(deadline)
+        for _ in pauses():
+            before = self._leaders(deadline)
+            if before is not None:
+                self._require_coordinators(len(before))
+                listing = self._list()
+                known = self._connection.nodes(deadline).brokers
+                if before == self._leaders(deadline) and known.keys() >= set(before):
+                    return listing
+            if deadline.expired:
+                break
+        raise self._connection.unreachable(_changing("leaders change"))
+
+    def _leaders(self, deadline: Deadline) -> Sequence[int] | None:
+        """The leaders of __consumer_offsets; empty if it does not exist or is not visible.
+
+        None if they are not known at the moment.
+        """
+        described = _offsets_topic(self._connection, deadline)
+        if isinstance(described, Fault):
+            return () if described.missing or described.forbidden else None
+        return [-1 if each.leader is None else each.leader.id for each in described.partitions]
+
+    def _require_coordinators(self, partitions: int) -> None:
+        """Check that each partition of __consumer_offsets has a coordinator; waits for them.
+
+        Of groups that this user may not see, it is not known.
+
+        Raises:
+            Unreachable: a coordinator did not answer within the deadline.
+        """
+        names = groups_in_each(partitions)
+        replies = GroupRequests(self._connection, self._brokers).committed(names) if names else {}
+        for reply in replies.values():
+            if reply.failed and reply.failed.code not in _OF_A_COORDINATOR:
+                raise self._connection.unreachable(_changing(reply.failed.text))
 
     def _worth_listing(self, count: int) -> bool:
         return count >= _WORTH_LISTING and count * _SHARE_OF_ALL >= self._all

@@ -118,11 +118,14 @@ class ClusterReader(OffsetReader, Protocol):
 class GroupReader(Protocol):
     """Reads a cluster's consumer groups; joins none."""
 
-    def groups(self) -> tuple[str, ...]:
+    def groups(self, *, incomplete: bool = False) -> tuple[str, ...]:
         """The names of all groups that this user may see, of every protocol.
 
+        Args:
+            incomplete: whether groups without a coordinator may be left out.
+
         Raises:
-            Unreachable: no broker answered within the deadline.
+            Unreachable: no broker answered within the deadline, or groups have no coordinator.
         """
 
     def described(self, names: Collection[str]) -> Mapping[str, Group | Unavailable]:

@@ -280,7 +280,8 @@ class LinkTranslation:
     def _committed_on_target(self, wanted: Callable[[str], bool]) -> CommittedOffsets:
         """Return the committed offsets of the link's groups on the target."""
         groups = self.target.groups
-        names = [g for g in groups.groups() if self.link.carries_group(g) and wanted(g)]
+        listed = groups.groups(incomplete=True)
+        names = [g for g in listed if self.link.carries_group(g) and wanted(g)]
         return groups.committed(names)
 
     def _places(self, on_target: CommittedOffsets) -> Iterator[GroupPartition]:

@@ -85,7 +85,8 @@ def read_source_offsets(
         Unreachable: the source did not answer.
     """
     carries = cache(link.carries)
-    names = [name for name in groups.groups() if link.carries_group(name)]
+    # What is known of a cluster that fails is worth keeping.
+    names = [name for name in groups.groups(incomplete=True) if link.carries_group(name)]
     committed = groups.committed(names)
     found = {
         GroupPartition(group, partition): position

@@ -13,6 +13,7 @@ from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
 from drctl.offsets.applying import Action, ApplyPlan, Line
 from drctl.offsets.results import Change
 from drctl.steps.apply_offsets import changes, checked_plan, commit
+from drctl.steps.prechecks import SnapshotState
 
 LEFT_OUT = "groups-not-translated"
 """Blocks a failover after which a group has no offset to resume from."""
@@ -255,7 +256,7 @@ class CommitOffsets(StepKind[CommitSettings, CommitIntent, CommitFacts]):
         """
         plan, unknown = planned_offsets(settings, reader)
         refused = [_refusal(line) for line in plan.lines if line.action is Action.REFUSED]
-        left_out = [*refused, *map(_nothing_known, unknown)]
+        left_out = [*refused, *map(_nothing_known, unknown), *_unlisted(settings, facts, plan)]
         if left_out and not (settings.leave_out or LEFT_OUT in settings.overrides):
             first = "; ".join(left_out[:5])
             raise Refused(
@@ -372,6 +373,16 @@ def _nothing_known(pattern: str) -> str:
     A group that it matches would start by its `auto.offset.reset`, and may skip everything.
     """
     return f"{pattern}: no known group matches, and the source does not respond"
+
+
+def _unlisted(settings: CommitSettings, facts: Facts, plan: ApplyPlan) -> Iterator[str]:
+    """Describe the groups that had offsets when the state was recorded, and now have none."""
+    recorded = facts.of(SnapshotState())
+    translated = {line.group for line in plan.lines}
+    for cluster, groups in (recorded.committed_groups if recorded else {}).items():
+        for group in groups if cluster != settings.cluster else ():
+            if group not in translated:
+                yield f"{group}: {cluster}, where it had committed offsets, no longer lists it"
 
 
 def _refusal(line: Line) -> str:

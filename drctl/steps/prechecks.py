@@ -222,10 +222,17 @@ class SnapshotSettings:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFacts:
-    """Clusters that did not respond, and the active groups of each cluster."""
+    """What the recorded state holds.
+
+    Attributes:
+        silent: clusters that did not respond.
+        active_groups: by cluster.
+        committed_groups: by cluster, groups with committed offsets in the link's topics.
+    """
 
     silent: tuple[str, ...] = ()
     active_groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    committed_groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class SnapshotState(Polling[SnapshotSettings, StateSnapshot, SnapshotFacts]):
@@ -270,7 +277,15 @@ class SnapshotState(Polling[SnapshotSettings, StateSnapshot, SnapshotFacts]):
             for name, stock in clusters.items()
         )
         active = {name: stock.active for name, stock in clusters.items()}
-        return Readback(State.DONE, message, SnapshotFacts(silent, active))
+        committed = {name: tuple(_committed(stock)) for name, stock in clusters.items()}
+        return Readback(State.DONE, message, SnapshotFacts(silent, active, committed))
+
+
+def _committed(stock: ClusterSnapshot) -> Iterator[str]:
+    """Yield the groups with committed offsets in the recorded topics."""
+    for group, offsets in stock.positions.items():
+        if not isinstance(offsets, str) and not stock.ends.keys().isdisjoint(offsets):
+            yield group
 
 
 def snapshot_of(wanted: SnapshotSettings, reader: LinkReader) -> StateSnapshot:

@@ -39,7 +39,7 @@ class Cluster:
     def topic_names(self) -> frozenset[str]:
         return frozenset(self.topics)
 
-    def groups(self) -> tuple[str, ...]:
+    def groups(self, *, incomplete: bool = False) -> tuple[str, ...]:
         return tuple(self.known)
 
     def acls(self) -> Acls:

@@ -131,6 +131,17 @@ def test_groups_without_evidence_are_named() -> None:
         STEP.check({**SETTINGS, "leave_out": False}, {}, look(found))
 
 
+def test_groups_that_are_listed_no_more_are_named() -> None:
+    """Seen in the soak test: while brokers start, none lists the groups of some coordinators."""
+    found = Translating(known=(Wanted("a", ONE, Committed(7), Bounds(2, 0)),))
+    recorded = {"committed_groups": {"primary": ["a", "b"], "secondary": ["c"]}}
+    facts: dict[str, Json] = {"snapshot-state": {"active_groups": {}, "silent": [], **recorded}}
+    with pytest.raises(Refused, match="cannot be committed: b: primary, where it had committed"):
+        STEP.check({**SETTINGS, "leave_out": False}, facts, look(found))
+    planned = STEP.check({**SETTINGS, "leave_out": True}, facts, look(found))
+    assert planned["left_out"] == ["b: primary, where it had committed offsets, no longer lists it"]
+
+
 def test_an_unknown_bound_is_not_zero() -> None:
     wanted = (
         Wanted("a", ONE, Committed(7), Bounds(2, 0)),

@@ -2,26 +2,31 @@
 
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Thread
 from time import monotonic
 from typing import Any
 from uuid import uuid4
 
 import pytest
 import yaml
-from confluent_kafka import KafkaError
-from confluent_kafka.admin import NewTopic
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError
+from confluent_kafka import TopicPartition as Offset
+from confluent_kafka.admin import NewTopic, OffsetSpec
 
 from drctl.elections.cluster_state import Kind
 from drctl.kafka.acls import KafkaAclReader, KafkaAclWriter
 from drctl.kafka.connection import Connection
 from drctl.kafka.elections import KafkaElectionWriter
 from drctl.kafka.fence_proof import KafkaFenceProver
+from drctl.kafka.groups import KafkaGroupReader, coordinated_by
 from drctl.kafka.health import KafkaHealthReader
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
+from drctl.model.errors import Unreachable
 from drctl.model.fencing import Denied, Topics, denials
+from drctl.model.groups import OFFSETS_TOPIC
 from drctl.model.health import ClusterHealth, Controller
 from drctl.model.topology import TopicPartition, Unavailable
 from tests.cluster.command import Drctl
@@ -353,3 +358,56 @@ def test_a_broker_that_the_client_takes_for_the_controller_dies(
     finally:
         brokers.start(f"primary-{named}")
     assert new.topic in three.admin.list_topics(timeout=20).topics
+
+
+def test_groups_are_not_left_out_while_brokers_start(brokers: Lab, three: ClusterUnderTest) -> None:
+    """A broker lists the groups that it coordinates: none of a partition without a leader."""
+    topic = create(three, [1, 2, 3])
+    groups = [f"starting-{number}" for number in range(40)]
+    for group in groups:
+        commit(three, group, topic)
+    partitions = len(offsets_partitions(three))
+    coordinated = {group: coordinated_by(group, partitions) for group in groups}
+    assert set(coordinated.values()) == set(range(partitions))
+    # A restarted coordinator knows what was replicated according to this file.
+    assert Patience.of(RECOVERY_S).wait_until(lambda: checkpointed(brokers, three))
+    for node in (1, 2, 3):
+        brokers.signal(f"primary-{node}", signal.SIGKILL)
+    starting = Thread(target=brokers.start, args=("primary",))
+    starting.start()
+    until, listings = monotonic() + RECOVERY_S, 0
+    try:
+        while listings < 40 and monotonic() < until:
+            connection = Connection("primary", three.properties(), timeout_s=2)
+            with suppress(Unreachable), KafkaGroupReader(connection) as reader:
+                # Single groups may be unknown to a coordinator that has just started.
+                listed = {coordinated[name] for name in reader.groups() if name in coordinated}
+                assert listed == set(coordinated.values())
+                listings += 1
+    finally:
+        starting.join()
+        await_whole(three)
+    assert listings == 40
+
+
+def commit(three: ClusterUnderTest, group: str, topic: str) -> None:
+    asked = ConsumerGroupTopicPartitions(group, [Offset(topic, 0, 0)])
+    three.admin.alter_consumer_group_offsets([asked])[group].result(60)
+
+
+def offsets_partitions(three: ClusterUnderTest) -> list[int]:
+    return list(three.admin.list_topics(timeout=30).topics[OFFSETS_TOPIC].partitions)
+
+
+def checkpointed(brokers: Lab, three: ClusterUnderTest) -> bool:
+    """Whether every broker has stored the high watermarks of __consumer_offsets."""
+    known = offsets_partitions(three)
+    asked = {Offset(OFFSETS_TOPIC, number): OffsetSpec.latest() for number in known}
+    futures = three.admin.list_offsets(asked).items()
+    ends = {place.partition: future.result(30).offset for place, future in futures}
+    files = list(brokers.root.rglob("replication-offset-checkpoint"))
+    stored = [
+        {int(row[1]): int(row[2]) for row in rows if row[0] == OFFSETS_TOPIC}
+        for rows in ([line.split() for line in file.read_text().splitlines()] for file in files)
+    ]
+    return stored.count(ends) == 3
