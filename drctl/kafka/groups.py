@@ -288,7 +288,7 @@ class KafkaGroupReader(ClusterClient):
         """
         deadline = self._connection.deadline()
         self._connection.nodes(deadline)
-        for _ in pauses():
+        for pause in pauses():
             before = self._leaders(deadline)
             if before is not None:
                 self._require_coordinators(len(before))
@@ -298,6 +298,7 @@ class KafkaGroupReader(ClusterClient):
                     return listing
             if deadline.expired:
                 break
+            self._connection.wait(min(pause, deadline.remaining))
         raise self._connection.unreachable(_changing("leaders change"))
 
     def _leaders(self, deadline: Deadline) -> Sequence[int] | None:
