@@ -177,9 +177,8 @@ _UNSEEN = Unavailable(
     " the group or on topic __consumer_offsets"
 )
 
-_OF_A_COORDINATOR = frozenset(
-    {KafkaError.GROUP_ID_NOT_FOUND, KafkaError.GROUP_AUTHORIZATION_FAILED}
-)
+_NO_SUCH_GROUP = frozenset({KafkaError.GROUP_ID_NOT_FOUND, KafkaError.GROUP_AUTHORIZATION_FAILED})
+"""Errors about a made-up group that do not show that its coordinator is missing."""
 
 _NO_ANSWER = "its coordinator did not answer"
 
@@ -270,8 +269,8 @@ class KafkaGroupReader(ClusterClient):
             raise self._connection.unreachable(None)
         return {name: self._positions(name, replies[name]) for name in wanted}
 
-    def _list(self) -> Listing:
-        listing = list_groups(self._connection, self._connection.deadline())
+    def _list(self, deadline: Deadline | None = None) -> Listing:
+        listing = list_groups(self._connection, deadline or self._connection.deadline())
         self._all = len(listing.names)
         return listing
 
@@ -292,7 +291,7 @@ class KafkaGroupReader(ClusterClient):
             before = self._leaders(deadline)
             if before is not None:
                 self._require_coordinators(len(before))
-                listing = self._list()
+                listing = self._list(deadline)
                 known = self._connection.nodes(deadline).brokers
                 if before == self._leaders(deadline) and known.keys() >= set(before):
                     return listing
@@ -322,7 +321,7 @@ class KafkaGroupReader(ClusterClient):
         names = groups_in_each(partitions)
         replies = GroupRequests(self._connection, self._brokers).committed(names) if names else {}
         for reply in replies.values():
-            if reply.failed and reply.failed.code not in _OF_A_COORDINATOR:
+            if reply.failed and reply.failed.code not in _NO_SUCH_GROUP:
                 raise self._connection.unreachable(_changing(reply.failed.text))
 
     def _worth_listing(self, count: int) -> bool:

@@ -16,7 +16,7 @@ TIMEOUT_S = 20.0
 
 PARTITIONS_AT_ONCE = 16
 OFFSETS_AT_ONCE = 50_000
-"""As many partitions are read at once, or more if together they have fewer offsets than this.
+"""At least so many partitions are read at once; more while together they have fewer offsets.
 
 Brokers are slow if thousands are. And two readers of the same partitions return the same ones at
 about the same time, so that few records wait for their counterparts (`pairing`).
