@@ -41,6 +41,7 @@ class Cluster:
         logs: offset ranges of the link's topics, by their names on this cluster.
         topic_ids: topic ids, if the cluster reports them.
         own_time: topics whose records may have other timestamps than their originals.
+        compacted: topics in which compaction removes records; known on the target only.
         beside: if copies have other names, the logs of topics with the original names.
     """
 
@@ -49,6 +50,7 @@ class Cluster:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     beside: Logs = field(default_factory=dict)
     own_time: frozenset[str] = frozenset()
+    compacted: frozenset[str] = frozenset()
 
     @property
     def topics(self) -> frozenset[str]:
@@ -263,6 +265,8 @@ class JournaledRun:
         left: when it began, if it moved, or may have moved, clients to the target; else None.
         fenced: when a fence of the source was verified and not rolled back since; None if there is
             none.
+        gap: id of the gap result that it is based on; empty if none.
+        boundaries: first new offset of each target partition, as the run located them.
     """
 
     run: str
@@ -273,6 +277,8 @@ class JournaledRun:
     in_progress: bool = False
     left: datetime | None = None
     fenced: datetime | None = None
+    gap: str = ""
+    boundaries: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     @property
     def damaged(self) -> bool:

@@ -52,6 +52,8 @@ from drctl.failback.rebuilding import lost_records
 from drctl.failback.situation import (
     clean_there,
     endpoints_point_to_source,
+    is_fenced,
+    located_boundaries,
     over_the_same,
     reference,
 )
@@ -125,7 +127,10 @@ class FailbackObserver:
         source_partitions = {each.copy: each.place for each in result.partitions}
         ends: dict[TopicPartition, int] = dict(result.ends)
         at_a_look = min(self.most, QUICK_LIMIT)
-        boundaries = _answer(lambda: observe_boundaries(result, source, *readers, self.most))
+        boundaries = located_boundaries(facts, source, target) or _answer(
+            lambda: observe_boundaries(result, source, *readers, self.most)
+        )
+        fenced = facts.fenced_before(result) and is_fenced(facts)
         return replace(
             facts,
             diverged=self._divergence(facts, source, target),
@@ -141,7 +146,9 @@ class FailbackObserver:
                 )
             ),
             reverse_start=_answer(
-                lambda: observe_reverse_start(result, boundaries, source, *readers)
+                lambda: observe_reverse_start(
+                    result, boundaries, source, *readers, target.compacted, fenced=fenced
+                )
             ),
             drctl_copies=_answer(
                 lambda: self._drctl_copies(boundaries, facts.gaps[0], source, target)

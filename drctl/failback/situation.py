@@ -186,6 +186,18 @@ def _recreated(
             yield f"topic {topic} of {cluster} was recreated: id {before}, now {now}"
 
 
+def located_boundaries(
+    facts: Facts, source: Cluster, target: Cluster
+) -> Mapping[TopicPartition, int]:
+    """The boundaries that an earlier failback located in the same logs; empty if none did.
+
+    They stay true, while compaction makes it impossible to count new records again.
+    """
+    same = over_the_same(facts)
+    known = {each.id for each in same if not any(_recreated(each, facts, source, target))}
+    return next((run.boundaries for run in facts.runs if run.gap in known and run.boundaries), {})
+
+
 def _unread(result: GapEvidence, facts: Facts, source: Cluster) -> Iterator[str]:
     """Why it is unknown whether the logs changed."""
     for against in (facts.source_mismatch, facts.copied_since):
@@ -311,7 +323,7 @@ def why_undetermined(facts: Facts, all_on_source: bool | None) -> str:
 def _failover_seen(facts: Facts) -> bool:
     """Whether anything shows that clients have left the source and are not back."""
     active_there = any(facts.target in each.active_on for each in facts.known_groups)
-    if facts.left_source or _held(facts.fence) or active_there:
+    if facts.left_source or is_fenced(facts) or active_there:
         return True
     reverse = facts.reverse.copying if isinstance(facts.reverse, Replication) else ()
     if any(each.runs for each in reverse):
@@ -332,13 +344,14 @@ def _stopped(facts: Facts) -> bool:
     return isinstance(facts.stopped, Stopped) and facts.stopped.held
 
 
-def _held(fence: Fence | Unavailable) -> bool:
-    return isinstance(fence, Fence) and fence.held is True
+def is_fenced(facts: Facts) -> bool:
+    """Whether the source is fenced now."""
+    return isinstance(facts.fence, Fence) and facts.fence.held is True
 
 
 def _evidence_of_failover(facts: Facts) -> Iterator[bool]:
     """Evidence of a failover or of a started failback."""
-    yield _held(facts.fence)
+    yield is_fenced(facts)
     yield any(saw_new_records(each, facts) for each in facts.gaps)
     for copies in (facts.drctl_copies, facts.returned_copies):
         yield isinstance(copies, Copies) and copies.total > 0

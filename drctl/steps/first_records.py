@@ -84,12 +84,7 @@ def same_record(one: Record, other: Record, fields: Collection[str] = FIELDS) ->
     Args:
         fields: some of `FIELDS`.
     """
-    pairs = {
-        KEY: (one.key, other.key),
-        VALUE: (one.value, other.value),
-        TIMESTAMP: (one.timestamp_ms, other.timestamp_ms),
-    }
-    return all(pairs[name][0] == pairs[name][1] for name in FIELDS if name in fields)
+    return _identity(one, fields) == _identity(other, fields)
 
 
 def records_from(
@@ -108,6 +103,59 @@ def records_from(
             raise Unreachable(f"{place} of {cluster.name} cannot be read: {records.reason}")
         found[place] = records
     return found
+
+
+SURVIVING = 1_000
+"""How many records of a compacted partition are searched for one that is on both clusters."""
+
+
+def first_surviving(
+    cluster: ClusterReader, since: Offsets
+) -> Mapping[TopicPartition, tuple[Record, ...]]:
+    """Up to `SURVIVING` records of each partition, at or after its offset: for `follows`.
+
+    Raises:
+        Unreachable: a partition could not be read.
+    """
+    return records_from(cluster, since, SURVIVING)
+
+
+def follows(
+    copied: Sequence[Record],
+    expected: Sequence[Record],
+    fields: Collection[str] = FIELDS,
+    *,
+    disjoint: bool,
+) -> bool:
+    """Whether copying a compacted partition began with the first expected record.
+
+    Compaction may have removed records from either side before the first one that is on both; their
+    keys must recur on that side. Copies that drctl made are not expected to be copied.
+
+    Args:
+        copied: what was added to the partition, up to `SURVIVING` records.
+        expected: what was to be copied, up to `SURVIVING` records.
+        disjoint: whether both sides may have no record in common; the keys of all copied records
+            must then recur. Only if nobody else can have written what was added.
+    """
+    due = [each for each in expected if not is_copy(each)]
+    first = {_identity(each, fields): at for at, each in reversed([*enumerate(due)])}
+    common = next((n for n, each in enumerate(copied) if _identity(each, fields) in first), None)
+    if common is None:
+        if not disjoint or max(len(copied), len(expected)) >= SURVIVING:
+            return False
+        return _recur(copied, expected)
+    skipped = due[: first[_identity(copied[common], fields)]]
+    return _recur(copied[:common], expected) and _recur(skipped, copied)
+
+
+def _recur(records: Sequence[Record], among: Sequence[Record]) -> bool:
+    return {each.key for each in records} <= {each.key for each in among}
+
+
+def _identity(record: Record, fields: Collection[str]) -> tuple[object, ...]:
+    known = {KEY: record.key, VALUE: record.value, TIMESTAMP: record.timestamp_ms}
+    return tuple(known[name] for name in FIELDS if name in fields)
 
 
 _SHOWN = 3
@@ -155,6 +203,11 @@ def first_arrivals(
         ):
             if whole and _cut_since(source, place, start[place]):
                 continue
+            if not origin_header and _compacted(source, place.topic):
+                added = first_surviving(target, {copy: since[copy]})[copy]
+                due = first_surviving(source, {place: start[place]})[place]
+                if follows(added, due, fields, disjoint=True):
+                    continue
             wrong.append(f"{copy} offset {arrived[copy].offset}")
         elif place in expected and copy not in arrived:
             awaited.append(str(place))
@@ -195,6 +248,11 @@ def _is_copy_of(
         return False
     state = target.topics([copy.topic]).get(copy.topic)
     return isinstance(state, TopicState) and state.log_append_time
+
+
+def _compacted(cluster: ClusterReader, topic: str) -> bool:
+    state = cluster.topics([topic]).get(topic)
+    return isinstance(state, TopicState) and state.compacted
 
 
 def _cut_since(source: ClusterReader, place: TopicPartition, start: int) -> bool:

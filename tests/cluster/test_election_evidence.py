@@ -56,7 +56,9 @@ def test_groups_of_a_coordinator_that_is_down_are_reported(
         elections=nullcontext(
             SimpleNamespace(look=lambda topics: SimpleNamespace(leaderless=down))
         ),
-        groups=nullcontext(SimpleNamespace(groups=lambda incomplete: (), committed=lambda names: {})),
+        groups=nullcontext(
+            SimpleNamespace(groups=lambda incomplete: (), committed=lambda names: {})
+        ),
     )
     monkeypatch.setattr("drctl.app.adapters.reader", lambda *_: reader)
     (tmp_path / "drctl.yaml").write_text("clusters:\n  a: {bootstrap: 127.0.0.1:1}\n")

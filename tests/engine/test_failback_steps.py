@@ -1,6 +1,6 @@
 """The steps of a failback, each on two logs and one connector in memory."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -12,7 +12,14 @@ from drctl.engine.ports import ConnectorState, LinkReader, LinkWriter, Missing
 from drctl.model.errors import Refused
 from drctl.model.finding import Finding, Status
 from drctl.model.plan import Json
-from drctl.model.topology import Overview, PartitionOffsets, Record, TopicPartition, Unavailable
+from drctl.model.topology import (
+    Overview,
+    PartitionOffsets,
+    Record,
+    TopicPartition,
+    TopicState,
+    Unavailable,
+)
 from drctl.model.typed_json import to_json
 from drctl.steps.registry import KINDS
 
@@ -51,6 +58,9 @@ class Site:
         self, positions: Mapping[TopicPartition, int], number: int
     ) -> Mapping[TopicPartition, tuple[Record, ...] | Unavailable]:
         return {p: self.records[at : at + number] for p, at in positions.items()}
+
+    def topics(self, names: Collection[str]) -> Mapping[str, TopicState]:
+        return {}
 
 
 @dataclass

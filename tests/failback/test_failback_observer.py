@@ -7,6 +7,9 @@ from typing import Any, get_type_hints
 import pytest
 
 from drctl.app.failback_search import _search
+from drctl.engine import entries
+from drctl.engine.failback_state import Search
+from drctl.engine.kind import Readback, State
 from drctl.failback.answer import Answer, OrderDocument, Verdict, answer
 from drctl.failback.blockers import Terms, against
 from drctl.failback.facts import Copies, Facts
@@ -14,9 +17,12 @@ from drctl.failback.gap_results import GapEvidence
 from drctl.failback.observing import Results
 from drctl.failback.situation import rebuild_command
 from drctl.model.errors import Refused, Unknown, Unreachable
+from drctl.model.plan import Plan, Step
 from drctl.model.topology import OffsetRange, Record, Unavailable
+from drctl.model.typed_json import to_json
 from tests.failback.failback_orders import (
     HERE,
+    PLACE,
     SILENT,
     after_failback,
     back_gap,
@@ -95,6 +101,32 @@ def test_everything_is_in_order_before_forward_replication_runs() -> None:
     assert (found.verdict, found.next) == (Verdict.OK, "e"), found
     assert found.seen.facts.out_of_order == ()
     assert "start offsets are at the boundary" in found.steps["f"].why
+
+
+def test_a_boundary_that_a_failback_located_is_not_counted_again() -> None:
+    """Compaction has removed a new record since: counting back would end at an old one."""
+
+    class Journaled(Around):
+        def runs(self) -> Any:
+            return ("r1",)
+
+        def entries(self, run: str) -> Sequence[Mapping[str, Any]]:
+            steps = Step("order", "failback-order"), Step("find", "find-missing")
+            plan = Plan("failback", "main", "primary", "secondary", steps)
+            search = Search("", 2, 2, 0, 0, dict(BEFORE.ends), {PLACE: 100}, id=located)
+            return [
+                entries.began(run, plan, {"user": "ada"}, BEFORE.started),
+                entries.intend("find", 1, to_json(search), BEFORE.started),
+                entries.done("find", 1, Readback(State.DONE, "", to_json(search)), BEFORE.started),
+            ]
+
+    left = (*log(*BOTH), at(101, "n2"))
+    around = Journaled({"mm2-source": 101, "mm2-back": 101})
+    found = {}
+    for located in (BEFORE.id, "another result"):
+        facts = looked_at(primary(*LOST), secondary(*left), Results((BEFORE,)), around)
+        found[located] = facts.boundaries
+    assert found == {BEFORE.id: {PLACE: 100}, "another result": {PLACE: 99}}
 
 
 @pytest.mark.parametrize("results", [(AFTER,), (AFTER, BEFORE)], ids=["alone", "beside-an-older"])

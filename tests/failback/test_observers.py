@@ -259,6 +259,27 @@ def test_the_first_replicated_record_shows_the_start_offset() -> None:
     assert came(None) is ReverseStart.NOTHING, "a transaction marker counts as a record"
 
 
+def test_compaction_may_have_removed_the_first_replicated_record() -> None:
+    """Seen in the soak test: each further failback was refused, because nobody could tell."""
+    newer = record(BOUNDARY + 3, "new", 53)
+    there = OLDEST, record(BOUNDARY + 1, "other", 51), newer
+    here = record(LOST_END, "new", 50), record(LOST_END + 1, "other", 51)
+    grown = Cluster(HERE, {PLACE: OffsetRange(0, LOST_END + 2)})
+
+    def judged(own: Sequence[Record], **more: Any) -> ReverseStart:
+        compacted = more.pop("compacted", frozenset({PLACE.topic}))
+        found = observe_reverse_start(
+            gap(), {PLACE: BOUNDARY}, grown, reader(*own), reader(*there), compacted, **more
+        )
+        return found[PLACE]
+
+    assert judged(here) is ReverseStart.BOUNDARY
+    assert judged(here, compacted=frozenset()) is ReverseStart.ELSEWHERE
+    assert judged(here[:1]) is ReverseStart.ELSEWHERE, "no record is on both clusters"
+    assert judged(here[:1], fenced=True) is ReverseStart.BOUNDARY
+    assert judged([record(LOST_END, "unknown", 9), here[1]]) is ReverseStart.ELSEWHERE
+
+
 def test_equal_records_prove_nothing() -> None:
     alike = record(BOUNDARY, "first", 1)
     assert isinstance(came(record(LOST_END, "first", 1), OLDEST, alike), Unavailable)

@@ -31,7 +31,7 @@ from drctl.model.errors import Unreachable
 from drctl.model.ports import ClusterReader
 from drctl.model.text import plural
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
-from drctl.steps.first_records import is_copy
+from drctl.steps.first_records import first_surviving, follows, is_copy
 
 
 def observe_boundaries(
@@ -272,13 +272,18 @@ def observe_reverse_start(
     on_source: Cluster,
     source: ClusterReader,
     target: ClusterReader,
+    compacted: Set[str] = frozenset(),
+    *,
+    fenced: bool = False,
 ) -> Arrivals:
-    """How reverse replication started, by source partition; compares one record per partition.
+    """How reverse replication started, by source partition, judged by the first record of each.
 
     Args:
         result: has the source's end offsets.
         boundaries: first new offset of each target partition; without it, copies cannot be
             identified.
+        compacted: topics of the target whose first records compaction may have removed.
+        fenced: whether the source has been fenced since before the comparison.
 
     Raises:
         Unreachable: a cluster did not answer.
@@ -300,6 +305,16 @@ def observe_reverse_start(
         found[each.place] = _judged(
             _first(came, each.place), _first(new, each.copy), _first(oldest, each.copy)
         )
+    unclear = [
+        each
+        for each in grown
+        if found[each.place] is ReverseStart.ELSEWHERE and each.copy.topic in compacted
+    ]
+    here = first_surviving(source, {each.place: each.source.end for each in unclear})
+    there = first_surviving(target, {each.copy: boundaries[each.copy] for each in unclear})
+    for each in unclear:
+        if follows(here[each.place], there[each.copy], disjoint=fenced):
+            found[each.place] = ReverseStart.BOUNDARY
     return found
 
 

@@ -188,6 +188,9 @@ def observe_target(link: Link, reader: OffsetReader) -> Cluster:
         _topic_ids(states),
         {place: logs[place] for place in others},
         frozenset(name for name, state in states.items() if not _keeps_time(state)),
+        frozenset(
+            n for n, each in states.items() if isinstance(each, TopicState) and each.compacted
+        ),
     )
 
 

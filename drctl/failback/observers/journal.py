@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from drctl.engine.entries import What
+from drctl.engine.failback_state import Search
 from drctl.engine.kind import Status, Trait
 from drctl.engine.run_state import RunState, decoding, run_states_of
 from drctl.failback.facts import DAMAGED, Decided, Decision, JournaledRun, LeftMissing
@@ -15,6 +16,7 @@ from drctl.model.typed_json import read_as
 from drctl.plans.failback import is_failback
 from drctl.reconcile.progress import Key, Progress, left_missing_of
 from drctl.steps.enable_writes import EnableWrites
+from drctl.steps.records import FindMissing
 from drctl.steps.registry import KINDS
 
 
@@ -113,6 +115,7 @@ def _run(
 def _journaled(state: RunState, source: str, switched_back: bool) -> JournaledRun:
     failing_back = is_failback(state.plan.steps)
     completed = failing_back and state.status == Status.DONE
+    located = state.facts_by_kind().named(FindMissing.name, Search)
     return JournaledRun(
         state.run,
         state.plan.name,
@@ -122,6 +125,8 @@ def _journaled(state: RunState, source: str, switched_back: bool) -> JournaledRu
         failing_back and not state.status,
         state.began if not failing_back and _enabled_writes(state) else None,
         None if switched_back or completed else _fenced(state, source),
+        "" if located is None else located.id,
+        {} if located is None else located.boundaries,
     )
 
 
