@@ -127,8 +127,19 @@ class FailbackObserver:
         source_partitions = {each.copy: each.place for each in result.partitions}
         ends: dict[TopicPartition, int] = dict(result.ends)
         at_a_look = min(self.most, QUICK_LIMIT)
-        boundaries = located_boundaries(facts, source, target) or _answer(
-            lambda: observe_boundaries(result, source, *readers, self.most)
+        located = located_boundaries(facts, source, target)
+        boundaries = _answer(
+            lambda: (
+                located
+                or observe_boundaries(
+                    result,
+                    source,
+                    *readers,
+                    self.most,
+                    target.compacted,
+                    self._record_identity(target),
+                )
+            )
         )
         fenced = facts.fenced_before(result) and is_fenced(facts)
         return replace(

@@ -21,7 +21,7 @@ from drctl.failback.observers.boundaries import (
 )
 from drctl.failback.observers.clusters import observe_fence, observe_stopped
 from drctl.failback.observers.copies import MOST, forwarded_headers, observe_copies, observe_pending
-from drctl.failback.observers.records import copied_since, source_mismatch
+from drctl.failback.observers.records import RecordIdentity, copied_since, source_mismatch
 from drctl.failback.observers.replication import observe_replication
 from drctl.formats import provenance
 from drctl.model.errors import Refused, Unreachable
@@ -504,6 +504,50 @@ def test_if_no_record_was_copied_compaction_does_not_hide_the_boundary() -> None
     """Seen in the soak test: the copy was compacted between comparison and count, every time."""
     new = gap(partition(only_on_target=21, target=OffsetRange(5, 40), none_copied=True))
     assert counted_in(new, *(record(n, str(n), n) for n in range(30, 40))) == {PLACE: 5}
+
+
+@pytest.mark.parametrize(
+    ("left", "boundary"),
+    [
+        ((0, 1, 2, 5, 6, 7, 8), 5),
+        ((0, 1, 2, 6, 8), 6),
+        ((2, 8), 8),
+        ((8,), 8),
+        ((0, 1, 2), 9),
+        ((0, 3, 4, 8), 8),
+    ],
+    ids=[
+        "nothing-removed-yet",
+        "fewer-new-records-than-the-comparison-found",
+        "most-removed",
+        "no-copied-record-left",
+        "all-new-ones-removed",
+        "drctls-copies-are-not-new",
+    ],
+)
+def test_new_records_of_a_compacted_partition_are_counted_again(
+    left: tuple[int, ...], boundary: int
+) -> None:
+    """Seen in the soak test: the target was compacted between every comparison and its count."""
+    whole = [record(n, f"k{n}", n) for n in range(5)]
+    whole[3:] = [record(n, f"k{n}", n, origin(HERE, n)) for n in (3, 4)]
+    whole += [record(n, f"new-{n}", n) for n in range(5, 9)]
+    there = [each for each in whole if each.offset in left]
+    here = [replace(each, headers=()) for each in whole[:5]]
+    source, target = OffsetRange(0, 5), OffsetRange(0, 9)
+    found = gap(partition(source=source, target=target, only_on_target=4))
+
+    def located(most: int, identity: RecordIdentity) -> Any:
+        return observe_boundaries(
+            found, PRIMARY, reader(*here), reader(*there), most, {PLACE.topic}, identity
+        )
+
+    assert located(14, RecordIdentity()) == {PLACE: boundary}
+    if boundary > 5:
+        assert isinstance(located(13, RecordIdentity()), Unavailable)
+    if len(left) < 4:
+        with pytest.raises(Unreachable, match="fewer records than the comparison found"):
+            located(14, RecordIdentity(own_time={PLACE.topic}))
 
 
 def test_without_a_boundary_the_first_record_is_unknown() -> None:

@@ -33,6 +33,8 @@ from drctl.model.text import plural
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
 from drctl.steps.first_records import first_surviving, follows, is_copy
 
+_ALIKE = RecordIdentity()
+
 
 def observe_boundaries(
     result: GapEvidence,
@@ -40,11 +42,16 @@ def observe_boundaries(
     source: ClusterReader,
     target: ClusterReader,
     most: int = QUICK_LIMIT,
+    compacted: Set[str] = frozenset(),
+    record_identity: RecordIdentity = _ALIKE,
 ) -> Mapping[TopicPartition, int] | Unavailable:
     """The boundary of each target partition, or why it is unknown.
 
     Args:
-        most: maximum number of new records to count.
+        most: maximum number of new records to count, and of offsets of compacted topics to compare
+            again.
+        compacted: topics of the target that may have fewer records than the comparison found.
+        record_identity: how copies are identified.
 
     Raises:
         Unreachable: a partition could not be read, or holds fewer records than were counted.
@@ -65,13 +72,39 @@ def observe_boundaries(
     seen = follow_last_copied(result, sure, origin, source, target) if sure else frozenset()
     sure = {copy: at for copy, at in sure.items() if copy in seen}
     rest = {copy: number for copy, number in new.items() if copy not in sure}
-    return {**_counted_back(result, rest, target, origin), **sure}
+    shrinking = {
+        each.copy
+        for each in result.partitions
+        if each.copy.topic in compacted and record_identity.sure(each.copy.topic)
+    }
+    at = _counted_back(result, rest, target, origin, shrinking)
+    # Offsets without a record: a transaction ended there, or a record was compacted away.
+    recounted = [
+        each
+        for each in result.partitions
+        if each.copy in shrinking & at.keys() and not each.none_copied and each.target
+        if each.target.end - at[each.copy] > each.only_on_target > 0
+    ]
+    offsets = sum(each.source.span + each.target.span for each in recounted if each.target)
+    if offsets > most:
+        return Unavailable(
+            f"{plural(offsets, 'offset')} of compacted topics are too many to compare again here:"
+            " drctl failback compares them (step find-missing)"
+        )
+    return {**at, **_recounted(recounted, origin, source, target, record_identity), **sure}
 
 
 def _counted_back(
-    result: GapEvidence, new: Mapping[TopicPartition, int], reader: ClusterReader, origin: str
+    result: GapEvidence,
+    new: Mapping[TopicPartition, int],
+    reader: ClusterReader,
+    origin: str,
+    shrinking: Set[TopicPartition] = frozenset(),
 ) -> dict[TopicPartition, int]:
-    """The offset from which each partition has this many records, without drctl's copies."""
+    """The offset from which each partition has this many records, without drctl's copies.
+
+    Partitions that are shrinking may have fewer; then it is the log start.
+    """
     counts = {
         each.copy: _Count(each.copy, each.place, each.target.end, each.target.start, number, number)
         for each in result.partitions
@@ -82,8 +115,45 @@ def _counted_back(
         if each.none_copied and (count := counts.get(each.copy)):
             count.at, count.left = count.start, 0
     while waiting := {place: each for place, each in counts.items() if each.left}:
+        for place in waiting.keys() & shrinking:
+            if not waiting[place].wanted:
+                waiting.pop(place).left = 0
         _count(waiting, reader, origin)
     return {place: each.at for place, each in counts.items()}
+
+
+def _recounted(
+    partitions: Sequence[PartitionResult],
+    origin: str,
+    source: ClusterReader,
+    target: ClusterReader,
+    record_identity: RecordIdentity,
+) -> dict[TopicPartition, int]:
+    """The boundaries of partitions of which compaction has removed records since the comparison.
+
+    Compares what is left, and counts back the records that only the target has.
+    """
+    digest = record_identity.digest
+    places = {each.copy: each.place for each in partitions}
+    copies = {each.place: each.copy for each in partitions}
+    there = {
+        e.copy: range(e.target.start, e.target.end) for e in partitions if e.target is not None
+    }
+    here = {each.place: range(each.source.start, each.source.end) for each in partitions}
+    left: dict[TopicPartition, list[tuple[int, bytes]]] = {copy: [] for copy in there}
+    for copy, records in in_chunks(target, there):
+        for record in records:
+            if original(record, origin, places[copy]) is None:
+                left[copy].append((record.offset, digest(record, copy.topic)))
+    new = {copy: {each for _, each in found} for copy, found in left.items()}
+    for place, records in in_chunks(source, here):
+        copy = copies[place]
+        new[copy].difference_update([digest(record, copy.topic) for record in records])
+    at = {}
+    for copy, found in left.items():
+        number = sum(each in new[copy] for _, each in found)
+        at[copy] = found[-number][0] if number else there[copy].stop
+    return at
 
 
 @dataclass(slots=True)
@@ -351,9 +421,6 @@ _NEAR, _FAR = 4, 100
 """How many offsets are searched for a record: transaction markers are not records."""
 
 
-_ALIKE = RecordIdentity()
-
-
 class _Last(NamedTuple):
     """The last copied record of a partition, as of a result.
 
@@ -479,7 +546,7 @@ def divergence(
     if new:
         return Unavailable(f"{new[0]} was not compared")
     origin = on_source.identity
-    boundaries = observe_boundaries(result, on_source, source, target, MOST)
+    boundaries = observe_boundaries(result, on_source, source, target, MOST, on_target.compacted)
     if isinstance(boundaries, Unavailable):
         return boundaries
     total = span(boundaries, on_target) + span(result.ends, on_source)

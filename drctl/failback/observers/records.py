@@ -9,6 +9,7 @@ record that does not match is certainly no copy.
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 
 from drctl.failback.facts import Cluster, Names
 from drctl.failback.gap_results import GapEvidence, PartitionResult
@@ -41,6 +42,10 @@ class RecordIdentity:
         named = self._headers()
         headers = (each for each in record.headers if each[0] in named)
         return (*(known[name] for name in self._fields(topic)), *headers)
+
+    def digest(self, record: Record, topic: str) -> bytes:
+        """A digest of `key` (128 bits): records may be large."""
+        return blake2b(repr(self.key(record, topic)).encode(), digest_size=16).digest()
 
     def sure(self, topic: str) -> bool:
         """Whether an equal record counts as the copy."""
