@@ -358,15 +358,16 @@ class ClusterLinkReader(NoFailback):
         """The coordinators' responses to offsets that this process committed or deleted."""
         return self.committed
 
-    def link_groups(self, name: str) -> tuple[str, ...]:
+    def link_groups(self, name: str, *, incomplete: bool = False) -> tuple[str, ...]:
         """The groups of a cluster whose offsets the link translates, sorted.
 
-        Those without a coordinator are left out.
+        Args:
+            incomplete: whether groups without a coordinator may be left out.
 
         Raises:
-            Unreachable: the cluster did not answer.
+            Unreachable: the cluster did not answer, or groups have no coordinator.
         """
-        listed = self.groups(name).groups(incomplete=True)
+        listed = self.groups(name).groups(incomplete=incomplete)
         return tuple(sorted(filter(self.link.carries_group, listed)))
 
     def start_snapshot(self) -> None:

@@ -262,11 +262,14 @@ class LinkReader(Protocol):
     def offset_answers(self) -> Answers:
         """The coordinators' answers to the offset commits and deletions that this process sent."""
 
-    def link_groups(self, name: str) -> tuple[str, ...]:
+    def link_groups(self, name: str, *, incomplete: bool = False) -> tuple[str, ...]:
         """The link's consumer groups on one cluster, sorted.
 
+        Args:
+            incomplete: whether groups without a coordinator may be left out.
+
         Raises:
-            Unreachable: the cluster did not answer.
+            Unreachable: the cluster did not answer, or groups have no coordinator.
         """
 
     def early_snapshot(self) -> StateSnapshot | None:

@@ -304,7 +304,7 @@ def state_of(name: str, reader: LinkReader) -> ClusterSnapshot:
     try:
         cluster_reader = reader.cluster_reader(name)
         identity = cluster_reader.cluster_id()
-        carried = reader.link_groups(name)
+        carried = reader.link_groups(name, incomplete=True)
         groups = reader.groups(name)
         described, committed = groups.described(carried), groups.committed(carried)
         overview = cluster_reader.overview().partitions

@@ -118,7 +118,7 @@ def remaining_groups(cluster: str, known: Collection[str], reader: LinkReader) -
     """
     unseen = []
     try:
-        names = {*known, *reader.link_groups(cluster)}
+        names = {*known, *reader.link_groups(cluster, incomplete=True)}
     except Unreachable as silent:
         names = set(known)
         if not names:

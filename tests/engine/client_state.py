@@ -67,7 +67,7 @@ class Arrivals:
     def early_snapshot(self) -> None:
         """Return None: nothing is read in the background here."""
 
-    def link_groups(self, name: str) -> tuple[str, ...]:
+    def link_groups(self, name: str, *, incomplete: bool = False) -> tuple[str, ...]:
         self._look(name)
         return tuple(sorted(self.groups_of[name]))
 

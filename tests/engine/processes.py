@@ -80,7 +80,7 @@ class MemoryReader:
             committed=self._site(name).positions.committed,
         )
 
-    def link_groups(self, name: str) -> tuple[str, ...]:
+    def link_groups(self, name: str, *, incomplete: bool = False) -> tuple[str, ...]:
         self.pair.trace.look(f"groups of {name}")
         return tuple(sorted(self.pair.arrivals.groups_of[name]))
 

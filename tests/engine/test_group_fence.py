@@ -48,7 +48,7 @@ class Source:
         self.asked["acls"] += not name
         return self if name else Acls(True, self.rules)
 
-    def link_groups(self, name: str) -> tuple[str, ...]:
+    def link_groups(self, name: str, *, incomplete: bool = False) -> tuple[str, ...]:
         self.asked["listed"] += 1
         return tuple(sorted(self.known))
 

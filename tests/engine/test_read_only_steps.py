@@ -57,7 +57,7 @@ class Two:
     def target_topic(self, topic: str) -> str:
         return f"primary.{topic}"
 
-    def link_groups(self, name: str) -> tuple[str, ...]:
+    def link_groups(self, name: str, *, incomplete: bool = False) -> tuple[str, ...]:
         return ("app", "other")
 
     def described(self, names: Collection[str]) -> Mapping[str, Group | Unavailable]:

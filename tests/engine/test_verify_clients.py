@@ -58,7 +58,7 @@ class Around:
     def cluster_reader(self, name: str) -> "Around":
         return self
 
-    def link_groups(self, name: str) -> tuple[str, ...]:
+    def link_groups(self, name: str, *, incomplete: bool = False) -> tuple[str, ...]:
         self.groups(name)
         if self.hung and name == "a":
             raise Unreachable("cluster a did not answer within 3 s")
