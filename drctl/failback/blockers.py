@@ -18,7 +18,7 @@ from drctl.failback.steps import Observed
 from drctl.model.finding import Finding, Status
 from drctl.model.health import ClusterHealth, Shortage
 from drctl.model.replication import Connector
-from drctl.model.text import named, plural, put, quote
+from drctl.model.text import named, plural, put, quote, stop_unassigned
 from drctl.model.topology import Unavailable
 from drctl.reconcile.policy import Action, Policies
 from drctl.steps.failback import BOTH_WAYS, CYCLES, STEP_ORDER, UNHEALTHY
@@ -326,7 +326,13 @@ def _reverse(answer: Answer, terms: Terms) -> Iterator[Finding]:
             if started
             else f"{', '.join(running)} may start at any time, from the beginning"
         )
-        remedy = "; ".join(put(terms.connect, name, "stop") for name in running)
+        lost = {each.name for each in reverse.found if each.connector.unassigned}
+        remedy = "; ".join(
+            stop_unassigned(terms.connect, name)
+            if name in lost
+            else put(terms.connect, name, "stop")
+            for name in running
+        )
         yield Finding(REVERSE, Status.FAIL, subject, reason, remedy=remedy)
 
 

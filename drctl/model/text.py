@@ -157,6 +157,17 @@ def put(worker: str, connector: str, what: str) -> str:
     return f"curl -s -X PUT {connector_url(worker, connector, what)}"
 
 
+def stop_unassigned(worker: str, connector: str) -> str:
+    """The curl commands that stop a connector that no worker seems to run.
+
+    A worker that restarts a stopped connector reports UNASSIGNED and then STOPPED. If brokers fail
+    over meanwhile, STOPPED may be lost. Stopping it again changes nothing then; a restart does, and
+    leaves it stopped.
+    """
+    restart = f"curl -s -X POST {connector_url(worker, connector, 'restart')}"
+    return f"{put(worker, connector, 'stop')} && {restart}"
+
+
 def _escaped(char: str) -> str:
     if char in "\\'":
         return f"\\{char}"

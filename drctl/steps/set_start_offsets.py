@@ -35,6 +35,7 @@ from drctl.steps.source_offsets import (
     log_ends,
     must_be_stopped,
 )
+from drctl.steps.stop_replication import UNASSIGNED, awaited
 
 _SHOWN = 3
 
@@ -211,7 +212,7 @@ _ALONG = (
     "the emptied cluster is refilled by replication alone, which must not skip records that drctl"
     " copied"
 )
-_UNSETTLED = frozenset({"UNASSIGNED", "RESTARTING"})
+_UNSETTLED = frozenset({UNASSIGNED, "RESTARTING"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +285,7 @@ class FilterReconciled(Permanent[FilterSettings, FilterIntent, None]):
         # Workers reassign a connector after a configuration change.
         state = reader.connectors().state(name).state
         if not _UNSETTLED.isdisjoint(state.split("+")):
-            return Readback(State.WAITING, f"{name} is {state}")
+            return Readback(State.WAITING, awaited(name, state))
         return Readback(State.DONE, message)
 
     def verify_undo(self, intent: FilterIntent, reader: LinkReader) -> Readback[None]:

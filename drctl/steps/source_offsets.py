@@ -15,12 +15,13 @@ from drctl.engine.ports import ConnectorsReader, LinkReader, LinkWriter
 from drctl.formats.connect_offsets import ConnectKey, copied_offset, copied_partition
 from drctl.model.errors import Refused, Unreachable
 from drctl.model.ports import ClusterReader
-from drctl.model.text import put
+from drctl.model.text import put, stop_unassigned
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
 from drctl.steps.stop_replication import (
     KEEP_REVERSE_STOPPED,
     KEEP_STOPPED,
     STOPPED,
+    UNASSIGNED,
     Kept,
     StopFacts,
 )
@@ -210,9 +211,10 @@ def must_be_stopped(name: str, connectors: ConnectorsReader) -> None:
     """
     state = connectors.state(name).state
     if state != STOPPED:
+        command = stop_unassigned("", name) if state == UNASSIGNED else put("", name, "stop")
         raise Refused(
             f"connector {name} is {state}: its start offsets can be set only while it is stopped",
-            f"stop it: {put('', name, 'stop')}",
+            f"stop it: {command}",
         )
 
 

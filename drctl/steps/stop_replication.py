@@ -29,9 +29,9 @@ from drctl.engine.ports import ConnectorsReader, LinkReader, LinkWriter
 from drctl.model.errors import DrctlError, Unreachable
 from drctl.model.health import AuthenticationFailed
 from drctl.model.loss import LossFacts, facts_of
-from drctl.model.text import named, plural, put
+from drctl.model.text import named, plural, put, stop_unassigned
 
-STOPPED, RUNNING, PAUSED = "STOPPED", "RUNNING", "PAUSED"
+STOPPED, RUNNING, PAUSED, UNASSIGNED = "STOPPED", "RUNNING", "PAUSED", "UNASSIGNED"
 
 KEEP_STOPPED = "keep-stopped"
 """The name of `StopReplication` in the direction in which replication ran before the loss."""
@@ -242,7 +242,7 @@ class StopReplication(_Stopping[StopSettings, StopIntent, StopFacts]):
         if intent.tasks_of is not None:
             return _without_tasks(intent.tasks_of, intent.workers, connectors)
         states = {name: connectors.state(name).state for name in intent.before}
-        others = tuple(f"{name} is {state}" for name, state in states.items() if state != STOPPED)
+        others = tuple(awaited(name, state) for name, state in states.items() if state != STOPPED)
         if others:
             return Readback(State.WAITING, "; ".join(others), items=others)
         facts = StopFacts(_boundary(states, connectors), tuple(states))
@@ -355,7 +355,7 @@ class ConfirmStop(_Stopping[ConfirmSettings, ConfirmIntent, StopFacts]):
             )
             return Readback(State.FAILED, message, items=again)
         states = {name: connectors.state(name).state for name in intent.connectors}
-        others = tuple(f"{name} is {state}" for name, state in states.items() if state != STOPPED)
+        others = tuple(awaited(name, state) for name, state in states.items() if state != STOPPED)
         if others:
             message = "; ".join(filter(None, (_is_back(source, reader), *others)))
             return Readback(State.WAITING, message, items=others)
@@ -387,6 +387,12 @@ def _as_they_are(names: Collection[str], reader: LinkReader) -> StoppingIntent:
     workers = {worker for name in names for worker in connectors.tasks(name).workers}
     before = {name: connectors.state(name).state for name in names}
     return StoppingIntent(before=before, workers=len(workers))
+
+
+def awaited(name: str, state: str) -> str:
+    """The state of a connector that should change, and what to do if it does not."""
+    text = f"{name} is {state}"
+    return f"{text}; if it stays so: {stop_unassigned('', name)}" if state == UNASSIGNED else text
 
 
 def _without_tasks(

@@ -1,15 +1,20 @@
 """The client with a real Connect worker, and with none."""
 
+import json
 import socket
 from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
+from confluent_kafka import Producer
 
 from drctl.connect.client import ConnectReader, ConnectRejected, ConnectWriter, NoSuchConnector
+from drctl.lab.cluster import LOGGER
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
 from drctl.model.errors import ExitCode, Unknown, Unreachable
+from drctl.model.text import stop_unassigned
+from tests.soak.engineer import send_suggested
 
 MIRRORS = ("mm2-checkpoint", "mm2-heartbeat", "mm2-source")
 
@@ -68,6 +73,36 @@ def test_changing_a_connector(connect: ConnectWriter) -> None:
     finally:
         connect.delete("a heart beat")
     assert connect.connectors() == MIRRORS
+
+
+@pytest.mark.jvm
+def test_a_stopped_connector_whose_status_was_lost(lab: Lab, connect: ConnectWriter) -> None:
+    """Seen in the soak test: the worker's STOPPED was overtaken by its UNASSIGNED."""
+    name = "a lost status"
+
+    def comes_to(state: str) -> bool:
+        def known() -> bool:
+            found = connect.statuses().get(name)
+            return found is not None and found.state == state
+
+        return bool(Patience.of(30).wait_until(known))
+
+    connect.put_config(name, {**connect.config("mm2-heartbeat"), "name": name})
+    try:
+        assert comes_to("RUNNING")
+        connect.stop(name)
+        assert comes_to("STOPPED")
+        worker = connect.status(name).worker
+        late = {"state": "UNASSIGNED", "trace": None, "worker_id": worker, "generation": 1_000}
+        producer = Producer(lab.cluster("secondary").client_properties("admin"), logger=LOGGER)
+        producer.produce("connect-status", json.dumps(late), f"status-connector-{name}")
+        assert producer.flush(30) == 0
+        assert comes_to("UNASSIGNED")
+        connect.stop(name)
+        send_suggested(stop_unassigned(lab.parts.worker.url, name))
+        assert comes_to("STOPPED")
+    finally:
+        connect.delete(name)
 
 
 @pytest.mark.jvm

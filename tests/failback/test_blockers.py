@@ -132,6 +132,14 @@ def test_known_workers_appear_in_the_command() -> None:
     assert remedies == ["curl -s -X PUT http://c:8083/connectors/mm2-back/stop"]
 
 
+def test_a_connector_without_a_worker_is_stopped_and_restarted() -> None:
+    lost = judged(in_order_to_d(), reverse=copying("mm2-back", "UNASSIGNED"))
+    found = against(lost, replace(TERMS, connect="http://c:8083"))
+    remedies = [each.remedy for each in found if each.check == "reverse-replication"]
+    url = "http://c:8083/connectors/mm2-back"
+    assert remedies == [f"curl -s -X PUT {url}/stop && curl -s -X POST {url}/restart"]
+
+
 def test_harm_that_no_step_repairs_refuses() -> None:
     grown = Cluster(HERE, {PLACE: OffsetRange(0, 150)})
     started = {"on_source": grown, "reverse_start": {PLACE: ReverseStart.START}}

@@ -1,11 +1,13 @@
 """Types drctl's commands, and after a crash or refusal the commands that drctl suggests."""
 
 import json
+import re
 import shutil
 import signal
 import subprocess
 import threading
 import time
+import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,6 +25,7 @@ _ARRIVED = (ExitCode.DONE, ExitCode.FOUND)
 _ALLOWED = (*_ARRIVED, ExitCode.REFUSED, ExitCode.STOPPED, ExitCode.UNKNOWN, -signal.SIGKILL)
 """Exit codes that are correct under any fault: commands are valid, and only SIGKILL interrupts
 them."""
+_CURL, _CURL_S = re.compile(r"curl -s -X (PUT|POST) (http[^\s\\\";]+)"), 30
 _TRACEBACK = "Traceback (most recent call last)"
 
 
@@ -52,6 +55,17 @@ def wrong_ending(code: int, stderr: str) -> str:
         last_line = stderr.strip().splitlines()[-1].strip()
         return f"exit code {code} and a traceback: {last_line}"
     return "" if code in _ALLOWED else f"exit code {code}"
+
+
+def send_suggested(document: str) -> None:
+    """Send the requests to Connect that drctl suggests with `curl` in an error document."""
+    for method, url in _CURL.findall(document):
+        request = urllib.request.Request(url, method=method)
+        try:
+            urllib.request.urlopen(request, timeout=_CURL_S).close()
+        except OSError as error:
+            # Connect may be down; the next refusal suggests it again.
+            print(f"{method} {url}: {error}", flush=True)
 
 
 @dataclass(slots=True)
@@ -109,8 +123,10 @@ class Engineer:
         while True:
             chosen = ("resume",) if self._unfinished(injector) else words
             line = (*chosen, "--execute", "--yes")
-            typed, _ = self._written(line, injector, meanwhile, until)
+            typed, output = self._written(line, injector, meanwhile, until)
             injector.mended()
+            if typed.code == ExitCode.REFUSED:
+                send_suggested(output)
             if typed.code in _ARRIVED or self._ended(injector) == "done":
                 return tuple(self.attempts[first:])
             if typed.code == ExitCode.USAGE and (how := self._had_ended(injector, until)):

@@ -418,18 +418,20 @@ def _judged(
 
 
 _NEAR, _FAR = 4, 100
-"""How many offsets are searched for a record: transaction markers are not records."""
+"""How many offsets are searched first: transaction markers and compacted ones have no record."""
 
 
 class _Last(NamedTuple):
     """The last copied record of a partition, as of a result.
 
     Attributes:
-        at: its offset on the source, or slightly after it.
+        start: log start offset of the source.
+        at: its offset on the source, or after it.
         until: end offset of the target.
     """
 
     place: TopicPartition
+    start: int
     at: int
     copy: TopicPartition
     until: int
@@ -468,14 +470,13 @@ def find_out_of_order(
             f"{plural(total, 'offset')} of {target.name} are too many to search here: drctl"
             " failback searches them (step find-missing)"
         )
-    last = _read({(each.place, each.at) for each in asked}, source)
-    unread = [each for each in asked if (each.place, each.at) not in last]
-    if unread:
-        where = f"{unread[0].place} offset {unread[0].at}"
-        return Unavailable(f"{source.name} has no record at or shortly before {where}")
+    last = _read(asked, source)
     wanted: dict[TopicPartition, set[RecordKey]] = defaultdict(set)
     for each in asked:
-        wanted[each.copy].add(record_identity.key(last[each.place, each.at], each.copy.topic))
+        record = last.get((each.place, each.at))
+        # Without it, compaction has left no copied record on the source.
+        if record is not None:
+            wanted[each.copy].add(record_identity.key(record, each.copy.topic))
     misplaced = {
         copy
         for copy, records in in_chunks(target, beyond)
@@ -502,29 +503,35 @@ def _asked(
             start = log.start if isinstance(log, OffsetRange) else each.source.start
             new = each.target is not None and each.only_on_target and each.copy in boundaries
             if new and at >= start and each.target is not None:
-                yield _Last(each.place, at, each.copy, each.target.end)
+                yield _Last(each.place, start, at, each.copy, each.target.end)
 
 
 def _read(
-    wanted: Set[tuple[TopicPartition, int]], source: ClusterReader
+    wanted: Sequence[_Last], source: ClusterReader
 ) -> Mapping[tuple[TopicPartition, int], Record]:
-    """The record at each offset, or the nearest one before it; omitted if there is none."""
-    near = [(p, at - back) for p, at in wanted for back in range(min(_NEAR, at + 1))]
+    """The last record at or before each offset; omitted if there is none."""
+    near = [(e.place, e.at - back) for e in wanted for back in range(min(_NEAR, e.at + 1))]
     read = {place: r for place, r in source.records(near).items() if isinstance(r, Record)}
     found: dict[tuple[TopicPartition, int], Record] = {}
-    for place, at in wanted:
-        tried = (read.get((place, at - back)) for back in range(_NEAR))
-        nearest = next(filter(None, tried), None) or _before(place, at, source)
-        if nearest is not None:
-            found[place, at] = nearest
+    for each in wanted:
+        tried = (read.get((each.place, each.at - back)) for back in range(_NEAR))
+        last = next(filter(None, tried), None) or _last_before(each, source)
+        if last is not None:
+            found[each.place, each.at] = last
     return found
 
 
-def _before(place: TopicPartition, at: int, source: ClusterReader) -> Record | None:
-    nearest = None
-    for _, records in in_chunks(source, {place: range(max(0, at - _FAR), at + 1)}):
-        nearest = records[-1] if records else nearest
-    return nearest
+def _last_before(wanted: _Last, source: ClusterReader) -> Record | None:
+    stop, size = wanted.at + 1, _FAR
+    while stop > wanted.start:
+        start = max(wanted.start, stop - size)
+        last = None
+        for _, records in in_chunks(source, {wanted.place: range(start, stop)}):
+            last = records[-1] if records else last
+        if last is not None:
+            return last
+        stop, size = start, 2 * size
+    return None
 
 
 def divergence(
