@@ -550,6 +550,17 @@ def test_new_records_of_a_compacted_partition_are_counted_again(
             located(14, RecordIdentity(own_time={PLACE.topic}))
 
 
+def test_after_the_last_copied_record_a_compacted_partition_is_not_counted_again() -> None:
+    """A transaction of new records ended at offset 6."""
+    here = [record(n, f"k{n}", n) for n in range(5)]
+    there = [*here, *(record(n, f"new-{n}", n) for n in (5, 7, 8))]
+    found = gap(
+        partition(source=OffsetRange(0, 5), target=OffsetRange(0, 9), only_on_target=3, ranges=())
+    )
+    readers = reader(*here), reader(*there)
+    assert observe_boundaries(found, PRIMARY, *readers, 3, {PLACE.topic}) == {PLACE: 5}
+
+
 def test_without_a_boundary_the_first_record_is_unknown() -> None:
     grown = Cluster(HERE, {PLACE: OffsetRange(0, LOST_END + 1)})
     source, target = reader(record(LOST_END, "new", 50)), reader(OLDEST, NEW)

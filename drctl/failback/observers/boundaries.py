@@ -78,13 +78,9 @@ def observe_boundaries(
         if each.copy.topic in compacted and record_identity.sure(each.copy.topic)
     }
     at = _counted_back(result, rest, target, origin, shrinking)
-    # Offsets without a record: a transaction ended there, or a record was compacted away.
-    recounted = [
-        each
-        for each in result.partitions
-        if each.copy in shrinking & at.keys() and not each.none_copied and each.target
-        if each.target.end - at[each.copy] > each.only_on_target > 0
-    ]
+    recounted = _shrunk(
+        result, {c: n for c, n in at.items() if c in shrinking}, origin, source, target
+    )
     offsets = sum(each.source.span + each.target.span for each in recounted if each.target)
     if offsets > most:
         return Unavailable(
@@ -120,6 +116,29 @@ def _counted_back(
                 waiting.pop(place).left = 0
         _count(waiting, reader, origin)
     return {place: each.at for place, each in counts.items()}
+
+
+def _shrunk(
+    result: GapEvidence,
+    at: Mapping[TopicPartition, int],
+    origin: str,
+    source: ClusterReader,
+    target: ClusterReader,
+) -> Sequence[PartitionResult]:
+    """The partitions of which compaction may have removed new records since the comparison.
+
+    Args:
+        at: where new records were counted to begin, in partitions of compacted topics.
+    """
+    # Offsets without a record: a transaction ended there, or a record was compacted away.
+    gaps = {
+        each.copy: at[each.copy]
+        for each in result.partitions
+        if each.copy in at and not each.none_copied and each.target
+        if each.target.end - at[each.copy] > each.only_on_target > 0
+    }
+    right = follow_last_copied(result, gaps, origin, source, target) if gaps else frozenset()
+    return [each for each in result.partitions if each.copy in gaps.keys() - right]
 
 
 def _recounted(
