@@ -53,7 +53,7 @@ from drctl.failback.situation import (
     clean_there,
     endpoints_point_to_source,
     is_fenced,
-    located_boundaries,
+    located_by,
     over_the_same,
     reference,
 )
@@ -127,11 +127,12 @@ class FailbackObserver:
         source_partitions = {each.copy: each.place for each in result.partitions}
         ends: dict[TopicPartition, int] = dict(result.ends)
         at_a_look = min(self.most, QUICK_LIMIT)
-        located = located_boundaries(facts, source, target)
+        before = located_by(facts, source, target)
         boundaries = _answer(
             lambda: (
-                located
-                or observe_boundaries(
+                before.boundaries
+                if before
+                else observe_boundaries(
                     result,
                     source,
                     *readers,
@@ -141,7 +142,10 @@ class FailbackObserver:
                 )
             )
         )
-        fenced = facts.fenced_before(result) and is_fenced(facts)
+        # An earlier failback found the result valid after it had fenced the source.
+        fenced = is_fenced(facts) and (
+            facts.fenced_before(result) or bool(before and before.fenced)
+        )
         return replace(
             facts,
             diverged=self._divergence(facts, source, target),

@@ -12,6 +12,7 @@ from drctl.failback.facts import (
     Copies,
     Facts,
     Fence,
+    JournaledRun,
     Replication,
     ReverseStart,
     Stopped,
@@ -186,16 +187,14 @@ def _recreated(
             yield f"topic {topic} of {cluster} was recreated: id {before}, now {now}"
 
 
-def located_boundaries(
-    facts: Facts, source: Cluster, target: Cluster
-) -> Mapping[TopicPartition, int]:
-    """The boundaries that an earlier failback located in the same logs; empty if none did.
+def located_by(facts: Facts, source: Cluster, target: Cluster) -> JournaledRun | None:
+    """The newest failback that located the boundaries in the same logs; None if none did.
 
     They stay true, while compaction makes it impossible to count new records again.
     """
     same = over_the_same(facts)
     known = {each.id for each in same if not any(_recreated(each, facts, source, target))}
-    return next((run.boundaries for run in facts.runs if run.gap in known and run.boundaries), {})
+    return next((run for run in facts.runs if run.gap in known and run.boundaries), None)
 
 
 def _unread(result: GapEvidence, facts: Facts, source: Cluster) -> Iterator[str]:

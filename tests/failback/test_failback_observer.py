@@ -1,7 +1,8 @@
 """All observations of `--check-order`, on clusters in memory."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
+from datetime import timedelta
 from typing import Any, get_type_hints
 
 import pytest
@@ -12,7 +13,7 @@ from drctl.engine.failback_state import Search
 from drctl.engine.kind import Readback, State
 from drctl.failback.answer import Answer, OrderDocument, Verdict, answer
 from drctl.failback.blockers import Terms, against
-from drctl.failback.facts import Copies, Facts
+from drctl.failback.facts import Copies, Facts, ReverseStart
 from drctl.failback.gap_results import GapEvidence
 from drctl.failback.observing import Results
 from drctl.failback.situation import rebuild_command
@@ -103,30 +104,57 @@ def test_everything_is_in_order_before_forward_replication_runs() -> None:
     assert "start offsets are at the boundary" in found.steps["f"].why
 
 
+@dataclass
+class Journaled(Around):
+    """An earlier failback located the boundary, after it had fenced the primary or not."""
+
+    located: str = BEFORE.id
+    fences: bool = False
+
+    def runs(self) -> Any:
+        return ("r1",)
+
+    def entries(self, run: str) -> Sequence[Mapping[str, Any]]:
+        fence = Step("fence", "fence-producers", {"cluster": "primary"})
+        steps = Step("order", "failback-order"), fence, Step("find", "find-missing")
+        search = Search("", 2, 2, 0, 0, dict(BEFORE.ends), {PLACE: 100}, id=self.located)
+        done: list[tuple[str, Any]] = [("find", to_json(search))]
+        if self.fences:
+            done.insert(0, ("fence", {"cluster": "primary"}))
+        at = BEFORE.started + timedelta(minutes=5)
+        plan = Plan("failback", "main", "primary", "secondary", steps)
+        written = [entries.began(run, plan, {"user": "ada"}, at)]
+        for number, (step, facts) in enumerate(done, 1):
+            written.append(entries.intend(step, number, facts, at))
+            seen = Readback(State.DONE, "", facts)
+            written.append(entries.done(step, number, seen, at))
+        return written
+
+
+KEPT = {"mm2-source": 101, "mm2-back": 101}
+
+
 def test_a_boundary_that_a_failback_located_is_not_counted_again() -> None:
     """Compaction has removed a new record since: counting back would end at an old one."""
-
-    class Journaled(Around):
-        def runs(self) -> Any:
-            return ("r1",)
-
-        def entries(self, run: str) -> Sequence[Mapping[str, Any]]:
-            steps = Step("order", "failback-order"), Step("find", "find-missing")
-            plan = Plan("failback", "main", "primary", "secondary", steps)
-            search = Search("", 2, 2, 0, 0, dict(BEFORE.ends), {PLACE: 100}, id=located)
-            return [
-                entries.began(run, plan, {"user": "ada"}, BEFORE.started),
-                entries.intend("find", 1, to_json(search), BEFORE.started),
-                entries.done("find", 1, Readback(State.DONE, "", to_json(search)), BEFORE.started),
-            ]
-
     left = (*log(*BOTH), at(101, "n2"))
-    around = Journaled({"mm2-source": 101, "mm2-back": 101})
     found = {}
     for located in (BEFORE.id, "another result"):
+        around = Journaled(KEPT, located=located)
         facts = looked_at(primary(*LOST), secondary(*left), Results((BEFORE,)), around)
         found[located] = facts.boundaries
     assert found == {BEFORE.id: {PLACE: 100}, "another result": {PLACE: 99}}
+
+
+@pytest.mark.parametrize("fences", [True, False])
+def test_a_fence_of_an_earlier_failback_shows_who_wrote_to_the_source(*, fences: bool) -> None:
+    """Seen in the soak test: all records that had been replicated back were superseded."""
+    superseded = Record(0, 102, 7, b"n2", b"older", ())
+    grown = primary(*LOST, superseded)
+    newer = secondary(*log(*BOTH), at(101, "n2"), settings={"cleanup.policy": "compact"})
+    around = Journaled(KEPT, fences=fences)
+    facts = looked_at(grown, newer, Results((BEFORE,)), around)
+    expected = ReverseStart.BOUNDARY if fences else ReverseStart.ELSEWHERE
+    assert facts.reverse_start == {PLACE: expected}
 
 
 @pytest.mark.parametrize("results", [(AFTER,), (AFTER, BEFORE)], ids=["alone", "beside-an-older"])
