@@ -158,6 +158,7 @@ class FailbackObserver:
                     *readers,
                     self.most,
                     self._record_identity(target),
+                    target.compacted,
                 )
             ),
             reverse_start=_answer(
@@ -308,7 +309,11 @@ class FailbackObserver:
         """How the clusters differ; read only after clients are back: before, they always differ."""
         if endpoints_point_to_source(facts) is not True or not clean_there(facts):
             return NOT_LOOKED_AT
-        return _answer(lambda: divergence(facts.gaps[0], source, target, *self._readers))
+        return _answer(
+            lambda: divergence(
+                facts.gaps[0], source, target, *self._readers, self._record_identity(target)
+            )
+        )
 
     def _record_identity(self, target: Cluster) -> RecordIdentity:
         return RecordIdentity(self.link.settings.identity, target.own_time)

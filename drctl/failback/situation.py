@@ -193,8 +193,15 @@ def located_by(facts: Facts, source: Cluster, target: Cluster) -> JournaledRun |
     They stay true, while compaction makes it impossible to count new records again.
     """
     same = over_the_same(facts)
-    known = {each.id for each in same if not any(_recreated(each, facts, source, target))}
-    return next((run for run in facts.runs if run.gap in known and run.boundaries), None)
+    known = {
+        each.id
+        for each in same
+        if not any(_recreated(each, facts, source, target))
+        and not isinstance(facts.copied_since.get(each.where), str)
+    }
+    copies = {each.copy for result in same for each in result.partitions if each.target}
+    located = (run for run in facts.runs if run.gap in known and run.boundaries.keys() >= copies)
+    return next(located, None)
 
 
 def _unread(result: GapEvidence, facts: Facts, source: Cluster) -> Iterator[str]:

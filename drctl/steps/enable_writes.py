@@ -106,7 +106,10 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
         # A group that was fenced may have expired since: then only the marker ACL shows the fence.
         marked = {r for r in signed(denying, rules, settings.link) if r.resource == GROUP}
         others = any(rule.resource == GROUP and rule not in marked for rule in denying)
-        names = {TOPIC: topics, GROUP: reader.link_groups(cluster) if others else ()}
+        names = {
+            TOPIC: topics,
+            GROUP: reader.link_groups(cluster, incomplete=True) if others else (),
+        }
         lifted = tuple(r for r in denying if r in marked or r.name in names[r.resource])
         _refuse_if_needed(cluster, lifted, rules_of_other_links(rules, settings.link))
         return EnableIntent(cluster, tuple(topics), lifted, unseen, uuid.uuid4().hex)

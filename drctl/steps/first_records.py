@@ -109,24 +109,28 @@ SURVIVING = 1_000
 """How many records of a compacted partition are searched for one that is on both clusters."""
 
 
-def first_surviving(
+def surviving(
     cluster: ClusterReader, since: Offsets
-) -> Mapping[TopicPartition, tuple[Record, ...]]:
-    """Up to `SURVIVING` records of each partition, at or after its offset: for `follows`.
+) -> Mapping[TopicPartition, tuple[tuple[Record, ...], tuple[Record, ...]]]:
+    """Up to `SURVIVING` records of each partition before its offset, and from there on.
 
     Raises:
         Unreachable: a partition could not be read.
     """
-    return records_from(cluster, since, SURVIVING)
+    starts = {place: max(0, at - SURVIVING) for place, at in since.items()}
+    found = {}
+    for place, records in records_from(cluster, starts, 2 * SURVIVING).items():
+        later = tuple(each for each in records if each.offset >= since[place])
+        found[place] = records[: len(records) - len(later)], later[:SURVIVING]
+    return found
 
 
 def follows(
     copied: Sequence[Record],
+    older: Sequence[Record],
     expected: Sequence[Record],
     fields: Collection[str] = FIELDS,
-    *,
-    disjoint: bool,
-) -> bool:
+) -> bool | None:
     """Whether copying a compacted partition began with the first expected record.
 
     Compaction may have removed records from either side before the first one that is on both; their
@@ -134,19 +138,23 @@ def follows(
 
     Args:
         copied: what was added to the partition, up to `SURVIVING` records.
+        older: what is before the first expected record.
         expected: what was to be copied, up to `SURVIVING` records.
-        disjoint: whether both sides may have no record in common; the keys of all copied records
-            must then recur. Only if nobody else can have written what was added.
+
+    Returns:
+        None if both sides have no record in common, and all keys that were added recur: then others
+        may have written them.
     """
     due = [each for each in expected if not is_copy(each)]
     first = {_identity(each, fields): at for at, each in reversed([*enumerate(due)])}
     common = next((n for n, each in enumerate(copied) if _identity(each, fields) in first), None)
+    before = copied[:common]
+    old = {_identity(each, fields) for each in older}
+    if any(_identity(each, fields) in old for each in before) or not _recur(before, due):
+        return False
     if common is None:
-        if not disjoint or max(len(copied), len(expected)) >= SURVIVING:
-            return False
-        return _recur(copied, expected)
-    skipped = due[: first[_identity(copied[common], fields)]]
-    return _recur(copied[:common], expected) and _recur(skipped, copied)
+        return None if max(len(copied), len(expected)) < SURVIVING else False
+    return _recur(due[: first[_identity(copied[common], fields)]], copied)
 
 
 def _recur(records: Sequence[Record], among: Sequence[Record]) -> bool:
@@ -196,21 +204,25 @@ def first_arrivals(
     else:
         arrived = first_records(target, since)
         expected = first_records(source, start) if whole else first_new_records(source, start)
-    wrong, awaited = [], []
+    differ, awaited = {}, []
     for place, copy in copies.items():
         if copy in arrived and not (
             place in expected and _is_copy_of(expected[place], arrived[copy], fields, target, copy)
         ):
-            if whole and _cut_since(source, place, start[place]):
-                continue
-            if not origin_header and _compacted(source, place.topic):
-                added = first_surviving(target, {copy: since[copy]})[copy]
-                due = first_surviving(source, {place: start[place]})[place]
-                if follows(added, due, fields, disjoint=True):
-                    continue
-            wrong.append(f"{copy} offset {arrived[copy].offset}")
+            if not (whole and _cut_since(source, place, start[place])):
+                differ[place] = copy
         elif place in expected and copy not in arrived:
             awaited.append(str(place))
+    compacted = {} if origin_header else _compacted(source, differ)
+    added = surviving(target, {copy: since[copy] for copy in compacted.values()})
+    due = surviving(source, {place: start[place] for place in compacted})
+    for place, copy in compacted.items():
+        follow = follows(added[copy][1], *due[place], fields)
+        if follow is not False:
+            del differ[place]
+        if follow is None:
+            awaited.append(str(place))
+    wrong = [f"{copy} offset {arrived[copy].offset}" for copy in differ.values()]
     if wrong:
         message = (
             f"the first record replicated to {', '.join(wrong[:_SHOWN])} of {clusters.target} is"
@@ -250,9 +262,13 @@ def _is_copy_of(
     return isinstance(state, TopicState) and state.log_append_time
 
 
-def _compacted(cluster: ClusterReader, topic: str) -> bool:
-    state = cluster.topics([topic]).get(topic)
-    return isinstance(state, TopicState) and state.compacted
+def _compacted(
+    source: ClusterReader, copies: Mapping[TopicPartition, TopicPartition]
+) -> Mapping[TopicPartition, TopicPartition]:
+    """Those partitions, with their copies, whose topic is compacted on the source."""
+    states = source.topics({place.topic for place in copies}) if copies else {}
+    topics = {n for n, each in states.items() if isinstance(each, TopicState) and each.compacted}
+    return {place: copy for place, copy in copies.items() if place.topic in topics}
 
 
 def _cut_since(source: ClusterReader, place: TopicPartition, start: int) -> bool:

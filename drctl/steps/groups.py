@@ -89,7 +89,7 @@ class PrepareGroups(StepKind[BothClusters, PrepareIntent, PrepareFacts]):
             known = _groups(source, reader)
         except Unreachable as error:
             # A group that has only offsets does not show which protocol it uses.
-            there = _groups(target, reader, incomplete=True)
+            there = _groups(target, reader)
             ready, silent = sum(map(_is_new, there.values())), error.message
             unknown = tuple(name for name, group in there.items() if not _is_new(group))
             return PrepareIntent(source, target, (), ready, (), silent, unknown)
@@ -146,13 +146,13 @@ class PrepareGroups(StepKind[BothClusters, PrepareIntent, PrepareFacts]):
         return Readback(State.DONE, "Kafka deletes empty groups without offsets")
 
 
-def _groups(cluster: str, reader: LinkReader, *, incomplete: bool = False) -> Groups:
-    """The link's groups on one cluster.
+def _groups(cluster: str, reader: LinkReader) -> Groups:
+    """The link's groups on one cluster; those without a coordinator are left out.
 
     Raises:
-        Unreachable: the cluster did not respond, or groups have no coordinator.
+        Unreachable: the cluster did not respond.
     """
-    names = reader.link_groups(cluster, incomplete=incomplete)
+    names = reader.link_groups(cluster, incomplete=True)
     return reader.groups(cluster).described(names)
 
 

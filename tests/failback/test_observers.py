@@ -550,6 +550,48 @@ def test_new_records_of_a_compacted_partition_are_counted_again(
             located(14, RecordIdentity(own_time={PLACE.topic}))
 
 
+def compacted_counted(here: str, there: str, new: int, ranges: Any = ()) -> Any:
+    """Return the boundary; words are records such as a1, their places offsets, and . is none."""
+
+    def log(text: str) -> list[Record]:
+        words = enumerate(text.split())
+        return [Record(0, n, int(w[1]), w[:1].encode(), b"v", ()) for n, w in words if w != "."]
+
+    ends = OffsetRange(0, len(here.split())), OffsetRange(0, len(there.split()))
+    found = gap(
+        partition(
+            source=ends[0],
+            target=ends[1],
+            only_on_target=new,
+            ranges=ranges,
+            ranges_total=len(ranges),
+        )
+    )
+    readers = reader(*log(here)), reader(*log(there))
+    return observe_boundaries(found, PRIMARY, *readers, 100, {PLACE.topic})
+
+
+def test_a_record_that_was_copied_late_hides_no_new_one() -> None:
+    """Forward replication copied b1 after n1; the source has compacted b1 since."""
+    with pytest.raises(Unreachable, match="forward replication copied them late"):
+        compacted_counted("a1 b1 b2", "a1 n1 b1 n2", 2, ((2, 2),))
+    assert compacted_counted("a1 . b2", "a1 n1 b1 n2", 2, ((2, 2),)) == {PLACE: 1}
+
+
+def test_records_that_the_source_has_compacted_are_not_taken_for_new_ones() -> None:
+    before = ("a1 b1 c1 d1 a2 c2", "a1 b1 c1 d1 x1 d2 y1", 3, ((4, 5),))
+    assert compacted_counted(*before) == {PLACE: 4}
+    with pytest.raises(Unreachable, match="the boundary is unknown"):
+        compacted_counted(". b1 . d1 a2 c2", "a1 b1 c1 . . d2 y1", 3, ((4, 5),))
+
+
+def test_a_partition_without_a_boundary_may_have_grown() -> None:
+    grown = Cluster(HERE, {PLACE: OffsetRange(0, LOST_END + 1)})
+    source, target = reader(record(LOST_END, "new", 50)), reader(OLDEST, NEW)
+    found = observe_reverse_start(gap(), {}, grown, source, target, {PLACE.topic}, fenced=True)
+    assert found == {PLACE: ReverseStart.ELSEWHERE}
+
+
 def test_after_the_last_copied_record_a_compacted_partition_is_not_counted_again() -> None:
     """A transaction of new records ended at offset 6."""
     here = [record(n, f"k{n}", n) for n in range(5)]
@@ -592,8 +634,10 @@ def test_compaction_may_leave_the_last_copied_record_anywhere(left: int | None) 
     source = reader(*last, record(109, "tail", 10))
     for behind, found in ((record(101, "n1", 50), ()), (record(101, "last", 9), (str(PLACE),))):
         target = reader(record(100, "n0", 49), behind)
-        expected = found if last else ()
-        assert find_out_of_order((gap(),), PRIMARY, {PLACE: BOUNDARY}, source, target) == expected
+        asked = (gap(),), PRIMARY, {PLACE: BOUNDARY}, source, target
+        assert find_out_of_order(*asked, compacted={PLACE.topic}) == (found if last else ())
+    if left is None:
+        assert isinstance(find_out_of_order(*asked), Unavailable), "nothing removes it otherwise"
 
 
 def test_missing_records_replicated_since() -> None:

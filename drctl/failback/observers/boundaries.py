@@ -12,6 +12,7 @@ follow new ones, and whether the clusters have diverged.
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import NamedTuple
 
 from drctl.failback.facts import Cluster, ReverseStart
@@ -26,12 +27,12 @@ from drctl.failback.observers.copies import (
     same_content,
     span,
 )
-from drctl.failback.observers.records import RecordIdentity, RecordKey
+from drctl.failback.observers.records import RecordIdentity
 from drctl.model.errors import Unreachable
 from drctl.model.ports import ClusterReader
 from drctl.model.text import plural
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
-from drctl.steps.first_records import first_surviving, follows, is_copy
+from drctl.steps.first_records import follows, is_copy, surviving
 
 _ALIKE = RecordIdentity()
 
@@ -78,7 +79,7 @@ def observe_boundaries(
         if each.copy.topic in compacted and record_identity.sure(each.copy.topic)
     }
     at = _counted_back(result, rest, target, origin, shrinking)
-    recounted = _shrunk(
+    recounted = _uncertain(
         result, {c: n for c, n in at.items() if c in shrinking}, origin, source, target
     )
     offsets = sum(each.source.span + each.target.span for each in recounted if each.target)
@@ -118,27 +119,27 @@ def _counted_back(
     return {place: each.at for place, each in counts.items()}
 
 
-def _shrunk(
+def _uncertain(
     result: GapEvidence,
     at: Mapping[TopicPartition, int],
     origin: str,
     source: ClusterReader,
     target: ClusterReader,
 ) -> Sequence[PartitionResult]:
-    """The partitions of which compaction may have removed new records since the comparison.
+    """The partitions of which compaction may have removed records since the comparison.
+
+    In the others, the boundary directly follows the last copied record, or the log start.
 
     Args:
         at: where new records were counted to begin, in partitions of compacted topics.
     """
-    # Offsets without a record: a transaction ended there, or a record was compacted away.
-    gaps = {
+    counted = {
         each.copy: at[each.copy]
         for each in result.partitions
-        if each.copy in at and not each.none_copied and each.target
-        if each.target.end - at[each.copy] > each.only_on_target > 0
+        if each.copy in at and each.only_on_target and not each.none_copied
     }
-    right = follow_last_copied(result, gaps, origin, source, target) if gaps else frozenset()
-    return [each for each in result.partitions if each.copy in gaps.keys() - right]
+    right = follow_last_copied(result, counted, origin, source, target) if counted else frozenset()
+    return [each for each in result.partitions if each.copy in counted.keys() - right]
 
 
 def _recounted(
@@ -151,6 +152,10 @@ def _recounted(
     """The boundaries of partitions of which compaction has removed records since the comparison.
 
     Compares what is left, and counts back the records that only the target has.
+
+    Raises:
+        Unreachable: a partition could not be read, or records that the source has follow some of
+            those.
     """
     digest = record_identity.digest
     places = {each.copy: each.place for each in partitions}
@@ -171,7 +176,15 @@ def _recounted(
     at = {}
     for copy, found in left.items():
         number = sum(each in new[copy] for _, each in found)
-        at[copy] = found[-number][0] if number else there[copy].stop
+        last = found[len(found) - number :]
+        if any(each not in new[copy] for _, each in last):
+            raise Unreachable(
+                f"in {copy} of {target.name}, records that {source.name} has follow records that it"
+                f" does not have: forward replication copied them late, or {source.name} has"
+                " compacted older ones away: the boundary is unknown",
+                f"rebuild {source.name}",
+            )
+        at[copy] = last[0][0] if last else there[copy].stop
     return at
 
 
@@ -397,12 +410,15 @@ def observe_reverse_start(
     unclear = [
         each
         for each in grown
-        if found[each.place] is ReverseStart.ELSEWHERE and each.copy.topic in compacted
+        if found[each.place] is ReverseStart.ELSEWHERE
+        and each.copy.topic in compacted
+        and each.copy in boundaries
     ]
-    here = first_surviving(source, {each.place: each.source.end for each in unclear})
-    there = first_surviving(target, {each.copy: boundaries[each.copy] for each in unclear})
+    here = surviving(source, {each.place: each.source.end for each in unclear})
+    there = surviving(target, {each.copy: boundaries[each.copy] for each in unclear})
     for each in unclear:
-        if follows(here[each.place], there[each.copy], disjoint=fenced):
+        follow = follows(here[each.place][1], *there[each.copy])
+        if follow or (follow is None and fenced):
             found[each.place] = ReverseStart.BOUNDARY
     return found
 
@@ -437,7 +453,7 @@ def _judged(
 
 
 _NEAR, _FAR = 4, 100
-"""How many offsets are searched first: transaction markers and compacted ones have no record."""
+"""How many offsets are searched for a record: transaction markers are not records."""
 
 
 class _Last(NamedTuple):
@@ -464,14 +480,19 @@ def find_out_of_order(
     target: ClusterReader,
     most: int = QUICK_LIMIT,
     record_identity: RecordIdentity = _ALIKE,
+    compacted: Set[str] = frozenset(),
 ) -> tuple[str, ...] | Unavailable:
     """Partitions in which a source record follows the first new record of the target.
+
+    The last copied record shows it. If compaction has removed it, all that are left are looked for;
+    the boundary was then located by comparing all of them.
 
     Args:
         results: gap results for the same source logs; each shows what was copied by then.
         boundaries: first new offset of each target partition.
         most: maximum number of offsets to scan.
         record_identity: how copies are identified.
+        compacted: topics of the target.
 
     Raises:
         Unreachable: a partition could not be read.
@@ -483,24 +504,33 @@ def find_out_of_order(
     for each in asked:
         ends[each.copy] = max(ends[each.copy], each.until)
     beyond = {copy: range(boundaries[copy], end) for copy, end in ends.items()}
-    total = sum(map(len, beyond.values()))
+    last = _read({(e.place, e.at, e.copy.topic in compacted) for e in asked}, source)
+    unread = [each for each in asked if (each.place, each.at) not in last]
+    lost = [each for each in unread if each.copy.topic not in compacted]
+    if lost:
+        where = f"{lost[0].place} offset {lost[0].at}"
+        return Unavailable(f"{source.name} has no record at or shortly before {where}")
+    unread.sort(key=attrgetter("at"))
+    all_left = {each.place: range(each.start, each.at + 1) for each in unread}
+    total = sum(map(len, (*beyond.values(), *all_left.values())))
     if total > most:
         return Unavailable(
-            f"{plural(total, 'offset')} of {target.name} are too many to search here: drctl"
-            " failback searches them (step find-missing)"
+            f"{plural(total, 'offset')} are too many to search here: drctl failback searches them"
+            " (step find-missing)"
         )
-    last = _read(asked, source)
-    wanted: dict[TopicPartition, set[RecordKey]] = defaultdict(set)
+    digest = record_identity.digest
+    wanted: dict[TopicPartition, set[bytes]] = defaultdict(set)
     for each in asked:
-        record = last.get((each.place, each.at))
-        # Without it, compaction has left no copied record on the source.
-        if record is not None:
-            wanted[each.copy].add(record_identity.key(record, each.copy.topic))
+        if record := last.get((each.place, each.at)):
+            wanted[each.copy].add(digest(record, each.copy.topic))
+    copies = {each.place: each.copy for each in unread}
+    for place, records in in_chunks(source, all_left):
+        wanted[copies[place]] |= {digest(record, copies[place].topic) for record in records}
     misplaced = {
         copy
         for copy, records in in_chunks(target, beyond)
         for record in records
-        if not is_copy(record) and record_identity.key(record, copy.topic) in wanted[copy]
+        if not is_copy(record) and digest(record, copy.topic) in wanted[copy]
     }
     sure = {
         str(each.place)
@@ -526,31 +556,32 @@ def _asked(
 
 
 def _read(
-    wanted: Sequence[_Last], source: ClusterReader
+    wanted: Set[tuple[TopicPartition, int, bool]], source: ClusterReader
 ) -> Mapping[tuple[TopicPartition, int], Record]:
-    """The last record at or before each offset; omitted if there is none."""
-    near = [(e.place, e.at - back) for e in wanted for back in range(min(_NEAR, e.at + 1))]
+    """The record at each offset, or the nearest one before it; omitted if there is none.
+
+    Args:
+        wanted: offsets, and whether the partition is compacted: then only records count between
+            which there can be just transaction markers.
+    """
+    near = [(p, at - back) for p, at, _ in wanted for back in range(min(_NEAR, at + 1))]
     read = {place: r for place, r in source.records(near).items() if isinstance(r, Record)}
     found: dict[tuple[TopicPartition, int], Record] = {}
-    for each in wanted:
-        tried = (read.get((each.place, each.at - back)) for back in range(_NEAR))
-        last = next(filter(None, tried), None) or _last_before(each, source)
-        if last is not None:
-            found[each.place, each.at] = last
+    for place, at, compacted in wanted:
+        tried = (read.get((place, at - back)) for back in range(_NEAR))
+        nearest = next(filter(None, tried), None)
+        if nearest is None and not compacted:
+            nearest = _before(place, at, source)
+        if nearest is not None:
+            found[place, at] = nearest
     return found
 
 
-def _last_before(wanted: _Last, source: ClusterReader) -> Record | None:
-    stop, size = wanted.at + 1, _FAR
-    while stop > wanted.start:
-        start = max(wanted.start, stop - size)
-        last = None
-        for _, records in in_chunks(source, {wanted.place: range(start, stop)}):
-            last = records[-1] if records else last
-        if last is not None:
-            return last
-        stop, size = start, 2 * size
-    return None
+def _before(place: TopicPartition, at: int, source: ClusterReader) -> Record | None:
+    nearest = None
+    for _, records in in_chunks(source, {place: range(max(0, at - _FAR), at + 1)}):
+        nearest = records[-1] if records else nearest
+    return nearest
 
 
 def divergence(
@@ -559,11 +590,13 @@ def divergence(
     on_target: Cluster,
     source: ClusterReader,
     target: ClusterReader,
+    record_identity: RecordIdentity = _ALIKE,
 ) -> str | Unavailable:
     """Where the target has a record that is not on the source; empty if nowhere.
 
     Args:
         result: a comparison that found nothing missing on the target.
+        record_identity: how copies are identified.
 
     Raises:
         Unreachable: a cluster did not answer.
@@ -572,7 +605,9 @@ def divergence(
     if new:
         return Unavailable(f"{new[0]} was not compared")
     origin = on_source.identity
-    boundaries = observe_boundaries(result, on_source, source, target, MOST, on_target.compacted)
+    boundaries = observe_boundaries(
+        result, on_source, source, target, MOST, on_target.compacted, record_identity
+    )
     if isinstance(boundaries, Unavailable):
         return boundaries
     total = span(boundaries, on_target) + span(result.ends, on_source)
