@@ -1,5 +1,6 @@
 """Observers on ports: what they conclude from responses of clusters and workers."""
 
+import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -711,3 +712,87 @@ def test_equal_clusters_may_have_diverged() -> None:
     assert isinstance(divergence(SAME, many, TARGET, reader(), reader()), Unavailable)
     more = Cluster(HERE, {**SOURCE.logs, OTHER: OffsetRange(0, 1)})
     assert isinstance(divergence(SAME, more, TARGET, reader(*here), reader(*there)), Unavailable)
+
+
+def compact(log: Sequence[Record], chance: random.Random) -> list[Record]:
+    """Remove some records that a later one of the same key supersedes."""
+    last = {each.key: each.offset for each in log}
+    return [e for e in log if last[e.key] == e.offset or chance.random() < 0.5]
+
+
+NEW_SINCE = 1_000
+"""The first timestamp of new records."""
+
+
+@dataclass
+class Drawn:
+    """Both clusters when they are compared, compacted or not, and when records are counted.
+
+    Attributes:
+        late: whether forward replication has copied records after new ones.
+    """
+
+    seed: int
+
+    def __post_init__(self) -> None:
+        chance = random.Random(self.seed)
+        keys = "abcdefgh"[: chance.randint(1, 8)]
+
+        def written(since: int) -> list[Record]:
+            count = chance.randint(0, 12)
+            return [record(n, chance.choice(keys), since + n) for n in range(count)]
+
+        source, new = written(0), written(NEW_SINCE)
+        copied = source[: chance.randint(0, len(source))]
+        before = len(copied) - chance.choice([0, 0, 0, 1, 2])
+        early, late = copied[: max(0, before)], copied[max(0, before) :]
+        cut = chance.randint(0, len(new)) if late else len(new)
+        self.late = bool(late and cut)
+        target = [*early, *new[:cut], *late, *new[cut:]]
+        target = [replace(each, offset=n) for n, each in enumerate(target)]
+        ends = OffsetRange(0, len(source)), OffsetRange(0, len(target))
+        if chance.random() < 0.7:
+            source, target = compact(source, chance), compact(target, chance)
+        only = len(target) - len(self.common(target, source))
+        tail = ((len(copied), ends[0].end - 1),) if len(copied) < ends[0].end else ()
+        found = partition(
+            source=ends[0],
+            target=ends[1],
+            only_on_target=only,
+            none_copied=only == len(target) > 0,
+            ranges=tail,
+            ranges_total=len(tail),
+        )
+        self.result, self.on_source = gap(found), Cluster(HERE, {PLACE: ends[0]})
+        self.source, self.target = compact(source, chance), compact(target, chance)
+
+    def common(self, one: Sequence[Record], other: Sequence[Record]) -> list[Record]:
+        known = {(each.key, each.timestamp_ms) for each in other}
+        return [each for each in one if (each.key, each.timestamp_ms) in known]
+
+    def boundary(self) -> int | None:
+        """The boundary; None if it is unknown, or old records follow new ones."""
+        asked, compacted = (reader(*self.source), reader(*self.target)), {PLACE.topic}
+        try:
+            at = observe_boundaries(self.result, self.on_source, *asked, 1_000, compacted)
+        except Unreachable:
+            return None
+        assert not isinstance(at, Unavailable)
+        order = find_out_of_order(
+            (self.result,), self.on_source, at, *asked, 1_000, compacted=compacted
+        )
+        return None if order else at[PLACE]
+
+
+def test_compaction_at_any_time_hides_no_new_record() -> None:
+    """Also after forward replication ran again; then there is usually no boundary."""
+    found = 0
+    for drawn in map(Drawn, range(3_000)):
+        at = drawn.boundary()
+        if at is not None:
+            found += not drawn.late
+            new = [each for each in drawn.target if each.timestamp_ms >= NEW_SINCE]
+            assert all(each.offset >= at for each in new), drawn.seed
+            old = drawn.common(drawn.target, drawn.source)
+            assert all(each.offset < at for each in old), drawn.seed
+    assert found > 1_500

@@ -138,7 +138,11 @@ def _uncertain(
         for each in result.partitions
         if each.copy in at and each.only_on_target and not each.none_copied
     }
-    right = follow_last_copied(result, counted, origin, source, target) if counted else frozenset()
+    right = (
+        follow_last_copied(result, counted, origin, source, target, exact=True)
+        if counted
+        else frozenset()
+    )
     return [each for each in result.partitions if each.copy in counted.keys() - right]
 
 
@@ -323,12 +327,16 @@ def follow_last_copied(
     origin: str,
     source: ClusterReader,
     target: ClusterReader,
+    *,
+    exact: bool = False,
 ) -> frozenset[TopicPartition]:
     """Those of the given target offsets that directly follow the last copied record.
 
     Args:
         at: an offset of each partition of the target.
         origin: id of the source.
+        exact: whether the source may have compacted the last copied record, so that an earlier one
+            does not show it.
 
     Raises:
         Unreachable: a partition could not be read.
@@ -337,7 +345,7 @@ def follow_last_copied(
     tried = [
         (each.place, last_copied(each) - back)
         for each in asked.values()
-        for back in range(min(_CONTROL, last_copied(each) + 1))
+        for back in range(min(1 if exact else _CONTROL, last_copied(each) + 1))
     ]
     read = source.records(tried)
     last: dict[TopicPartition, Record] = {}
@@ -561,14 +569,14 @@ def _read(
     """The record at each offset, or the nearest one before it; omitted if there is none.
 
     Args:
-        wanted: offsets, and whether the partition is compacted: then only records count between
-            which there can be just transaction markers.
+        wanted: offsets, and whether the partition is compacted: then only that offset counts.
     """
-    near = [(p, at - back) for p, at, _ in wanted for back in range(min(_NEAR, at + 1))]
+    backs = {place: 1 if compacted else _NEAR for place, _, compacted in wanted}
+    near = [(p, at - back) for p, at, _ in wanted for back in range(min(backs[p], at + 1))]
     read = {place: r for place, r in source.records(near).items() if isinstance(r, Record)}
     found: dict[tuple[TopicPartition, int], Record] = {}
     for place, at, compacted in wanted:
-        tried = (read.get((place, at - back)) for back in range(_NEAR))
+        tried = (read.get((place, at - back)) for back in range(backs[place]))
         nearest = next(filter(None, tried), None)
         if nearest is None and not compacted:
             nearest = _before(place, at, source)
