@@ -267,6 +267,7 @@ class JournaledRun:
             none.
         gap: id of the gap result that it is based on; empty if none.
         boundaries: first new offset of each target partition, as the run located them.
+        set_start: whether the run has set reverse replication to start there.
     """
 
     run: str
@@ -279,6 +280,7 @@ class JournaledRun:
     fenced: datetime | None = None
     gap: str = ""
     boundaries: Mapping[TopicPartition, int] = field(default_factory=dict)
+    set_start: bool = False
 
     @property
     def damaged(self) -> bool:

@@ -142,10 +142,8 @@ class FailbackObserver:
                 )
             )
         )
-        # An earlier failback found the result valid after it had fenced the source.
-        fenced = is_fenced(facts) and (
-            facts.fenced_before(result) or bool(before and before.fenced)
-        )
+        # That failback found the result valid after it had fenced the source.
+        ours = bool(before and before.set_start and before.fenced) and is_fenced(facts)
         return replace(
             facts,
             diverged=self._divergence(facts, source, target),
@@ -163,7 +161,7 @@ class FailbackObserver:
             ),
             reverse_start=_answer(
                 lambda: observe_reverse_start(
-                    result, boundaries, source, *readers, target.compacted, fenced=fenced
+                    result, boundaries, source, *readers, target.compacted, ours=ours
                 )
             ),
             drctl_copies=_answer(

@@ -106,7 +106,7 @@ def test_everything_is_in_order_before_forward_replication_runs() -> None:
 
 @dataclass
 class Journaled(Around):
-    """An earlier failback located the boundary, after it had fenced the primary or not."""
+    """An earlier failback located the boundary; perhaps it fenced the primary and started there."""
 
     located: str = BEFORE.id
     fences: bool = False
@@ -116,11 +116,12 @@ class Journaled(Around):
 
     def entries(self, run: str) -> Sequence[Mapping[str, Any]]:
         fence = Step("fence", "fence-producers", {"cluster": "primary"})
-        steps = Step("order", "failback-order"), fence, Step("find", "find-missing")
+        start = Step("start", "set-start-offsets")
+        steps = Step("order", "failback-order"), fence, Step("find", "find-missing"), start
         search = Search("", 2, 2, 0, 0, dict(BEFORE.ends), {PLACE: 100}, id=self.located)
         done: list[tuple[str, Any]] = [("find", to_json(search))]
         if self.fences:
-            done.insert(0, ("fence", {"cluster": "primary"}))
+            done = [("fence", {"cluster": "primary"}), *done, ("start", {})]
         at = BEFORE.started + timedelta(minutes=5)
         plan = Plan("failback", "main", "primary", "secondary", steps)
         written = [entries.began(run, plan, {"user": "ada"}, at)]

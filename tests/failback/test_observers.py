@@ -1,6 +1,7 @@
 """Observers on ports: what they conclude from responses of clusters and workers."""
 
 import random
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -277,7 +278,7 @@ def test_compaction_may_have_removed_the_first_replicated_record() -> None:
     assert judged(here) is ReverseStart.BOUNDARY
     assert judged(here, compacted=frozenset()) is ReverseStart.ELSEWHERE
     assert judged(here[:1]) is ReverseStart.ELSEWHERE, "no record is on both clusters"
-    assert judged(here[:1], fenced=True) is ReverseStart.BOUNDARY
+    assert judged(here[:1], ours=True) is ReverseStart.BOUNDARY
     assert judged([record(LOST_END, "unknown", 9), here[1]]) is ReverseStart.ELSEWHERE
 
 
@@ -589,7 +590,7 @@ def test_records_that_the_source_has_compacted_are_not_taken_for_new_ones() -> N
 def test_a_partition_without_a_boundary_may_have_grown() -> None:
     grown = Cluster(HERE, {PLACE: OffsetRange(0, LOST_END + 1)})
     source, target = reader(record(LOST_END, "new", 50)), reader(OLDEST, NEW)
-    found = observe_reverse_start(gap(), {}, grown, source, target, {PLACE.topic}, fenced=True)
+    found = observe_reverse_start(gap(), {}, grown, source, target, {PLACE.topic}, ours=True)
     assert found == {PLACE: ReverseStart.ELSEWHERE}
 
 
@@ -796,3 +797,38 @@ def test_compaction_at_any_time_hides_no_new_record() -> None:
             old = drawn.common(drawn.target, drawn.source)
             assert all(each.offset < at for each in old), drawn.seed
     assert found > 1_500
+
+
+def test_no_start_of_reverse_replication_that_does_harm_counts_as_the_boundary() -> None:
+    """Started at the boundary, by drctl, or before or after it; compaction goes on meanwhile."""
+    seen = Counter[tuple[bool, ReverseStart]]()
+    for seed in range(3_000):
+        chance = random.Random(seed)
+        keys = "abcdefgh"[: chance.randint(1, 8)]
+        old = [record(n, chance.choice(keys), n) for n in range(chance.randint(0, 12))]
+        tail = [record(len(old) + n, chance.choice(keys), 500 + n) for n in range(2)]
+        source = [*old, *tail]
+        new = [
+            record(len(old) + n, chance.choice(keys), NEW_SINCE + n)
+            for n in range(chance.randint(1, 12))
+        ]
+        target, boundary = [*old, *new], len(old)
+        start = max(0, min(len(target) - 1, boundary + chance.choice([0, 0, 0, -3, -1, 1, 3])))
+        position = chance.randint(start + 1, len(target))
+        end = len(source)
+        came = [replace(each, offset=end + n) for n, each in enumerate(target[start:position])]
+        here, there = compact([*source, *came], chance), compact(target, chance)
+        found = partition(source=OffsetRange(0, end), target=OffsetRange(0, len(target)))
+        grown = Cluster(HERE, {PLACE: OffsetRange(0, end + len(came))})
+        readers = reader(*here), reader(*there)
+        judged = observe_reverse_start(
+            gap(found), {PLACE: boundary}, grown, *readers, {PLACE.topic}, ours=start == boundary
+        )[PLACE]
+        assert isinstance(judged, ReverseStart), seed
+        seen[start == boundary, judged] += 1
+        if judged is ReverseStart.BOUNDARY:
+            at_end = {each.key: each.timestamp_ms for each in (*source, *came, *target[position:])}
+            right = {each.key: each.timestamp_ms for each in (*source, *new)}
+            assert at_end == right, seed
+    assert seen[True, ReverseStart.BOUNDARY] > 1_300
+    assert seen[False, ReverseStart.START] + seen[False, ReverseStart.ELSEWHERE] > 500

@@ -384,7 +384,7 @@ def observe_reverse_start(
     target: ClusterReader,
     compacted: Set[str] = frozenset(),
     *,
-    fenced: bool = False,
+    ours: bool = False,
 ) -> Arrivals:
     """How reverse replication started, by source partition, judged by the first record of each.
 
@@ -393,7 +393,7 @@ def observe_reverse_start(
         boundaries: first new offset of each target partition; without it, copies cannot be
             identified.
         compacted: topics of the target whose first records compaction may have removed.
-        fenced: whether the source has been fenced since before the comparison.
+        ours: whether drctl set its start offsets while the source was fenced, which it still is.
 
     Raises:
         Unreachable: a cluster did not answer.
@@ -426,7 +426,7 @@ def observe_reverse_start(
     there = surviving(target, {each.copy: boundaries[each.copy] for each in unclear})
     for each in unclear:
         follow = follows(here[each.place][1], *there[each.copy])
-        if follow or (follow is None and fenced):
+        if follow or (follow is None and ours):
             found[each.place] = ReverseStart.BOUNDARY
     return found
 

@@ -18,6 +18,7 @@ from drctl.reconcile.progress import Key, Progress, left_missing_of
 from drctl.steps.enable_writes import EnableWrites
 from drctl.steps.records import FindMissing
 from drctl.steps.registry import KINDS
+from drctl.steps.set_start_offsets import SET_START_OFFSETS
 
 
 def observe_decisions(kept: Callable[[], Mapping[Key, Progress]], source_id: str) -> Decided:
@@ -115,7 +116,8 @@ def _run(
 def _journaled(state: RunState, source: str, switched_back: bool) -> JournaledRun:
     failing_back = is_failback(state.plan.steps)
     completed = failing_back and state.status == Status.DONE
-    located = state.facts_by_kind().named(FindMissing.name, Search)
+    facts = state.facts_by_kind()
+    located = facts.named(FindMissing.name, Search)
     return JournaledRun(
         state.run,
         state.plan.name,
@@ -127,6 +129,7 @@ def _journaled(state: RunState, source: str, switched_back: bool) -> JournaledRu
         None if switched_back or completed else _fenced(state, source),
         "" if located is None else located.id,
         {} if located is None else located.boundaries,
+        SET_START_OFFSETS.name in facts,
     )
 
 
