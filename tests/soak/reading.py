@@ -25,29 +25,32 @@ _READ_S = 60
 _CONSUMERS = 2
 
 
-def held(cluster: LabCluster, topic: str) -> tuple[Held, ...]:
-    """Return all committed records; none if the topic does not exist.
+def held(cluster: LabCluster, topic: str, *, committed: bool = True) -> tuple[Held, ...]:
+    """Return all records; none if the topic does not exist.
 
     If leaders change at the same moment, a consumer may not reach the end: then a second one reads.
+
+    Args:
+        committed: whether to leave out aborted records, and all that follow an open transaction.
 
     Raises:
         Unreachable: the end was not reached in time.
     """
     for _ in range(1, _CONSUMERS):
         try:
-            return _held_by_one(cluster, topic)
+            return _held_by_one(cluster, topic, committed)
         except Unreachable as error:
             print(f"reading {topic} again: {error.message}", flush=True)
-    return _held_by_one(cluster, topic)
+    return _held_by_one(cluster, topic, committed)
 
 
-def _held_by_one(cluster: LabCluster, topic: str) -> tuple[Held, ...]:
+def _held_by_one(cluster: LabCluster, topic: str, committed: bool) -> tuple[Held, ...]:
     settings: dict[str, str | int | float | bool] = {
         **cluster.client_properties("admin"),
         "group.id": "soak-never-joined",
         "enable.auto.commit": False,
         "enable.partition.eof": True,
-        "isolation.level": "read_committed",
+        "isolation.level": "read_committed" if committed else "read_uncommitted",
     }
     consumer = Consumer(settings, logger=LOGGER)
     try:
