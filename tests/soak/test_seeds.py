@@ -16,14 +16,28 @@ from tests.soak.round_plan import SANDBOXED, draw
 
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
-SEEDS = {(8, 1): "all kinds of work; slow lines and a killed drctl"}
-"""Seed and brokers per cluster."""
+SEEDS = {
+    (8, 1): "all kinds of work; slow lines and a killed drctl",
+    (2006, 1): "the target is compacted between comparison and count",
+    (3004, 1): "the same, and a resumed failover",
+    (4002, 1): "the source has no copied record left",
+    (10005, 1): "no copied record is left on both clusters",
+    (13004, 1): "the soak test itself: a transaction was open on the emptied primary",
+    (33002, 1): "the soak test itself: each comparison met an open transaction",
+    (100001, 3): "brokers that are starting list no groups",
+    (100003, 3): "the first new record is compacted away after the start of reverse replication",
+    (200000, 3): "Connect loses the state STOPPED",
+}
+"""Seed and brokers per cluster, and what it found."""
+
+
+def test_a_round_needs_the_sandbox() -> None:
+    plan = draw(8, 1)
+    assert SANDBOXED & {each.fault for each in (*plan.on_failover, *plan.on_failback)}
 
 
 @pytest.mark.parametrize(("seed", "brokers"), SEEDS)
 def test_a_round_keeps_every_promise(tmp_path: Path, seed: int, brokers: int) -> None:
-    plan = draw(seed, brokers)
-    assert SANDBOXED & {each.fault for each in (*plan.on_failover, *plan.on_failback)}
     words = ["--seed", str(seed), "--rounds", "1", "--brokers", str(brokers)]
     done = subprocess.run(
         [sys.executable, "-m", "tests.soak", *words, "--dir", str(tmp_path / "soak")],

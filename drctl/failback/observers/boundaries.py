@@ -70,7 +70,7 @@ def observe_boundaries(
     sure = _counted_back(result, less, target, origin)
     # If too few were counted, the boundary would be after the first new record. So a reduced number
     # counts only where the boundary directly follows the last copied record.
-    seen = follow_last_copied(result, sure, origin, source, target) if sure else frozenset()
+    seen = follow_last_copied(result, sure, origin, source, target)
     sure = {copy: at for copy, at in sure.items() if copy in seen}
     rest = {copy: number for copy, number in new.items() if copy not in sure}
     shrinking = {
@@ -138,11 +138,7 @@ def _uncertain(
         for each in result.partitions
         if each.copy in at and each.only_on_target and not each.none_copied
     }
-    right = (
-        follow_last_copied(result, counted, origin, source, target, exact=True)
-        if counted
-        else frozenset()
-    )
+    right = follow_last_copied(result, counted, origin, source, target, exact=True)
     return [each for each in result.partitions if each.copy in counted.keys() - right]
 
 
@@ -185,8 +181,7 @@ def _recounted(
             raise Unreachable(
                 f"in {copy} of {target.name}, records that {source.name} has follow records that it"
                 f" does not have: forward replication copied them late, or {source.name} has"
-                " compacted older ones away: the boundary is unknown",
-                f"rebuild {source.name}",
+                " compacted older ones away: the boundary is unknown; --rebuild does not need it"
             )
         at[copy] = last[0][0] if last else there[copy].stop
     return at
@@ -342,6 +337,8 @@ def follow_last_copied(
         Unreachable: a partition could not be read.
     """
     asked = {each.copy: each for each in result.partitions if each.copy in at}
+    if not asked:
+        return frozenset()
     tried = [
         (each.place, last_copied(each) - back)
         for each in asked.values()
