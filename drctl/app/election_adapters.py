@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.engine.run_state import RunState
+    from drctl.model.ports import GroupReader
 
 
 @dataclass(slots=True)
@@ -85,7 +86,7 @@ def _groups(
             # Before the listing: a coordinator elected since then may be missing from it.
             down = leaders.look({OFFSETS_TOPIC}).leaderless
         with reader.groups as groups:
-            committed = groups.committed(groups.groups(incomplete=True))
+            committed = groups.committed(_listed(groups, cluster, found, incomplete=bool(down)))
     except DrctlError as error:
         found.silent.append(f"group offsets on {cluster}: {error.message}")
         return
@@ -105,6 +106,17 @@ def _groups(
         furthest = max(rows, key=lambda row: row.offset)
         words = f"group {furthest.group} has read up to {furthest.offset}"
         found.evidence.append(Evidence(place, words, furthest.offset))
+
+
+def _listed(
+    groups: "GroupReader", cluster: str, found: Gathered, *, incomplete: bool
+) -> tuple[str, ...]:
+    """The groups; those of coordinators that are starting, which no broker lists, are reported."""
+    try:
+        return groups.groups(incomplete=incomplete)
+    except Unreachable as error:
+        found.silent.append(f"groups whose coordinator on {cluster} is starting: {error.message}")
+        return groups.groups(incomplete=True)
 
 
 def _link(

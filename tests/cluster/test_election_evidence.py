@@ -9,7 +9,7 @@ import pytest
 
 from drctl.app.election_adapters import gather, known_ends
 from drctl.config.loading import load
-from drctl.model.errors import UsageError
+from drctl.model.errors import Unreachable, UsageError
 from drctl.model.topology import Record, TopicPartition
 from tests.cluster.groups import commit_offsets
 from tests.cluster.link_command import soon
@@ -45,6 +45,26 @@ def test_evidence_from_replicas_and_groups(
     assert by_words["given as the log end with --known-end"] == (place, 99, True)
     assert [(row.group, row.offset) for row in found.groups[place]] == [(f"of-{topic}", 17)]
     assert any(words.startswith(f"copied to secondary up to {COPIED} (") for words in by_words)
+
+
+def test_groups_of_a_coordinator_that_is_starting_are_reported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """No broker lists them, and none reports an error."""
+
+    def listed(*, incomplete: bool) -> tuple[str, ...]:
+        if not incomplete:
+            raise Unreachable("a coordinator is loading")
+        return ()
+
+    groups = SimpleNamespace(groups=listed, committed=lambda names: {})
+    leaders = SimpleNamespace(look=lambda topics: SimpleNamespace(leaderless=[]))
+    reader = SimpleNamespace(elections=nullcontext(leaders), groups=nullcontext(groups))
+    monkeypatch.setattr("drctl.app.adapters.reader", lambda *_: reader)
+    (tmp_path / "drctl.yaml").write_text("clusters:\n  a: {bootstrap: 127.0.0.1:1}\n")
+    assert gather(load(tmp_path / "drctl.yaml"), "a", "t", [0], {}).silent == [
+        "groups whose coordinator on a is starting: a coordinator is loading"
+    ]
 
 
 def test_groups_of_a_coordinator_that_is_down_are_reported(
