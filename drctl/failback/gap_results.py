@@ -136,7 +136,7 @@ def read_gap(document: Any, where: str) -> GapEvidence:
         result.target,
         result.target_id,
         tuple(
-            _seen(topic, each, result.scope == "full")
+            _seen(topic, each, result.scope == FULL)
             for topic in result.topics
             for each in topic.partitions
         ),

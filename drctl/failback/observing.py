@@ -128,17 +128,13 @@ class FailbackObserver:
         ends: dict[TopicPartition, int] = dict(result.ends)
         at_a_look = min(self.most, QUICK_LIMIT)
         before = located_by(facts, source, target)
-        boundaries = _answer(
-            lambda: (
-                before.boundaries
-                if before
-                else observe_boundaries(
-                    result,
-                    source,
-                    *readers,
-                    self.most,
-                    target.compacted,
-                    self._record_identity(target),
+        identity = self._record_identity(target)
+        boundaries: Mapping[TopicPartition, int] | Unavailable = (
+            before.boundaries
+            if before
+            else _answer(
+                lambda: observe_boundaries(
+                    result, source, *readers, self.most, target.compacted, identity
                 )
             )
         )
@@ -155,7 +151,7 @@ class FailbackObserver:
                     boundaries,
                     *readers,
                     self.most,
-                    self._record_identity(target),
+                    identity,
                     target.compacted,
                 )
             ),

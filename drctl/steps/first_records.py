@@ -84,7 +84,7 @@ def same_record(one: Record, other: Record, fields: Collection[str] = FIELDS) ->
     Args:
         fields: some of `FIELDS`.
     """
-    return _identity(one, fields) == _identity(other, fields)
+    return fields_of(one, fields) == fields_of(other, fields)
 
 
 def records_from(
@@ -146,22 +146,23 @@ def follows(
         may have written them.
     """
     due = [each for each in expected if not is_copy(each)]
-    first = {_identity(each, fields): at for at, each in reversed([*enumerate(due)])}
-    common = next((n for n, each in enumerate(copied) if _identity(each, fields) in first), None)
+    first = {fields_of(each, fields): at for at, each in reversed([*enumerate(due)])}
+    common = next((n for n, each in enumerate(copied) if fields_of(each, fields) in first), None)
     before = copied[:common]
-    old = {_identity(each, fields) for each in older}
-    if any(_identity(each, fields) in old for each in before) or not _recur(before, due):
+    old = {fields_of(each, fields) for each in older}
+    if any(fields_of(each, fields) in old for each in before) or not _recur(before, due):
         return False
     if common is None:
         return None if max(len(copied), len(expected)) < SURVIVING else False
-    return _recur(due[: first[_identity(copied[common], fields)]], copied)
+    return _recur(due[: first[fields_of(copied[common], fields)]], copied)
 
 
 def _recur(records: Sequence[Record], among: Sequence[Record]) -> bool:
     return {each.key for each in records} <= {each.key for each in among}
 
 
-def _identity(record: Record, fields: Collection[str]) -> tuple[object, ...]:
+def fields_of(record: Record, fields: Collection[str]) -> tuple[object, ...]:
+    """The values of some of `FIELDS`, in that order."""
     known = {KEY: record.key, VALUE: record.value, TIMESTAMP: record.timestamp_ms}
     return tuple(known[name] for name in FIELDS if name in fields)
 

@@ -17,7 +17,7 @@ from drctl.failback.observers.copies import QUICK_LIMIT, in_chunks, original, sa
 from drctl.model.ports import ClusterReader
 from drctl.model.text import plural
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
-from drctl.steps.first_records import FIELDS, KEY, TIMESTAMP, VALUE
+from drctl.steps.first_records import FIELDS, TIMESTAMP, fields_of
 
 RecordKey = tuple[object, ...]
 _HEADER = "header:"
@@ -38,10 +38,9 @@ class RecordIdentity:
 
     def key(self, record: Record, topic: str) -> RecordKey:
         """The parts of a record that its copy in this target topic keeps; empty if none."""
-        known = {KEY: record.key, VALUE: record.value, TIMESTAMP: record.timestamp_ms}
         named = self._headers()
         headers = (each for each in record.headers if each[0] in named)
-        return (*(known[name] for name in self._fields(topic)), *headers)
+        return (*fields_of(record, self._fields(topic)), *headers)
 
     def digest(self, record: Record, topic: str) -> bytes:
         """A digest of `key` (128 bits): records may be large."""
