@@ -111,11 +111,16 @@ def _groups(
 def _listed(
     groups: "GroupReader", cluster: str, found: Gathered, *, incomplete: bool
 ) -> tuple[str, ...]:
-    """The groups; those of coordinators that are starting, which no broker lists, are reported."""
+    """The groups; if some may be missing from the list, that is reported.
+
+    No broker lists the groups of a coordinator that is starting.
+    """
     try:
         return groups.groups(incomplete=incomplete)
     except Unreachable as error:
-        found.silent.append(f"groups whose coordinator on {cluster} is starting: {error.message}")
+        found.silent.append(
+            f"some groups on {cluster} may be missing from the list: {error.message}; try again"
+        )
         return groups.groups(incomplete=True)
 
 

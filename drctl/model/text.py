@@ -160,9 +160,8 @@ def put(worker: str, connector: str, what: str) -> str:
 def stop_unassigned(worker: str, connector: str) -> str:
     """The curl commands that stop a connector that no worker seems to run.
 
-    A worker that restarts a stopped connector reports UNASSIGNED and then STOPPED. If brokers fail
-    over meanwhile, STOPPED may be lost. Stopping it again changes nothing then; a restart does, and
-    leaves it stopped.
+    After a worker has restarted a stopped connector, Connect may report UNASSIGNED instead of
+    STOPPED. Stopping it again does not change that; a restart does, and leaves it stopped.
     """
     restart = f"curl -s -X POST {connector_url(worker, connector, 'restart')}"
     return f"{put(worker, connector, 'stop')} && {restart}"

@@ -63,7 +63,7 @@ def test_groups_of_a_coordinator_that_is_starting_are_reported(
     monkeypatch.setattr("drctl.app.adapters.reader", lambda *_: reader)
     (tmp_path / "drctl.yaml").write_text("clusters:\n  a: {bootstrap: 127.0.0.1:1}\n")
     assert gather(load(tmp_path / "drctl.yaml"), "a", "t", [0], {}).silent == [
-        "groups whose coordinator on a is starting: a coordinator is loading"
+        "some groups on a may be missing from the list: a coordinator is loading; try again"
     ]
 
 

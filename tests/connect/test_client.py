@@ -77,7 +77,7 @@ def test_changing_a_connector(connect: ConnectWriter) -> None:
 
 @pytest.mark.jvm
 def test_a_stopped_connector_whose_status_was_lost(lab: Lab, connect: ConnectWriter) -> None:
-    """Seen in the soak test: the worker's STOPPED was overtaken by its UNASSIGNED."""
+    """Seen in the soak test: after a restart of the connector it stayed UNASSIGNED."""
     name = "a lost status"
 
     def comes_to(state: str) -> bool:
