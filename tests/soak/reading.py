@@ -22,9 +22,6 @@ from tests.soak.judging import Held
 _READ_S = 60
 
 
-_CONSUMERS = 2
-
-
 def held(cluster: LabCluster, topic: str, *, committed: bool = True) -> tuple[Held, ...]:
     """Return all records; none if the topic does not exist.
 
@@ -36,12 +33,11 @@ def held(cluster: LabCluster, topic: str, *, committed: bool = True) -> tuple[He
     Raises:
         Unreachable: the end was not reached in time.
     """
-    for _ in range(1, _CONSUMERS):
-        try:
-            return _held_by_one(cluster, topic, committed)
-        except Unreachable as error:
-            print(f"reading {topic} again: {error.message}", flush=True)
-    return _held_by_one(cluster, topic, committed)
+    try:
+        return _held_by_one(cluster, topic, committed)
+    except Unreachable as error:
+        print(f"reading {topic} again: {error.message}", flush=True)
+        return _held_by_one(cluster, topic, committed)
 
 
 def _held_by_one(cluster: LabCluster, topic: str, committed: bool) -> tuple[Held, ...]:
