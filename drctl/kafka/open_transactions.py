@@ -125,15 +125,18 @@ def read_open_transactions(
     if not undecided:
         return found
     rows = ask_leaders(connection, brokers, PRODUCERS, undecided, deadline)
-    ids = {p.producer_id for row in rows.values() for p in _open(row)}
+    before = {at: {(p.producer_id, p.open_since) for p in _open(row)} for at, row in rows.items()}
+    ids = {producer for found_open in before.values() for producer, _ in found_open}
     known = _known(brokers, ids, deadline) if ids else _Known(True, {})
     # A transaction that ended before its coordinator was asked would look like a hanging one.
     rows = ask_leaders(connection, brokers, PRODUCERS, undecided, deadline) if ids else rows
     for place, row in rows.items():
         if isinstance(row, Unavailable):
             found[place] = row
-        elif still_open := [each for each in _open(row) if each.producer_id in ids]:
-            found[place] = tuple(_transaction(place, each, known) for each in still_open)
+        elif still_open := _open(row):
+            found[place] = tuple(
+                _transaction(place, each, known, before.get(place, ())) for each in still_open
+            )
     return found
 
 
@@ -181,9 +184,18 @@ def _known(brokers: Brokers, ids: Collection[int], deadline: Deadline) -> _Known
     return _Known(complete, {t.producer_id: t for t in found if not t.error})
 
 
-def _transaction(place: TopicPartition, producer: Producer, known: _Known) -> OpenTransaction:
+def _transaction(
+    place: TopicPartition, producer: Producer, known: _Known, before: Collection[tuple[int, int]]
+) -> OpenTransaction:
+    """The open transaction of a producer.
+
+    Args:
+        before: producer ids and first offsets of those open before the coordinators were asked.
+    """
     mine = known.by_producer.get(producer.producer_id)
     coordinated = mine is not None and mine.state in _IN_PROGRESS and place in mine.partitions
+    # The coordinator of one that began since then may not have known it yet.
+    alive = coordinated or (producer.producer_id, producer.open_since) not in before
     return OpenTransaction(
         producer.producer_id,
         producer.epoch,
@@ -191,7 +203,7 @@ def _transaction(place: TopicPartition, producer: Producer, known: _Known) -> Op
         producer.timestamp_ms,
         mine.transactional_id if mine else "",
         mine.state if mine else "",
-        hanging=False if coordinated else (True if known.complete else None),
+        hanging=False if alive else (True if known.complete else None),
         coordinator_epoch=producer.coordinator_epoch,
     )
 

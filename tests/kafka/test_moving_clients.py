@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import pytest
@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka import TopicPartition as Partition
 from confluent_kafka.admin import NewTopic
 
+from drctl.kafka import open_transactions
 from drctl.kafka.acls import KafkaAclReader, KafkaAclWriter
 from drctl.kafka.connection import Connection
 from drctl.kafka.group_offsets import KafkaGroupWriter
@@ -356,6 +357,32 @@ def test_open_transactions_are_listed(pair: Pair) -> None:
         assert found.hanging is False
         producer.abort_transaction(30)
         assert Patience.of(20).wait_until(lambda: reader.open_transactions([place]) == {})
+
+
+def test_a_transaction_that_began_after_its_coordinator_was_asked_does_not_hang(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, ask = pair.topic(), open_transactions._known
+    name = f"next-{uuid4().hex[:8]}"
+    producer = Producer({**pair.source.properties, "transactional.id": name}, logger=QUIET)
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    write(producer, place, 1)
+
+    def asked_between_two(*arguments: Any) -> object:
+        producer.commit_transaction(30)
+        states = lambda: {each.state for each in ask(*arguments).by_producer.values()}  # noqa: E731
+        assert Patience.of(20).wait_until(lambda: states() == {"CompleteCommit"})
+        answer = ask(*arguments)
+        producer.begin_transaction()
+        write(producer, place, 1)
+        return answer
+
+    monkeypatch.setattr(open_transactions, "_known", asked_between_two)
+    with KafkaHealthReader(Connection("primary", pair.source.properties)) as reader:
+        (found,) = blocking(reader, place)
+    assert (found.since, found.hanging) == (2, False)
+    producer.abort_transaction(30)
 
 
 def test_a_transaction_of_a_producer_that_moved_hangs(pair: Pair) -> None:
