@@ -268,6 +268,7 @@ class JournaledRun:
         gap: id of the gap result that it is based on; empty if none.
         boundaries: first new offset of each target partition, as the run located them.
         set_start: whether the run has set reverse replication to start there.
+        refilling: whether the run has emptied the source, and has not completed the failback.
     """
 
     run: str
@@ -281,6 +282,7 @@ class JournaledRun:
     gap: str = ""
     boundaries: Mapping[TopicPartition, int] = field(default_factory=dict)
     set_start: bool = False
+    refilling: bool = False
 
     @property
     def damaged(self) -> bool:
@@ -383,6 +385,13 @@ class Facts:
         """The run that moved clients back to the source, if it is the last move; else empty."""
         last = None if isinstance(self.journal, Unavailable) else self._last_that_moved
         return last.run if last is not None and last.switched_back else ""
+
+    @property
+    def unfinished_rebuild(self) -> str:
+        """The run that emptied the source and did not complete; empty if none since a move."""
+        telling = (each for each in self.runs if each.refilling or each.switched_back or each.left)
+        last = next(telling, None)
+        return last.run if last is not None and last.refilling else ""
 
     @property
     def never_moved(self) -> bool:

@@ -1,6 +1,7 @@
 """Blockers of a rebuild, and evidence that the source has lost its records.
 
-A rebuild is refused if the source has not lost records; a plain failback is refused if it has.
+A rebuild is refused if the source has not lost records, unless an earlier one has restored them and
+did not complete; a plain failback is refused if the source has lost records.
 """
 
 from collections.abc import Iterator
@@ -50,9 +51,9 @@ def rebuild_findings(
         impact: of copying everything, as text.
         connectors: of reverse replication.
     """
-    if lost:
-        reason = f"it has lost records: {several(lost)}; {impact}"
-        yield Finding("source-lost", Status.WARN, facts.source, reason, impact=impact)
+    if lost or facts.unfinished_rebuild:
+        why = f"it has lost records: {several(lost)}" if lost else _begun(facts)
+        yield Finding("source-lost", Status.WARN, facts.source, f"{why}; {impact}", impact=impact)
     else:
         yield _whole(facts)
     if isinstance(facts.reverse, Replication):
@@ -60,6 +61,10 @@ def rebuild_findings(
             if not connectors or each.name in connectors:
                 yield from _left_out(each, facts)
         yield from _from_group(facts.forward, facts.reverse)
+
+
+def _begun(facts: Facts) -> str:
+    return f"run {facts.unfinished_rebuild} began to copy everything to it, and did not complete"
 
 
 def _whole(facts: Facts) -> Finding:

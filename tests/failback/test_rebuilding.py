@@ -1,12 +1,13 @@
 """What prevents drctl from rebuilding a cluster, and what shows that a rebuild is needed."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from drctl.engine.failback_state import filter_to_add
 from drctl.failback.blockers import Terms, against
-from drctl.failback.facts import Cluster, Replication, ReverseStart
+from drctl.failback.facts import Cluster, JournaledRun, Replication, ReverseStart
 from drctl.model.finding import Finding, Status
 from drctl.model.topology import OffsetRange, Unavailable
 from tests.failback.failback_orders import (
@@ -41,6 +42,16 @@ def test_a_cluster_without_a_loss_is_refused() -> None:
     finding = found(on_source=in_order_to_d().on_source)["source-intact"]
     assert finding.status is Status.FAIL
     assert "drctl failback without --rebuild" in finding.remedy
+
+
+def test_a_rebuild_that_did_not_complete_may_be_repeated() -> None:
+    unfinished = JournaledRun("20261122-again", "rebuild", "stopped", refilling=True)
+    moved = JournaledRun("20261121-main", "failover-planned", "done", left=datetime.now(UTC))
+    known = {"on_source": in_order_to_d().on_source}
+    finding = found(journal=(unfinished, moved), **known)["source-lost"]
+    assert (finding.status, finding.impact) == (Status.WARN, COST)
+    assert "run 20261122-again began to copy everything to it" in finding.reason
+    assert found(journal=(moved, unfinished), **known)["source-intact"].status is Status.FAIL
 
 
 def test_an_empty_cluster_is_evidence_without_connect() -> None:

@@ -24,6 +24,8 @@ SEEDS = {
     (10005, 1): "no copied record is left on both clusters",
     (13004, 1): "the soak test itself: a transaction was open on the emptied primary",
     (33002, 1): "the soak test itself: each comparison met an open transaction",
+    (50004, 1): "a transaction that had just begun was called hanging; a rebuild was not repeated",
+    (60003, 1): "the same",
     (100001, 3): "brokers that are starting list no groups",
     (100003, 3): "the first new record is compacted away after the start of reverse replication",
     (200000, 3): "Connect loses the state STOPPED",

@@ -16,6 +16,7 @@ from drctl.model.typed_json import read_as
 from drctl.plans.failback import is_failback
 from drctl.reconcile.progress import Key, Progress, left_missing_of
 from drctl.steps.enable_writes import EnableWrites
+from drctl.steps.rebuild import EmptyRecovered
 from drctl.steps.records import FindMissing
 from drctl.steps.registry import KINDS
 from drctl.steps.set_start_offsets import SET_START_OFFSETS
@@ -130,6 +131,7 @@ def _journaled(state: RunState, source: str, switched_back: bool) -> JournaledRu
         "" if located is None else located.id,
         {} if located is None else located.boundaries,
         SET_START_OFFSETS.name in facts,
+        EmptyRecovered.name in facts and not completed,
     )
 
 
