@@ -9,9 +9,10 @@ from drctl.app.link_reader import ClusterLinkReader
 from drctl.app.operation import Operation
 from drctl.app.prechecks import run_prechecks
 from drctl.engine.failback_state import ReconcileRequest, Reconciliation, Search
-from drctl.model.errors import DrctlError, Unknown, Unreachable
+from drctl.model.errors import DrctlError, Unknown, Unreachable, UsageError
 from drctl.model.text import plural
 from drctl.steps.failback import REBUILD_MODE
+from drctl.steps.first_records import is_prefix_copied_by
 from drctl.steps.rebuild import wrong_partition_counts
 from drctl.steps.source_offsets import copies_of, logs_of
 
@@ -115,6 +116,26 @@ def holds_nothing(reader: ClusterLinkReader) -> bool:
     if any(log.log_start < log.end for log in logs.values()):
         return False
     return not any(wrong_partition_counts(reader.link.source, reader.link.target, reader))
+
+
+def nothing_to_empty(reader: ClusterLinkReader, connector: str) -> bool:
+    """Whether the recovered cluster holds nothing, or only what an earlier rebuild replicated.
+
+    Args:
+        connector: the reverse connector; empty if there is none.
+
+    Raises:
+        Unreachable: a cluster did not answer.
+    """
+    if holds_nothing(reader):
+        return True
+    source, target = reader.link.source, reader.link.target
+    if not connector or any(wrong_partition_counts(source, target, reader)):
+        return False
+    try:
+        return is_prefix_copied_by(connector, source, target, reader)
+    except (UsageError, Unreachable):
+        return False  # the operator is asked, and the prechecks name the reason
 
 
 def cost_of(reader: ClusterLinkReader) -> str:

@@ -9,7 +9,7 @@ import typer
 
 from drctl.app import plan_inputs
 from drctl.app.failback import FAILBACK, failback_with
-from drctl.app.rebuild import REBUILD, holds_nothing
+from drctl.app.rebuild import REBUILD, nothing_to_empty
 from drctl.cli.console import console
 from drctl.cli.grammar import (
     Answers,
@@ -131,7 +131,9 @@ def failback(given: Failback) -> int:
             topics=given.topic,
             conflicting=given.conflicting.value,
         )
-        return rebuild(inputs, empty=holds_nothing(reader)) if given.rebuild else sequence(inputs)
+        if not given.rebuild:
+            return sequence(inputs)
+        return rebuild(inputs, empty=nothing_to_empty(reader, inputs.reverse_connector))
 
     words = words_of(given, "timeout", "wait_for_consumers", link=None, override=(), answer=())
     operation = REBUILD if given.rebuild else failback_with(policies)

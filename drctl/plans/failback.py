@@ -185,7 +185,7 @@ def rebuild(inputs: FailbackInputs, *, empty: bool) -> Plan:
     """Build the plan of a rebuild; the same inputs always give the same plan.
 
     Args:
-        empty: whether the link's topics on the recovered cluster are empty already.
+        empty: whether the link's topics on the recovered cluster need not be emptied.
     """
     steps = (
         *_isolate(inputs, rebuild=True),
