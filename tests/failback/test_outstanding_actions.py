@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 
 from drctl.engine import entries, run_state
+from drctl.engine.kind import Readback, State
 from drctl.failback.facts import DAMAGED, Facts, JournaledRun
 from drctl.failback.observers.journal import observe_journal
 from drctl.model.errors import DamagedJournal
@@ -67,6 +68,27 @@ def test_the_time_of_a_move_is_that_of_enabled_writes() -> None:
     )
     found = observe_journal(cast(JournalReader, journal), "a")
     assert {each.run: each.left for each in found if each.left} == {"r5": AT, "r1": AT}
+
+
+@pytest.mark.parametrize(("status", "unfinished"), [("stopped", "r2"), ("done", "")])
+def test_a_rebuild_that_emptied_the_source_and_stopped_is_unfinished(
+    status: str, unfinished: str
+) -> None:
+    steps = (Step("order", "failback-order"), Step("empty", "empty-recovered"))
+    emptied = Readback(State.DONE, "there was nothing to empty", {"started": False})
+    made = Plan("rebuild", "main", "a", "b", steps)
+    journal = Journal(
+        r2=[
+            entries.began("r2", made, {"user": "ada"}, AT),
+            entries.intend("empty", 1, {}, AT),
+            entries.done("empty", 1, emptied, AT),
+            entries.rolling_back("order", "a precheck failed", AT),
+            entries.ended(status, AT),
+        ],
+        r1=run("r1", "failback", "x", "stopped"),
+    )
+    found = observe_journal(cast(JournalReader, journal), "a")
+    assert Facts("main", "a", "b", journal=found).unfinished_rebuild == unfinished
 
 
 def test_only_local_copies_of_the_link_count() -> None:
