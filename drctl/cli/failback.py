@@ -133,7 +133,7 @@ def failback(given: Failback) -> int:
         )
         if not given.rebuild:
             return sequence(inputs)
-        return rebuild(inputs, empty=nothing_to_empty(reader, inputs.reverse_connector))
+        return rebuild(inputs, nothing_to_empty=nothing_to_empty(reader, inputs.reverse_connector))
 
     words = words_of(given, "timeout", "wait_for_consumers", link=None, override=(), answer=())
     operation = REBUILD if given.rebuild else failback_with(policies)

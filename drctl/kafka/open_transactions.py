@@ -133,9 +133,9 @@ def read_open_transactions(
     for place, row in rows.items():
         if isinstance(row, Unavailable):
             found[place] = row
-        elif still_open := _open(row):
+        elif open_now := _open(row):
             found[place] = tuple(
-                _transaction(place, each, known, before.get(place, ())) for each in still_open
+                _transaction(place, each, known, before.get(place, ())) for each in open_now
             )
     return found
 

@@ -181,16 +181,17 @@ def failback(inputs: FailbackInputs) -> Plan:
     return _plan(NAME, inputs.reverse, steps)
 
 
-def rebuild(inputs: FailbackInputs, *, empty: bool) -> Plan:
+def rebuild(inputs: FailbackInputs, *, nothing_to_empty: bool) -> Plan:
     """Build the plan of a rebuild; the same inputs always give the same plan.
 
     Args:
-        empty: whether the link's topics on the recovered cluster need not be emptied.
+        nothing_to_empty: whether the link's topics on the recovered cluster hold no records, or
+            only those of an earlier rebuild.
     """
     steps = (
         *_isolate(inputs, rebuild=True),
         *_reconcile(inputs, rebuild=True),
-        _empty_recovered(inputs, empty),
+        _empty_recovered(inputs, nothing_to_empty),
         *_replicate(inputs, rebuild=True),
         *_move_clients(inputs),
         *_restore(inputs, rebuild=True),
@@ -318,12 +319,12 @@ def _reconcile(inputs: FailbackInputs, *, rebuild: bool = False) -> Iterator[Ste
     yield Reconcile().step("reconcile", decided, 30)
 
 
-def _empty_recovered(inputs: FailbackInputs, empty: bool) -> Step:
-    """Ask the operator to empty the recovered cluster, unless it is empty already."""
+def _empty_recovered(inputs: FailbackInputs, nothing_to_empty: bool) -> Step:
+    """Ask the operator to empty the recovered cluster, unless that is not needed."""
     reverse = inputs.reverse
     identity = f"empty-{reverse.target}"
     settings = EmptySettings(reverse.target, reverse.source, inputs.reverse_connector)
-    if not empty:
+    if not nothing_to_empty:
         text = _EMPTY.format(cluster=reverse.target, link=reverse.link)
         settings = replace(settings, question=identity, text=text)
     return EmptyRecovered().step(identity, settings, 600)

@@ -105,7 +105,7 @@ class EmptyRecovered(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
         """Find partitions with records.
 
         Raises:
-            Refused: some partitions have records, although the plan found none.
+            Refused: some partitions must be emptied, which the plan did not expect.
             Unreachable: a cluster did not respond.
         """
         cluster = settings.cluster
@@ -124,7 +124,7 @@ class EmptyRecovered(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
         )
         if not question and (left := tuple(_left(found, reader))):
             raise Refused(
-                "topics that were empty when the plan was made are not empty now:"
+                "topics have to be emptied, which was not needed when the plan was made:"
                 f" {'; '.join(left[:_SHOWN])}",
                 "make a new plan: run the same command again",
             )

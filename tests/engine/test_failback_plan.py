@@ -201,7 +201,7 @@ def test_a_plan_that_breaks_a_rule_is_named(change: Callable[[Plan], Plan], mess
 def test_a_rebuild_that_breaks_a_rule_is_named(
     change: Callable[[Plan], Plan], message: str
 ) -> None:
-    plan = rebuild(failback_inputs(), empty=False)
+    plan = rebuild(failback_inputs(), nothing_to_empty=False)
     assert violations(plan, KINDS) == ()
     assert message in " ".join(violations(change(plan), KINDS))
 
@@ -234,7 +234,7 @@ def test_a_plan_between_two_sites_that_breaks_a_rule_is_named(
 def test_a_rebuild_keeps_the_rules(
     connectors: tuple[str, ...], fence: FenceMethod, empty: bool
 ) -> None:
-    plan = rebuild(failback_inputs(connectors, ("dns",), fence), empty=empty)
+    plan = rebuild(failback_inputs(connectors, ("dns",), fence), nothing_to_empty=empty)
     assert violations(plan, KINDS) == ()
     assert len({step.id for step in plan.steps}) == len(plan.steps)
     assert Plan.from_json(plan.to_json()) == plan
@@ -257,7 +257,7 @@ def test_every_failback_step_kind_is_in_a_plan() -> None:
     plans.append(failback(replace(reverse_inputs(by_command), policy="copy")))
     with_sources = replace(failback_inputs().forward, source_connectors={"shop": "shop"})
     plans.append(failback(replace(reverse_inputs(with_sources), policy="copy")))
-    plans.append(rebuild(failback_inputs(), empty=True))
+    plans.append(rebuild(failback_inputs(), nothing_to_empty=True))
     assert {step.kind for plan in plans for step in plan.steps} >= FAILBACK
 
 

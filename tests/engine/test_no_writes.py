@@ -105,8 +105,8 @@ def plans() -> Iterator[tuple[Plan, Callable[[], Pair]]]:
             yield failback(way), recovered_pair
             both = reverse_inputs(replace(old, origin_header="site"), (BACK,))
             yield failback(replace(both, policy="copy")), recovered_pair
-            yield rebuild(way, empty=False), cut
-            yield rebuild(way, empty=True), wiped
+            yield rebuild(way, nothing_to_empty=False), cut
+            yield rebuild(way, nothing_to_empty=True), wiped
     fence = {"method": "acl", "principals": ["User:app"]}
     yield fence_probe_plan(link(PRIMARY, SECONDARY, fence=fence), "AAA", 0), linked
     yield failback(reverse_inputs(replace(BY_HAND, origin_header="site"))), recovered_pair

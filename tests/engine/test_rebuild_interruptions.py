@@ -20,8 +20,8 @@ from tests.engine.pair import BACK, ORDERS, PRIMARY, SECONDARY, Pair, PersonActi
 
 WAY = replace(reverse_inputs(replace(SEEN, replicator="mirrormaker2"), (BACK,)), policy="copy")
 PLANS: dict[Callable[[], RebuiltCluster], Plan] = {
-    wiped: rebuild(WAY, empty=True),
-    cut: rebuild(WAY, empty=False),
+    wiped: rebuild(WAY, nothing_to_empty=True),
+    cut: rebuild(WAY, nothing_to_empty=False),
 }
 
 

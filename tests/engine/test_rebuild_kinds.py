@@ -34,7 +34,7 @@ def plan(kind: Kind, make: Callable[[], RebuiltCluster]) -> Plan:
     connectors = ("mm2",) if kind.known else ()
     old = replace(SEEN, replicator=kind.name, connectors=connectors)
     way = replace(reverse_inputs(old, (BACK,) if kind.known else ()), policy="copy")
-    return rebuild(way, empty=make is wiped)
+    return rebuild(way, nothing_to_empty=make is wiped)
 
 
 def followed(make: Callable[[], RebuiltCluster], *, begins: int = 0) -> RebuiltCluster:
