@@ -10,7 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, TopicPartition
 from confluent_kafka.admin import (
     AclOperation,
     AlterConfigOpType,
@@ -434,3 +434,13 @@ def _readable(ledgers: Ledgers) -> bool:
         return ledgers.reader().book(ledgers.fingerprint) is not None
     except ConfigError:
         return False
+
+
+def test_an_unfinished_transaction_names_the_broker_to_restart() -> None:
+    """On real brokers only a coordinator that cannot reach a leader for minutes answers so."""
+    connection = Connection("secondary", {"bootstrap.servers": "127.0.0.1:1"}, 1)
+    writer = TransactionalWriter(connection, "drctl.pair", "t")
+    ended = writer._ended(KafkaError(KafkaError.CONCURRENT_TRANSACTIONS))
+    assert isinstance(ended, Unknown)
+    assert "has not ended yet" in ended.message
+    assert "restart the broker that coordinates drctl.pair" in ended.hint

@@ -20,7 +20,10 @@ from tests.engine.test_failback_plan import failback_inputs
 from tests.report import runs
 from tests.report.runs import Part, Run
 
-PLANS = {"failback": failback(failback_inputs()), "rebuild": rebuild(failback_inputs(), empty=True)}
+PLANS = {
+    "failback": failback(failback_inputs()),
+    "rebuild": rebuild(failback_inputs(), nothing_to_empty=True),
+}
 
 
 @pytest.mark.parametrize("name", PLANS)
