@@ -210,6 +210,14 @@ class TransactionalWriter(TopicWriter):
             )
         if _DENIED in codes:
             return not_usable(self._where, self._name, self._purpose)
+        if last.code() == KafkaError.CONCURRENT_TRANSACTIONS:
+            return Unknown(
+                f"could not write to {self._where}: the last transaction with transactional id"
+                f" {self._name} has not ended yet",
+                "run the command again; if this persists for minutes, restart the broker that"
+                f" coordinates {self._name} (kafka-transactions.sh describe names it): it does not"
+                " reach the leaders of the transaction's partitions",
+            )
         return super()._ended(last)
 
     def _call(self, function: Callable[..., Any], *arguments: object) -> Any:

@@ -80,7 +80,7 @@ class Engineer:
 
     folder: Path
     stopping: threading.Event
-    leg_s: float = 600
+    leg_s: float
     attempts: list[Attempt] = field(default_factory=list)
 
     @property

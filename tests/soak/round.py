@@ -92,7 +92,7 @@ class Round:
         folder: Path,
         stopping: threading.Event,
         size: Size | None = None,
-        leg_s: float = 600,
+        leg_s: float | None = None,
         sandbox: Sandbox | None = None,
     ) -> None:
         self._course = plan
@@ -101,7 +101,7 @@ class Round:
         self._folder = folder
         self._stopping = stopping
         self._size = size or Size()
-        self._engineer = Engineer(folder, stopping, leg_s)
+        self._engineer = Engineer(folder, stopping, leg_s or plan.leg_s)
         self._struck: list[Injected] = []
         self._seconds: dict[str, float] = {}
         self._phase, self._entered = "", 0.0

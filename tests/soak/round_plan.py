@@ -70,6 +70,7 @@ ONE_BROKER = (Fault.PRIMARY_BROKER, Fault.SECONDARY_BROKER)
 """Faults that need several brokers per cluster."""
 ROLLS = (Fault.ROLL_PRIMARY, Fault.ROLL_SECONDARY)
 NETWORK = (Fault.PARTITION, Fault.LOSS, Fault.SLOW)
+BROKER_CLOCKS = frozenset({Fault.PRIMARY_CLOCK, Fault.SECONDARY_CLOCK})
 CLOCKS = (Fault.DRCTL_CLOCK, Fault.PRIMARY_CLOCK, Fault.SECONDARY_CLOCK)
 DISKS = (Fault.PRIMARY_DISK, Fault.SECONDARY_DISK)
 SANDBOXED = frozenset({*NETWORK, *CLOCKS, *DISKS})
@@ -111,6 +112,7 @@ LASTS_S = {
 SHARES = (5, 10, 25)
 KBITS = (64, 256, 1024)
 CLOCK_S = 600
+LEG_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +206,16 @@ class RoundPlan:
     work: Work = PLAIN
     left_out: tuple[Injection, ...] = ()
 
+    @property
+    def leg_s(self) -> float:
+        """Time limit of a leg: longer if a broker's clock is set back.
+
+        A broker that lost a connection while its clock was ahead may reconnect only when it again
+        shows that time: until then a coordinator may be unable to end transactions.
+        """
+        drawn = {each.fault for each in (*self.on_failover, *self.on_failback)}
+        return LEG_S + (CLOCK_S if drawn & BROKER_CLOCKS else 0)
+
     def without(self, faults: frozenset[Fault]) -> "RoundPlan":
         """Leave out faults that are not possible here."""
         drawn = (*self.on_failover, *self.on_failback)
@@ -283,6 +295,6 @@ def _detailed(
         return replace(bare, amount=random.choice(KBITS))
     if fault in CLOCKS:
         bare = replace(bare, amount=random.choice((CLOCK_S, -CLOCK_S)))
-    if fault in (*DISKS, Fault.PRIMARY_CLOCK, Fault.SECONDARY_CLOCK):
+    if fault in (*DISKS, *BROKER_CLOCKS):
         return replace(bare, node=random.randint(1, brokers))
     return bare

@@ -140,7 +140,7 @@ def test_a_leg_that_does_not_complete_is_a_failure(played: Played, tmp_path: Pat
 def interfered(folder: Path) -> list[Attempt]:
     """Return what a second operator typed."""
     (folder / "drctl.yaml").touch()
-    typing = Engineer(folder, threading.Event())
+    typing = Engineer(folder, threading.Event(), 60)
     typing.interfere(("failover",), injector_of(typing))
     assert {each.host for each in typing.attempts} == {SECOND}
     return typing.attempts
