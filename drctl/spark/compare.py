@@ -701,16 +701,59 @@ def sum_inversions(spark: SparkSession, folder: Path) -> OrderCheck:
 def digest_rows(plan: ComparePlan, rows: DataFrame) -> DataFrame:
     """Return one row per (topic, cluster, partition, bucket, cell) of rows of `narrow`.
 
-    The columns are in the order of `BucketDigest`, the topic by its digest.
+    The columns are in the order of `BucketDigest`, the topic by its digest. If the order is to be
+    checked, `PLACED` follows: sums of each digest times the offset of its record.
     """
     cells = rows.withColumn("cell", cell(plan))
+    # Sums wrap around at 64 bits as intended: the session is not in ANSI mode.
+    placed = [
+        F.sum(F.col(digest) * F.col("offset")).alias(name)
+        for name, digest in zip(PLACED, ("digest1", "digest2"), strict=True)
+    ]
     sums = cells.groupBy("topic", "on_source", "partition", "bucket", "cell").agg(
         F.count(F.lit(1)).alias("records"),
-        # Sums wrap around at 64 bits as intended: the session is not in ANSI mode.
         F.sum("digest1").alias("sum1"),
         F.sum("digest2").alias("sum2"),
         F.min("offset").alias("first"),
         F.max("offset").alias("last"),
+        *(placed if plan.order else ()),
     )
     names = [name for name in BucketDigest._fields if name != "side"]
-    return sums.select("topic", "on_source", *names[1:])
+    return sums.select("topic", "on_source", *names[1:], *(PLACED if plan.order else ()))
+
+
+PLACED = ("placed1", "placed2")
+
+
+def laid_out_alike(
+    plan: ComparePlan, digests: Iterable[tuple[BucketDigest, Sequence[int]]]
+) -> frozenset[Place]:
+    """Return the partitions whose copies are as far from the first copy as their records are.
+
+    None of these copies can be out of order: for each partition, the sums of digests times
+    distances from the first record are equal on both clusters.
+
+    Args:
+        digests: of all records of the plan, each with its `PLACED` sums.
+    """
+    found: dict[tuple[str, int, Side], list[tuple[BucketDigest, Sequence[int]]]] = {}
+    for digest, placed in digests:
+        place = (digest.topic, digest.partition, digest.side)
+        found.setdefault(place, []).append((digest, placed))
+    return frozenset(
+        (topic.topic, partition)
+        for topic in plan.topics
+        if topic.by_partition
+        for partition in topic.source
+        if len({_layout(found.get((topic.topic, partition, side), [])) for side in Side}) == 1
+    )
+
+
+def _layout(digests: Sequence[tuple[BucketDigest, Sequence[int]]]) -> tuple[int, ...]:
+    """Return the records of a partition and the sums of digests, plain and times distances."""
+    start = min((digest.first for digest, _ in digests), default=0)
+    plain = [sum(getattr(d, name) for d, _ in digests) for name in ("sum1", "sum2")]
+    placed = [sum(both) for both in zip(*(placed for _, placed in digests), strict=True)]
+    distances = [here - start * all_of for here, all_of in zip(placed, plain, strict=False)]
+    records = sum(digest.records for digest, _ in digests)
+    return (records, *(number % 2**64 for number in (*plain, *distances)))

@@ -42,6 +42,8 @@ from drctl.spark.scan import ROWS_A_TASK, RowReader, union
 
 POLL_SECONDS = 0.25
 
+_SIDES = {True: Side.SOURCE, False: Side.TARGET}
+
 WAITING = "waiting for executors"
 """The phase before the first task of a job runs."""
 
@@ -118,6 +120,7 @@ class SparkComparer:
         self._writer = writer
         self._kept: DataFrame | None = None
         self._counted: tuple[DataFrame, results.Balance] | None = None
+        self._in_order: frozenset[Place] = frozenset()
 
     def digest(self, plan: ComparePlan, reads: Reads, progress: Progress) -> Sequence[BucketDigest]:
         """Digest every record of these ranges.
@@ -130,7 +133,8 @@ class SparkComparer:
         names = self._names(plan)
         with self._job("reading both clusters", span_of(reads), progress):
             sides = [self._narrow(plan, side, reads[side]) for side in Side]
-            if plan.once and (both := union(sides)) is not None:
+            once = plan.once and not (plan.order and _may_be_laid_out_alike(plan))
+            if once and (both := union(sides)) is not None:
                 shuffled = self._shuffled(plan, both)
                 if compare.counts_suffice(plan) and not plan.order:
                     return self._count(plan, shuffled, names)[1].digests
@@ -140,11 +144,15 @@ class SparkComparer:
             # side meanwhile.
             frames = [digest_rows(plan, some) for some in sides if some is not None]
             found = self._together(*(frame.collect for frame in frames))
-        return [
-            BucketDigest(names[topic], Side.SOURCE if on_source else Side.TARGET, *numbers)
+        width = len(BucketDigest._fields) - len(("topic", "side"))
+        digests = [
+            (BucketDigest(names[topic], _SIDES[on_source], *numbers[:width]), numbers[width:])
             for rows in found
             for topic, on_source, *numbers in rows
         ]
+        if plan.order and reads == plan.everything():
+            self._in_order = compare.laid_out_alike(plan, digests)
+        return [digest for digest, _ in digests]
 
     def compare(
         self, plan: ComparePlan, suspects: Sequence[TopicSuspects], progress: Progress
@@ -185,10 +193,18 @@ class SparkComparer:
     def check_order(self, plan: ComparePlan, progress: Progress) -> OrderCheck:
         """Check the order of all replicated records of the plan; write the inversions.
 
+        Partitions that `digest` proved to be in order are not read again.
+
         Raises:
             ScanFailed: the records could not be read completely.
         """
-        reads = plan.everything()
+        reads = {
+            side: {
+                topic: {p: r for p, r in parts.items() if (topic, p) not in self._in_order}
+                for topic, parts in topics.items()
+            }
+            for side, topics in plan.everything().items()
+        }
         folder = self._out / INVERSIONS
         with self._job("comparing the order of records", span_of(reads), progress):
             rows = self._kept
@@ -236,6 +252,7 @@ class SparkComparer:
             if kept is not None:
                 kept.unpersist()
         self._kept = self._counted = None
+        self._in_order = frozenset()
 
     def _narrow(self, plan: ComparePlan, side: Side, ranges: Ranges) -> DataFrame | None:
         """Read ranges of a cluster, reduced to what is compared."""
@@ -399,6 +416,16 @@ class SparkComparer:
 def on_side(plan: ComparePlan, side: Side, ranges: Ranges) -> TopicRanges:
     """Return what to read on one cluster, by topic name there."""
     return {t.name_on(side): ranges[t.topic] for t in plan.topics if t.topic in ranges}
+
+
+def _may_be_laid_out_alike(plan: ComparePlan) -> bool:
+    """Return whether most records are in partitions with as many offsets as their copies."""
+    spans = [
+        (r.span, t.by_partition and p in t.target and t.target[p].span == r.span)
+        for t in plan.topics
+        for p, r in t.source.items()
+    ]
+    return 2 * sum(span for span, alike in spans if alike) > sum(span for span, _ in spans)
 
 
 def _starts(suspects: Sequence[TopicSuspects], balance: results.Balance) -> Mapping[Place, int]:

@@ -74,10 +74,11 @@ TRAPS = (
 
 
 class CountedRows(MemoryRows):
-    """Records which cluster is read."""
+    """Records which cluster is read, and which partitions."""
 
     def rows(self, side: Side, ranges: TopicRanges) -> DataFrame | None:
         self.read = [*getattr(self, "read", ()), side]
+        self.newest = {topic: sorted(partitions) for topic, partitions in ranges.items()}
         return super().rows(side, ranges)
 
 
@@ -209,7 +210,14 @@ def test_few_missing_records_are_written_and_summed_up_without_spark(
         assert first == second
 
 
-@pytest.mark.parametrize("bits", [compare.BLOCK_BITS, 1], ids=["one block", "many blocks"])
+@pytest.mark.parametrize(
+    ("bits", "digested"),
+    [
+        pytest.param(compare.BLOCK_BITS, False, id="one block"),
+        pytest.param(1, False, id="many blocks"),
+        pytest.param(1, True, id="only partitions that digests do not prove to be in order"),
+    ],
+)
 @given(
     generated=st.tuples(*(reordered(f"topic{n}") for n in range(8))),
     identity=identities,
@@ -220,15 +228,51 @@ def test_spark_finds_the_inversions_of_the_reference(
     spark: SparkSession,
     tmp_path: Path,
     bits: int,
+    digested: bool,
     generated: tuple[GeneratedTopic, ...],
     identity: Identity,
     within: OrderScope,
 ) -> None:
     comparer = comparing(spark, generated, tmp_path)
+    plan = plan_of(generated, identity, within)
+    if digested:
+        plan = plan.reading_once(order=True)
+        comparer.digest(plan, plan.everything(), no_progress)
     with patch.object(compare, "BLOCK_BITS", bits):
-        found = comparer.check_order(plan_of(generated, identity, within), no_progress)
+        found = comparer.check_order(plan, no_progress)
     written = inversions_of(tmp_path / "inversions")
     test_inversions.agree(generated, identity, within, found, written)
+
+
+def test_partitions_in_order_are_not_read_again(spark: SparkSession, tmp_path: Path) -> None:
+    orders = {
+        "the same": (range(9), 0),
+        "later": (range(9), 100),
+        "two keys swapped": ([0, 1, 2, 3, 5, 4, 6, 7, 8], 0),
+        "one key swapped": ([0, 1, 5, 3, 4, 2, 6, 7, 8], 7),
+        "one lost, one twice": ([0, 1, 1, 3, 4, 5, 6, 7, 8], 0),
+    }
+    source = {p: [replace(r, partition=p) for r in KEYED] for p in range(len(orders))}
+    target = {
+        p: [replace(r, offset=r.offset + start) for r in copies(source[p], *kept)]
+        for p, (kept, start) in enumerate(orders.values())
+    }
+    generated = trap("orders", source, target)
+    rows = CountedRows(spark, GeneratedLogs([generated]).logs)
+    comparer = SparkComparer(spark, rows, tmp_path)
+    plan = plan_of([generated], Identity()).reading_once(order=True)
+    comparer.digest(plan, plan.everything(), no_progress)
+    found = comparer.check_order(plan, no_progress)
+    assert rows.newest == {"orders": [2, 3, 4]}
+    assert rows.read == [*Side, *Side]
+    assert dict(found.inversions) == {("orders", 3): 1}
+    written = inversions_of(tmp_path / "inversions")
+    test_inversions.agree([generated], Identity(), plan.within, found, written)
+    # A part of the records proves nothing about the others.
+    some = {side: {"orders": {3: (OffsetRange(0, 1),)}} for side in Side}
+    comparer.digest(plan, some, no_progress)
+    assert comparer.check_order(plan, no_progress).inversions == found.inversions
+    assert rows.newest == {"orders": [0, 1, 2, 3, 4]}
 
 
 @pytest.mark.parametrize(
