@@ -1,7 +1,7 @@
 """Sums up missing records that are in memory."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import nsmallest
 from typing import Any, NamedTuple, Protocol
 
@@ -72,30 +72,6 @@ ByPlace = Mapping[Place, Sequence[Classified]]
 
 Runs = Callable[[Sequence[int]], Sequence[tuple[int, int]]]
 """Merges ascending offsets of a partition into inclusive ranges."""
-
-
-def adjacent(offsets: Sequence[int]) -> list[tuple[int, int]]:
-    """Merge offsets of a partition in which every offset holds a record."""
-    runs: list[tuple[int, int]] = []
-    for offset in offsets:
-        if runs and offset == runs[-1][1] + 1:
-            runs[-1] = (runs[-1][0], offset)
-        else:
-            runs.append((offset, offset))
-    return runs
-
-
-def rows_of(records: ByPlace) -> Iterator[MissingRow]:
-    """Return the rows to write.
-
-    Args:
-        records: missing records by source partition; their entries end with the key.
-    """
-    for (topic, _), found in records.items():
-        for classified in found:
-            offset, time, size, key = classified.entry
-            partition = classified.partition
-            yield MissingRow(topic, partition, offset, time, key, size, *classified[2:])
 
 
 def summed_up(

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from py4j.protocol import Py4JError
 from pyspark import StorageLevel
@@ -32,7 +32,7 @@ from drctl.gap.comparison import (
     span_of,
     suspect_span,
 )
-from drctl.gap.summing import ByPlace, RowWriter, adjacent, rows_of, summed_up
+from drctl.gap.summing import RowWriter
 from drctl.model.gap import OrderScope
 from drctl.model.topology import OffsetRange, TopicRanges
 from drctl.spark import compare, results
@@ -46,6 +46,20 @@ _SIDES = {True: Side.SOURCE, False: Side.TARGET}
 
 WAITING = "waiting for executors"
 """The phase before the first task of a job runs."""
+
+
+class TableWriter(RowWriter, Protocol):
+    """Writes and sums up what has been collected from Spark."""
+
+    def write_table(self, rows: Any, extra: Mapping[Place, Extra]) -> Comparison:
+        """Write the missing records, and sum them up.
+
+        Args:
+            rows: an Arrow table with the columns of `results.SCHEMA`.
+
+        Raises:
+            ScanFailed: the disk is full.
+        """
 
 
 @contextmanager
@@ -107,12 +121,12 @@ class SparkComparer:
         out: directory writable by the driver and all executors. Unreplicated records are written
             to `records`, superseded and expired ones to `others`, inversions to `inversions`, as
             Parquet.
-        writer: writes few missing records to `out`, which takes less time than a Spark job; None if
-            only Spark can write there.
+        writer: writes missing records to `out` if they are not too many, which takes less time than
+            Spark jobs; None if only Spark can write there.
     """
 
     def __init__(
-        self, spark: SparkSession, rows: RowReader, out: Path, writer: RowWriter | None = None
+        self, spark: SparkSession, rows: RowReader, out: Path, writer: TableWriter | None = None
     ) -> None:
         self._spark = spark
         self._rows = rows
@@ -181,12 +195,13 @@ class SparkComparer:
             missing = self._missing(plan, suspects, rows, counted, starts)
             every = {(s.plan.topic, p) for s in suspects for p in s.dense}
             few = balance.few and starts.keys() <= every
-            found = self._written(results.selected(missing, names), few)
-        with self._job("adding up", 0, progress):
-            if found is None:
-                comparison = self._summarise(plan, suspects, balance)
+            selected = results.selected(missing, names)
+            if few and self._writer:
+                comparison = self._writer.write_table(selected.toArrow(), balance.extra)
             else:
-                comparison = summed_up(found, lambda *_: adjacent, balance.extra)
+                results.write(self._spark, selected, self._out)
+                with self._job("adding up", 0, progress):
+                    comparison = self._summarise(plan, suspects, balance)
         self._forget()
         return comparison
 
@@ -236,15 +251,6 @@ class SparkComparer:
                 results.write(self._spark, None, self._out)
         self._forget()
         return Comparison({}, extra)
-
-    def _written(self, missing: DataFrame, few: bool) -> ByPlace | None:
-        """Write the missing records; return them if they are few."""
-        if few and self._writer:
-            found = results.collected(missing)
-            self._writer.write(rows_of(found))
-            return found
-        results.write(self._spark, missing, self._out)
-        return results.collected(results.read_all(self._spark, self._out)) if few else None
 
     def _forget(self) -> None:
         """Release the rows that `digest` kept, and the counted records."""

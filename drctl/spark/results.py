@@ -1,7 +1,6 @@
 """Writes missing records as Parquet: unreplicated ones to `records`, others to `others`."""
 
 import shutil
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +20,7 @@ from drctl.gap.comparison import (
     Side,
     histogram_frame,
 )
-from drctl.gap.summing import Classified
-from drctl.model.gap import Histogram, OrderVerdict, RecordClass
+from drctl.model.gap import Histogram
 from drctl.spark import compare
 from drctl.spark.compare import table
 
@@ -174,36 +172,11 @@ def at_places(rows: DataFrame, places: Sequence[Place], occurring: int) -> DataF
     return rows.join(F.broadcast(chosen), list(PLACE), "left_semi")
 
 
-FEW = 20_000
-"""Up to so many missing records are summed up, and written, faster without Spark."""
+FEW = 1_000_000
+"""Up to so many missing records are collected, written and summed up faster without Spark."""
 
-FEW_BYTES = 64 << 20
+FEW_BYTES = 256 << 20
 """Their maximum size: keys are collected with them."""
-
-
-def collected(rows: DataFrame) -> dict[Place, list[Classified]]:
-    """Collect few rows from `selected` or `read`: ascending for each source partition.
-
-    The entries are (offset, timestamp, size, key).
-    """
-    columns = ("offset", "timestamp_ms", "size", "key", "class", "order", "misplaced", "repeated")
-    found: dict[Place, list[Classified]] = defaultdict(list)
-    for topic, partition, *entry, kind, order, misplaced, repeated in rows.select(
-        *PLACE, *columns
-    ).collect():
-        key = None if entry[3] is None else bytes(entry[3])
-        record = Classified(
-            partition,
-            (*entry[:3], key),
-            RecordClass(kind),
-            OrderVerdict(order),
-            misplaced,
-            repeated,
-        )
-        found[topic, partition].append(record)
-    for records in found.values():
-        records.sort(key=lambda record: record.entry[0])
-    return found
 
 
 def summarise(missing: DataFrame) -> dict[Place, Missing]:

@@ -1,18 +1,31 @@
 """Reads and writes the missing and reordered records of a gap result as Parquet, as Spark does."""
 
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from dataclasses import replace
+from functools import reduce
+from itertools import islice, pairwise
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from drctl.failback.gap_results import Sample
-from drctl.gap.comparison import ScanFailed
+from drctl.gap.comparison import (
+    EXAMPLES,
+    HISTOGRAM_BINS,
+    Comparison,
+    ExampleOffset,
+    Extra,
+    Missing,
+    Place,
+    ScanFailed,
+    histogram_frame,
+    runs_limit,
+)
 from drctl.gap.summing import MissingRow
 from drctl.model.errors import Refused, Unknown
-from drctl.model.gap import Inversion, OrderVerdict, RecordClass
+from drctl.model.gap import Histogram, Inversion, OrderVerdict, RecordClass
 from drctl.model.topology import TopicPartition
 from drctl.reconcile.gap_result import key_digest
 
@@ -233,7 +246,7 @@ _KEY_BYTES = 8 << 20
 
 
 class ParquetRecords:
-    """Implements `drctl.gap.summing.RowWriter`.
+    """Implements `drctl.gap.summing.RowWriter` and `drctl.spark.comparer.TableWriter`.
 
     Args:
         out: parent directory of the folders.
@@ -255,6 +268,32 @@ class ParquetRecords:
                     (records if unreplicated else others).add(row)
         except OSError as error:
             raise ScanFailed(str(error)) from error
+
+    def write_table(self, rows: "pyarrow.Table", extra: Mapping[Place, Extra]) -> Comparison:
+        """Write the missing records, and sum them up.
+
+        Args:
+            rows: with the columns of `schema`; between two offsets of a partition, every offset
+                holds a record.
+
+        Raises:
+            ScanFailed: the disk is full.
+        """
+        import pyarrow.compute as pc
+
+        columns = schema()
+        order = [(name, "ascending") for name in _POSITION]
+        rows = rows.select(columns.names).cast(columns).sort_by(order).combine_chunks()
+        unreplicated = pc.equal(rows["class"], RecordClass.UNREPLICATED.value)
+        gone = rows.filter(unreplicated).combine_chunks()
+        try:
+            for folder, some in ((RECORDS, gone), (OTHERS, rows.filter(pc.invert(unreplicated)))):
+                with replaced(self._out / folder, columns) as writer:
+                    writer.write_table(some, _ROWS)
+        except OSError as error:
+            raise ScanFailed(str(error)) from error
+        missing = _with_runs(_counted(rows, unreplicated), gone)
+        return Comparison(missing, extra, _histogram(gone, missing), _examples(gone))
 
     def write_inversions(self, rows: Iterable[Inversion]) -> None:
         """Write the reordered records.
@@ -325,3 +364,108 @@ def _file(folder: Path) -> Iterator[_Rows]:
         rows = _Rows(writer, columns)
         yield rows
         rows.flush()
+
+
+_PLACE = ("topic", "partition")
+_POSITION = (*_PLACE, "offset")
+
+
+def _counted(rows: "pyarrow.Table", unreplicated: "pyarrow.ChunkedArray") -> dict[Place, Missing]:
+    """Count missing records of each source partition by class and order verdict."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def number(condition: "pyarrow.ChunkedArray") -> "pyarrow.ChunkedArray":
+        return condition.cast(pa.int64())
+
+    def of_gone(condition: "pyarrow.ChunkedArray") -> "pyarrow.ChunkedArray":
+        return number(pc.and_(unreplicated, condition))
+
+    sums = {
+        "unreplicated": number(unreplicated),
+        **{name: number(pc.equal(rows["class"], name)) for name in ("superseded", "expired")},
+        **{verdict.value: of_gone(pc.equal(rows["order"], verdict.value)) for verdict in _FIRST},
+        **{name: of_gone(rows[name]) for name in ("misplaced", "repeated")},
+        "bytes": pc.if_else(unreplicated, rows["size"], 0),
+        "other_bytes": pc.if_else(unreplicated, 0, rows["size"]),
+    }
+    times = pc.if_else(unreplicated, rows[RAW], None)
+    table = pa.table({name: rows[name] for name in _PLACE} | sums | {"time": times})
+    totals = table.group_by(_PLACE).aggregate(
+        [*((name, "sum") for name in sums), ("time", "min"), ("time", "max")]
+    )
+    return {
+        (row["topic"], row["partition"]): Missing(
+            oldest_timestamp=row["time_min"],
+            newest_timestamp=row["time_max"],
+            **{name: row[f"{name}_sum"] for name in sums},
+        )
+        for row in totals.to_pylist()
+    }
+
+
+def _with_runs(missing: Mapping[Place, Missing], gone: "pyarrow.Table") -> dict[Place, Missing]:
+    """Add the ranges of the unreplicated records, which are sorted."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not len(gone):
+        return dict(missing)
+    offsets = gone["offset"].combine_chunks()
+    numbers = [
+        gone["topic"].combine_chunks().dictionary_encode().indices,
+        gone["partition"].combine_chunks(),
+    ]
+    new_place = _any(pc.not_equal(pc.pairwise_diff(each), 0) for each in numbers)
+    starts = pc.indices_nonzero(_any((new_place, pc.not_equal(pc.pairwise_diff(offsets), 1))))
+    before = pc.subtract(starts.cast(pa.int64()), 1)
+    ends = pa.concat_arrays([before[1:], pa.array([len(gone) - 1], pa.int64())])
+    first, last = offsets.take(starts), offsets.take(ends)
+    # The number of the first range of each partition, and the number of all ranges.
+    bounds = [*pc.indices_nonzero(new_place.take(starts)).to_pylist(), len(starts)]
+    limit = runs_limit(len(bounds) - 1)
+    found = dict(missing)
+    for start, end in pairwise(bounds):
+        at = starts[start].as_py()
+        place = gone["topic"][at].as_py(), gone["partition"][at].as_py()
+        kept = slice(start, min(end, start + limit))
+        runs = tuple(zip(first[kept].to_pylist(), last[kept].to_pylist(), strict=True))
+        found[place] = replace(missing[place], runs=runs, runs_total=end - start)
+    return found
+
+
+def _any(conditions: "Iterable[pyarrow.Array]") -> "pyarrow.Array":
+    """Whether a condition is true of a row; the first row differs from the one before it."""
+    import pyarrow.compute as pc
+
+    return reduce(pc.or_, (pc.fill_null(each, True) for each in conditions))
+
+
+def _histogram(gone: "pyarrow.Table", missing: Mapping[Place, Missing]) -> Histogram | None:
+    """Build the histogram of the partitions with the largest gaps."""
+    import pyarrow.compute as pc
+
+    frame = histogram_frame(missing)
+    if frame is None:
+        return None
+    worst, start, width = frame
+    rows = []
+    for topic, partition in worst:
+        here = pc.and_(pc.equal(gone["topic"], topic), pc.equal(gone["partition"], partition))
+        times = gone[RAW].filter(pc.and_(here, pc.greater_equal(gone[RAW], start)))
+        bins = pc.value_counts(pc.divide(pc.subtract(times, start), width))
+        counts = {each["values"]: each["counts"] for each in bins.to_pylist()}
+        rows.append((topic, partition, tuple(counts.get(n, 0) for n in range(HISTOGRAM_BINS))))
+    return Histogram(start, width, tuple(rows))
+
+
+def _examples(gone: "pyarrow.Table") -> tuple[ExampleOffset, ...]:
+    """Return the oldest unreplicated records."""
+    import pyarrow.compute as pc
+
+    keys = [(name, "ascending") for name in (RAW, *_POSITION)]
+    oldest = gone.take(pc.select_k_unstable(gone, min(EXAMPLES, len(gone)), sort_keys=keys))
+    return tuple(
+        ExampleOffset(*(row[name] for name in (*_POSITION, "size", "order")))
+        for row in oldest.to_pylist()
+    )

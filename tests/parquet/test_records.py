@@ -3,17 +3,25 @@
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from unittest.mock import patch
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from drctl.gap.comparison import ScanFailed
-from drctl.gap.summing import MissingRow
+from drctl.gap import summing
+from drctl.gap.comparison import Extra, Place, ScanFailed
+from drctl.gap.summing import Classified, MissingRow, summed_up
 from drctl.model.errors import Refused, Unknown
 from drctl.model.gap import OrderVerdict, RecordClass
-from drctl.stores.parquet import ParquetRecords, read_records, read_samples
+from drctl.stores import parquet
+from drctl.stores.parquet import ParquetRecords, micros, read_records, read_samples, schema
 from tests.parquet.reading import rows_of
 
 NOON = 1_700_000_000_123
@@ -87,6 +95,60 @@ def test_results_of_earlier_versions_have_no_raw_timestamps(tmp_path: Path) -> N
     )
     assert [r[3] for r in read_records(tmp_path / "records")] == [NOON + 1, -1]
     assert [s.timestamp_ms for s in read_samples(tmp_path / "records", 9)] == [NOON + 1, -1]
+
+
+PLACES = [("orders", 3), ("orders", 4), ("clicks", 3), ("z", 0)]
+ROWS = st.lists(
+    st.builds(
+        lambda place, offset, **changes: row(offset, topic=place[0], partition=place[1], **changes),
+        st.sampled_from(PLACES),
+        st.integers(0, 12),
+        key=st.sampled_from([None, b"", b"k", b"\x00\xff"]),
+        timestamp_ms=st.sampled_from([*FARTHEST, -1, 5, 90, NOON, NOON + 1, NOON + 700]),
+        size=st.integers(0, 1 << 40),
+        record_class=st.sampled_from(RecordClass),
+        order=st.sampled_from(OrderVerdict),
+        misplaced=st.booleans(),
+        repeated=st.booleans(),
+    ),
+    unique_by=lambda found: (found.topic, found.partition, found.offset),
+    max_size=40,
+)
+
+
+def adjacent(offsets: Sequence[int]) -> list[tuple[int, int]]:
+    runs: list[tuple[int, int]] = []
+    for offset in offsets:
+        start = runs.pop()[0] if runs and offset == runs[-1][1] + 1 else offset
+        runs.append((start, offset))
+    return runs
+
+
+@given(rows=ROWS, chunk=st.integers(1, 41), limit=st.sampled_from([1, 1000]))
+def test_a_table_is_written_and_summed_up_as_rows_are(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[MissingRow], chunk: int, limit: int
+) -> None:
+    places: dict[Place, list[Classified]] = defaultdict(list)
+    for r in sorted(rows, key=lambda found: found.offset):
+        entry = (r.offset, r.timestamp_ms, r.size, r.key)
+        places[r.topic, r.partition].append(Classified(r.partition, entry, *r[6:]))
+    values = [(*r[:3], micros(r.timestamp_ms), *r[3:]) for r in rows]
+    columns = ([row[n] for row in values] for n in range(len(schema())))
+    table = pa.table(
+        [pa.array(c, type=field.type) for c, field in zip(columns, schema(), strict=True)],
+        schema=schema(),
+    )
+    extra = {("orders", 3): Extra(1, 2)}
+    out, expected = (tmp_path_factory.mktemp(name) for name in ("table", "rows"))
+    chunks = pa.Table.from_batches(table.to_batches(max_chunksize=chunk), schema())
+    with ExitStack() as patched:
+        for module in (parquet, summing):
+            patched.enter_context(patch.object(module, "runs_limit", lambda _: limit))
+        found = ParquetRecords(out).write_table(chunks, extra)
+        assert found == summed_up(places, lambda *_: adjacent, extra)
+    ParquetRecords(expected).write(sorted(rows, key=lambda r: (r.topic, r.partition, r.offset)))
+    for name in ("records", "others"):
+        assert pq.read_table(out / name) == pq.read_table(expected / name)
 
 
 def test_no_rows_still_make_files(tmp_path: Path) -> None:
