@@ -317,7 +317,7 @@ class RecordComparer(Protocol):
         """
 
     def check_order(self, plan: ComparePlan, progress: Progress) -> OrderCheck:
-        """Check the order of all replicated records of the plan; reads all of them.
+        """Check the order of all replicated records of the plan; may read all of them again.
 
         Writes the inversions to the output of the comparer.
 
