@@ -215,8 +215,8 @@ class TransactionalWriter(TopicWriter):
                 f"could not write to {self._where}: the last transaction with transactional id"
                 f" {self._name} has not ended yet",
                 "run the command again; if this persists for minutes, restart the broker that"
-                f" coordinates {self._name} (kafka-transactions.sh describe names it): it does not"
-                " reach the leaders of the transaction's partitions",
+                f" coordinates {self._name} (kafka-transactions.sh describe names it): it may be"
+                " unable to reach the leaders of the transaction's partitions",
             )
         return super()._ended(last)
 

@@ -42,8 +42,6 @@ from drctl.spark.scan import ROWS_A_TASK, RowReader, union
 
 POLL_SECONDS = 0.25
 
-_SIDES = {True: Side.SOURCE, False: Side.TARGET}
-
 WAITING = "waiting for executors"
 """The phase before the first task of a job runs."""
 
@@ -160,7 +158,12 @@ class SparkComparer:
             found = self._together(*(frame.collect for frame in frames))
         width = len(BucketDigest._fields) - len(("topic", "side"))
         digests = [
-            (BucketDigest(names[topic], _SIDES[on_source], *numbers[:width]), numbers[width:])
+            (
+                BucketDigest(
+                    names[topic], Side.SOURCE if on_source else Side.TARGET, *numbers[:width]
+                ),
+                numbers[width:],
+            )
             for rows in found
             for topic, on_source, *numbers in rows
         ]

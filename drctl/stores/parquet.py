@@ -1,4 +1,4 @@
-"""Reads and writes the missing and reordered records of a gap result as Parquet, as Spark does."""
+"""The missing and reordered records of a gap result: Parquet as Spark writes it, and its sums."""
 
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -273,8 +273,8 @@ class ParquetRecords:
         """Write the missing records, and sum them up.
 
         Args:
-            rows: with the columns of `schema`; between two offsets of a partition, every offset
-                holds a record.
+            rows: with the columns of `schema`, of source partitions in which every offset holds a
+                record: ranges are consecutive offsets.
 
         Raises:
             ScanFailed: the disk is full.
@@ -435,7 +435,7 @@ def _with_runs(missing: Mapping[Place, Missing], gone: "pyarrow.Table") -> dict[
 
 
 def _any(conditions: "Iterable[pyarrow.Array]") -> "pyarrow.Array":
-    """Whether a condition is true of a row; the first row differs from the one before it."""
+    """Whether a condition is true, row by row; null counts as true, as in the first row."""
     import pyarrow.compute as pc
 
     return reduce(pc.or_, (pc.fill_null(each, True) for each in conditions))

@@ -65,12 +65,24 @@ def name(bench: Bench, bob: Rights) -> str:
     return made
 
 
-def denied(reader: KafkaAclReader) -> tuple[Acl, ...]:
-    """All DENY rules. The others belong to fixtures, and a broker may list them late."""
+def rules_of(reader: KafkaAclReader) -> tuple[Acl, ...]:
     found = reader.acls()
     assert isinstance(found, Acls)
     assert found.enforced
-    return tuple(rule for rule in found.rules if rule.permission == "DENY")
+    return found.rules
+
+
+def settled(reader: KafkaAclReader, writer: KafkaAclWriter) -> tuple[Acl, ...]:
+    """All rules, once every broker has applied what fixtures granted and withdrew.
+
+    Brokers apply changes in order: each that has seen a later rule has seen these.
+    """
+    later = [Acl(f"later-{uuid4().hex}", LITERAL, "User:nobody", "*", "READ", "DENY")]
+    assert writer.deny(later) == dict.fromkeys(later)
+    assert reader.enforcement(later, []).proven
+    assert writer.restore(later) == dict.fromkeys(later)
+    assert reader.lifted(later, []).proven
+    return rules_of(reader)
 
 
 def delivery(properties: Mapping[str, str], bench: Bench, topic: str, partition: int) -> int:
@@ -104,7 +116,7 @@ def test_a_fence_denies_only_named_principals_and_leaves_no_acl_once_lifted(
 ) -> None:
     bob, others = cluster.properties("bob"), cluster.properties()
     assert allowed(bob, bench, name), "the user may not write before the fence"
-    before = denied(reader)
+    before = settled(reader, writer)
     wanted = denials(["User:bob"], [Topics(name)], [Denied.WRITE])
     added = to_add(wanted, Acls(enforced=True, rules=before))
     assert added == wanted
@@ -119,14 +131,14 @@ def test_a_fence_denies_only_named_principals_and_leaves_no_acl_once_lifted(
     for partition in (0, 1):
         assert delivery(bob, bench, name, partition) == FORBIDDEN
         assert delivery(others, bench, name, partition) == 0
-    assert set(denied(reader)) == {*before, *added}
+    assert set(rules_of(reader)) == {*before, *added}
 
     assert writer.deny(added) == dict.fromkeys(added), "the second call is not without effect"
-    assert set(denied(reader)) == {*before, *added}
+    assert set(rules_of(reader)) == {*before, *added}
     for _ in range(2):
         assert writer.restore(added) == dict.fromkeys(added)
         assert reader.lifted(added, [name]).proven
-        assert denied(reader) == before
+        assert rules_of(reader) == before
     assert allowed(bob, bench, name)
 
 
@@ -139,15 +151,14 @@ def test_existing_acls_remain_after_a_fence_is_lifted(
     site = (host, reading)
     assert writer.deny(site) == dict.fromkeys(site)
     try:
-        assert reader.enforcement(site, [name]).proven
-        before = denied(reader)
+        before = settled(reader, writer)
         added = to_add(wanted, Acls(enforced=True, rules=before))
         assert set(added) == set(wanted) - {reading}
         writer.deny(added)
         assert reader.enforcement(wanted, [name]).proven
         writer.restore(added)
         assert reader.lifted(added, [name]).proven
-        assert denied(reader) == before
+        assert rules_of(reader) == before
     finally:
         writer.restore(site)
 
@@ -172,7 +183,7 @@ def test_many_rules(reader: KafkaAclReader, writer: KafkaAclWriter) -> None:
     prefix = f"many-{uuid4().hex[:8]}"
     topics = [Topics(f"{prefix}-{number}") for number in range(300)]
     rules = denials(["User:bob", "User:carol"], topics, [Denied.WRITE])
-    before = denied(reader)
+    before = settled(reader, writer)
     try:
         assert writer.deny(rules) == dict.fromkeys(rules)
         enforcement = reader.enforcement(rules, [])
@@ -181,7 +192,7 @@ def test_many_rules(reader: KafkaAclReader, writer: KafkaAclWriter) -> None:
     finally:
         assert writer.restore(rules) == dict.fromkeys(rules)
     assert reader.lifted(rules, []).proven
-    assert denied(reader) == before
+    assert rules_of(reader) == before
 
 
 def test_missing_rules_are_reported_by_every_broker(cluster: TlsCluster) -> None:
@@ -290,7 +301,7 @@ def test_a_fenced_group_is_refused_joins_heartbeats_and_commits(
     """A member of the classic protocol; it is back by itself once the fence is lifted."""
     properties, group = cluster.properties("bob"), f"group-{name}"
     bob.grant(ResourceType.GROUP, group, DO.READ)
-    before = denied(reader)
+    before = settled(reader, writer)
     rules = (*denials(["User:bob"], [Topics(name)], [Denied.READ]), group_denial("User:bob", group))
     with (
         KafkaGroupReader(Connection("primary", cluster.properties())) as groups,
@@ -319,7 +330,7 @@ def test_a_fenced_group_is_refused_joins_heartbeats_and_commits(
         finally:
             assert writer.restore(rules) == dict.fromkeys(rules)
         assert reader.lifted(rules, [name]).proven
-        assert denied(reader) == before
+        assert rules_of(reader) == before
         assert Patience.of(20).wait_until(lambda: active() and bool(consumer.assignment()))
         consumer.commit(offsets=[Place(name, 0, 1)], asynchronous=False)
 
@@ -352,7 +363,7 @@ def test_acls_of_two_links_stay_until_both_have_lifted_their_fences(
     name: str,
     names: tuple[str, str],
 ) -> None:
-    before = denied(reader)
+    before = settled(reader, writer)
     rules = denials(["User:bob"], [Topics(name)], Denied)
     one, other = (SharedRules(writer, reader, link) for link in names)
     for each in (one, other, one):
@@ -365,7 +376,7 @@ def test_acls_of_two_links_stay_until_both_have_lifted_their_fences(
     }
     left = {*before, *rules, *(sign(rule, names[1]) for rule in rules)}
     assert reader.lifted([sign(rule, names[0]) for rule in rules], [name]).proven
-    assert set(denied(reader)) == left
+    assert set(rules_of(reader)) == left
     assert other.restore(rules) == dict.fromkeys(rules)
     assert reader.lifted([*rules, *signs], [name]).proven
-    assert denied(reader) == before
+    assert rules_of(reader) == before

@@ -239,6 +239,8 @@ def test_a_folder_that_may_not_be_written_to(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ScanFailed, match="Not a directory"):
         ParquetRecords(tmp_path / "file").write([row(1)])
+    with pytest.raises(ScanFailed, match="Not a directory"):
+        ParquetRecords(tmp_path / "file").write_table(schema().empty_table(), {})
 
 
 def test_the_columns_are_those_of_spark(tmp_path: Path) -> None:
