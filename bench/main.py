@@ -107,7 +107,11 @@ def _measures(
         scopes.PART: lambda: scopes.measure(stage(), options.scope_sizes, options.rounds),
         cost.PART: lambda: cost.measure(stage(), options.records // 4, options.rounds),
         memory.PART: lambda: memory.measure(
-            stage(), options.memory_sizes, options.memory_variants, options.memory_most
+            stage(),
+            options.memory_sizes,
+            options.memory_variants,
+            options.memory_most,
+            options.heaps,
         ),
         offsets.PART: lambda: offsets.measure(stage(), options.offsets),
         tracking.PART: lambda: tracking.measure(

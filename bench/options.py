@@ -50,6 +50,7 @@ class Options:
         memory_sizes: records per side, ascending.
         memory_variants: what is missing in memory measurements.
         memory_most: records per side of a memory measurement without missing records; 0: none.
+        heaps: `spark.driver.memory` of memory measurements; the empty string is drctl's default.
         scope_sizes: records per side, ascending, before a tail of 50,000.
         copied_sizes: records of additional runs of `drctl reconcile`, ascending.
         many_topics: compared with the same records in four partitions; they have `topic_partitions`
@@ -71,6 +72,7 @@ class Options:
     memory_sizes: tuple[int, ...]
     memory_variants: tuple[Variant, ...]
     memory_most: int
+    heaps: tuple[str, ...]
     scope_sizes: tuple[int, ...]
     copied_sizes: tuple[int, ...]
     many_topics: int
@@ -106,6 +108,7 @@ def parse(words: Sequence[str] | None = None) -> Options:
         memory_sizes=tuple(sorted(set(sizes))),
         memory_variants=(IDENTICAL, MANY) if given.full else (IDENTICAL,),
         memory_most=given.memory_most or (_MOST if given.full else 0),
+        heaps=tuple(given.driver_memory.split(",")),
         scope_sizes=tuple(sorted(set(sizes))),
         copied_sizes=tuple(sorted(set(given.copied_sizes))),
         many_topics=given.many_topics,
@@ -169,6 +172,12 @@ def _parser() -> argparse.ArgumentParser:
         type=_positive,
         metavar="N",
         help="records per side of an additional memory run without missing records",
+    )
+    parser.add_argument(
+        "--driver-memory",
+        default="",
+        metavar="SIZE,SIZE,..",
+        help="spark.driver.memory of memory measurements, such as 640m,1g (drctl's own default)",
     )
     parser.add_argument(
         "--copied-sizes",
