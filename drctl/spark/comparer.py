@@ -35,8 +35,7 @@ from drctl.gap.comparison import (
 from drctl.gap.summing import RowWriter
 from drctl.model.gap import OrderScope
 from drctl.model.topology import OffsetRange, TopicRanges
-from drctl.spark import compare, results
-from drctl.spark.compare import INVERSIONS, digest_rows, inverted, sum_inversions, write_inversions
+from drctl.spark import compare, inversions, results
 from drctl.spark.failure import cause_of, was_interrupted
 from drctl.spark.scan import ROWS_A_TASK, RowReader, union
 
@@ -154,7 +153,7 @@ class SparkComparer:
                 sides = [self._kept]
             # Each side on its own: Spark then sums up in the loop that reads, and plans the other
             # side meanwhile.
-            frames = [digest_rows(plan, some) for some in sides if some is not None]
+            frames = [compare.digest_rows(plan, some) for some in sides if some is not None]
             found = self._together(*(frame.collect for frame in frames))
         width = len(BucketDigest._fields) - len(("topic", "side"))
         digests = [
@@ -168,7 +167,7 @@ class SparkComparer:
             for topic, on_source, *numbers in rows
         ]
         if plan.order and reads == plan.everything():
-            self._in_order = compare.laid_out_alike(plan, digests)
+            self._in_order = inversions.laid_out_alike(plan, digests)
         return [digest for digest, _ in digests]
 
     def compare(
@@ -223,7 +222,7 @@ class SparkComparer:
             }
             for side, topics in plan.everything().items()
         }
-        folder = self._out / INVERSIONS
+        folder = self._out / inversions.INVERSIONS
         with self._job("comparing the order of records", span_of(reads), progress):
             rows = self._kept
             if rows is None:
@@ -231,20 +230,20 @@ class SparkComparer:
                 rows = None if narrow is None else self._shuffled(plan, narrow)
             found, matched = None, None
             if rows is not None:
-                matched = compare.matched(plan, rows).persist(StorageLevel.DISK_ONLY)
-                found = inverted(plan, self._pairs(plan, rows, matched))
-            write_inversions(self._spark, found, self._names(plan), folder)
+                matched = inversions.matched(plan, rows).persist(StorageLevel.DISK_ONLY)
+                found = inversions.inverted(plan, self._pairs(plan, rows, matched))
+            inversions.write_inversions(self._spark, found, self._names(plan), folder)
             if matched is not None:
                 matched.unpersist()
-            return sum_inversions(self._spark, folder)
+            return inversions.sum_inversions(self._spark, folder)
 
     def _pairs(self, plan: ComparePlan, rows: DataFrame, matched: DataFrame) -> DataFrame:
         """Match all records with their copies."""
         several = matched.where("several")
-        pairs = matched.where("not several").select(*compare.PAIR)
+        pairs = matched.where("not several").select(*inversions.PAIR)
         if not several.count():
             return pairs
-        return pairs.union(compare.pairs(plan, rows, several).select(*compare.PAIR))
+        return pairs.union(inversions.pairs(plan, rows, several).select(*inversions.PAIR))
 
     def _nothing_missing(self, extra: Mapping[Place, Extra], progress: Progress) -> Comparison:
         with self._job("adding up", 0, progress):

@@ -31,9 +31,9 @@ from drctl.gap.json import plain, restored
 from drctl.host.files import as_open_as
 from drctl.model.errors import Unknown
 from drctl.spark import results
-from drctl.spark.compare import INVERSIONS
 from drctl.spark.comparer import WAITING
 from drctl.spark.failure import shortened
+from drctl.spark.inversions import INVERSIONS
 from drctl.spark.job_folder import (
     ALIVE,
     CRASHED,

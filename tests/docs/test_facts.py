@@ -45,9 +45,9 @@ def test_classes_verdicts_and_headers() -> None:
 
 
 def test_columns_of_the_parquet() -> None:
-    from drctl.spark import compare, results
+    from drctl.spark import inversions, results
 
-    schemas = f"{results.SCHEMA}, {compare.SCHEMA}"
+    schemas = f"{results.SCHEMA}, {inversions.SCHEMA}"
     table = [
         row
         for row in rows(page("docs/explanation/comparison.md").section("## The files"))

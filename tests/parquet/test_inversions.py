@@ -51,7 +51,7 @@ def test_a_folder_that_may_not_be_written_to(tmp_path: Path) -> None:
 
 
 def test_the_columns_are_those_of_spark(tmp_path: Path) -> None:
-    from drctl.spark.compare import SCHEMA
+    from drctl.spark.inversions import SCHEMA
 
     written(tmp_path, inversion(1))
     kinds = {"int32": "int", "int64": "long"}

@@ -14,7 +14,7 @@ from drctl.gap.comparison import ComparePlan, Identity, Side, TopicPlan, find_su
 from drctl.gap.reference import identify
 from drctl.model.gap import OrderScope
 from drctl.model.topology import OffsetRange, Record, TopicRanges
-from drctl.spark import compare, results
+from drctl.spark import inversions, results
 from drctl.spark.comparer import SparkComparer
 from drctl.stores.parquet import ParquetRecords
 from tests.gap import test_inversions
@@ -213,7 +213,7 @@ def test_missing_records_are_written_and_summed_up_alike_with_and_without_spark(
 @pytest.mark.parametrize(
     ("bits", "digested"),
     [
-        pytest.param(compare.BLOCK_BITS, False, id="one block"),
+        pytest.param(inversions.BLOCK_BITS, False, id="one block"),
         pytest.param(1, False, id="many blocks"),
         pytest.param(1, True, id="only partitions that digests do not prove to be in order"),
     ],
@@ -238,7 +238,7 @@ def test_spark_finds_the_inversions_of_the_reference(
     if digested:
         plan = plan.reading_once(order=True)
         comparer.digest(plan, plan.everything(), no_progress)
-    with patch.object(compare, "BLOCK_BITS", bits):
+    with patch.object(inversions, "BLOCK_BITS", bits):
         found = comparer.check_order(plan, no_progress)
     written = inversions_of(tmp_path / "inversions")
     test_inversions.agree(generated, identity, within, found, written)
@@ -293,6 +293,6 @@ def test_order_is_checked_only_where_blocks_are_uneven(
     rows = [("t", 0, 0, here, there) for here, there in enumerate(copies)]
     schema = "topic string, source_partition int, target_partition int, "
     pairs = spark.createDataFrame(rows, schema + "source_offset long, target_offset long")
-    with patch.object(compare, "BLOCK_BITS", 1):
-        found = compare.in_uneven_blocks(pairs).collect()
+    with patch.object(inversions, "BLOCK_BITS", 1):
+        found = inversions.in_uneven_blocks(pairs).collect()
     assert sorted(row["source_offset"] for row in found) == left

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from drctl.spark import compare, results
+from drctl.spark import inversions, results
 from drctl.stores.parquet import ParquetRecords
 from tests.parquet.reading import inversions_of, rows_of
 from tests.parquet.test_inversions import inversion
@@ -37,4 +37,4 @@ def test_inversions(spark: SparkSession, tmp_path: Path) -> None:
     found = [inversion(1), inversion(2)]
     ParquetRecords(tmp_path).write_inversions(found)
     ours = tmp_path / "inversions"
-    assert inversions_of(rewritten(spark, ours, compare.SCHEMA, tmp_path / "sparks")) == found
+    assert inversions_of(rewritten(spark, ours, inversions.SCHEMA, tmp_path / "sparks")) == found
