@@ -11,7 +11,8 @@ follow new ones, and whether the clusters have diverged.
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from hashlib import blake2b
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -126,9 +127,9 @@ def _uncertain(
     source: ClusterReader,
     target: ClusterReader,
 ) -> Sequence[PartitionResult]:
-    """The partitions of which compaction may have removed records since the comparison.
+    """The partitions of which compaction may have removed records.
 
-    In the others, the boundary directly follows the last copied record, or the log start.
+    In the others, the boundary directly follows the last copied record, or nothing was copied.
 
     Args:
         at: where new records were counted to begin, in partitions of compacted topics.
@@ -136,7 +137,7 @@ def _uncertain(
     counted = {
         each.copy: at[each.copy]
         for each in result.partitions
-        if each.copy in at and each.only_on_target and not each.none_copied
+        if each.copy in at and each.only_on_target and (each.source.span or not each.none_copied)
     }
     right = follow_last_copied(result, counted, origin, source, target, exact=True)
     return [each for each in result.partitions if each.copy in counted.keys() - right]
@@ -149,42 +150,100 @@ def _recounted(
     target: ClusterReader,
     record_identity: RecordIdentity,
 ) -> dict[TopicPartition, int]:
-    """The boundaries of partitions of which compaction has removed records since the comparison.
+    """The boundaries of partitions of which compaction has removed records.
 
-    Compares what is left, and counts back the records that only the target has.
+    Compares what is left of them.
 
     Raises:
-        Unreachable: a partition could not be read, or records that the source has follow some of
-            those.
+        Unreachable: a partition could not be read, or records that the source has follow records
+            that may be new.
     """
     digest = record_identity.digest
-    places = {each.copy: each.place for each in partitions}
     copies = {each.place: each.copy for each in partitions}
+    places = {each.copy: each.place for each in partitions}
+    here = {each.place: range(each.source.start, each.source.end) for each in partitions}
     there = {
         e.copy: range(e.target.start, e.target.end) for e in partitions if e.target is not None
     }
-    here = {each.place: range(each.source.start, each.source.end) for each in partitions}
-    left: dict[TopicPartition, list[tuple[int, bytes]]] = {copy: [] for copy in there}
+    found = {copy: _Compacted() for copy in there}
+    for place, records in in_chunks(source, here):
+        copy = copies[place]
+        for record in records:
+            found[copy].add(record, digest(record, copy.topic))
     for copy, records in in_chunks(target, there):
         for record in records:
             if original(record, origin, places[copy]) is None:
-                left[copy].append((record.offset, digest(record, copy.topic)))
-    new = {copy: {each for _, each in found} for copy, found in left.items()}
-    for place, records in in_chunks(source, here):
-        copy = copies[place]
-        new[copy].difference_update([digest(record, copy.topic) for record in records])
-    at = {}
-    for copy, found in left.items():
-        number = sum(each in new[copy] for _, each in found)
-        last = found[len(found) - number :]
-        if any(each not in new[copy] for _, each in last):
-            raise Unreachable(
-                f"in {copy} of {target.name}, records that {source.name} has follow records that it"
-                f" does not have: forward replication copied them late, or {source.name} has"
-                " compacted older ones away: the boundary is unknown; --rebuild does not need it"
-            )
-        at[copy] = last[0][0] if last else there[copy].stop
-    return at
+                found[copy].go_on(record, digest(record, copy.topic))
+    mixed = [copy for copy, each in found.items() if each.mixed]
+    if mixed:
+        raise Unreachable(
+            f"in {mixed[0]} of {target.name}, records that {source.name} has follow records that it"
+            " does not have: forward replication copied them late, or"
+            f" {source.name} has compacted older ones away, and no later record of their keys shows"
+            " that: the boundary is unknown; --rebuild does not need it"
+        )
+    return {c: there[c].stop if each.new is None else each.new for c, each in found.items()}
+
+
+@dataclass(slots=True)
+class _Compacted:
+    """Where new records begin in a compacted partition of the target.
+
+    A record that only the target has may have been copied, and compacted away on the source since.
+    The source then has a later and newer record of its key. (A new record that is older than that
+    one, by a wrong clock, does not count either: `drctl gap` judges by the same timestamps.) Or the
+    source has no record of its key any more, because the last one was a tombstone: then the target
+    has the tombstone, too.
+
+    Attributes:
+        new: offset of the first new record; None if there is none so far.
+    """
+
+    new: int | None = None
+    _offsets: dict[bytes, int] = field(default_factory=dict)
+    _newest: dict[bytes, tuple[int, int]] = field(default_factory=dict)
+    _reached: int = -1
+    _certain: bool = False
+    _mixed: bool = False
+    # Keys that only the target has and that no tombstone has deleted: since the last record that is
+    # not new, and before it.
+    _alive: set[bytes] = field(default_factory=set)
+    _passed: set[bytes] = field(default_factory=set)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether a record that is not new follows one that may be new."""
+        return self._mixed or bool(self._passed)
+
+    def add(self, record: Record, digest: bytes) -> None:
+        """Take the next record of the source."""
+        self._offsets[digest] = record.offset
+        self._newest[_short(record.key)] = record.offset, record.timestamp_ms
+
+    def go_on(self, record: Record, digest: bytes) -> None:
+        """Take the next record of the target, after all records of the source."""
+        offset, key = self._offsets.get(digest, -1), _short(record.key)
+        later, newer = self._newest.get(key, (-1, -1))
+        if offset >= 0 or (later > self._reached and newer > record.timestamp_ms):
+            self._mixed |= self._certain
+            self._passed |= self._alive
+            self._alive.clear()
+            self._reached, self.new = max(self._reached, offset), None
+            return
+        if later >= 0:
+            self._certain = True
+        elif record.value is None:
+            self._alive.discard(key)
+            self._passed.discard(key)
+        else:
+            self._alive.add(key)
+        if self.new is None:
+            self.new = record.offset
+
+
+def _short(key: bytes | None) -> bytes:
+    """A digest of a key (128 bits): keys may be large."""
+    return blake2b(repr(key).encode(), digest_size=16).digest()
 
 
 @dataclass(slots=True)
