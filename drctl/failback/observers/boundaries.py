@@ -173,7 +173,7 @@ def _recounted(
     for copy, records in in_chunks(target, there):
         for record in records:
             if original(record, origin, places[copy]) is None:
-                found[copy].go_on(record, digest(record, copy.topic))
+                found[copy].compare(record, digest(record, copy.topic))
     mixed = [copy for copy, each in found.items() if each.mixed]
     if mixed:
         raise Unreachable(
@@ -189,11 +189,10 @@ def _recounted(
 class _Compacted:
     """Where new records begin in a compacted partition of the target.
 
-    A record that only the target has may have been copied, and compacted away on the source since.
-    The source then has a later and newer record of its key. (A new record that is older than that
-    one, by a wrong clock, does not count either: `drctl gap` judges by the same timestamps.) Or the
-    source has no record of its key any more, because the last one was a tombstone: then the target
-    has the tombstone, too.
+    A record that only the target has is an old copy if the source has compacted it away since: then
+    the source has a later and newer record of its key. (If a wrong clock makes a new record look
+    older than that one, the source's record counts, as for `drctl gap`.) Or the source has deleted
+    the key and expired the tombstone: then the target has a tombstone of the key.
 
     Attributes:
         new: offset of the first new record; None if there is none so far.
@@ -201,7 +200,7 @@ class _Compacted:
 
     new: int | None = None
     _offsets: dict[bytes, int] = field(default_factory=dict)
-    _newest: dict[bytes, tuple[int, int]] = field(default_factory=dict)
+    _last: dict[bytes, tuple[int, int]] = field(default_factory=dict)
     _reached: int = -1
     _certain: bool = False
     _mixed: bool = False
@@ -218,19 +217,19 @@ class _Compacted:
     def add(self, record: Record, digest: bytes) -> None:
         """Take the next record of the source."""
         self._offsets[digest] = record.offset
-        self._newest[_short(record.key)] = record.offset, record.timestamp_ms
+        self._last[_short(record.key)] = record.offset, record.timestamp_ms
 
-    def go_on(self, record: Record, digest: bytes) -> None:
+    def compare(self, record: Record, digest: bytes) -> None:
         """Take the next record of the target, after all records of the source."""
         offset, key = self._offsets.get(digest, -1), _short(record.key)
-        later, newer = self._newest.get(key, (-1, -1))
-        if offset >= 0 or (later > self._reached and newer > record.timestamp_ms):
+        last, last_ms = self._last.get(key, (-1, -1))
+        if offset >= 0 or (last > self._reached and last_ms > record.timestamp_ms):
             self._mixed |= self._certain
             self._passed |= self._alive
             self._alive.clear()
             self._reached, self.new = max(self._reached, offset), None
             return
-        if later >= 0:
+        if last >= 0:
             self._certain = True
         elif record.value is None:
             self._alive.discard(key)
@@ -243,7 +242,7 @@ class _Compacted:
 
 def _short(key: bytes | None) -> bytes:
     """A digest of a key (128 bits): keys may be large."""
-    return blake2b(repr(key).encode(), digest_size=16).digest()
+    return blake2b(key or b"", digest_size=16).digest()
 
 
 @dataclass(slots=True)
