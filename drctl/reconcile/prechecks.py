@@ -177,13 +177,13 @@ def _source(partition: FoundPartition, clusters: ClusterStates) -> Iterator[Bloc
         more = log.end - then.end
         reason = (
             f"{plural(more, 'offset was', 'offsets were')} appended to the source since the"
-            " gap analysis"
+            " gap analysis. Run `drctl gap` again"
         )
         yield Blocker(Precheck.SOURCE_MOVED, place, reason)
     if partition.whole and log.log_start > then.start:
         reason = (
             f"the source has deleted offsets {then.start} to {log.log_start - 1} since the gap"
-            " analysis"
+            " analysis. Run `drctl gap` again"
         )
         yield Blocker(Precheck.SOURCE_MOVED, place, reason)
 

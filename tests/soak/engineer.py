@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from drctl.model.errors import ExitCode, Stopped
+from drctl.reconcile.prechecks import Precheck
 from tests.cli.conftest import DRCTL, clean_environment
 from tests.soak.fault_injection import Injector, Runs
 from tests.soak.round_plan import DRCTL as HOST
@@ -27,6 +28,7 @@ _ALLOWED = (*_ARRIVED, ExitCode.REFUSED, ExitCode.STOPPED, ExitCode.UNKNOWN, -si
 them."""
 _CURL, _CURL_S = re.compile(r"curl -s -X (PUT|POST) (http[^\s\\\";]+)"), 30
 _TRACEBACK = "Traceback (most recent call last)"
+_MOVED = json.dumps(Precheck.SOURCE_MOVED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,10 @@ class Engineer:
             injector.mended()
             if typed.code == ExitCode.REFUSED:
                 send_suggested(output)
+            if words[0] == "reconcile" and _MOVED in output:
+                # For example, a broker has aborted a transaction since the comparison.
+                at = words.index("--link")
+                self.type("gap", "--scope", "full", *words[at : at + 2])
             if typed.code in _ARRIVED or self._ended(injector) == "done":
                 return tuple(self.attempts[first:])
             if typed.code == ExitCode.USAGE and (how := self._had_ended(injector, until)):

@@ -74,6 +74,20 @@ def begun(folder: Path) -> str:
     return f'mkdir -p {run}; echo \'{{"entry": "run"}}\' > {run}/journal.jsonl'
 
 
+def test_records_are_compared_again_if_the_source_has_moved(played: Played, tmp_path: Path) -> None:
+    played.answers(3, json.dumps({"blockers": [{"precheck": "source-moved"}]}))
+    played.answers(1)
+    played.answers(0)
+    typing = Engineer(tmp_path, threading.Event(), 60)
+    words = ("reconcile", "--link", "dr", "--policy", "copy")
+    typing.lead(words, injector_of(typing), lambda: None)
+    assert [each.words for each in typing.attempts] == [
+        (*words, "--execute", "--yes"),
+        ("gap", "--scope", "full", "--link", "dr"),
+        (*words, "--execute", "--yes"),
+    ]
+
+
 @pytest.mark.parametrize("code", [0, 1, 3, 4, 5, -9])
 def test_some_exit_codes_are_right_under_any_fault(code: int) -> None:
     assert not wrong_ending(code, "drctl: primary does not answer\n")

@@ -28,6 +28,7 @@ SEEDS = {
     (50004, 1): "a transaction that had just begun was called hanging; a rebuild was not repeated",
     (60003, 1): "the same",
     (81000, 1): "the source has compacted records away that the target still has",
+    (81008, 1): "the soak test itself: an old transaction was aborted after the comparison",
     (100001, 3): "brokers that are starting list no groups",
     (100003, 3): "the first new record is compacted away after the start of reverse replication",
     (200000, 3): "Connect loses the state STOPPED",
