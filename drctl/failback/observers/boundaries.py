@@ -9,11 +9,12 @@ A few records of each partition then show where reverse replication started, whe
 follow new ones, and whether the clusters have diverged.
 """
 
+from bisect import bisect_left
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from hashlib import blake2b
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from drctl.failback.facts import Cluster, ReverseStart
@@ -66,7 +67,13 @@ def observe_boundaries(
         )
     origin = on_source.identity
     new = {each.copy: each.only_on_target for each in result.partitions}
-    old = left_over(result, on_source, source, target, most)
+    shrinking = {
+        each.copy
+        for each in result.partitions
+        if each.copy.topic in compacted and record_identity.sure(each.copy.topic)
+    }
+    lasting = tuple(each for each in result.partitions if each.copy not in shrinking)
+    old = left_over(replace(result, partitions=lasting), on_source, source, target, most)
     less = {copy: new[copy] - number for copy, number in old.items()}
     sure = _counted_back(result, less, target, origin)
     # If too few were counted, the boundary would be after the first new record. So a reduced number
@@ -74,11 +81,6 @@ def observe_boundaries(
     seen = follow_last_copied(result, sure, origin, source, target)
     sure = {copy: at for copy, at in sure.items() if copy in seen}
     rest = {copy: number for copy, number in new.items() if copy not in sure}
-    shrinking = {
-        each.copy
-        for each in result.partitions
-        if each.copy.topic in compacted and record_identity.sure(each.copy.topic)
-    }
     at = _counted_back(result, rest, target, origin, shrinking)
     recounted = _uncertain(
         result, {c: n for c, n in at.items() if c in shrinking}, origin, source, target
@@ -155,8 +157,7 @@ def _recounted(
     Compares what is left of them.
 
     Raises:
-        Unreachable: a partition could not be read, or records that the source has follow records
-            that may be new.
+        Unreachable: a partition could not be read, or old records follow records that may be new.
     """
     digest = record_identity.digest
     copies = {each.place: each.copy for each in partitions}
@@ -165,11 +166,19 @@ def _recounted(
     there = {
         e.copy: range(e.target.start, e.target.end) for e in partitions if e.target is not None
     }
-    found = {copy: _Compacted() for copy in there}
+    found = {
+        each.copy: _Compacted(each, timed=each.copy.topic not in record_identity.own_time)
+        for each in partitions
+        if each.copy in there
+    }
     for place, records in in_chunks(source, here):
         copy = copies[place]
         for record in records:
-            found[copy].add(record, digest(record, copy.topic))
+            found[copy].take_source(record, digest(record, copy.topic))
+    for copy, records in in_chunks(target, there):
+        for record in records:
+            of_source = original(record, origin, places[copy])
+            found[copy].take_target(record, digest(record, copy.topic), of_source)
     for copy, records in in_chunks(target, there):
         for record in records:
             if original(record, origin, places[copy]) is None:
@@ -177,71 +186,112 @@ def _recounted(
     mixed = [copy for copy, each in found.items() if each.mixed]
     if mixed:
         raise Unreachable(
-            f"in {mixed[0]} of {target.name}, records that {source.name} has follow records that it"
-            " does not have: forward replication copied them late, or"
-            f" {source.name} has compacted older ones away, and no later record of their keys shows"
-            " that: the boundary is unknown; --rebuild does not need it"
+            f"in {mixed[0]} of {target.name}, old records follow records that may be new:"
+            f" forward replication copied them late, or {source.name} has removed the originals of"
+            " the earlier ones, and no later record with a higher timestamp shows that: the"
+            " boundary is unknown; --rebuild does not need it"
         )
     return {c: there[c].stop if each.new is None else each.new for c, each in found.items()}
 
 
-@dataclass(slots=True)
 class _Compacted:
-    """Where new records begin in a compacted partition of the target.
+    """Finds where new records begin in a compacted partition of the target.
 
-    A record that only the target has is an old copy if the source has compacted it away since: then
-    the source has a later and newer record of its key. (If a wrong clock makes a new record look
-    older than that one, the source's record counts, as for `drctl gap`.) Or the source has deleted
-    the key and expired the tombstone: then the target has a tombstone of the key.
+    A record that only the target has is old if the source has a later record of its key with a
+    higher timestamp: the source has compacted it away since it was copied. If the source has no
+    record of its key any more, the key was deleted, and the tombstone has expired: then a tombstone
+    of the key follows on the target, or an old record with a higher timestamp.
 
     Attributes:
         new: offset of the first new record; None if there is none so far.
     """
 
-    new: int | None = None
-    _offsets: dict[bytes, int] = field(default_factory=dict)
-    _last: dict[bytes, tuple[int, int]] = field(default_factory=dict)
-    _reached: int = -1
-    _certain: bool = False
-    _mixed: bool = False
-    # Keys that only the target has and that no tombstone has deleted: since the last record that is
-    # not new, and before it.
-    _alive: set[bytes] = field(default_factory=set)
-    _passed: set[bytes] = field(default_factory=set)
+    def __init__(self, partition: PartitionResult, *, timed: bool) -> None:
+        self.new: int | None = None
+        self._timed = timed
+        self._missing = partition.ranges
+        self._more_missing = partition.ranges_total > len(partition.ranges)
+        self._offsets: dict[bytes, int] = {}
+        """By digest, the offset on the source."""
+        self._last: dict[bytes, tuple[int, int]] = {}
+        """By key, offset and timestamp of the last record on the source."""
+        self._on_target: set[int] = set()
+        """Offsets of source records that the target has."""
+        self._ends: dict[bytes, int] = {}
+        """By key, the offset of the last record on the target."""
+        self._reached = -1
+        """The highest offset on the source of the records compared so far."""
+        self._alive: dict[bytes, int] = {}
+        """Timestamps by key that the source does not have, since the last old record."""
+        self._passed: dict[bytes, int] = {}
+        """The same before that record, unless it has a higher timestamp."""
+        self._certain = self._suspected = self._mixed = False
 
     @property
     def mixed(self) -> bool:
-        """Whether a record that is not new follows one that may be new."""
+        """Whether an old record follows one that may be new."""
         return self._mixed or bool(self._passed)
 
-    def add(self, record: Record, digest: bytes) -> None:
+    def take_source(self, record: Record, digest: bytes) -> None:
         """Take the next record of the source."""
         self._offsets[digest] = record.offset
         self._last[_short(record.key)] = record.offset, record.timestamp_ms
 
-    def compare(self, record: Record, digest: bytes) -> None:
+    def take_target(self, record: Record, digest: bytes, original: int | None) -> None:
         """Take the next record of the target, after all records of the source."""
-        offset, key = self._offsets.get(digest, -1), _short(record.key)
-        last, last_ms = self._last.get(key, (-1, -1))
-        if offset >= 0 or (last > self._reached and last_ms > record.timestamp_ms):
-            self._mixed |= self._certain
-            self._passed |= self._alive
-            self._alive.clear()
-            self._reached, self.new = max(self._reached, offset), None
+        found = self._offsets.get(digest) if original is None else original
+        if found is not None:
+            self._on_target.add(found)
+        self._ends[_short(record.key)] = record.offset
+
+    def compare(self, record: Record, digest: bytes) -> None:
+        """Judge the next record of the target that drctl did not copy, once all were taken."""
+        key, time = _short(record.key), record.timestamp_ms
+        offset = self._offsets.get(digest, -1)
+        last, last_time = self._last.get(key, (-1, -1))
+        # If the target neither has nor misses the source's last record, a later one replaced it.
+        known = last in self._on_target or self._is_missing(last)
+        outdated = last_time >= time if known else last_time > time
+        if not self._timed:
+            outdated = known
+        if offset < 0 and not (outdated and last > self._reached):
+            self._take_new(record, key, in_source=last >= 0, outdated=outdated)
             return
-        if last >= 0:
-            self._certain = True
-        elif record.value is None:
-            self._alive.discard(key)
-            self._passed.discard(key)
+        if offset < 0:
+            self._mixed |= not known and self._ends[key] == record.offset
+        elif offset > self._reached:
+            self._mixed |= self._suspected
         else:
-            self._alive.add(key)
+            self._suspected = False
+        self._mixed |= self._certain
+        self._passed |= {each: at for each, at in self._alive.items() if at >= time}
+        self._alive.clear()
+        self._reached, self.new = max(self._reached, offset), None
+
+    def _is_missing(self, offset: int) -> bool:
+        """Whether the target did not have a source record when it was compared."""
+        at = bisect_left(self._missing, offset, key=itemgetter(1))
+        return self._more_missing if at == len(self._missing) else offset >= self._missing[at][0]
+
+    def _take_new(self, record: Record, key: bytes, *, in_source: bool, outdated: bool) -> None:
+        """Take a record that is new, unless an old one follows."""
+        if outdated:
+            # Perhaps MirrorMaker 2 copied it again; then others that it copied again follow.
+            self._suspected = True
+        elif in_source:
+            self._certain = True
+        elif record.value is not None:
+            self._alive[key] = record.timestamp_ms
+        else:
+            for keys in (self._alive, self._passed):
+                if keys.get(key, -1) <= record.timestamp_ms:
+                    keys.pop(key, None)
         if self.new is None:
             self.new = record.offset
 
 
 def _short(key: bytes | None) -> bytes:
-    """A digest of a key (128 bits): keys may be large."""
+    """A digest of a key (128 bits): keys may be large, and are never null in compacted topics."""
     return blake2b(key or b"", digest_size=16).digest()
 
 
