@@ -292,9 +292,10 @@ class TopicMatcher:
         for partition, entry in unit.missing:
             offset, time, key = entry[0], entry[1], entry[3]
             later = self.later[partition]
-            newer = key != NO_KEY and (
-                later.last.get(key, -1) > offset or (key in own and (any_time or own[key] >= time))
-            )
+            own_time = own.get(key)
+            copied_later = key != NO_KEY and later.last.get(key, -1) > offset
+            newer = copied_later or (own_time is not None and (any_time or own_time >= time))
+            replaced = copied_later or (own_time is not None and (any_time or own_time > time))
             order = OrderVerdict.CONFLICTING if newer else OrderVerdict.SAFE
             if self._within is OrderScope.PARTITION:
                 any_newer = later.newest > offset or (
@@ -303,7 +304,7 @@ class TopicMatcher:
                 order = OrderVerdict.CONFLICTING if any_newer else OrderVerdict.SAFE
             elif key == NO_KEY:
                 order = OrderVerdict.UNKEYED
-            if self._topic.compacted and newer:
+            if self._topic.compacted and replaced:
                 record_class = RecordClass.SUPERSEDED
             elif (partition, offset) in expired:
                 record_class = RecordClass.EXPIRED

@@ -228,7 +228,10 @@ def _judge(
     order = OrderVerdict.CONFLICTING if conflicting else OrderVerdict.SAFE
     if record.key is None and within is OrderScope.KEY:
         order = OrderVerdict.UNKEYED
-    if plan.compacted and newer:
+    replaced = record.key is not None and _newer_on_target(
+        record, plan, matched, only_on_target, lambda r: r.key == record.key, ties=False
+    )
+    if plan.compacted and replaced:
         record_class = RecordClass.SUPERSEDED
     elif (record.partition, record.offset) in expired:
         record_class = RecordClass.EXPIRED
@@ -243,12 +246,15 @@ def _newer_on_target(
     matched: _Matched,
     only_on_target: Sequence[Record],
     counts: Callable[[Record], bool],
+    *,
+    ties: bool = True,
 ) -> bool:
     """Return whether the target holds a newer record, among records that count.
 
-    Newer is: a copy of a later source record, or a record that is only on the target with the same
-    or a later timestamp (with any timestamp, if the target uses LogAppendTime).
+    Newer is: a copy of a later source record, or a record that is only on the target with a later
+    timestamp, or the same if ties count (with any timestamp, if the target uses LogAppendTime).
     """
+    least = record.timestamp_ms + (not ties)
     if any(
         counts(r) and r.partition == record.partition and r.offset > record.offset
         for r in matched.replicated
@@ -257,6 +263,6 @@ def _newer_on_target(
     return any(
         counts(r)
         and plan.unit(r.partition) == plan.unit(record.partition)
-        and (not plan.timestamps or r.timestamp_ms >= record.timestamp_ms)
+        and (not plan.timestamps or r.timestamp_ms >= least)
         for r in only_on_target
     )

@@ -452,7 +452,8 @@ def with_order(
     """
     rows = _with_surplus(plan, missing, rows, surplus)
     of_key = F.col("keyed") & _newer(plan, "last_replicated", "own_time")
-    rows = rows.withColumn("newer_of_key", of_key)
+    replaced = F.col("keyed") & _newer(plan, "last_replicated", "own_time", ties=False)
+    rows = rows.withColumn("newer_of_key", of_key).withColumn("replaced", replaced)
     if newest is None:
         keyed = F.when(F.col("newer_of_key"), "conflicting").otherwise("safe")
         return rows.withColumn("order", F.when(F.col("keyed"), keyed).otherwise("unkeyed"))
@@ -504,10 +505,15 @@ def of_topics(topics: Iterable[TopicPlan]) -> Column:
     return F.col("topic").isin(names) if names else F.lit(False)
 
 
-def _newer(plan: ComparePlan, replicated: str, own: str) -> Column:
-    """Return whether the target holds a newer record: a later copy, or one only on the target."""
+def _newer(plan: ComparePlan, replicated: str, own: str, *, ties: bool = True) -> Column:
+    """Return whether the target holds a newer record: a later copy, or one only on the target.
+
+    Args:
+        ties: whether a record that only the target has is newer with the same timestamp, too.
+    """
     own_clock = of_topics(t for t in plan.topics if not t.timestamps)
-    at = F.when(own_clock, F.col(own).isNotNull()).otherwise(F.col(own) >= F.col("time"))
+    newer = F.col(own) >= F.col("time") if ties else F.col(own) > F.col("time")
+    at = F.when(own_clock, F.col(own).isNotNull()).otherwise(newer)
     later = F.col(replicated) > F.col("offset")
     return F.coalesce(later, F.lit(False)) | F.coalesce(at, F.lit(False))
 
@@ -524,7 +530,7 @@ def classified(
         first_replicated: smallest replicated offset of each source partition.
     """
     compacted = of_topics(t for t in plan.topics if t.compacted)
-    superseded = F.when(compacted & F.col("newer_of_key"), "superseded")
+    superseded = F.when(compacted & F.col("replaced"), "superseded")
     limits = [
         (t.topic, p, deleted, first_replicated.get((t.topic, p)) if t.by_partition else None)
         for t in plan.topics

@@ -259,17 +259,21 @@ def _logs() -> list[Trap]:
                 R(b"c", b"1", 4),
                 R(b"d", b"1", 5),
                 R(b"z", b"1", 9),
+                R(b"e", b"2", 9),
             ),
             Filling(
                 (
                     *one_by_one(*copies((R(b"a", b"1", 1), R(b"a", b"2", 3)))),
                     *one_by_one(*copies((R(b"c", b"1", 4), R(b"z", b"1", 9)))),
-                    *one_by_one(R(b"d", b"newer", 10)),
-                    await_compaction(1, 2, 3, 4),
+                    # The source may have compacted e away: it is not newer than the missing one.
+                    *one_by_one(R(b"d", b"newer", 10), R(b"e", b"1", 9)),
+                    await_compaction(1, 2, 3, 4, 5),
                 ),
                 config=COMPACTING,
             ),
-            Expected((6, 4), {0: [[1, 1]]}, safe=1, superseded=2, only_on_target=1),
+            Expected(
+                (7, 5), {0: [[1, 1], [6, 6]]}, safe=1, conflicting=1, superseded=2, only_on_target=2
+            ),
         ),
         Trap(
             "tombstones",
