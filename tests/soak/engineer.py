@@ -28,7 +28,7 @@ _ALLOWED = (*_ARRIVED, ExitCode.REFUSED, ExitCode.STOPPED, ExitCode.UNKNOWN, -si
 them."""
 _CURL, _CURL_S = re.compile(r"curl -s -X (PUT|POST) (http[^\s\\\";]+)"), 30
 _TRACEBACK = "Traceback (most recent call last)"
-_MOVED = json.dumps(Precheck.SOURCE_MOVED)
+_OUTDATED = tuple(map(json.dumps, (Precheck.SOURCE_MOVED, Precheck.INCOMPLETE)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class Engineer:
             injector.mended()
             if typed.code == ExitCode.REFUSED:
                 send_suggested(output)
-            if words[0] == "reconcile" and _MOVED in output:
+            if words[0] == "reconcile" and any(each in output for each in _OUTDATED):
                 # For example, a broker has aborted a transaction since the comparison.
                 at = words.index("--link")
                 self.type("gap", "--scope", "full", *words[at : at + 2])

@@ -74,8 +74,11 @@ def begun(folder: Path) -> str:
     return f'mkdir -p {run}; echo \'{{"entry": "run"}}\' > {run}/journal.jsonl'
 
 
-def test_records_are_compared_again_if_the_source_has_moved(played: Played, tmp_path: Path) -> None:
-    played.answers(3, json.dumps({"blockers": [{"precheck": "source-moved"}]}))
+@pytest.mark.parametrize("precheck", ["source-moved", "incomplete"])
+def test_records_are_compared_again_if_the_result_is_outdated(
+    played: Played, tmp_path: Path, precheck: str
+) -> None:
+    played.answers(3, json.dumps({"blockers": [{"precheck": precheck}]}))
     played.answers(1)
     played.answers(0)
     typing = Engineer(tmp_path, threading.Event(), 60)
