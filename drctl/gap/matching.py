@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
+from math import inf
 from struct import Struct
 
 from drctl.gap.comparison import (
@@ -292,10 +293,9 @@ class TopicMatcher:
         for partition, entry in unit.missing:
             offset, time, key = entry[0], entry[1], entry[3]
             later = self.later[partition]
-            own_time = own.get(key)
             copied_later = key != NO_KEY and later.last.get(key, -1) > offset
-            newer = copied_later or (own_time is not None and (any_time or own_time >= time))
-            replaced = copied_later or (own_time is not None and (any_time or own_time > time))
+            own_time = inf if any_time and key in own else own.get(key, -inf)
+            newer, replaced = copied_later or own_time >= time, copied_later or own_time > time
             order = OrderVerdict.CONFLICTING if newer else OrderVerdict.SAFE
             if self._within is OrderScope.PARTITION:
                 any_newer = later.newest > offset or (
