@@ -33,7 +33,7 @@ test: tools  ## run the tests on real clusters and in a real browser, except the
 	$(BIN)/pytest tests $(FOUR) -m "not nightly"
 
 test-nightly: tools  ## run the nightly tests: kills at every step, Spark clusters, soak
-	$(BIN)/pytest tests $(FOUR) -m nightly
+	$(BIN)/pytest tests $(CORES) -m nightly
 
 test-releases: tools  ## run the matrix of Kafka releases (an hour), and record it in docs/reference/versions.md
 	$(BIN)/python -m tests.releases

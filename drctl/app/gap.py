@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Self
 from drctl.app import adapters
 from drctl.app.adapters import direct_comparer
 from drctl.app.notices import notices
-from drctl.model.errors import UsageError
+from drctl.model.errors import Unreachable, UsageError
 from drctl.model.gap import Engine, OrderScope
+from drctl.model.topology import Unavailable
 
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from drctl.gap.analysis import Budget, Work
     from drctl.gap.comparison import RecordComparer
     from drctl.gap.engine_choice import Choice, EngineChoice, Volume
+    from drctl.gap.freeze import Hanging
     from drctl.gap.tail import Tail
     from drctl.model.gap import GapResult
     from drctl.model.ports import ClusterReader
@@ -148,7 +150,9 @@ class GapRuns:
                 within=OrderScope.PARTITION if per_partition else OrderScope.KEY,
                 order=self.options.order,
                 stabilize=lambda: _stabilize(self.options.stabilize_s, progress),
-                transaction_wait=TransactionWait(self.options.timeout_s, progress),
+                transaction_wait=TransactionWait(
+                    self.options.timeout_s, progress, find_hanging=self._hanging
+                ),
             )
             found = analysis.run(self.options.topics)
             result = replace(found, engine=Engine.SPARK if self._sparked else Engine.DIRECT)
@@ -184,6 +188,25 @@ class GapRuns:
             session = adapters.spark_session(self.config, self.link, self._log, progress, offsets)
             self._spark = self._open.enter_context(session)
         return nullcontext(self._spark(work))
+
+    def _hanging(self, name: str, places: "Collection[TopicPartition]") -> "Hanging":
+        """Commands that abort transactions that no coordinator knows; none if that is unknown."""
+        from drctl.model.text import abort_hanging
+
+        link = self.link
+        config = link.source_config if name == link.source else link.target_config
+        try:
+            with adapters.reader(name, config).health as reader:
+                found = reader.open_transactions(places)
+        except Unreachable:
+            return {}
+        return {
+            place: abort_hanging(name, place, each.since)
+            for place, there in found.items()
+            if not isinstance(there, Unavailable)
+            for each in there
+            if each.hanging
+        }
 
     def _tail(
         self, source: "ClusterReader", target: "ClusterReader", topics: Iterable[str]

@@ -69,7 +69,10 @@ def _unseen(link: Link, seen: Collection[str]) -> set[str]:
 
 StableOffsets = Mapping[TopicPartition, PartitionOffsets | Unavailable]
 
-_PAUSE_S = 0.5
+_PAUSE_S, _HANGING_S = 0.5, 10.0
+
+Hanging = Mapping[TopicPartition, str]
+"""By partition with a hanging transaction: the command that aborts it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,20 +83,24 @@ class TransactionWait:
         seconds: per cluster; 0 to not wait.
         progress: called repeatedly with a description of what is waited for.
         now: monotonic clock, in seconds.
+        find_hanging: finds transactions that nothing will ever end, by cluster name and partitions.
     """
 
     seconds: float = 0
     progress: Callable[[str], None] = lambda _words: None
     now: Callable[[], float] = time.monotonic
     pause: Callable[[float], object] = time.sleep
+    find_hanging: Callable[[str, Collection[TopicPartition]], Hanging] = lambda _name, _places: {}
 
     def offsets(
         self, reader: ClusterReader, partitions: Collection[TopicPartition]
-    ) -> StableOffsets:
+    ) -> tuple[StableOffsets, Hanging]:
         """Read the offsets, and wait until transactions that were open have ended.
 
         If they do not end in time, or after an election, the offsets stay as they were first read.
         If nothing else is written to a log, its offsets include the transaction's end marker.
+        Transactions that hang are not awaited: those found twice, because a coordinator that has
+        just been elected may not know its transactions yet.
 
         Raises:
             Unreachable: the cluster did not answer.
@@ -102,9 +109,18 @@ class TransactionWait:
         found, until = dict(first), self.now() + self.seconds
         waiting = {p: at for p, at in first.items() if _open(at)}
         idle: dict[TopicPartition, PartitionOffsets] = {}
+        hanging: dict[TopicPartition, str] = {}
+        seen: Hanging = {}
+        look = self.now() + _HANGING_S
         while waiting and self.now() < until:
             self.progress(_words(reader.name, waiting, until - self.now()))
             self.pause(_PAUSE_S)
+            if self.now() >= look:
+                before, seen = seen, self.find_hanging(reader.name, list(waiting))
+                look = self.now() + _HANGING_S
+                for place in [each for each in seen if before.get(each) == seen[each]]:
+                    hanging[place] = seen[place]
+                    del waiting[place]
             for place, at in reader.offsets(list(waiting)).items():
                 if isinstance(at, PartitionOffsets) and at.last_stable >= waiting[place].end:
                     known = waiting.pop(place)
@@ -116,7 +132,7 @@ class TransactionWait:
             for place, at in reader.offsets(list(idle)).items():
                 if at == idle[place]:
                     found[place] = at
-        return found
+        return found, hanging
 
 
 NO_WAIT = TransactionWait()
@@ -195,20 +211,27 @@ class _Freezer:
     _stabilize: Callable[[], None]
     _transaction_wait: TransactionWait
     _left_out: list[NotCompared] = field(default_factory=list)
+    _hanging: dict[str, Hanging] = field(default_factory=dict)
 
     def freeze(self, names: Sequence[str]) -> Frozen:
         ours = self._states(self._source, {name: name for name in names})
         targets = self._states(self._target, {self._link.target_topic(n): n for n in ours})
         states = {n: state for n, state in ours.items() if state is not None and n in targets}
-        source = self._transaction_wait.offsets(self._source, _partitions(states.values()))
+        source = self._offsets(self._source, states.values())
         self._stabilize()
         source = decided(self._source, source)
         present = [state for state in targets.values() if state is not None]
-        target = self._transaction_wait.offsets(self._target, _partitions(present))
+        target = self._offsets(self._target, present)
         topics = [
             self._topic(states[name], targets[name], source, target) for name in sorted(states)
         ]
         return Frozen(tuple(t for t in topics if t is not None), tuple(self._left_out))
+
+    def _offsets(self, reader: ClusterReader, states: Iterable[TopicState]) -> StableOffsets:
+        """Read the offsets of these topics once their open transactions have ended."""
+        places = _partitions(states)
+        found, self._hanging[reader.name] = self._transaction_wait.offsets(reader, places)
+        return found
 
     def _leave_out(self, topic: str, partition: int | None, reason: str) -> None:
         self._left_out.append(NotCompared(topic, partition, reason))
@@ -250,14 +273,21 @@ class _Freezer:
         # Compared with an unreadable partition, all records of the other cluster would be extra.
         ours = {p: o for p, o in ours.items() if p not in dark_there}
         theirs = {p: o for p, o in theirs.items() if p not in dark_here}
-        for partition, offsets in theirs.items():
-            if waiting := offsets.end - offsets.last_stable:
-                reason = (
-                    f"{self._target.name}: open transaction: {plural(waiting, 'offset')} from"
-                    f" {offsets.last_stable} on cannot be read"
-                )
-                self._leave_out(state.name, partition, reason)
         target_topic = self._link.target_topic(state.name)
+        copies = {TopicPartition(target_topic, p): o for p, o in theirs.items()}
+        originals = {TopicPartition(state.name, p): o for p, o in ours.items()}
+        for reader, logs in ((self._target, copies), (self._source, originals)):
+            hanging = self._hanging[reader.name]
+            for place, offsets in logs.items():
+                waiting = offsets.end - offsets.last_stable
+                # Those on the source are counted: their records are undecided.
+                if waiting and (reader is self._target or place in hanging):
+                    what = "hanging transaction" if place in hanging else "open transaction"
+                    where = f"{plural(waiting, 'offset')} from {offsets.last_stable} on"
+                    reason = f"{reader.name}: {what}: {where} cannot be read"
+                    if command := hanging.get(place):
+                        reason += f"; stop its producer, then abort it: {command}"
+                    self._leave_out(state.name, place.partition, reason)
         return FrozenTopic(state.name, target_topic, state, target_state, ours, theirs)
 
     def _readable(

@@ -179,8 +179,9 @@ class SparkComparer:
             ScanFailed: the records could not be read completely.
         """
         names = self._names(plan)
-        plan = replace(plan, topics=tuple(s.plan for s in suspects))
         counted, rows = self._counted, self._kept
+        if rows is None:  # what `digest` kept has rows of all topics
+            plan = replace(plan, topics=tuple(s.plan for s in suspects))
         if counted is None and suspects:
             rows = rows or self._suspect_rows(plan, suspects)
             assert rows is not None  # a differing bucket has records

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from drctl.gap.comparison import (
@@ -156,7 +158,9 @@ def _report_crash(folder: JobFolder) -> Iterator[None]:
         yield
     except BaseException as error:
         if not folder.gone:
-            cause = cause_of(error) if isinstance(error, Exception) else type(error).__name__
+            cause = f"{type(error).__name__}: {error}"
+            if isinstance(error, PySparkException | Py4JError):
+                cause = cause_of(error)
             folder.put(CRASHED, {"cause": cause})
         raise
 

@@ -5,29 +5,19 @@ What they type are the command lines of its page, in their order.
 
 import re
 import shlex
-import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from drctl.artifacts.jars import resolve
-from drctl.artifacts.java import find_java
-from drctl.kafka.java_properties import java_properties
-from drctl.lab.settings import write_properties
 from tests.cli.conftest import Ran
 from tests.cli.documents import check
 from tests.cluster.command import Drctl, without_frames
 from tests.cluster.link_command import GO, steps_of
-from tests.jvm import classes_of
+from tests.kafka.tools import run_tool
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 STEP = re.compile(r"^- \[ \] \*\*\d+\. `([^`]+)`\*\*", re.MULTILINE)
-TOOLS = {
-    "kafka-configs.sh": "kafka.admin.ConfigCommand",
-    "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
-}
-"""The class of each of Kafka's scripts."""
 
 
 @dataclass(frozen=True)
@@ -81,15 +71,7 @@ class FollowedRunbook:
         if words[0] == "drctl":
             # Who executes a plan at a terminal types the cluster's name.
             return self.drctl(*words[1:], *(["--yes"] if "--execute" in words else []))
-        properties = java_properties(self.cluster.properties())
-        write_properties(self.drctl.folder / "admin.properties", properties)
-        jars = [*resolve("kafka", progress=print), *resolve("kafka-tools", progress=print)]
-        java = (str(find_java()), *classes_of(jars), "-XX:TieredStopAtLevel=1")
-        command = (*java, "-cp", ":".join(map(str, jars)), TOOLS[words[0]], *words[1:])
-        done = subprocess.run(
-            command, cwd=self.drctl.folder, capture_output=True, text=True, timeout=90, check=False
-        )
-        return Ran(done.returncode, done.stdout, done.stderr)
+        return run_tool(words, self.cluster.properties(), self.drctl.folder)
 
     def follow(self, code: int = 0, **acts: Callable[[], object]) -> dict[str, Any]:
         """Run it to its end on a terminal; return its document.

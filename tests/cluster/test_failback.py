@@ -4,12 +4,17 @@ The primary was lost with unreplicated records. The secondary has new records, a
 during the failback.
 """
 
+import json
+import re
 import signal
+import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from drctl.lab.scenarios import stage
+from drctl.model.topology import TopicPartition
 from tests.cluster.failback_stage import (
     BACK,
     COPIED,
@@ -24,6 +29,8 @@ from tests.cluster.failover_stage import FORWARD, PARTITIONS
 from tests.cluster.killing import dying
 from tests.cluster.lab_link import Site
 from tests.cluster.link_command import GO, steps_of
+from tests.kafka.hanging import hang, unverified
+from tests.soak.engineer import abort_suggested
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(900)]
 
@@ -85,6 +92,24 @@ def test_an_open_transaction_of_a_killed_run_is_awaited(story: MirrorMakerFailba
     done = story.run("resume", *GO, "--output", "json")
     assert done.code == 0, done.stdout + done.stderr
     assert "a transaction is open in" in done.stderr
+    story.both_hold(EVERYTHING)
+
+
+@pytest.mark.nightly
+def test_a_hanging_transaction_is_named_and_not_awaited(
+    story: MirrorMakerFailback, tmp_path: Path
+) -> None:
+    at_ms, place = int(time.time() * 1000), TopicPartition(story.topic, 0)
+    properties = story.primary.properties()
+    with unverified(story.primary):
+        hang(properties, place, at_ms, producer_id=977, values=[b"hanging"], epoch=4)
+    ended = story.json(*BACK, *GO, code=5)
+    message = steps_of(ended, "detail")["find-missing"]
+    assert "hanging transaction: 1 offset from " in message
+    start = re.search(r"abort --topic \S+ --partition 0 --start-offset (\d+)", message)
+    assert start is not None, message
+    abort_suggested(json.dumps(ended), story.lab, tmp_path)
+    story.completed_failback("resume")
     story.both_hold(EVERYTHING)
 
 

@@ -101,7 +101,7 @@ def test_records_of_renamed_copies_fail_back_under_the_original_topic(story: Pre
     producer = story.secondary.producer()
     producer.produce(story.topic, value="beside")
     assert producer.flush(30) == 0
-    assert f"{story.topic} (not {story.copy})" in story.against()
+    assert f"{story.topic} (its copy: {story.copy})" in story.against()
     story.secondary.delete_topics([story.topic])
     soon(lambda: story.topic not in story.topics(story.secondary))
 

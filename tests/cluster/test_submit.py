@@ -76,7 +76,7 @@ def seen(
 
 
 def test_the_same_result_as_locally(seen: Seen, way: Way, traps: Analysed) -> None:
-    assert seen.ended.code == 1, seen.ended.stderr
+    assert seen.ended.code == 1, seen.ended.stdout + seen.ended.stderr
     names = {traps.scenario.topic(name) for name in TRAPS}
     wanted = deepcopy([t for t in traps.document["topics"] if t["topic"] in names])
     document = seen.ended.gap()

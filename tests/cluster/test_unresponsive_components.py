@@ -31,10 +31,8 @@ from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(420)]
 
-WITHIN_S = 15.0
-"""Time limit of every command on an otherwise idle host."""
 WAITS_S = 12.0
-"""Additional time that a command may take because of unresponsive components."""
+"""How much longer a command may take than `drctl failover` does if all components respond."""
 
 SOURCE, TARGET, CONNECT = "primary", "secondary", "connect"
 
@@ -282,6 +280,8 @@ def test_every_command_answers_within_its_limit(
     pair: Pair, silent: list[str], fault: Fault, record_property: Any
 ) -> None:
     wrong = []
+    with pair.without((), fault) as drctl:
+        usual, _ = drctl.timed(PLANNED)
     with pair.without(silent, fault) as drctl:
         for words in COMMANDS:
             code = code_of(words, silent, fault)
@@ -292,6 +292,6 @@ def test_every_command_answers_within_its_limit(
             print(
                 f"{'+'.join(silent):28} {fault:12} {' '.join(words):44} {seconds:5.1f} {ran.code}"
             )
-            if ran.code != code or seconds >= WITHIN_S:
+            if ran.code != code or seconds >= usual + WAITS_S:
                 wrong.append(f"expected {code}: {summary(words, seconds, ran)}")
     assert not wrong, "\n".join(wrong)

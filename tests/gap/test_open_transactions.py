@@ -10,7 +10,7 @@ import pytest
 from drctl.app import failback_search
 from drctl.app.gap import GapOptions
 from drctl.config.configuration import Config
-from drctl.gap.freeze import StableOffsets, TransactionWait, freeze
+from drctl.gap.freeze import Hanging, StableOffsets, TransactionWait, freeze
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
 from tests.gap.test_freeze import WHOLE, Cluster
 from tests.links import link
@@ -27,6 +27,7 @@ class Busy:
     name: str = "secondary"
     clock: float = 0
     messages: list[str] = field(default_factory=list)
+    hanging: list[Hanging] = field(default_factory=list)
 
     def offsets(self, partitions: Collection[TopicPartition]) -> StableOffsets:
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
@@ -35,11 +36,15 @@ class Busy:
     def pause(self, seconds: float) -> None:
         self.clock += seconds
 
+    def find_hanging(self, name: str, places: Collection[TopicPartition]) -> Hanging:
+        assert (name, places) == (self.name, [PLACE])
+        return self.hanging.pop(0) if self.hanging else {}
+
     def waited_for(self, seconds: float) -> PartitionOffsets | Unavailable:
-        transaction_wait = TransactionWait(
-            seconds, self.messages.append, lambda: self.clock, self.pause
-        )
-        return transaction_wait.offsets(self, [PLACE])[PLACE]
+        found, self.reported = TransactionWait(
+            seconds, self.messages.append, lambda: self.clock, self.pause, self.find_hanging
+        ).offsets(self, [PLACE])
+        return found[PLACE]
 
 
 def writing_on() -> Iterator[PartitionOffsets]:
@@ -87,6 +92,22 @@ def test_without_a_wait_it_is_reported_as_open() -> None:
     assert (busy.waited_for(0), busy.clock) == (PartitionOffsets(0, 7, 10), 0)
 
 
+def test_a_hanging_transaction_is_not_awaited() -> None:
+    open_ = PartitionOffsets(0, 7, 10)
+    busy = Busy([open_], hanging=[{PLACE: "abort A"}, {PLACE: "abort A"}])
+    assert busy.waited_for(900) == open_
+    assert (busy.clock, busy.reported) == (20, {PLACE: "abort A"})
+
+
+def test_a_transaction_that_was_not_known_once_is_awaited() -> None:
+    open_ = PartitionOffsets(0, 7, 10)
+    busy = Busy(
+        [open_], hanging=[{PLACE: "abort A"}, {}, {PLACE: "abort A"}, {PLACE: "abort B"}, {}]
+    )
+    assert busy.waited_for(60) == open_
+    assert (busy.clock, busy.reported, busy.hanging) == (60, {}, [])
+
+
 class Writing(Cluster):
     """One topic with continuous transactions."""
 
@@ -107,6 +128,28 @@ def test_a_freeze_with_continuous_transactions_is_complete() -> None:
     (topic,) = found.topics
     decided = {0: PartitionOffsets(0, 10, 10)}
     assert (topic.source, topic.target, found.not_compared) == (decided, decided, ())
+
+
+def test_a_hanging_transaction_of_either_cluster_is_named() -> None:
+    open_ = PartitionOffsets(0, 7, 10)
+    ends = Cluster("primary", {0: open_}), Cluster("secondary", {0: open_})
+    clock = iter(range(0, 10_000, 5))
+    transaction_wait = TransactionWait(
+        900,
+        now=lambda: next(clock),
+        pause=lambda _seconds: None,
+        find_hanging=lambda name, places: dict.fromkeys(places, f"abort it on {name}"),
+    )
+    found = freeze(
+        link(keeps_partitions=True), *ends, ["orders"], transaction_wait=transaction_wait
+    )  # type: ignore[arg-type]
+    why = (
+        "hanging transaction: 3 offsets from 7 on cannot be read; stop its producer, then abort it"
+    )
+    assert [each.reason for each in found.not_compared] == [
+        f"{name}: {why}: abort it on {name}" for name in ("secondary", "primary")
+    ]
+    assert found.topics[0].source == {0: open_}
 
 
 def test_failback_search_waits_for_open_transactions(

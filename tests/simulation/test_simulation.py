@@ -21,6 +21,7 @@ def test_the_invariants_hold() -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(3000)
 def test_the_invariants_hold_in_many_more() -> None:
     assert "\n20,000 seeds in" in played("--start", "100000", "--seeds", "20000", "--jobs", "2")
 
@@ -34,5 +35,6 @@ def test_planted_faults_are_found() -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(3000)
 def test_rare_planted_faults_are_found() -> None:
     assert played("--planted", "rare", "--seeds", "10000").count(": seed ") == 9

@@ -13,9 +13,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from drctl.lab.lab import Lab
 from drctl.model.errors import ExitCode, Stopped
 from drctl.reconcile.prechecks import Precheck
 from tests.cli.conftest import DRCTL, clean_environment
+from tests.kafka.tools import run_tool
 from tests.soak.fault_injection import Injector, Runs
 from tests.soak.round_plan import DRCTL as HOST
 from tests.soak.sandbox import SECOND
@@ -28,6 +30,10 @@ _ALLOWED = (*_ARRIVED, ExitCode.REFUSED, ExitCode.STOPPED, ExitCode.UNKNOWN, -si
 them."""
 _CURL, _CURL_S = re.compile(r"curl -s -X (PUT|POST) (http[^\s\\\";]+)"), 30
 _TRACEBACK = "Traceback (most recent call last)"
+_ABORT = re.compile(
+    r"kafka-transactions\.sh --bootstrap-server \W+(\w+)\W+--command-config admin\.properties"
+    r" abort --topic (\S+) --partition (\d+) --start-offset (\d+)"
+)
 _OUTDATED = tuple(map(json.dumps, (Precheck.SOURCE_MOVED, Precheck.INCOMPLETE)))
 
 
@@ -68,6 +74,19 @@ def send_suggested(document: str) -> None:
         except OSError as error:
             # Connect may be down; the next refusal suggests it again.
             print(f"{method} {url}: {error}", flush=True)
+
+
+def abort_suggested(document: str, lab: Lab, folder: Path) -> None:
+    """Abort the hanging transactions for which drctl suggests that, with Kafka's own tool."""
+    for variable, topic, partition, start in sorted(set(_ABORT.findall(document))):
+        properties = lab.cluster(variable.lower()).client_properties()
+        words = (
+            *("kafka-transactions.sh", "--bootstrap-server", properties["bootstrap.servers"]),
+            *("--command-config", "admin.properties", "abort", "--topic", topic),
+            *("--partition", partition, "--start-offset", start),
+        )
+        ran = run_tool(words, properties, folder)
+        print(f"{' '.join(words)}: exit code {ran.code} {ran.stderr}", flush=True)
 
 
 @dataclass(slots=True)
@@ -129,6 +148,7 @@ class Engineer:
             injector.mended()
             if typed.code == ExitCode.REFUSED:
                 send_suggested(output)
+            abort_suggested(output, injector.lab, self.folder)
             if words[0] == "reconcile" and any(each in output for each in _OUTDATED):
                 # For example, a broker has aborted a transaction since the comparison.
                 at = words.index("--link")

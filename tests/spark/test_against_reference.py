@@ -107,6 +107,14 @@ def all_rows_kept(
     return generated, plan_of(generated, identity, within).reading_once(order=True)
 
 
+def all_rows_kept_by_partition(
+    generated: Sequence[GeneratedTopic], identity: Identity, within: OrderScope
+) -> tuple[Sequence[GeneratedTopic], ComparePlan]:
+    """All rows are kept to check their order, and counted, also those of equal topics."""
+    chosen, plan = counted_once(generated, identity, within)
+    return chosen, replace(plan, order=True)
+
+
 def counted_once(
     generated: Sequence[GeneratedTopic], identity: Identity, within: OrderScope
 ) -> tuple[Sequence[GeneratedTopic], ComparePlan]:
@@ -132,7 +140,14 @@ def without_equals(g: GeneratedTopic, identity: Identity) -> GeneratedTopic:
 
 
 @pytest.mark.parametrize(
-    "way", [digests_first, all_rows_kept, counted_once, counted_without_equals]
+    "way",
+    [
+        digests_first,
+        all_rows_kept,
+        all_rows_kept_by_partition,
+        counted_once,
+        counted_without_equals,
+    ],
 )
 @given(
     generated=st.tuples(*(topics(f"topic{n}") for n in range(8))),
@@ -175,6 +190,7 @@ def test_what_is_read_once_holds_every_trap(
 @pytest.mark.parametrize(
     ("way", "reads"),
     [
+        pytest.param(all_rows_kept_by_partition, [*Side], id="all rows kept"),
         # The source is read again for ranges, because some offsets hold no record.
         pytest.param(counted_without_equals, [*Side, Side.SOURCE], id="without equals"),
         pytest.param(counted_once, [*Side, Side.SOURCE, Side.SOURCE], id="with equals"),
