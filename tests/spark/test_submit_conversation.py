@@ -32,7 +32,7 @@ from drctl.model.errors import Unknown
 from drctl.model.gap import Inversion
 from drctl.model.topology import OffsetRange
 from drctl.spark import submit, submit_job
-from drctl.spark.job_folder import ALIVE, STOP, JobFolder, answer, question
+from drctl.spark.job_folder import ALIVE, CRASHED, STOP, JobFolder, answer, question
 from drctl.spark.session import SparkDidNotStart
 from drctl.spark.submission import SubmitSettings
 from drctl.spark.submit import Application, SubmittedComparer, fetch, started, submitted
@@ -341,3 +341,10 @@ def test_records_that_cannot_be_fetched(tmp_path: Path) -> None:
 
 def test_the_names_of_questions_and_answers() -> None:
     assert (question(1), answer(12)) == ("question-1.json", "answer-12.json")
+
+
+def test_a_bug_of_the_job_is_reported_with_its_kind(tmp_path: Path) -> None:
+    folder = JobFolder(tmp_path)
+    with pytest.raises(KeyError), submit_job._report_crash(folder):
+        raise KeyError("orders")
+    assert folder.get(CRASHED) == {"cause": "KeyError: 'orders'"}
