@@ -34,6 +34,7 @@ _ABORT = re.compile(
     r"kafka-transactions\.sh --bootstrap-server \W+(\w+)\W+--command-config admin\.properties"
     r" abort --topic (\S+) --partition (\d+) --start-offset (\d+)"
 )
+_EMPTY = re.compile(r"unanswered questions: empty-(\w+):")
 _OUTDATED = tuple(map(json.dumps, (Precheck.SOURCE_MOVED, Precheck.INCOMPLETE)))
 
 
@@ -96,12 +97,14 @@ class Engineer:
     Attributes:
         folder: has drctl.yaml and drctl's output.
         leg_s: time limit of a leg, however often drctl is killed.
+        empty: empties a cluster when drctl asks for it.
         attempts: all commands in order.
     """
 
     folder: Path
     stopping: threading.Event
     leg_s: float
+    empty: Callable[[str], object] | None = None
     attempts: list[Attempt] = field(default_factory=list)
 
     @property
@@ -148,6 +151,10 @@ class Engineer:
             injector.mended()
             if typed.code == ExitCode.REFUSED:
                 send_suggested(output)
+            if (asked := _EMPTY.search(output)) and self.empty:
+                # For example, replication has copied records twice before a rebuild stopped.
+                self.empty(asked[1])
+                words = (*words, "--answer", f"empty-{asked[1]}=yes")
             abort_suggested(output, injector.lab, self.folder)
             if words[0] == "reconcile" and any(each in output for each in _OUTDATED):
                 # For example, a broker has aborted a transaction since the comparison.

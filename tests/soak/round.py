@@ -189,7 +189,8 @@ class Round:
         plan = self._course
         at.lab.start(PRIMARY)
         if plan.back is Back.REBUILD:
-            self._gone = self._empty_primary(at)
+            self._empty_primary(at)
+            self._engineer.empty = lambda _name: self._empty_primary(at)
             self._lead(at, ("failback", "--rebuild", *GRACE, *NEW_IDS), plan.on_failback, PRIMARY)
             return
         # `discard` requires topic names.
@@ -212,8 +213,8 @@ class Round:
             for each in at.all_writers:
                 each.resume()
 
-    def _empty_primary(self, at: World) -> frozenset[str]:
-        """Delete the primary's topics, as if its disks were new; return what only it held."""
+    def _empty_primary(self, at: World) -> None:
+        """Delete the primary's topics, as if its disks were new; note what only it held."""
         primary, away = at.cluster(PRIMARY), at.cluster(SECONDARY)
         gone: set[str] = set()
         for topic in at.topics:
@@ -227,7 +228,7 @@ class Round:
             "the primary's topics are deleted",
             lambda: not set(at.topics) & set(admin.list_topics(timeout=20).topics),
         )
-        return frozenset(gone)
+        self._gone = (self._gone or frozenset()) | gone
 
     def _reconcile(self, at: World, policy: tuple[str, ...]) -> None:
         """Decide about unreplicated records before the failback; its faults may come then."""

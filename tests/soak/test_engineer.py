@@ -91,6 +91,22 @@ def test_records_are_compared_again_if_the_result_is_outdated(
     ]
 
 
+def test_a_cluster_is_emptied_again_if_a_repeated_rebuild_needs_it(
+    played: Played, tmp_path: Path
+) -> None:
+    played.answers(3, json.dumps({"error": {"message": "unanswered questions: empty-primary: x"}}))
+    played.answers(0)
+    emptied: list[str] = []
+    typing = Engineer(tmp_path, threading.Event(), 60, emptied.append)
+    words = ("failback", "--rebuild")
+    typing.lead(words, injector_of(typing), lambda: None)
+    assert emptied == ["primary"]
+    assert [each.words for each in typing.attempts] == [
+        (*words, "--execute", "--yes"),
+        (*words, "--answer", "empty-primary=yes", "--execute", "--yes"),
+    ]
+
+
 @pytest.mark.parametrize("code", [0, 1, 3, 4, 5, -9])
 def test_some_exit_codes_are_right_under_any_fault(code: int) -> None:
     assert not wrong_ending(code, "drctl: primary does not answer\n")

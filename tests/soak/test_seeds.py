@@ -22,7 +22,8 @@ SEEDS = {
     (3004, 1): "the same, and a resumed failover",
     (4002, 1): "the source has no copied record left",
     (10005, 1): "no copied record is left on both clusters",
-    (13004, 1): "the soak test itself: a transaction was open on the emptied primary",
+    (13004, 1): "the soak test itself: a transaction was open on the emptied primary; a rebuild"
+    " that was repeated needed it empty again",
     (33002, 1): "the soak test itself: each comparison met an open transaction",
     (41002, 1): "the soak test itself: a broker whose clock was set back ended no transaction",
     (50004, 1): "a transaction that had just begun was called hanging; a rebuild was not repeated",
