@@ -132,7 +132,7 @@ def test_records_that_became_conflicting_after_the_comparison_are_not_copied(sit
     turned = failback.json("resume", *GO, code=4)
     assert steps_of(turned, "status")["reconcile"] == "failed", turned
     why = steps_of(turned, "detail")["reconcile"]
-    assert "newer records" in why, why
+    assert "newer ones on the target" in why, why
     assert "start again with --policy quarantine" in why, why
     assert failback.in_order(failback.secondary) == before
     assert failback.directed_to == failback.secondary.bootstrap
