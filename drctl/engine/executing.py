@@ -356,9 +356,12 @@ class FencedPhase:
             fenced = fenced or fences
             newest = "" if step.id == newest else newest
             effect = run.effect_of(step.id)
-            if not fenced or effect is None or not effect.done:
+            if not fenced or (fences and lifting):
                 continue
-            if fences and lifting:
+            if effect is None or not effect.done:
+                # It is done again: so is what was done after it. An earlier recheck may have ended
+                # before it had marked these effects as stale.
+                changed = changed or not run.is_done(step.id)
                 continue
             if newest and not (fences or changed):
                 # It depends only on an older fence, and may differ since the newer one was set.
@@ -440,10 +443,17 @@ class FencedPhase:
         # Before the new end offsets are recorded: they hide what was written meanwhile.
         if seen.state is not State.DONE:
             self._note_writes(run, step, seen.message)
-        elif _ends(seen.facts) != before and (why := self._unreplicated()):
+        elif (_ends(seen.facts) != before or self._forgot_writes(run, step)) and (
+            why := self._unreplicated()
+        ):
             self._note_writes(run, step, why)
         if restored and seen.state is State.DONE:
             self.effects.note_done(run, effect, seen)
+
+    def _forgot_writes(self, run: RunState, step: Step) -> bool:
+        """Whether the fence was lost and restored before, and what was written then was noted."""
+        noted = (e for e in run.entries if e["entry"] == What.OUTSTANDING)
+        return step.id not in run.outstanding and any(e["step"] == step.id for e in noted)
 
     def _unreplicated(self) -> str:
         """Describe what the target is missing, by content; empty if nothing.
@@ -488,6 +498,11 @@ class FencedPhase:
         self.effects.note_observed(run, effect, seen)
         if seen.state is State.UNKNOWN:
             message = f"step {step.id} was done, but cannot be verified now: {seen.message}"
+            if step.duty is Duty.BEST_EFFORT:
+                # A source that is given up may have answered for a while, and be lost for good.
+                if step.id not in run.outstanding:
+                    self.effects.note_outstanding(run, step.id, message)
+                return True
             raise Unknown(message, "drctl resume checks it again")
         if seen.state is not State.DONE:
             return False

@@ -117,9 +117,15 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
         """Find the ACLs to add, and the shared ACLs to mark as used by this link.
 
         Raises:
-            Refused: the cluster has no authorizer, or its ACLs cannot be listed.
+            Refused: no topic is visible, the cluster has no authorizer, or its ACLs cannot be
+                listed.
         """
         cluster, link, topics = settings.cluster, settings.link, reader.topics()
+        if not topics:
+            raise Refused(
+                f"no topic of the link is visible: there is nothing to fence on {cluster}",
+                "check `topics` of the link, and that drctl's user may DESCRIBE them",
+            )
         present = enforced_acls(cluster, reader)
         rules = denials(settings.principals, [Topics(t) for t in topics], [self.operation])
         open_groups: dict[str, str] = {}

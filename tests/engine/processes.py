@@ -16,6 +16,7 @@ from drctl.engine.failback_state import OutstandingAction, ReconcileRequest, Rec
 from drctl.engine.ports import CommandResult, Missing
 from drctl.formats.tracked_positions import TrackedPositions
 from drctl.kafka.acls import SharedRules
+from drctl.model.errors import Unreachable
 from drctl.model.fencing import AclReader, FenceProof, Moved, NoWrites
 from drctl.model.finding import Finding, Status
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState
@@ -57,6 +58,8 @@ class MemoryReader:
 
     def topics(self) -> tuple[str, ...]:
         alive = {each for each in (self.source, self.target) if not self._site(each).logs.dead}
+        if not alive:
+            raise Unreachable(f"neither {self.source} nor {self.target} answers")
         if self.source in alive and not self.pair.may_miss_topics:
             alive = {self.source}
         names = {

@@ -26,6 +26,23 @@ def test_the_invariants_hold_in_many_more() -> None:
     assert "\n20,000 seeds in" in played("--start", "100000", "--seeds", "20000", "--jobs", "2")
 
 
+BROKE = {
+    102091: "the source answered for a while, then not: its fence could not be verified, and the"
+    " run could not be continued",
+    105888: "the simulation itself: with neither cluster answering, the link had no topics",
+    111033: "a resumed run was killed between two effects that it marked as stale: the reverse"
+    " connector was started again, and not stopped again",
+    115217: "the fence was lost twice: what was written the first time was no longer reported",
+    118330: "as 102091",
+}
+"""Seeds that broke an invariant, and why."""
+
+
+@pytest.mark.parametrize("seed", BROKE)
+def test_seeds_that_broke_an_invariant(seed: int) -> None:
+    assert "--link main --mode" in played("--seed", str(seed))
+
+
 def test_a_replayed_seed_is_the_same() -> None:
     assert played("--seed", "7") == played("--seed", "7")
 
