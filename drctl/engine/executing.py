@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from itertools import chain, repeat
+from itertools import chain, repeat, takewhile
 
 from drctl.engine import entries
 from drctl.engine.entries import Entry, What
@@ -443,17 +443,20 @@ class FencedPhase:
         # Before the new end offsets are recorded: they hide what was written meanwhile.
         if seen.state is not State.DONE:
             self._note_writes(run, step, seen.message)
-        elif (_ends(seen.facts) != before or self._forgot_writes(run, step)) and (
+        elif (_ends(seen.facts) != before or self._forgot_writes(run, effect)) and (
             why := self._unreplicated()
         ):
             self._note_writes(run, step, why)
         if restored and seen.state is State.DONE:
             self.effects.note_done(run, effect, seen)
 
-    def _forgot_writes(self, run: RunState, step: Step) -> bool:
-        """Whether the fence was lost and restored before, and what was written then was noted."""
-        noted = (e for e in run.entries if e["entry"] == What.OUTSTANDING)
-        return step.id not in run.outstanding and any(e["step"] == step.id for e in noted)
+    def _forgot_writes(self, run: RunState, effect: Effect) -> bool:
+        """Whether writes of an earlier time without the fence were noted, but no longer are."""
+        if effect.step in run.outstanding:
+            return False
+        of_fence = (e for e in reversed(run.entries) if e.get("step") == effect.step)
+        since = takewhile(lambda e: e["entry"] != What.INTEND, of_fence)
+        return any(e["entry"] == What.OUTSTANDING for e in since)
 
     def _unreplicated(self) -> str:
         """Describe what the target is missing, by content; empty if nothing.

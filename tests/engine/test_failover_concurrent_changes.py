@@ -1,6 +1,7 @@
 """Both failovers with real steps, while other people change things between or during attempts."""
 
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import cast
@@ -107,6 +108,16 @@ def crashed(point: str) -> tuple[Case, Pair, Ledger]:
     return given, pair, ledger
 
 
+def crash_at(point: str) -> Callable[[str], None]:
+    """End the process at this point."""
+
+    def fall(reached: str) -> None:
+        if reached == point:
+            raise Crash(point)
+
+    return fall
+
+
 def test_a_fence_that_one_attempt_could_not_verify_is_verified_by_the_next() -> None:
     """Its end offsets still count: what was written since must not pass as fenced."""
     given, pair, ledger = crashed("before journal intend enable-writes")
@@ -129,17 +140,44 @@ def test_records_written_before_a_fence_was_restored_stay_reported(entry: str) -
     given, pair, ledger = crashed("before endpoint 1 secondary")
     written_meanwhile(pair)
 
-    def fall(point: str) -> None:
-        if point == f"after journal {entry} fence-producers":
-            raise Crash(point)
-
-    pair.trace.fall = fall
+    pair.trace.fall = crash_at(f"after journal {entry} fence-producers")
     with pytest.raises(Crash):
         attempt(given, pair, ledger)
     pair.trace.fall = lambda point: None
     outcome = attempt(given, pair, ledger)
     assert (outcome.status, outcome.outstanding) == (Status.DONE, True)
     assert "fence-producers" in ledger.steps_with(What.OUTSTANDING)
+
+
+def test_records_stay_reported_if_the_fence_is_lost_once_more() -> None:
+    given, pair, ledger = crashed("before endpoint 1 secondary")
+    written_meanwhile(pair)
+    pair.trace.fall = crash_at("after journal done fence-producers")
+    with pytest.raises(Crash):
+        attempt(given, pair, ledger)
+    pair.trace.fall = lambda point: None
+    lift_fence(pair)
+    outcome = attempt(given, pair, ledger)
+    assert (outcome.status, outcome.outstanding) == (Status.DONE, True)
+    assert ledger.steps_with(What.OUTSTANDING) == ["fence-producers"] * 2
+
+
+@pytest.mark.parametrize(
+    "entry", ["observed fence-producers", "stale drain", "stale prepare-groups"]
+)
+def test_every_effect_after_a_lost_fence_is_repeated_although_a_process_ends_in_between(
+    entry: str,
+) -> None:
+    """Effects that it has not marked as stale yet look as they should, each by itself."""
+    given, pair, ledger = crashed("before journal intend enable-writes")
+    written_meanwhile(pair)
+    pair.trace.fall = crash_at(f"after journal {entry}")
+    with pytest.raises(Crash):
+        attempt(given, pair, ledger)
+    pair.trace.fall = lambda point: None
+    caught_up_by_a_person(pair)
+    attempt(given, pair, ledger)
+    assert ledger.steps_with(What.STALE) == BEHIND[: BEHIND.index("enable-writes")]
 
 
 def test_no_confirmation_of_the_fence_is_awaited_after_writes_are_enabled() -> None:
