@@ -68,7 +68,9 @@ def main(arguments: list[str]) -> int:
         os.execve(sys.executable, command, {**os.environ, "PYTHONHASHSEED": "0"})
     if given.seed is not None:
         with simulated():
-            return _replay(given.seed)
+            for seed in given.seed:
+                _replay(seed)
+        return 0
     if given.planted:
         return _find_planted(given.planted, range(given.start, given.start + given.seeds))
     began, ends, broken = time.monotonic(), Counter[str](), list[Played]()
@@ -93,7 +95,9 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=1000, help="number of seeds [default: 1000]")
     parser.add_argument("--start", type=int, default=0, help="first seed [default: 0]")
     parser.add_argument("--jobs", type=int, default=1, help="processes [default: 1]")
-    parser.add_argument("--seed", type=int, help="replay this seed, and show its trace")
+    parser.add_argument(
+        "--seed", type=int, nargs="+", help="replay these seeds, and show their traces"
+    )
     parser.add_argument(
         "--planted", choices=("often", "rare"), help="find the faults planted by hand"
     )
@@ -114,13 +118,12 @@ def _chunk(seeds: range) -> list[Played]:
     return list(all_of(seeds))
 
 
-def _replay(seed: int) -> int:
+def _replay(seed: int) -> None:
     simulation = Simulation(seed)
     try:
         simulation.play()
     finally:
         print("\n".join(simulation.faults.lines))
-    return 0
 
 
 def _find_planted(which: str, seeds: range) -> int:

@@ -38,9 +38,8 @@ BROKE = {
 """Seeds that broke an invariant, and why."""
 
 
-@pytest.mark.parametrize("seed", BROKE)
-def test_seeds_that_broke_an_invariant(seed: int) -> None:
-    assert "--link main --mode" in played("--seed", str(seed))
+def test_seeds_that_broke_an_invariant() -> None:
+    assert played("--seed", *map(str, BROKE)).count(" as run r1: ") >= len(BROKE)
 
 
 def test_a_replayed_seed_is_the_same() -> None:

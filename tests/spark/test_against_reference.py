@@ -144,7 +144,7 @@ def without_equals(g: GeneratedTopic, identity: Identity) -> GeneratedTopic:
     [
         digests_first,
         all_rows_kept,
-        all_rows_kept_by_partition,
+        pytest.param(all_rows_kept_by_partition, marks=pytest.mark.nightly),
         counted_once,
         counted_without_equals,
     ],
