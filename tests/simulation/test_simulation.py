@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3000)]
 
 
 def played(*arguments: str) -> str:
@@ -21,7 +21,6 @@ def test_the_invariants_hold() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(3000)
 def test_the_invariants_hold_in_many_more() -> None:
     assert "\n20,000 seeds in" in played("--start", "100000", "--seeds", "20000", "--jobs", "2")
 
@@ -51,6 +50,5 @@ def test_planted_faults_are_found() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(3000)
 def test_rare_planted_faults_are_found() -> None:
     assert played("--planted", "rare", "--seeds", "10000").count(": seed ") == 9
