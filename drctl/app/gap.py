@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 from drctl.app import adapters
 from drctl.app.adapters import direct_comparer
 from drctl.app.notices import notices
-from drctl.model.errors import Unreachable, UsageError
+from drctl.model.errors import ConfigError, Unreachable, UsageError
 from drctl.model.gap import Engine, OrderScope
 from drctl.model.topology import Unavailable
 
@@ -198,7 +198,7 @@ class GapRuns:
         try:
             with adapters.reader(name, config).health as reader:
                 found = reader.open_transactions(places)
-        except Unreachable:
+        except (ConfigError, Unreachable):
             return {}
         return {
             place: abort_hanging(name, place, each.since)

@@ -175,6 +175,11 @@ class Effects:
         """Record an outstanding action for a later run."""
         self.write(run, entries.outstanding(step, what, self.now()))
 
+    def leave_outstanding(self, run: RunState, step: Step, why: str) -> None:
+        """Record that a step which the plan can do without is left for a later run."""
+        title = self.kinds[step.kind].describe(step.settings).title
+        self.note_outstanding(run, step.id, f"{title}: {why}")
+
     def write(self, run: RunState, entry: Entry) -> None:
         """Make an entry durable in the journal, then update the run's state.
 
@@ -314,8 +319,7 @@ class Execution(Effects):
     def _not_done(self, run: RunState, step: Step, seen: Readback) -> Outcome | None:
         """Record the failed step; None if the run continues without it."""
         if step.duty is Duty.BEST_EFFORT:
-            title = self.kinds[step.kind].describe(step.settings).title
-            self.note_outstanding(run, step.id, f"{title}: {seen.message}")
+            self.leave_outstanding(run, step, seen.message)
             return None
         if step.duty is Duty.OPTIONAL:
             self.write(run, entries.skipped(step.id, seen, self.now()))
@@ -359,8 +363,8 @@ class FencedPhase:
             if not fenced or (fences and lifting):
                 continue
             if effect is None or not effect.done:
-                # It is done again: so is what was done after it. An earlier recheck may have ended
-                # before it had marked these effects as stale.
+                # It will be repeated, and so will all that came after it. A recheck that was killed
+                # may not have marked those effects as stale yet.
                 changed = changed or not run.is_done(step.id)
                 continue
             if newest and not (fences or changed):
@@ -451,7 +455,7 @@ class FencedPhase:
             self.effects.note_done(run, effect, seen)
 
     def _forgot_writes(self, run: RunState, effect: Effect) -> bool:
-        """Whether writes of an earlier time without the fence were noted, but no longer are."""
+        """Whether an earlier loss of the fence was reported, and no longer is."""
         if effect.step in run.outstanding:
             return False
         of_fence = (e for e in reversed(run.entries) if e.get("step") == effect.step)
@@ -502,9 +506,9 @@ class FencedPhase:
         if seen.state is State.UNKNOWN:
             message = f"step {step.id} was done, but cannot be verified now: {seen.message}"
             if step.duty is Duty.BEST_EFFORT:
-                # A source that is given up may have answered for a while, and be lost for good.
+                # An abandoned source may have answered for a while, and never again.
                 if step.id not in run.outstanding:
-                    self.effects.note_outstanding(run, step.id, message)
+                    self.effects.leave_outstanding(run, step, message)
                 return True
             raise Unknown(message, "drctl resume checks it again")
         if seen.state is not State.DONE:

@@ -118,9 +118,8 @@ class TransactionWait:
             if self.now() >= look:
                 before, seen = seen, self.find_hanging(reader.name, list(waiting))
                 look = self.now() + _HANGING_S
-                for place in [each for each in seen if before.get(each) == seen[each]]:
-                    hanging[place] = seen[place]
-                    del waiting[place]
+                hanging |= {p: command for p, command in seen.items() if before.get(p) == command}
+                waiting = {p: at for p, at in waiting.items() if p not in hanging}
             for place, at in reader.offsets(list(waiting)).items():
                 if isinstance(at, PartitionOffsets) and at.last_stable >= waiting[place].end:
                     known = waiting.pop(place)
@@ -274,21 +273,29 @@ class _Freezer:
         ours = {p: o for p, o in ours.items() if p not in dark_there}
         theirs = {p: o for p, o in theirs.items() if p not in dark_here}
         target_topic = self._link.target_topic(state.name)
-        copies = {TopicPartition(target_topic, p): o for p, o in theirs.items()}
-        originals = {TopicPartition(state.name, p): o for p, o in ours.items()}
-        for reader, logs in ((self._target, copies), (self._source, originals)):
-            hanging = self._hanging[reader.name]
-            for place, offsets in logs.items():
-                waiting = offsets.end - offsets.last_stable
-                # Those on the source are counted: their records are undecided.
-                if waiting and (reader is self._target or place in hanging):
-                    what = "hanging transaction" if place in hanging else "open transaction"
-                    where = f"{plural(waiting, 'offset')} from {offsets.last_stable} on"
-                    reason = f"{reader.name}: {what}: {where} cannot be read"
-                    if command := hanging.get(place):
-                        reason += f"; stop its producer, then abort it: {command}"
-                    self._leave_out(state.name, place.partition, reason)
+        for partition, offsets in theirs.items():
+            if _open(offsets):
+                place = TopicPartition(target_topic, partition)
+                self._leave_out(state.name, partition, self._unread(self._target, place, offsets))
+        for partition, offsets in ours.items():
+            place = TopicPartition(state.name, partition)
+            # Records after other open transactions are counted as undecided.
+            if _open(offsets) and place in self._hanging[self._source.name]:
+                self._leave_out(state.name, partition, self._unread(self._source, place, offsets))
         return FrozenTopic(state.name, target_topic, state, target_state, ours, theirs)
+
+    def _unread(
+        self, reader: ClusterReader, place: TopicPartition, offsets: PartitionOffsets
+    ) -> str:
+        """Why a partition with an open transaction is not read to its end."""
+        command = self._hanging[reader.name].get(place)
+        what = "hanging" if command else "open"
+        remedy = f"; stop its producer, then abort it: {command}" if command else ""
+        waiting = plural(offsets.end - offsets.last_stable, "offset")
+        return (
+            f"{reader.name}: {what} transaction: {waiting} from {offsets.last_stable} on cannot be"
+            f" read{remedy}"
+        )
 
     def _readable(
         self, topic: str, state: TopicState | None, offsets: StableOffsets, cluster: str

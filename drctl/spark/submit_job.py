@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from traceback import format_exception_only
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -158,9 +159,10 @@ def _report_crash(folder: JobFolder) -> Iterator[None]:
         yield
     except BaseException as error:
         if not folder.gone:
-            cause = f"{type(error).__name__}: {error}"
             if isinstance(error, PySparkException | Py4JError):
                 cause = cause_of(error)
+            else:
+                cause = format_exception_only(error)[-1].strip()
             folder.put(CRASHED, {"cause": cause})
         raise
 

@@ -1,7 +1,6 @@
 """Both failovers with real steps, while other people change things between or during attempts."""
 
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import cast
@@ -108,14 +107,17 @@ def crashed(point: str) -> tuple[Case, Pair, Ledger]:
     return given, pair, ledger
 
 
-def crash_at(point: str) -> Callable[[str], None]:
-    """End the process at this point."""
+def attempt_until(point: str, given: Case, pair: Pair, ledger: Ledger) -> None:
+    """Resume the run in a process that ends at this point."""
 
     def fall(reached: str) -> None:
         if reached == point:
             raise Crash(point)
 
-    return fall
+    pair.trace.fall = fall
+    with pytest.raises(Crash):
+        attempt(given, pair, ledger)
+    pair.trace.fall = lambda point: None
 
 
 def test_a_fence_that_one_attempt_could_not_verify_is_verified_by_the_next() -> None:
@@ -139,11 +141,7 @@ def test_records_written_before_a_fence_was_restored_stay_reported(entry: str) -
     """The process that restores it after writes were enabled may end, too."""
     given, pair, ledger = crashed("before endpoint 1 secondary")
     written_meanwhile(pair)
-
-    pair.trace.fall = crash_at(f"after journal {entry} fence-producers")
-    with pytest.raises(Crash):
-        attempt(given, pair, ledger)
-    pair.trace.fall = lambda point: None
+    attempt_until(f"after journal {entry} fence-producers", given, pair, ledger)
     outcome = attempt(given, pair, ledger)
     assert (outcome.status, outcome.outstanding) == (Status.DONE, True)
     assert "fence-producers" in ledger.steps_with(What.OUTSTANDING)
@@ -152,10 +150,7 @@ def test_records_written_before_a_fence_was_restored_stay_reported(entry: str) -
 def test_records_stay_reported_if_the_fence_is_lost_once_more() -> None:
     given, pair, ledger = crashed("before endpoint 1 secondary")
     written_meanwhile(pair)
-    pair.trace.fall = crash_at("after journal done fence-producers")
-    with pytest.raises(Crash):
-        attempt(given, pair, ledger)
-    pair.trace.fall = lambda point: None
+    attempt_until("after journal done fence-producers", given, pair, ledger)
     lift_fence(pair)
     outcome = attempt(given, pair, ledger)
     assert (outcome.status, outcome.outstanding) == (Status.DONE, True)
@@ -171,10 +166,7 @@ def test_every_effect_after_a_lost_fence_is_repeated_although_a_process_ends_in_
     """Effects that it has not marked as stale yet look as they should, each by itself."""
     given, pair, ledger = crashed("before journal intend enable-writes")
     written_meanwhile(pair)
-    pair.trace.fall = crash_at(f"after journal {entry}")
-    with pytest.raises(Crash):
-        attempt(given, pair, ledger)
-    pair.trace.fall = lambda point: None
+    attempt_until(f"after journal {entry}", given, pair, ledger)
     caught_up_by_a_person(pair)
     attempt(given, pair, ledger)
     assert ledger.steps_with(What.STALE) == BEHIND[: BEHIND.index("enable-writes")]

@@ -8,6 +8,7 @@ import pytest
 
 from drctl.engine.kind import Readback, State
 from drctl.engine.ports import ConnectorState, LinkReader, LinkWriter
+from drctl.model.errors import Refused
 from drctl.model.fencing import Enforcement, FenceProof, Moved, NoWrites
 from drctl.model.repairs import Acl, Acls
 from drctl.model.topology import TopicPartition, Unavailable
@@ -96,6 +97,12 @@ def test_its_facts_are_the_same_before_and_after() -> None:
     intent, before = closed(back)
     back.grows, back.connector = True, "RUNNING"
     assert KINDS["fence-recovered"].verify(intent, cast(LinkReader, back)).facts == before.facts
+
+
+def test_a_fence_of_no_topic_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Back, "topics", lambda _: ())
+    with pytest.raises(Refused, match="no topic of the link is visible"):
+        closed(Back())
 
 
 def test_its_acls_stay_if_the_run_rolls_back() -> None:

@@ -28,6 +28,7 @@ class Busy:
     clock: float = 0
     messages: list[str] = field(default_factory=list)
     hanging: list[Hanging] = field(default_factory=list)
+    reported: Hanging = field(default_factory=dict)
 
     def offsets(self, partitions: Collection[TopicPartition]) -> StableOffsets:
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
