@@ -144,8 +144,10 @@ class Engineer:
         """
         until = time.monotonic() + self.leg_s
         first = len(self.attempts)
+        answer: tuple[str, ...] = ()
         while True:
-            chosen = ("resume",) if self._unfinished(injector) else words
+            chosen = ("resume",) if self._unfinished(injector) else (*words, *answer)
+            answer = ()
             line = (*chosen, "--execute", "--yes")
             typed, output = self._written(line, injector, meanwhile, until)
             injector.mended()
@@ -154,7 +156,7 @@ class Engineer:
             if (asked := _EMPTY.search(output)) and self.empty:
                 # For example, replication has copied records twice before a rebuild stopped.
                 self.empty(asked[1])
-                words = (*words, "--answer", f"empty-{asked[1]}=yes")
+                answer = ("--answer", f"empty-{asked[1]}=yes")
             abort_suggested(output, injector.lab, self.folder)
             if words[0] == "reconcile" and any(each in output for each in _OUTDATED):
                 # For example, a broker has aborted a transaction since the comparison.
