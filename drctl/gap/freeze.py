@@ -289,12 +289,11 @@ class _Freezer:
     ) -> str:
         """Why a partition with an open transaction is not read to its end."""
         command = self._hanging[reader.name].get(place)
-        what = "hanging" if command else "open"
+        what = "hanging transaction" if command else "open transaction"
         remedy = f"; stop its producer, then abort it: {command}" if command else ""
         waiting = plural(offsets.end - offsets.last_stable, "offset")
         return (
-            f"{reader.name}: {what} transaction: {waiting} from {offsets.last_stable} on cannot be"
-            f" read{remedy}"
+            f"{reader.name}: {what}: {waiting} from {offsets.last_stable} on cannot be read{remedy}"
         )
 
     def _readable(
