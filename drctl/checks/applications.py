@@ -40,7 +40,8 @@ def active(observed: Observed) -> Iterator[Verdict]:
             " active on it",
             several(map(_members, reading)),
             "their offsets cannot be committed: they may skip or repeat records",
-            "stop these consumers until writes are enabled on the target",
+            "stop these consumers until writes are enabled on the target; members that were killed"
+            " stay active until their session times out (45 s by default)",
         )
     if unread:
         reason = f"unknown whether {plural(len(unread), 'group is', 'groups are')} active"

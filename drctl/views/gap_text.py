@@ -384,7 +384,10 @@ def next_steps(result: GapResult) -> Iterator[Step]:
     missing, again = totals.unreplicated, f"drctl gap --link {quote(result.link)}"
     if not result.complete:
         causes = ["fix the reasons listed under Not compared"] * bool(result.not_compared)
-        causes += [f"wait until open transactions on {source} end"] * bool(totals.undecided)
+        causes += [
+            f"wait until open transactions on {source} end (if one does not, `drctl doctor` has the"
+            " command that aborts it)"
+        ] * bool(totals.undecided)
         what = " and ".join(causes)
         yield Step(
             f"{what[0].upper()}{what[1:]}, then run `drctl gap` again.",

@@ -103,6 +103,10 @@ def test_a_hanging_transaction_is_named_and_not_awaited(
     properties = story.primary.properties()
     with unverified(story.primary):
         hang(properties, place, at_ms, producer_id=977, values=[b"hanging"], epoch=4)
+    gap, doctor = story.run("gap"), story.run("doctor", "--output", "json")
+    assert gap.code == 5
+    assert "`drctl doctor` has the command that aborts it" in " ".join(gap.stdout.split())
+    assert f"abort --topic {story.topic} --partition 0 --start-offset" in doctor.stdout
     ended = story.json(*BACK, *GO, code=5)
     message = steps_of(ended, "detail")["find-missing"]
     assert "hanging transaction: 1 offset from " in message

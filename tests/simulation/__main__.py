@@ -76,7 +76,9 @@ def main(arguments: list[str]) -> int:
     began, ends, broken = time.monotonic(), Counter[str](), list[Played]()
     for found in _in_parallel(range(given.start, given.start + given.seeds), given.jobs):
         ends[found.runs] += not found.error
-        broken += [found] if found.error else []
+        if found.error:
+            broken.append(found)
+            print(f"{found.seed}: {found.error[:200]}", file=sys.stderr, flush=True)
     for runs, number in sorted(ends.items()):
         if number:
             print(f"{number:>8,}  {runs}")
@@ -85,8 +87,6 @@ def main(arguments: list[str]) -> int:
     for found in broken[:SHOWN]:
         _show(found)
     print(f"{len(broken):,} seeds broken")
-    for found in broken[:20]:
-        print(f"  {found.seed}: {found.error[:200]}")
     return 1 if broken else 0
 
 

@@ -18,7 +18,7 @@ from drctl.lab.cluster import count_of
 from drctl.lab.lab import Lab
 from drctl.model.errors import DrctlError, ExitCode, Stopped
 from drctl.reconcile.policy import QUARANTINE
-from tests.soak.engineer import Attempt, Engineer
+from tests.soak.engineer import Attempt, Engineer, abort_suggested
 from tests.soak.evidence import exported, gathered, reconciled
 from tests.soak.fault_injection import Injected, Injector
 from tests.soak.judging import Judgement, judge
@@ -238,6 +238,8 @@ class Round:
             code, _ = self._engineer.type("gap", "--scope", "full", "--link", at.name)
             if code != ExitCode.UNKNOWN:  # an application was in a transaction
                 break
+            _, said = self._engineer.type("doctor", "--link", at.name)
+            abort_suggested(said, at.lab, self._engineer.folder)
         if code == ExitCode.FOUND:
             words = ("reconcile", "--link", at.name, *policy)
             self._lead(at, words, self._course.on_failback, SECONDARY)
