@@ -238,8 +238,8 @@ class Round:
             code, _ = self._engineer.type("gap", "--scope", "full", "--link", at.name)
             if code != ExitCode.UNKNOWN:  # an application was in a transaction
                 break
-            _, said = self._engineer.type("doctor", "--link", at.name)
-            abort_suggested(said, at.lab, self._engineer.folder)
+            _, output = self._engineer.type("doctor", "--link", at.name)
+            abort_suggested(output, at.lab, self._engineer.folder)
         if code == ExitCode.FOUND:
             words = ("reconcile", "--link", at.name, *policy)
             self._lead(at, words, self._course.on_failback, SECONDARY)
