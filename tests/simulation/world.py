@@ -31,12 +31,15 @@ from tests.engine.pair import (
     Site,
 )
 from tests.engine.recovered_cluster import RecoveredCluster
-from tests.simulation.faults import Faults
+from tests.simulation.faults import NO_FAULTS, Faults
 
 FORWARD = "mm2"
 PLACES = (AUDIT, ORDERS)
 GROUPS = ("app", "old")
 DENIALS = {group: group_denial(APP, group) for group in GROUPS}
+MOST_UNHEARD = 4
+"""Ticks after which a broker has heard of the ACLs, if nothing goes wrong."""
+
 PASSWORD = "pa55-of-the-connector"
 """A secret in the configuration of each connector: it must never leave Connect."""
 
@@ -128,6 +131,7 @@ class World(RecoveredCluster):
         busy: whether applications write.
         stranded: when brokers abort the transaction of a producer that is gone, by cluster and
             partition.
+        unheard: ticks since the second broker of a cluster heard of the ACLs.
     """
 
     random: Random | None = None
@@ -143,6 +147,7 @@ class World(RecoveredCluster):
     left_out: set[str] = field(default_factory=set)
     busy: bool = True
     stranded: dict[tuple[str, TopicPartition], float] = field(default_factory=dict)
+    unheard: dict[str, int] = field(default_factory=dict)
 
     @property
     def mirrors(self) -> Sequence[Mirror]:
@@ -162,9 +167,13 @@ class World(RecoveredCluster):
         self._late_requests()
         for connector in self.mirrors:
             connector.advance(random)
-        for site in sites.values():
-            if random is None or random.random() < 0.5:
+        calm = cast(Faults, self.trace).rates == NO_FAULTS
+        for name, site in sites.items():
+            self.unheard[name] = self.unheard.get(name, 0) + 1
+            late = calm and self.unheard[name] > MOST_UNHEARD
+            if random is None or random.random() < 0.5 or late:
                 site.rules.spread()
+                self.unheard[name] = 0
         for producer in self.producers:
             if (self.busy or producer.pending) and (random is None or random.random() < 0.4):
                 self._write_with(producer)
