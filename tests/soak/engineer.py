@@ -35,6 +35,7 @@ _ABORT = re.compile(
     r" abort --topic (\S+) --partition (\d+) --start-offset (\d+)"
 )
 _EMPTY = re.compile(r"unanswered questions: empty-(\w+):")
+_RESULTS = Path(".drctl", "gap")
 _OUTDATED = tuple(map(json.dumps, (Precheck.SOURCE_MOVED, Precheck.INCOMPLETE)))
 
 
@@ -115,12 +116,16 @@ class Engineer:
     def interfere(self, words: tuple[str, ...], injector: Injector) -> None:
         """Be a second operator: on another host, repeat the command and then resume the run.
 
-        Both are refused while the first drctl runs.
+        Both are refused while the first drctl runs. This host has the gap results, too.
         """
         until = time.monotonic() + self.leg_s
         home = self._home(SECOND)
         home.mkdir(exist_ok=True)
         shutil.copy(self.folder / "drctl.yaml", home)
+        if (results := self.folder / _RESULTS).exists():
+            # Hidden folders are not complete yet.
+            hidden = shutil.ignore_patterns(".*")
+            shutil.copytree(results, home / _RESULTS, ignore=hidden, dirs_exist_ok=True)
         for each in (words, ("resume",)):
             typed, _ = self._written(
                 (*each, "--execute", "--yes"), None, lambda: None, until, SECOND

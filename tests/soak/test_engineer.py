@@ -107,6 +107,18 @@ def test_a_cluster_is_emptied_again_if_a_repeated_rebuild_needs_it(
     ]
 
 
+def test_a_second_operator_has_the_published_gap_results(played: Played, tmp_path: Path) -> None:
+    played.answers(3)
+    played.answers(3)
+    (tmp_path / "drctl.yaml").touch()
+    for name in ("result", ".result"):
+        (tmp_path / ".drctl" / "gap" / name).mkdir(parents=True)
+    typing = Engineer(tmp_path, threading.Event(), 60)
+    typing.interfere(("reconcile", "--link", "dr"), injector_of(typing))
+    assert [each.words[0] for each in typing.attempts] == ["reconcile", "resume"]
+    assert [each.name for each in (tmp_path / SECOND / ".drctl" / "gap").iterdir()] == ["result"]
+
+
 @pytest.mark.parametrize("code", [0, 1, 3, 4, 5, -9])
 def test_some_exit_codes_are_right_under_any_fault(code: int) -> None:
     assert not wrong_ending(code, "drctl: primary does not answer\n")
