@@ -48,15 +48,13 @@ def played(seed: int) -> Played:
     return Played(seed, ", ".join(ends))
 
 
-def all_of(seeds: range, *, until_broken: bool = False) -> Iterator[Played]:
+def all_of(seeds: range) -> Iterator[Played]:
     """Play seeds in this process."""
     with simulated():
         for number, seed in enumerate(seeds, 1):
-            yield (found := played(seed))
+            yield played(seed)
             if number % COLLECTED_EVERY == 0:
                 gc.collect()
-            if found.error and until_broken:
-                return
 
 
 def main(arguments: list[str]) -> int:
@@ -72,7 +70,8 @@ def main(arguments: list[str]) -> int:
                 _replay(seed)
         return 0
     if given.planted:
-        return _find_planted(given.planted, range(given.start, given.start + given.seeds))
+        seeds = range(given.start, given.start + given.seeds)
+        return _find_planted(given.planted, seeds, given.jobs)
     began, ends, broken = time.monotonic(), Counter[str](), list[Played]()
     for found in _in_parallel(range(given.start, given.start + given.seeds), given.jobs):
         ends[found.runs] += not found.error
@@ -126,18 +125,25 @@ def _replay(seed: int) -> None:
         print("\n".join(simulation.faults.lines))
 
 
-def _find_planted(which: str, seeds: range) -> int:
+def _find_planted(which: str, seeds: range, jobs: int) -> int:
     """Play seeds with each planted fault until one is broken; report faults that none finds."""
     hidden = 0
-    for name in PLANTED:
-        if (name in RARE) is not (which == "rare"):
-            continue
-        with planted(name):
-            *_, last = all_of(seeds, until_broken=True)
-        hidden += not last.error
-        found = f"seed {last.seed}: {last.error[:120]}" if last.error else "NOT FOUND"
-        print(f"{name}: {found}", flush=True)
+    names = [name for name in PLANTED if (name in RARE) is (which == "rare")]
+    with ProcessPoolExecutor(jobs) as pool:
+        for name, last in zip(names, pool.map(partial(_with_planted, seeds), names), strict=True):
+            hidden += not last.error
+            found = f"seed {last.seed}: {last.error[:120]}" if last.error else "NOT FOUND"
+            print(f"{name}: {found}", flush=True)
     return 1 if hidden else 0
+
+
+def _with_planted(seeds: range, name: str) -> Played:
+    """Play seeds with a fault until one is broken; return the last one played."""
+    with planted(name):
+        for each in all_of(seeds):
+            if each.error:
+                break
+    return each
 
 
 def _show(found: Played) -> None:

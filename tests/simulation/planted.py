@@ -154,18 +154,6 @@ def _optional() -> Change:
     return Execution, "_not_done", lenient
 
 
-def _observed_unknown_forgets() -> Change:
-    take = RunState._take
-
-    def forgets(self: RunState, entry: Mapping[str, Any]) -> None:
-        take(self, entry)
-        if entry["entry"] == What.OBSERVED and entry["state"] == State.UNKNOWN:
-            self._effect(entry).done = False
-            self.forget(entry["step"])
-
-    return RunState, "_take", forgets
-
-
 def _own_rules_only() -> Change:
     own = lambda self, intent, writer: fences.failed_items(  # noqa: E731
         writer.acls(intent.cluster).deny((*intent.added, *intent.kept)), str
@@ -262,7 +250,6 @@ PLANTED: Mapping[str, Callable[[], Change]] = {
         lambda data: f"drctl resume {data.run}0",
     ),
     # Found by the simulation.
-    "a read that was not answered makes a resumed run forget the fence": _observed_unknown_forgets,
     "a fence that was being restored when the process ended counts as new": lambda: (
         executing,
         "_facts_when_done",
@@ -281,8 +268,6 @@ RARE = frozenset(
         "the journal does not keep outstanding actions",
         "a resumed run does not verify its fences",
         "the source is not checked again before writes are enabled",
-        "the journal does not keep the decision to roll back",
-        "a read that was not answered makes a resumed run forget the fence",
         "copies that forward replication makes twice count as missing",
         "second copies count as records after the fence",
         "a fence that was being restored when the process ended counts as new",

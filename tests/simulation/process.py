@@ -164,11 +164,13 @@ class CheckedJournal(Ledger):
 
     Attributes:
         places: where it is written: the topic, and a copy on the machine.
+        late: how many late requests were executed before the proof of the next entry began.
     """
 
     held: HeldRun | None = None
     places: Any = None
     process: SimulatedProcess | None = None
+    late: int = 0
 
     @property
     def holds_link(self) -> bool:
@@ -182,6 +184,8 @@ class CheckedJournal(Ledger):
                 self._must_be_true(entry)
             self.places.append([entry])
             self.entries.append(run_state.parse_line(self.places.file.lines[-1]).entry)
+            if entry["entry"] != What.OBSERVED:
+                self.late = self._late_requests
             cast(Faults, self.pair.trace).note(_described(entry))
 
     def check(self) -> None:
@@ -199,10 +203,16 @@ class CheckedJournal(Ledger):
             self.process.fenced_at = step
 
     def _must_be_true(self, entry: Mapping[str, Any]) -> None:
-        if entry["entry"] not in (What.DONE, What.UNDONE):
+        what = entry["entry"]
+        if what == What.INTEND and any(each["entry"] == What.UNDOING for each in self.entries):
+            raise Violation(f"a run that rolls back goes forward: {_described(entry)}")
+        if what not in (What.DONE, What.UNDONE):
             return
-        kind, done = self.plan.step(entry["step"]).kind, entry["entry"] == What.DONE
-        if kind in _PASSING or (kind == "fence-recovered" and self._enables_writes()):
+        kind, done = self.plan.step(entry["step"]).kind, what == What.DONE
+        if kind in _PASSING:
+            return
+        if kind == "fence-recovered" and self.late < self._late_requests:
+            # A request of a killed process may have lifted this fence just after it was verified.
             return
         intent = self._intents[entry["effect"] - 1]
         with self.pair.trace.unrecorded_reads():
@@ -212,9 +222,9 @@ class CheckedJournal(Ledger):
             if not truth(self.pair, intent):
                 raise Violation(f"the journal says what is not so: {_described(entry)}")
 
-    def _enables_writes(self) -> bool:
-        """Whether the run lifts the fence: a late request may do so just after it was verified."""
-        return any(each.get("step") == "enable-writes" for each in self.entries)
+    @property
+    def _late_requests(self) -> int:
+        return cast(World, self.pair).executed_late
 
 
 def _described(entry: Mapping[str, Any]) -> str:

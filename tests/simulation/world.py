@@ -122,6 +122,7 @@ class World(RecoveredCluster):
         random: None while everything does all that it can.
         seconds: the true time.
         due: requests that brokers or workers execute later, each with its time.
+        executed_late: how many of them have been executed.
         acked: acknowledged records with the cluster that acknowledged them, in order.
         lost: records that no other cluster had when theirs was lost.
         checkpoints: the source's committed offsets as MirrorMaker 2 last saw them.
@@ -137,6 +138,7 @@ class World(RecoveredCluster):
     random: Random | None = None
     seconds: float = 1_700_000_000.0
     due: list[tuple[float, Callable[[], object]]] = field(default_factory=list)
+    executed_late: int = 0
     acked: list[tuple[str, str]] = field(default_factory=list)
     lost: set[str] = field(default_factory=set)
     checkpoints: dict[str, dict[TopicPartition, Committed]] = field(default_factory=dict)
@@ -235,6 +237,7 @@ class World(RecoveredCluster):
         now = [do for at, do in self.due if at <= self.seconds or self.random is None]
         self.due = [] if self.random is None else [d for d in self.due if d[0] > self.seconds]
         for do in now:
+            self.executed_late += 1
             do()
 
     def _open(self, name: str) -> bool:
