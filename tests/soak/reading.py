@@ -88,15 +88,16 @@ def _read(consumer: Consumer, waiting: dict[int, int], what: str) -> tuple[Held,
             raise Unreachable(f"{what} was not read to its end in {_READ_S} s")
         for message in consumer.consume(5_000, timeout=0.3):
             error = message.error()
+            number, at = message.partition() or 0, message.offset() or 0
             if error is None:
                 found.append(_held(message))
-            elif error.code() == KafkaError._PARTITION_EOF:
-                # The position does not show it: the last offset may end a transaction.
-                number, at = message.partition() or 0, message.offset() or 0
-                if at >= waiting.get(number, 0):
-                    waiting.pop(number, None)
-            else:
+                # While applications write, the consumer may never see the end of the partition.
+                at += 1
+            elif error.code() != KafkaError._PARTITION_EOF:
                 raise KafkaException(error)
+            # Records alone do not show it: the last offset may end a transaction.
+            if at >= waiting.get(number, 0):
+                waiting.pop(number, None)
     return tuple(found)
 
 

@@ -35,6 +35,7 @@ SEEDS = {
     (100001, 3): "brokers that are starting list no groups",
     (100003, 3): "the first new record is compacted away after the start of reverse replication",
     (200000, 3): "Connect loses the state STOPPED",
+    (210016, 3): "the soak test itself: its consumer waited for the end of a topic that grew",
 }
 """Seed and brokers per cluster, and what it found."""
 
