@@ -264,11 +264,9 @@ PLANTED: Mapping[str, Callable[[], Change]] = {
 
 RARE = frozenset(
     {
-        "control records after the fence count as records",
         "the journal does not keep outstanding actions",
         "a resumed run does not verify its fences",
         "the source is not checked again before writes are enabled",
-        "copies that forward replication makes twice count as missing",
         "second copies count as records after the fence",
         "a fence that was being restored when the process ended counts as new",
     }
