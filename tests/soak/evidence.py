@@ -9,6 +9,7 @@ from typing import Any
 
 from drctl.plans.failback import NAME, REBUILD_NAME
 from drctl.reconcile.policy import QUARANTINE
+from drctl.steps.records import COPY, Reconcile, ReconcileResult
 from tests.soak.fault_injection import Runs
 from tests.soak.judging import Compacted, Evidence, Group, Reported
 from tests.soak.logs import Aborted, Acknowledged, Committed, Failed, Processed, read_log
@@ -18,7 +19,7 @@ from tests.soak.world import World
 
 Entry = Mapping[str, Any]
 BACK = NAME, REBUILD_NAME
-RECONCILE = "reconcile"
+_RECONCILING = Reconcile.name, ReconcileResult.name
 
 
 def gathered(
@@ -82,10 +83,24 @@ def exported(runs: Runs) -> frozenset[str]:
 
 
 def reconciled(runs: Runs) -> Mapping[str, int]:
-    """Return records by action, from the last failback and earlier runs of `drctl reconcile`."""
-    found = Counter(_facts(_last_of(runs, BACK), "reconcile").get("done", {}))
-    found.update(_facts(_last_of(runs, (RECONCILE,)), RECONCILE).get("done", {}))
-    return found
+    """Return records by action: copies of all runs, all other actions of the last failback.
+
+    Runs that use the same result of `drctl gap` report the same copies. A later result no longer
+    lists records that were copied, but lists again those that were left missing on purpose.
+    """
+    copied: dict[str, int] = {}
+    for run in runs.names():
+        result = ""
+        for entry in runs.entries(run):
+            if entry.get("step") not in _RECONCILING:
+                continue
+            if entry["entry"] == "intend":
+                result = entry["intent"].get("result", "")
+            elif entry["entry"] == "done":
+                copies = entry["facts"].get("done", {}).get(COPY, 0)
+                copied[result] = max(copied.get(result, 0), copies)
+    found = dict(_facts(_last_of(runs, BACK), Reconcile.name).get("done", {}))
+    return {**found, COPY: sum(copied.values())}
 
 
 def _group(name: str, log: Path) -> Group:

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import TopicPartition
 from drctl.reconcile.export import digest_of
@@ -28,11 +30,32 @@ def test_exported_values_come_from_complete_exports(tmp_path: Path) -> None:
 
 def test_actions_on_records_come_from_the_last_failback(tmp_path: Path) -> None:
     for name, plan, done in (("1", "failback", 3), ("2", "failback", 7), ("3", "failover", 9)):
-        run = tmp_path / name
-        run.mkdir()
-        lines = (
-            {"entry": "began", "plan": {"name": plan}},
-            {"entry": "done", "step": "reconcile", "facts": {"done": {"discard": done}}},
-        )
-        (run / "journal.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
-    assert reconciled(Runs((tmp_path,))) == {"discard": 7}
+        _journal(tmp_path / name, plan, "reconcile", "g1", {"discard": done})
+    assert reconciled(Runs((tmp_path,))) == {"copy": 0, "discard": 7}
+
+
+@pytest.mark.parametrize(
+    ("result", "done", "copied"),
+    [
+        ("g1", {"copy": 6, "quarantine": 2}, 6),  # the failback used the same result of drctl gap
+        ("g2", {"quarantine": 2}, 6),  # a later one no longer lists what was copied
+        ("g2", {"copy": 1, "quarantine": 2}, 7),
+    ],
+)
+def test_copies_are_counted_once(
+    tmp_path: Path, result: str, done: dict[str, int], copied: int
+) -> None:
+    first = {"copy": 6, "quarantine": 2}
+    _journal(tmp_path / "1", "reconcile", "reconcile-result", "g1", first)
+    _journal(tmp_path / "2", "failback", "reconcile", result, done)
+    assert reconciled(Runs((tmp_path,))) == {"copy": copied, "quarantine": 2}
+
+
+def _journal(run: Path, plan: str, step: str, result: str, done: dict[str, int]) -> None:
+    run.mkdir()
+    lines = (
+        {"entry": "began", "plan": {"name": plan}},
+        {"entry": "intend", "step": step, "intent": {"result": result}},
+        {"entry": "done", "step": step, "facts": {"done": done}},
+    )
+    (run / "journal.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
