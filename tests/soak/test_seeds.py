@@ -31,6 +31,7 @@ SEEDS = {
     (81000, 1): "the source has compacted records away that the target still has",
     (81008, 1): "the soak test itself: an old transaction was aborted after the comparison",
     (82004, 1): "the same, and the next comparison met an open transaction",
+    (74105, 1): "Kafka itself: a broker that was starting skipped the markers of a commit",
     (84045, 1): "the soak test itself: copies of a reconcile run were not counted if the failback"
     " compared again; an abort of an application had no effect",
     (94014, 1): "the soak test itself: on the second operator's host, there was no gap result",
