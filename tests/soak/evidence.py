@@ -53,7 +53,7 @@ def gathered(
         reported(runs, totals, unbounded),
         serving,
         exported(runs),
-        tuple(line for line in written if isinstance(line, Aborted)),
+        frozenset(line.value for line in written if isinstance(line, Aborted)),
         gone or frozenset(),
         gone is not None,
         _compacted(at),

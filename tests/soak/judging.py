@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
-from tests.soak.logs import Aborted, Acknowledged, Committed, Failed, Processed, What
+from tests.soak.logs import Acknowledged, Committed, Failed, Processed, What
 from tests.soak.round_plan import PRIMARY, SECONDARY
 from tests.soak.writing import key_of
 
@@ -82,7 +82,7 @@ class Evidence:
         held: records by cluster; quarantined: values in the quarantine topic.
         serving: the cluster of the applications at the end.
         exported: values that drctl wrote to files.
-        aborted: records of transactions that their application aborted.
+        aborted: values of transactions that were not committed.
         gone: values that were lost with the primary's topics before they were rebuilt.
         rebuilt: whether the primary's topics were lost.
     """
@@ -95,7 +95,7 @@ class Evidence:
     reported: Reported
     serving: str = PRIMARY
     exported: frozenset[str] = frozenset()
-    aborted: tuple[Aborted, ...] = ()
+    aborted: frozenset[str] = frozenset()
     gone: frozenset[str] = frozenset()
     rebuilt: bool = False
     compacted: Compacted | None = None
@@ -107,7 +107,6 @@ class Judgement:
 
     Attributes:
         wrong: violations as text with examples; empty if there are none.
-        not_aborted: records that were committed although their application had aborted them.
     """
 
     acknowledged: int
@@ -116,7 +115,6 @@ class Judgement:
     out_of_order: int
     twice: int
     wrong: tuple[str, ...]
-    not_aborted: int = 0
 
 
 def judge(seen: Evidence) -> Judgement:
@@ -140,7 +138,6 @@ def judge(seen: Evidence) -> Judgement:
         sum(map(len, out_of_order.values())),
         sum(map(Counter.total, surplus)),
         tuple(filter(None, findings)),
-        len(_not_aborted(seen)),
     )
 
 
@@ -257,7 +254,7 @@ def _surplus(seen: Evidence, of: str, beside: str) -> Counter[str]:
 
 
 def _unknown_records(seen: Evidence) -> Iterator[str]:
-    tried = {each.value for each in (*seen.acknowledged, *seen.failed)} | _not_aborted(seen)
+    tried = {each.value for each in seen.acknowledged} | {each.value for each in seen.failed}
     for cluster, held in seen.held.items():
         yield _named(
             f"unknown records on {cluster}", [h.value for h in held if h.value not in tried]
@@ -265,25 +262,10 @@ def _unknown_records(seen: Evidence) -> Iterator[str]:
 
 
 def _aborted_records(seen: Evidence) -> Iterator[str]:
-    aborted = {each.value for each in seen.aborted} - _not_aborted(seen)
     for cluster, held in seen.held.items():
-        yield _named(f"aborted records on {cluster}", [h.value for h in held if h.value in aborted])
-
-
-def _not_aborted(seen: Evidence) -> set[str]:
-    """The values of aborted records that can be read where their application had written them.
-
-    If a broker restarts during an abort, librdkafka 2.16 may report success although no marker was
-    written: the application's next commit then commits both transactions. Nothing that drctl does
-    makes a record readable at its original offset; a copy of an aborted record has another one.
-    """
-    places = {(name, h.partition, h.offset, h.value) for name in seen.held for h in seen.held[name]}
-    return {
-        each.value
-        for each in seen.aborted
-        if (each.cluster, each.partition, each.offset, each.value) in places
-        and not (seen.rebuilt and each.cluster == PRIMARY)
-    }
+        yield _named(
+            f"aborted records on {cluster}", [h.value for h in held if h.value in seen.aborted]
+        )
 
 
 def _old_values(seen: Evidence) -> Iterator[str]:

@@ -29,16 +29,10 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Aborted:
-    """A record of a transaction that was not committed.
-
-    Attributes:
-        partition, offset: where the cluster stored it; -1 if unknown.
-    """
+    """A record of a transaction that was not committed."""
 
     cluster: str
     value: str
-    partition: int = -1
-    offset: int = -1
 
 
 @dataclass(frozen=True, slots=True)

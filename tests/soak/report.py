@@ -43,8 +43,6 @@ def reported(result: Result) -> Iterator[str]:
         yield f"  not possible here: {', '.join(map(str, plan.left_out))}"
     if result.rejoined:
         yield f"  clients restarted after being in no group for too long: {result.rejoined}"
-    if judged and judged.not_aborted:
-        yield f"  committed although their application had aborted them: {judged.not_aborted}"
     if result.good:
         return
     endings = (f"drctl {' '.join(a.words)}: {a.wrong}" for a in result.attempts if a.wrong)

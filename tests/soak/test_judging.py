@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.soak.judging import Compacted, Evidence, Group, Held, Reported, judge
-from tests.soak.logs import Aborted, Acknowledged, Committed, Failed, Processed, What
+from tests.soak.logs import Acknowledged, Committed, Failed, Processed, What
 from tests.soak.round_plan import PRIMARY, SECONDARY
 
 GROUP = "orders-app-x"
@@ -278,21 +278,10 @@ def test_records_read_again_are_compared_with_the_stated_number(
 
 
 def test_an_aborted_record_that_is_visible_is_found() -> None:
-    seen = replace(fine(), aborted=(Aborted(PRIMARY, "w0-9", 0, 4),))
+    seen = replace(fine(), aborted=frozenset({"w0-9"}))
     assert judge(seen).wrong == ()
     visible = on(replace(seen, reported=Reported(missing=1)), PRIMARY, *VALUES, "w0-9")
     assert "aborted records on primary: 1, such as w0-9" in judge(visible).wrong
-
-
-def test_an_abort_that_had_no_effect_is_counted() -> None:
-    """The cluster has the record where the application had written it."""
-    both = on(on(fine(), PRIMARY, *VALUES, "w0-9"), SECONDARY, *VALUES, "w0-9")
-    stored = Aborted(SECONDARY, "w0-9", 0, len(VALUES))
-    seen = replace(both, aborted=(stored,), groups=())
-    assert judge(seen).wrong == ()
-    assert judge(seen).not_aborted == 1
-    rebuilt = replace(seen, aborted=(replace(stored, cluster=PRIMARY),), rebuilt=True)
-    assert "aborted records on primary: 1, such as w0-9" in judge(rebuilt).wrong
 
 
 def test_records_that_a_rebuild_lost_are_excused_and_its_offsets_are_new() -> None:

@@ -74,7 +74,7 @@ def test_some_transactions_are_aborted(tmp_path: Path) -> None:
     assert producer.done.count("commit") == ABORTS_EVERY - 1
     first = TOGETHER * (ABORTS_EVERY - 1)
     assert found[first:] == [
-        Aborted("primary", f"w1-{number}", 0, number) for number in range(first, first + TOGETHER)
+        Aborted("primary", f"w1-{number}") for number in range(first, first + TOGETHER)
     ]
 
 

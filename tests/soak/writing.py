@@ -222,8 +222,7 @@ class TransactionalWriter(Writer):
         whole = producer.flush(ANSWER_S) == 0 and not self._refused
         if not whole or self._transactions % ABORTS_EVERY == 0:
             self._end(producer.abort_transaction)
-            stored = {each.value: (each.partition, each.offset) for each in self._delivered}
-            self._log(Aborted(cluster, value, *stored.get(value, ())) for value in values)
+            self._log(Aborted(cluster, value) for value in values)
         elif self._end(producer.commit_transaction):
             for record in self._delivered:
                 self._has_delivered(record)
